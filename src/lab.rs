@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_lab::command::CommandLine;
 use weir_lab::{html, next, report, stack, store, texts, verdict, wan};
 use weir_net::process;
@@ -60,10 +62,10 @@ pub fn main(args: LabArgs, language: Language) -> ExitCode {
             Ok(0)
         }
         What::Block => Ok(stack::keeper::keep()),
-        What::Wan { there, back } => Err(wan::run(Duration::from_micros(there), Duration::from_micros(back))),
+        What::Wan { there, back } => Err(wan::run(Duration::from_micros(there), Duration::from_micros(back)).into()),
     };
     ExitCode::from(code.unwrap_or_else(|message| {
-        eprintln!("weir lab: {message}");
+        eprintln!("weir lab: {}", message.say(language));
         exit::FAILED
     }))
 }
@@ -74,9 +76,9 @@ fn experiment(
     args: &StackArgs,
     seed: u64,
     language: Language,
-    run: impl FnOnce(&AtomicBool, &mut Progress) -> Result<Value, String>,
-) -> Result<(Value, u8), String> {
-    let stop = stop::on_signal().map_err(|said| said.say(language).to_owned())?;
+    run: impl FnOnce(&AtomicBool, &mut Progress) -> Result<Value, Said>,
+) -> Result<(Value, u8), Said> {
+    let stop = stop::on_signal()?;
     // Each connection needs a descriptor in the load and in the edge. If the kernel refuses to raise the limit, the
     // old limit stays.
     let _ = process::raise_nofile();
@@ -111,7 +113,7 @@ fn tell_next(run: &Value, language: Language) {
     }
 }
 
-fn show(store: &Path, run: &str, html: Option<&Path>, language: Language) -> Result<u8, String> {
+fn show(store: &Path, run: &str, html: Option<&Path>, language: Language) -> Result<u8, Said> {
     let run = store::read(store, run)?;
     print!("{}", report::text(&run, language));
     if html.is_none() {
@@ -129,6 +131,6 @@ fn list(store: &Path, language: Language) -> u8 {
 }
 
 /// Writes a file that a user asked for.
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+fn write(path: &Path, text: &str) -> Result<(), Said> {
+    std::fs::write(path, text).map_err(|error| say!(texts::ERR_FILE, path.display().to_string(), error.to_string()))
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use weir_conf::language::Language;
+use weir_conf::say;
 use weir_conf::{Level, Tree};
 use weir_doctor::{Build, Target};
 use weir_lab::ab::{self, Comparison, Warm};
@@ -32,7 +33,7 @@ const CONNECTIONS: usize = 32;
 const PAIRS_ALONE: u16 = 8;
 
 /// Runs the comparison, prints the report and stores the run.
-pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
+pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, Said> {
     if args.factorial {
         return factorial::run(args, language);
     }
@@ -45,25 +46,19 @@ pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
 }
 
 /// Checks that the duet compares only CPU cost, and gives both edges the same CPU share.
-fn duet(args: &AbArgs, ask: &mut Ask, design: &mut DesignArgs) -> Result<(), String> {
+fn duet(args: &AbArgs, ask: &mut Ask, design: &mut DesignArgs) -> Result<(), Said> {
     let metric = design.metric.get_or_insert_with(|| "cpu".to_owned());
     if metric != "cpu" {
-        return Err(format!(
-            "--duet --metric {metric}: the two edges run at once and wait for each other, so --duet compares only cpu, the CPU time of a request"
-        ));
+        return Err(say!(texts::ERR_DUET_METRIC, &*metric));
     }
     if !matches!(ask.load, Load::Path { rate: Some(_), .. }) {
-        return Err(
-            "--duet needs a --rate: both edges get the same requests, and neither may reach its limit".to_owned()
-        );
+        return Err(say!(texts::ERR_DUET_RATE));
     }
     if ask.warm_up.is_zero() || args.load.warmup_load.is_some() {
-        return Err("--duet warms both edges up with their own load: remove --warmup 0 and --warmup-load".to_owned());
+        return Err(say!(texts::ERR_DUET_WARMUP));
     }
     if !ask.is_isolated {
-        return Err(
-            "--duet needs root, because each edge gets a network namespace and a control group: a plain comparison needs neither".to_owned()
-        );
+        return Err(say!(texts::ERR_DUET_ROOT));
     }
     ask.quota.get_or_insert(ask.cpus.edge.len().max(1) as f64 / 2.0);
     Ok(())
@@ -71,14 +66,14 @@ fn duet(args: &AbArgs, ask: &mut Ask, design: &mut DesignArgs) -> Result<(), Str
 
 /// Writes the files for a comparison that keeps its edge running: one file for each configuration, and the file that
 /// the edge serves. The files exist as long as the returned sheets.
-fn keep_warm(it: &mut Comparison) -> Result<Vec<Sheet>, String> {
+fn keep_warm(it: &mut Comparison) -> Result<Vec<Sheet>, Said> {
     let Some(after) = &it.after else { return Ok(Vec::new()) };
     let (one, other) = (survey(&it.before.tree), survey(&after.tree));
     if one.listens != other.listens || one.caches != other.caches || one.peers != other.peers {
-        return Err("--keep-warm: the two configurations have different listen addresses, origins or files, and a reload cannot change these: remove --keep-warm".to_owned());
+        return Err(say!(texts::ERR_KEEP_WARM));
     }
     let sheets = [&it.before, after, &it.before].map(|side| Sheet::write(side, side.tree.clone()));
-    let sheets = sheets.into_iter().collect::<Result<Vec<Sheet>, String>>()?;
+    let sheets = sheets.into_iter().collect::<Result<Vec<Sheet>, Said>>()?;
     if let [before, after, served] = sheets.as_slice() {
         let files = (before.side.file.clone(), after.side.file.clone());
         it.warm = Some(Warm { served: served.side.clone(), files });
@@ -111,7 +106,7 @@ fn target(edge: &Edge) -> Option<Target> {
     Build::read(&String::from_utf8_lossy(&output.stderr)).map(|build| Target::of(&build))
 }
 
-fn comparison(args: &AbArgs) -> Result<Comparison, String> {
+fn comparison(args: &AbArgs) -> Result<Comparison, Said> {
     let (files, path) = places(args)?;
     let edge = edge_of(&args.stack.edge)?;
     let edge_after = args.edge_after.as_deref().map_or_else(|| Ok(edge.clone()), edge_of)?;
@@ -142,38 +137,30 @@ fn comparison(args: &AbArgs) -> Result<Comparison, String> {
 }
 
 /// Splits the words of the command line into the configurations and the path.
-pub(super) fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), String> {
+pub(super) fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), Said> {
     let mut words = args.what.clone();
     let path = words.pop_if(|word| word.starts_with('/') && !Path::new(word.as_str()).is_file());
     let wanted = if args.aa { 1 } else { 2 };
     if words.len() != wanted {
-        let why = if args.aa {
-            "--aa needs exactly one configuration"
-        } else {
-            "name two configurations, BEFORE and AFTER; or one with --aa"
-        };
-        return Err(format!("{why}; the path of the load must begin with /"));
+        return Err(if args.aa { say!(texts::ERR_AA_ONE) } else { say!(texts::ERR_NAME_TWO) });
     }
     if path.is_some() && args.load.sent.script.is_some() {
-        return Err("--load has its own paths: remove the path".to_owned());
+        return Err(say!(texts::ERR_LOAD_PATH));
     }
     Ok((words.into_iter().map(PathBuf::from).collect(), path.unwrap_or_else(|| "/".to_owned())))
 }
 
-pub(super) fn edge_of(text: &str) -> Result<Edge, String> {
+pub(super) fn edge_of(text: &str) -> Result<Edge, Said> {
     if text == "weir" {
         return Ok(Edge::Weir);
     }
-    let path = std::path::absolute(text).map_err(|error| format!("{text}: {error}"))?;
-    if path.is_file() {
-        Ok(Edge::Nginx(path))
-    } else {
-        Err(format!("--edge {text}: there is no such program; write weir, or the path of a program"))
-    }
+    let path = std::path::absolute(text).map_err(|error| say!(texts::ERR_FILE, text, error.to_string()))?;
+    if path.is_file() { Ok(Edge::Nginx(path)) } else { Err(say!(texts::ERR_NO_EDGE, text)) }
 }
 
-pub(super) fn side(file: &Path, edge: Edge) -> Result<Side, String> {
-    let file = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
+pub(super) fn side(file: &Path, edge: Edge) -> Result<Side, Said> {
+    let file = std::path::absolute(file)
+        .map_err(|error| say!(texts::ERR_FILE, file.display().to_string(), error.to_string()))?;
     let main = file.display().to_string();
     let prefix = file.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
     let opaque = |name: &str| name.ends_with("_by_lua_block");
@@ -183,7 +170,7 @@ pub(super) fn side(file: &Path, edge: Edge) -> Result<Side, String> {
         .filter(|problem| problem.level != Level::Warn)
         .map(|problem| weir_conf::render(problem, &tree, "weir lab"))
         .collect();
-    if broken.is_empty() { Ok(Side { file, tree, edge }) } else { Err(broken.concat().trim_end().to_owned()) }
+    if broken.is_empty() { Ok(Side { file, tree, edge }) } else { Err(broken.concat().trim_end().into()) }
 }
 
 /// The directives that the user counts as one change.
@@ -193,46 +180,43 @@ pub(super) fn together(args: &AbArgs) -> Together {
 
 type Factor = (String, Vec<weir_lab::change::Change>);
 
-fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, String> {
+fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, Said> {
     let found = changes(&before.tree, &after.tree);
     if before.edge == after.edge {
         return one_factor(&found, &together(args)).map(|factor| (factor, found));
     }
     match found.first() {
         None => Ok((format!("edge: {} → {}", before.edge.name(), after.edge.name()), found)),
-        Some(change) => Err(format!(
-            "two factors change, and one run cannot separate their effects: the edge, and {}\n  compare the edges with one configuration, or the configurations with one edge",
-            change.sentence()
-        )),
+        Some(change) => Err(say!(texts::ERR_TWO_FACTORS, change.said())),
     }
 }
 
 /// The load, its duration and the duration of its warm-up.
-pub(super) fn load(args: &SentArgs, (block, warm_up): (Duration, Duration), path: String) -> Result<Load, String> {
+pub(super) fn load(args: &SentArgs, (block, warm_up): (Duration, Duration), path: String) -> Result<Load, Said> {
     if let Some(file) = &args.script {
         let (length, requests) = script_plan(file)?;
         return Ok(Load::Script { file: absolute(file)?, length, requests });
     }
     let connections = args.connections.unwrap_or(CONNECTIONS);
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
-        return Err(format!("--connections {connections}: write 1 to {CONNECTIONS_MAX}"));
+        return Err(say!(texts::ERR_CONNECTIONS, connections, CONNECTIONS_MAX));
     }
     if args.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0 || rate > weir_load::quick::RATE_MAX) {
-        return Err(format!("--rate: write more than 0 and at most {} requests a second", weir_load::quick::RATE_MAX));
+        return Err(say!(texts::ERR_RATE, weir_load::quick::RATE_MAX));
     }
     if !(BLOCK.0..=BLOCK.1).contains(&block) || warm_up > BLOCK.1 {
-        return Err("--block: write 500ms to 30m; --warmup: write at most 30m".to_owned());
+        return Err(say!(texts::ERR_BLOCK));
     }
     Ok(Load::Path { path, connections, rate: args.rate })
 }
 
-fn absolute(file: &Path) -> Result<PathBuf, String> {
-    std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))
+fn absolute(file: &Path) -> Result<PathBuf, Said> {
+    std::path::absolute(file).map_err(|error| say!(texts::ERR_FILE, file.display().to_string(), error.to_string()))
 }
 
 /// The total duration of a script's phases, and the number of its requests if its plan shows it. Reads the script as
 /// `weir load` does, with the same errors.
-fn script_plan(file: &Path) -> Result<(Duration, Option<f64>), String> {
+fn script_plan(file: &Path) -> Result<(Duration, Option<f64>), Said> {
     let options = script::Options {
         files: vec![file.to_owned()],
         // Nothing is sent to this address. The lab sets the real target, so the script may have none.
@@ -240,26 +224,21 @@ fn script_plan(file: &Path) -> Result<(Duration, Option<f64>), String> {
         env: std::env::vars().collect(),
         ..script::Options::default()
     };
-    let plan = script::load(&options, &processor::load_script).map_err(|refusal| refusal.text.trim_end().to_owned())?;
+    let plan = script::load(&options, &processor::load_script).map_err(|refusal| refusal.text.trimmed())?;
     let length = weir_load::arrive::length(&plan.phases);
     if length > BLOCK.1 {
-        Err(format!(
-            "{}: its phases take {} s; a block may take at most {}",
-            file.display(),
-            length.as_secs(),
-            BLOCK.1.as_secs()
-        ))
+        Err(say!(texts::ERR_PHASES_LONG, file.display().to_string(), length.as_secs(), BLOCK.1.as_secs()))
     } else {
         Ok((length, weir_load::arrive::requests(&plan)))
     }
 }
 
-pub(super) fn design(args: &DesignArgs, stack: &StackArgs, load: &Load, is_alone: bool) -> Result<Design, String> {
+pub(super) fn design(args: &DesignArgs, stack: &StackArgs, load: &Load, is_alone: bool) -> Result<Design, Said> {
     let is_closed = matches!(load, Load::Path { rate: None, .. });
     let key = args.metric.as_deref().unwrap_or(if is_closed { "throughput" } else { "p95" });
     let primary = metric::of(key).ok_or_else(|| {
         let known: Vec<&str> = metric::METRICS.iter().map(|metric| metric.key).collect();
-        format!("--metric {key}: write one of {}", known.join(", "))
+        say!(texts::ERR_METRIC, key, known.join(", "))
     })?;
     let threshold = threshold(primary, args.threshold)?;
     let pairs = args.pairs.or(is_alone.then_some(PAIRS_ALONE));
@@ -271,18 +250,18 @@ pub(super) fn design(args: &DesignArgs, stack: &StackArgs, load: &Load, is_alone
 }
 
 /// The smallest difference that matters: the user's value in per cent or percentage points, or the metric's default.
-pub(super) fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, String> {
+pub(super) fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, Said> {
     match asked {
         None => Ok(metric.threshold),
         Some(percent) if percent.is_nan() || percent <= 0.0 || percent >= 100.0 => {
-            Err(format!("--threshold {percent}: write more than 0 and less than 100"))
+            Err(say!(texts::ERR_THRESHOLD, percent))
         }
         Some(percent) if metric.scale == Scale::Share => Ok(percent),
         Some(percent) => Ok(percent / 100.0),
     }
 }
 
-pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result<Ask, String> {
+pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result<Ask, Said> {
     let warm_script = match &args.warmup_load {
         Some(file) => Some((absolute(file)?, script_plan(file)?.0)),
         None => None,
@@ -292,15 +271,14 @@ pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result
 }
 
 /// The header fields of a load's requests. Refuses a field without a name, as `weir load` does.
-pub(super) fn headers(args: &SentArgs) -> Result<Vec<String>, String> {
+pub(super) fn headers(args: &SentArgs) -> Result<Vec<String>, Said> {
     let wrong = args.headers.iter().find(|field| field.split_once(':').is_none_or(|(name, _)| name.trim().is_empty()));
-    wrong.map_or(Ok(args.headers.clone()), |field| Err(format!("-H {field}: write \"Name: value\"")))
+    wrong.map_or(Ok(args.headers.clone()), |field| Err(say!(texts::ERR_HEADER, field)))
 }
 
 /// The settings that the blocks of every lab share.
-pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: Duration) -> Result<Ask, String> {
-    let weir =
-        std::env::current_exe().map_err(|error| format!("weir cannot find the path of its own program: {error}"))?;
+pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: Duration) -> Result<Ask, Said> {
+    let weir = std::env::current_exe().map_err(|error| say!(texts::ERR_OWN_PATH, error.to_string()))?;
     let share = Cpus::of(&ask::allowed_cpus());
     let or =
         |list: &Option<super::flags::CpuList>, share: Vec<usize>| list.as_ref().map_or(share, |list| list.to_vec());

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_lab::ask::{BLOCK, CONNECTIONS_MAX, Load};
 use weir_lab::capacity::{self, Capacity, Objective, Users};
 use weir_lab::search::RATES;
+use weir_lab::texts;
 use weir_load::random;
 
 use super::ab::{edge_of, side, stack_of};
@@ -16,30 +19,30 @@ use super::flags::CapacityArgs;
 const THINK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(600));
 
 /// Runs the search, prints the report and stores the run.
-pub(super) fn run(args: &CapacityArgs, language: Language) -> Result<u8, String> {
+pub(super) fn run(args: &CapacityArgs, language: Language) -> Result<u8, Said> {
     let it = asked(args)?;
     let (_, code) = experiment(&args.stack, it.seed, language, |stop, progress| capacity::run(&it, stop, progress))?;
     Ok(code)
 }
 
-fn asked(args: &CapacityArgs) -> Result<Capacity, String> {
+fn asked(args: &CapacityArgs) -> Result<Capacity, Said> {
     if !args.path.starts_with('/') {
-        return Err(format!("{}: the path of the load must begin with /", args.path));
+        return Err(say!(texts::ERR_PATH, &args.path));
     }
     if !(RATES.0..=RATES.1).contains(&args.from) {
-        return Err(format!("--from {}: write {} to {} requests a second", args.from, RATES.0, RATES.1));
+        return Err(say!(texts::ERR_FROM, args.from, RATES.0, RATES.1));
     }
     if !(0.0..100.0).contains(&args.errors) {
-        return Err(format!("--errors {}: write 0 to 100 per cent", args.errors));
+        return Err(say!(texts::ERR_ERRORS, args.errors));
     }
     if !(1..=CONNECTIONS_MAX).contains(&args.connections) {
-        return Err(format!("--connections {}: write 1 to {CONNECTIONS_MAX}", args.connections));
+        return Err(say!(texts::ERR_CONNECTIONS, args.connections, CONNECTIONS_MAX));
     }
     if !(BLOCK.0..=BLOCK.1).contains(&args.block) || args.warmup > BLOCK.1 {
-        return Err("--block: write 500ms to 30m; --warmup: write at most 30m".to_owned());
+        return Err(say!(texts::ERR_BLOCK));
     }
     if args.think < THINK.0 || args.think > THINK.1 {
-        return Err("--think: write 10ms to 10m".to_owned());
+        return Err(say!(texts::ERR_THINK));
     }
     let users = args.users.map(|(_, most)| Users { think: args.think, most: f64::from(most) });
     let from = args.users.map_or(args.from, |(from, _)| f64::from(from));

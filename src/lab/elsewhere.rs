@@ -5,9 +5,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_lab::elsewhere::{self, Elsewhere};
 use weir_lab::import::{self, Imported};
 use weir_lab::schedule::Arm;
+use weir_lab::texts;
 use weir_lab::{html, metric, report, stats, store};
 use weir_load::random;
 
@@ -19,13 +22,10 @@ use super::{exit, write};
 const REPORT_MAX: u64 = 64 << 20;
 
 /// Runs the comparison, prints the report and stores the run.
-pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, String> {
-    let primary = metric::of(&args.metric).filter(|metric| metric.key != "cpu").ok_or_else(|| {
-        format!(
-            "--metric {}: write throughput, p50, p95, p99 or errors; a report does not contain the edge's CPU",
-            args.metric
-        )
-    })?;
+pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, Said> {
+    let primary = metric::of(&args.metric)
+        .filter(|metric| metric.key != "cpu")
+        .ok_or_else(|| say!(texts::ERR_METRIC_OF_REPORT, &args.metric))?;
     let it = Elsewhere {
         before: (args.before.display().to_string(), runs(&args.before, Arm::Before)?),
         after: (args.after.display().to_string(), runs(&args.after, Arm::After)?),
@@ -47,8 +47,9 @@ pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, String> 
 }
 
 /// The reports of a directory in the order of their names, or one file.
-fn runs(place: &Path, arm: Arm) -> Result<Vec<Imported>, String> {
-    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+fn runs(place: &Path, arm: Arm) -> Result<Vec<Imported>, Said> {
+    let failed =
+        |path: &Path, error: std::io::Error| say!(texts::ERR_FILE, path.display().to_string(), error.to_string());
     let mut files = if place.is_dir() {
         let entries = fs::read_dir(place).map_err(|error| failed(place, error))?;
         let is_report = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
@@ -59,17 +60,10 @@ fn runs(place: &Path, arm: Arm) -> Result<Vec<Imported>, String> {
     files.sort();
     match files.len() {
         0 => {
-            return Err(format!(
-                "{}: there is no report; name files that end in .json, as `weir load -o` writes them",
-                place.display()
-            ));
+            return Err(say!(texts::ERR_NO_REPORTS, place.display().to_string()));
         }
         count if count > stats::RUNS_MAX => {
-            return Err(format!(
-                "{}: there are more than {} reports: weir compares at most that many",
-                place.display(),
-                stats::RUNS_MAX
-            ));
+            return Err(say!(texts::ERR_MANY_REPORTS, place.display().to_string(), stats::RUNS_MAX));
         }
         _ => {}
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use weir_conf::language::Language;
+use weir_conf::say;
 use weir_lab::ab::Tell;
 use weir_lab::experiment::run::How;
 use weir_lab::experiment::{self, Lab, Places};
@@ -22,7 +23,7 @@ use crate::files::Disk;
 use crate::stop;
 
 /// Lists the experiments below a folder.
-pub(super) fn list(labs: Option<&Path>, language: Language) -> Result<u8, String> {
+pub(super) fn list(labs: Option<&Path>, language: Language) -> Result<u8, Said> {
     let places = places(Path::new("/usr/sbin/nginx"))?;
     let mut code = 0;
     for (name, lab) in experiment::list(&folder(labs)?, &places) {
@@ -38,7 +39,7 @@ pub(super) fn list(labs: Option<&Path>, language: Language) -> Result<u8, String
                 }
             }
             Err(why) => {
-                eprintln!("{why}");
+                eprintln!("{}", why.say(language));
                 code = exit::FAILED;
             }
         }
@@ -47,9 +48,9 @@ pub(super) fn list(labs: Option<&Path>, language: Language) -> Result<u8, String
 }
 
 /// Runs experiments, prints each report and stores each run; prints a closing table if there are several.
-pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, String> {
+pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, Said> {
     let places = places(&args.nginx)?;
-    let stop = stop::on_signal().map_err(|said| said.say(language).to_owned())?;
+    let stop = stop::on_signal()?;
     // Each connection needs a descriptor in the load and in the edge. If the kernel refuses to raise the limit, the
     // old limit stays.
     let _ = weir_net::process::raise_nofile();
@@ -82,7 +83,7 @@ pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, String> {
                 runs.push(run);
             }
             Err(why) if args.all => {
-                println!("{why}");
+                println!("{}", why.say(language));
                 code = exit::FAILED;
             }
             Err(why) => return Err(why),
@@ -113,13 +114,13 @@ fn left_out(args: &RunArgs, lab: &Lab, spent: Duration) -> Option<Said> {
 }
 
 /// Writes a run as a page: into a folder by the lab's name, or as the file itself.
-fn page(args: &RunArgs, lab: &Lab, run: &Value, language: Language) -> Result<(), String> {
+fn page(args: &RunArgs, lab: &Lab, run: &Value, language: Language) -> Result<(), Said> {
     let Some(path) = &args.html else { return Ok(()) };
     let path = if path.is_dir() { path.join(format!("{}.html", lab.name)) } else { path.clone() };
     write(&path, &html::page(run, language))
 }
 
-fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
+fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, Said> {
     if args.all {
         let all =
             experiment::list(&folder(args.labs.as_deref())?, places).into_values().collect::<Result<Vec<_>, _>>()?;
@@ -135,19 +136,16 @@ fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
         if dir.join(experiment::FILE).is_file() {
             return experiment::read(&dir, places)?.only(&args.variant);
         }
-        Err(format!(
-            "{}: there is no such file (weir lab list names the experiments of --labs)",
-            dir.join(experiment::FILE).display()
-        ))
+        Err(say!(texts::ERR_NO_EXPERIMENT, dir.join(experiment::FILE).display().to_string()))
     };
     args.names.iter().map(place).collect()
 }
 
-pub(super) fn places(nginx: &Path) -> Result<Places, String> {
-    let weir =
-        std::env::current_exe().map_err(|error| format!("weir cannot find the path of its own program: {error}"))?;
+pub(super) fn places(nginx: &Path) -> Result<Places, Said> {
+    let weir = std::env::current_exe().map_err(|error| say!(texts::ERR_OWN_PATH, error.to_string()))?;
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).unwrap_or_else(std::env::temp_dir);
-    let nginx = std::path::absolute(nginx).map_err(|error| format!("{}: {error}", nginx.display()))?;
+    let nginx = std::path::absolute(nginx)
+        .map_err(|error| say!(texts::ERR_FILE, nginx.display().to_string(), error.to_string()))?;
     Ok(Places { weir, nginx, cache: cache.join("weir-labs") })
 }

@@ -2,9 +2,12 @@
 
 use weir_conf::Tree;
 use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_lab::change::changes;
 use weir_lab::factorial::{self, Factorial};
 use weir_lab::schedule::Looks;
+use weir_lab::texts;
 
 use super::ab::{ask, design, edge_of, load, places, side, together};
 use super::flags::AbArgs;
@@ -12,10 +15,10 @@ use super::sheet::Sheet;
 use super::{exit, experiment};
 
 /// Runs the comparison, prints the report and stores the run.
-pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
+pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, Said> {
     let (files, path) = places(args)?;
     let edge = edge_of(&args.stack.edge)?;
-    let [before, after] = files.as_slice() else { return Err("name two configurations, BEFORE and AFTER".to_owned()) };
+    let [before, after] = files.as_slice() else { return Err(say!(texts::ERR_BEFORE_AFTER)) };
     let (before, after) = (side(before, edge.clone())?, side(after, edge.clone())?);
     let factors = factorial::factors(&changes(&before.tree, &after.tree), &together(args))?;
     let sheets = (0..1usize << factors.len()).map(|cell| {
@@ -27,7 +30,7 @@ pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
         sheet.side = side(&sheet.side.file, edge.clone())?;
         Ok(sheet)
     });
-    let sheets = sheets.collect::<Result<Vec<Sheet>, String>>()?;
+    let sheets = sheets.collect::<Result<Vec<Sheet>, Said>>()?;
     let load = load(&args.load.sent, (args.load.block, args.load.warmup), path)?;
     let rounds = args.design.pairs.map_or_else(|| factorial::rounds(factors.len()), usize::from);
     let design =

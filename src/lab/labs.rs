@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_lab::experiment::{FILE, LABS_MAX};
+use weir_lab::texts;
 
 /// Below the working directory.
 const HERE: &str = "labs";
@@ -12,12 +15,12 @@ const SHARED: &str = "share/weir/labs";
 const PACKAGED: &str = "/usr/share/weir/labs";
 
 /// The folder that the user named, or the first usual folder that has experiments. The error names all places.
-pub(super) fn folder(named: Option<&Path>) -> Result<PathBuf, String> {
+pub(super) fn folder(named: Option<&Path>) -> Result<PathBuf, Said> {
     let program = std::env::current_exe().and_then(std::fs::canonicalize).ok();
     find(named, program.as_deref())
 }
 
-fn find(named: Option<&Path>, program: Option<&Path>) -> Result<PathBuf, String> {
+fn find(named: Option<&Path>, program: Option<&Path>) -> Result<PathBuf, Said> {
     let places = match named {
         Some(named) => vec![named.to_owned()],
         None => usual(program),
@@ -27,7 +30,7 @@ fn find(named: Option<&Path>, program: Option<&Path>) -> Result<PathBuf, String>
     }
     let shown = |place: &PathBuf| std::path::absolute(place).unwrap_or_else(|_| place.clone()).display().to_string();
     let shown: Vec<String> = places.iter().map(shown).collect();
-    Err(format!("no folder here has experiments (NAME/{FILE}): {}; --labs DIR names another folder", shown.join(", ")))
+    Err(say!(texts::ERR_NO_LABS, FILE, shown.join(", ")))
 }
 
 fn usual(program: Option<&Path>) -> Vec<PathBuf> {

@@ -3,8 +3,11 @@
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_conf::{Tree, lay_out};
 use weir_lab::ask::Side;
+use weir_lab::texts;
 
 /// A draft in a file beside the configuration, so that relative paths keep their meaning. Removed when dropped.
 pub(super) struct Sheet {
@@ -14,16 +17,12 @@ pub(super) struct Sheet {
 
 impl Sheet {
     /// Writes the file.
-    pub fn write(beginning: &Side, tree: Tree) -> Result<Sheet, String> {
+    pub fn write(beginning: &Side, tree: Tree) -> Result<Sheet, Said> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let file = beginning.file.with_file_name(format!(".weir-lab-{}-{number}.conf", std::process::id()));
-        fs::write(&file, lay_out(&tree.root)).map_err(|error| {
-            format!(
-                "{}: {error}; the lab writes drafts beside the configuration, so that its relative paths stay valid",
-                file.display()
-            )
-        })?;
+        fs::write(&file, lay_out(&tree.root))
+            .map_err(|error| say!(texts::ERR_SHEET, file.display().to_string(), error.to_string()))?;
         Ok(Sheet { side: Side { file, tree, edge: beginning.edge.clone() } })
     }
 }

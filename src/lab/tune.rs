@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use weir_conf::language::Language;
+use weir_conf::say;
 use weir_conf::{Files, MemoryFiles, Problem, Tree, edit};
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::rule::Group;
@@ -31,13 +32,13 @@ const CALLED_FOR_MAX: usize = 3;
 const CONF_BYTES_MAX: u64 = 64 << 20;
 
 /// Runs the search, prints the report and stores the run.
-pub(super) fn run(args: &TuneArgs, language: Language) -> Result<u8, String> {
+pub(super) fn run(args: &TuneArgs, language: Language) -> Result<u8, Said> {
     let beginning = side(&args.conf, edge_of(&args.stack.edge)?)?;
     let unknown = args.only.iter().find(|name| rules::lookup(name).is_none());
     if let Some(unknown) = unknown {
         let near = weir_conf::did_you_mean(unknown, rules::RULES.iter().map(|rule| rule.id));
-        let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        return Err(format!("--only {unknown}: there is no such rule{near}"));
+        let near = near.map(|near| say!(texts::ERR_NEAR, near)).unwrap_or_default();
+        return Err(say!(texts::ERR_NO_RULE, unknown, near));
     }
     let load = load(&args.load.sent, (args.load.block, args.load.warmup), args.path.clone())?;
     let design = design(&args.design, &args.stack, &load, false)?;
@@ -98,11 +99,11 @@ struct Lab<'a> {
 }
 
 impl Bench for Lab<'_> {
-    fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, String> {
+    fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, Said> {
         let mut knobs = Vec::new();
         for (address, value) in &self.own {
             let tree = self.tree(draft);
-            let edit = edit::set(&tree, address, value).map_err(|error| format!("--knob {address}: {error}"))?;
+            let edit = edit::set(&tree, address, value).map_err(|error| say!(texts::ERR_KNOB, address, error))?;
             // Exactly the user's change. Changes that it makes necessary are the user's business.
             let asked = self.mended(draft, &[Finding::nowhere(weir_doctor::Said::default()).fix(Some(edit))]);
             let name = format!("{address}={value}");
@@ -120,7 +121,7 @@ impl Bench for Lab<'_> {
         Ok(knobs)
     }
 
-    fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, String> {
+    fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, Said> {
         let (before, after) = (self.tree(before), self.tree(after));
         let is_asked = self.own.iter().any(|(address, value)| format!("{address}={value}") == name);
         let no_effect = self.no_effect(&before, &after);
@@ -232,7 +233,7 @@ fn version_of(edge: &Edge) -> Version {
 }
 
 /// `ADDRESS=VALUE`; an address may hold `=` in brackets, as of `location[= /x]`.
-fn address_and_value(text: &str) -> Result<(String, String), String> {
+fn address_and_value(text: &str) -> Result<(String, String), Said> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {
         match c {
@@ -242,7 +243,7 @@ fn address_and_value(text: &str) -> Result<(String, String), String> {
             _ => {}
         }
     }
-    Err(format!("--knob {text}: write ADDRESS=VALUE, as http/upstream[app]/keepalive=64"))
+    Err(say!(texts::ERR_KNOB_FORM, text))
 }
 
 /// The files of a run, before and after its changes.
@@ -259,37 +260,38 @@ fn files_of(run: &Value) -> Vec<Mended> {
 }
 
 /// Writes the changes that a run found to help, or undoes them. Refuses if the files differ from the run's files.
-pub(super) fn write(store: &Path, id: &str, is_undo: bool, language: Language) -> Result<u8, String> {
+pub(super) fn write(store: &Path, id: &str, is_undo: bool, language: Language) -> Result<u8, Said> {
     let run = store::read(store, id)?;
     if run["kind"] != "tune" {
-        return Err(format!("{id}: apply and undo need a run of weir lab tune, and this run is of another kind"));
+        return Err(say!(texts::ERR_NOT_TUNE, id));
     }
     let files: Vec<Mended> = files_of(&run)
         .into_iter()
         .map(|file| if is_undo { Mended { name: file.name, before: file.after, after: file.before } } else { file })
         .collect();
     if files.is_empty() {
-        return Err(format!("{id}: the run kept no knob, so there is nothing to write"));
+        return Err(say!(texts::ERR_NO_KNOB, id));
     }
     for file in &files {
         let now = read(Path::new(&file.name))?;
         if now != file.before {
-            return Err(format!("{}: the file has changed since the lab read it: the lab wrote nothing", file.name));
+            return Err(say!(texts::ERR_CHANGED, &file.name));
         }
     }
     for file in &files {
         print!("{}", mend::diff(file));
-        fs::write(&file.name, &file.after).map_err(|error| format!("{}: {error}", file.name))?;
+        fs::write(&file.name, &file.after).map_err(|error| say!(texts::ERR_FILE, &file.name, error.to_string()))?;
     }
     let (back, id) = (if is_undo { "apply" } else { "undo" }, run["id"].as_str().unwrap_or(id));
     println!("{}", texts::WRITTEN.with(&[back.into(), id.into()]).say(language));
     Ok(0)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let size = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
+fn read(path: &Path) -> Result<Vec<u8>, Said> {
+    let size =
+        fs::metadata(path).map_err(|error| say!(texts::ERR_FILE, path.display().to_string(), error.to_string()))?.len();
     if size > CONF_BYTES_MAX {
-        return Err(format!("{}: a file of {size} bytes is not a configuration", path.display()));
+        return Err(say!(texts::ERR_NO_CONFIGURATION, path.display().to_string(), size));
     }
-    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+    fs::read(path).map_err(|error| say!(texts::ERR_FILE, path.display().to_string(), error.to_string()))
 }

@@ -4,9 +4,12 @@ use std::path::Path;
 
 use serde_json::Value;
 use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_lab::ask::{Ask, Load, Side};
 use weir_lab::capacity::Objective;
 use weir_lab::experiment::{self, FILE, What};
+use weir_lab::texts;
 use weir_lab::why::attempt::Trying;
 use weir_lab::why::run::Named;
 use weir_lab::why::{self, Why};
@@ -23,13 +26,13 @@ const FAILURES: f64 = 0.001;
 const INJECT_MAX: u64 = 1 << 20;
 
 /// Runs the search, prints the report and stores the run.
-pub(super) fn run(args: &WhyArgs, language: Language) -> Result<u8, String> {
+pub(super) fn run(args: &WhyArgs, language: Language) -> Result<u8, Said> {
     let it = asked(args, language)?;
     let (_, code) = super::experiment(&args.stack, it.seed, language, |stop, progress| why::run(&it, stop, progress))?;
     Ok(code)
 }
 
-fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
+fn asked(args: &WhyArgs, language: Language) -> Result<Why, Said> {
     let (side, load, lab, fields) = match &args.lab {
         Some(folder) => of_lab(args, folder, language)?,
         None => of_conf(args)?,
@@ -63,14 +66,14 @@ fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
 /// The measured stack: the configuration, the load, the experiment, and the header fields of its requests.
 type Asked = (Side, Load, Option<Named>, Vec<String>);
 
-fn of_conf(args: &WhyArgs) -> Result<Asked, String> {
+fn of_conf(args: &WhyArgs) -> Result<Asked, Said> {
     let (conf, path) = match args.what.as_slice() {
         [conf] => (conf, "/".to_owned()),
         [conf, path] => (conf, path.clone()),
-        _ => return Err("name a configuration and the path of the load; or --stack labs/NAME".to_owned()),
+        _ => return Err(say!(texts::ERR_NAME_CONF)),
     };
     if !path.starts_with('/') {
-        return Err(format!("{path}: the path of the load must begin with /"));
+        return Err(say!(texts::ERR_PATH, path));
     }
     let fields = headers(&args.sent)?;
     let load = load(&args.sent, (args.block, args.warmup), path)?;
@@ -78,7 +81,7 @@ fn of_conf(args: &WhyArgs) -> Result<Asked, String> {
 }
 
 /// The stack of an experiment. The experiment's own load is used if the flags set none.
-fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, String> {
+fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, Said> {
     let nginx = if args.stack.edge == "weir" { "/usr/sbin/nginx" } else { &args.stack.edge };
     let places = places(Path::new(nginx))?;
     // As it stands, or below the folder of the experiments; there, `labs/` before the name says nothing.
@@ -90,25 +93,22 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, St
     let lab = experiment::read(&folder, &places)?;
     let missing: Vec<String> = lab.missing().iter().map(|need| format!("{} ({})", need.what, need.install)).collect();
     if !missing.is_empty() {
-        return Err(format!("lab {}: these programs are not installed: {}", lab.name, missing.join("; ")));
+        return Err(say!(texts::ERR_NOT_INSTALLED, &lab.name, missing.join("; ")));
     }
     if args.stack.plain || !weir_lab::stack::can_isolate() {
-        return Err(format!(
-            "lab {}: its hosts are network namespaces: run it as root on Linux, with unshare and ip installed",
-            lab.name
-        ));
+        return Err(say!(texts::ERR_NAMESPACES, &lab.name));
     }
     let names: Vec<&str> = lab.variants.iter().map(|variant| variant.name.as_str()).collect();
     let variant = match &args.variant {
         None => lab.variants.first(),
         Some(name) => lab.variants.iter().find(|variant| variant.name == *name),
     };
-    let variant = variant.ok_or_else(|| format!("--variant: lab {} has {}", lab.name, names.join(", ")))?.clone();
+    let variant = variant.ok_or_else(|| say!(texts::ERR_VARIANTS, &lab.name, names.join(", ")))?.clone();
     experiment::run::prepare(&lab, &mut super::progress::Progress::new(&args.stack.store, language))?;
     let path = match args.what.as_slice() {
         [] => None,
         [path] if path.starts_with('/') => Some(path.clone()),
-        _ => return Err("with --stack, the experiment has the configuration: name only a path, or nothing".to_owned()),
+        _ => return Err(say!(texts::ERR_STACK_PATH)),
     };
     let is_said = path.is_some() || args.sent.is_said();
     let (own, times) = (variant.load.as_ref().map(|sent| &sent.what), (args.block, args.warmup));
@@ -125,10 +125,7 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, St
             load(&SentArgs { script: Some(file.clone()), ..SentArgs::default() }, times, String::new())?
         }
         Some(What::Command(..)) | None => {
-            return Err(format!(
-                "lab {}: its load is a separate command: name a path with --rate or -c, or --load",
-                lab.name
-            ));
+            return Err(say!(texts::ERR_OWN_COMMAND, &lab.name));
         }
     };
     let side = side(&variant.front.conf, edge_of(&args.stack.edge)?)?;
@@ -137,13 +134,12 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, St
 
 /// The connections, the rate and the header fields in an experiment's own flags. Ignores their duration: blocks set
 /// it.
-fn told(flags: &[String]) -> Result<SentArgs, String> {
+fn told(flags: &[String]) -> Result<SentArgs, Said> {
     let value = |names: [&str; 2]| {
         let at = flags.iter().position(|flag| names.contains(&flag.as_str()))?;
         flags.get(at + 1)
     };
-    let wrong =
-        |flag: &String| format!("{flag}: the value in the experiment's flags is not a number: name --rate or -c");
+    let wrong = |flag: &String| say!(texts::ERR_FLAG_NUMBER, flag);
     let rate = value(["-R", "--rate"]).map(|flag| flag.parse().map_err(|_| wrong(flag))).transpose()?;
     let connections = value(["-c", "--connections"]).map(|flag| flag.parse().map_err(|_| wrong(flag))).transpose()?;
     let is_field = |pair: &&[String]| pair.first().is_some_and(|flag| flag == "-H" || flag == "--header");
@@ -151,10 +147,10 @@ fn told(flags: &[String]) -> Result<SentArgs, String> {
     Ok(SentArgs { rate, connections, headers, ..SentArgs::default() })
 }
 
-fn injected(file: &Path) -> Result<Value, String> {
+fn injected(file: &Path) -> Result<Value, Said> {
     use std::io::Read;
     let mut text = String::new();
     let read = std::fs::File::open(file).and_then(|file| file.take(INJECT_MAX).read_to_string(&mut text));
-    read.map_err(|error| format!("{}: {error}", file.display()))?;
-    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))
+    read.map_err(|error| say!(texts::ERR_FILE, file.display().to_string(), error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| say!(texts::ERR_FILE, file.display().to_string(), error.to_string()))
 }

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use weir_conf::language::Language;
-use weir_conf::said::Said;
+use weir_conf::say;
 use weir_load::agent::{self, AGENTS_MAX, Agent, Conductor, Merged, Parts, Server, Wanted, chosen_env};
 
 use weir_load::run::{self, Channel, NotBegun, Run, Watch};
 use weir_load::script::Options;
+use weir_load::texts::agents as texts;
 
 use super::exit;
 use super::flags::RunArgs;
@@ -42,12 +43,12 @@ pub fn main(args: &AgentArgs, language: Language) -> ExitCode {
     // Every virtual user needs a socket. If the kernel refuses to raise the limit, the old limit stays; the
     // self-check reports that.
     let _ = weir_net::process::raise_nofile();
-    let outcome = Server::parse(&args.url).map_err(Said::from).and_then(|server| {
+    let outcome = Server::parse(&args.url).and_then(|server| {
         let name = args.name.clone().unwrap_or_else(machine);
         let agent = Agent { server, name, workers_max: args.workers, once: args.once };
         let channel = Channel::new();
         stop_on_signal(channel.stop())?;
-        Ok(agent::serve(&agent, &|| channel.is_stopped(), &mut |line| eprintln!("{line}"))?)
+        agent::serve(&agent, &|| channel.is_stopped(), &mut |line| eprintln!("{}", line.say(language)))
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -71,12 +72,13 @@ pub(super) fn run(
     run: &Run,
     channel: &Channel,
     watch: &mut dyn Watch,
+    language: Language,
 ) -> Result<Ran, NotBegun> {
     let agents = args.requests.filter(|agents| (1..=AGENTS_MAX).contains(agents));
-    let agents = agents.ok_or_else(|| format!("-n is the number of agents, from 1 to {AGENTS_MAX}"))?;
-    let wait = time(&args.agents_wait, "--agents-wait").map_err(|said| said.en().to_owned())?;
+    let agents = agents.ok_or_else(|| say!(texts::AGENTS_COUNT, AGENTS_MAX))?;
+    let wait = time(&args.agents_wait, "--agents-wait")?;
     if args.dotenv.is_some() && args.env_pass.is_empty() {
-        eprintln!("weir reads --dotenv only on this machine: agents get the variables that --env-pass names");
+        eprintln!("{}", texts::DOTENV_HERE.say(language));
     }
     let env = chosen_env(&args.env_pass, &script_env(run, options))?;
     let files: Vec<_> = run.plan.files.iter().chain(&args.with_files).cloned().collect();
@@ -85,16 +87,18 @@ pub(super) fn run(
     let wanted = Wanted { server: Server::parse(url)?, agents, wait };
     let conductor = Conductor::start(&wanted, job)?;
     for (index, mate) in conductor.gather(&|| channel.is_stopped())?.iter().enumerate() {
-        watch.line(&format!(
-            "agent {} runs share {} of {agents}: {} of {} CPUs, clock {:.1} ms off (± {:.1})",
-            mate.name,
+        let said = say!(
+            texts::AGENT_SHARE,
+            &mate.name,
             index + 1,
+            agents,
             mate.workers,
             mate.cpus,
             // Rounded to tenths; `+ 0.0` turns "-0.0" into "0.0".
-            (mate.behind_us as f64 / 100.0).round() / 10.0 + 0.0,
-            mate.error_us as f64 / 1e3,
-        ));
+            format!("{:.1}", (mate.behind_us as f64 / 100.0).round() / 10.0 + 0.0),
+            format!("{:.1}", mate.error_us as f64 / 1e3),
+        );
+        watch.line(said.say(language));
     }
     let before = run::before(run, channel, watch)?;
     let Merged { mut outcome, checks, incomplete } = conductor.run(run, &before, channel, watch)?;

@@ -5,7 +5,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_load::output::expose::CONTENT_TYPE;
+use weir_load::texts::agents as texts;
 use weir_net::worker;
 
 /// Longest time to serve one scraper.
@@ -29,8 +32,9 @@ impl Page {
 }
 
 /// Listens until the process ends, and serves one scraper at a time; the error is for the user.
-pub fn serve(address: SocketAddr) -> Result<Page, String> {
-    let listener = TcpListener::bind(address).map_err(|error| format!("--prometheus {address}: {error}"))?;
+pub fn serve(address: SocketAddr) -> Result<Page, Said> {
+    let listener = TcpListener::bind(address)
+        .map_err(|error| say!(texts::NOT_LISTENING, address.to_string(), error.to_string()))?;
     let page = Page::default();
     let served = page.clone();
     let listen = move || {
@@ -39,7 +43,8 @@ pub fn serve(address: SocketAddr) -> Result<Page, String> {
             let _ = answer(stream, &served);
         }
     };
-    worker::block_aside("metrics", listen).map_err(|error| format!("--prometheus {address}: {error}"))?;
+    worker::block_aside("metrics", listen)
+        .map_err(|error| say!(texts::NOT_LISTENING, address.to_string(), error.to_string()))?;
     Ok(page)
 }
 

@@ -204,14 +204,15 @@ pub(super) fn time(text: &str, flag: &str) -> Result<Duration, Said> {
 }
 
 /// The number of requests and their schedule, in words.
-fn arrivals(quick: &Quick) -> String {
-    let how = match quick.rate {
-        None => "as fast as the answers come".to_owned(),
-        Some(Rate::Constant(rate)) => format!("{rate} a second, evenly spread"),
-        Some(Rate::Poisson(rate)) => format!("{rate} a second, at random"),
-    };
-    let most = quick.requests_max.map_or_else(String::new, |most| format!("at most {most} requests, "));
-    format!("{}, {most}{how}", connections(quick))
+fn arrivals(quick: &Quick) -> Said {
+    let mut parts = vec![connections(quick)];
+    parts.extend(quick.requests_max.map(|most| say!(texts::AT_MOST, most)));
+    parts.push(match quick.rate {
+        None => say!(texts::REQUESTS_CLOSED),
+        Some(Rate::Constant(rate)) => say!(texts::REQUESTS_EVENLY, rate),
+        Some(Rate::Poisson(rate)) => say!(texts::REQUESTS_AT_RANDOM, rate),
+    });
+    Said::list(&parts, ", ")
 }
 
 fn plan(quick: &Quick) -> Said {

@@ -35,7 +35,7 @@ pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console)
         print!("{}", console.log_file(&path.to_string_lossy()));
     }
     if let Some(path) = &args.html {
-        write(path, &html::render(&json::document(result, facts)))?;
+        write(path, &html::render(&json::document(result, facts), console.language))?;
         print!("{}", console.log_file(&path.to_string_lossy()));
     }
     Ok(())
@@ -66,7 +66,7 @@ pub fn page(report: &Path, output: Option<PathBuf>, language: Language) -> u8 {
         name.push(".html");
         name.into()
     });
-    let outcome = read(report).and_then(|report| write(&output, &html::render(&report)));
+    let outcome = read(report).and_then(|report| write(&output, &html::render(&report, language)));
     match outcome {
         Ok(()) => {
             println!("{}", say!(texts::REPORT_GENERATED, output.display().to_string()).say(language));
@@ -79,7 +79,7 @@ pub fn page(report: &Path, output: Option<PathBuf>, language: Language) -> u8 {
 fn read(path: &Path) -> Result<Value, Said> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| say!(texts::OF_FILE, &shown, error.to_string()))?;
-    Ok(comparison::read(&path.to_string_lossy(), &text)?)
+    comparison::read(&path.to_string_lossy(), &text)
 }
 
 fn fail(error: &Said, code: u8, language: Language) -> u8 {

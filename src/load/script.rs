@@ -32,14 +32,14 @@ pub fn run(args: &RunArgs, language: Language) -> u8 {
     let plan = match script::load(&options, &processor::load_script) {
         Ok(plan) => plan,
         Err(refusal) => {
-            refusal.warnings.iter().for_each(|warning| eprintln!("{warning}"));
-            eprint!("{}", refusal.text);
+            refusal.warnings.iter().for_each(|warning| eprintln!("{}", warning.say(language)));
+            eprint!("{}", refusal.text.say(language));
             return u8::try_from(refusal.exit).unwrap_or(exit::FAILED);
         }
     };
-    plan.warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    plan.warnings.iter().for_each(|warning| eprintln!("{}", warning.say(language)));
     if args.check {
-        print!("{plan}");
+        print!("{}", plan.told(language));
         if plan.vusers() == 0 {
             eprintln!("weir load: {}", texts::NOBODY.say(language));
         }
@@ -90,7 +90,7 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str, language: Lang
     let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None, ahead_ms: None };
     let mut teller = Teller::new(args, &plan, language).map_err(failed)?;
     print!("{}{}", honest::first_line(&plan.targets(), language), teller.console.test_run_id(id));
-    let ran = go(args, options, &run, &mut teller)?;
+    let ran = go(args, options, &run, &mut teller, language)?;
     let self_check = match args.agents {
         Some(_) => SelfCheck { agents: ran.checks.clone(), ..SelfCheck::default() },
         None => teller.fared().finish(ran.outcome.merger.own()),
@@ -114,7 +114,7 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str, language: Lang
     report(args, &result, &facts, apdex.as_ref(), &mut teller).map_err(failed)?;
     let after = run::after(&run, ran.outcome.before, &mut teller);
     if let Err(message) = &after {
-        eprintln!("weir load: {message}");
+        eprintln!("weir load: {}", message.say(language));
     }
     teller.publish_rest();
     Ok(match () {
@@ -134,16 +134,16 @@ fn workers(args: &RunArgs, plan: &Plan) -> usize {
 }
 
 /// Runs the plan, on this machine or on agents, until the run is over.
-fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller) -> Result<Ran, Ended> {
+fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller, language: Language) -> Result<Ran, Ended> {
     let channel = args.channel();
     stop_on_signal(channel.stop()).map_err(|message| (Box::new(message), exit::FAILED))?;
     let ran = match &args.agents {
-        Some(url) => agents::run(url, args, options, run, &channel, teller),
+        Some(url) => agents::run(url, args, options, run, &channel, teller, language),
         None => run::run(run, channel, teller).map(Ran::here),
     };
     ran.map_err(|error| match error {
-        NotBegun::Before(message) => (Box::new(message.into()), exit::FAILED),
-        NotBegun::Worker(message) => (Box::new(message.into()), exit::WORKER),
+        NotBegun::Before(message) => (Box::new(message), exit::FAILED),
+        NotBegun::Worker(message) => (Box::new(message), exit::WORKER),
     })
 }
 
@@ -152,7 +152,7 @@ pub(super) const STOPPED: Text = texts::STOPPED;
 
 /// Why the figures do not cover the whole requested run, one sentence each.
 fn incomplete(ran: &Ran) -> Vec<Said> {
-    let mut reasons: Vec<Said> = ran.incomplete.iter().map(Said::from).collect();
+    let mut reasons = ran.incomplete.clone();
     if ran.outcome.is_interrupted {
         reasons.push(STOPPED.with(&[]));
     }
@@ -208,7 +208,7 @@ pub(super) struct Ran {
     /// The self-check of each agent.
     pub checks: Vec<(String, SelfCheck)>,
     /// The missing parts.
-    pub incomplete: Vec<String>,
+    pub incomplete: Vec<Said>,
 }
 
 impl Ran {
@@ -261,7 +261,7 @@ fn phase_fact(phase: &Phase) -> PhaseFact {
         name: phase.name.clone(),
         shown: phase.shown.clone(),
         duration_ms: u64::try_from(phase.duration.as_millis()).unwrap_or(u64::MAX),
-        arrivals: phase.arrivals.to_string(),
+        arrivals: phase.arrivals.said(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use weir_conf::language::Language;
 use weir_conf::said::Said;
+use weir_conf::say;
 use weir_load::output::console::Console;
 use weir_load::output::expose::exposition;
 use weir_load::output::live;
@@ -69,7 +70,7 @@ impl Teller {
     /// Waits until all metrics have been published, and prints those that were not.
     pub fn publish_rest(&mut self) {
         let said = self.publisher.take().map(Publisher::finish).unwrap_or_default();
-        said.iter().for_each(|sentence| eprintln!("{sentence}"));
+        said.iter().for_each(|sentence| eprintln!("{}", sentence.say(self.console.language)));
     }
 
     fn say(&mut self, text: &str) {
@@ -138,14 +139,14 @@ impl Watch for Teller {
     }
 
     fn late(&mut self, start_ms: u64) {
-        let text = format!("Warning: multiple batches of metrics for period {start_ms}\n");
-        self.say(&text);
+        let said = say!(weir_load::texts::agents::LATE_METRICS, start_ms);
+        self.say(&format!("{}\n", said.say(self.console.language)));
     }
 
     fn progress(&mut self, progress: &Progress, merger: &Merger) {
         for sentence in self.publisher.as_ref().map(Publisher::sentences).unwrap_or_default() {
             self.clear();
-            eprintln!("{sentence}");
+            eprintln!("{}", sentence.say(self.console.language));
         }
         let phase = progress.phase.and_then(|index| self.phases.get(index).cloned()).unwrap_or_default();
         self.eyes.look(progress, merger, phase, 0);

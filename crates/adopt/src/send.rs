@@ -95,7 +95,7 @@ impl Sender {
     }
 
     async fn exchange(&self, door: &Door, at: SocketAddr, request: &Request) -> Result<Answer, String> {
-        let url = Url::parse(&format!("{}://{}/", door.scheme(), request.host))?;
+        let url = Url::parse(&format!("{}://{}/", door.scheme(), request.host)).map_err(|why| why.en().to_owned())?;
         let origin = Rc::new(Origin::at(&url, &self.tls, at));
         let head = format!(
             "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {AGENT}\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n",

@@ -111,6 +111,13 @@ impl Said {
         Said { kept: json!({"en": en, "ko": ko}), en, ko }
     }
 
+    /// The sentence without white space at its ends.
+    pub fn trimmed(&self) -> Said {
+        let trimmed = Said::of_both(self.en.trim(), self.ko.trim());
+        // A text without such ends keeps its name.
+        if trimmed.en == self.en && trimmed.ko == self.ko { self.clone() } else { trimmed }
+    }
+
     /// Several sentences, joined with a separator.
     pub fn list(all: &[Said], between: &str) -> Said {
         let joined = |language| all.iter().map(|one| one.say(language)).collect::<Vec<_>>().join(between);

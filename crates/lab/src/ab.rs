@@ -126,8 +126,8 @@ struct Lab<'a> {
 }
 
 /// Refuses, before the run, a load that has too few requests for an answer.
-pub(crate) fn refuse_too_few(ask: &Ask, primary: &Metric, design: &Design, language: Language) -> Result<(), String> {
-    outlook::too_few(ask, primary, &design.command).map_or(Ok(()), |why| Err(why.say(language).to_owned()))
+pub(crate) fn refuse_too_few(ask: &Ask, primary: &Metric, design: &Design) -> Result<(), Said> {
+    outlook::too_few(ask, primary, &design.command).map_or(Ok(()), Err)
 }
 
 /// The metric to compare. If the user named none, a load that is known to be too small for a quantile is compared by
@@ -141,10 +141,10 @@ fn primary_of(ask: &Ask, design: &Design) -> (&'static Metric, Option<Said>) {
 }
 
 /// Runs the comparison and returns the run as it is stored. The error is for the user: nothing could be measured.
-pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
+pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, Said> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
     let (primary, small) = primary_of(&it.ask, &it.design);
-    refuse_too_few(&it.ask, primary, &it.design, tell.language())?;
+    refuse_too_few(&it.ask, primary, &it.design)?;
     small.iter().for_each(|said| tell.tell(said));
     let after = it.after.as_ref().unwrap_or(&it.before);
     tell.tell(&it.outlook());
@@ -202,7 +202,7 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
 
 impl Lab<'_> {
     /// Runs blocks until the last look, or until a look decides. Returns why no conclusion is allowed, if so.
-    fn all_blocks(&mut self, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Option<Said>, String> {
+    fn all_blocks(&mut self, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Option<Said>, Said> {
         let design = &self.it.design;
         let turns = blocks(design.seed, design.looks.pairs_max());
         // Blocks that share their processes are measured, and repeated, together.
@@ -245,7 +245,7 @@ impl Lab<'_> {
     }
 
     /// Runs a block, and again while it is spoiled.
-    fn turn(&mut self, group: &[Turn], of: usize, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Turned, String> {
+    fn turn(&mut self, group: &[Turn], of: usize, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Turned, Said> {
         let Some(turn) = group.first() else { return Ok(Turned::Good) };
         let letters: String = group.iter().map(|turn| turn.arm.letter()).collect();
         let what = say!(PAIR, turn.pair + 1, letters);
@@ -276,7 +276,8 @@ impl Lab<'_> {
     fn duet(&mut self, turn: &Turn, attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
         let it = self.it;
         let dir = self.place.path().join(format!("{}-{attempt}", turn.index));
-        fs::create_dir_all(dir.join("twin")).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
+        fs::create_dir_all(dir.join("twin"))
+            .map_err(|error| Failed::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
         let after = it.after.as_ref().unwrap_or(&it.before);
         let (before, after) = ((&it.before, &self.stacks.0), (after, &self.stacks.1));
         let (one, other, arms) = match turn.arm {
@@ -295,7 +296,8 @@ impl Lab<'_> {
     fn quartet(&mut self, warm: &Warm, group: &[Turn], attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
         let it = self.it;
         let dir = self.place.path().join(format!("{}-{attempt}", group.first().map_or(0, |turn| turn.index)));
-        fs::create_dir_all(&dir).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
+        fs::create_dir_all(&dir)
+            .map_err(|error| Failed::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
         let turn = |turn: &Turn| {
             let file = if turn.arm == Arm::Before { &warm.files.0 } else { &warm.files.1 };
             (file.clone(), it.design.seed.wrapping_add(turn.pair as u64 * 0x9E37_79B9))
@@ -383,7 +385,7 @@ pub(crate) fn again(
     tell: &mut dyn Tell,
     tried: &mut Vec<Block>,
     run: &mut dyn FnMut(u32) -> Result<Vec<Block>, Failed>,
-) -> Result<Turned, String> {
+) -> Result<Turned, Said> {
     let mut last = Said::default();
     for attempt in 0..=AGAIN_MAX {
         if stop.load(Ordering::Relaxed) {
@@ -419,7 +421,8 @@ pub(crate) fn measured(
     stop: &AtomicBool,
 ) -> Result<Value, Failed> {
     let dir = place.path().join(name);
-    fs::create_dir_all(&dir).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
+    fs::create_dir_all(&dir)
+        .map_err(|error| Failed::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
     let answer = stack::run(&ask.spec(side, stack, &dir, seed), &ask.weir, stop)?;
     // The report is all that the run keeps of a block.
     let _ = fs::remove_dir_all(&dir);

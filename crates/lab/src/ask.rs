@@ -177,7 +177,7 @@ impl Stack {
 
 impl Ask {
     /// Finds a place for every address and name in a side's configuration. The error says what to do.
-    pub fn stack(&self, side: &Side) -> Result<Stack, String> {
+    pub fn stack(&self, side: &Side) -> Result<Stack, Said> {
         let survey = survey(&side.tree);
         let found = layout(&survey, self.port, self.is_isolated)?;
         let target = found.target.ok_or("nothing to load")?;
@@ -393,14 +393,14 @@ fn fresh(survey: &Survey) -> Vec<String> {
 pub(crate) const LOGS: &str = "/var/log/nginx";
 
 /// Directives for `-g`: the process stays in the foreground, and writes no file that the machine uses.
-pub(crate) fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>, String> {
+pub(crate) fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>, Said> {
     let said = |name: &str| survey.process.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     let mut globals = Vec::new();
     match said("daemon") {
         None => globals.push("daemon off;".to_owned()),
         Some("off") => {}
         Some(_) => {
-            return Err("\"daemon on\": the lab starts and ends the edge itself; remove the directive".to_owned());
+            return Err(say!(ERR_DAEMON));
         }
     }
     match said("pid") {
@@ -408,9 +408,7 @@ pub(crate) fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>,
         // In namespaces, /run belongs to the block.
         Some(path) if is_isolated && ["/run/", "/var/run/"].iter().any(|run| path.starts_with(run)) => {}
         Some(path) => {
-            return Err(format!(
-                "\"pid {path}\": the lab would overwrite that file; remove the directive, or run as root with a pid file in /run"
-            ));
+            return Err(say!(ERR_PID, path));
         }
     }
     Ok(globals)

@@ -129,7 +129,7 @@ impl Capacity {
 }
 
 /// Runs the search and returns the run as it is stored. The error is for the user.
-pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
+pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, Said> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
     // The search ends as soon as the largest rate that holds is confirmed.
     tell.tell(&crate::outlook::duration(&it.ask, (CONFIRMATIONS + 2, TRIES_MAX)));
@@ -200,7 +200,7 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
 /// Why a step gave no block.
 enum Ended {
     Stopped,
-    Broken(String),
+    Broken(Said),
     Spoiled(Said),
 }
 
@@ -228,13 +228,15 @@ fn step(
     if let (Some(users), Load::Path { path, .. }) = (it.users, &it.ask.load) {
         let file = place.path().join(format!("{number}.yml"));
         let script = users.script(level, path, ask.block, &file);
-        ask.load = script.map_err(|error| Ended::Broken(format!("{}: {error}", file.display())))?;
+        ask.load =
+            script.map_err(|error| Ended::Broken(say!(ERR_FILE, file.display().to_string(), error.to_string())))?;
     }
     let stack = ask.stack(&it.side).map_err(Ended::Broken)?;
     let mut why = Said::default();
     for attempt in 0..=AGAIN_MAX {
         let dir = place.path().join(format!("{number}-{attempt}"));
-        std::fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
+        std::fs::create_dir_all(&dir)
+            .map_err(|error| Ended::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
         let mut spec = ask.spec(&it.side, &stack, &dir, it.seed);
         // Beyond its capacity a stack never becomes warm, so the warm-up is not judged.
         spec.is_warm_judged = false;

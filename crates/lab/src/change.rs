@@ -71,7 +71,7 @@ pub fn changes(before: &Tree, after: &Tree) -> Vec<Change> {
 pub type Together = Vec<Vec<String>>;
 
 /// The name of the single factor that changes. The error names the factors if there are several.
-pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, String> {
+pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, Said> {
     let factor = |name: &str| {
         together
             .iter()
@@ -82,26 +82,18 @@ pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, Str
     factors.sort();
     factors.dedup();
     match factors.as_slice() {
-        [] => {
-            Err("the two configurations are equal: there is nothing to compare (--aa measures the noise of one configuration)".to_owned())
-        }
+        [] => Err(say!(ERR_EQUAL)),
         [one] => Ok(one.clone()),
         several => {
-            let mut lines: Vec<String> =
-                changes.iter().take(SHOWN_MAX).map(|change| format!("  {}", change.sentence())).collect();
+            let shown = changes.iter().take(SHOWN_MAX);
+            let mut lines: Vec<Said> = shown.map(|change| Said::list(&["  ".into(), change.said()], "")).collect();
             if changes.len() > SHOWN_MAX {
-                lines.push(format!("  and {} more", changes.len() - SHOWN_MAX));
+                lines.push(say!(ERR_AND_MORE, changes.len() - SHOWN_MAX));
             }
             let mut names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
             names.sort_unstable();
             names.dedup();
-            Err(format!(
-                "{} factors change, and one run cannot separate their effects: {}\n{}\n  change one at a time; or, if they belong together, write --together {}; or separate their effects with --factorial",
-                several.len(),
-                several.join(", "),
-                lines.join("\n"),
-                names.join(",")
-            ))
+            Err(say!(ERR_SEVERAL_FACTORS, several.len(), several.join(", "), Said::list(&lines, "\n"), names.join(",")))
         }
     }
 }

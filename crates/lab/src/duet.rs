@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::ask::{Ask, Side, Stack};
 use crate::block::Block;
-use crate::said::say;
+use crate::said::{Said, say};
 use crate::schedule::Arm;
 use crate::stack::{Action, Deed, HUB, Host, Process, Spec};
 
@@ -21,12 +21,9 @@ const USED_MAX: f64 = 0.60;
 const REPORT: &str = "twin-report";
 
 /// The spec for both at once: the first on the hub, the second on its own host. `dir/twin` has to exist.
-pub fn spec(ask: &Ask, first: (&Side, &Stack), second: (&Side, &Stack), dir: &Path, seed: u64) -> Result<Spec, String> {
+pub fn spec(ask: &Ask, first: (&Side, &Stack), second: (&Side, &Stack), dir: &Path, seed: u64) -> Result<Spec, Said> {
     if !first.1.is_near() || !second.1.is_near() {
-        return Err(
-            "--duet: every address must be a loopback or wildcard address, because each edge runs on its own host"
-                .to_owned(),
-        );
+        return Err(say!(ERR_DUET_ADDRESSES));
     }
     let beside = dir.join(TWIN);
     let (one, other) = (ask.spec(first.0, first.1, dir, seed), ask.spec(second.0, second.1, &beside, seed));

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::ask::Edge;
 use crate::metric::Metric;
+use crate::said::{Said, say};
 use crate::stack::{Action, Host, Process, Watch};
 
 pub use read::{KEYS, read};
@@ -192,14 +193,14 @@ pub struct Expect {
 
 impl Lab {
     /// Keeps only the named variants and their expectations. No names: keeps all. The error is for the user.
-    pub fn only(mut self, names: &[String]) -> Result<Lab, String> {
+    pub fn only(mut self, names: &[String]) -> Result<Lab, Said> {
         if names.is_empty() {
             return Ok(self);
         }
         let has = |name: &String| self.variants.iter().any(|variant| variant.name == *name);
         if let Some(name) = names.iter().find(|name| !has(name)) {
             let known: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
-            return Err(format!("lab {}: there is no variant {name}; there are {}", self.name, known.join(", ")));
+            return Err(say!(ERR_NO_VARIANT, &self.name, name, known.join(", ")));
         }
         self.variants.retain(|variant| names.contains(&variant.name));
         let kept = |name: &Option<String>| name.as_ref().is_none_or(|name| names.contains(name));
@@ -225,7 +226,7 @@ fn in_path(program: &str) -> bool {
 }
 
 /// The labs below a folder, by name. A lab that cannot be read has its error.
-pub fn list(labs: &Path, places: &Places) -> BTreeMap<String, Result<Lab, String>> {
+pub fn list(labs: &Path, places: &Places) -> BTreeMap<String, Result<Lab, Said>> {
     let entries = std::fs::read_dir(labs).into_iter().flatten().flatten().take(LABS_MAX);
     let dirs = entries.map(|entry| entry.path()).filter(|path| path.join(FILE).is_file());
     dirs.map(|dir| (name_of(&dir), read(&dir, places))).collect()

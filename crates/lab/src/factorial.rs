@@ -74,12 +74,12 @@ fn order(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
 }
 
 /// Runs the experiment and returns the run as it is stored. The error is for the user: nothing could be measured.
-pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
+pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, Said> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
-    crate::ab::refuse_too_few(&it.ask, it.design.primary, &it.design, tell.language())?;
+    crate::ab::refuse_too_few(&it.ask, it.design.primary, &it.design)?;
     let all = it.design.looks.pairs_max() * it.sides.len();
     tell.tell(&crate::outlook::duration(&it.ask, (all, all)));
-    let stacks = it.sides.iter().map(|side| it.ask.stack(side)).collect::<Result<Vec<Stack>, String>>()?;
+    let stacks = it.sides.iter().map(|side| it.ask.stack(side)).collect::<Result<Vec<Stack>, Said>>()?;
     let (place, began, started_ms, id) = (Place::new()?, clock::precise(), now_ms(), store::new_id());
     let rounds = it.design.looks.pairs_max();
     let of = rounds * it.sides.len();
@@ -111,7 +111,7 @@ pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Val
         (clock::precise() - began).as_secs_f64() / 60.0 / blocks.len().max(1) as f64 * it.sides.len() as f64;
     let found = analyse(it, &blocks, gate.as_ref(), minutes_a_round);
     let (Some(first), Some(last)) = (it.sides.first(), it.sides.last()) else {
-        return Err("no combinations".to_owned());
+        return Err("no combinations".into());
     };
     Ok(json!({
         "version": 1,

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::block::{Asked, Block, sum};
+use crate::said::{Said, say};
 use crate::schedule::Arm;
 use crate::series::Series;
 
@@ -21,8 +22,8 @@ pub struct Imported {
 }
 
 /// Reads a report. The error names the file and the fault.
-pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported, String> {
-    let report: Value = serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
+pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported, Said> {
+    let report: Value = serde_json::from_str(text).map_err(|error| say!(ERR_FILE, name, error.to_string()))?;
     let aggregate = &report["aggregate"];
     let (by, load) = match () {
         () if report["weir"].is_object() => ("weir load", report.clone()),
@@ -31,9 +32,7 @@ pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported,
         }
         () if aggregate["codes"].is_object() => ("Artillery 1", of_first(aggregate)),
         () => {
-            return Err(format!(
-                "{name}: this is not a report of weir load or Artillery: it has neither \"weir\" nor an \"aggregate\" with counters or codes"
-            ));
+            return Err(say!(ERR_NO_REPORT, name));
         }
     };
     // Other work on that machine and the edge's use of it are unknown.

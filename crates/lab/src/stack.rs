@@ -21,6 +21,7 @@ pub(crate) mod spec;
 mod started;
 mod usage;
 
+use crate::said::{Said, say};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -50,7 +51,7 @@ pub enum Failed {
     /// The user stopped the lab.
     Stopped,
     /// The block could not be run; the text is for the user.
-    Broken(String),
+    Broken(Said),
 }
 
 /// Whether this process can make namespaces: it is root, and `unshare` and `ip` work.
@@ -79,10 +80,11 @@ fn isolated(machine: &Path) -> Command {
 /// Hosts with limits get their control groups here, so that the groups are removed however the keeper ended.
 pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed> {
     spec.check().map_err(Failed::Broken)?;
-    let groups = Groups::make(Path::new("/"), &group::lab_name(&spec.dir), &spec.hosts).map_err(Failed::Broken)?;
+    let groups = Groups::make(Path::new("/"), &group::lab_name(&spec.dir), &spec.hosts);
+    let groups = groups.map_err(|why| Failed::Broken(why.into()))?;
     let spec = &Spec { groups: groups.list(), ..spec.clone() };
     let mut keeper =
-        Keeper::start(spec, weir).map_err(|error| Failed::Broken(format!("the lab cannot start a block: {error}")))?;
+        Keeper::start(spec, weir).map_err(|error| Failed::Broken(say!(ERR_BLOCK_START, error.to_string())))?;
     let (tell, told) = mpsc::channel();
     let stdout = keeper.child.stdout.take();
     let listening = worker::block_aside("lab block", move || {
@@ -94,14 +96,14 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
         // The send fails only if the receiver is gone; then the answer is not needed.
         let _ = tell.send(line);
     });
-    listening.map_err(|error| Failed::Broken(format!("the lab cannot read the output of a block: {error}")))?;
+    listening.map_err(|error| Failed::Broken(say!(ERR_BLOCK_OUTPUT, error.to_string())))?;
     let end = clock::precise() + spec.limit() + GRACE;
     let line = loop {
         if stop.load(Ordering::Relaxed) {
             return Err(Failed::Stopped);
         }
         if clock::precise() > end {
-            return Err(Failed::Broken(format!("a block took more than {} s", (spec.limit() + GRACE).as_secs())));
+            return Err(Failed::Broken(say!(ERR_BLOCK_LONG, (spec.limit() + GRACE).as_secs())));
         }
         match told.recv_timeout(LOOK) {
             Ok(line) => break line,
@@ -112,8 +114,8 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
     let answer: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
     match (answer["error"].as_str(), answer.is_object()) {
         (None, true) => Ok(answer),
-        (Some(error), _) => Err(Failed::Broken(error.to_owned())),
-        (None, false) => Err(Failed::Broken(format!("a block ended without a result{}", keeper.complaint()))),
+        (Some(error), _) => Err(Failed::Broken(error.into())),
+        (None, false) => Err(Failed::Broken(say!(ERR_BLOCK_NO_RESULT, keeper.complaint()))),
     }
 }
 

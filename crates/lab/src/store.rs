@@ -9,7 +9,7 @@ use serde_json::Value;
 use weir_conf::language::Language;
 use weir_net::clock;
 
-use crate::said::shown;
+use crate::said::{Said, say, shown};
 
 /// The default directory.
 pub const DEFAULT: &str = ".weir/runs";
@@ -40,22 +40,22 @@ fn date(days: u64) -> (u64, u64, u64) {
 }
 
 /// Writes a run. Never overwrites a file of the same name.
-pub fn keep(store: &Path, id: &str, run: &Value) -> Result<PathBuf, String> {
+pub fn keep(store: &Path, id: &str, run: &Value) -> Result<PathBuf, Said> {
     let path = store.join(format!("{id}.json"));
     let written = fs::create_dir_all(store)
         .and_then(|()| fs::OpenOptions::new().write(true).create_new(true).open(&path))
         .and_then(|mut file| file.write_all(format!("{run:#}\n").as_bytes()));
-    written.map(|()| path.clone()).map_err(|error| format!("{}: {error}", path.display()))
+    written.map(|()| path.clone()).map_err(|error| say!(ERR_FILE, path.display().to_string(), error.to_string()))
 }
 
 /// Writes the run so far to `ID.running`, for a watching user. The file is replaced as a whole: a reader sees the old
 /// or the new state, never a mixture.
-pub fn note(store: &Path, id: &str, run: &Value) -> Result<(), String> {
+pub fn note(store: &Path, id: &str, run: &Value) -> Result<(), Said> {
     let (path, fresh) = (running(store, id), store.join(format!("{id}.running.new")));
     let written = fs::create_dir_all(store)
         .and_then(|()| fs::write(&fresh, format!("{run}\n")))
         .and_then(|()| fs::rename(&fresh, &path));
-    written.map_err(|error| format!("{}: {error}", path.display()))
+    written.map_err(|error| say!(ERR_FILE, path.display().to_string(), error.to_string()))
 }
 
 /// Removes the file of `note`: the run is stored, or it failed.
@@ -69,21 +69,23 @@ fn running(store: &Path, id: &str) -> PathBuf {
 }
 
 /// Reads a run by its id, by the beginning of its id, or by its file.
-pub fn read(store: &Path, id: &str) -> Result<Value, String> {
+pub fn read(store: &Path, id: &str) -> Result<Value, Said> {
     let path = if Path::new(id).is_file() { PathBuf::from(id) } else { find(store, id)? };
     let mut text = String::new();
     let read = fs::File::open(&path).and_then(|file| file.take(RUN_MAX).read_to_string(&mut text));
-    read.map_err(|error| format!("{}: {error}", path.display()))?;
-    let run: Value = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    read.map_err(|error| say!(ERR_FILE, path.display().to_string(), error.to_string()))?;
+    let run: Value =
+        serde_json::from_str(&text).map_err(|error| say!(ERR_FILE, path.display().to_string(), error.to_string()))?;
     if run["id"].is_string() && run["kind"].is_string() {
         Ok(run)
     } else {
-        Err(format!("{}: no run of a lab", path.display()))
+        Err(say!(ERR_NO_RUN_FILE, path.display().to_string()))
     }
 }
 
-fn find(store: &Path, id: &str) -> Result<PathBuf, String> {
-    let entries = fs::read_dir(store).map_err(|error| format!("{}: {error}", store.display()))?;
+fn find(store: &Path, id: &str) -> Result<PathBuf, Said> {
+    let entries =
+        fs::read_dir(store).map_err(|error| say!(ERR_FILE, store.display().to_string(), error.to_string()))?;
     let names = entries
         .flatten()
         .take(RUNS_MAX)
@@ -97,8 +99,8 @@ fn find(store: &Path, id: &str) -> Result<PathBuf, String> {
     found.sort();
     match (found.pop(), found.len()) {
         (Some(path), others) if others == 0 || id == "last" => Ok(path),
-        (Some(_), others) => Err(format!("{} runs begin with {id}: write a longer name", others + 1)),
-        (None, _) => Err(format!("there is no run {id} in {} (weir lab runs lists the runs)", store.display())),
+        (Some(_), others) => Err(say!(ERR_SEVERAL_RUNS, others + 1, id)),
+        (None, _) => Err(say!(ERR_NO_RUN, id, store.display().to_string())),
     }
 }
 

@@ -8,14 +8,16 @@
 use weir_conf::said::Text;
 use weir_conf::texts;
 
+mod errors;
 mod rules;
 mod why;
 
+pub use errors::*;
 pub use rules::*;
 pub use why::*;
 
 /// All tables of texts.
-pub const TABLES: &[&[Text]] = &[ALL, why::ALL, rules::ALL];
+pub const TABLES: &[&[Text]] = &[ALL, why::ALL, rules::ALL, errors::ALL];
 
 texts! {
     // Verdicts on a change.

@@ -70,11 +70,11 @@ pub struct Knob {
 /// Recommends and compares.
 pub trait Bench {
     /// Knobs for the files in this draft, the most promising first.
-    fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, String>;
+    fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, Said>;
 
     /// Compares two drafts and returns the run of [`crate::ab`]. `None` if the user stopped the lab. If a change is
     /// known to have no effect, the reason is the result, without a run.
-    fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, String>;
+    fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, Said>;
 }
 
 /// The result of a comparison.
@@ -120,7 +120,7 @@ pub struct Tuned {
 ///
 /// # Errors
 /// A comparison could not run. Only the report of the earlier tries is lost; the caller has their runs.
-pub fn tune(bench: &mut dyn Bench, tries_max: usize) -> Result<Tuned, String> {
+pub fn tune(bench: &mut dyn Bench, tries_max: usize) -> Result<Tuned, Said> {
     let start = Draft::default();
     let mut it = Tuned::default();
     loop {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     impl Bench for Fake {
-        fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, String> {
+        fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, Said> {
             let knob = |name: &str| Knob {
                 name: name.to_owned(),
                 says: Said::default(),
@@ -295,7 +295,7 @@ mod tests {
             Ok(self.knobs.iter().filter(|(name, _)| is_offered(name)).map(|(name, _)| knob(name)).collect())
         }
 
-        fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, String> {
+        fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, Said> {
             if self.patience == 0 {
                 return Ok(None);
             }

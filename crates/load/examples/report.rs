@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use weir_conf::language::Language;
 use weir_load::output::console::Console;
 use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json};
 use weir_load::record::{Merger, Outcome, Recorder};
@@ -17,9 +18,9 @@ fn main() {
     match (what, arguments.get(1)) {
         (Some("html"), Some(file)) => {
             let text = std::fs::read_to_string(file).expect("a readable report");
-            println!("{}", html::render(&serde_json::from_str(&text).expect("a report")));
+            println!("{}", html::render(&serde_json::from_str(&text).expect("a report"), Language::English));
         }
-        (Some("html"), None) => println!("{}", html::render(&json::document(&outcome, &facts))),
+        (Some("html"), None) => println!("{}", html::render(&json::document(&outcome, &facts), Language::English)),
         (Some("json"), _) => println!("{}", json::write(&outcome, &facts)),
         _ => console(&outcome, &facts),
     }
@@ -27,7 +28,7 @@ fn main() {
 
 fn console(outcome: &Outcome, facts: &Facts) {
     let console = Console { is_colour: std::env::var_os("NO_COLOR").is_none(), ..Console::default() };
-    print!("{}", honest::first_line(&facts.targets, weir_conf::language::Language::English));
+    print!("{}", honest::first_line(&facts.targets, Language::English));
     for period in &outcome.periods {
         print!("{}", console.period(period));
     }
@@ -104,7 +105,7 @@ fn facts() -> Facts {
         name: name.to_owned(),
         shown: shown.to_owned(),
         duration_ms: seconds * 1000,
-        arrivals: arrivals.to_owned(),
+        arrivals: arrivals.into(),
     };
     Facts {
         targets: vec!["http://127.0.0.1:8080".to_owned()],

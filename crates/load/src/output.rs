@@ -10,6 +10,8 @@ pub mod facts;
 pub mod honest;
 pub mod html;
 pub mod json;
+mod kept;
+mod label;
 mod legacy;
 pub mod live;
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_conf::said::Said;
+
 use crate::capture::{Capture, Match};
 use crate::client::Proxies;
 use crate::cookie::Rules;
@@ -63,7 +65,7 @@ pub struct Plan {
     /// Files besides the script's own that were read or will be read: CSV, forms, the processor. Absolute paths.
     pub files: Vec<PathBuf>,
     /// Warnings for the user before the run, one sentence each.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Said>,
 }
 
 /// A phase of the run.

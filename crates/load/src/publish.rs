@@ -18,9 +18,12 @@ mod statsd;
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::time::Duration;
 
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_net::worker;
 
 use crate::record::Period;
+use crate::texts::agents as texts;
 use otlp::Otlp;
 use prometheus::Pushgateway;
 use statsd::StatsD;
@@ -37,7 +40,7 @@ const SENTENCES_MAX: usize = 64;
 /// Sends periods to the reporters of a script, on a thread of its own.
 pub struct Publisher {
     queue: SyncSender<Message>,
-    sentences: Receiver<String>,
+    sentences: Receiver<Said>,
     tallies: Receiver<Vec<Tally>>,
     dropped: u64,
 }
@@ -50,7 +53,7 @@ enum Message {
 
 /// The results of one reporter.
 struct Tally {
-    name: String,
+    name: Said,
     failed: u64,
     periods: u64,
     last: String,
@@ -60,7 +63,7 @@ impl Publisher {
     /// Starts the thread; `None` if there is no reporter. `target` is the target of the load, for events.
     ///
     /// The error is for the user.
-    pub fn start(reporters: &[Reporter], target: &str) -> Result<Option<Publisher>, String> {
+    pub fn start(reporters: &[Reporter], target: &str) -> Result<Option<Publisher>, Said> {
         if reporters.is_empty() {
             return Ok(None);
         }
@@ -72,7 +75,7 @@ impl Publisher {
             // It does not matter if the receiver is gone.
             let _ = tell.send(serve(reporters, &messages, &say));
         })
-        .map_err(|error| format!("publish-metrics: weir cannot start a thread: {error}"))?;
+        .map_err(|error| say!(texts::PUBLISH_NO_THREAD, error.to_string()))?;
         Ok(Some(Publisher { queue, sentences, tallies, dropped: 0 }))
     }
 
@@ -93,36 +96,31 @@ impl Publisher {
     }
 
     /// New messages for the user: one for each failing receiver.
-    pub fn sentences(&self) -> Vec<String> {
+    pub fn sentences(&self) -> Vec<Said> {
         self.sentences.try_iter().collect()
     }
 
     /// Waits until everything is sent, for at most [`FINISH_MAX`]; returns messages about periods that were not sent.
-    pub fn finish(self) -> Vec<String> {
+    pub fn finish(self) -> Vec<Said> {
         let Publisher { queue, sentences, tallies, dropped } = self;
         drop(queue);
         let told = tallies.recv_timeout(FINISH_MAX);
-        let mut said: Vec<String> = sentences.try_iter().collect();
+        let mut said: Vec<Said> = sentences.try_iter().collect();
         match told {
             Ok(tallies) => said.extend(tallies.iter().filter(|tally| tally.failed > 0).map(Tally::sentence)),
-            Err(_) => said.push(format!(
-                "publish-metrics: weir could not send all metrics within {} s after the end; it drops the rest",
-                FINISH_MAX.as_secs()
-            )),
+            Err(_) => said.push(say!(texts::PUBLISH_LATE, FINISH_MAX.as_secs())),
         }
         if dropped > 0 {
-            said.push(format!(
-                "publish-metrics: weir dropped {dropped} periods, because {PERIODS_MAX} were already waiting"
-            ));
+            said.push(say!(texts::PUBLISH_DROPPED, dropped, PERIODS_MAX));
         }
         said
     }
 }
 
 impl Tally {
-    fn sentence(&self) -> String {
+    fn sentence(&self) -> Said {
         let Tally { name, failed, periods, last } = self;
-        format!("publish-metrics: {failed} of {periods} periods did not reach {name}: {last}")
+        say!(texts::PUBLISH_FAILED, failed, periods, name, last)
     }
 }
 
@@ -145,7 +143,7 @@ impl Sender {
             Kind::StatsD(options) => To::StatsD(Box::new(StatsD::new(options.clone(), target))),
             Kind::OpenTelemetry(options) => To::Otlp(Box::new(Otlp::new(options.clone()))),
         };
-        Sender { tally: Tally { name: reporter.to_string(), failed: 0, periods: 0, last: String::new() }, to }
+        Sender { tally: Tally { name: reporter.said(), failed: 0, periods: 0, last: String::new() }, to }
     }
 
     fn period(&mut self, period: &Period) -> Result<(), String> {
@@ -165,7 +163,7 @@ impl Sender {
 }
 
 /// Sends until the queue is closed.
-fn serve(mut senders: Vec<Sender>, messages: &Receiver<Message>, say: &SyncSender<String>) -> Vec<Tally> {
+fn serve(mut senders: Vec<Sender>, messages: &Receiver<Message>, say: &SyncSender<Said>) -> Vec<Tally> {
     let mut has_started = false;
     for message in messages {
         for sender in &mut senders {
@@ -182,8 +180,7 @@ fn serve(mut senders: Vec<Sender>, messages: &Receiver<Message>, say: &SyncSende
             if sender.tally.failed == 1 {
                 let name = &sender.tally.name;
                 // If the queue of messages is full, the user has enough of them.
-                let _ =
-                    say.try_send(format!("publish-metrics: {name}: {why} (weir prints this once; the run continues)"));
+                let _ = say.try_send(say!(texts::PUBLISH_ONCE, name, &why));
             }
             sender.tally.last = why;
         }

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_net::worker::{self, Remote};
 use weir_net::{Instant, clock};
 
@@ -26,6 +28,7 @@ use crate::record::{Merger, Period};
 use crate::report::Report;
 use crate::run::{self, Channel, Progress, Watch};
 use crate::selfcheck::THREAD_NAME;
+use crate::texts;
 use crate::url::Url;
 use crate::worker::Shared;
 
@@ -103,14 +106,14 @@ impl Default for Quick {
 }
 
 /// Runs the load without a watcher. The error says why it could not begin; later failures are in the report.
-pub fn run(quick: &Quick) -> Result<Report, String> {
+pub fn run(quick: &Quick) -> Result<Report, Said> {
     watched(quick, Channel::new(), &mut Nobody).map(|(report, _)| report)
 }
 
 /// Runs the load and reports its progress to `watch`. Returns the report and all counts.
 ///
 /// After a stop, it sends no more requests and waits for no answer. The error says why it could not begin.
-pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result<(Report, run::Outcome), String> {
+pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result<(Report, run::Outcome), Said> {
     let plan = Plan::of(quick)?;
     let shown = plan.url.shown();
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
@@ -129,7 +132,7 @@ pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result
         let ears = Ears { give: give.clone(), events: channel.sender() };
         let thread =
             worker::start(&format!("{THREAD_NAME}{index}"), None, move || connection::begin(plan, share, shared, ears));
-        crew.0.push(thread.map_err(|error| format!("weir could not start a thread for the load: {error}"))?);
+        crew.0.push(thread.map_err(|error| say!(texts::LOAD_NO_THREAD, error.to_string()))?);
     }
     drop(give);
     let outcome = run::listen(&[phase(quick)], plan.begin, threads, &shared, &channel, watch)?;
@@ -146,17 +149,15 @@ pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result
 }
 
 /// An error message if no request succeeded because the server does not support HTTP/2.
-fn unspoken(url: &str, report: &Report) -> Option<String> {
+fn unspoken(url: &str, report: &Report) -> Option<Said> {
     let met = |wanted: &str| report.errors_at.keys().any(|(_, name)| name == wanted);
     let why = match () {
         () if report.requests > 0 => return None,
-        () if met(NOT_AGREED) => "weir offered h2 in TLS (ALPN), and the server did not choose it",
-        () if met(NOT_SPOKEN) => {
-            "the server's answer to the HTTP/2 preface was not HTTP/2 (weir uses h2c with prior knowledge)"
-        }
+        () if met(NOT_AGREED) => texts::H2_NOT_CHOSEN,
+        () if met(NOT_SPOKEN) => texts::H2_NOT_SPOKEN,
         () => return None,
     };
-    Some(format!("{url} does not support HTTP/2: {why}; without --http2, weir sends HTTP/1.1"))
+    Some(say!(texts::NO_H2, url, why))
 }
 
 /// True if the error means that the server does not support HTTP/2.
@@ -234,19 +235,17 @@ struct Share {
 }
 
 impl Plan {
-    fn of(quick: &Quick) -> Result<Plan, String> {
+    fn of(quick: &Quick) -> Result<Plan, Said> {
         let url = Url::parse(&quick.url)?;
         match quick.rate {
             Some(Rate::Constant(rate) | Rate::Poisson(rate)) if !(rate > 0.0 && rate <= RATE_MAX) => {
-                return Err(format!("a rate must be above 0 and at most {RATE_MAX} requests a second"));
+                return Err(say!(texts::BAD_LOAD_RATE, RATE_MAX));
             }
             _ => {}
         }
         let at_once = quick.connections.saturating_mul(quick.streams.unwrap_or(1));
         if at_once > STREAMS_TOTAL_MAX || quick.streams.is_some_and(|streams| !(1..=STREAMS_MAX).contains(&streams)) {
-            return Err(format!(
-                "write 1 to {STREAMS_MAX} streams per connection (-m), and at most {STREAMS_TOTAL_MAX} over all connections"
-            ));
+            return Err(say!(texts::BAD_STREAMS, STREAMS_MAX, STREAMS_TOTAL_MAX));
         }
         let head = head(quick, &url)?;
         let begin = clock::precise();
@@ -267,12 +266,12 @@ impl Plan {
 }
 
 /// Request line and fields. The error names the part that cannot be sent.
-fn head(quick: &Quick, url: &Url) -> Result<Vec<u8>, String> {
+fn head(quick: &Quick, url: &Url) -> Result<Vec<u8>, Said> {
     let is_token = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
     };
     if !is_token(&quick.method) {
-        return Err(format!("\"{}\" is no method", quick.method));
+        return Err(say!(texts::NO_METHOD, &quick.method));
     }
     let given = |name: &str| quick.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
     let mut out = format!("{} {} HTTP/1.1\r\n", quick.method, url.target);
@@ -285,7 +284,7 @@ fn head(quick: &Quick, url: &Url) -> Result<Vec<u8>, String> {
     }
     for (name, value) in &quick.headers {
         if !is_token(name) || value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
-            return Err(format!("\"{name}: {value}\" is not a header line"));
+            return Err(say!(texts::NO_HEADER, name, value));
         }
         out += &format!("{name}: {value}\r\n");
     }

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_net::Instant;
 
 use weir_net::clock;
@@ -25,6 +27,7 @@ use crate::event::Event;
 use crate::failed::Failed;
 use crate::plan::{Hook, Phase, Plan};
 use crate::record::{Merger, Period, Taken};
+use crate::texts::agents as texts;
 use crate::value::Value;
 use crate::vuser::Vuser;
 use crate::walk;
@@ -177,13 +180,13 @@ impl Default for Channel {
 #[derive(Debug)]
 pub enum NotBegun {
     /// The script's `before` failed.
-    Before(String),
+    Before(Said),
     /// A worker could not start.
-    Worker(String),
+    Worker(Said),
 }
 
-impl From<String> for NotBegun {
-    fn from(why: String) -> NotBegun {
+impl From<Said> for NotBegun {
+    fn from(why: Said) -> NotBegun {
         NotBegun::Worker(why)
     }
 }
@@ -198,7 +201,7 @@ pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome
 pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Before, NotBegun> {
     let before = match &run.plan.before {
         Some(_) => hook(run, channel, Vec::new(), |plan| plan.before.as_ref())
-            .map_err(|Failed(name)| NotBegun::Before(format!("`before` failed: {name}; no load was sent")))?,
+            .map_err(|Failed(name)| NotBegun::Before(say!(texts::BEFORE_FAILED, name.as_ref())))?,
         None => Vec::new(),
     };
     print_lines(channel, watch);
@@ -206,7 +209,7 @@ pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Bef
 }
 
 /// Runs everything between `before` and `after`.
-pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, String> {
+pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, Said> {
     let shared = Arc::new(Shared {
         rows: run.plan.payloads.iter().map(|_| AtomicU64::new(0)).collect(),
         share: run.share,
@@ -223,7 +226,7 @@ pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch)
         let remote = worker::start(&format!("{}{index}", crate::selfcheck::THREAD_NAME), None, move || {
             begin(part, shared, events)
         })
-        .map_err(|error| format!("worker {index} cannot start: {error}"))?;
+        .map_err(|error| say!(texts::WORKER_NOT_STARTED, index, error.to_string()))?;
         crew.remotes.push(remote);
     }
     let heard = listen(&run.plan.phases, began, workers, &shared, &channel, watch)?;
@@ -240,7 +243,7 @@ pub fn listen(
     shared: &Arc<Shared>,
     channel: &Channel,
     watch: &mut dyn Watch,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, Said> {
     let mut hearing = Hearing::new(phases, shared.clone(), began, workers);
     if channel.is_stopped() {
         // The stop came while `before` ran.
@@ -258,14 +261,14 @@ pub fn listen(
 }
 
 /// Runs `after` with the variables that `before` set. Its error is for the user.
-pub fn after(run: &Run, before: Before, watch: &mut dyn Watch) -> Result<(), String> {
+pub fn after(run: &Run, before: Before, watch: &mut dyn Watch) -> Result<(), Said> {
     if run.plan.after.is_none() {
         return Ok(());
     }
     let channel = Channel::new();
     let outcome = hook(run, &channel, before, |plan| plan.after.as_ref());
     print_lines(&channel, watch);
-    outcome.map(drop).map_err(|Failed(name)| format!("`after` failed: {name}"))
+    outcome.map(drop).map_err(|Failed(name)| say!(texts::AFTER_FAILED, name.as_ref()))
 }
 
 /// Runs `before` or `after` on a separate worker; its counts are dropped.
@@ -467,7 +470,7 @@ impl<'r> Hearing<'r> {
     }
 
     /// Collects events until every worker has ended.
-    fn listen(&mut self, receiver: &Receiver<Event>, watch: &mut dyn Watch) -> Result<(), String> {
+    fn listen(&mut self, receiver: &Receiver<Event>, watch: &mut dyn Watch) -> Result<(), Said> {
         let mut next_progress = self.began;
         while !self.ended.iter().all(|ended| *ended) {
             self.turn_phases(watch);
@@ -480,7 +483,7 @@ impl<'r> Hearing<'r> {
             match receiver.recv_timeout(wait) {
                 Ok(event) => self.hear(event, watch)?,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err("the workers ended unexpectedly".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return Err(say!(texts::WORKERS_ENDED)),
             }
         }
         if !self.is_interrupted {
@@ -490,7 +493,7 @@ impl<'r> Hearing<'r> {
         Ok(())
     }
 
-    fn hear(&mut self, event: Event, watch: &mut dyn Watch) -> Result<(), String> {
+    fn hear(&mut self, event: Event, watch: &mut dyn Watch) -> Result<(), Said> {
         match event {
             Event::Line(line) => {
                 self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
@@ -515,7 +518,7 @@ impl<'r> Hearing<'r> {
                     *ended = true;
                 }
             }
-            Event::Failed(error) => return Err(error),
+            Event::Failed(error) => return Err(error.into()),
             Event::Debug(line) => {
                 self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
                 watch.debug(&line);

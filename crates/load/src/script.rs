@@ -38,6 +38,8 @@ pub use document::{Document, Entry};
 pub use keys::reference;
 pub use steps::times;
 
+use weir_conf::said::Said;
+
 use crate::plan::Plan;
 use crate::value::Value;
 use node::Node;
@@ -81,11 +83,11 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// For the terminal; every line ends in `\n`.
-    pub text: String,
+    pub text: Said,
     /// Artillery's exit code: 1, or 11 where Artillery's worker would end.
     pub exit: i32,
     /// Warnings from before the error.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Said>,
 }
 
 /// Makes the plan of a script. `load_js` returns the exports of a `.js` or `.ts` script.
@@ -105,7 +107,7 @@ pub fn load(options: &Options, load_js: &dyn Fn(&Path) -> Result<Value, String>)
         Err(stop) => {
             // The first problem is Artillery's; the same run reports all other problems too.
             let more = notes.refusal().unwrap_or_default();
-            let text = notes.sources.render(&stop.problem) + &more;
+            let text = Said::list(&[notes.sources.render(&stop.problem), more], "");
             Err(Refusal { text, exit: stop.exit, warnings: notes.into_warnings() })
         }
     }

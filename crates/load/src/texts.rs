@@ -1,10 +1,14 @@
 //! The texts of the load generator in English and in Korean. The names of Artillery's metrics, and Artillery's own
 //! messages, stay in English.
 
-use weir_conf::said::Said;
+use weir_conf::said::{Said, Text};
 use weir_meter::Step;
 
 use crate::record::phase;
+
+pub mod agents;
+pub mod page;
+pub mod script;
 
 weir_conf::texts! {
     // One request.
@@ -73,6 +77,8 @@ weir_conf::texts! {
     PHASE_SEND: "send", "전송";
     PHASE_WAIT: "wait", "응답 대기";
     PHASE_BODY: "body", "본문 수신";
+    PHASE_SOCKET: "socket", "열린 WebSocket";
+    PHASE_CHECK: "check", "응답 검사";
     CHECKS: "Checks:", "검사:";
     CHECK_FAILED: "fail", "실패";
     OPTIONAL: " (optional)", " (선택)";
@@ -94,6 +100,16 @@ weir_conf::texts! {
     LOG_FILE: "Log file: {0}", "로그 파일: {0}";
     REPORT_GENERATED: "Report generated: {0}", "보고서를 만들었습니다: {0}";
     APDEX: "Apdex score: {0} ({1})", "Apdex 점수: {0} ({1})";
+
+    // How virtual users arrive, and how requests follow each other.
+    ARRIVALS_PAUSE: "nobody arrives", "아무도 도착하지 않음";
+    ARRIVALS_COUNT: "{0} in all, evenly", "모두 {0}명, 균등한 간격";
+    ARRIVALS_RATE: "{0} a second", "초당 {0}명";
+    ARRIVALS_POISSON: "{0} a second at random", "초당 평균 {0}명, 무작위 간격";
+    ARRIVALS_RAMP: "{0} to {1} a second", "초당 {0}명에서 {1}명으로";
+    REQUESTS_CLOSED: "as fast as the answers come", "응답을 받는 즉시 다음 요청";
+    REQUESTS_EVENLY: "{0} a second, evenly spread", "초당 {0}건, 균등한 간격";
+    REQUESTS_AT_RANDOM: "{0} a second, at random", "초당 {0}건, 무작위 간격";
 
     // One URL.
     CONNECTIONS: "{0} connections", "연결 {0}개";
@@ -124,6 +140,26 @@ weir_conf::texts! {
     NO_FOLDER: "Path does not exist: {0}", "경로가 없습니다: {0}";
     OF_FILE: "{0}: {1}", "{0}: {1}";
 
+    URL_TOO_LONG: "a URL is at most {0} bytes", "URL은 {0}바이트까지 쓸 수 있습니다";
+    URL_BAD: "\"{0}\" cannot be loaded: {1}", "\"{0}\"에는 부하를 보낼 수 없습니다. {1}";
+    URL_NO_HOST: "it names no host", "호스트가 없습니다";
+    URL_PORT: "the port must be between 1 and 65535", "포트는 1부터 65535까지여야 합니다";
+    URL_SCHEME: "it must begin with http:// or https://", "http://나 https://로 시작해야 합니다";
+    URL_HOST: "the host has a character that no host has", "호스트에 쓸 수 없는 문자가 있습니다";
+    URL_ONLY_HTTP: "no {0} here, only http:// and https://", "{0}은(는) 쓸 수 없고 http://와 https://만 쓸 수 있습니다";
+    LOAD_NO_THREAD: "weir could not start a thread for the load: {0}", "부하를 보낼 스레드를 시작하지 못했습니다: {0}";
+    NO_H2: "{0} does not support HTTP/2: {1}; without --http2, weir sends HTTP/1.1", "{0}: HTTP/2를 지원하지 않습니다. {1}. --http2를 빼면 HTTP/1.1로 보냅니다";
+    H2_NOT_CHOSEN: "weir offered h2 in TLS (ALPN), and the server did not choose it", "TLS(ALPN)에서 h2를 제안했지만 서버가 고르지 않았습니다";
+    H2_NOT_SPOKEN:
+        "the server's answer to the HTTP/2 preface was not HTTP/2 (weir uses h2c with prior knowledge)",
+        "HTTP/2의 첫 메시지에 대한 서버의 응답이 HTTP/2가 아니었습니다(h2c를 prior knowledge 방식으로 씁니다)";
+    BAD_LOAD_RATE: "a rate must be above 0 and at most {0} requests a second", "속도는 0보다 크고 초당 {0}건 이하여야 합니다";
+    BAD_STREAMS:
+        "write 1 to {0} streams per connection (-m), and at most {1} over all connections",
+        "연결당 스트림(-m)은 1부터 {0}까지, 모든 연결을 합쳐 {1}까지 쓸 수 있습니다";
+    NO_METHOD: "\"{0}\" is no method", "\"{0}\": 메서드가 아닙니다";
+    NO_HEADER: "\"{0}: {1}\" is not a header line", "\"{0}: {1}\": 헤더 줄이 아닙니다";
+    PROXY_NO_TLS: "{0}: weir connects to a proxy without TLS; write http://", "{0}: 프록시에는 TLS 없이 연결합니다. http://로 쓰세요";
     CONNECT: "connect", "연결 (connect)";
     NEW_CONNECTIONS: "{0} new connections", "새 연결 {0}개";
     FAILED: "{0} failed: {1} errors, {2} answers of 400 or more; {3} answers other than 2xx", "실패 {0}건: 오류 {1}건, 400 이상의 응답 {2}건; 2xx가 아닌 응답 {3}건";
@@ -171,6 +207,9 @@ weir_conf::texts! {
     LIVE_ERRORS: "errors", "오류";
 }
 
+/// Every table of this crate; stored reports name their texts.
+pub const TABLES: &[&[Text]] = &[ALL, page::ALL, script::ALL, agents::ALL];
+
 /// A step of a request to a target. In English, these are nginx's words, with the target in place of the upstream.
 pub fn doing(step: Step, target: &str) -> Said {
     let text = match step {
@@ -188,6 +227,11 @@ pub fn doing(step: Step, target: &str) -> Said {
 /// The part of a request in which it failed, by the name that reports have for it.
 pub fn phase_said(step: Step) -> Said {
     let name = phase(step);
+    phase_named(name).map_or_else(|| name.into(), Said::from)
+}
+
+/// The text of a phase, by the name that reports have for it.
+pub fn phase_named(name: &str) -> Option<Text> {
     let known = [
         ("queue", PHASE_QUEUE),
         ("dns", PHASE_DNS),
@@ -196,8 +240,10 @@ pub fn phase_said(step: Step) -> Said {
         ("send", PHASE_SEND),
         ("wait", PHASE_WAIT),
         ("body", PHASE_BODY),
+        ("socket", PHASE_SOCKET),
+        ("check", PHASE_CHECK),
     ];
-    known.iter().find(|(known, _)| *known == name).map_or_else(|| name.into(), |(_, text)| text.with(&[]))
+    known.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 #[cfg(test)]
@@ -207,7 +253,8 @@ mod tests {
 
     #[test]
     fn every_text_is_there_in_both_languages() {
-        assert_eq!(check_texts(ALL), Vec::<String>::new());
+        let all = TABLES.concat();
+        assert_eq!(check_texts(&all), Vec::<String>::new());
     }
 
     #[test]

@@ -6,7 +6,11 @@
 use ::url::{Host, ParseError, Url as Whatwg};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_wire::escape::{Unescape, unescape_uri};
+
+use crate::texts;
 
 /// The protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,38 +79,35 @@ impl Url {
     }
 
     /// Parses a URL; the error says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Url, String> {
+    pub fn parse(text: &str) -> Result<Url, Said> {
         if text.len() > URL_BYTES_MAX {
-            return Err(format!("a URL is at most {URL_BYTES_MAX} bytes"));
+            return Err(say!(texts::URL_TOO_LONG, URL_BYTES_MAX));
         }
         Url::of(Whatwg::parse(text), text)
     }
 
-    fn of(parsed: Result<Whatwg, ParseError>, text: &str) -> Result<Url, String> {
-        let bad = |why: &str| format!("\"{text}\" cannot be loaded: {why}");
-        const PORT: &str = "the port must be between 1 and 65535";
+    fn of(parsed: Result<Whatwg, ParseError>, text: &str) -> Result<Url, Said> {
+        let bad = |why: Said| say!(texts::URL_BAD, text, why);
         let url = parsed.map_err(|error| match error {
-            ParseError::EmptyHost => bad("it names no host"),
-            ParseError::InvalidPort => bad(PORT),
-            ParseError::RelativeUrlWithoutBase => bad("it must begin with http:// or https://"),
-            ParseError::InvalidDomainCharacter | ParseError::IdnaError => {
-                bad("the host has a character that no host has")
-            }
-            other => bad(&other.to_string()),
+            ParseError::EmptyHost => bad(texts::URL_NO_HOST.into()),
+            ParseError::InvalidPort => bad(texts::URL_PORT.into()),
+            ParseError::RelativeUrlWithoutBase => bad(texts::URL_SCHEME.into()),
+            ParseError::InvalidDomainCharacter | ParseError::IdnaError => bad(texts::URL_HOST.into()),
+            other => bad(other.to_string().into()),
         })?;
         let scheme = match url.scheme() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,
-            other if text.contains("://") => return Err(bad(&format!("no {other} here, only http:// and https://"))),
-            _ => return Err(bad("it must begin with http:// or https://")),
+            other if text.contains("://") => return Err(bad(say!(texts::URL_ONLY_HTTP, other))),
+            _ => return Err(bad(texts::URL_SCHEME.into())),
         };
         let host = match url.host() {
             Some(Host::Domain(name)) => name.to_owned(),
             Some(Host::Ipv4(address)) => address.to_string(),
             Some(Host::Ipv6(address)) => address.to_string(),
-            None => return Err(bad("it names no host")),
+            None => return Err(bad(texts::URL_NO_HOST.into())),
         };
-        let port = url.port_or_known_default().filter(|port| *port > 0).ok_or_else(|| bad(PORT))?;
+        let port = url.port_or_known_default().filter(|port| *port > 0).ok_or_else(|| bad(texts::URL_PORT.into()))?;
         let name = url.host_str().unwrap_or_default();
         let mut target = Vec::new();
         push_target(&url, &mut target);
@@ -136,9 +137,9 @@ impl Url {
     }
 
     /// The absolute URL of a reference relative to this URL: a `Location`.
-    pub fn join(&self, reference: &str) -> Result<Url, String> {
+    pub fn join(&self, reference: &str) -> Result<Url, Said> {
         if reference.len() > URL_BYTES_MAX {
-            return Err(format!("a URL is at most {URL_BYTES_MAX} bytes"));
+            return Err(say!(texts::URL_TOO_LONG, URL_BYTES_MAX));
         }
         Url::of(Whatwg::parse(&self.shown()).and_then(|here| here.join(reference)), reference)
     }

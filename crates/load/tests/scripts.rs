@@ -151,7 +151,8 @@ fn every_typing_error_is_named_in_one_run() {
     let script = "config:\n  targt: http://127.0.0.1:1\n  phases:\n    - duration: 1\n      arivalRate: 1\nscenarios:\n  - flwo: []\n  - flow:\n      - gett: {url: /}\n      - lop: [{get: {url: /}}]\n        count: 2\n";
     let dir = Dir::with(&[("a.yml", script)]);
     let refusal = load(&dir.options(&["a.yml"]), &no_js).unwrap_err();
-    let told = refusal.warnings.join("\n");
+    let told: Vec<&str> = refusal.warnings.iter().map(|warning| warning.en()).collect();
+    let told = told.join("\n");
     for (typed, meant) in
         [("targt", "target"), ("arivalRate", "arrivalRate"), ("flwo", "flow"), ("gett", "get"), ("lop", "loop")]
     {

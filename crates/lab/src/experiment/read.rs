@@ -8,8 +8,10 @@ use weir_load::script::{Document, Entry};
 
 use super::{Compare, Expect, FILE, Front, Lab, Need, Places, Prepare, Sent, Variant, What, name_of};
 use crate::metric;
+use crate::said::{Said, say};
 use crate::stack::credits::Credits;
 use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
+use crate::texts;
 
 /// The keys of a lab's file, each with its meaning. A test checks the guide against them.
 pub const KEYS: &[(&str, &str)] = &[
@@ -58,10 +60,11 @@ const CPUS_MAX: u64 = 1023;
 type MakeDeed = fn(String) -> Deed;
 
 /// Reads the lab in a folder.
-pub fn read(dir: &Path, places: &Places) -> Result<Lab, String> {
-    let dir = std::path::absolute(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+pub fn read(dir: &Path, places: &Places) -> Result<Lab, Said> {
+    let dir = std::path::absolute(dir).map_err(|error| say!(ERR_FILE, dir.display().to_string(), error.to_string()))?;
     let file = dir.join(FILE);
-    let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| say!(ERR_FILE, file.display().to_string(), error.to_string()))?;
     let document = Document::read(&file.display().to_string(), &text)?;
     let reader = Reader { dir: &dir, places };
     let root = document.root();
@@ -85,25 +88,25 @@ pub fn read(dir: &Path, places: &Places) -> Result<Lab, String> {
 }
 
 /// The texts of a list, or one single text.
-fn names(entry: Option<Entry<'_>>) -> Result<Vec<String>, String> {
+fn names(entry: Option<Entry<'_>>) -> Result<Vec<String>, Said> {
     entry.map_or(Ok(Vec::new()), |entry| entry.list().iter().map(Entry::text).collect())
 }
 
-fn time(entry: &Entry<'_>) -> Result<Duration, String> {
+fn time(entry: &Entry<'_>) -> Result<Duration, Said> {
     let text = entry.text()?;
     let ms = weir_load::duration::ms(&text).filter(|ms| *ms >= 0.0 && *ms <= LIMIT_MAX.as_secs_f64() * 1000.0);
-    ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)).ok_or_else(|| entry.wrong("write a time here, as 500ms or 20s"))
+    ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)).ok_or_else(|| entry.wrong(texts::ERR_TIME))
 }
 
 /// Whether CI runs the lab, and which variants. An empty list means all variants.
-fn ci(entry: &Entry<'_>) -> Result<Option<Vec<String>>, String> {
+fn ci(entry: &Entry<'_>) -> Result<Option<Vec<String>>, Said> {
     match entry.is_list() {
         true => names(Some(*entry)).map(Some),
         false => Ok(entry.flag()?.then(Vec::new)),
     }
 }
 
-fn needs(root: &Entry<'_>) -> Result<Vec<Need>, String> {
+fn needs(root: &Entry<'_>) -> Result<Vec<Need>, Said> {
     let mut needs = Vec::new();
     for entry in root.get("needs").map(|entry| entry.list()).unwrap_or_default() {
         for (what, install) in entry.members(&[])? {
@@ -113,12 +116,12 @@ fn needs(root: &Entry<'_>) -> Result<Vec<Need>, String> {
     Ok(needs)
 }
 
-fn compare(entry: &Entry<'_>) -> Result<Compare, String> {
+fn compare(entry: &Entry<'_>) -> Result<Compare, Said> {
     entry.members(&["metric", "threshold", "pairs"])?;
     let named = entry.want("metric")?;
     let metric = metric::of(&named.text()?).ok_or_else(|| {
         let known: Vec<&str> = metric::METRICS.iter().map(|metric| metric.key).collect();
-        named.wrong(&format!("one of {}", known.join(", ")))
+        named.wrong(say!(ERR_ONE_OF, known.join(", ")))
     })?;
     let threshold = entry.get("threshold").map(|entry| entry.number(0.01, 99.0)).transpose()?;
     let pairs = entry.want("pairs")?.number(2.0, 24.0)?;
@@ -129,7 +132,7 @@ fn compare(entry: &Entry<'_>) -> Result<Compare, String> {
     })
 }
 
-fn expect(root: &Entry<'_>) -> Result<Vec<Expect>, String> {
+fn expect(root: &Entry<'_>) -> Result<Vec<Expect>, Said> {
     let known = ["that", "of", "edge", "variant", "against", "is", "least", "most", "verdict", "says"];
     let one = |entry: Entry<'_>| {
         entry.members(&known)?;
@@ -143,7 +146,7 @@ fn expect(root: &Entry<'_>) -> Result<Vec<Expect>, String> {
         if that.is_empty() == verdicts.is_empty()
             || (verdicts.is_empty() && range.0 == f64::NEG_INFINITY && range.1 == f64::INFINITY)
         {
-            return Err(entry.wrong("write \"that\" with is, least or most here, or \"verdict\""));
+            return Err(entry.wrong(texts::ERR_EXPECT));
         }
         Ok(Expect {
             that,
@@ -169,7 +172,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// A text with its `${…}` filled in. `${host:NAME}` is a host's address. It is filled in later, when the hosts
     /// have addresses.
-    fn text(&self, entry: &Entry<'_>) -> Result<String, String> {
+    fn text(&self, entry: &Entry<'_>) -> Result<String, Said> {
         let mut text = entry.text()?;
         let labs = self.dir.parent().unwrap_or(self.dir);
         let known: [(&str, &Path); 5] = [
@@ -185,24 +188,24 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    fn path(&self, entry: &Entry<'_>) -> Result<PathBuf, String> {
+    fn path(&self, entry: &Entry<'_>) -> Result<PathBuf, Said> {
         Ok(self.dir.join(self.text(entry)?))
     }
 
     /// A command: a list of words, or a line for the shell.
-    fn command(&self, entry: &Entry<'_>) -> Result<Vec<String>, String> {
+    fn command(&self, entry: &Entry<'_>) -> Result<Vec<String>, Said> {
         if entry.is_list() {
             return entry.list().iter().map(|word| self.text(word)).collect();
         }
         Ok(vec!["sh".to_owned(), "-c".to_owned(), self.text(entry)?])
     }
 
-    fn pairs(&self, entry: Option<Entry<'_>>) -> Result<Vec<(String, String)>, String> {
+    fn pairs(&self, entry: Option<Entry<'_>>) -> Result<Vec<(String, String)>, Said> {
         let Some(entry) = entry else { return Ok(Vec::new()) };
         entry.members(&[])?.into_iter().map(|(name, value)| Ok((name.to_owned(), self.text(&value)?))).collect()
     }
 
-    fn prepare(&self, root: &Entry<'_>) -> Result<Vec<Prepare>, String> {
+    fn prepare(&self, root: &Entry<'_>) -> Result<Vec<Prepare>, Said> {
         let one = |entry: Entry<'_>| {
             entry.members(&["makes", "run", "from"])?;
             Ok(Prepare {
@@ -214,7 +217,7 @@ impl Reader<'_> {
         root.get("prepare").map(|entry| entry.list()).unwrap_or_default().into_iter().map(one).collect()
     }
 
-    fn variants(&self, document: &Document) -> Result<Vec<Variant>, String> {
+    fn variants(&self, document: &Document) -> Result<Vec<Variant>, Said> {
         let root = document.root();
         let from = KEYS.iter().position(|(key, _)| *key == "hosts").unwrap_or(0);
         let to = KEYS.iter().position(|(key, _)| *key == "variants").unwrap_or(from);
@@ -222,7 +225,7 @@ impl Reader<'_> {
         let Some(listed) = root.get("variants") else { return Ok(vec![self.variant("", document)?]) };
         let members = listed.members(&[])?;
         if members.len() > VARIANTS_MAX {
-            return Err(listed.wrong(&format!("more than {VARIANTS_MAX} variants")));
+            return Err(listed.wrong(say!(ERR_VARIANTS_MANY, VARIANTS_MAX)));
         }
         let one = |(name, entry): (&str, Entry<'_>)| {
             entry.members(&known)?;
@@ -232,7 +235,7 @@ impl Reader<'_> {
         members.into_iter().map(one).collect()
     }
 
-    fn variant(&self, name: &str, document: &Document) -> Result<Variant, String> {
+    fn variant(&self, name: &str, document: &Document) -> Result<Variant, Said> {
         let root = document.root();
         let hosts = self.hosts(&root)?;
         let (mut processes, mut late) = (Vec::new(), Vec::new());
@@ -263,14 +266,14 @@ impl Reader<'_> {
         })
     }
 
-    fn hosts(&self, root: &Entry<'_>) -> Result<Vec<Host>, String> {
+    fn hosts(&self, root: &Entry<'_>) -> Result<Vec<Host>, Said> {
         let Some(entry) = root.get("hosts") else { return Ok(Vec::new()) };
         let mut hosts = Vec::new();
         for (name, entry) in entry.members(&[])? {
             entry.members(&["addresses", "sysctls", "rate", "delay", "cpus", "memory", "credits"])?;
             let mut host = Host::named(name);
             for text in names(entry.get("addresses"))? {
-                host.addresses.push(text.parse().map_err(|_| entry.wrong(&format!("{text} is not an address")))?);
+                host.addresses.push(text.parse().map_err(|_| entry.wrong(say!(ERR_ADDRESS, &text)))?);
             }
             host.sysctls = self.pairs(entry.get("sysctls"))?;
             host.rate_kbit = entry.get("rate").map(|entry| entry.whole(100_000_000)).transpose()?;
@@ -284,13 +287,13 @@ impl Reader<'_> {
                 client: Process { host: HUB.into(), argv: vec!["x".into()], ..Process::default() },
                 ..Spec::default()
             };
-            spec.check().map_err(|why| entry.wrong(&why))?;
+            spec.check().map_err(|why| entry.wrong(why))?;
             hosts.push(host);
         }
         Ok(hosts)
     }
 
-    fn process(&self, name: &str, entry: &Entry<'_>, hosts: &[Host]) -> Result<Process, String> {
+    fn process(&self, name: &str, entry: &Entry<'_>, hosts: &[Host]) -> Result<Process, Said> {
         entry.members(&[
             "run", "host", "env", "cwd", "files", "cpus", "ready", "within", "together", "step", "late", "skip", "free",
         ])?;
@@ -299,7 +302,7 @@ impl Reader<'_> {
         let free = entry.get("free").map(|entry| match entry.text()?.as_str() {
             "true" => Ok(true),
             "start" => Ok(false),
-            _ => Err(entry.wrong("write true or start (until the measured load begins) here")),
+            _ => Err(entry.wrong(texts::ERR_FREE)),
         });
         let free = free.transpose()?;
         Ok(Process {
@@ -320,18 +323,16 @@ impl Reader<'_> {
     }
 
     /// `3000`, `10.0.0.1:3000`, or a list of them; or `prints: text`.
-    fn ready(&self, entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<Ready, String> {
+    fn ready(&self, entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<Ready, Said> {
         if entry.is_map() {
             entry.members(&["prints"])?;
             return Ok(Ready::Prints(entry.want("prints")?.text()?));
         }
-        let one = |entry: &Entry<'_>| {
-            place(entry, host, hosts).map_err(|_| entry.wrong("write a port, HOST:PORT, or {prints: TEXT} here"))
-        };
+        let one = |entry: &Entry<'_>| place(entry, host, hosts).map_err(|_| entry.wrong(texts::ERR_READY));
         entry.list().iter().map(one).collect::<Result<_, _>>().map(Ready::Answers)
     }
 
-    fn front(&self, entry: &Entry<'_>) -> Result<Front, String> {
+    fn front(&self, entry: &Entry<'_>) -> Result<Front, Said> {
         entry.members(&["conf", "port", "globals", "files", "cpus", "scheme"])?;
         let text = |name: &str| entry.get(name).map_or(Ok(String::new()), |entry| entry.text());
         Ok(Front {
@@ -348,21 +349,21 @@ impl Reader<'_> {
         })
     }
 
-    fn sent(&self, entry: &Entry<'_>, hosts: &[Host]) -> Result<Sent, String> {
+    fn sent(&self, entry: &Entry<'_>, hosts: &[Host]) -> Result<Sent, Said> {
         entry.members(&["script", "path", "run", "flags", "host", "cpus", "env", "to"])?;
         let flags = names(entry.get("flags"))?;
         let what = match (entry.get("script"), entry.get("path"), entry.get("run")) {
             (Some(script), None, None) => What::Script(self.path(&script)?, flags),
             (None, Some(path), None) => What::Path(self.text(&path)?, flags),
             (None, None, Some(run)) => What::Command(self.command(&run)?, self.pairs(entry.get("env"))?),
-            _ => return Err(entry.wrong("write one of script, path and run here")),
+            _ => return Err(entry.wrong(texts::ERR_SENT)),
         };
         let host = entry.get("host").map_or(Ok(HUB.to_owned()), |entry| entry.text())?;
         let to = entry.get("to").map(|entry| place(&entry, HUB, hosts)).transpose()?;
         Ok(Sent { host, cpus: cpus(entry)?, to, what })
     }
 
-    fn actions(&self, root: &Entry<'_>) -> Result<Vec<Action>, String> {
+    fn actions(&self, root: &Entry<'_>) -> Result<Vec<Action>, Said> {
         let mut actions = Vec::new();
         for entry in root.get("at").map(|entry| entry.list()).unwrap_or_default() {
             entry.members(&["after", "stop", "continue", "kill", "restart", "reload", "run", "as", "host", "env"])?;
@@ -389,8 +390,7 @@ impl Reader<'_> {
                     ("reload", Deed::Reload),
                 ];
                 let found = deeds.into_iter().find_map(|(name, deed)| Some((entry.get(name)?, deed)));
-                let (of, deed) = found
-                    .ok_or_else(|| entry.wrong("write one of stop, continue, kill, restart, reload and run here"))?;
+                let (of, deed) = found.ok_or_else(|| entry.wrong(texts::ERR_DEED))?;
                 deed(of.text()?)
             };
             actions.push(Action { at_ms, deed });
@@ -398,7 +398,7 @@ impl Reader<'_> {
         Ok(actions)
     }
 
-    fn watches(&self, root: &Entry<'_>) -> Result<Vec<Watch>, String> {
+    fn watches(&self, root: &Entry<'_>) -> Result<Vec<Watch>, Said> {
         let members = root.get("count").map_or(Ok(Vec::new()), |entry| entry.members(&[]))?;
         let one = |(name, entry): (&str, Entry<'_>)| {
             entry.members(&["file", "text"])?;
@@ -411,55 +411,54 @@ impl Reader<'_> {
 }
 
 /// A port of `host`, or HOST:PORT with the address or name of a host.
-fn place(entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<SocketAddr, String> {
+fn place(entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<SocketAddr, Said> {
     let spec = Spec { hosts: hosts.to_vec(), ..Spec::default() };
     let text = entry.text()?;
     let text = if text.contains(':') { text } else { format!("{host}:{text}") };
     let (name, port) = text.rsplit_once(':').unwrap_or(("", &text));
     let address = spec.address_of(name).map(|ip| format!("{ip}:{port}")).unwrap_or_else(|| text.clone());
-    address.parse().map_err(|_| entry.wrong("write a port, or HOST:PORT with the name of a host, here"))
+    address.parse().map_err(|_| entry.wrong(texts::ERR_PLACE))
 }
 
-fn host(entry: &Entry<'_>, hosts: &[Host]) -> Result<String, String> {
+fn host(entry: &Entry<'_>, hosts: &[Host]) -> Result<String, Said> {
     let Some(named) = entry.get("host") else { return Ok(HUB.to_owned()) };
     let name = named.text()?;
     if name == HUB || hosts.iter().any(|host| host.name == name) {
         return Ok(name);
     }
-    Err(named.wrong(&format!("there is no host {name}: name it under hosts")))
+    Err(named.wrong(say!(ERR_NO_HOST, name)))
 }
 
-fn cpus(entry: &Entry<'_>) -> Result<Vec<usize>, String> {
+fn cpus(entry: &Entry<'_>) -> Result<Vec<usize>, Said> {
     let Some(list) = entry.get("cpus") else { return Ok(Vec::new()) };
     list.list().iter().map(|cpu| cpu.whole(CPUS_MAX).map(|cpu| cpu as usize)).collect()
 }
 
 /// One number for both limits, or soft and hard.
-fn files(entry: &Entry<'_>) -> Result<Option<(u64, u64)>, String> {
+fn files(entry: &Entry<'_>) -> Result<Option<(u64, u64)>, Said> {
     let Some(limits) = entry.get("files") else { return Ok(None) };
     let numbers = limits.list().iter().map(|limit| limit.whole(1 << 30)).collect::<Result<Vec<_>, _>>()?;
     match numbers.as_slice() {
         [both] => Ok(Some((*both, *both))),
         [soft, hard] if soft <= hard => Ok(Some((*soft, *hard))),
-        _ => Err(limits.wrong("write one number, or [soft, hard], here")),
+        _ => Err(limits.wrong(texts::ERR_LIMITS)),
     }
 }
 
 /// One time for both directions, or to the host and from it.
-fn delay(entry: &Entry<'_>) -> Result<(u64, u64), String> {
+fn delay(entry: &Entry<'_>) -> Result<(u64, u64), Said> {
     let us = |entry: &Entry<'_>| Ok(u64::try_from(time(entry)?.as_micros()).unwrap_or(u64::MAX));
-    match entry.list().iter().map(us).collect::<Result<Vec<_>, String>>()?.as_slice() {
+    match entry.list().iter().map(us).collect::<Result<Vec<_>, Said>>()?.as_slice() {
         [both] => Ok((*both, *both)),
         [there, back] => Ok((*there, *back)),
-        _ => Err(entry.wrong("write one time, or [to the host, from the host], here")),
+        _ => Err(entry.wrong(texts::ERR_DELAY)),
     }
 }
 
-fn credits(entry: &Entry<'_>) -> Result<Credits, String> {
+fn credits(entry: &Entry<'_>) -> Result<Credits, Said> {
     entry.members(&["instance", "initial", "speed"])?;
     let instance = entry.want("instance")?;
     let initial = entry.want("initial")?.number(0.0, 1e6)?;
     let speed = entry.get("speed").map_or(Ok(1.0), |entry| entry.number(0.1, 10_000.0))?;
-    let known = "write t2.micro, t2.small, t2.medium, t2.large or t2.xlarge";
-    Credits::of(&instance.text()?, initial, speed).ok_or_else(|| instance.wrong(known))
+    Credits::of(&instance.text()?, initial, speed).ok_or_else(|| instance.wrong(texts::ERR_INSTANCE))
 }

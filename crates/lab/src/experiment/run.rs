@@ -61,17 +61,14 @@ pub fn run(
     files: &dyn Files,
     stop: &AtomicBool,
     tell: &mut dyn Tell,
-) -> Result<Value, String> {
+) -> Result<Value, Said> {
     let missing = lab.missing();
     if !missing.is_empty() {
         let list: Vec<String> = missing.iter().map(|need| format!("{} ({})", need.what, need.install)).collect();
-        return Err(format!("lab {}: these programs are not installed: {}", lab.name, list.join("; ")));
+        return Err(say!(ERR_NOT_INSTALLED, &lab.name, list.join("; ")));
     }
     if !stack::can_isolate() {
-        return Err(format!(
-            "lab {}: its hosts are network namespaces: run it as root on Linux, with unshare and ip installed",
-            lab.name
-        ));
+        return Err(say!(ERR_NAMESPACES, &lab.name));
     }
     prepare(lab, tell)?;
     stack::sweep().iter().for_each(|line| tell.tell(line));
@@ -146,15 +143,15 @@ fn answers(lab: &Lab, ran: &Ran) -> Vec<Value> {
 }
 
 /// Makes the things that are made once, unless they are there and up to date.
-pub fn prepare(lab: &Lab, tell: &mut dyn Tell) -> Result<(), String> {
+pub fn prepare(lab: &Lab, tell: &mut dyn Tell) -> Result<(), Said> {
     for one in lab.prepare.iter().filter(|one| is_stale(one)) {
         tell.line(&format!("{}: {}", lab.name, one.run));
         let output = Command::new("sh").args(["-c", &one.run]).current_dir(&lab.dir).stdin(Stdio::null()).output();
-        let output = output.map_err(|error| format!("{}: {error}", one.run))?;
+        let output = output.map_err(|error| say!(ERR_FILE, &one.run, error.to_string()))?;
         if !output.status.success() || !one.makes.exists() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
             let said: String = said.trim().chars().rev().take(SAID_MAX).collect::<Vec<_>>().into_iter().rev().collect();
-            return Err(format!("lab {}: {} did not make {}: {said}", lab.name, one.run, one.makes.display()));
+            return Err(say!(ERR_NOT_MADE, &lab.name, &one.run, one.makes.display().to_string(), said));
         }
     }
     Ok(())
@@ -233,7 +230,7 @@ impl Bench<'_> {
     }
 
     /// A block for each variant.
-    fn each(&mut self, tell: &mut dyn Tell) -> Result<Ran, String> {
+    fn each(&mut self, tell: &mut dyn Tell) -> Result<Ran, Said> {
         let mut ran = self.ran();
         for (done, variant) in self.lab.variants.iter().enumerate() {
             tell.progress(done, self.lab.variants.len(), &format!("{} {} {}", self.lab.name, self.edge, variant.name));
@@ -241,7 +238,7 @@ impl Bench<'_> {
                 Ok(answer) => ran.answers.insert(variant.name.clone(), answer),
                 Err(Failed::Stopped) => break,
                 Err(Failed::Broken(why)) => {
-                    return Err(format!("lab {}, {} {}: {why}", self.lab.name, self.edge, variant.name));
+                    return Err(say!(ERR_BLOCK_OF, &self.lab.name, self.edge, &variant.name, why));
                 }
             };
         }
@@ -249,9 +246,9 @@ impl Bench<'_> {
     }
 
     /// Alternating blocks of the first two variants.
-    fn compared(&mut self, compare: &Compare, tell: &mut dyn Tell) -> Result<Ran, String> {
+    fn compared(&mut self, compare: &Compare, tell: &mut dyn Tell) -> Result<Ran, Said> {
         let [before, after] = self.lab.variants.as_slice() else {
-            return Err(format!("lab {}: compare takes two variants, before and after", self.lab.name));
+            return Err(say!(ERR_TWO_VARIANTS, &self.lab.name));
         };
         let (mut ran, looks) = (self.ran(), Looks::one(compare.pairs));
         let turns = blocks(self.how.seed, compare.pairs);
@@ -266,7 +263,7 @@ impl Bench<'_> {
                     Ok(answer) => answer,
                     Err(Failed::Stopped) => break 'all,
                     Err(Failed::Broken(why)) => {
-                        return Err(format!("lab {}, {} {}: {why}", self.lab.name, self.edge, variant.name));
+                        return Err(say!(ERR_BLOCK_OF, &self.lab.name, self.edge, &variant.name, why));
                     }
                 };
                 let asked = Asked { is_steady: false, is_noisy: self.how.is_noisy, is_search: false };
@@ -307,7 +304,8 @@ impl Bench<'_> {
     fn block(&mut self, variant: &Variant, seed: u64) -> Result<Value, Failed> {
         self.number += 1;
         let dir = self.place.path().join(self.number.to_string());
-        fs::create_dir_all(&dir).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
+        fs::create_dir_all(&dir)
+            .map_err(|error| Failed::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
         let spec = self.spec(variant, &dir, seed).map_err(Failed::Broken)?;
         let answer = stack::run(&spec, &self.places.weir, self.stop);
         // The answer is all that the run keeps of a block.
@@ -315,7 +313,7 @@ impl Bench<'_> {
         answer
     }
 
-    fn spec(&self, variant: &Variant, dir: &Path, seed: u64) -> Result<Spec, String> {
+    fn spec(&self, variant: &Variant, dir: &Path, seed: u64) -> Result<Spec, Said> {
         let share = if self.lab.compare.is_some() { Cpus::of(&ask::allowed_cpus()) } else { Cpus::default() };
         let tree = tree_of(variant, self.files)?;
         let own = Own { lab: &self.lab.name, places: self.places, edge: self.edge, share: &share };
@@ -339,23 +337,23 @@ pub struct Own<'a> {
 }
 
 /// A variant's configuration.
-pub fn tree_of(variant: &Variant, files: &dyn Files) -> Result<Tree, String> {
+pub fn tree_of(variant: &Variant, files: &dyn Files) -> Result<Tree, Said> {
     let conf = variant.front.conf.display().to_string();
     let prefix = variant.front.conf.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
     if !variant.front.conf.is_file() {
-        return Err(format!("{conf}: there is no such file"));
+        return Err(say!(ERR_NO_CONF, conf));
     }
     Ok(weir_conf::load(files, &conf, &prefix, &|name| name.ends_with("_by_lua_block")).0)
 }
 
 /// The spec of one block of a variant.
-pub fn spec_of(own: &Own<'_>, variant: &Variant, tree: &Tree, dir: &Path, seed: u64) -> Result<Spec, String> {
+pub fn spec_of(own: &Own<'_>, variant: &Variant, tree: &Tree, dir: &Path, seed: u64) -> Result<Spec, Said> {
     let (places, share) = (own.places, own.share);
     let conf = variant.front.conf.display().to_string();
     let survey = survey(tree);
     let listens = survey.listens.iter().filter(|at| variant.front.port.is_none_or(|port| at.port() == port));
     let at = listens.min_by_key(|at| !at.ip().is_unspecified()).copied();
-    let at = at.ok_or_else(|| format!("{conf}: it does not listen on that port"))?;
+    let at = at.ok_or_else(|| say!(ERR_NO_PORT, &conf))?;
     let mut spec = Spec { hosts: variant.hosts.clone(), ..Spec::default() };
     let hub = spec.address_of(HUB).ok_or("a stack without a hub")?;
     let target = if at.ip().is_unspecified() { (hub, at.port()).into() } else { at };
@@ -394,7 +392,7 @@ pub fn spec_of(own: &Own<'_>, variant: &Variant, tree: &Tree, dir: &Path, seed: 
             ..Process::default()
         }
     };
-    let load = variant.load.as_ref().ok_or_else(|| format!("lab {}: \"load\" is missing", own.lab))?;
+    let load = variant.load.as_ref().ok_or_else(|| say!(ERR_NO_LOAD, own.lab))?;
     spec.client = to(load, "load", "load.json");
     spec.warm = variant.warm.as_ref().map(|warm| to(warm, "warm", "warm.json"));
     spec.is_report_printed = matches!(load.what, What::Command(..));

@@ -1,9 +1,10 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
+use crate::said::Said;
 use crate::stack::{Deed, Ready};
 
 /// Writes a lab's file in a folder of its own and reads it.
-fn lab(name: &str, text: &str) -> Result<Lab, String> {
+fn lab(name: &str, text: &str) -> Result<Lab, Said> {
     let dir = std::env::temp_dir().join(format!("weir-test-experiment-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join(FILE), text).unwrap();

@@ -3,7 +3,7 @@
 use weir_conf::Statement;
 
 use crate::change::{Change, Together};
-use crate::said::Said;
+use crate::said::{Said, say};
 
 /// Directives whose meaning depends on their order among others.
 const ORDERED: [&str; 5] = ["rewrite", "set", "return", "break", "if"];
@@ -20,14 +20,11 @@ pub struct Factor {
 }
 
 /// The factors of these changes. The error names the change that cannot be a factor.
-pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, String> {
+pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, Said> {
     let mut found: Vec<Factor> = Vec::new();
     for change in changes {
         if let Some(ordered) = ORDERED.iter().find(|name| **name == change.name) {
-            return Err(format!(
-                "{}: the order of the \"{ordered}\" lines matters, and a mixture of two files has no defined order: change these lines alone",
-                change.sentence()
-            ));
+            return Err(say!(ERR_ORDERED, change.said(), *ordered));
         }
         let list = together.iter().find(|list| list.contains(&change.name));
         let directives = list.map_or_else(|| vec![change.name.clone()], Clone::clone);
@@ -38,13 +35,11 @@ pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, S
         }
     }
     match found.len() {
-        0 => Err("the two configurations are equal: there are no effects to separate".to_owned()),
-        1 => Err(format!(
-            "only one factor changes, {}: remove --factorial",
-            found.first().map_or("", |one| one.name.as_str())
-        )),
-        count if count > super::FACTORS_MAX => Err(format!(
-            "{count} factors give {} combinations; the lab can separate at most {} factors: {}\n  join some of them with --together NAME,NAME, or change fewer",
+        0 => Err(say!(ERR_NO_EFFECTS)),
+        1 => Err(say!(ERR_ONE_FACTOR, found.first().map_or("", |one| one.name.as_str()))),
+        count if count > super::FACTORS_MAX => Err(say!(
+            ERR_FACTORS_MANY,
+            count,
             1u64.checked_shl(u32::try_from(count).unwrap_or(u32::MAX)).unwrap_or(u64::MAX),
             super::FACTORS_MAX,
             found.iter().map(|factor| factor.name.as_str()).collect::<Vec<_>>().join(", ")
@@ -54,11 +49,7 @@ pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, S
 }
 
 /// The statements of `after`; each directive that is not on is as in `before`. Blocks have to be the same in both.
-pub fn mixed(
-    before: &[Statement],
-    after: &[Statement],
-    is_on: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Statement>, String> {
+pub fn mixed(before: &[Statement], after: &[Statement], is_on: &dyn Fn(&str) -> bool) -> Result<Vec<Statement>, Said> {
     let blocks = |statements: &[Statement]| {
         statements.iter().filter(|statement| statement.is_block()).map(line).collect::<Vec<String>>()
     };
@@ -66,9 +57,7 @@ pub fn mixed(
     if one != other {
         let odd = other.iter().find(|line| !one.contains(line)).or(one.iter().find(|line| !other.contains(line)));
         let odd = odd.or(other.first()).or(one.first()).cloned().unwrap_or_default();
-        return Err(format!(
-            "\"{odd}\" is a whole block that the two configurations do not share in the same order: --factorial mixes directives; put the block into both, or compare without --factorial"
-        ));
+        return Err(say!(ERR_WHOLE_BLOCK, odd));
     }
     let mut counterparts = before.iter().filter(|statement| statement.is_block());
     let of = |statements: &[Statement], name: &str| {

@@ -42,7 +42,7 @@ static MADE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 pub fn keep() -> u8 {
     let mut line = String::new();
     let read = std::io::stdin().lock().take(SPEC_MAX).read_line(&mut line);
-    let spec = match read.map_err(|error| error.to_string()).and_then(|_| Spec::of_json(&line)) {
+    let spec = match read.map_err(|error| error.to_string().into()).and_then(|_| Spec::of_json(&line)) {
         Ok(spec) => spec,
         Err(error) => {
             eprintln!("weir lab starts weir lab block and writes orders to its standard input: {error}");

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::credits::Credits;
 use super::group::Group;
+use crate::said::{Said, say};
 use crate::wan::DELAY_MAX;
 
 /// The longest block.
@@ -216,19 +217,19 @@ impl Spec {
     }
 
     /// Parses a spec. The error says what is wrong with it.
-    pub fn of_json(line: &str) -> Result<Spec, String> {
-        let spec: Spec = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    pub fn of_json(line: &str) -> Result<Spec, Said> {
+        let spec: Spec = serde_json::from_str(line).map_err(|error| Said::from(error.to_string()))?;
         spec.check().map(|()| spec)
     }
 
     /// Checks for specs that a keeper could not run: an unknown host or process, too many of them, a parameter of the
     /// whole machine.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Said> {
         if self.hosts.len() > HOSTS_MAX || self.processes.len() > PROCESSES_MAX {
-            return Err(format!("more than {HOSTS_MAX} hosts or {PROCESSES_MAX} processes"));
+            return Err(say!(ERR_TOO_MANY, HOSTS_MAX, PROCESSES_MAX));
         }
         if self.turns.len() > TURNS_MAX {
-            return Err(format!("more than {TURNS_MAX} measurements of one stack"));
+            return Err(say!(ERR_TURNS, TURNS_MAX));
         }
         for host in &self.hosts {
             check_host(host)?;
@@ -241,10 +242,10 @@ impl Spec {
         let known = |name: &str| name == HUB || self.hosts.iter().any(|host| host.name == name);
         for process in self.processes.iter().chain([&self.client]).chain(&self.warm).chain(done).chain(turns) {
             if !known(&process.host) {
-                return Err(format!("{}: there is no host {}", process.name, process.host));
+                return Err(say!(ERR_HOST_OF, &process.name, &process.host));
             }
             if process.argv.is_empty() {
-                return Err(format!("{}: nothing to run", process.name));
+                return Err(say!(ERR_NOTHING_TO_RUN, &process.name));
             }
         }
         for action in &self.actions {
@@ -254,39 +255,37 @@ impl Spec {
                 continue;
             };
             if !self.processes.iter().any(|process| process.name == *name) {
-                return Err(format!("there is no process {name}"));
+                return Err(say!(ERR_NO_PROCESS, name));
             }
         }
         Ok(())
     }
 }
 
-fn check_host(host: &Host) -> Result<(), String> {
+fn check_host(host: &Host) -> Result<(), Said> {
     let name = host.name.as_str();
     let is_named =
         !name.is_empty() && name.len() <= 12 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !is_named || name.starts_with('-') {
-        return Err(format!("host {name:?}: a name is up to 12 letters, digits and -"));
+        return Err(say!(ERR_HOST_NAME, format!("{name:?}")));
     }
     let of_machine = host.sysctls.iter().find(|(parameter, _)| {
         !parameter.starts_with("net.") || parameter.contains(['/', ' ']) || parameter.contains("..")
     });
     if let Some((parameter, _)) = of_machine {
-        return Err(format!(
-            "host {name}: {parameter} applies to the whole machine; a host may set only parameters that begin with net."
-        ));
+        return Err(say!(ERR_OF_MACHINE, name, parameter));
     }
     if name == HUB && host.rate_kbit.is_some() {
-        return Err(format!("host {HUB}: it has links to all other hosts; write the rate at the other hosts"));
+        return Err(say!(ERR_HUB_RATE, HUB));
     }
     if name == HUB && host.delay_us.is_some() {
-        return Err(format!("host {HUB}: it has links to all other hosts; write the delay at the other hosts"));
+        return Err(say!(ERR_HUB_DELAY, HUB));
     }
     if host.delay_us.is_some_and(|(there, back)| u128::from(there.max(back)) > DELAY_MAX.as_micros()) {
-        return Err(format!("host {name}: a delay may be at most {} s", DELAY_MAX.as_secs()));
+        return Err(say!(ERR_DELAY_MAX, name, DELAY_MAX.as_secs()));
     }
     if host.cpus.is_some() && host.credits.is_some() {
-        return Err(format!("host {name}: write either cpus or credits, not both"));
+        return Err(say!(ERR_CPUS_CREDITS, name));
     }
     Ok(())
 }

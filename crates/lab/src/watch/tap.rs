@@ -9,6 +9,7 @@ use weir_conf::edit::{self, Edit};
 use weir_conf::{Statement, Tree};
 
 use super::sink::{FIELDS, LIMITS, MARK};
+use crate::said::{Said, say};
 
 /// The socket of the account, in the block's own `/run`.
 pub const ACCOUNT: &str = "/run/weir-why.sock";
@@ -25,8 +26,8 @@ pub type Change = (String, String);
 ///
 /// # Errors
 /// There is no `http` block, or a change touches what the tap does.
-pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
-    let http = tree.named("http").next().ok_or("the configuration has no http block: the lab has nothing to watch")?;
+pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)>, Said> {
+    let http = tree.named("http").next().ok_or_else(|| say!(ERR_NO_HTTP))?;
     let mut edits = Vec::new();
     let account = if is_weir { "location / { api; }" } else { "location / { stub_status; }" };
     let server = format!("server {{ listen unix:{ACCOUNT}; access_log off; {account} }}");
@@ -69,7 +70,7 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Res
             span: weir_conf::Span { start: first.at.span.start, end: first.at.span.start },
             with: format!("{level}; ").into_bytes(),
         }),
-        None => return Err("the configuration is empty".to_owned()),
+        None => return Err(say!(ERR_EMPTY)),
     }
     for (name, value) in changes {
         edits.extend(change(tree, name, value));
@@ -93,11 +94,11 @@ fn names(block: &Statement, wanted: &[&str]) -> bool {
 ///
 /// # Errors
 /// None of the changes is about anything in it.
-pub fn changed(tree: &Tree, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+pub fn changed(tree: &Tree, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)>, Said> {
     let edits: Vec<Edit> = changes.iter().flat_map(|(name, value)| change(tree, name, value)).collect();
     if edits.is_empty() && !changes.is_empty() {
         let names: Vec<&str> = changes.iter().map(|(name, _)| name.as_str()).collect();
-        return Err(format!("{}: nothing to change", names.join(", ")));
+        return Err(say!(ERR_NOTHING_TO_CHANGE, names.join(", ")));
     }
     files(tree, &edits)
 }
@@ -145,12 +146,13 @@ fn into(tree: &Tree, block: &Statement, line: &str, ends: bool) -> Option<Edit> 
     Some(edit)
 }
 
-fn files(tree: &Tree, edits: &[Edit]) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+fn files(tree: &Tree, edits: &[Edit]) -> Result<Vec<(PathBuf, Vec<u8>)>, Said> {
     let mut changed = Vec::new();
     for (number, source) in tree.files.iter().enumerate() {
         let own: Vec<&Edit> = edits.iter().filter(|edit| edit.file as usize == number).collect();
         if !own.is_empty() {
-            let bytes = edit::apply(&source.bytes, &own).map_err(|error| format!("{}: {error}", source.name))?;
+            let bytes =
+                edit::apply(&source.bytes, &own).map_err(|error| say!(ERR_FILE, &source.name, error.to_string()))?;
             changed.push((PathBuf::from(&source.name), bytes));
         }
     }

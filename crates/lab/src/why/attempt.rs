@@ -237,11 +237,11 @@ impl Lab<'_> {
 }
 
 /// Writes the copy into the directory of the runs.
-fn copy(made: &Made, store: &Path, id: &str) -> Result<Copied, String> {
+fn copy(made: &Made, store: &Path, id: &str) -> Result<Copied, Said> {
     let file = store.join(format!("{id}.after.conf"));
     let file = std::path::absolute(&file).unwrap_or(file);
     let written = fs::create_dir_all(store).and_then(|()| fs::write(&file, made.text()));
-    written.map_err(|error| format!("{}: {error}", file.display()))?;
+    written.map_err(|error| say!(ERR_FILE, file.display().to_string(), error.to_string()))?;
     Ok(Copied { file, names: made.names(), is_beside: !made.is_movable() })
 }
 

@@ -18,6 +18,7 @@ use super::signals::{Conf, Edge, Host, Machine, Pool, Process, Role, Signals};
 use super::told;
 use super::unread;
 use crate::block::{Asked, Block};
+use crate::said::{Said, say};
 use crate::schedule::Arm;
 use crate::stack::{HUB, Spec};
 use crate::watch::edge::{Acted, Cache, Peer};
@@ -102,19 +103,17 @@ struct Aggregate {
 }
 
 /// All signals of one block. The error names the part of the answer that could not be read.
-pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
-    let read = Answer::deserialize(answer)
-        .map_err(|error| format!("the lab cannot read the result of its measuring process: {error}"))?;
+pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, Said> {
+    let read = Answer::deserialize(answer).map_err(|error| say!(ANSWER_UNREADABLE, error.to_string()))?;
     let hdr = Hdr::decode(&read.load.weir.response.hdr_ns);
-    let hdr = hdr
-        .ok_or("the lab cannot read the result of its measuring process: load.weir.response.hdr_ns is no histogram")?;
+    let hdr = hdr.ok_or_else(|| say!(ANSWER_UNREADABLE, "load.weir.response.hdr_ns is no histogram"))?;
     let counters: BTreeMap<String, u64> =
         read.load.aggregate.counters.iter().filter_map(|(name, count)| Some((name.clone(), count.as_u64()?))).collect();
     let watched = match (read.watched, &known.spec.watch) {
         (Some(watched), _) => watched,
         (None, None) => Watched::default(),
         (None, Some(_)) => {
-            return Err("the lab cannot read the result of its measuring process: nothing was watched".to_owned());
+            return Err(say!(ANSWER_UNREADABLE, "nothing was watched"));
         }
     };
     let asked = Asked { is_steady: false, is_noisy: known.is_noisy, is_search: true };
@@ -122,9 +121,7 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
     let weir = &read.load.weir;
     let measured = (weir.ended_ms - weir.started_ms) / 1000.0;
     if weir.response.count > 0 && sent::QUANTILES.iter().any(|key| answer["load"]["weir"]["response"][key].is_null()) {
-        return Err(
-            "the lab cannot read the result of its measuring process: load.weir.response lacks a latency".to_owned()
-        );
+        return Err(say!(ANSWER_UNREADABLE, "load.weir.response lacks a latency"));
     }
     let processes = processes(&watched, known, answer);
     let unread = unread::unread(&watched, known, answer, &processes);

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use weir_conf::language::Language;
 
 use super::assign;
 use super::attempt::Trying;
@@ -101,7 +100,7 @@ pub struct Named {
 /// Why an experiment ended early.
 pub(super) enum Ended {
     Stopped,
-    Broken(String),
+    Broken(Said),
 }
 
 impl From<Failed> for Ended {
@@ -129,25 +128,25 @@ pub(super) struct Lab<'a> {
 }
 
 /// Lines to print before the first block: whether a block has enough requests, and how long this many blocks may
-/// take. The error says, in the user's language, that the blocks cannot answer the question.
-fn outlook(it: &Why, most: usize, language: Language) -> Result<Vec<Said>, String> {
+/// take. The error says that the blocks cannot answer the question.
+fn outlook(it: &Why, most: usize) -> Result<Vec<Said>, Said> {
     let quantile = it.objective.map(|objective| objective.quantile);
     let known = crate::outlook::of_why(&it.ask, quantile, it.is_proving);
-    let mut lines = known.map_err(|why| why.say(language).to_owned())?;
+    let mut lines = known?;
     lines.push(crate::outlook::duration(&it.ask, (2, most)));
     lines.push(say!(RUN_AGAIN, AGAIN_MAX, it.trying.outlook(&it.ask)));
     Ok(lines)
 }
 
 /// Runs the experiment and returns the run as it is stored. The error is for the user.
-pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
+pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, Said> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
     if !it.ask.is_isolated {
         tell.tell(&say!(NO_ROOT));
     }
     let proving = if it.is_proving { proving::blocks_max(it.rounds) } else { 0 };
     let most = 2 + STEPS_MAX + proving + it.trying.blocks_max(&it.ask);
-    outlook(it, most, tell.language())?.iter().for_each(|line| tell.tell(line));
+    outlook(it, most)?.iter().for_each(|line| tell.tell(line));
     let stack = if it.lab.is_none() { Some(it.ask.stack(&it.side)?) } else { None };
     let (id, started_ms) = (store::new_id(), say::now_ms());
     let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell, id: id.clone(), cpus: None };
@@ -369,7 +368,7 @@ impl Lab<'_> {
                 plan.inside = self.it.inside;
             }
             if self.it.probes.iter().any(|probe| probe.kind == "node") {
-                let env = node::prepare(&dir).map_err(Ended::Broken)?;
+                let env = node::prepare(&dir).map_err(|why| Ended::Broken(why.into()))?;
                 let others = spec.processes.iter_mut().filter(|process| process.name != spec.edge);
                 others.for_each(|process| process.env.extend(env.clone()));
             }
@@ -392,17 +391,18 @@ impl Lab<'_> {
     pub(super) fn spec(&mut self, load: &Load) -> Result<(Spec, std::path::PathBuf), Ended> {
         let dir = self.place.path().join(self.blocks.to_string());
         self.blocks += 1;
-        fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
+        fs::create_dir_all(&dir)
+            .map_err(|error| Ended::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
         let cpus = self.cpus.clone().unwrap_or_else(|| self.it.ask.cpus.clone());
         let ask = Ask { load: load.clone(), cpus, ..self.it.ask.clone() };
         let mut spec = match (&self.stack, &self.it.lab) {
             (Some(stack), _) => ask.spec(&self.it.side, stack, &dir, self.it.seed),
             (None, Some(lab)) => of_lab(lab, &ask, &self.it.side, &dir, self.it.seed).map_err(Ended::Broken)?,
-            (None, None) => return Err(Ended::Broken("the lab has no stack".to_owned())),
+            (None, None) => return Err(Ended::Broken("the lab has no stack".into())),
         };
         for pool in &self.it.pools {
             let own = spec.processes.iter_mut().find(|process| process.name == pool.process);
-            let own = own.ok_or_else(|| Ended::Broken(format!("--pool: there is no process {}", pool.process)))?;
+            let own = own.ok_or_else(|| Ended::Broken(say!(ERR_POOL, &pool.process)))?;
             prove::give(&mut own.env, &pool.variable, pool.size);
         }
         // A saturated stack never becomes warm, so the warm-up is not judged.
@@ -453,7 +453,7 @@ fn contradiction(knee: f64, half: f64) -> Option<Said> {
 }
 
 /// A block of an experiment's stack with the load of this run.
-fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<Spec, String> {
+fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<Spec, Said> {
     let mut variant = lab.variant.clone();
     let place = variant.load.take();
     let (host, cpus, to) = place.map_or((HUB.to_owned(), Vec::new(), None), |sent| (sent.host, sent.cpus, sent.to));
@@ -533,18 +533,18 @@ pub fn segment_ms(signals: &Signals, segment: Segment) -> f64 {
 pub(super) fn write_overlays(
     dir: &Path,
     files: &[(std::path::PathBuf, Vec<u8>)],
-) -> Result<Vec<(std::path::PathBuf, std::path::PathBuf)>, String> {
+) -> Result<Vec<(std::path::PathBuf, std::path::PathBuf)>, Said> {
     let mut overlays = Vec::new();
     for (number, (over, bytes)) in files.iter().enumerate() {
         let file = dir.join(format!("conf.{number}"));
-        fs::write(&file, bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+        fs::write(&file, bytes).map_err(|error| say!(ERR_FILE, file.display().to_string(), error.to_string()))?;
         overlays.push((file, over.clone()));
     }
     Ok(overlays)
 }
 
 /// Adds to a spec the parts that a test wants: hosts by name, processes by name, actions.
-fn inject(spec: &mut Spec, what: &Value) -> Result<(), String> {
+fn inject(spec: &mut Spec, what: &Value) -> Result<(), Said> {
     let Some(members) = what.as_object() else { return Ok(()) };
     let mut json = spec.to_json();
     for (member, value) in members {
@@ -561,7 +561,7 @@ fn inject(spec: &mut Spec, what: &Value) -> Result<(), String> {
             _ => json[member.as_str()] = value.clone(),
         }
     }
-    *spec = serde_json::from_value(json).map_err(|error| format!("the injected change: {error}"))?;
+    *spec = serde_json::from_value(json).map_err(|error| Said::from(format!("the injected change: {error}")))?;
     Ok(())
 }
 
@@ -620,11 +620,12 @@ impl Why {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use weir_conf::language::Language;
 
     #[test]
     fn what_is_known_beforehand_is_in_the_language_of_the_run() {
         let it = Why::of_tests();
-        let lines = outlook(&it, 8, Language::Korean).unwrap();
+        let lines = outlook(&it, 8).unwrap();
         let is_korean = |text: &str| text.chars().any(|c| ('가'..='힣').contains(&c));
         for line in &lines {
             assert!(is_korean(line.say(Language::Korean)) && !is_korean(line.en()), "{line:?}");
@@ -632,8 +633,8 @@ mod tests {
         assert!(lines.iter().any(|line| line.say(Language::Korean).starts_with("예상 소요 시간: 약 ")), "{lines:?}");
         let few = Load::Path { path: "/".to_owned(), connections: 8, rate: Some(1.0) };
         let it = Why { ask: Ask { load: few, ..it.ask }, is_proving: true, ..Why::of_tests() };
-        assert!(outlook(&it, 8, Language::Korean).is_err_and(|why| why.contains("1건이 1 %를 넘습니다")));
-        assert!(outlook(&it, 8, Language::English).is_err_and(|why| why.contains("more than 1 %")));
+        assert!(outlook(&it, 8).is_err_and(|why| why.say(Language::Korean).contains("1건이 1 %를 넘습니다")));
+        assert!(outlook(&it, 8).is_err_and(|why| why.contains("more than 1 %")));
     }
 
     #[test]

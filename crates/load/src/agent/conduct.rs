@@ -12,6 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_net::Instant;
 use weir_net::clock::precise;
 
@@ -26,10 +28,11 @@ use crate::output::facts::fingerprint;
 use crate::random;
 use crate::record::Taken;
 use crate::run::{self, Before, Channel, Run, Watch};
+use crate::texts::agents as texts;
 use crate::value::{Map, Value};
 use crate::worker::Shared;
 pub use member::Mate;
-use member::Member;
+use member::{Loss, Member};
 
 /// Time from the start order to the first phase: longer than any message takes.
 const LEAD: Duration = Duration::from_secs(2);
@@ -59,13 +62,13 @@ pub struct Merged {
     /// The self-check of each agent.
     pub checks: Vec<(String, SelfCheck)>,
     /// The missing parts of the outcome, one sentence each.
-    pub incomplete: Vec<String>,
+    pub incomplete: Vec<Said>,
 }
 
 /// A run on agents.
 pub struct Conductor {
     orders: SyncSender<Heard<Order>>,
-    gathered: Receiver<Result<Vec<Mate>, String>>,
+    gathered: Receiver<Result<Vec<Mate>, Said>>,
     thread: JoinHandle<Ended>,
     agents: usize,
     body_bytes_max: usize,
@@ -83,14 +86,14 @@ enum Order {
 /// The results of the conducting thread.
 struct Ended {
     checks: Vec<(String, SelfCheck)>,
-    incomplete: Vec<String>,
+    incomplete: Vec<Said>,
     lines_lost: u64,
     is_cut: bool,
 }
 
 impl Conductor {
     /// Asks for agents; the error is for the user.
-    pub fn start(wanted: &Wanted, job: Vec<u8>) -> Result<Conductor, String> {
+    pub fn start(wanted: &Wanted, job: Vec<u8>) -> Result<Conductor, Said> {
         let (orders, heard) = mpsc::sync_channel(HEARD_MAX);
         let (tell, gathered) = mpsc::channel();
         let run = random::string(12);
@@ -115,45 +118,42 @@ impl Conductor {
         let thread = std::thread::Builder::new()
             .name("conductor".to_owned())
             .spawn(move || baton.conduct(&heard))
-            .map_err(|error| format!("no thread: {error}"))?;
+            .map_err(|error| say!(texts::NO_THREAD, error.to_string()))?;
         Ok(Conductor { orders, gathered, thread, agents, body_bytes_max })
     }
 
     /// Waits until all agents have come and can begin; the error is for the user.
-    pub fn gather(&self, is_stopped: &dyn Fn() -> bool) -> Result<Vec<Mate>, String> {
+    pub fn gather(&self, is_stopped: &dyn Fn() -> bool) -> Result<Vec<Mate>, Said> {
         loop {
             match self.gathered.recv_timeout(LOOK) {
                 Ok(outcome) => return outcome,
                 Err(RecvTimeoutError::Timeout) if !is_stopped() => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err("the run was stopped before it began; no load was sent".to_owned());
+                    return Err(say!(texts::STOPPED_BEFORE));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err("the controller's thread ended unexpectedly".to_owned());
+                    return Err(say!(texts::CONTROLLER_ENDED));
                 }
             }
         }
     }
 
     /// Starts the agents and listens until they are done. The error says why the run could not begin.
-    pub fn run(self, run: &Run, before: &Before, channel: &Channel, watch: &mut dyn Watch) -> Result<Merged, String> {
+    pub fn run(self, run: &Run, before: &Before, channel: &Channel, watch: &mut dyn Watch) -> Result<Merged, Said> {
         let text = |(name, value): &(Arc<str>, Value)| (name.clone(), value.clone());
         let map = Value::Map(Arc::new(before.iter().map(text).collect::<Map>()));
         let before = map.to_json().unwrap_or_else(|| "{}".to_owned()).into_bytes();
         if before.len() > self.body_bytes_max {
-            return Err(format!(
-                "the variables that `before` set exceed the {} bytes that an agent accepts",
-                self.body_bytes_max
-            ));
+            return Err(say!(texts::BEFORE_TOO_LARGE, self.body_bytes_max));
         }
         let shared = Arc::new(Shared::default());
         let (began, start_us) = (precise() + LEAD, now_us() + i64::try_from(LEAD.as_micros()).unwrap_or(0));
         let order = Order::Start { start_us, began, before, events: channel.sender(), shared: shared.clone() };
-        let gone = |_| "the controller's thread ended unexpectedly".to_owned();
+        let gone = |_| say!(texts::CONTROLLER_ENDED);
         self.orders.send(Heard::Own(order)).map_err(gone)?;
         let mut outcome = run::listen(&run.plan.phases, began, self.agents, &shared, channel, watch)?;
         self.orders.send(Heard::Own(Order::Finish)).map_err(gone)?;
-        let ended = self.thread.join().map_err(|_| "the controller's thread panicked".to_owned())?;
+        let ended = self.thread.join().map_err(|_| say!(texts::CONTROLLER_PANICKED))?;
         outcome.lines_lost += ended.lines_lost;
         outcome.is_cut = ended.is_cut;
         Ok(Merged { outcome, checks: ended.checks, incomplete: ended.incomplete })
@@ -179,7 +179,7 @@ struct Baton {
     wait: Duration,
     all_came: bool,
     /// Receives the message that all agents are ready.
-    gathered: Option<Sender<Result<Vec<Mate>, String>>>,
+    gathered: Option<Sender<Result<Vec<Mate>, Said>>>,
     show: Option<Show>,
     beat: Option<Instant>,
     stopped: Option<Instant>,
@@ -299,7 +299,7 @@ impl Baton {
             "beat" => {
                 member.beat(&letter);
                 if let (Some(why), Some(show), false) = (member.refused.clone(), &self.show, member.is_over()) {
-                    member.lose(place, shares, show.began, &format!("failed: {}", why.trim()));
+                    member.lose(place, shares, show.began, &Loss::Failed(why.trimmed()));
                     end(show, place);
                 }
                 return;
@@ -375,7 +375,7 @@ impl Baton {
         }
         let refusal = members().find_map(|member| Some((&member.name, member.refused.as_ref()?)));
         let outcome = if let Some((name, why)) = refusal {
-            Err(format!("agent {name} cannot run it: {}", why.trim()))
+            Err(say!(texts::CANNOT_RUN, name, why.trimmed()))
         } else if members().filter(|member| member.is_ready).count() == self.seats.len() {
             Ok(members().map(Member::mate).collect())
         } else if now >= self.until {
@@ -389,25 +389,21 @@ impl Baton {
     }
 
     /// Names the agents that did not come, or are not ready.
-    fn missing(&self) -> String {
+    fn missing(&self) -> Said {
         let of = self.seats.len();
         let came: Vec<&str> = self.seats.iter().flatten().map(|member| member.name.as_str()).collect();
-        let mut text = if came.len() == of {
+        let text = if came.len() == of {
             let late = self.seats.iter().flatten().filter(|member| !member.is_ready);
             let late: Vec<&str> = late.map(|member| member.name.as_str()).collect();
-            format!("not ready within {} s: {}", READY.as_secs(), late.join(", "))
+            say!(texts::NOT_READY, READY.as_secs(), late.join(", "))
         } else {
             let names = if came.is_empty() { String::new() } else { format!(" ({})", came.join(", ")) };
-            format!(
-                "only {} of {of} agents connected within {} s{names}: start the others with `weir agent URL`, or use fewer agents with -n",
-                came.len(),
-                self.wait.as_secs()
-            )
+            say!(texts::ONLY_SOME, came.len(), of, self.wait.as_secs(), names)
         };
-        if !self.lost.is_empty() {
-            text.push_str(&format!("; came and went: {}", self.lost.join(", ")));
+        if self.lost.is_empty() {
+            return text;
         }
-        text
+        Said::list(&[text, say!(texts::CAME_AND_WENT, self.lost.join(", "))], "")
     }
 
     /// Gives up on agents that are silent. Gives up on all agents that do not end in time after a stop.
@@ -418,8 +414,8 @@ impl Baton {
         for (share, member) in self.seats.iter_mut().enumerate() {
             let Some(member) = member.as_mut().filter(|member| !member.is_over()) else { continue };
             if member.is_silent(now) || has_stopped {
-                let what = if has_stopped { "did not end after the order to stop" } else { "was lost" };
-                member.lose(share, shares, show.began, what);
+                let how = if has_stopped { Loss::Unending } else { Loss::Silent };
+                member.lose(share, shares, show.began, &how);
                 show.shared.active.fetch_sub(std::mem::take(&mut member.active), Ordering::Relaxed);
                 end(show, share);
             }
@@ -451,7 +447,7 @@ fn end(show: &Show, share: usize) {
 pub(super) fn heard_tick(member: &mut Member, tick: &Letter, share: usize, show: &Show) {
     let body: Json = serde_json::from_slice(&tick.body).unwrap_or_default();
     let Some(taken) = body.get("taken").and_then(Json::as_str).and_then(Taken::decode) else {
-        member.notes.push(format!("a second of agent {} could not be read", member.name));
+        member.notes.push(say!(texts::SECOND_UNREADABLE, &member.name));
         return;
     };
     for line in body.get("lines").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str) {

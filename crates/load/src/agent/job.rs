@@ -5,10 +5,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
+use weir_conf::said::Said;
+use weir_conf::say;
 
 use super::letter::Letter;
 use crate::random;
 use crate::script::Options;
+use crate::texts::{OF_FILE, agents as texts};
 
 /// Most bytes of all files of a job together.
 pub const BYTES_MAX: usize = 256 << 20;
@@ -45,7 +48,7 @@ pub struct Job {
 }
 
 /// Packs the job; the error is for the user.
-pub fn pack(parts: &Parts<'_>) -> Result<Vec<u8>, String> {
+pub fn pack(parts: &Parts<'_>) -> Result<Vec<u8>, Said> {
     let options = parts.options;
     let named = options.files.iter().chain(&options.config).chain(&options.payload);
     let paths = with_modules(named.chain(parts.files).map(|path| plain(path)).collect())?;
@@ -53,9 +56,10 @@ pub fn pack(parts: &Parts<'_>) -> Result<Vec<u8>, String> {
     let relative = |path: &PathBuf| plain(path).strip_prefix(&base).map(text).unwrap_or_default();
     let (mut listed, mut body) = (Vec::new(), Vec::new());
     for path in &paths {
-        let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let bytes =
+            std::fs::read(path).map_err(|error| say!(OF_FILE, path.display().to_string(), error.to_string()))?;
         if body.len() + bytes.len() > BYTES_MAX {
-            return Err(format!("the files of the script exceed the {BYTES_MAX} bytes that an agent accepts"));
+            return Err(say!(texts::FILES_TOO_LARGE, BYTES_MAX));
         }
         listed.push(json!([relative(path), bytes.len()]));
         body.extend_from_slice(&bytes);
@@ -80,8 +84,8 @@ pub fn pack(parts: &Parts<'_>) -> Result<Vec<u8>, String> {
 }
 
 /// Unpacks the job into a directory of its own; the error is for the user.
-pub fn unpack(bytes: &[u8]) -> Result<Job, String> {
-    let bad = || "this is not a job".to_owned();
+pub fn unpack(bytes: &[u8]) -> Result<Job, Said> {
+    let bad = || say!(texts::NO_JOB);
     let letter = Letter::decode(bytes).ok_or_else(bad)?;
     let dir = Dir::new()?;
     let mut rest = letter.body.as_slice();
@@ -91,7 +95,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Job, String> {
         let (content, after) = length.and_then(|length| rest.split_at_checked(length)).ok_or_else(bad)?;
         rest = after;
         let path = dir.inside(path).ok_or_else(bad)?;
-        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        let failed = |error: std::io::Error| say!(OF_FILE, path.display().to_string(), error.to_string());
         std::fs::create_dir_all(path.parent().unwrap_or(&dir.0)).map_err(failed)?;
         std::fs::write(&path, content).map_err(failed)?;
     }
@@ -122,7 +126,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Job, String> {
 }
 
 /// Adds the files that JavaScript files name by relative paths, and the files that those name in turn.
-fn with_modules(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
+fn with_modules(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, Said> {
     let mut known: Vec<PathBuf> = Vec::new();
     let mut waiting = paths;
     waiting.reverse();
@@ -131,7 +135,7 @@ fn with_modules(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
             continue;
         }
         if known.len() >= FILES_MAX {
-            return Err(format!("the script has more files than the {FILES_MAX} that an agent accepts"));
+            return Err(say!(texts::FILES_TOO_MANY, FILES_MAX));
         }
         let is_code = path
             .extension()
@@ -192,11 +196,11 @@ fn text(path: &Path) -> String {
 }
 
 /// The variables with these names; an error if one of them does not exist.
-pub fn chosen_env(names: &[String], all: &[(String, String)]) -> Result<Vec<(String, String)>, String> {
+pub fn chosen_env(names: &[String], all: &[(String, String)]) -> Result<Vec<(String, String)>, Said> {
     let found: BTreeMap<&str, &str> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let one = |name: &String| match found.get(name.as_str()) {
         Some(value) => Ok((name.clone(), (*value).to_owned())),
-        None => Err(format!("--env-pass {name}: the environment has no such variable")),
+        None => Err(say!(texts::NO_SUCH_VARIABLE, name)),
     };
     names.iter().map(one).collect()
 }
@@ -206,9 +210,12 @@ pub fn chosen_env(names: &[String], all: &[(String, String)]) -> Result<Vec<(Str
 pub struct Dir(PathBuf);
 
 impl Dir {
-    fn new() -> Result<Dir, String> {
+    fn new() -> Result<Dir, Said> {
         let path = std::env::temp_dir().join(format!("weir-agent-{}-{}", std::process::id(), random::string(8)));
-        std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| say!(OF_FILE, path.display().to_string(), error.to_string()))?;
         Ok(Dir(path))
     }
 

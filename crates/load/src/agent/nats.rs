@@ -13,8 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_conf::said::{Said, Text};
+use weir_conf::say;
 use weir_net::{Instant, clock, process};
 
+use crate::texts::agents as texts;
 pub use parse::Message;
 use parse::{Op, Parser};
 
@@ -47,14 +50,14 @@ enum Login {
 impl Server {
     /// Parses `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`, or `env:NAME` or `file:PATH` that holds this URL; the
     /// error is for the user.
-    pub fn parse(url: &str) -> Result<Server, String> {
+    pub fn parse(url: &str) -> Result<Server, Said> {
         let url = &process::kept_elsewhere(url, str::to_owned)?;
-        let bad = |what: &str| Err(format!("{}: {what}", hidden(url)));
+        let bad = |what: Text| Err(say!(texts::NATS_URL, hidden(url), what));
         let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
         match scheme {
             "nats" => {}
-            "tls" | "wss" | "ws" => return bad("weir does not support TLS to NATS: use nats://, or a tunnel"),
-            _ => return bad("write the NATS server as nats://HOST:4222"),
+            "tls" | "wss" | "ws" => return bad(texts::NATS_TLS),
+            _ => return bad(texts::NATS_FORM),
         }
         let (login, place) = match rest.trim_end_matches('/').rsplit_once('@') {
             Some((login, place)) => (login, place),
@@ -69,9 +72,9 @@ impl Server {
             Some((host, port)) => (host, port.strip_prefix(':')),
             None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
         };
-        let Ok(port) = port.map_or(Ok(PORT), str::parse) else { return bad("the port is not a number") };
+        let Ok(port) = port.map_or(Ok(PORT), str::parse) else { return bad(texts::NATS_PORT) };
         if host.is_empty() || host.contains(['/', ',', ' ']) {
-            return bad("name one server, as nats://HOST:4222");
+            return bad(texts::NATS_ONE);
         }
         Ok(Server { host: host.to_owned(), port, login })
     }
@@ -117,7 +120,7 @@ pub enum Heard<T> {
     /// A published message.
     Message(Message),
     /// The connection with this number is over, and why.
-    Gone(u64, String),
+    Gone(u64, Said),
     /// A message of the owner's helpers.
     Own(T),
 }
@@ -135,7 +138,7 @@ pub struct Link<T> {
 
 impl<T: Send + 'static> Link<T> {
     /// Connects; the error is for the user.
-    pub fn connect(server: &Server, name: &str, ear: SyncSender<Heard<T>>) -> Result<Link<T>, String> {
+    pub fn connect(server: &Server, name: &str, ear: SyncSender<Heard<T>>) -> Result<Link<T>, Said> {
         let mut link = Link {
             server: server.clone(),
             name: name.to_owned(),
@@ -201,7 +204,7 @@ impl<T: Send + 'static> Link<T> {
         }
     }
 
-    fn open(&mut self) -> Result<(), String> {
+    fn open(&mut self) -> Result<(), Said> {
         self.tried = Some(clock::precise());
         self.generation += 1;
         self.client = Some(Client::open(&self.server, &self.name, self.ear.clone(), self.generation)?);
@@ -232,23 +235,24 @@ impl Client {
         name: &str,
         ear: SyncSender<Heard<T>>,
         generation: u64,
-    ) -> Result<Client, String> {
+    ) -> Result<Client, Said> {
         let place = server.place();
-        let failed = |error: std::io::Error| format!("no NATS server at {place}: {error}");
+        let failed = |error: std::io::Error| say!(texts::NATS_NONE, &place, error.to_string());
         let mut stream = dial(server).map_err(failed)?;
         let mut reader = Reader { stream: stream.try_clone().map_err(failed)?, parser: Parser::default() };
-        let info = match reader.next().map_err(|error| format!("{place}: {error}"))? {
-            Op::Info(info) => serde_json::from_str::<Value>(&info).map_err(|error| format!("{place}: {error}"))?,
-            other => return Err(format!("{place}: this is not a NATS server: its first line is {other:?}")),
+        let info = match reader.next().map_err(|error| say!(texts::NATS_URL, &place, error))? {
+            Op::Info(info) => serde_json::from_str::<Value>(&info)
+                .map_err(|error| say!(texts::NATS_URL, &place, error.to_string()))?,
+            other => return Err(say!(texts::NATS_OTHER, place, format!("{other:?}"))),
         };
         if info.get("tls_required").and_then(Value::as_bool) == Some(true) {
-            return Err(format!("{place} requires TLS, and weir does not support TLS to NATS: use a tunnel"));
+            return Err(say!(texts::NATS_REQUIRES_TLS, place));
         }
         stream.write_all(greeting(server, name).as_bytes()).map_err(failed)?;
         loop {
-            match reader.next().map_err(|error| format!("{place}: {error}"))? {
+            match reader.next().map_err(|error| say!(texts::NATS_URL, &place, error))? {
                 Op::Pong => break,
-                Op::Error(error) => return Err(format!("{place} refuses: {error}")),
+                Op::Error(error) => return Err(say!(texts::NATS_REFUSES, place, error)),
                 _ => {}
             }
         }
@@ -317,37 +321,37 @@ struct Reader {
 }
 
 impl Reader {
-    fn next(&mut self) -> Result<Op, String> {
+    fn next(&mut self) -> Result<Op, Said> {
         let mut bytes = [0; 16 << 10];
         loop {
-            if let Some(op) = self.parser.pull().map_err(|wrong| wrong.to_string())? {
+            if let Some(op) = self.parser.pull().map_err(|wrong| Said::from(wrong.to_string()))? {
                 return Ok(op);
             }
             match self.stream.read(&mut bytes) {
-                Ok(0) => return Err("the server closed the connection".to_owned()),
+                Ok(0) => return Err(say!(texts::NATS_CLOSED)),
                 Ok(read) => self.parser.push(bytes.get(..read).unwrap_or_default()),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(error.to_string().into()),
             }
         }
     }
 
     /// Passes on what the server sends, until the connection ends; returns the reason.
-    fn read_on<T>(&mut self, writer: &Mutex<TcpStream>, ear: &SyncSender<Heard<T>>) -> String {
+    fn read_on<T>(&mut self, writer: &Mutex<TcpStream>, ear: &SyncSender<Heard<T>>) -> Said {
         loop {
             match self.next() {
                 Ok(Op::Message(message)) => {
                     if ear.send(Heard::Message(message)).is_err() {
-                        return String::new();
+                        return Said::default();
                     }
                 }
                 Ok(Op::Ping) => {
                     let written = writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(b"PONG\r\n");
                     if let Err(error) = written {
-                        return error.to_string();
+                        return error.to_string().into();
                     }
                 }
-                Ok(Op::Error(error)) => return error,
+                Ok(Op::Error(error)) => return error.into(),
                 Ok(Op::Info(_) | Op::Pong | Op::Ok) => {}
                 Err(error) => return error,
             }

@@ -5,6 +5,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_net::Instant;
 use weir_net::clock::precise;
 
@@ -18,6 +20,7 @@ use crate::output::facts::fingerprint;
 use crate::random;
 use crate::record::Taken;
 use crate::run::{Channel, Stop};
+use crate::texts::agents as texts;
 use crate::value::parse_json;
 
 /// Longest time to wait for a piece of the job; then the agent asks again.
@@ -37,13 +40,13 @@ pub struct Agent {
 }
 
 /// Serves run after run until it is stopped. `tell` prints status sentences; the error is for the user.
-pub fn serve(agent: &Agent, is_stopped: &dyn Fn() -> bool, tell: &mut dyn FnMut(&str)) -> Result<(), String> {
+pub fn serve(agent: &Agent, is_stopped: &dyn Fn() -> bool, tell: &mut dyn FnMut(&Said)) -> Result<(), Said> {
     let (ear, heard) = mpsc::sync_channel(HEARD_MAX);
     let id = random::string(16);
     let mut link = Link::connect(&agent.server, &agent.name, ear.clone())?;
     link.subscribe(letter::CALL.to_owned());
     link.subscribe(letter::seat(&id));
-    tell(&format!("agent {}: waiting for a run at nats://{}", agent.name, agent.server.place()));
+    tell(&say!(texts::AGENT_WAITS, &agent.name, agent.server.place()));
     let mut seat = Seat { agent, id, link, ear, duty: None, jobs: 0, was_up: true };
     while !is_stopped() {
         seat.turn(&heard, tell);
@@ -82,7 +85,7 @@ enum State {
     /// The run has begun.
     Running,
     /// The job cannot be run.
-    Refused(String),
+    Refused(Said),
     /// Everything is counted.
     Done,
 }
@@ -135,15 +138,12 @@ pub(super) struct Told {
 }
 
 impl Seat<'_> {
-    fn turn(&mut self, heard: &Receiver<Heard<(u64, Report)>>, tell: &mut dyn FnMut(&str)) {
+    fn turn(&mut self, heard: &Receiver<Heard<(u64, Report)>>, tell: &mut dyn FnMut(&Said)) {
         match heard.recv_timeout(LOOK) {
             Ok(Heard::Message(message)) => self.message(&message, tell),
             Ok(Heard::Gone(generation, why)) => {
                 if self.link.gone(generation) {
-                    tell(&format!(
-                        "agent {}: the connection to the NATS server is lost ({why}); the agent tries again",
-                        self.agent.name
-                    ));
+                    tell(&say!(texts::AGENT_GONE, &self.agent.name, why));
                 }
             }
             Ok(Heard::Own((number, report))) => self.report(number, report),
@@ -151,13 +151,13 @@ impl Seat<'_> {
         }
         self.link.mend();
         if self.link.is_up() && !self.was_up {
-            tell(&format!("agent {}: connected again to nats://{}", self.agent.name, self.agent.server.place()));
+            tell(&say!(texts::AGENT_AGAIN, &self.agent.name, self.agent.server.place()));
         }
         self.was_up = self.link.is_up();
         self.tend(tell);
     }
 
-    fn message(&mut self, message: &Message, tell: &mut dyn FnMut(&str)) {
+    fn message(&mut self, message: &Message, tell: &mut dyn FnMut(&Said)) {
         let Some(letter) = Letter::decode(&message.payload) else { return };
         let run = letter.text("run");
         if !letter::is_token(run) {
@@ -182,13 +182,13 @@ impl Seat<'_> {
         }
     }
 
-    fn hire(&mut self, letter: &Letter, tell: &mut dyn FnMut(&str)) {
+    fn hire(&mut self, letter: &Letter, tell: &mut dyn FnMut(&Said)) {
         let number = |key| letter.number(key);
         let (Some(share), Some(shares), Some(pieces)) = (number("share"), number("shares"), number("pieces")) else {
             return;
         };
         let run = letter.text("run").to_owned();
-        tell(&format!("agent {}: running share {} of {shares} of run {run}", self.agent.name, share + 1));
+        tell(&say!(texts::AGENT_RUNS, &self.agent.name, share + 1, shares, &run));
         self.link.subscribe(letter::down(&run));
         self.jobs += 1;
         self.duty = Some(Duty {
@@ -218,7 +218,7 @@ impl Seat<'_> {
     }
 
     /// Handles a message of the run's controller.
-    fn order(&mut self, letter: &Letter, tell: &mut dyn FnMut(&str)) {
+    fn order(&mut self, letter: &Letter, tell: &mut dyn FnMut(&Said)) {
         let Some(duty) = &mut self.duty else { return };
         match letter.kind() {
             "clock" => {
@@ -229,7 +229,7 @@ impl Seat<'_> {
             "piece" => duty.piece(letter, self.agent, &self.ear),
             "ack" => duty.told.outbox.acknowledged(letter.number("next").unwrap_or(0), precise()),
             "state" if letter.is("over") => {
-                tell(&format!("agent {}: run {} is over", self.agent.name, duty.run));
+                tell(&say!(texts::AGENT_OVER, &self.agent.name, &duty.run));
                 duty.end();
             }
             "state" => duty.state(letter),
@@ -255,14 +255,11 @@ impl Seat<'_> {
     }
 
     /// Does the work that is due now.
-    fn tend(&mut self, tell: &mut dyn FnMut(&str)) {
+    fn tend(&mut self, tell: &mut dyn FnMut(&Said)) {
         let Some(duty) = &mut self.duty else { return };
         let now = precise();
         if !duty.is_over && now.saturating_duration_since(duty.heard) >= LOST {
-            tell(&format!(
-                "agent {}: the controller of run {} is silent: the agent ends the run",
-                self.agent.name, duty.run
-            ));
+            tell(&say!(texts::AGENT_SILENT, &self.agent.name, &duty.run));
             duty.end();
         }
         if duty.thread.as_ref().is_some_and(JoinHandle::is_finished) {
@@ -272,7 +269,7 @@ impl Seat<'_> {
         }
         let is_told = matches!(duty.state, State::Refused(_) | State::Done) || duty.is_over;
         if !is_told && duty.ended.is_some_and(|ended| now.saturating_duration_since(ended) >= BEAT) {
-            duty.turn_to(State::Refused("the thread of the run panicked".to_owned()));
+            duty.turn_to(State::Refused(say!(texts::THREAD_PANICKED)));
         }
         if duty.is_over {
             if duty.thread.is_none() {
@@ -311,7 +308,7 @@ impl Duty {
             return;
         }
         if fetch.bytes.len() + letter.body.len() > job::BYTES_MAX + (1 << 20) {
-            return self.turn_to(State::Refused("the job exceeds the size limit".to_owned()));
+            return self.turn_to(State::Refused(say!(texts::JOB_TOO_LARGE)));
         }
         fetch.bytes.extend_from_slice(&letter.body);
         fetch.next += 1;
@@ -321,7 +318,7 @@ impl Duty {
         }
         let bytes = std::mem::take(&mut fetch.bytes);
         if fingerprint(&[&bytes]) != fetch.fingerprint {
-            return self.turn_to(State::Refused("the job is damaged".to_owned()));
+            return self.turn_to(State::Refused(say!(texts::JOB_DAMAGED)));
         }
         let (start, starts) = mpsc::channel();
         let channel = Channel::new();
@@ -334,7 +331,7 @@ impl Duty {
                 self.thread = Some(thread);
                 self.turn_to(State::Preparing);
             }
-            Err(error) => self.turn_to(State::Refused(format!("no thread: {error}"))),
+            Err(error) => self.turn_to(State::Refused(say!(texts::NO_THREAD, error.to_string()))),
         }
     }
 
@@ -353,7 +350,7 @@ impl Duty {
         let after_us = start_us.saturating_sub(hired_us.saturating_add(ahead_us));
         let at = hired + Duration::from_micros(u64::try_from(after_us).unwrap_or(0));
         let Ok(crate::value::Value::Map(before)) = parse_json(&letter.body) else {
-            return self.turn_to(State::Refused("the variables of `before` are damaged".to_owned()));
+            return self.turn_to(State::Refused(say!(texts::BEFORE_DAMAGED)));
         };
         let before = before.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         if let Some(start) = self.start.take() {
@@ -392,23 +389,29 @@ impl Duty {
     }
 
     fn beat(&self, id: &str) -> Letter {
+        let nothing = Said::default();
         let (word, why) = match &self.state {
-            State::Fetching => ("fetching", ""),
-            State::Preparing => ("preparing", ""),
-            State::Ready => ("ready", ""),
-            State::Running => ("running", ""),
-            State::Done => ("done", ""),
-            State::Refused(why) => ("refused", why.as_str()),
+            State::Fetching => ("fetching", &nothing),
+            State::Preparing => ("preparing", &nothing),
+            State::Ready => ("ready", &nothing),
+            State::Running => ("running", &nothing),
+            State::Done => ("done", &nothing),
+            State::Refused(why) => ("refused", why),
         };
+        // The controller has a language of its own.
+        let said = serde_json::to_value(why).ok().filter(|kept| kept.to_string().len() <= SAID_BYTES_MAX);
         Letter::new("beat", id)
             .with("state", word)
             .with("why", why.chars().take(WHY_CHARS_MAX).collect::<String>())
+            .with("why_said", said)
             .with("ahead_us", self.offset.ahead_us())
             .with("error_us", self.offset.error_us())
             .with("workers", self.workers)
     }
 }
 
+/// Most bytes of the reason for a refusal in all languages; a longer reason is sent in English only.
+const SAID_BYTES_MAX: usize = 16_000;
 /// Most characters of the reason for a refusal that are sent.
 const WHY_CHARS_MAX: usize = 4000;
 

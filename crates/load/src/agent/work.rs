@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use serde_json::{Value as Json, json};
+use weir_conf::said::Said;
 use weir_net::Instant;
 
 use super::health;
@@ -22,7 +23,7 @@ pub enum Report {
     /// The thread can begin, with this many threads.
     Ready(usize),
     /// The thread cannot begin or cannot go on; the reason is for the user.
-    Refused(String),
+    Refused(Said),
     /// Counts, and the time up to which everything is reported.
     Taken(Taken, u64),
     /// A `log` step's text.
@@ -74,7 +75,7 @@ impl Work {
         }
     }
 
-    fn try_run(self) -> Result<(), String> {
+    fn try_run(self) -> Result<(), Said> {
         let job = job::unpack(&self.bytes)?;
         let plan = script::load(&job.options, &processor::load_script).map_err(|refusal| refusal.text)?;
         let workers = self.workers(&job, &plan);

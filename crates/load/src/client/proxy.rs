@@ -7,7 +7,10 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use weir_conf::said::Said;
+use weir_conf::say;
 
+use crate::texts;
 use crate::tls::Tls;
 use crate::url::{Scheme, Url};
 
@@ -24,13 +27,13 @@ pub struct Proxies {
 
 impl Proxies {
     /// Reads the proxies from the environment; the error is for the user.
-    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Proxies, String> {
+    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Proxies, Said> {
         let url = |name: &str| {
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-            let url = Url::parse(&text).map_err(|error| format!("{name}: {error}"))?;
+            let url = Url::parse(&text).map_err(|error| say!(texts::OF_FILE, name, error))?;
             match url.scheme {
                 Scheme::Http => Ok(Some(url)),
-                Scheme::Https => Err(format!("{name}: weir connects to a proxy without TLS; write http://")),
+                Scheme::Https => Err(say!(texts::PROXY_NO_TLS, name)),
             }
         };
         let (http, https) = (url("HTTP_PROXY")?, url("HTTPS_PROXY")?);
@@ -104,7 +107,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Proxies, String> {
+    fn read(pairs: &[(&str, &str)]) -> Result<Proxies, Said> {
         Proxies::read(&|name| pairs.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned()))
     }
 

@@ -11,9 +11,12 @@ mod within;
 
 use serde_json::Value;
 use weir_conf::language::Language;
+use weir_conf::said::{Said, left, right};
 use weir_conf::say;
 
 use self::failed::Failed;
+use super::kept::said_list;
+use super::label::Label;
 use super::number::{js, ms};
 use crate::record::tenths;
 
@@ -23,11 +26,12 @@ const VALUES_MAX: usize = 5_000;
 const SECONDS_MIN: usize = 40;
 
 /// Reads a report; the error says why it is invalid.
-pub fn read(name: &str, text: &str) -> Result<Value, String> {
-    let report: Value = serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
+pub fn read(name: &str, text: &str) -> Result<Value, Said> {
+    let report: Value =
+        serde_json::from_str(text).map_err(|error| say!(crate::texts::OF_FILE, name, error.to_string()))?;
     match report["aggregate"].is_object() {
         true => Ok(first::renamed(report)),
-        false => Err(format!("{name}: this is not a report: it has no \"aggregate\"")),
+        false => Err(say!(texts::NO_REPORT, name)),
     }
 }
 
@@ -36,10 +40,10 @@ pub fn compare(a: (&str, &Value), b: (&str, &Value), language: Language) -> Stri
     let mut text = format!("A: {}\nB: {}\n", a.0, b.0);
     let differences = differences(a.1, b.1);
     if !differences.is_empty() {
-        text.push_str("\nThe runs also differ in:\n");
-        differences.iter().for_each(|difference| text.push_str(&format!("  {difference}\n")));
+        text.push_str(&format!("\n{}\n", texts::DIFFER.say(language)));
+        differences.iter().for_each(|difference| text.push_str(&format!("  {}\n", difference.say(language))));
     }
-    text.push_str(&format!("\n{}\n", line(&["", "A", "B", "B - A", "95 %, within these runs"])));
+    text.push_str(&format!("\n{}\n", line(&["", "A", "B", "B - A", texts::WITHIN.say(language)])));
     let (in_a, in_b) = (blocks(a.1), blocks(b.1));
     let is_whole = in_a.is_empty() || in_b.is_empty();
     let (whole_a, whole_b) = (vec![Block::whole(a.1)], vec![Block::whole(b.1)]);
@@ -49,10 +53,10 @@ pub fn compare(a: (&str, &Value), b: (&str, &Value), language: Language) -> Stri
         let cells = match found {
             Some((in_a, in_b)) => {
                 seconds += 1;
-                row(measure, &in_a, &in_b)
+                row(measure, &in_a, &in_b, language)
             }
-            None if is_whole => row(measure, &values(measure, &whole_a), &values(measure, &whole_b)),
-            None => row(measure, &values(measure, &in_a), &values(measure, &in_b)),
+            None if is_whole => row(measure, &values(measure, &whole_a), &values(measure, &whole_b), language),
+            None => row(measure, &values(measure, &in_a), &values(measure, &in_b), language),
         };
         text.push_str(&format!("{cells}\n"));
     }
@@ -75,79 +79,91 @@ fn failures(a: &Value, b: &Value, language: Language) -> String {
     let mut text = format!("\n{}\n", texts::FAILED.say(language));
     for (side, one) in [("A", a), ("B", b)] {
         let (low, high) = one.interval(0.95);
-        text.push_str(&format!(
-            "  {side}      {} of {}, {} % ({} to {} %)\n",
-            one.failed,
-            one.of,
-            percent(one.share()),
-            percent(low),
-            percent(high)
-        ));
+        let (share, low, high) = (percent(one.share()), percent(low), percent(high));
+        let of = say!(texts::FAILED_OF, one.failed, one.of, share, low, high);
+        text.push_str(&format!("  {side}      {}\n", of.say(language)));
     }
     let (low, high) = failed::difference(a, b);
     let points = |share: f64| format!("{:+.2}", share * 100.0);
     let shift = points(b.share() - a.share());
-    text.push_str(&format!("  B - A  {shift} percentage points ({} to {})\n", points(low), points(high)));
+    let by = say!(texts::FAILED_BY, shift, points(low), points(high));
+    text.push_str(&format!("  B - A  {}\n", by.say(language)));
     text.push_str(&format!("{}\n", texts::EXACT.say(language)));
     text
 }
 
 /// A figure of a period.
 struct Measure {
-    name: &'static str,
+    name: Label,
     is_ms: bool,
-    /// Its path in the series of weir's reports, which have a value for each second.
+    /// Its path in the series of weir's reports, which have a value for each second. Older reports have no p95 there:
+    /// then the periods supply it.
     series: Option<&'static [&'static str]>,
     of: fn(&Block<'_>) -> Option<f64>,
 }
 
 const MEASURES: &[Measure] = &[
-    Measure { name: "requests/s", is_ms: false, series: Some(&["counts", "http.requests"]), of: |block| block.rate() },
     Measure {
-        name: "response p50, ms",
+        name: Label::Text(texts::REQUESTS),
+        is_ms: false,
+        series: Some(&["counts", "http.requests"]),
+        of: |block| block.rate(),
+    },
+    Measure {
+        name: Label::Text(texts::RESPONSE_P50),
         is_ms: true,
         series: Some(&["response", "p50"]),
         of: |block| block.own("response", "p50"),
     },
-    Measure { name: "response p95, ms", is_ms: true, series: None, of: |block| block.own("response", "p95") },
     Measure {
-        name: "response p99, ms",
+        name: Label::Text(texts::RESPONSE_P95),
+        is_ms: true,
+        series: Some(&["response", "p95"]),
+        of: |block| block.own("response", "p95"),
+    },
+    Measure {
+        name: Label::Text(texts::RESPONSE_P99),
         is_ms: true,
         series: Some(&["response", "p99"]),
         of: |block| block.own("response", "p99"),
     },
     Measure {
-        name: "service p50, ms",
+        name: Label::Text(texts::SERVICE_P50),
         is_ms: true,
         series: Some(&["service", "p50"]),
         of: |block| block.own("service", "p50"),
     },
-    Measure { name: "service p95, ms", is_ms: true, series: None, of: |block| block.own("service", "p95") },
     Measure {
-        name: "service p99, ms",
+        name: Label::Text(texts::SERVICE_P95),
+        is_ms: true,
+        series: Some(&["service", "p95"]),
+        of: |block| block.own("service", "p95"),
+    },
+    Measure {
+        name: Label::Text(texts::SERVICE_P99),
         is_ms: true,
         series: Some(&["service", "p99"]),
         of: |block| block.own("service", "p99"),
     },
     Measure {
-        name: "http.response_time p50",
+        name: Label::Name("http.response_time p50"),
         is_ms: true,
         series: None,
         of: |block| block.period["summaries"]["http.response_time"]["p50"].as_f64(),
     },
     Measure {
-        name: "http.response_time p95",
+        name: Label::Name("http.response_time p95"),
         is_ms: true,
         series: None,
         of: |block| block.period["summaries"]["http.response_time"]["p95"].as_f64(),
     },
     Measure {
-        name: "http.response_time p99",
+        name: Label::Name("http.response_time p99"),
         is_ms: true,
         series: None,
         of: |block| block.period["summaries"]["http.response_time"]["p99"].as_f64(),
     },
-    Measure { name: "errors/s", is_ms: false, series: None, of: |block| Some(block.errors()) },
+    Measure { name: Label::Text(texts::ERRORS), is_ms: false, series: None, of: |block| Some(block.errors()) },
 ];
 
 /// A period, and weir's own data of it.
@@ -215,7 +231,7 @@ fn column(report: &Value, path: &[&str]) -> Option<Vec<f64>> {
     (values.len() as f64 * seconds >= SECONDS_MIN as f64).then_some(values)
 }
 
-fn row(measure: &Measure, a: &[f64], b: &[f64]) -> String {
+fn row(measure: &Measure, a: &[f64], b: &[f64], language: Language) -> String {
     let shown = |value: f64| if measure.is_ms { ms(value) } else { js(tenths(value)) };
     let middle = |values: &[f64]| within::mean(values).map_or_else(|| "-".to_owned(), shown);
     let signed = |value: f64| format!("{}{}", if value < 0.0 { "-" } else { "+" }, shown(value.abs()));
@@ -224,58 +240,60 @@ fn row(measure: &Measure, a: &[f64], b: &[f64]) -> String {
             let part = within::mean(a)
                 .filter(|base| *base > 0.0)
                 .map_or_else(String::new, |base| format!(" ({:+.0} %)", found.shift / base * 100.0));
-            (format!("{}{part}", signed(found.shift)), format!("{} to {}", signed(found.low), signed(found.high)))
+            let interval = say!(texts::FROM_TO, signed(found.low), signed(found.high));
+            (format!("{}{part}", signed(found.shift)), interval)
         }
-        None => ("-".to_owned(), format!("needs {} values", within::VALUES_MIN)),
+        None => ("-".to_owned(), say!(texts::NEEDS, within::VALUES_MIN)),
     };
-    line(&[measure.name, &middle(a), &middle(b), &shift, &interval])
+    line(&[measure.name.say(language), &middle(a), &middle(b), &shift, interval.say(language)])
 }
 
 fn line(cells: &[&str; 5]) -> String {
     let [name, a, b, shift, interval] = cells;
-    format!("{name:<24}{a:>10}{b:>10}{shift:>20}{interval:>24}")
+    [left(name, 24), right(a, 10), right(b, 10), right(shift, 20), right(interval, 24)].concat()
 }
 
 /// The differences of the two runs apart from the tested change.
-fn differences(a: &Value, b: &Value) -> Vec<String> {
+fn differences(a: &Value, b: &Value) -> Vec<Said> {
     let (a, b) = (&a["weir"], &b["weir"]);
     let mut out = Vec::new();
     for (side, weir) in [("A", a), ("B", b)] {
         if weir.is_null() {
-            out.push(format!(
-                "weir did not write {side}: the report does not describe its script, target or generator"
-            ));
+            out.push(say!(texts::NOT_WRITTEN, side));
         } else if weir["generator"]["is_limit"].as_bool() == Some(true) {
-            out.push(format!(
-                "in {side} the generator was the limit: the figures measure the generator, not the target"
-            ));
+            out.push(say!(texts::WAS_LIMIT, side));
         }
-        for reason in weir["incomplete"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            out.push(format!("{side} is incomplete: {reason}"));
-        }
+        out.extend(said_list(weir, "incomplete").iter().map(|reason| say!(texts::INCOMPLETE, side, reason)));
     }
     if a.is_null() || b.is_null() {
         return out;
     }
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    for (key, name) in [("script_id", "script"), ("targets", "target")] {
+    for (key, text) in [("script_id", texts::SCRIPTS), ("targets", texts::TARGETS)] {
         if a[key] != b[key] {
             let shows = if key == "script_id" { "script" } else { key };
-            out.push(format!("{name}: {} and {}", shown(&a[shows]), shown(&b[shows])));
+            out.push(text.with(&[shown(&a[shows]).into(), shown(&b[shows]).into()]));
         }
     }
-    if a["phases"] != b["phases"] {
-        out.push("phases".to_owned());
+    // The same phases in another version's words are the same phases.
+    let phases = |weir: &Value| {
+        let known = |phase: &Value| ["name", "duration_ms", "arrivals"].map(|key| phase[key].clone());
+        weir["phases"].as_array().into_iter().flatten().map(known).collect::<Vec<_>>()
+    };
+    if phases(a) != phases(b) {
+        out.push(say!(texts::PHASES));
     }
     let environment = |weir: &Value| weir["environment"].as_object().cloned().unwrap_or_default();
     let (a, b) = (environment(a), environment(b));
     let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
     names.sort();
     names.dedup();
-    let missing = Value::from("unknown");
     for name in names.into_iter().filter(|name| a.get(*name) != b.get(*name)) {
-        let of = |side: &serde_json::Map<String, Value>| shown(side.get(name).unwrap_or(&missing));
-        out.push(format!("{name}: {} and {}", of(&a), of(&b)));
+        let of = |side: &serde_json::Map<String, Value>| match side.get(name) {
+            Some(value) => shown(value).into(),
+            None => Said::from(texts::UNKNOWN),
+        };
+        out.push(say!(texts::ENVIRONMENT, name, of(&a), of(&b)));
     }
     out
 }

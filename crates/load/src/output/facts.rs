@@ -43,8 +43,8 @@ pub struct PhaseFact {
     pub shown: String,
     /// Duration, ms.
     pub duration_ms: u64,
-    /// The arrivals in words: `20/s`, `2/s to 20/s`, `100 in all`, `pause`.
-    pub arrivals: String,
+    /// The arrivals in words: `20 a second`, `2 to 20 a second`.
+    pub arrivals: Said,
 }
 
 /// The generator's self-check; values that were not measured are absent.

@@ -10,11 +10,15 @@ mod tables;
 mod verdict;
 
 use serde_json::Value;
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text};
+use weir_conf::say;
 use weir_dash::inline::{self, escape};
 
 use super::legacy::iso;
 use super::number::{self, duration, js, ms};
 use crate::record::Hdr;
+use crate::texts::page as texts;
 use chart::{Chart, Line, Shape, Stroke, short};
 use lines::Lines;
 
@@ -25,24 +29,25 @@ const BAR_LOW_NS: f64 = 1e4;
 const BAR_HIGH_NS: f64 = 1e11;
 
 /// The page of a report.
-pub fn render(report: &Value) -> String {
+pub fn render(report: &Value, language: Language) -> String {
     let weir = &report["weir"];
-    let title = weir["script"].as_str().filter(|script| !script.is_empty()).unwrap_or("Load report");
+    let title = weir["script"].as_str().filter(|script| !script.is_empty()).unwrap_or(texts::PAGE_TITLE.say(language));
     let lines = Lines::of(report).unwrap_or_default();
     let body = [
-        head(report, title),
-        verdict::strip(report),
-        tiles(report),
-        over_time::charts(report, &lines),
-        latencies(report),
-        tables::errors(report),
-        tables::endpoints(&report["aggregate"]),
-        tables::everything(report),
-        footer(weir),
+        head(report, title, language),
+        verdict::strip(report, language),
+        tiles(report, language),
+        over_time::charts(report, &lines, language),
+        latencies(report, language),
+        tables::errors(report, language),
+        tables::endpoints(&report["aggregate"], language),
+        tables::everything(report, language),
+        footer(weir, language),
     ]
     .concat();
     let module = Some(("report", SCRIPT));
-    inline::Page { is_korean: false, maker: "weir load", title, body: &body, module }.render()
+    let is_korean = language == Language::Korean;
+    inline::Page { is_korean, maker: "weir load", title, body: &body, module }.render()
 }
 
 /// Groups thousands with a no-break space.
@@ -50,15 +55,13 @@ fn grouped(count: u64) -> String {
     number::grouped(count).replace(' ', "\u{a0}")
 }
 
-fn footer(weir: &Value) -> String {
-    let latencies = "weir measures latency twice: <i>response</i> from the intended start of a request, <i>service</i> from the send. Where the two differ, requests waited to be sent.";
-    format!(
-        "<footer>Written by weir load. {}</footer>\n",
-        if weir["response"]["count"].as_u64().unwrap_or(0) > 0 { latencies } else { "" }
-    )
+fn footer(weir: &Value, language: Language) -> String {
+    let has_latencies = weir["response"]["count"].as_u64().unwrap_or(0) > 0;
+    let latencies = if has_latencies { texts::PAGE_FOOT_LATENCIES.into() } else { Said::default() };
+    format!("<footer>{}</footer>\n", say!(texts::PAGE_FOOT, latencies).say(language))
 }
 
-fn head(report: &Value, title: &str) -> String {
+fn head(report: &Value, title: &str, language: Language) -> String {
     let (weir, whole) = (&report["weir"], &report["aggregate"]);
     let time = |own: &str, other: &str| weir[own].as_u64().filter(|ms| *ms > 0).or_else(|| whole[other].as_u64());
     let targets: Vec<String> = weir["targets"]
@@ -70,7 +73,8 @@ fn head(report: &Value, title: &str) -> String {
         .collect();
     let mut out = format!("<h1>{}</h1>\n", escape(title));
     if !targets.is_empty() {
-        out.push_str(&format!("<div class=\"where\">Load went to {}</div>\n", targets.join(", ")));
+        let went = say!(texts::PAGE_LOAD_WENT, targets.join(", "));
+        out.push_str(&format!("<div class=\"where\">{}</div>\n", went.say(language)));
     }
     if let (Some(from), Some(to)) = (time("started_ms", "firstMetricAt"), time("ended_ms", "lastMetricAt")) {
         let from_text = iso(from).replace('T', " ");
@@ -79,26 +83,29 @@ fn head(report: &Value, title: &str) -> String {
         let run = run.map_or_else(String::new, |id| format!(" · <span class=\"mono\">{}</span>", escape(id)));
         out.push_str(&format!(
             "<div class=\"soft\">{from_text} UTC · {}{run}</div>\n",
-            duration(to.saturating_sub(from))
+            duration(to.saturating_sub(from)).say(language)
         ));
     }
     out
 }
 
 /// The most important figures.
-fn tiles(report: &Value) -> String {
+fn tiles(report: &Value, language: Language) -> String {
     let (weir, whole) = (&report["weir"], &report["aggregate"]);
     let mut tiles: Vec<(String, String)> = Vec::new();
-    tiles.extend(rate(report));
+    tiles.extend(rate(report, language));
     let own = ["response", "service"].into_iter().filter(|key| weir[*key]["count"].as_u64().unwrap_or(0) > 0);
-    let mut places: Vec<(&str, &Value)> = own.map(|key| (key, &weir[key])).collect();
+    let named = |key| if key == "service" { texts::PAGE_SERVICE } else { texts::PAGE_RESPONSE };
+    let mut places: Vec<(Said, &Value, bool)> =
+        own.map(|key| (named(key).into(), &weir[key], key == "service")).collect();
     if places.is_empty() {
-        places.extend(response_time(report).map(|name| (name, &whole["summaries"][name])));
+        places.extend(response_time(report).map(|name| (name.into(), &whole["summaries"][name], false)));
     }
-    for (key, figures) in places {
-        for figure in ["p50", "p99", "max"].into_iter().filter(|figure| *figure != "max" || key != "service") {
+    for (name, figures, is_service) in places {
+        for figure in ["p50", "p99", "max"].into_iter().filter(|figure| *figure != "max" || !is_service) {
             let value = figures[figure].as_f64().map(|value| format!("{}<small> ms</small>", ms(value)));
-            tiles.extend(value.map(|value| (format!("{key} {figure}"), value)));
+            let name = say!(texts::PAGE_QUANTILE, &name, figure_name(figure, language));
+            tiles.extend(value.map(|value| (name.say(language).to_owned(), value)));
         }
     }
     let tile = |(key, text): (String, String)| {
@@ -107,17 +114,33 @@ fn tiles(report: &Value) -> String {
     format!("<div class=\"tiles\">{}</div>\n", tiles.into_iter().map(tile).collect::<String>())
 }
 
+/// The name of a figure in a head: `p99`, `max`.
+fn figure_name<'n>(figure: &'n str, language: Language) -> &'n str {
+    match figure {
+        "p999" => "p99.9",
+        "max" => texts::PAGE_MAX.say(language),
+        "mean" => texts::PAGE_MEAN.say(language),
+        "min" => texts::PAGE_MIN.say(language),
+        "median" => texts::PAGE_MEDIAN.say(language),
+        "count" => texts::PAGE_COUNT.say(language),
+        quantile => quantile,
+    }
+}
+
 /// Requests per second: over the whole run if its length is known, otherwise Artillery's figure.
-fn rate(report: &Value) -> Option<(String, String)> {
+fn rate(report: &Value, language: Language) -> Option<(String, String)> {
     let (weir, whole) = (&report["weir"], &report["aggregate"]);
-    let sent = [("requests", &["http.requests"][..]), ("messages sent", &["websocket.messages_sent", "socketio.emit"])];
+    let sent: [(Text, &[&str]); 2] = [
+        (texts::PAGE_REQUESTS_MEAN, &["http.requests"]),
+        (texts::PAGE_MESSAGES_MEAN, &["websocket.messages_sent", "socketio.emit"]),
+    ];
     let (what, count) = sent.into_iter().find_map(|(what, names)| {
         let count: u64 = names.iter().filter_map(|name| whole["counters"][*name].as_u64()).sum();
         (count > 0).then_some((what, count))
     })?;
     let ms = weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map(|(to, from)| to - from);
     match ms.filter(|ms| *ms >= 1000.0) {
-        Some(ms) => Some((format!("{what} a second, mean"), short(count as f64 * 1000.0 / ms))),
+        Some(ms) => Some((what.say(language).to_owned(), short(count as f64 * 1000.0 / ms))),
         None => {
             whole["rates"].as_object()?.iter().next().and_then(|(name, rate)| Some((name.clone(), js(rate.as_f64()?))))
         }
@@ -131,10 +154,11 @@ fn response_time(report: &Value) -> Option<&'static str> {
 }
 
 /// The histogram of latencies, and the figures beside it.
-fn latencies(report: &Value) -> String {
+fn latencies(report: &Value, language: Language) -> String {
     let weir = &report["weir"];
     let hdr = |key: &str| weir[key]["hdr_ns"].as_str().and_then(Hdr::decode).filter(|hdr| hdr.count() > 0);
-    let known = [("response", "c2"), ("service", "c0")].map(|(key, color)| (key, color, hdr(key)));
+    let known = [("response", texts::PAGE_RESPONSE, "c2"), ("service", texts::PAGE_SERVICE, "c0")];
+    let known = known.map(|(key, name, color)| (name, color, hdr(key)));
     let (low, high) =
         known.iter().filter_map(|(.., hdr)| hdr.as_ref()).fold((BAR_HIGH_NS, BAR_LOW_NS), |(low, high), hdr| {
             (low.min(hdr.min().as_nanos() as f64), high.max(hdr.max().as_nanos() as f64))
@@ -151,24 +175,27 @@ fn latencies(report: &Value) -> String {
         let hdr = hdr.as_ref()?;
         let all = hdr.count() as f64;
         let values = hdr.bars(&bounds).into_iter().map(|count| Some(count as f64 / all * 100.0)).collect();
-        Some(Line { name: (*name).to_owned(), color: (*color).to_owned(), stroke: Stroke::Solid, values })
+        Some(Line { name: name.say(language).to_owned(), color: (*color).to_owned(), stroke: Stroke::Solid, values })
     });
     let label = |ns: u64| ms(ns as f64 / 1e6);
+    let range = |low: u64, high: u64| say!(texts::PAGE_FROM_TO, label(low), format!("{} ms", label(high)));
     let chart = Chart {
-        title: "How often each latency occurred".to_owned(),
-        note: "per cent of all requests, by latency in ms on a logarithmic axis".to_owned(),
+        title: texts::PAGE_HISTOGRAM.say(language).to_owned(),
+        note: texts::PAGE_HISTOGRAM_NOTE.say(language).to_owned(),
         unit: "%",
         lines: drawn.collect(),
-        place: "latency",
-        labels: bounds.windows(2).map(|pair| format!("{} to {} ms", label(pair[0]), label(pair[1]))).collect(),
+        place: texts::PAGE_LATENCY_COLUMN.say(language),
+        labels: bounds.windows(2).map(|pair| range(pair[0], pair[1]).say(language).to_owned()).collect(),
         ticks: (from as i32..=to as i32)
             .map(|power| ((f64::from(power) - from) / (to - from), format!("{} ms", short(10f64.powi(power - 6)))))
             .collect(),
         bands: Vec::new(),
         shape: Shape::Columns,
         is_wide: true,
+        language,
     };
-    format!("<h2>Latency</h2>\n{}{}", tables::latency(weir), chart.render())
+    let title = texts::PAGE_LATENCY.say(language);
+    format!("<h2>{title}</h2>\n{}{}", tables::latency(weir, language), chart.render())
 }
 
 #[cfg(test)]
@@ -176,7 +203,9 @@ mod tests {
     use super::super::facts::PhaseFact;
     use super::super::{Facts, SelfCheck, json};
     use super::*;
+    use crate::plan::Arrivals;
     use crate::record::{Merger, Recorder};
+    use crate::texts as all_texts;
     use std::time::Duration;
     use weir_meter::Step;
 
@@ -197,7 +226,7 @@ mod tests {
             recorder.rate(recorder.metric("http.request_rate"));
             recorder.sample(recorder.metric("plugins.metrics-by-endpoint.response_time./a<b>"), 4.0);
             recorder.latency(Duration::from_millis(10 + second), Duration::from_micros(800));
-            recorder.failure(Step::Connect, "<b>");
+            recorder.failure(Step::AwaitHead, "<b>");
         }
         let mut merger = Merger::default();
         merger.add(recorder.take(u64::MAX));
@@ -205,9 +234,15 @@ mod tests {
         let facts = Facts {
             script: "{{body}}<script>".to_owned(),
             targets: vec!["http://x/<y>".to_owned()],
-            phases: vec![PhaseFact { name: "warm".to_owned(), duration_ms: 10_000, ..PhaseFact::default() }],
+            phases: vec![PhaseFact {
+                name: "warm".to_owned(),
+                duration_ms: 10_000,
+                arrivals: Arrivals::Rate(5.0).said(),
+                ..PhaseFact::default()
+            }],
+            incomplete: vec![all_texts::STOPPED.into()],
             started_ms: 1_795_186_840_000,
-            self_check: SelfCheck { worker_cpu: vec![0.4], ..SelfCheck::default() },
+            self_check: SelfCheck { worker_cpu: vec![0.4], machine_cpu: Some(0.99), ..SelfCheck::default() },
             ..Facts::default()
         };
         json::document(&merger.outcome(), &facts)
@@ -215,7 +250,7 @@ mod tests {
 
     #[test]
     fn one_file_that_asks_nobody() {
-        let page = render(&report());
+        let page = render(&report(), Language::English);
         for outside in ["src=", "<link", "@import", "import ", "url(", "fetch(", "//cdn", "refresh"] {
             assert!(!page.contains(outside), "{outside}");
         }
@@ -224,7 +259,7 @@ mod tests {
 
     #[test]
     fn nothing_from_the_run_is_markup() {
-        let page = render(&report());
+        let page = render(&report(), Language::English);
         assert!(!page.contains("<b>&") && !page.contains("<y>") && !page.contains("/a<b>"));
         assert!(page.contains("/a&lt;b&gt;") && page.contains("&lt;y&gt;"));
         assert_eq!(page.matches("<script").count(), page.matches("</script>").count());
@@ -233,9 +268,9 @@ mod tests {
 
     #[test]
     fn every_part_is_there() {
-        let page = render(&report());
+        let page = render(&report(), Language::English);
         for part in [
-            "The generator kept up",
+            "The generator kept up, with a caution",
             "Load went to",
             "service p99",
             "Status codes",
@@ -244,10 +279,35 @@ mod tests {
             "Arrivals",
             "How often each latency occurred",
             "Endpoints",
-            "connect",
+            "wait",
         ] {
             assert!(page.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn a_korean_page_has_no_sentence_left_in_english() {
+        let (english, korean) = (render(&report(), Language::English), render(&report(), Language::Korean));
+        assert!(korean.contains("<html lang=\"ko\">"));
+        for text in texts::ALL.iter().chain([&all_texts::STOPPED, &all_texts::ARRIVALS_RATE]) {
+            // Parts of several words, between holes; single words may be names in a run.
+            let parts = text.en.split(['{', '}', '<', '>']).filter(|part| part.trim().contains(' '));
+            for part in parts.map(|part| escape(part.trim())) {
+                assert!(!visible(&korean).contains(&part), "{}: {part}", text.name);
+            }
+        }
+        for part in
+            ["시그널을 받아 중단", "초당 5명", "머신의 CPU 사용률이 99 %", "점 하나가 1초의 값", "응답 대기", "/초"]
+        {
+            assert!(korean.contains(part) && !english.contains(part), "{part}");
+        }
+        assert_eq!(weir_conf::glossary::forbidden_in(&visible(&korean)), None);
+    }
+
+    /// A page without its styles and its script.
+    fn visible(page: &str) -> String {
+        let (_, body) = page.split_once("<body>").unwrap();
+        body.split_once("<script type=\"module\">").unwrap().0.to_owned()
     }
 
     #[test]
@@ -259,7 +319,9 @@ mod tests {
             r#"{"aggregate":{"counters":{"a":1}},"intermediate":[{"period":"0"}]}"#,
             r#"{"weir":{"generator":{"is_limit":true,"limits":["x"]},"response":{"hdr_ns":"AAAA"}}}"#,
         ] {
-            assert!(render(&serde_json::from_str(text).unwrap()).contains("</html>"), "{text}");
+            for language in [Language::English, Language::Korean] {
+                assert!(render(&serde_json::from_str(text).unwrap(), language).contains("</html>"), "{text}");
+            }
         }
     }
 }

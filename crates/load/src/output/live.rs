@@ -86,12 +86,12 @@ impl Live {
 
 fn drawing(merger: &Merger, progress: &Progress, point: &Point, screen: Screen) -> Vec<String> {
     let is_roomy = screen.columns >= ROOMY;
-    let quantiles = |four: Option<[f64; 4]>| match four {
+    let quantiles = |figures: Option<[f64; 5]>| match figures {
         None => "–".to_owned(),
-        Some([p50, p90, p99, max]) if is_roomy => {
+        Some([p50, p90, _, p99, max]) if is_roomy => {
             format!("p50 {}  p90 {}  p99 {}  max {} ms", ms(p50), ms(p90), ms(p99), ms(max))
         }
-        Some([p50, _, p99, max]) => format!("p50 {}  p99 {}  max {}", ms(p50), ms(p99), ms(max)),
+        Some([p50, _, _, p99, max]) => format!("p50 {}  p99 {}  max {}", ms(p50), ms(p99), ms(max)),
     };
     let errors = errors(merger);
     let named: Vec<String> =

@@ -1,5 +1,7 @@
 //! Numbers and durations as JavaScript prints them.
 
+use weir_conf::said::Said;
+
 /// A number as `String(number)` gives it.
 pub fn js(number: f64) -> String {
     if number.is_nan() {
@@ -30,7 +32,21 @@ pub fn json(number: f64) -> serde_json::Value {
 }
 
 /// `[D days, ][H hours, ][M minutes, ]S seconds`: a unit appears if a larger one is there.
-pub fn duration(ms: u64) -> String {
+pub fn duration(ms: u64) -> Said {
+    Said::of_both(in_english(ms), in_korean(ms))
+}
+
+/// `1시간 5초`: units without a number are left out.
+fn in_korean(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let units =
+        [("일", seconds / 86_400), ("시간", seconds / 3600 % 24), ("분", seconds / 60 % 60), ("초", seconds % 60)];
+    let parts = units.iter().filter(|(_, count)| *count > 0).map(|(unit, count)| format!("{count}{unit}"));
+    let text = parts.collect::<Vec<_>>().join(" ");
+    if text.is_empty() { "0초".to_owned() } else { text }
+}
+
+fn in_english(ms: u64) -> String {
     let seconds = ms / 1000;
     let units = [("day", seconds / 86_400), ("hour", seconds / 3600 % 24), ("minute", seconds / 60 % 60)];
     let mut parts: Vec<String> = Vec::new();
@@ -111,8 +127,10 @@ mod tests {
             (86_400_000, "1 day, 0 hours, 0 minutes, 0 seconds"),
         ];
         for (ms, text) in table {
-            assert_eq!(duration(ms), text);
+            assert_eq!(duration(ms).en(), text);
         }
+        let korean = |ms| duration(ms).say(weir_conf::language::Language::Korean).to_owned();
+        assert_eq!([0, 13_000, 60_000, 3_665_000].map(korean), ["0초", "13초", "1분", "1시간 1분 5초"]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub fn section(outcome: &Outcome, facts: &Facts) -> Value {
         "environment": facts.environment.iter().cloned().map(|(name, value)| (name, value.into())).collect::<Map<_, _>>(),
         "checks": checks(facts),
         "incomplete": facts.incomplete.iter().map(Said::en).collect::<Vec<_>>(),
+        "incomplete_said": facts.incomplete,
         "latency_unit": "ms",
         "response": latency(&outcome.own.response),
         "service": latency(&outcome.own.service),
@@ -38,7 +39,7 @@ pub fn section(outcome: &Outcome, facts: &Facts) -> Value {
 }
 
 fn phases(facts: &Facts) -> Vec<Value> {
-    let phase = |phase: &super::PhaseFact| json!({"name": phase.name, "duration": phase.shown, "duration_ms": phase.duration_ms, "arrivals": phase.arrivals});
+    let phase = |phase: &super::PhaseFact| json!({"name": phase.name, "duration": phase.shown, "duration_ms": phase.duration_ms, "arrivals": phase.arrivals.en(), "arrivals_said": phase.arrivals});
     facts.phases.iter().map(phase).collect()
 }
 
@@ -76,13 +77,15 @@ fn failures(outcome: &Outcome) -> Vec<Value> {
 }
 
 fn generator(check: &SelfCheck) -> Value {
-    let limits = check.limits();
+    let (limits, cautions) = (check.limits(), check.cautions());
     let agents = check.agents.iter().map(|(name, check)| (name.clone(), generator(check))).collect::<Map<_, _>>();
     let room = |room: Option<(u64, u64)>| room.map(|(used, all)| json!({"used": used, "of": all}));
     json!({
         "is_limit": !limits.is_empty(),
         "limits": limits.iter().map(Said::en).collect::<Vec<_>>(),
-        "cautions": check.cautions().iter().map(Said::en).collect::<Vec<_>>(),
+        "limits_said": limits,
+        "cautions": cautions.iter().map(Said::en).collect::<Vec<_>>(),
+        "cautions_said": cautions,
         "worker_cpu": check.worker_cpu.iter().map(|cpu| number::json(thousandths(*cpu))).collect::<Vec<_>>(),
         "worker_cpu_peak": check.worker_cpu_peak.map(thousandths),
         "machine_cpu": check.machine_cpu.map(thousandths),
@@ -120,18 +123,18 @@ fn series(outcome: &Outcome) -> Value {
             }
         }
     }
-    let column = |of: &dyn Fn(&Point) -> Option<[f64; 4]>, index: usize| {
+    let column = |of: &dyn Fn(&Point) -> Option<[f64; 5]>, index: usize| {
         let mut column = vec![Value::Null; length];
         for point in &outcome.points {
             if let (Some(slot), Some(ms)) =
-                (column.get_mut(place(point)), of(point).and_then(|four| four.get(index).copied()))
+                (column.get_mut(place(point)), of(point).and_then(|five| five.get(index).copied()))
             {
                 *slot = number::json((ms * 1000.0).round() / 1000.0);
             }
         }
         Value::Array(column)
     };
-    let quantiles = |of: &dyn Fn(&Point) -> Option<[f64; 4]>| json!({"p50": column(of, 0), "p90": column(of, 1), "p99": column(of, 2), "max": column(of, 3)});
+    let quantiles = |of: &dyn Fn(&Point) -> Option<[f64; 5]>| json!({"p50": column(of, 0), "p90": column(of, 1), "p95": column(of, 2), "p99": column(of, 3), "max": column(of, 4)});
     json!({
         "start_ms": first.start_ms,
         "interval_ms": interval_ms,

@@ -22,7 +22,7 @@ pub fn period(console: &Console, period: &Period, started_ms: u64) -> String {
         return String::new();
     }
     let end_ms = period.start_ms.saturating_add(WINDOW_MS);
-    let elapsed = duration(end_ms.saturating_sub(started_ms));
+    let elapsed = duration(end_ms.saturating_sub(started_ms)).en().to_owned();
     format!("Report @ {}\nElapsed time: {elapsed}\n{}\n", time(console, end_ms), body(period, false))
 }
 

@@ -1,7 +1,9 @@
 //! Reads a reporter of `publish-metrics`: what it sends and where, or why it sends nothing.
 
-use std::fmt;
+use weir_conf::said::Said;
+use weir_conf::say;
 
+use crate::texts::script as texts;
 use crate::url::Url;
 use crate::value::{Map, Value};
 
@@ -34,9 +36,9 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The run goes on without this reporter.
-    Unsent(String),
+    Unsent(Said),
     /// The script is invalid.
-    Wrong(String),
+    Wrong(Said),
 }
 
 /// `type: prometheus`.
@@ -144,36 +146,34 @@ impl Reporter {
     }
 }
 
-impl fmt::Display for Reporter {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.name;
-        match &self.kind {
-            Kind::Prometheus(options) => write!(out, "{name} at {}", options.gateway.origin()),
-            Kind::StatsD(options) => write!(out, "{name} at {}:{}", options.host, options.port),
-            Kind::OpenTelemetry(options) => write!(out, "{name} at {}", options.endpoint.origin()),
-        }
+impl Reporter {
+    /// The reporter and its address.
+    pub fn said(&self) -> Said {
+        let place = match &self.kind {
+            Kind::Prometheus(options) => options.gateway.origin().to_string(),
+            Kind::StatsD(options) => format!("{}:{}", options.host, options.port),
+            Kind::OpenTelemetry(options) => options.endpoint.origin().to_string(),
+        };
+        say!(texts::PLAN_REPORTER, &self.name, place)
     }
 }
 
 /// Vendors have interfaces of their own; most accept OpenTelemetry too.
 fn unsent(name: &str, has_key: bool) -> Refused {
     let instead = match name {
-        "datadog" => "remove `apiKey`: weir then sends metrics to Datadog's agent",
-        "newrelic" | "dynatrace" | "splunk" | "honeycomb" => {
-            "this service accepts OpenTelemetry: use `type: open-telemetry` with its endpoint"
-        }
-        "cloudwatch" => "its agent accepts StatsD: use `type: statsd`",
-        "mixpanel" => "keep the JSON report (-o)",
-        _ => "use one of prometheus, open-telemetry, statsd, influxdb-statsd, datadog",
+        "datadog" => texts::NO_API_KEY,
+        "newrelic" | "dynatrace" | "splunk" | "honeycomb" => texts::USE_OTLP,
+        "cloudwatch" => texts::USE_STATSD,
+        "mixpanel" => texts::KEEP_REPORT,
+        _ => texts::USE_ONE_OF,
     };
-    let why = if has_key { " with an `apiKey`" } else { "" };
-    Refused::Unsent(format!("weir sends nothing to `{name}`{why}; {instead}"))
+    let why = if has_key { say!(texts::WITH_API_KEY) } else { Said::default() };
+    Refused::Unsent(say!(texts::UNSENT, name, why, instead))
 }
 
 fn prometheus(map: &Map) -> Result<PrometheusOptions, Refused> {
-    let wrong = |why: &str| Refused::Wrong(format!("Prometheus reporter: pushgateway {why}"));
-    let gateway = text(map, "pushgateway").ok_or_else(|| wrong("must be provided"))?;
-    let gateway = Url::parse(&gateway).map_err(|error| wrong(&error))?;
+    let gateway = text(map, "pushgateway").ok_or_else(|| Refused::Wrong(say!(texts::NO_GATEWAY)))?;
+    let gateway = Url::parse(&gateway).map_err(|error| Refused::Wrong(say!(texts::BAD_GATEWAY, error)))?;
     let labels = texts(map, "tags");
     Ok(PrometheusOptions {
         gateway,
@@ -210,7 +210,7 @@ fn statsd(map: &Map, name: &str) -> Result<StatsDOptions, Refused> {
     });
     let port = map.get("port").map_or(f64::from(STATSD_PORT), Value::to_number);
     if !(1.0..=65535.0).contains(&port) {
-        return Err(Refused::Wrong(format!("`port` of `{name}` must be between 1 and 65535")));
+        return Err(Refused::Wrong(say!(texts::BAD_PORT, name)));
     }
     Ok(StatsDOptions {
         host: text(map, "host").unwrap_or_else(|| "127.0.0.1".to_owned()),
@@ -225,23 +225,22 @@ fn statsd(map: &Map, name: &str) -> Result<StatsDOptions, Refused> {
 
 fn otlp(map: &Map) -> Result<OtlpOptions, Refused> {
     let Some(Value::Map(metrics)) = map.get("metrics") else {
-        return Err(Refused::Unsent("`open-telemetry` has no `metrics`; weir does not send traces".to_owned()));
+        return Err(Refused::Unsent(say!(texts::NO_METRICS)));
     };
-    let wrong = |why: String| Refused::Wrong(format!("Open-telemetry reporter: {why}"));
+    let wrong = |why: Said| Refused::Wrong(say!(texts::BAD_OTLP, why));
     let is_protobuf = match text(metrics, "exporter").as_deref() {
         None | Some("otlp-http") => false,
         Some("otlp-proto") => true,
         Some("otlp-grpc") => {
-            let what = "weir does not send by `otlp-grpc`; collectors accept `otlp-proto` at port 4318";
-            return Err(Refused::Unsent(what.to_owned()));
+            return Err(Refused::Unsent(say!(texts::NO_GRPC)));
         }
         Some(other) => {
             let known = "otlp-proto, otlp-http, otlp-grpc";
-            let why = format!("Metric exporter {other} is not supported. Currently supported are {known}");
-            return Err(wrong(why));
+            return Err(wrong(say!(texts::UNKNOWN_EXPORTER, other, known)));
         }
     };
-    let endpoint = Url::parse(&text(metrics, "endpoint").unwrap_or_else(endpoint)).map_err(wrong)?;
+    let endpoint = Url::parse(&text(metrics, "endpoint").unwrap_or_else(endpoint));
+    let endpoint = endpoint.map_err(wrong)?;
     let pairs = |name: &str| match metrics.get(name) {
         Some(Value::Map(map)) => map.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
         _ => Vec::new(),
@@ -306,7 +305,7 @@ mod tests {
     #[test]
     fn what_is_not_sent_says_what_to_do() {
         for (json, wanted) in [
-            (r#"{"type": "datadog", "apiKey": "k"}"#, "remove `apiKey`: weir then sends metrics to Datadog's agent"),
+            (r#"{"type": "datadog", "apiKey": "k"}"#, "remove `apiKey`"),
             (r#"{"type": "newrelic"}"#, "type: open-telemetry"),
             (r#"{"type": "cloudwatch"}"#, "type: statsd"),
             (r#"{"type": "graphite"}"#, "use one of prometheus"),

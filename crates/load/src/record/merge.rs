@@ -259,10 +259,10 @@ pub struct Point {
     pub start_ms: u64,
     /// Increases of counters.
     pub counts: Vec<(Arc<str>, u64)>,
-    /// p50, p90, p99 and max of the response latency in ms, within 3 %; `None` if there was no response.
-    pub response: Option<[f64; 4]>,
+    /// p50, p90, p95, p99 and max of the response latency in ms, within 3 %; `None` if there was no response.
+    pub response: Option<[f64; 5]>,
     /// The same quantiles of the service latency.
-    pub service: Option<[f64; 4]>,
+    pub service: Option<[f64; 5]>,
 }
 
 impl Point {
@@ -272,9 +272,9 @@ impl Point {
     }
 }
 
-fn quantiles(glance: &Glance) -> Option<[f64; 4]> {
+fn quantiles(glance: &Glance) -> Option<[f64; 5]> {
     let at = |quantile| glance.quantile_ms(quantile);
-    Some([at(0.5)?, at(0.9)?, at(0.99)?, at(1.0)?])
+    Some([at(0.5)?, at(0.9)?, at(0.95)?, at(0.99)?, at(1.0)?])
 }
 
 #[cfg(test)]

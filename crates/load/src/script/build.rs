@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir_conf::say;
+
 use super::keys;
 use super::node::Node;
 use super::notes::Notes;
@@ -10,6 +12,7 @@ use super::pipeline::Settled;
 use super::{payload, phases};
 use crate::plan::{Initial, Jitter, Plan, Requests};
 use crate::template::{Template, Tree};
+use crate::texts::script as texts;
 use crate::value::Value;
 use crate::vars::Names;
 
@@ -110,7 +113,7 @@ impl Builder<'_> {
     /// A node as a template: a number or another scalar becomes text.
     pub fn template(&mut self, node: &Node) -> Template {
         if node.map().is_some() || node.list().is_some() {
-            self.notes.refuse(node.at, "write a text here, not a list or an object");
+            self.notes.refuse(node.at, texts::TEXT_HERE);
         }
         self.text(&node.shown())
     }
@@ -137,7 +140,7 @@ impl Builder<'_> {
 
     fn variables(&mut self, node: Option<&Node>) -> Vec<(crate::vars::Slot, Initial)> {
         if let Some(node) = node.filter(|node| node.map().is_none() && node.is_truthy()) {
-            self.notes.refuse(node.at, "`variables` must be an object of names and values");
+            self.notes.refuse(node.at, texts::NO_VARIABLES);
         }
         let members = node.and_then(Node::map).into_iter().flatten();
         let initial = |value: Value| match value {
@@ -152,11 +155,7 @@ impl Builder<'_> {
         let node = config.get("processor").filter(|node| node.is_truthy())?;
         let path = self.dir.join(node.shown());
         if !path.is_file() {
-            let what = format!(
-                "the processor {} does not exist: weir looks for it beside the script, or beside the config file if -c names one",
-                path.display()
-            );
-            self.notes.refuse(node.at, what);
+            self.notes.refuse(node.at, say!(texts::NO_PROCESSOR, path.display().to_string()));
         }
         self.notes.files.push(path.clone());
         Some(path)

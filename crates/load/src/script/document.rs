@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::merge::{Lists, deep};
 use super::near::nearest;
 use super::node::{Kind, Node};
 use super::source::{Problem, Sources};
 use super::yaml;
+use crate::texts::script as texts;
 
 /// Bytes of a document.
 const TEXT_MAX: usize = 1 << 20;
@@ -27,13 +31,13 @@ pub struct Entry<'d> {
 
 impl Document {
     /// Parses the text of a file; the error names the place in it.
-    pub fn read(name: &str, text: &str) -> Result<Document, String> {
+    pub fn read(name: &str, text: &str) -> Result<Document, Said> {
         if text.len() > TEXT_MAX {
-            return Err(format!("{name}: more than {TEXT_MAX} bytes"));
+            return Err(say!(texts::DOCUMENT_TOO_LARGE, name, TEXT_MAX));
         }
         let mut sources = Sources::default();
         let file = sources.add(name, text);
-        let root = yaml::read(text, file).map_err(|problem| sources.render(&problem).trim_end().to_owned())?;
+        let root = yaml::read(text, file).map_err(|problem| sources.render(&problem).trimmed())?;
         Ok(Document { sources: sources.into(), root })
     }
 
@@ -53,24 +57,24 @@ impl Document {
 
 impl<'d> Entry<'d> {
     /// An error message about this value, with its place and its line.
-    pub fn wrong(&self, what: &str) -> String {
-        self.sources.render(&Problem::new(self.node.at, what)).trim_end().to_owned()
+    pub fn wrong(&self, what: impl Into<Said>) -> Said {
+        self.sources.render(&Problem::new(self.node.at, what)).trimmed()
     }
 
     /// The members by name, in order; an error for a name that is not in `known`. An empty `known` accepts all.
-    pub fn members(&self, known: &[&str]) -> Result<Vec<(&'d str, Entry<'d>)>, String> {
+    pub fn members(&self, known: &[&str]) -> Result<Vec<(&'d str, Entry<'d>)>, Said> {
         if self.node.kind == Kind::Null {
             return Ok(Vec::new());
         }
-        let members = self.node.map().ok_or_else(|| self.wrong("write names and values here"))?;
+        let members = self.node.map().ok_or_else(|| self.wrong(texts::NAMES_AND_VALUES))?;
         let mut unknown = members.iter().filter(|(name, _)| !known.is_empty() && !known.contains(&&***name));
         if let Some((name, member)) = unknown.next() {
             let hint = match nearest(name, known.iter().copied()) {
-                Some(near) => format!("did you mean {near}?"),
-                None => format!("known are {}", known.join(", ")),
+                Some(near) => say!(texts::NEAR_PLAIN, near),
+                None => say!(texts::KNOWN_ARE, known.join(", ")),
             };
-            let what = format!("\"{name}\" is unknown here; {hint}");
-            return Err(self.sources.render(&Problem::new(member.at, what)).trim_end().to_owned());
+            let what = say!(texts::UNKNOWN_NAME, name.as_ref(), hint);
+            return Err(self.sources.render(&Problem::new(member.at, what)).trimmed());
         }
         Ok(members.iter().map(|(name, member)| (&**name, self.at(&member.value))).collect())
     }
@@ -81,8 +85,8 @@ impl<'d> Entry<'d> {
     }
 
     /// A member that must exist.
-    pub fn want(&self, name: &str) -> Result<Entry<'d>, String> {
-        self.get(name).ok_or_else(|| self.wrong(&format!("\"{name}\" is missing here")))
+    pub fn want(&self, name: &str) -> Result<Entry<'d>, Said> {
+        self.get(name).ok_or_else(|| self.wrong(say!(texts::MISSING, name)))
     }
 
     /// The elements; a single value counts as a list of one.
@@ -101,32 +105,32 @@ impl<'d> Entry<'d> {
     }
 
     /// A text; a number or a boolean as its text.
-    pub fn text(&self) -> Result<String, String> {
+    pub fn text(&self) -> Result<String, Said> {
         match &self.node.kind {
             Kind::Text(_) | Kind::Number(_) | Kind::Bool(_) => Ok(self.node.shown()),
-            _ => Err(self.wrong("write a text here")),
+            _ => Err(self.wrong(texts::WRITE_TEXT)),
         }
     }
 
     /// A number from `least` to `most`.
-    pub fn number(&self, least: f64, most: f64) -> Result<f64, String> {
+    pub fn number(&self, least: f64, most: f64) -> Result<f64, Said> {
         match self.node.kind {
             Kind::Number(number) if (least..=most).contains(&number) => Ok(number),
-            _ => Err(self.wrong(&format!("write a number from {least} to {most} here"))),
+            _ => Err(self.wrong(say!(texts::WRITE_NUMBER, least, most))),
         }
     }
 
     /// A whole number from 0 to `most`.
-    pub fn whole(&self, most: u64) -> Result<u64, String> {
+    pub fn whole(&self, most: u64) -> Result<u64, Said> {
         let number = self.number(0.0, most as f64)?;
-        if number.fract() == 0.0 { Ok(number as u64) } else { Err(self.wrong("write a whole number here")) }
+        if number.fract() == 0.0 { Ok(number as u64) } else { Err(self.wrong(texts::WRITE_WHOLE)) }
     }
 
     /// `true` or `false`.
-    pub fn flag(&self) -> Result<bool, String> {
+    pub fn flag(&self) -> Result<bool, Said> {
         match self.node.kind {
             Kind::Bool(flag) => Ok(flag),
-            _ => Err(self.wrong("write true or false here")),
+            _ => Err(self.wrong(texts::WRITE_FLAG)),
         }
     }
 

@@ -2,11 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::merge::{self, Lists};
 use super::node::{Kind, Node};
 use super::notes::Notes;
 use super::source::{At, Problem};
 use super::{Options, yaml};
+use crate::texts::script as texts;
 use crate::value::Value;
 
 /// The largest script file, in bytes.
@@ -31,10 +35,7 @@ pub(crate) fn read_all(
     }
     let script = script.unwrap_or(Node::new(At::default(), Kind::Undefined));
     if script.map().is_none() {
-        return Err(Problem::new(
-            script.at,
-            "a script must be an object with `config` and `scenarios`; this file is not",
-        ));
+        return Err(Problem::new(script.at, texts::NO_OBJECT));
     }
     Ok(script)
 }
@@ -54,39 +55,30 @@ fn read_one(path: &Path, load_js: &dyn Fn(&Path) -> Result<Value, String>, notes
             let path = absolute(path);
             load_js(&path).map(|value| Node::of(&value, at)).map_err(|why| Problem::new(at, why))
         }
-        _ => Err(Problem::artillery(
-            None,
-            format!(
-                "Unknown file type {name}\nOnly JSON (.json), YAML (.yml/.yaml) and TypeScript (.ts) files are supported\n\
-                 Error: Unknown file type"
-            ),
-        )),
+        _ => Err(Problem::artillery(None, say!(texts::UNKNOWN_TYPE, name))),
     }
 }
 
 /// The text of a file; the error is Node's.
 pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
-    let bytes = read_bytes(path, SCRIPT_BYTES_MAX)?;
-    String::from_utf8(bytes)
-        .map_err(|_| Problem::artillery(None, format!("Error: {}: this file is not UTF-8 text", path.display())))
+    let bytes = read_bytes(path, SCRIPT_BYTES_MAX);
+    let text =
+        bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| say!(texts::NOT_UTF8, path.display().to_string())));
+    text.map_err(|why| Problem::artillery(None, say!(texts::ERROR, why)))
 }
 
 /// The bytes of a file, at most `bytes_max`.
-pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Problem> {
-    let bad = |what: String| Problem::artillery(None, format!("Error: {what}"));
+pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Said> {
     let shown = absolute(path).display().to_string();
     let size = std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0);
     if size > bytes_max {
-        return Err(bad(format!("{shown} is larger than the {bytes_max} bytes that weir reads")));
+        return Err(say!(texts::TOO_LARGE, shown, bytes_max));
     }
-    std::fs::read(path).map_err(|error| {
-        let name = match error.kind() {
-            std::io::ErrorKind::NotFound => "ENOENT: no such file or directory",
-            std::io::ErrorKind::PermissionDenied => "EACCES: permission denied",
-            std::io::ErrorKind::IsADirectory => return bad("EISDIR: illegal operation on a directory, read".to_owned()),
-            _ => return bad(format!("{error}, open '{shown}'")),
-        };
-        bad(format!("{name}, open '{shown}'"))
+    std::fs::read(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => say!(texts::NO_SUCH_FILE, shown),
+        std::io::ErrorKind::PermissionDenied => say!(texts::NOT_PERMITTED, shown),
+        std::io::ErrorKind::IsADirectory => say!(texts::IS_DIRECTORY),
+        _ => say!(texts::NOT_OPENED, error.to_string(), shown),
     })
 }
 

@@ -4,10 +4,12 @@
 //! occurrence of the word counts as a use. With a processor, whose functions see all variables, nothing is sure.
 
 use foldhash::HashMap;
+use weir_conf::say;
 
 use super::node::Node;
 use super::notes::Notes;
 use super::source::At;
+use crate::texts::script as texts;
 
 /// Words of expressions that are no variables.
 const WORDS: [&str; 9] = ["and", "or", "not", "in", "if", "then", "else", "true", "false"];
@@ -34,7 +36,7 @@ pub(crate) fn check(script: &Node, notes: &mut Notes) {
     for (name, at) in &found.captures {
         let captures = found.captures.iter().filter(|(other, _)| other == name).count() as u32;
         if count(name) <= captures {
-            notes.warn(*at, &format!("no other part of the script uses the captured `{name}`"));
+            notes.warn(*at, say!(texts::UNUSED_CAPTURE, name));
         }
     }
     for (condition, at) in &found.conditions {
@@ -44,9 +46,7 @@ pub(crate) fn check(script: &Node, notes: &mut Notes) {
             let conditions =
                 found.conditions.iter().map(|(other, _)| words(other).filter(|word| *word == name).count());
             if count(name) as usize <= conditions.sum() {
-                let what =
-                    format!("nothing sets `{name}`: the condition `{condition}` is never true, unless -v sets it");
-                notes.warn(*at, &what);
+                notes.warn(*at, say!(texts::NEVER_TRUE, name, condition));
             }
         }
     }
@@ -95,7 +95,7 @@ mod tests {
     fn warned(text: &str) -> Vec<String> {
         let mut notes = Notes::default();
         check(&super::super::yaml::read(text, 0).ok().unwrap(), &mut notes);
-        notes.into_warnings()
+        notes.into_warnings().iter().map(|warning| warning.en().to_owned()).collect()
     }
 
     #[test]

@@ -7,9 +7,13 @@ mod plugins;
 
 use std::fmt::Write as _;
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::near;
 use super::node::Node;
 use super::notes::Notes;
+use crate::texts::script as texts;
 
 pub(crate) use config::*;
 pub(crate) use flow::*;
@@ -37,6 +41,8 @@ pub(crate) struct Key {
     pub does: Does,
     /// A sentence about the meaning; for a key that weir does not support, the reason and the alternative.
     pub about: &'static str,
+    /// The same sentence in Korean, for a key that causes a warning; otherwise empty.
+    pub about_ko: &'static str,
 }
 
 /// Whether weir does what a key means.
@@ -53,19 +59,19 @@ pub(crate) enum Does {
 }
 
 const fn yes(name: &'static str, about: &'static str) -> Key {
-    Key { name, does: Does::Yes, about }
+    Key { name, does: Does::Yes, about, about_ko: "" }
 }
 
 const fn partly(name: &'static str, about: &'static str) -> Key {
-    Key { name, does: Does::Partly, about }
+    Key { name, does: Does::Partly, about, about_ko: "" }
 }
 
-const fn no(name: &'static str, about: &'static str) -> Key {
-    Key { name, does: Does::No, about }
+const fn no(name: &'static str, about: &'static str, about_ko: &'static str) -> Key {
+    Key { name, does: Does::No, about, about_ko }
 }
 
-const fn nothing(name: &'static str, about: &'static str) -> Key {
-    Key { name, does: Does::Nothing, about }
+const fn nothing(name: &'static str, about: &'static str, about_ko: &'static str) -> Key {
+    Key { name, does: Does::Nothing, about, about_ko }
 }
 
 /// Every object, in the order of the reference.
@@ -117,14 +123,11 @@ impl Object {
     /// Warns about keys of a node that are unknown, or that weir does not support.
     pub fn check(&self, node: &Node, notes: &mut Notes) {
         for (name, member) in node.map().into_iter().flatten() {
-            match self.key(name).map(|key| (key.does, key.about)) {
+            let of = |key: &Key| (format!("{}.{name}", self.path), Said::of_both(key.about, key.about_ko));
+            match self.key(name).map(|key| (key.does, of(key))) {
                 Some((Does::Yes | Does::Partly, _)) => {}
-                Some((Does::No, about)) => {
-                    notes.warn(member.at, &format!("weir does not support `{}.{name}`: {about}", self.path));
-                }
-                Some((Does::Nothing, about)) => {
-                    notes.warn(member.at, &format!("`{}.{name}` has no effect: {about}", self.path));
-                }
+                Some((Does::No, (path, about))) => notes.warn(member.at, say!(texts::UNSUPPORTED, path, about)),
+                Some((Does::Nothing, (path, about))) => notes.warn(member.at, say!(texts::NO_EFFECT, path, about)),
                 None if self.is_open => {}
                 None => self.unknown(name, member.at, notes),
             }
@@ -151,8 +154,8 @@ impl Object {
 
     fn unknown(&self, name: &str, at: super::source::At, notes: &mut Notes) {
         let near = near::nearest(name, self.keys.iter().map(|key| key.name));
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        notes.warn(at, &format!("`{name}` is not a key of `{}`, so it has no effect{hint}", self.path));
+        let hint = near.map_or_else(Said::default, |near| say!(texts::NEAR, near));
+        notes.warn(at, say!(texts::UNKNOWN_KEY, name, self.path, hint));
     }
 }
 
@@ -200,6 +203,8 @@ mod tests {
                 let is_alone = object.keys.iter().skip(index + 1).all(|other| other.name != key.name);
                 assert!(is_alone, "{}.{}", object.path, key.name);
                 assert!(key.about.ends_with(|c: char| c != ' ' && c != '.'), "{}.{}", object.path, key.name);
+                let warns = matches!(key.does, Does::No | Does::Nothing);
+                assert_eq!(weir_conf::said::is_korean(key.about_ko), warns, "{}.{}", object.path, key.name);
             }
         }
     }

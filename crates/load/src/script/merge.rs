@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::node::{Kind, Member, Members, Node};
 use super::source::Problem;
+use crate::texts::script as texts;
 
 /// How two lists are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +46,7 @@ pub(crate) fn deep(base: &mut Node, over: &Node, lists: Lists) {
 pub(crate) fn into_members(members: &mut Members, merged: &mut HashSet<Arc<str>>, value: &Node) -> Result<(), Problem> {
     for source in value.one_or_more() {
         let Some(map) = source.map() else {
-            let what = "cannot merge mappings; the provided source object is unacceptable: `<<` needs an object, or a list of objects";
-            return Err(Problem::new(source.at, what));
+            return Err(Problem::new(source.at, texts::MERGE_SOURCE));
         };
         for (key, member) in map {
             if !members.contains_key(key) {

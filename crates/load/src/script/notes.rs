@@ -1,6 +1,10 @@
 //! Messages about a script while it is read: warnings, and problems that make it invalid.
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::source::{At, Problem, Sources};
+use crate::texts::script as texts;
 
 /// Most warnings that are kept; the others are counted.
 const WARNINGS_MAX: usize = 200;
@@ -15,7 +19,7 @@ pub(crate) struct Notes {
     pub sources: Sources,
     /// Files that were read besides the script's own.
     pub files: Vec<std::path::PathBuf>,
-    warnings: Vec<String>,
+    warnings: Vec<Said>,
     unsaid: usize,
     has_fraction: bool,
     problems: Vec<Problem>,
@@ -23,18 +27,19 @@ pub(crate) struct Notes {
 
 impl Notes {
     /// Adds a warning about a place.
-    pub fn warn(&mut self, at: At, what: &str) {
-        let text = format!("{}: {what}", self.sources.place(at));
-        self.say(&text);
+    pub fn warn(&mut self, at: At, what: impl Into<Said>) {
+        let parts = [self.sources.place(at).into(), what.into()];
+        self.say(Said::list(&parts, ": "));
     }
 
     /// Adds a warning without a place, or in Artillery's words. Equal warnings are printed once.
-    pub fn say(&mut self, what: &str) {
-        if self.warnings.iter().any(|said| said == what) {
+    pub fn say(&mut self, what: impl Into<Said>) {
+        let what = what.into();
+        if self.warnings.contains(&what) {
             return;
         }
         if self.warnings.len() < WARNINGS_MAX {
-            self.warnings.push(what.to_owned());
+            self.warnings.push(what);
         } else {
             self.unsaid += 1;
         }
@@ -44,13 +49,12 @@ impl Notes {
     pub fn fraction(&mut self, at: At) {
         if !self.has_fraction {
             self.has_fraction = true;
-            let what = "weir reads a fraction without a unit as seconds; Artillery 2 reads it as milliseconds or refuses it: write a unit (\"0.5s\"), so that both read the same";
-            self.warn(at, what);
+            self.warn(at, texts::BARE_FRACTION);
         }
     }
 
     /// Adds a problem that makes the script invalid.
-    pub fn refuse(&mut self, at: At, what: impl Into<String>) {
+    pub fn refuse(&mut self, at: At, what: impl Into<Said>) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(Problem::new(at, what));
         }
@@ -63,17 +67,18 @@ impl Notes {
     }
 
     /// The problems as text; `None` if the script can be run.
-    pub fn refusal(&self) -> Option<String> {
+    pub fn refusal(&self) -> Option<Said> {
         if self.problems.is_empty() {
             return None;
         }
-        Some(self.problems.iter().map(|problem| self.sources.render(problem)).collect())
+        let all: Vec<Said> = self.problems.iter().map(|problem| self.sources.render(problem)).collect();
+        Some(Said::list(&all, ""))
     }
 
     /// The warnings.
-    pub fn into_warnings(mut self) -> Vec<String> {
+    pub fn into_warnings(mut self) -> Vec<Said> {
         if self.unsaid > 0 {
-            self.warnings.push(format!("and {} more warnings", self.unsaid));
+            self.warnings.push(say!(texts::MORE_WARNINGS, self.unsaid));
         }
         self.warnings
     }

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::files;
 use super::keys;
 use super::node::Node;
 use super::notes::Notes;
 use super::number;
 use crate::plan::Payload;
+use crate::texts::script as texts;
 use crate::value::{Map, Value, text_to_number};
 use crate::vars::{Names, Slot};
 
@@ -21,7 +25,7 @@ pub(crate) const PAYLOADS_MAX: usize = 100;
 pub(crate) fn read(config: &Node, names: &mut Names, notes: &mut Notes) -> Vec<Payload> {
     let list = config.get("payload").and_then(Node::list).unwrap_or_default();
     if let Some(node) = list.get(PAYLOADS_MAX) {
-        notes.refuse(node.at, format!("more than {PAYLOADS_MAX} payloads"));
+        notes.refuse(node.at, say!(texts::TOO_MANY_PAYLOADS, PAYLOADS_MAX));
     }
     list.iter().take(PAYLOADS_MAX).filter_map(|node| one(node, names, notes)).collect()
 }
@@ -29,7 +33,7 @@ pub(crate) fn read(config: &Node, names: &mut Names, notes: &mut Notes) -> Vec<P
 fn one(node: &Node, names: &mut Names, notes: &mut Notes) -> Option<Payload> {
     keys::PAYLOAD.check(node, notes);
     let Some(path) = node.get("path").and_then(Node::text) else {
-        notes.refuse(node.at, "this payload has no `path`: write the name of a CSV file, or give it with -p");
+        notes.refuse(node.at, texts::NO_PATH);
         return None;
     };
     let at = node.get("path").map_or(node.at, |path| path.at);
@@ -37,17 +41,17 @@ fn one(node: &Node, names: &mut Names, notes: &mut Notes) -> Option<Payload> {
     notes.files.push(path.into());
     let rows = match files::read_bytes(path.as_ref(), PAYLOAD_BYTES_MAX) {
         Ok(bytes) => options.rows(&bytes),
-        Err(problem) => Err(problem.what.trim_start_matches("Error: ").to_owned()),
+        Err(why) => Err(why),
     };
     let rows = match rows {
         Ok(rows) => rows,
         Err(why) => {
-            notes.refuse(at, format!("weir cannot read this payload: {why}"));
+            notes.refuse(at, say!(texts::PAYLOAD_UNREADABLE, why));
             return None;
         }
     };
     if rows.is_empty() {
-        notes.warn(at, "this payload has no rows, so its fields are undefined");
+        notes.warn(at, texts::NO_ROWS);
     }
     Some(put(node, rows, names, notes))
 }
@@ -65,15 +69,12 @@ fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut Names, notes: &mut Notes)
         return Payload { fields: fields.iter().map(|name| names.slot(name)).collect(), rows, is_sequence, all: None };
     }
     let Some(name) = node.get("name").map(Node::shown) else {
-        notes.say("WARNING: loadAll is set to true but no name is provided for the CSV data");
+        notes.say(texts::NO_NAME);
         return Payload { fields: Vec::new(), rows: Vec::new(), is_sequence, all: None };
     };
     let slot: Slot = names.slot(&name);
     if node.get("order").is_some() || !node.get("loadAll").is_some_and(Node::is_yes) {
-        notes.warn(
-            node.at,
-            "with `order`, `loadAll` gives one row at a time (as in Artillery); remove `order` to get all rows",
-        );
+        notes.warn(node.at, texts::LOAD_ALL_ORDER);
         let rows = rows.into_iter().map(|row| vec![Value::List(Arc::new(row))]).collect();
         return Payload { fields: vec![slot], rows, is_sequence, all: None };
     }
@@ -108,8 +109,7 @@ impl Options {
         let raw = node.get("options");
         for (name, member) in raw.and_then(Node::map).into_iter().flatten() {
             if !RAW.contains(&&**name) {
-                let what = format!("weir does not support `{name}` of csv-parse; it supports: {}", RAW.join(", "));
-                notes.warn(member.at, &what);
+                notes.warn(member.at, say!(texts::CSV_OPTION, name.as_ref(), RAW.join(", ")));
             }
         }
         let raw = |key: &str| raw.and_then(|raw| raw.get(key));
@@ -133,7 +133,7 @@ impl Options {
     }
 
     /// The rows; the error names the problem and the line.
-    fn rows(&self, bytes: &[u8]) -> Result<Vec<Vec<Value>>, String> {
+    fn rows(&self, bytes: &[u8]) -> Result<Vec<Vec<Value>>, Said> {
         let mut builder = csv::ReaderBuilder::new();
         builder.has_headers(false).flexible(true).delimiter(self.delimiter).quote(self.quote).comment(self.comment);
         builder.escape(self.escape).trim(if self.trims { csv::Trim::All } else { csv::Trim::None });
@@ -155,12 +155,7 @@ impl Options {
         }
     }
 
-    fn push(
-        &self,
-        rows: &mut Vec<Vec<Value>>,
-        line: u64,
-        fields: &mut dyn Iterator<Item = &[u8]>,
-    ) -> Result<(), String> {
+    fn push(&self, rows: &mut Vec<Vec<Value>>, line: u64, fields: &mut dyn Iterator<Item = &[u8]>) -> Result<(), Said> {
         if line < self.from_line || line > self.to_line {
             return Ok(());
         }
@@ -168,7 +163,7 @@ impl Options {
         match rows.first().map(Vec::len) {
             Some(expected) if expected != row.len() && !self.is_ragged => {
                 let got = row.len();
-                Err(format!("Invalid Record Length: expect {expected}, got {got} on line {line}"))
+                Err(say!(texts::RECORD_LENGTH, expected, got, line))
             }
             _ => {
                 rows.push(row);
@@ -228,7 +223,7 @@ fn byte(node: Option<&Node>, notes: &mut Notes) -> Option<Option<u8>> {
     match node.text().map(str::as_bytes) {
         Some([byte]) if byte.is_ascii() => Some(Some(*byte)),
         _ => {
-            notes.refuse(node.at, "this must be one ASCII character");
+            notes.refuse(node.at, texts::ONE_CHARACTER);
             None
         }
     }
@@ -242,7 +237,8 @@ mod tests {
 
     fn rows(options: &str, csv: &str) -> Result<Vec<Vec<Value>>, String> {
         let node = yaml::read(options, 0).unwrap();
-        Options::of(&node, &mut Notes::default()).unwrap().rows(csv.as_bytes())
+        let rows = Options::of(&node, &mut Notes::default()).unwrap().rows(csv.as_bytes());
+        rows.map_err(|why| why.en().to_owned())
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use weir_conf::say;
+
 use super::keys;
 use super::node::{Kind, Node};
 use super::notes::Notes;
 use crate::plan::{Arrivals, Phase};
+use crate::texts::script as texts;
 
 /// Most phases of a script.
 pub(crate) const PHASES_MAX: usize = 10_000;
@@ -19,27 +22,27 @@ pub(crate) fn read(config: &Node, notes: &mut Notes) -> Vec<Phase> {
     if list.len() > PHASES_MAX
         && let Some(node) = list.get(PHASES_MAX)
     {
-        notes.refuse(node.at, format!("more than {PHASES_MAX} phases"));
+        notes.refuse(node.at, say!(texts::TOO_MANY_PHASES, PHASES_MAX));
     }
     let mode = config.get("mode");
     let phases: Vec<Phase> = list.iter().take(PHASES_MAX).filter_map(|node| phase(node, mode, notes)).collect();
     let is_idle = phases.iter().all(|phase| matches!(phase.arrivals, Arrivals::Pause));
     if is_idle && let Some(node) = config.get("phases") {
-        notes.warn(node.at, "no virtual user arrives in any phase");
+        notes.warn(node.at, texts::NOBODY_ARRIVES);
     }
     phases
 }
 
 fn phase(node: &Node, mode: Option<&Node>, notes: &mut Notes) -> Option<Phase> {
     if node.map().is_none() {
-        notes.refuse(node.at, "a phase must be an object, for example `duration: 60` and `arrivalRate: 5`");
+        notes.refuse(node.at, texts::PHASE_NO_OBJECT);
         return None;
     }
     keys::PHASE.check(node, notes);
     let has = |key: &str| node.get(key).is_some();
     let kind = ["pause", "arrivalCount", "rampTo", "arrivalRate"].into_iter().find(|key| has(key));
     let Some(kind) = kind else {
-        notes.warn(node.at, "Unknown phase spec definition, skipping: write `arrivalRate`, `arrivalCount` or `pause`");
+        notes.warn(node.at, texts::UNKNOWN_PHASE);
         return None;
     };
     let length = if kind == "pause" { "pause" } else { "duration" };
@@ -48,7 +51,7 @@ fn phase(node: &Node, mode: Option<&Node>, notes: &mut Notes) -> Option<Phase> {
         // A ramp without a duration takes one second.
         None if kind == "rampTo" => Node::new(node.at, Kind::Number(1.0)),
         None => {
-            notes.refuse(node.at, "this phase has no `duration`: write the number of seconds");
+            notes.refuse(node.at, texts::NO_DURATION);
             return None;
         }
     };
@@ -90,11 +93,7 @@ fn length_of(node: &Node, key: &str, notes: &mut Notes) -> Option<Duration> {
             Some(time.time)
         }
         None => {
-            let what = format!(
-                "Invalid {key} for phase: {}: write seconds (60), or a number with a unit (\"5m\", \"90s\", \"500ms\")",
-                node.shown()
-            );
-            notes.refuse(node.at, what);
+            notes.refuse(node.at, say!(texts::BAD_LENGTH, key, node.shown()));
             None
         }
     }
@@ -106,7 +105,7 @@ fn number(node: &Node, key: &str, notes: &mut Notes) -> Option<f64> {
     if (0.0..=RATE_MAX).contains(&number) && !given.text().is_some_and(|text| text.trim().is_empty()) {
         return Some(number);
     }
-    notes.refuse(given.at, format!("`{key}: {}` is not a number between 0 and {RATE_MAX}", given.shown()));
+    notes.refuse(given.at, say!(texts::BAD_RATE, key, given.shown(), RATE_MAX));
     None
 }
 
@@ -116,7 +115,7 @@ fn is_poisson(mode: Option<&Node>, notes: &mut Notes) -> bool {
         Some("poisson") => true,
         Some("uniform") => false,
         _ => {
-            notes.refuse(mode.at, format!("`mode: {}` is neither `uniform` nor `poisson`", mode.shown()));
+            notes.refuse(mode.at, say!(texts::BAD_MODE, mode.shown()));
             false
         }
     }
@@ -127,8 +126,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::yaml;
     use super::*;
+    use weir_conf::said::Said;
 
-    fn one(phase: &str) -> Result<Option<Phase>, String> {
+    fn one(phase: &str) -> Result<Option<Phase>, Said> {
         let mut notes = Notes::default();
         let config = yaml::read(&format!("phases: [{phase}]"), 0).unwrap();
         let phases = read(&config, &mut notes);

@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_conf::say;
+
 use super::merge::{self, Lists};
 use super::node::{Kind, Member, Node};
 use super::notes::Notes;
 use super::source::Problem;
 use super::{Options, files, render, yaml};
+use crate::texts::script as texts;
 use crate::value::Value;
 
 /// A script with its final `config`.
@@ -52,8 +55,7 @@ pub(crate) fn settle(
     render::check(config, &known, notes);
     *config = render::render(config, &known);
     if !has_target && !config.get("target").is_some_and(Node::is_truthy) {
-        let what = "Error: No target specified and no environment chosen";
-        return Err(Problem::artillery(None, what));
+        return Err(Problem::artillery(None, texts::NO_TARGET));
     }
     Ok(Settled { script, file, globals })
 }
@@ -79,7 +81,7 @@ fn apply_environment(script: &mut Node, options: &Options, notes: &mut Notes) {
             merge::deep(config, &over, Lists::ByIndex);
         }
         None => {
-            notes.say(&format!("WARNING: environment {name} is set but is not defined in the script"));
+            notes.say(say!(texts::NO_ENVIRONMENT, name));
         }
     }
 }
@@ -89,10 +91,7 @@ fn warn_of_short_list(config: &Node, over: &Node, key: &str, notes: &mut Notes) 
     if let (Some(all), Some(some), Some(node)) = (count(config), count(over), over.get(key))
         && some < all
     {
-        let what = format!(
-            "`{key}` of this environment has {some} of {all} entries: weir merges lists entry by entry (as in Artillery), so the later entries of `config.{key}` stay"
-        );
-        notes.warn(node.at, &what);
+        notes.warn(node.at, say!(texts::SHORT_LIST, key, some, all));
     }
 }
 
@@ -103,9 +102,7 @@ fn apply_flags(config: &mut Node, options: &Options, notes: &mut Notes) {
     if options.insecure {
         let tls = config.member_mut("tls");
         if tls.get("rejectUnauthorized").is_some_and(Node::is_truthy) {
-            notes.say(
-                "WARNING: TLS certificate validation enabled in the test script, but explicitly disabled with -k/--insecure.",
-            );
+            notes.say(texts::TLS_OVERRIDDEN);
         }
         tls.set("rejectUnauthorized", Node::new(tls.at, Kind::Bool(false)));
     }
@@ -119,20 +116,19 @@ fn settle_payload(config: &mut Node, options: &Options, dir: &Path, notes: &mut 
         match (&options.payload, written) {
             (Some(path), is_ignored) => {
                 if is_ignored {
-                    notes
-                        .say("WARNING - both -p and config.payload.path are set, config.payload.path will be ignored.");
+                    notes.say(texts::PAYLOAD_TWICE);
                 }
                 payload.set("path", Node::text_at(payload.at, &files::absolute(path).to_string_lossy()));
             }
             (None, false) => {
-                notes.say("WARNING: config.payload.path not set and payload file not specified with -p");
+                notes.say(texts::NO_PAYLOAD);
             }
             (None, true) => {}
         }
         payload = Node::new(payload.at, Kind::List(vec![payload]));
     }
     let Kind::List(list) = &mut payload.kind else {
-        notes.say("Ignoring config.payload, not an object or an array.");
+        notes.say(texts::PAYLOAD_IGNORED);
         if let Kind::Map(members) = &mut config.kind {
             members.shift_remove("payload");
         }
@@ -158,16 +154,16 @@ fn settle_processor(config: &mut Node, options: &Options, notes: &mut Notes) {
         config.set("processor", Node::text_at(at, &beside.to_string_lossy()));
         return;
     }
-    notes.say("WARNING - config.processor is now resolved relative to the config file");
-    notes.say(&format!("Expected to find file at: {}", beside.display()));
+    notes.say(texts::PROCESSOR_PLACE);
+    notes.say(say!(texts::PROCESSOR_EXPECTED, beside.display().to_string()));
 }
 
 /// Parses an object given as JSON on the command line.
 fn json_flag(name: &str, text: &str, notes: &mut Notes) -> Result<Node, Problem> {
     let parsed: Result<serde_json::Value, _> = serde_json::from_str(text);
     match parsed {
-        Err(error) => Err(Problem::artillery(None, format!("Error: {name}: {error}"))),
-        Ok(value) if !value.is_object() => Err(Problem::artillery(None, format!("Error: {name} takes a JSON object"))),
+        Err(error) => Err(Problem::artillery(None, say!(texts::FLAG_NOT_JSON, name, error.to_string()))),
+        Ok(value) if !value.is_object() => Err(Problem::artillery(None, say!(texts::FLAG_NO_OBJECT, name))),
         Ok(_) => {
             let file = notes.sources.add(name, text);
             yaml::read(text, file)
@@ -199,7 +195,7 @@ pub(crate) fn environment(options: &Options, notes: &mut Notes) -> Value {
                     super::dotenv::read(&text).into_iter().map(|(name, value)| (name.into(), value.as_str().into())),
                 );
             }
-            Err(_) => notes.say(&format!("WARNING: could not read dotenv file: {}", path.display())),
+            Err(_) => notes.say(say!(texts::NO_DOTENV, path.display().to_string())),
         }
     }
     map.extend(options.env.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())));

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use weir_conf::say;
+
 use super::node::{Kind, Member, Members, Node};
 use super::notes::Notes;
 use crate::random::Builtins;
 use crate::template::Template;
+use crate::texts::script as texts;
 use crate::value::Value;
 use crate::vars::{Names, Vars};
 
@@ -43,10 +46,7 @@ fn check_node(node: &Node, known: &[(String, Value)], notes: &mut Notes) {
                 };
                 if !is_known {
                     let name = name.trim_end_matches('(');
-                    let what = format!(
-                        "`{name}` has no value yet when weir reads `config`, so it becomes undefined here (as in Artillery): write it in the scenario, or set it with -v"
-                    );
-                    notes.warn(node.at, &what);
+                    notes.warn(node.at, say!(texts::NO_VALUE_YET, name));
                 }
             }
         }

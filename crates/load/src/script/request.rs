@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use weir_conf::say;
+
 use super::build::Builder;
 use super::files;
 use super::keys;
@@ -10,6 +12,7 @@ use super::take::Of;
 use crate::expression::Expression;
 use crate::plan::{Body, Condition, Part, Request};
 use crate::template::{Template, Tree};
+use crate::texts::script as texts;
 use crate::value::Value;
 
 /// The largest file of a form, in bytes; it is kept in memory.
@@ -24,8 +27,7 @@ impl Builder<'_> {
         let take = self.take(node, Of::Message);
         let url = ["url", "uri"].into_iter().find_map(|key| node.get(key).filter(|url| url.is_truthy()));
         if url.is_none() {
-            let what = format!("this {verb} has no `url`: its virtual users fail with `an URL must be specified`");
-            self.notes.warn(node.at, &what);
+            self.notes.warn(node.at, say!(texts::NO_URL, verb));
         }
         let before_request = [self.hook_before.clone(), self.functions(node, "beforeRequest")].concat();
         let after_response = [self.hook_after.clone(), self.functions(node, "afterResponse")].concat();
@@ -92,10 +94,7 @@ impl Builder<'_> {
         }
         if let Some(body) = has("body") {
             if body.map().is_some() || body.list().is_some() {
-                self.notes.warn(
-                    body.at,
-                    "`body` must be a text; weir sends an object as JSON, and Artillery refuses it: write `json`",
-                );
+                self.notes.warn(body.at, texts::BODY_OBJECT);
                 return Body::Json(self.tree(body));
             }
             return Body::Raw(self.template(body));
@@ -127,8 +126,8 @@ impl Builder<'_> {
             self.notes.files.push(path.clone());
             return match files::read_bytes(&path, FORM_FILE_BYTES_MAX) {
                 Ok(bytes) => Part::File(path, bytes.into(), kind),
-                Err(problem) => {
-                    self.notes.refuse(file.at, problem.what.trim_start_matches("Error: ").to_owned());
+                Err(why) => {
+                    self.notes.refuse(file.at, why);
                     Part::Value(Tree::parse(&Node::text_at(file.at, "").value(), &mut self.names), kind)
                 }
             };
@@ -145,16 +144,14 @@ impl Builder<'_> {
                 if let Some(why) = tried.filter(|why| why.starts_with("Unknown function"))
                     && !self.has_processor
                 {
-                    let what = format!("this is no condition ({why}), so the request always runs (as in Artillery)");
-                    self.notes.warn(node.at, &what);
+                    self.notes.warn(node.at, say!(texts::NO_CONDITION, why));
                 }
                 Some(expression)
             }
             Err(why) => {
                 // The text may still name a function that only the processor has.
                 if !self.has_processor {
-                    let what = format!("this is not a condition ({why}), so the request always runs (as in Artillery)");
-                    self.notes.warn(node.at, &what);
+                    self.notes.warn(node.at, say!(texts::NOT_CONDITION, why));
                 }
                 None
             }
@@ -165,7 +162,7 @@ impl Builder<'_> {
     fn probability(&mut self, node: &Node) -> f64 {
         let number = node.number();
         if !(0.0..=100.0).contains(&number) {
-            self.notes.warn(node.at, "`probability` must be a number from 0 to 100");
+            self.notes.warn(node.at, texts::BAD_PROBABILITY);
         }
         if number.is_nan() { 0.0 } else { number.clamp(0.0, 100.0) }
     }

@@ -1,5 +1,8 @@
 //! `scenarios`, `before` and `after` (artillery.md §1.3).
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::Stop;
 use super::build::Builder;
 use super::keys;
@@ -10,6 +13,7 @@ use super::source::Problem;
 use crate::plan::{Engine, Flow, Hook, Initial, Payload, Scenario, Step};
 use crate::random::{self, Builtins};
 use crate::template::Template;
+use crate::texts::script as texts;
 use crate::value::Value;
 use crate::vars::{Slot, Vars};
 
@@ -33,22 +37,17 @@ pub(crate) fn chosen<'s>(script: &'s Node, name: Option<&str>) -> Result<Vec<(us
     let found: Vec<(usize, &Node)> = all.filter(|(_, node)| fits(node)).collect();
     let what = match found.len() {
         1 => return Ok(found),
-        0 => format!(
-            "Error: Scenario {name} not found in script. Make sure your chosen scenario matches the one in your script exactly.{}",
-            known(list, name)
-        ),
-        _ => format!(
-            "Error: Multiple scenarios for {name} found in script. Make sure you give unique names to your scenarios in your script."
-        ),
+        0 => say!(texts::NO_SCENARIO, name, known(list, name)),
+        _ => say!(texts::SEVERAL_SCENARIOS, name),
     };
     Err(Stop { problem: Problem::artillery(None, what), exit: EXIT_WORKER })
 }
 
-fn known(list: &[Node], name: &str) -> String {
+fn known(list: &[Node], name: &str) -> Said {
     let names: Vec<&str> = list.iter().filter_map(|node| node.get("name").and_then(Node::text)).collect();
     match near::nearest(name, names.iter().copied()) {
-        Some(near) => format!("\nDid you mean `{near}`?"),
-        None => format!("\nThere are: {}", names.join(", ")),
+        Some(near) => say!(texts::NEAR_SCENARIO, near),
+        None => say!(texts::SCENARIOS_ARE, names.join(", ")),
     }
 }
 
@@ -58,17 +57,17 @@ pub(crate) fn check_engines(script: &Node, scenarios: &[(usize, &Node)]) -> Resu
     let engines = script.dig(&["config", "engines"]);
     for (index, node) in scenarios {
         let name = node.get("name").map_or_else(|| index.to_string(), Node::shown);
-        check_engine(node.get("engine").or(default), engines, &format!("scenario \"{name}\""), node)?;
+        check_engine(node.get("engine").or(default), engines, say!(texts::SCENARIO_NAMED, name), node)?;
     }
     for hook in ["before", "after"] {
         if let Some(node) = script.get(hook) {
-            check_engine(node.get("engine"), engines, &format!("{hook} hook"), node)?;
+            check_engine(node.get("engine"), engines, say!(texts::HOOK_NAMED, hook), node)?;
         }
     }
     Ok(())
 }
 
-fn check_engine(engine: Option<&Node>, engines: Option<&Node>, whose: &str, node: &Node) -> Result<(), Stop> {
+fn check_engine(engine: Option<&Node>, engines: Option<&Node>, whose: Said, node: &Node) -> Result<(), Stop> {
     let Some(engine) = engine.filter(|engine| engine.is_truthy()) else { return Ok(()) };
     let name = engine.shown();
     if read_engine(&name).is_some() {
@@ -76,21 +75,16 @@ fn check_engine(engine: Option<&Node>, engines: Option<&Node>, whose: &str, node
     }
     let is_included = engines.is_some_and(|engines| engines.get(&name).is_some());
     let why = match name.as_str() {
-        "playwright" => "weir has no browser: run this scenario with Artillery".to_owned(),
-        "websocket" => "the engine's name is `ws`".to_owned(),
+        "playwright" => texts::NO_BROWSER,
+        "websocket" => texts::ENGINE_IS_WS,
         // The npm package has one engine for each protocol version; weir's engine supports the current version.
         name if name.to_ascii_lowercase().starts_with("socketio") || name.eq_ignore_ascii_case("socket.io") => {
-            "write `engine: socketio`: weir's engine supports the protocol of Socket.IO 3 and 4 and needs no `config.engines`"
-                .to_owned()
+            texts::ENGINE_IS_SOCKETIO
         }
-        _ => "weir has the engines `http`, `ws` and `socketio`; engines from npm need Artillery".to_owned(),
+        _ => texts::ENGINES_ARE,
     };
-    let asks = if is_included {
-        String::new()
-    } else {
-        format!(" Did you forget to include it in \"config.engines.{name}\"?")
-    };
-    let what = format!("Error: Failed to run {whose}: unknown engine \"{name}\".{asks}\n{why}");
+    let asks = if is_included { Said::default() } else { say!(texts::FORGOT_ENGINE, &name) };
+    let what = say!(texts::UNKNOWN_ENGINE, whose, &name, asks, why);
     let at = if engine.at.line > 0 { engine.at } else { node.at };
     Err(Stop { problem: Problem::artillery(Some(at), what), exit: EXIT_WORKER })
 }
@@ -130,7 +124,7 @@ impl Builder<'_> {
         if scenarios.iter().all(|scenario| scenario.weight == 0)
             && let Some((_, node)) = list.first()
         {
-            self.notes.refuse(node.at, "weir can pick no scenario: all have the weight 0");
+            self.notes.refuse(node.at, texts::ALL_WEIGHTS_ZERO);
         }
         scenarios
     }
@@ -161,8 +155,7 @@ impl Builder<'_> {
     fn warn_of_functions(&mut self, node: &Node) {
         for key in ["beforeScenario", "afterScenario", "beforeRequest", "afterResponse", "onError"] {
             if let Some(node) = node.get(key) {
-                let what = format!("weir calls `{key}` only in scenarios of the http engine (as in Artillery)");
-                self.notes.warn(node.at, &what);
+                self.notes.warn(node.at, say!(texts::HTTP_ONLY, key));
             }
         }
     }
@@ -188,8 +181,7 @@ impl Builder<'_> {
         keys::HOOK.check(node, self.notes);
         let engine = engine(node, None);
         if engine != Engine::Http {
-            self.notes
-                .warn(node.at, &format!("Artillery's own tests do not cover `{name}` with an engine other than http"));
+            self.notes.warn(node.at, say!(texts::HOOK_ENGINE, name));
         }
         self.hook_before = self.functions(node, "beforeRequest");
         self.hook_after = self.functions(node, "afterResponse");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use weir_conf::say;
+
 use super::build::Builder;
 use super::keys;
 use super::node::{Kind, Node};
@@ -10,6 +12,7 @@ use crate::client::Proxies;
 use crate::cookie::{Prefixes, Rules};
 use crate::plan::{HttpConfig, Plugins, WsConfig};
 use crate::publish::{Refused, Reporter};
+use crate::texts::script as texts;
 use crate::value::{Map, Value};
 
 /// Largest `pool` and `maxSockets`.
@@ -59,10 +62,7 @@ impl Builder<'_> {
             Some("strict") => Prefixes::Strict,
             Some("unsafe-disabled") => Prefixes::Unsafe,
             Some(_) => {
-                self.notes.warn(
-                    node.at,
-                    "`prefixSecurity` must be `silent`, `strict` or `unsafe-disabled`; weir uses `silent`",
-                );
+                self.notes.warn(node.at, texts::PREFIX_SECURITY);
                 Prefixes::Silent
             }
         };
@@ -135,8 +135,7 @@ impl Builder<'_> {
             Proxies::default()
         });
         if !proxies.named().is_empty() {
-            let what = "weir sends requests through the proxy of the environment (HTTP_PROXY, HTTPS_PROXY)";
-            self.notes.say(&format!("{what}: {}", proxies.named().join(", ")));
+            self.notes.say(say!(texts::THROUGH_PROXY, proxies.named().join(", ")));
         }
         proxies
     }
@@ -146,7 +145,7 @@ impl Builder<'_> {
         let node = node.filter(|node| node.is_truthy())?;
         let time = crate::duration::phase(&node.value()).map(|time| time.time);
         if time.is_none() {
-            self.notes.refuse(node.at, format!("`{}` is not a number of seconds", node.shown()));
+            self.notes.refuse(node.at, say!(texts::NOT_SECONDS, node.shown()));
         }
         time
     }
@@ -157,7 +156,7 @@ impl Builder<'_> {
         if number >= 1.0 {
             return Some((number as usize).min(SOCKETS_MAX));
         }
-        self.notes.refuse(node.at, format!("`{}` is not a number of connections", node.shown()));
+        self.notes.refuse(node.at, say!(texts::NOT_CONNECTIONS, node.shown()));
         None
     }
 
@@ -175,10 +174,7 @@ impl Builder<'_> {
         let mut plugins = Plugins::default();
         for name in ["ensure", "expect", "apdex", "fake-data"] {
             if let (Some(node), None) = (config.get(name), listed.map().and_then(|map| map.get(name))) {
-                let what = format!(
-                    "`config.{name}` does nothing (as in Artillery 2) unless `config.plugins` lists `{name}: {{}}`"
-                );
-                self.notes.warn(node.at, &what);
+                self.notes.warn(node.at, say!(texts::PLUGIN_NOT_LISTED, name));
             }
         }
         for (name, object) in [
@@ -212,10 +208,7 @@ impl Builder<'_> {
                 continue;
             }
             if keys::PLUGINS.key(name).is_none() {
-                let what = format!(
-                    "WARNING: Could not load plugin: {name} (weir loads no plugins from npm; the run goes on without it)"
-                );
-                self.notes.warn(member.at, &what);
+                self.notes.warn(member.at, say!(texts::NO_PLUGIN, name.as_ref()));
             }
             plugins.others.push((name.to_string(), member.value.value()));
         }
@@ -230,14 +223,12 @@ impl Builder<'_> {
                     keys::PUBLISH.check(reporter, self.notes);
                     reporters.push(read);
                 }
-                Err(Refused::Unsent(what)) => self.notes.warn(reporter.at, &what),
+                Err(Refused::Unsent(what)) => self.notes.warn(reporter.at, what),
                 Err(Refused::Wrong(what)) => self.notes.refuse(reporter.at, what),
             }
         }
         if reporters.len() > REPORTERS_MAX {
-            let what =
-                format!("the script names {} reporters; weir sends to the first {REPORTERS_MAX} only", reporters.len());
-            self.notes.say(&what);
+            self.notes.say(say!(texts::TOO_MANY_REPORTERS, reporters.len(), REPORTERS_MAX));
             reporters.truncate(REPORTERS_MAX);
         }
         reporters

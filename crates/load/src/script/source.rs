@@ -2,6 +2,12 @@
 
 use std::fmt::Write as _;
 
+use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
+
+use crate::texts::script as texts;
+
 /// A place: file, line and column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct At {
@@ -31,19 +37,19 @@ pub(crate) struct Problem {
     /// The place; `None` if the problem is not in a file.
     pub at: Option<At>,
     /// The problem and the remedy.
-    pub what: String,
+    pub what: Said,
     /// The wording is Artillery's: it is first and alone on its line, so that programs that grep for it still work.
     pub is_artillery: bool,
 }
 
 impl Problem {
     /// A problem in weir's words.
-    pub fn new(at: At, what: impl Into<String>) -> Problem {
+    pub fn new(at: At, what: impl Into<Said>) -> Problem {
         Problem { at: Some(at), what: what.into(), is_artillery: false }
     }
 
     /// A problem in Artillery's words.
-    pub fn artillery(at: Option<At>, what: impl Into<String>) -> Problem {
+    pub fn artillery(at: Option<At>, what: impl Into<Said>) -> Problem {
         Problem { at, what: what.into(), is_artillery: true }
     }
 }
@@ -62,14 +68,20 @@ impl Sources {
     }
 
     /// The text for a terminal; every line ends in `\n`.
-    pub fn render(&self, problem: &Problem) -> String {
+    pub fn render(&self, problem: &Problem) -> Said {
+        let of = |language| self.render_in(problem, language);
+        Said::of_both(of(Language::English), of(Language::Korean))
+    }
+
+    fn render_in(&self, problem: &Problem, language: Language) -> String {
+        let what = problem.what.say(language);
         let Some(at) = problem.at else {
-            return format!("{}\n", problem.what);
+            return format!("{what}\n");
         };
         let place = self.place(at);
         let mut text = match problem.is_artillery {
-            true => format!("{}\n  at {place}\n", problem.what),
-            false => format!("{place}: {}\n", problem.what),
+            true => format!("{what}\n{}\n", say!(texts::AT, place).say(language)),
+            false => format!("{place}: {what}\n"),
         };
         let source = self.files.get(usize::from(at.file));
         let line = source.and_then(|source| source.text.lines().nth((at.line as usize).checked_sub(1)?));
@@ -111,9 +123,9 @@ mod tests {
         let file = sources.add("a.yml", "config:\n\tx: 1\n");
         let at = At { file, line: 2, column: 2 };
         let seen = sources.render(&Problem::new(at, "no x here"));
-        assert_eq!(seen, "a.yml:2:2: no x here\n    2 | \tx: 1\n      | \t^\n");
+        assert_eq!(seen.en(), "a.yml:2:2: no x here\n    2 | \tx: 1\n      | \t^\n");
         let seen = sources.render(&Problem::artillery(Some(at), "Artillery says no"));
-        assert_eq!(seen, "Artillery says no\n  at a.yml:2:2\n    2 | \tx: 1\n      | \t^\n");
+        assert_eq!(seen.en(), "Artillery says no\n  at a.yml:2:2\n    2 | \tx: 1\n      | \t^\n");
         assert_eq!(sources.render(&Problem::artillery(None, "alone")), "alone\n");
     }
 

@@ -1,5 +1,8 @@
 //! The steps of a flow (artillery.md §2).
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::build::Builder;
 use super::keys;
 use super::near;
@@ -7,6 +10,7 @@ use super::node::{Kind, Node};
 use super::take::Of;
 use crate::plan::{Connect, Emit, Engine, Expected, Flow, Jitter, Loop, Response, Step, Think, Times};
 use crate::template::Template;
+use crate::texts::script as texts;
 use crate::value::{Value, text_to_number};
 
 /// Default of `parallel`'s `limit`.
@@ -60,9 +64,7 @@ impl Builder<'_> {
             return Step::Function(self.function_name(function));
         }
         if engine == Engine::Ws {
-            let what =
-                "the ws engine has no such step, so its virtual users fail here with `invalid_step` (as in Artillery)";
-            self.notes.warn(node.at, what);
+            self.notes.warn(node.at, texts::NO_WS_STEP);
             return Step::Send { payload: self.tree(&Node::new(node.at, Kind::Undefined)), then: None };
         }
         self.verb(node)
@@ -72,25 +74,16 @@ impl Builder<'_> {
     fn verb(&mut self, node: &Node) -> Step {
         let first = node.map().and_then(|members| members.first());
         let Some((verb, member)) = first else {
-            self.notes.refuse(node.at, "this step is empty");
+            self.notes.refuse(node.at, texts::EMPTY_STEP);
             return Step::Log(self.text(""));
         };
         if keys::STEP.key(verb).is_none() {
             let is_method = verb.chars().all(|c| c.is_ascii_alphabetic());
+            let hint = near_step(verb);
             if member.value.map().is_none() || !is_method {
-                let names = keys::STEP.keys.iter().map(|key| key.name);
-                let hint =
-                    near::nearest(verb, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                self.notes.refuse(member.at, format!("weir knows no step `{verb}`{hint}"));
+                self.notes.refuse(member.at, say!(texts::UNKNOWN_STEP, verb.as_ref(), hint));
             } else if !METHODS.contains(&verb.to_ascii_uppercase().as_str()) {
-                let names = keys::STEP.keys.iter().map(|key| key.name);
-                let hint =
-                    near::nearest(verb, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                let what = format!(
-                    "`{verb}` is not a step, so this is a request with the method {}{hint}",
-                    verb.to_uppercase()
-                );
-                self.notes.warn(member.at, &what);
+                self.notes.warn(member.at, say!(texts::OWN_METHOD, verb.as_ref(), verb.to_uppercase(), hint));
             }
         }
         Step::Request(Box::new(self.request(verb, &member.value)))
@@ -108,11 +101,7 @@ impl Builder<'_> {
             };
             let is_verb = index == 0 && is_request(name);
             if !fits && !is_verb {
-                let near = near::nearest(name, keys::STEP.keys.iter().map(|key| key.name));
-                let hint = near
-                    .filter(|near| *near != &**name)
-                    .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                self.notes.warn(member.at, &format!("`{name}` has no effect in this step{hint}"));
+                self.notes.warn(member.at, say!(texts::NOT_IN_THIS_STEP, name.as_ref(), near_step(name)));
             }
         }
     }
@@ -133,9 +122,7 @@ impl Builder<'_> {
             }
             None => {
                 let text = think.shown();
-                let what =
-                    format!("virtual users fail here with `Invalid think time: {text}`: write seconds, or \"500ms\"");
-                self.notes.warn(think.at, &what);
+                self.notes.warn(think.at, say!(texts::BAD_THINK, &text));
                 Think { time: Err(self.text(&text)), jitter }
             }
         }
@@ -154,10 +141,7 @@ impl Builder<'_> {
             }
         };
         if read.is_none() {
-            self.notes.warn(
-                node.at,
-                "`jitter` must be milliseconds (500) or a percentage (\"20%\"); this value is neither, and has no effect",
-            );
+            self.notes.warn(node.at, texts::BAD_JITTER);
         }
         read
     }
@@ -165,13 +149,12 @@ impl Builder<'_> {
     fn looped(&mut self, node: &Node, steps: &Node, engine: Engine) -> Loop {
         keys::LOOP.check(node, self.notes);
         let Some(list) = steps.list() else {
-            self.notes.refuse(steps.at, "`loop` must be a list of steps");
+            self.notes.refuse(steps.at, texts::LOOP_NO_LIST);
             return self.loop_of(node, Flow::new(), Times::Range(0, 0));
         };
         let while_true = node.get("whileTrue");
         if let Some(function) = while_true.filter(|_| !self.has_processor) {
-            let what = "`whileTrue` names a function, but there is no `config.processor`: this loop never ends (as in Artillery)";
-            self.notes.warn(function.at, what);
+            self.notes.warn(function.at, texts::WHILE_NO_PROCESSOR);
         }
         let times = match (node.get("over"), node.get("count").filter(|count| count.is_truthy())) {
             (Some(over), _) => self.over(over),
@@ -182,8 +165,7 @@ impl Builder<'_> {
             },
         };
         if matches!(times, Times::Forever) && while_true.is_none() {
-            let what = "this loop has no `count`, `over` or `whileTrue`, so its virtual users never end: stop the run with Ctrl-C";
-            self.notes.warn(node.at, what);
+            self.notes.warn(node.at, texts::ENDLESS_LOOP);
         }
         let flow = self.flow(list, engine);
         self.loop_of(node, flow, times)
@@ -210,7 +192,7 @@ impl Builder<'_> {
             Kind::Text(name) if name.contains(['.', '[']) => Times::OverPath(self.text(&format!("{{{{ {name} }}}}"))),
             Kind::Text(name) if !name.is_empty() => Times::OverVariable(self.names.slot(name)),
             _ => {
-                self.notes.refuse(over.at, "`over` is a list, or the name of a variable with a list");
+                self.notes.refuse(over.at, texts::BAD_OVER);
                 Times::Range(0, 0)
             }
         }
@@ -220,7 +202,7 @@ impl Builder<'_> {
         let limit = node.get("limit").map(Node::number).filter(|limit| *limit >= 1.0);
         let limit = limit.map_or(PARALLEL_DEFAULT, |limit| (limit as usize).min(PARALLEL_MAX));
         let Some(list) = steps.list() else {
-            self.notes.refuse(steps.at, "`parallel` must be a list of steps");
+            self.notes.refuse(steps.at, texts::PARALLEL_NO_LIST);
             return Step::Parallel { steps: Flow::new(), limit };
         };
         // These steps are HTTP requests, also in a Socket.IO flow.
@@ -231,8 +213,7 @@ impl Builder<'_> {
     fn ws_step(&mut self, node: &Node, is_first: bool) -> Option<Step> {
         if let Some(connect) = node.get("connect").filter(|connect| connect.is_truthy()) {
             if !is_first {
-                self.notes
-                    .warn(connect.at, "`connect` works as the first step only; here it does nothing (as in Artillery)");
+                self.notes.warn(connect.at, texts::CONNECT_FIRST);
             }
             return Some(Step::Connect(Box::new(self.connect(connect))));
         }
@@ -248,9 +229,7 @@ impl Builder<'_> {
         let is_checked = send.get("capture").is_some() || send.get("match").is_some();
         if !is_checked {
             if let Some(payload) = send.get("payload") {
-                let what =
-                    "without `capture` or `match`, weir sends this whole object, including `payload` (as in Artillery)";
-                self.notes.warn(payload.at, what);
+                self.notes.warn(payload.at, texts::WHOLE_OBJECT);
             }
             return Some(Step::Send { payload: self.tree(send), then: None });
         }
@@ -288,7 +267,7 @@ impl Builder<'_> {
             }
         };
         if message.is_none() {
-            self.notes.refuse(emit.at, "`emit` must be `{channel, data}`, or a list of an event and its arguments");
+            self.notes.refuse(emit.at, texts::BAD_EMIT);
         }
         Emit {
             message,
@@ -305,7 +284,7 @@ impl Builder<'_> {
         keys::RESPONSE.check(node, self.notes);
         let channel = ["channel", "on"].into_iter().find_map(|key| node.get(key).filter(|name| name.is_truthy()));
         let Some(channel) = channel else {
-            self.notes.warn(node.at, "without `channel`, weir does not wait for this `response`");
+            self.notes.warn(node.at, texts::NO_CHANNEL);
             return None;
         };
         Some(Response {
@@ -323,10 +302,16 @@ impl Builder<'_> {
     /// A function's name; it needs a processor.
     pub fn function_name(&mut self, node: &Node) -> Template {
         if !self.has_processor {
-            self.notes.warn(node.at, "weir does not find this function: there is no `config.processor`");
+            self.notes.warn(node.at, texts::NO_FUNCTION);
         }
         self.template(node)
     }
+}
+
+/// The step that a mistyped one most likely means, as the end of a sentence.
+fn near_step(name: &str) -> Said {
+    let near = near::nearest(name, keys::STEP.keys.iter().map(|key| key.name));
+    near.filter(|near| *near != name).map_or_else(Said::default, |near| say!(texts::NEAR, near))
 }
 
 /// Methods that need no warning.

@@ -3,8 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use crate::arrive;
-use crate::plan::{Arrivals, Connect, Engine, Flow, Plan, Step};
+use crate::plan::{Arrivals, Connect, Engine, Flow, Phase, Plan, Scenario, Step};
+use crate::texts::{self as all_texts, script as texts};
 use crate::value::Value;
 
 /// Most scenarios and phases in the list.
@@ -80,63 +85,80 @@ fn named(flow: &Flow, targets: &mut Vec<String>) {
     }
 }
 
-impl fmt::Display for Plan {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Plan {
+    /// The plan as lines, in a language.
+    pub fn told(&self, language: Language) -> String {
         let total: Duration = self.phases.iter().map(|phase| phase.duration).sum();
-        writeln!(out, "target {}", self.target)?;
-        for reporter in &self.plugins.publish {
-            writeln!(out, "metrics go to {reporter}")?;
-        }
-        writeln!(out, "{}, {}", counted(self.phases.len(), "phase"), seconds(total))?;
-        for phase in self.phases.iter().take(LINES_MAX) {
-            write!(out, "  {}: {}, {}", phase.name, seconds(phase.duration), phase.arrivals)?;
-            if let Some(vusers) = arrive::expected(phase) {
-                write!(out, ", {}", counted(vusers as usize, "virtual user"))?;
-            }
-            if let Some(most) = phase.vusers_max {
-                write!(out, ", at most {most} at once")?;
-            }
-            writeln!(out)?;
-        }
-        more(out, self.phases.len())?;
+        let mut lines = vec![say!(texts::PLAN_TARGET, self.target.as_ref())];
+        lines.extend(self.plugins.publish.iter().map(|reporter| say!(texts::PLAN_METRICS, reporter.said())));
+        let phases = if self.phases.len() == 1 { texts::PLAN_PHASE } else { texts::PLAN_PHASES };
+        lines.push(phases.with(&[self.phases.len().into(), seconds(total).into()]));
+        lines.extend(self.phases.iter().take(LINES_MAX).map(|phase| inner(phase_line(phase))));
+        lines.extend(more(self.phases.len()));
         let weights: u64 = self.scenarios.iter().map(|scenario| u64::from(scenario.weight)).sum();
-        writeln!(out, "{}", counted(self.scenarios.len(), "scenario"))?;
-        for scenario in self.scenarios.iter().take(LINES_MAX) {
-            let share = f64::from(scenario.weight) / weights.max(1) as f64 * 100.0;
-            let engine = match scenario.engine {
-                Engine::Http => "http",
-                Engine::Ws => "ws",
-                Engine::SocketIo => "socketio",
-            };
-            writeln!(out, "  {}: {engine}, {share:.0} %, {}", scenario.name, counted(steps(&scenario.flow), "step"))?;
-        }
-        more(out, self.scenarios.len())?;
+        let scenarios = if self.scenarios.len() == 1 { texts::PLAN_SCENARIO } else { texts::PLAN_SCENARIOS };
+        lines.push(scenarios.with(&[self.scenarios.len().into()]));
+        lines.extend(self.scenarios.iter().take(LINES_MAX).map(|scenario| inner(scenario_line(scenario, weights))));
+        lines.extend(more(self.scenarios.len()));
         let is_exact = self.phases.iter().all(|phase| arrive::expected(phase).is_some() && phase.vusers_max.is_none());
-        let about = if is_exact { "" } else { "about " };
-        writeln!(out, "{about}{} in all", counted(self.vusers() as usize, "virtual user"))
+        let in_all = if is_exact { texts::PLAN_IN_ALL } else { texts::PLAN_ABOUT };
+        lines.push(in_all.with(&[users(self.vusers())]));
+        lines.iter().map(|line| format!("{}\n", line.say(language))).collect()
     }
 }
 
-fn more(out: &mut fmt::Formatter<'_>, count: usize) -> fmt::Result {
-    if count > LINES_MAX { writeln!(out, "  and {} more", count - LINES_MAX) } else { Ok(()) }
+/// The English lines.
+impl fmt::Display for Plan {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.told(Language::English))
+    }
 }
 
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+/// A line below another one.
+fn inner(line: Said) -> Said {
+    Said::list(&["  ".into(), line], "")
+}
+
+fn phase_line(phase: &Phase) -> Said {
+    let mut parts = vec![say!(texts::PLAN_PHASE_LINE, &phase.name, seconds(phase.duration), phase.arrivals.said())];
+    parts.extend(arrive::expected(phase).map(users));
+    parts.extend(phase.vusers_max.map(|most| say!(texts::PLAN_AT_MOST, most)));
+    Said::list(&parts, ", ")
+}
+
+fn scenario_line(scenario: &Scenario, weights: u64) -> Said {
+    let share = f64::from(scenario.weight) / weights.max(1) as f64 * 100.0;
+    let engine = match scenario.engine {
+        Engine::Http => "http",
+        Engine::Ws => "ws",
+        Engine::SocketIo => "socketio",
+    };
+    let steps = steps(&scenario.flow);
+    let text = if steps == 1 { texts::PLAN_STEP } else { texts::PLAN_STEPS };
+    text.with(&[scenario.name.as_ref().into(), engine.into(), format!("{share:.0}").into(), steps.into()])
+}
+
+fn more(count: usize) -> Option<Said> {
+    (count > LINES_MAX).then(|| inner(say!(texts::PLAN_MORE, count - LINES_MAX)))
+}
+
+fn users(count: u64) -> Said {
+    if count == 1 { say!(texts::PLAN_USER, count) } else { say!(texts::PLAN_USERS, count) }
 }
 
 fn seconds(duration: Duration) -> String {
-    format!("{} s", duration.as_secs_f64())
+    duration.as_secs_f64().to_string()
 }
 
-impl fmt::Display for Arrivals {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Arrivals {
+    /// The arrivals in words.
+    pub fn said(&self) -> Said {
         match self {
-            Arrivals::Pause => out.write_str("nobody arrives"),
-            Arrivals::Count(count) => write!(out, "{count} in all, evenly"),
-            Arrivals::Rate(rate) => write!(out, "{rate} a second"),
-            Arrivals::Poisson(rate) => write!(out, "{rate} a second at random"),
-            Arrivals::Ramp(from, to) => write!(out, "{from} to {to} a second"),
+            Arrivals::Pause => say!(all_texts::ARRIVALS_PAUSE),
+            Arrivals::Count(count) => say!(all_texts::ARRIVALS_COUNT, count),
+            Arrivals::Rate(rate) => say!(all_texts::ARRIVALS_RATE, rate),
+            Arrivals::Poisson(rate) => say!(all_texts::ARRIVALS_POISSON, rate),
+            Arrivals::Ramp(from, to) => say!(all_texts::ARRIVALS_RAMP, from, to),
         }
     }
 }

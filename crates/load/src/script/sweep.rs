@@ -3,10 +3,14 @@
 //!
 //! For a valid script, the warnings about unknown keys come from the code that reads the keys.
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::keys;
 use super::near;
 use super::node::Node;
 use super::notes::Notes;
+use crate::texts::script as texts;
 
 /// Warns about every unknown key in the outer objects of a script, its scenarios and their steps.
 pub(crate) fn unknown_keys(script: &Node, notes: &mut Notes) {
@@ -71,11 +75,11 @@ fn step(node: &Node, notes: &mut Notes) {
             // A step with the user's own method is a request, unless the method looks like a known key.
             let Some(near) = near::nearest(name, known) else {
                 if !is_request {
-                    notes.warn(member.at, &format!("`{name}` is not a step"));
+                    notes.warn(member.at, say!(texts::NO_STEP, name.as_ref(), Said::default()));
                 }
                 continue;
             };
-            notes.warn(member.at, &format!("`{name}` is not a step; did you mean `{near}`?"));
+            notes.warn(member.at, say!(texts::NO_STEP, name.as_ref(), say!(texts::NEAR, near)));
         }
     }
 }

@@ -6,6 +6,7 @@ use super::node::Node;
 use crate::capture::{Capture, Extract, Index, Match};
 use crate::plan::Take;
 use crate::template::Tree;
+use crate::texts::script as texts;
 use crate::value::{Key, Path};
 
 /// The kind of message; small rules depend on it.
@@ -37,7 +38,7 @@ impl Builder<'_> {
     /// As in Artillery, `value` makes it a match, and `as` makes it a capture.
     fn put(&mut self, node: &Node, of: Of, take: &mut Take) {
         if node.map().is_none() {
-            self.notes.refuse(node.at, "this must be an object, for example `json: $.id` and `as: id`");
+            self.notes.refuse(node.at, texts::TAKE_NO_OBJECT);
             return;
         }
         let what = self.extract(node, of);
@@ -58,7 +59,7 @@ impl Builder<'_> {
             let slot = self.names.slot(&keys.remove(0).name);
             take.captures.push(Capture { what, slot, path: keys, strict });
         } else {
-            self.notes.warn(node.at, "without `as` (to capture) or `value` (to match) this does nothing");
+            self.notes.warn(node.at, texts::TAKES_NOTHING);
         }
     }
 
@@ -78,10 +79,7 @@ impl Builder<'_> {
         }
         if let Some(header) = has("header") {
             if header.text().is_some_and(|name| !name.contains("{{") && name.chars().any(char::is_uppercase)) {
-                self.notes.warn(
-                    header.at,
-                    "header names are in lower case here (as in Artillery), so this capture finds nothing",
-                );
+                self.notes.warn(header.at, texts::HEADER_CASE);
             }
             return Extract::header(self.template(header));
         }
@@ -103,10 +101,7 @@ impl Builder<'_> {
             Some(index) if index.text() == Some("random") => Index::Random,
             Some(index) if index.number() >= 0.0 => Index::At(index.number() as usize),
             Some(index) => {
-                self.notes.warn(
-                    index.at,
-                    "`index` must be a number from 0, `last` or `random`; weir takes the first element",
-                );
+                self.notes.warn(index.at, texts::BAD_INDEX);
                 Index::At(0)
             }
         }
@@ -117,14 +112,12 @@ impl Builder<'_> {
         let Some(expect) = request.get("expect") else { return Vec::new() };
         if !self.has_expect {
             self.has_expect = true;
-            let what =
-                "weir checks `expect` only if `config.plugins` lists `expect: {}`, and this script does not list it";
-            self.notes.warn(expect.at, what);
+            self.notes.warn(expect.at, texts::EXPECT_NOT_LISTED);
         }
         let mut checks = Vec::new();
         for node in expect.one_or_more() {
             if node.map().is_none() {
-                self.notes.refuse(node.at, "a check must be an object, for example `statusCode: 200`");
+                self.notes.refuse(node.at, texts::CHECK_NO_OBJECT);
             }
             keys::EXPECT.check(node, self.notes);
             for (name, member) in node.map().into_iter().flatten() {

@@ -4,8 +4,12 @@
 //! weir accepts a few things that Artillery refuses: `jitter` beside `think`, `limit` beside `parallel`, lists in a
 //! flow.
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::node::{Kind, Node};
 use super::source::Problem;
+use crate::texts::script as texts;
 
 /// Keys of requests to a target.
 const VERBS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -131,10 +135,10 @@ fn check_step(step: &Node, path: &str, engine: Option<&str>) -> Checked {
     let count = step.map().map_or(0, |members| members.len());
     let is_pair = |first: &str, second: &str| count == 2 && step.get(first).is_some() && step.get(second).is_some();
     match engine {
-        Some("socketio") if count > 4 => refuse(step, path, "must have less than or equal to 4 keys"),
+        Some("socketio") if count > 4 => refuse(step, path, texts::FOUR_KEYS),
         Some("socketio") => Ok(()),
         _ if count == 1 || is_pair("think", "jitter") || is_pair("parallel", "limit") => Ok(()),
-        _ => refuse(step, path, "must have 1 key"),
+        _ => refuse(step, path, texts::ONE_KEY),
     }
 }
 
@@ -169,18 +173,18 @@ fn check_emit(emit: &Node, path: &str) -> Checked {
         return list.iter().enumerate().try_for_each(|(index, node)| string(node, &format!("{path}[{index}]")));
     }
     if emit.map().is_none() {
-        return refuse(emit, path, "must be one of [object, array]");
+        return refuse(emit, path, say!(texts::ONE_OF, "[object, array]"));
     }
     optional(emit, path, "channel", string)?;
     optional(emit, path, "concat", boolean)
 }
 
-fn refuse<T>(node: &Node, path: &str, what: &str) -> Result<T, Problem> {
-    Err(Problem::artillery(Some(node.at), format!("Scenario validation error: \"{path}\" {what}")))
+fn refuse<T>(node: &Node, path: &str, what: impl Into<Said>) -> Result<T, Problem> {
+    Err(Problem::artillery(Some(node.at), say!(texts::INVALID, path, what.into())))
 }
 
 fn required<'n>(parent: &Node, node: Option<&'n Node>, path: &str) -> Result<&'n Node, Problem> {
-    node.map_or_else(|| refuse(parent, path, "is required"), Ok)
+    node.map_or_else(|| refuse(parent, path, texts::IS_REQUIRED), Ok)
 }
 
 fn optional(parent: &Node, path: &str, key: &str, check: fn(&Node, &str) -> Checked) -> Checked {
@@ -188,18 +192,18 @@ fn optional(parent: &Node, path: &str, key: &str, check: fn(&Node, &str) -> Chec
 }
 
 fn object(node: &Node, path: &str) -> Checked {
-    if node.map().is_some() { Ok(()) } else { refuse(node, path, "must be of type object") }
+    if node.map().is_some() { Ok(()) } else { refuse(node, path, texts::MUST_BE_OBJECT) }
 }
 
 fn list<'n>(node: &'n Node, path: &str) -> Result<&'n [Node], Problem> {
-    node.list().map_or_else(|| refuse(node, path, "must be an array"), Ok)
+    node.list().map_or_else(|| refuse(node, path, texts::MUST_BE_LIST), Ok)
 }
 
 fn string(node: &Node, path: &str) -> Checked {
     match node.text() {
-        Some("") => refuse(node, path, "is not allowed to be empty"),
+        Some("") => refuse(node, path, texts::NOT_EMPTY),
         Some(_) => Ok(()),
-        None => refuse(node, path, "must be a string"),
+        None => refuse(node, path, texts::MUST_BE_TEXT),
     }
 }
 
@@ -216,7 +220,7 @@ fn each_of(node: &Node, path: &str, check: fn(&Node, &str) -> Checked) -> Checke
 }
 
 fn boolean(node: &Node, path: &str) -> Checked {
-    if node.is_yes() || node.is_no() { Ok(()) } else { refuse(node, path, "must be a boolean") }
+    if node.is_yes() || node.is_no() { Ok(()) } else { refuse(node, path, texts::MUST_BE_FLAG) }
 }
 
 fn number(node: &Node, path: &str) -> Checked {
@@ -225,7 +229,7 @@ fn number(node: &Node, path: &str) -> Checked {
         Kind::Text(text) => !text.trim().is_empty() && !node.number().is_nan(),
         _ => false,
     };
-    if is_number { Ok(()) } else { refuse(node, path, "must be a number") }
+    if is_number { Ok(()) } else { refuse(node, path, texts::MUST_BE_NUMBER) }
 }
 
 fn number_or_string(node: &Node, path: &str) -> Checked {
@@ -237,7 +241,7 @@ fn one_of(node: &Node, path: &str, kinds: &str, is_other: fn(&Node) -> bool) -> 
     match node.text() {
         Some(_) => string(node, path),
         None if is_other(node) => Ok(()),
-        None => refuse(node, path, &format!("must be one of {kinds}")),
+        None => refuse(node, path, say!(texts::ONE_OF, kinds)),
     }
 }
 
@@ -292,8 +296,7 @@ mod tests {
     #[test]
     fn every_error_is_told_in_one_run() {
         let script = "config: {target: 5}\nscenarios: [{flow: [{get: {}}, {think: true}]}, {flow: x}]\nbefore: {}";
-        let said: Vec<String> =
-            errors(&yaml::read(script, 0).unwrap()).into_iter().map(|problem| problem.what).collect();
+        let said: Vec<Said> = errors(&yaml::read(script, 0).unwrap()).into_iter().map(|problem| problem.what).collect();
         let ends = [
             "config.target\" must be a string",
             "flow[0].get.url\" is required",

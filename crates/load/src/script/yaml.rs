@@ -4,11 +4,14 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use weir_conf::say;
+
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
 use super::node::{Kind, Member, Members, Node};
 use super::source::{At, Problem};
 use super::{merge, scalar};
+use crate::texts::script as texts;
 
 /// Most values of a script with its aliases expanded; more count as an alias bomb.
 pub(crate) const NODES_MAX: usize = 1_000_000;
@@ -36,7 +39,7 @@ fn at_the_tab(problem: Problem, text: &str) -> Problem {
     let Some((line, column)) = found else { return problem };
     let number = |number: usize| u32::try_from(number + 1).unwrap_or(u32::MAX);
     let at = At { line: number(line), column: number(column), ..at };
-    Problem::new(at, "this is not YAML: a tab indents this line; indent with spaces")
+    Problem::new(at, texts::TAB)
 }
 
 fn document(text: &str, file: u16) -> Result<Node, Problem> {
@@ -48,8 +51,7 @@ fn document(text: &str, file: u16) -> Result<Node, Problem> {
             Event::StreamEnd => break,
             Event::Nothing | Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd => {}
             _ if document.is_some() => {
-                let what = "a second document begins here; a script is one document: write two files";
-                return Err(Problem::new(reader.at(&span), what));
+                return Err(Problem::new(reader.at(&span), texts::SECOND_DOCUMENT));
             }
             event => document = Some(reader.node(event, span, 0)?),
         }
@@ -110,7 +112,7 @@ impl<'t> Reader<'t> {
 
     fn broken(&self, error: &ScanError) -> Problem {
         let at = Span::empty(*error.marker());
-        Problem::new(self.at(&at), format!("this is not YAML: {}", error.info()))
+        Problem::new(self.at(&at), say!(texts::NOT_YAML, error.info()))
     }
 
     fn at(&self, span: &Span) -> At {
@@ -121,9 +123,7 @@ impl<'t> Reader<'t> {
     fn spend(&mut self, nodes: usize, at: At) -> Result<(), Problem> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > NODES_MAX {
-            let what =
-                format!("with its aliases expanded, the script has more than {NODES_MAX} values; weir cannot use it");
-            return Err(Problem::new(at, what));
+            return Err(Problem::new(at, say!(texts::TOO_MANY_VALUES, NODES_MAX)));
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl<'t> Reader<'t> {
     fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, Problem> {
         let at = self.at(&span);
         if depth > DEPTH_MAX {
-            return Err(Problem::new(at, format!("lists and objects are nested more than {DEPTH_MAX} deep")));
+            return Err(Problem::new(at, say!(texts::TOO_DEEP, DEPTH_MAX)));
         }
         let before = self.nodes;
         self.spend(1, at)?;
@@ -146,7 +146,7 @@ impl<'t> Reader<'t> {
                 (Kind::Map(self.map(depth)?), anchor)
             }
             Event::Alias(anchor) => return self.alias(anchor, at),
-            _ => return Err(Problem::new(at, "this place needs a value")),
+            _ => return Err(Problem::new(at, texts::NEEDS_VALUE)),
         };
         let node = Node { at, kind };
         if anchor != 0 {
@@ -159,12 +159,12 @@ impl<'t> Reader<'t> {
 
     fn alias(&mut self, anchor: usize, at: At) -> Result<Node, Problem> {
         let Some(size) = self.anchors.get(&anchor).map(|(_, size)| *size) else {
-            return Err(Problem::new(at, "this alias stands inside the value that it names"));
+            return Err(Problem::new(at, texts::ALIAS_INSIDE));
         };
         self.spend(size, at)?;
         match self.anchors.get(&anchor) {
             Some((node, _)) => Ok(node.clone()),
-            None => Err(Problem::new(at, "no anchor has this name")),
+            None => Err(Problem::new(at, texts::NO_ANCHOR)),
         }
     }
 
@@ -202,7 +202,7 @@ impl<'t> Reader<'t> {
                 _ => key.shown().into(),
             };
             if !merged.remove(&name) && members.contains_key(&name) {
-                return Err(Problem::new(at, format!("the key `{name}` stands here twice; keep one")));
+                return Err(Problem::new(at, say!(texts::TWICE, name.as_ref())));
             }
             members.insert(name, Member { at, value });
         }
@@ -223,7 +223,7 @@ fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: At) -> Res
         (true, "bool" | "null" | "timestamp") => Some(scalar::plain(text)),
         _ => return Err(unknown_tag(tag, at)),
     };
-    kind.ok_or_else(|| Problem::new(at, format!("`{text}` is no {}", tag.suffix)))
+    kind.ok_or_else(|| Problem::new(at, say!(texts::IS_NO, text, &tag.suffix)))
 }
 
 fn only(tag: Option<&Tag>, suffix: &str, at: At) -> Result<(), Problem> {
@@ -234,7 +234,7 @@ fn only(tag: Option<&Tag>, suffix: &str, at: At) -> Result<(), Problem> {
 }
 
 fn unknown_tag(tag: &Tag, at: At) -> Problem {
-    Problem::new(at, format!("unknown tag !<{}{}>; leave it out", tag.handle, tag.suffix))
+    Problem::new(at, say!(texts::UNKNOWN_TAG, &tag.handle, &tag.suffix))
 }
 
 #[cfg(test)]

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_net::Instant;
 
 use crate::agent::LOST;
 use crate::agent::letter::Letter;
 use crate::agent::stream::Inbox;
 use crate::output::SelfCheck;
+use crate::texts::{TABLES, agents as texts};
 
 /// An agent that is ready, for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,16 @@ pub struct Mate {
     pub error_us: i64,
 }
 
+/// Why the controller gives an agent up.
+pub(in crate::agent) enum Loss {
+    /// It was silent for too long.
+    Silent,
+    /// It did not end in time.
+    Unending,
+    /// It could not go on.
+    Failed(Said),
+}
+
 /// An agent of a run.
 #[derive(Debug)]
 pub(in crate::agent) struct Member {
@@ -37,7 +50,7 @@ pub(in crate::agent) struct Member {
     /// The agent has accepted its share.
     pub has_answered: bool,
     pub is_ready: bool,
-    pub refused: Option<String>,
+    pub refused: Option<Said>,
     pub inbox: Inbox,
     pub active: u64,
     /// The agent's self-check, once it is done.
@@ -47,7 +60,7 @@ pub(in crate::agent) struct Member {
     pub is_cut: bool,
     pub lines_lost: u64,
     /// The missing parts of the agent's share.
-    pub notes: Vec<String>,
+    pub notes: Vec<Said>,
 }
 
 impl Member {
@@ -82,10 +95,7 @@ impl Member {
     pub fn is_heard(&mut self, now: Instant) {
         if self.is_lost && self.is_silent(now) && self.refused.is_none() {
             let silent = now.saturating_duration_since(self.heard).as_secs();
-            self.notes.push(format!(
-                "agent {} came back after {silent} s of silence; weir counts its later figures",
-                self.name
-            ));
+            self.notes.push(say!(texts::CAME_BACK, &self.name, silent));
         }
         self.heard = now;
         self.has_answered = true;
@@ -95,7 +105,11 @@ impl Member {
     pub fn beat(&mut self, letter: &Letter) {
         match letter.text("state") {
             "ready" => self.is_ready = true,
-            "refused" => self.refused = Some(letter.text("why").to_owned()),
+            "refused" => {
+                // An older agent sends English alone.
+                let said = Said::read(letter.value("why_said"), TABLES).filter(|said| !said.is_empty());
+                self.refused = Some(said.unwrap_or_else(|| letter.text("why").into()));
+            }
             _ => {}
         }
         self.workers = letter.number("workers").unwrap_or(0);
@@ -114,17 +128,21 @@ impl Member {
     }
 
     /// Gives the agent up; only the first call counts.
-    pub fn lose(&mut self, share: usize, shares: usize, began: Instant, what: &str) {
+    pub fn lose(&mut self, share: usize, shares: usize, began: Instant, how: &Loss) {
         if self.is_over() {
             return;
         }
         self.is_lost = true;
         let at = self.heard.saturating_duration_since(began);
-        let when = if at == Duration::ZERO {
-            "before the start: the report lacks its virtual users".to_owned()
-        } else {
-            format!("{:.1} s after the start: the report lacks its virtual users' later figures", at.as_secs_f64())
+        let when = match at {
+            Duration::ZERO => say!(texts::BEFORE_START),
+            at => say!(texts::AFTER_START, format!("{:.1}", at.as_secs_f64())),
         };
-        self.notes.push(format!("agent {} (share {} of {shares}) {what} {when}", self.name, share + 1));
+        let (name, share) = (&self.name, share + 1);
+        self.notes.push(match how {
+            Loss::Silent => say!(texts::AGENT_LOST, name, share, shares, when),
+            Loss::Unending => say!(texts::AGENT_NOT_ENDED, name, share, shares, when),
+            Loss::Failed(why) => say!(texts::AGENT_FAILED, name, share, shares, why, when),
+        });
     }
 }

@@ -1,6 +1,33 @@
 //! Sentences of a comparison, in English and Korean.
 
 weir_conf::texts! {
+    NO_REPORT: "{0}: this is not a report: it has no \"aggregate\"", "{0}: 보고서가 아닙니다. \"aggregate\"가 없습니다";
+    DIFFER: "The runs also differ in:", "두 실행에서 다음도 다릅니다:";
+    NOT_WRITTEN:
+        "weir did not write {0}: the report does not describe its script, target or generator",
+        "{0}: weir가 쓴 보고서가 아니므로 스크립트, 대상, 부하 생성기를 알 수 없습니다";
+    WAS_LIMIT:
+        "in {0} the generator was the limit: the figures measure the generator, not the target",
+        "{0}: 부하 생성기가 한도에 이르렀습니다. 이 수치는 대상이 아니라 부하 생성기의 값입니다";
+    INCOMPLETE: "{0} is incomplete: {1}", "{0}: 불완전한 실행입니다: {1}";
+    SCRIPTS: "script: {0} and {1}", "스크립트: {0}, {1}";
+    TARGETS: "target: {0} and {1}", "대상: {0}, {1}";
+    PHASES: "phases", "단계";
+    ENVIRONMENT: "{0}: {1} and {2}", "{0}: {1}, {2}";
+    UNKNOWN: "unknown", "알 수 없음";
+    WITHIN: "95 %, within these runs", "95 %, 두 실행 안에서";
+    REQUESTS: "requests/s", "초당 요청";
+    RESPONSE_P50: "response p50, ms", "응답 p50, ms";
+    RESPONSE_P95: "response p95, ms", "응답 p95, ms";
+    RESPONSE_P99: "response p99, ms", "응답 p99, ms";
+    SERVICE_P50: "service p50, ms", "서비스 p50, ms";
+    SERVICE_P95: "service p95, ms", "서비스 p95, ms";
+    SERVICE_P99: "service p99, ms", "서비스 p99, ms";
+    ERRORS: "errors/s", "초당 오류";
+    FROM_TO: "{0} to {1}", "{0} ~ {1}";
+    NEEDS: "needs {0} values", "값이 {0}개 필요";
+    FAILED_OF: "{0} of {1}, {2} % ({3} to {4} %)", "{1}건 중 {0}건, {2} % ({3} ~ {4} %)";
+    FAILED_BY: "{0} percentage points ({1} to {2})", "{0} %포인트 ({1} ~ {2})";
     PERIODS: "({0} of A, {1} of B)", "(A {0}개, B {1}개)";
     OF_SECONDS:
         "Means over the seconds of each run where both reports have a value for each second; other rows over whole 10 s periods {0}.",

@@ -6,8 +6,12 @@
 
 use serde_json::{Value, json};
 
+use weir_conf::language::Language;
+use weir_conf::say;
+
 use super::escape;
 use crate::output::number;
+use crate::texts::page as texts;
 
 /// Largest number of labels on the time axis.
 const TICKS_X: usize = 6;
@@ -31,6 +35,8 @@ pub struct Chart {
     pub shape: Shape,
     /// True if the chart has the width of the page: then bands show their longer text.
     pub is_wide: bool,
+    /// The language of the texts that every chart has.
+    pub language: Language,
 }
 
 /// A part of the time axis.
@@ -81,11 +87,11 @@ impl Chart {
         format!(
             concat!(
                 "<div class=\"card drawn\"><div class=\"drawing\"></div>",
-                "<details open><summary>{title} in figures</summary><p class=\"soft\">{note}</p>",
-                "<div class=\"scroll\" role=\"region\" aria-label=\"{title} in figures\" tabindex=\"0\">{table}</div></details>",
+                "<details open><summary>{figures}</summary><p class=\"soft\">{note}</p>",
+                "<div class=\"scroll\" role=\"region\" aria-label=\"{figures}\" tabindex=\"0\">{table}</div></details>",
                 "<script type=\"application/json\">{settings}</script></div>\n"
             ),
-            title = escape(&self.title),
+            figures = escape(say!(texts::PAGE_IN_FIGURES, &self.title).say(self.language)),
             note = escape(&self.note),
             table = self.table(),
             // In a script element only the end tag has a meaning.
@@ -141,7 +147,7 @@ impl Chart {
 }
 
 /// Labels for a time axis of this many seconds: whole seconds, minutes or hours.
-pub fn time_ticks(seconds: f64) -> Vec<(f64, String)> {
+pub fn time_ticks(seconds: f64, language: Language) -> Vec<(f64, String)> {
     const STEPS: &[f64] = &[
         1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 43200.0,
         86400.0,
@@ -149,14 +155,14 @@ pub fn time_ticks(seconds: f64) -> Vec<(f64, String)> {
     let wanted = seconds / TICKS_X as f64;
     let step = STEPS.iter().copied().find(|step| *step >= wanted).unwrap_or(seconds.max(1.0));
     let ticks = (0..=(seconds / step) as usize).map(|at| at as f64 * step);
-    ticks.map(|at| (if seconds > 0.0 { at / seconds } else { 0.0 }, clock(at))).collect()
+    ticks.map(|at| (if seconds > 0.0 { at / seconds } else { 0.0 }, clock(at, language))).collect()
 }
 
 /// `45s`, `1:30`, `1:02:00`.
-pub fn clock(seconds: f64) -> String {
+pub fn clock(seconds: f64, language: Language) -> String {
     let whole = seconds.max(0.0) as u64;
     match whole {
-        0..60 => format!("{whole}s"),
+        0..60 => say!(texts::PAGE_SECONDS, whole).say(language).to_owned(),
         60..3600 => format!("{}:{:02}", whole / 60, whole % 60),
         _ => format!("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60),
     }
@@ -198,10 +204,11 @@ mod tests {
             lines: lines.iter().map(line).collect(),
             labels: ["0s", "</td>", "2s"].map(str::to_owned).into(),
             place: "time",
-            ticks: time_ticks(2.0),
+            ticks: time_ticks(2.0, Language::English),
             bands: [(0.0, "warm"), (0.5, "")].map(|(from, name)| band(from, name)).into(),
             shape,
             is_wide: false,
+            language: Language::English,
         }
     }
 
@@ -246,7 +253,7 @@ mod tests {
     #[test]
     fn an_axis_of_time_has_round_labels() {
         assert_eq!(
-            time_ticks(90.0).into_iter().map(|(_, text)| text).collect::<Vec<_>>(),
+            time_ticks(90.0, Language::English).into_iter().map(|(_, text)| text).collect::<Vec<_>>(),
             ["0s", "15s", "30s", "45s", "1:00", "1:15", "1:30"]
         );
         assert_eq!([15_000.0, 2e6, 0.25, 1234.5].map(short), ["15k", "2M", "0.25", "1235"]);

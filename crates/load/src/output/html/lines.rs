@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use weir_conf::language::Language;
 
 use super::chart::clock;
 
@@ -161,8 +162,8 @@ impl Lines {
     }
 
     /// The label of each place.
-    pub fn labels(&self) -> Vec<String> {
-        (0..self.length).map(|at| clock(at as f64 * self.step_ms / 1000.0)).collect()
+    pub fn labels(&self, language: Language) -> Vec<String> {
+        (0..self.length).map(|at| clock(at as f64 * self.step_ms / 1000.0, language)).collect()
     }
 
     /// Seconds from the first place to the last.

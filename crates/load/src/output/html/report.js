@@ -77,7 +77,9 @@ export function begin(page) {
 
 /** The way back from a part of the axis. */
 const whole = (page, back) =>
-  h("button", { type: "button", class: "quiet", onclick: back }, page.documentElement.lang === "ko" ? "← 전체 시간" : "← Whole time");
+  h("button", { type: "button", class: "quiet", onclick: back }, isKorean(page) ? "← 전체 시간" : "← Whole time");
+
+const isKorean = (page) => page.documentElement.lang === "ko";
 
 function sorting(table) {
   const [body, heads] = [table.tBodies[0], [...table.querySelectorAll("th")]];
@@ -95,7 +97,7 @@ function sorting(table) {
   if (body.rows.length < ROWS_MANY) return;
   const more = table.ownerDocument.createElement("button");
   more.className = "more";
-  more.textContent = `Show all ${body.rows.length}`;
+  more.textContent = isKorean(table.ownerDocument) ? `${body.rows.length}개 모두 보기` : `Show all ${body.rows.length}`;
   table.classList.add("short");
   more.addEventListener("click", () => {
     table.classList.remove("short");

@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text};
+use weir_conf::say;
 
-use super::{escape, grouped};
+use super::{escape, figure_name, grouped, verdict};
+use crate::output::label::Label;
 use crate::output::number::{js, ms};
+use crate::texts::{self as all_texts, page as texts, phase_named};
 
 /// Largest number of errors and endpoints in a table, the first in order.
 const ROWS_MAX: usize = 200;
@@ -13,11 +18,11 @@ const ROWS_MAX: usize = 200;
 const ENDPOINTS: &str = "plugins.metrics-by-endpoint.";
 
 /// Both latencies and the lag, as figures.
-pub fn latency(weir: &Value) -> String {
+pub fn latency(weir: &Value, language: Language) -> String {
     let rows = [
-        ("response", "Response", "from the intended start"),
-        ("service", "Service", "from the send"),
-        ("schedule_lag", "Schedule lag", "how late arrivals began"),
+        ("response", texts::PAGE_ROW_RESPONSE, all_texts::FROM_INTENDED),
+        ("service", texts::PAGE_ROW_SERVICE, all_texts::FROM_SEND),
+        ("schedule_lag", texts::PAGE_ROW_LAG, all_texts::HOW_LATE_ARRIVALS),
     ];
     // The most important figures come first, because a narrow screen shows only the left columns.
     let figures = ["p50", "p90", "p95", "p99", "p999", "max", "mean", "min", "count"];
@@ -28,11 +33,12 @@ pub fn latency(weir: &Value) -> String {
                 value => value.as_f64().map_or_else(|| "–".to_owned(), ms),
             });
             let cells: String = cells.map(|cell| format!("<td>{cell}</td>")).collect();
+            let (name, meaning) = (name.say(language), meaning.say(language));
             format!("<tr><td>{name} <span class=\"soft\">{meaning}</span></td>{cells}</tr>")
         });
     let rows: String = rows.collect();
-    let heads: String = figures.iter().map(|figure| head(&figure.replace("p999", "p99.9"), "")).collect();
-    table("Latency", "wide", &format!("{}{heads}", head("ms", "")), &rows)
+    let heads: String = figures.iter().map(|figure| head(figure_name(figure, language), "")).collect();
+    table(texts::PAGE_LATENCY.say(language), "wide", &format!("{}{heads}", head("ms", "")), &rows)
 }
 
 /// A table in a frame that scrolls, also by keyboard.
@@ -48,16 +54,25 @@ fn head(text: &str, class: &str) -> String {
 }
 
 /// The errors by hop, phase and name; in Artillery's report, by name only.
-pub fn errors(report: &Value) -> String {
+pub fn errors(report: &Value, language: Language) -> String {
     let own = report["weir"]["failures"].as_array().into_iter().flatten();
     let text = |value: &Value| escape(value.as_str().unwrap_or("–"));
+    // A report has the words of the table for its programs; a reader gets them in their language.
+    let hop = |value: &Value| match value.as_str() {
+        Some("target") => texts::PAGE_HOP_TARGET.say(language).to_owned(),
+        _ => text(value),
+    };
+    let phase = |value: &Value| match value.as_str().and_then(phase_named) {
+        Some(known) => known.say(language).to_owned(),
+        None => text(value),
+    };
     let mut rows: Vec<(u64, String)> = own
         .map(|at| {
             let cells = format!(
                 "<td>{}</td><td class=\"t\">{}</td><td class=\"t\">{}</td>",
                 text(&at["name"]),
-                text(&at["hop"]),
-                text(&at["phase"])
+                hop(&at["hop"]),
+                phase(&at["phase"])
             );
             (at["count"].as_u64().unwrap_or(0), cells)
         })
@@ -87,8 +102,11 @@ pub fn errors(report: &Value) -> String {
             format!("<tr>{cells}<td>{}</td><td class=\"t bars\"><span class=\"bar\" style=\"width:{width:.0}%\"></span></td></tr>", grouped(count))
         })
         .collect();
-    let heads = [head("error", ""), head("hop", "t"), head("phase", "t"), head("count", ""), head("", "")].concat();
-    format!("<h2>Errors</h2>\n{}", table("Errors", "", &heads, &rows))
+    let [error, hop, phase, count, title] =
+        [texts::PAGE_ERROR, texts::PAGE_HOP, texts::PAGE_STEP, texts::PAGE_COUNT, texts::PAGE_ERRORS]
+            .map(|text| text.say(language));
+    let heads = [head(error, ""), head(hop, "t"), head(phase, "t"), head(count, ""), head("", "")].concat();
+    format!("<h2>{title}</h2>\n{}", table(title, "", &heads, &rows))
 }
 
 #[derive(Default)]
@@ -99,7 +117,7 @@ struct Endpoint {
 }
 
 /// The counts of the plugin metrics-by-endpoint.
-pub fn endpoints(whole: &Value) -> String {
+pub fn endpoints(whole: &Value, language: Language) -> String {
     let mut endpoints: BTreeMap<&str, Endpoint> = BTreeMap::new();
     for (name, count) in whole["counters"].as_object().into_iter().flatten() {
         let (Some(rest), Some(count)) = (name.strip_prefix(ENDPOINTS), count.as_u64()) else { continue };
@@ -122,33 +140,37 @@ pub fn endpoints(whole: &Value) -> String {
     let p99 = |endpoint: &Endpoint| endpoint.times["p99"].as_f64().unwrap_or(0.0);
     rows.sort_by(|(_, a), (_, b)| b.errors.cmp(&a.errors).then(p99(b).total_cmp(&p99(a))));
     let all = rows.len();
-    let rows: String = rows.iter().take(ROWS_MAX).map(|(label, endpoint)| endpoint_row(label, endpoint)).collect();
+    let rows: String =
+        rows.iter().take(ROWS_MAX).map(|(label, endpoint)| endpoint_row(label, endpoint, language)).collect();
     let heads: String = ENDPOINT_HEADS
         .iter()
         .map(|(name, class)| {
+            let name = name.say(language);
             format!("<th scope=\"col\" class=\"{class}\"><button type=\"button\">{name}</button></th>")
         })
         .collect();
-    let cut = if all > ROWS_MAX { format!(", {ROWS_MAX} of {all}") } else { String::new() };
+    let cut = if all > ROWS_MAX { say!(texts::PAGE_ROWS_OF, ROWS_MAX, all) } else { Said::default() };
+    let (title, note) = (texts::PAGE_ENDPOINTS.say(language), say!(texts::PAGE_ENDPOINTS_NOTE, cut));
     format!(
-        "<h2>Endpoints <span class=\"soft\">ms, as Artillery measures them{cut}</span></h2>\n{}",
-        table("Endpoints", "sorts stack", &heads, &rows)
+        "<h2>{title} <span class=\"soft\">{}</span></h2>\n{}",
+        note.say(language),
+        table(title, "sorts stack", &heads, &rows)
     )
 }
 
 /// The columns of the endpoint table; a click on a column sorts by it.
-const ENDPOINT_HEADS: &[(&str, &str)] = &[
-    ("endpoint", ""),
-    ("answers", ""),
-    ("codes", "t"),
-    ("errors", ""),
-    ("median", ""),
-    ("p95", ""),
-    ("p99", ""),
-    ("max", ""),
+const ENDPOINT_HEADS: &[(Label, &str)] = &[
+    (Label::Text(texts::PAGE_ENDPOINT), ""),
+    (Label::Text(texts::PAGE_ANSWERS), ""),
+    (Label::Text(texts::PAGE_STATUSES), "t"),
+    (Label::Text(texts::PAGE_ERRORS_OF), ""),
+    (Label::Text(texts::PAGE_MEDIAN), ""),
+    (Label::Name("p95"), ""),
+    (Label::Name("p99"), ""),
+    (Label::Text(texts::PAGE_MAX), ""),
 ];
 
-fn endpoint_row(label: &str, endpoint: &Endpoint) -> String {
+fn endpoint_row(label: &str, endpoint: &Endpoint, language: Language) -> String {
     let answers: u64 = endpoint.codes.iter().map(|(_, count)| count).sum();
     let codes: Vec<String> = endpoint
         .codes
@@ -170,15 +192,15 @@ fn endpoint_row(label: &str, endpoint: &Endpoint) -> String {
     };
     let cells =
         [grouped(answers), codes.join("<br>"), errors, figure("median"), figure("p95"), figure("p99"), figure("max")];
-    let cells = cells
-        .iter()
-        .zip(ENDPOINT_HEADS.iter().skip(1))
-        .map(|(cell, (name, class))| format!("<td class=\"{class}\" data-k=\"{name}\">{cell}</td>"));
+    let cells = cells.iter().zip(ENDPOINT_HEADS.iter().skip(1)).map(|(cell, (name, class))| {
+        let name = name.say(language);
+        format!("<td class=\"{class}\" data-k=\"{name}\">{cell}</td>")
+    });
     format!("<tr><td><code>{}</code></td>{}</tr>", escape(label), cells.collect::<String>())
 }
 
 /// All metrics, the checks, the phases and the environment, folded.
-pub fn everything(report: &Value) -> String {
+pub fn everything(report: &Value, language: Language) -> String {
     let (weir, whole) = (&report["weir"], &report["aggregate"]);
     let pairs = |value: &Value| -> Vec<(String, String)> {
         let shown = |value: &Value| match value {
@@ -190,27 +212,28 @@ pub fn everything(report: &Value) -> String {
     };
     let phases = weir["phases"].as_array().into_iter().flatten().map(|phase| {
         let text = |key: &str| phase[key].as_str().unwrap_or_default().to_owned();
-        (text("name"), format!("{} for {}", text("arrivals"), text("duration")))
+        (text("name"), verdict::told(phase, language).say(language).to_owned())
     });
     let checks = weir["checks"].as_array().into_iter().flatten().map(|check| {
-        let word = if check["ok"].as_bool() == Some(true) { "ok" } else { "fail" };
-        (check["check"].as_str().unwrap_or_default().to_owned(), word.to_owned())
+        let word = if check["ok"].as_bool() == Some(true) { texts::PAGE_OK } else { texts::PAGE_FAIL };
+        (check["check"].as_str().unwrap_or_default().to_owned(), word.say(language).to_owned())
     });
+    let folded = |title: Text, rows: &[(String, String)]| folded(title.say(language), rows);
     [
-        "<h2>Everything</h2>\n".to_owned(),
-        folded("Checks", &checks.collect::<Vec<_>>()),
-        folded("Agents", &agents(&weir["generator"])),
-        folded("Phases", &phases.collect::<Vec<_>>()),
-        folded("Counters", &pairs(&whole["counters"])),
-        folded("Rates, a second", &pairs(&whole["rates"])),
-        histograms(&whole["summaries"]),
-        folded("Environment", &pairs(&weir["environment"])),
+        format!("<h2>{}</h2>\n", texts::PAGE_EVERYTHING.say(language)),
+        folded(texts::PAGE_CHECKS, &checks.collect::<Vec<_>>()),
+        folded(texts::PAGE_AGENTS, &agents(&weir["generator"], language)),
+        folded(texts::PAGE_PHASES, &phases.collect::<Vec<_>>()),
+        folded(texts::PAGE_COUNTERS, &pairs(&whole["counters"])),
+        folded(texts::PAGE_RATES, &pairs(&whole["rates"])),
+        histograms(&whole["summaries"], language),
+        folded(texts::PAGE_ENVIRONMENT, &pairs(&weir["environment"])),
     ]
     .concat()
 }
 
 /// One line with the generator's self-check; with agents, the worst value of each figure.
-pub fn generator(generator: &Value) -> String {
+pub fn generator(generator: &Value) -> Said {
     let agents: Vec<&Value> = generator["agents"].as_object().into_iter().flatten().map(|(_, agent)| agent).collect();
     let all = if agents.is_empty() { vec![generator] } else { agents };
     let worst = |of: &dyn Fn(&Value) -> Option<f64>| all.iter().filter_map(|one| of(one)).reduce(f64::max);
@@ -218,34 +241,34 @@ pub fn generator(generator: &Value) -> String {
         |one: &Value| one["worker_cpu"].as_array().into_iter().flatten().filter_map(Value::as_f64).reduce(f64::max);
     let mut parts = Vec::new();
     if let Some(busiest) = worst(&busiest) {
-        let part = if busiest < 0.01 { "under 1".to_owned() } else { format!("{:.0}", busiest * 100.0) };
-        parts.push(format!("busiest worker {part} % of a core"));
+        let part = if busiest < 0.01 { say!(texts::PAGE_UNDER_ONE) } else { format!("{:.0}", busiest * 100.0).into() };
+        parts.push(say!(texts::PAGE_BUSIEST, part));
     }
     if let Some(cpu) = worst(&|one| one["machine_cpu"].as_f64()) {
-        parts.push(format!("machine {:.0} % busy", cpu * 100.0));
+        parts.push(say!(texts::PAGE_MACHINE, format!("{:.0}", cpu * 100.0)));
     }
     if let Some(lag) = worst(&|one| one["lag_p99_ms"].as_f64()) {
-        parts.push(format!("99 % of arrivals at most {} ms late", ms(lag)));
+        parts.push(say!(texts::PAGE_LAG, ms(lag)));
     }
-    for (key, what) in [("ports", "ports"), ("descriptors", "descriptors")] {
+    for (key, text) in [("ports", texts::PAGE_PORTS), ("descriptors", texts::PAGE_DESCRIPTORS)] {
         let fullest = all.iter().filter_map(|one| Some((one[key]["used"].as_u64()?, one[key]["of"].as_u64()?)));
         if let Some((used, all)) =
             fullest.max_by(|a, b| (a.0 as f64 / a.1 as f64).total_cmp(&(b.0 as f64 / b.1 as f64)))
         {
-            parts.push(format!("{} of {} {what}", grouped(used), grouped(all)));
+            parts.push(text.with(&[grouped(used).into(), grouped(all).into()]));
         }
     }
     match (parts.is_empty(), generator["agents"].as_object().map_or(0, serde_json::Map::len)) {
-        (true, _) => String::new(),
-        (false, 0) => parts.join(", "),
-        (false, agents) => format!("The worst of {agents} agents: {}", parts.join(", ")),
+        (true, _) => Said::default(),
+        (false, 0) => Said::list(&parts, ", "),
+        (false, agents) => say!(texts::PAGE_WORST_OF, agents, Said::list(&parts, ", ")),
     }
 }
 
 /// The self-check of each agent.
-fn agents(generator: &Value) -> Vec<(String, String)> {
+fn agents(generator: &Value, language: Language) -> Vec<(String, String)> {
     let agents = generator["agents"].as_object().into_iter().flatten();
-    agents.map(|(name, agent)| (name.clone(), self::generator(agent))).collect()
+    agents.map(|(name, agent)| (name.clone(), self::generator(agent).say(language).to_owned())).collect()
 }
 
 fn folded(title: &str, rows: &[(String, String)]) -> String {
@@ -266,7 +289,7 @@ fn fold(title: &str, rows: usize, table: &str) -> String {
     )
 }
 
-fn histograms(summaries: &Value) -> String {
+fn histograms(summaries: &Value, language: Language) -> String {
     let figures = ["count", "min", "mean", "median", "p75", "p90", "p95", "p99", "p999", "max"];
     let rows: Vec<String> = summaries
         .as_object()
@@ -283,8 +306,8 @@ fn histograms(summaries: &Value) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let heads: String = figures.iter().map(|figure| head(&figure.replace("p999", "p99.9"), "")).collect();
+    let heads: String = figures.iter().map(|figure| head(figure_name(figure, language), "")).collect();
     let body = rows.concat();
     let table = format!("<table class=\"wide\"><thead><tr><td></td>{heads}</tr></thead><tbody>{body}</tbody></table>");
-    fold("Histograms", rows.len(), &table)
+    fold(texts::PAGE_HISTOGRAMS.say(language), rows.len(), &table)
 }

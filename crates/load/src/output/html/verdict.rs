@@ -1,9 +1,14 @@
 //! The top of the page: the requested load, the arrivals, whether the generator was the limit, and the checks.
 
 use serde_json::Value;
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text};
+use weir_conf::say;
 
 use super::{escape, grouped, tables};
-use crate::output::number::ms;
+use crate::output::kept::{said, said_list};
+use crate::output::number::{duration, ms};
+use crate::texts::page as texts;
 
 /// Phases listed one by one; for more, the first and the number of the others.
 const PHASES_TOLD: usize = 3;
@@ -13,106 +18,118 @@ const ERRORS_TOLD: usize = 3;
 const FAILED_BAD: f64 = 0.01;
 
 /// A statement and its colour: `ok`, `warn`, `bad`, or `plain`.
-struct Say {
+struct Statement {
     kind: &'static str,
     /// The subject, one word.
-    about: &'static str,
-    title: String,
+    about: Text,
+    title: Said,
     /// HTML.
     more: String,
 }
 
 /// The facts that a reader needs before any figure.
-pub fn strip(report: &Value) -> String {
-    let says = [asked(report), Some(arrived(report)), Some(generator(&report["weir"]["generator"]))];
-    let row: String = says.into_iter().flatten().map(|say| say.render()).collect();
-    let below: String =
-        [incomplete(&report["weir"]), checks(&report["weir"])].into_iter().flatten().map(|say| say.render()).collect();
-    format!("<section class=\"strip\" aria-label=\"Verdicts\"><div class=\"row\">{row}</div>{below}</section>\n")
+pub fn strip(report: &Value, language: Language) -> String {
+    let weir = &report["weir"];
+    let rows =
+        [asked(report, language), Some(arrived(report, language)), Some(generator(&weir["generator"], language))];
+    let row: String = rows.into_iter().flatten().map(|one| one.render(language)).collect();
+    let below = [incomplete(weir, language), checks(weir, language)];
+    let below: String = below.into_iter().flatten().map(|one| one.render(language)).collect();
+    let verdicts = texts::PAGE_VERDICTS.say(language);
+    format!("<section class=\"strip\" aria-label=\"{verdicts}\"><div class=\"row\">{row}</div>{below}</section>\n")
 }
 
-impl Say {
-    fn render(&self) -> String {
-        let Say { kind, about, title, more } = self;
-        let title = escape(title);
+impl Statement {
+    fn render(&self, language: Language) -> String {
+        let Statement { kind, about, title, more } = self;
+        let (about, title) = (about.say(language), escape(title.say(language)));
         format!(
             "<div class=\"say {kind}\"><div class=\"about\">{about}</div><div><b class=\"{kind}\">{title}</b> {more}</div></div>\n"
         )
     }
 }
 
-fn asked(report: &Value) -> Option<Say> {
+fn asked(report: &Value, language: Language) -> Option<Statement> {
     let weir = &report["weir"];
     let created = count(report, "vusers.created");
     let skipped = count(report, "vusers.skipped");
     let missing = skipped + weir["dropped"].as_u64().unwrap_or(0);
     let phases: Vec<&Value> = weir["phases"].as_array().into_iter().flatten().collect();
-    let mut told: Vec<String> = phases.iter().take(PHASES_TOLD).map(|phase| escape(&told(phase))).collect();
+    let mut lines: Vec<Said> = phases.iter().take(PHASES_TOLD).map(|phase| told(phase, language)).collect();
     let rest = phases.len().saturating_sub(PHASES_TOLD) as u64;
-    told.extend((rest > 0).then(|| format!("and {}", many(rest, "more phase"))));
+    lines.extend((rest > 0).then(|| many(rest, [texts::PAGE_MORE_PHASE, texts::PAGE_MORE_PHASES])));
     // After an incomplete run, the requested number is unknown.
     let is_cut = weir["incomplete"].as_array().is_some_and(|reasons| !reasons.is_empty());
     // The load of a single URL has no virtual users: it drops requests.
     let has_users = created + skipped > 0 || missing > 0 && count(report, "http.requests") == 0;
     let title = match (has_users, phases.is_empty()) {
-        (true, _) if is_cut => format!("{} begun", many(created, "virtual user")),
-        (true, _) => many(created + missing, "virtual user"),
-        (false, false) => std::mem::take(&mut told).join("; "),
+        (true, _) if is_cut => say!(texts::PAGE_BEGUN, many(created, USERS)),
+        (true, _) => many(created + missing, USERS),
+        (false, false) => Said::list(&std::mem::take(&mut lines), "; "),
         (false, true) => return None,
     };
     let lag = &weir["schedule_lag"];
     let late = lag["p99"].as_f64().filter(|_| lag["count"].as_u64().unwrap_or(0) > 0);
-    let begun = match (missing, late) {
-        (0, Some(late)) if is_cut => format!("99 % at most {} ms late", ms(late)),
-        (1.., _) => format!("{} never began", grouped(missing)),
-        (0, Some(late)) => format!("all began, 99 % at most {} ms late", ms(late)),
-        (0, None) => String::new(),
-    };
-    told.push(begun);
-    told.retain(|line| !line.is_empty());
-    Some(Say {
+    lines.extend(match (missing, late) {
+        (0, Some(late)) if is_cut => Some(say!(texts::PAGE_LATE, ms(late))),
+        (1.., _) => Some(say!(texts::PAGE_NEVER_BEGAN, grouped(missing))),
+        (0, Some(late)) => Some(say!(texts::PAGE_ALL_BEGAN, ms(late))),
+        (0, None) => None,
+    });
+    Some(Statement {
         kind: if missing > 0 || is_cut { "warn" } else { "plain" },
-        about: "Asked",
+        about: texts::PAGE_ASKED,
         title,
-        more: soft(&told.join("<br>")),
+        more: soft(&lines, language),
     })
 }
 
 /// `5 to 40 a second for 14s`.
-fn told(phase: &Value) -> String {
-    let text = |key: &str| phase[key].as_str().unwrap_or_default();
-    format!("{} for {}", text("arrivals"), text("duration"))
+pub(super) fn told(phase: &Value, language: Language) -> Said {
+    let arrivals = said(phase, "arrivals");
+    // The length as the script wrote it; other languages spell it.
+    let written = phase["duration"].as_str().unwrap_or_default();
+    let length = match (language, phase["duration_ms"].as_u64()) {
+        (Language::English, _) | (_, None) => written.into(),
+        (_, Some(ms)) => duration(ms),
+    };
+    say!(texts::PAGE_PHASE, arrivals, length)
 }
 
-fn arrived(report: &Value) -> Say {
+fn arrived(report: &Value, language: Language) -> Statement {
     let (requests, codes, errors) = (count(report, "http.requests"), codes(report), errors(report));
     let answered: u64 = codes.iter().map(|(_, count)| count).sum();
     let messages = ["websocket.messages_sent", "socketio.emit"].iter().map(|name| count(report, name)).sum();
     let (created, completed) = (count(report, "vusers.created"), count(report, "vusers.completed"));
+    let users_completed = || say!(texts::PAGE_COMPLETED, grouped(completed), many(created, USERS));
     let title = match (requests, messages) {
-        (0, 0) if created == 0 => "nothing".to_owned(),
-        (0, 0) => format!("{} of {} completed", grouped(completed), many(created, "virtual user")),
-        (0, _) => format!("{} sent", many(messages, "message")),
-        _ if answered == requests => format!("{} answered", all(requests, "request")),
-        _ => format!("{} of {} answered", grouped(answered), many(requests, "request")),
+        (0, 0) if created == 0 => say!(texts::PAGE_NOTHING),
+        (0, 0) => users_completed(),
+        (0, _) => say!(texts::PAGE_SENT, many(messages, MESSAGES)),
+        (1, _) if answered == 1 => say!(texts::PAGE_ONLY_ANSWERED),
+        _ if answered == requests => say!(texts::PAGE_ALL_ANSWERED, many(requests, REQUESTS)),
+        _ => say!(texts::PAGE_ANSWERED, grouped(answered), many(requests, REQUESTS)),
     };
-    let mut lines = Vec::new();
+    let mut lines: Vec<Said> = Vec::new();
     if messages > 0 && requests == 0 {
-        lines.push(format!("{} of {} completed", grouped(completed), many(created, "virtual user")));
+        lines.push(users_completed());
     }
     if !codes.is_empty() {
         let classes: Vec<_> = codes.iter().map(|(class, count)| format!("{} × {class}xx", grouped(*count))).collect();
-        lines.push(format!("{}{}", classes.join(", "), cut_short(report)));
+        lines.push(Said::list(&[classes.join(", ").into(), cut_short(report)], ""));
     }
     let named: Vec<_> =
         errors.iter().take(ERRORS_TOLD).map(|(name, count)| format!("{} × {name}", grouped(*count))).collect();
     let more = if errors.len() > ERRORS_TOLD { ", …" } else { "" };
-    lines.push(if errors.is_empty() { "no errors".to_owned() } else { format!("{}{more}", named.join(", ")) });
+    lines.push(match errors.is_empty() {
+        true => say!(texts::PAGE_NO_ERRORS),
+        false => format!("{}{more}", named.join(", ")).into(),
+    });
     let unmet = count(report, "plugins.expect.failed");
-    lines.extend((unmet > 0).then(|| format!("{} not met", many(unmet, "expectation"))));
+    lines.extend((unmet > 0).then(|| many(unmet, [texts::PAGE_UNMET, texts::PAGE_UNMET_MANY])));
     let users_failed = count(report, "vusers.failed");
     lines.extend(
-        (users_failed > 0).then(|| format!("{} of {} failed", grouped(users_failed), many(created, "virtual user"))),
+        (users_failed > 0).then(|| say!(texts::PAGE_USERS_FAILED, grouped(users_failed), many(created, USERS))),
     );
     let broken: u64 = codes.iter().filter(|(class, _)| *class == '5').map(|(_, count)| count).sum();
     let failed = errors.iter().map(|(_, count)| count).sum::<u64>() + broken;
@@ -125,44 +142,48 @@ fn arrived(report: &Value) -> Say {
         _ if worst < FAILED_BAD => "warn",
         _ => "bad",
     };
-    let lines: Vec<_> = lines.iter().map(|line| escape(line)).collect();
-    Say { kind, about: "Arrived", title, more: soft(&lines.join("<br>")) }
+    Statement { kind, about: texts::PAGE_ARRIVED, title, more: soft(&lines, language) }
 }
 
 /// Answers that failed after their head.
-fn cut_short(report: &Value) -> String {
+fn cut_short(report: &Value) -> Said {
     let failures = report["weir"]["failures"].as_array().into_iter().flatten();
     let cut = failures.filter(|at| at["phase"] == "body").filter_map(|at| at["count"].as_u64()).sum::<u64>();
-    if cut > 0 { format!("; {} cut short", grouped(cut)) } else { String::new() }
+    if cut > 0 { say!(texts::PAGE_CUT_SHORT, grouped(cut)) } else { Said::default() }
 }
 
-fn generator(generator: &Value) -> Say {
-    let about = "Generator";
-    let cautions = texts(&generator["cautions"]);
+fn generator(generator: &Value, language: Language) -> Statement {
+    let about = texts::PAGE_GENERATOR;
+    let cautions = said_list(generator, "cautions");
     if generator["is_limit"].as_bool() == Some(true) {
-        let why = list(texts(&generator["limits"]));
-        let more = format!("These figures measure the generator, not the target.{why}");
-        return Say { kind: "bad", about, title: "The generator was the limit.".to_owned(), more };
+        let why = list(&said_list(generator, "limits"), language);
+        let more = format!("{}{why}", texts::PAGE_WAS_LIMIT_MEANS.say(language));
+        return Statement { kind: "bad", about, title: say!(texts::PAGE_WAS_LIMIT), more };
     }
     if !generator.is_object() {
-        let more = soft("The report does not say whether the generator was the limit.");
-        return Say { kind: "warn", about, title: "The report has no data about the generator.".to_owned(), more };
+        let more = soft(&[say!(texts::PAGE_NO_GENERATOR_MEANS)], language);
+        return Statement { kind: "warn", about, title: say!(texts::PAGE_NO_GENERATOR), more };
     }
     let (kind, title) = match cautions.is_empty() {
-        true => ("ok", "The generator kept up."),
-        false => ("warn", "The generator kept up, with a caution."),
+        true => ("ok", say!(texts::PAGE_KEPT_UP)),
+        false => ("warn", say!(texts::PAGE_KEPT_UP_BUT)),
     };
-    let cautions = if cautions.is_empty() { String::new() } else { list(cautions) };
-    Say { kind, about, title: title.to_owned(), more: cautions + &soft(&escape(&tables::generator(generator))) }
+    let cautions = if cautions.is_empty() { String::new() } else { list(&cautions, language) };
+    Statement { kind, about, title, more: cautions + &soft(&[tables::generator(generator)], language) }
 }
 
-fn incomplete(weir: &Value) -> Option<Say> {
-    let reasons = texts(&weir["incomplete"]);
-    let title = "Incomplete.".to_owned();
-    (!reasons.is_empty()).then(|| Say { kind: "warn", about: "Run", title, more: list(reasons) })
+fn incomplete(weir: &Value, language: Language) -> Option<Statement> {
+    let reasons = said_list(weir, "incomplete");
+    let title = say!(texts::PAGE_INCOMPLETE);
+    (!reasons.is_empty()).then(|| Statement {
+        kind: "warn",
+        about: texts::PAGE_RUN,
+        title,
+        more: list(&reasons, language),
+    })
 }
 
-fn checks(weir: &Value) -> Option<Say> {
+fn checks(weir: &Value, language: Language) -> Option<Statement> {
     let checks: Vec<&Value> = weir["checks"].as_array().into_iter().flatten().collect();
     let failed: Vec<&Value> = checks.iter().copied().filter(|check| check["ok"].as_bool() != Some(true)).collect();
     if checks.is_empty() {
@@ -170,19 +191,21 @@ fn checks(weir: &Value) -> Option<Say> {
     }
     let is_strict = |check: &Value| check["strict"].as_bool() != Some(false);
     let shown = |check: &&Value| {
-        let optional = if is_strict(check) { "" } else { " (optional)" };
+        let optional = if is_strict(check) { "" } else { texts::PAGE_OPTIONAL.say(language) };
         format!("<code>{}</code>{optional}", escape(check["check"].as_str().unwrap_or_default()))
     };
     let of = checks.len() as u64;
     let (kind, title) = match failed.is_empty() {
-        true => ("ok", format!("{} met", all(of, "check"))),
+        true if of == 1 => ("ok", say!(texts::PAGE_ONLY_MET)),
+        true => ("ok", say!(texts::PAGE_ALL_MET, many(of, CHECKS))),
         false => {
             let kind = if failed.iter().any(|check| is_strict(check)) { "bad" } else { "warn" };
-            (kind, format!("{} of {} not met", failed.len(), many(of, "check")))
+            (kind, say!(texts::PAGE_NOT_MET, failed.len(), many(of, CHECKS)))
         }
     };
-    let more = if failed.is_empty() { String::new() } else { list(failed.iter().map(shown).collect()) };
-    Some(Say { kind, about: "Checks", title, more })
+    let items: Vec<String> = failed.iter().map(shown).collect();
+    let more = if items.is_empty() { String::new() } else { items_of(&items) };
+    Some(Statement { kind, about: texts::PAGE_CHECKS, title, more })
 }
 
 fn count(report: &Value, name: &str) -> u64 {
@@ -211,26 +234,35 @@ fn errors(report: &Value) -> Vec<(String, u64)> {
     errors
 }
 
+/// Words for one thing, and for several.
+type Counted = [Text; 2];
+
+const USERS: Counted = [texts::PAGE_USER, texts::PAGE_USERS];
+const REQUESTS: Counted = [texts::PAGE_REQUEST, texts::PAGE_REQUESTS];
+const MESSAGES: Counted = [texts::PAGE_MESSAGE, texts::PAGE_MESSAGES];
+const CHECKS: Counted = [texts::PAGE_CHECK, texts::PAGE_CHECKS_OF];
+
 /// `1 check`, `2 checks`.
-fn many(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+fn many(count: u64, [one, several]: Counted) -> Said {
+    let text = if count == 1 { one } else { several };
+    text.with(&[grouped(count).into()])
 }
 
-/// `the only check`, `all 2 checks`.
-fn all(count: u64, what: &str) -> String {
-    if count == 1 { format!("the only {what}") } else { format!("all {}", many(count, what)) }
+/// Sentences as a list.
+fn list(items: &[Said], language: Language) -> String {
+    items_of(&items.iter().map(|item| escape(item.say(language))).collect::<Vec<_>>())
 }
 
-fn texts(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(escape).collect()
-}
-
-fn list(items: Vec<String>) -> String {
+/// Pieces of HTML as a list.
+fn items_of(items: &[String]) -> String {
     format!("<ul>{}</ul>", items.iter().map(|item| format!("<li>{item}</li>")).collect::<String>())
 }
 
-fn soft(html: &str) -> String {
-    format!("<div class=\"soft\">{html}</div>")
+/// Lines in small print.
+fn soft(lines: &[Said], language: Language) -> String {
+    let lines = lines.iter().map(|line| escape(line.say(language)));
+    let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+    format!("<div class=\"soft\">{}</div>", lines.join("<br>"))
 }
 
 #[cfg(test)]
@@ -239,7 +271,7 @@ mod tests {
     use serde_json::json;
 
     fn said(counters: &Value, weir: &Value) -> String {
-        strip(&json!({"aggregate": {"counters": counters}, "weir": weir})).replace('\u{a0}', " ")
+        strip(&json!({"aggregate": {"counters": counters}, "weir": weir}), Language::English).replace('\u{a0}', " ")
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(crate) const CONFIG: Object = Object {
         no(
             "engines",
             "weir has the engines `http`, `ws` and `socketio`; Playwright and engines from npm need Artillery",
+            "weir의 엔진은 `http`, `ws`, `socketio`입니다. Playwright와 npm의 엔진은 Artillery에서만 쓸 수 있습니다",
         ),
         yes("http", "options of the http engine"),
         yes("ws", "options of the ws engine"),
@@ -41,14 +42,18 @@ pub(crate) const CONFIG: Object = Object {
         yes("timeout", "seconds until weir gives a request up; overrides `http.timeout`"),
         yes("defaults", "the older place of `http.defaults`; `http.defaults` overrides it"),
         yes("mode", "`uniform` or `poisson`: how virtual users arrive in a phase without `mode`"),
-        nothing("statsInterval", "a report always covers 10 seconds"),
+        nothing("statsInterval", "a report always covers 10 seconds", "보고서의 구간은 항상 10초입니다"),
         yes("ensure", "options of the plugin `ensure`, which must also be listed under `plugins`"),
         yes("expect", "options of the plugin `expect`, which must also be listed under `plugins`"),
         yes("apdex", "options of the plugin `apdex`, which must also be listed under `plugins`"),
         yes("fake-data", "options of the plugin `fake-data`, which must also be listed under `plugins`"),
-        nothing("includeFiles", "this key names files for Artillery's cloud workers"),
+        nothing(
+            "includeFiles",
+            "this key names files for Artillery's cloud workers",
+            "Artillery의 클라우드 워커에 보낼 파일을 정하는 키입니다",
+        ),
         yes("bundling", "options for bundling a TypeScript processor"),
-        no("pluginsScope", "weir loads no plugins from npm"),
+        no("pluginsScope", "weir loads no plugins from npm", "npm의 플러그인은 쓰지 않습니다"),
     ],
 };
 
@@ -134,7 +139,11 @@ pub(crate) const COOKIE_JAR: Object = Object {
             "prefixSecurity",
             "`silent`, `strict` or `unsafe-disabled`: the treatment of cookies that break the rules of their prefix `__Secure-` or `__Host-`",
         ),
-        nothing("allowSpecialUseDomain", "weir treats `localhost`, `test` and similar names like other names"),
+        nothing(
+            "allowSpecialUseDomain",
+            "weir treats `localhost`, `test` and similar names like other names",
+            "`localhost`, `test` 같은 이름도 다른 이름과 똑같이 다룹니다",
+        ),
     ],
 };
 
@@ -188,13 +197,29 @@ pub(crate) const WS: Object = Object {
         yes("cert", "as in `config.tls`"),
         yes("key", "as in `config.tls`"),
         yes("servername", "as in `config.tls`"),
-        no("pfx", "weir does not read PKCS #12 bundles: write `cert` and `key`"),
-        no("passphrase", "weir does not read encrypted keys: export the key without a passphrase"),
+        no(
+            "pfx",
+            "weir does not read PKCS #12 bundles: write `cert` and `key`",
+            "PKCS #12 파일은 읽지 않습니다. `cert`와 `key`를 쓰세요",
+        ),
+        no(
+            "passphrase",
+            "weir does not read encrypted keys: export the key without a passphrase",
+            "암호화된 키는 읽지 않습니다. 암호 없이 키를 내보내세요",
+        ),
         yes("localAddress", "the local address of the connection"),
         yes("auth", "`user:password` of the opening request"),
-        nothing("skipUTF8Validation", "a text that is not UTF-8 ends the connection"),
-        no("agent", "an object of Node; weir makes its own connections"),
-        no("protocolVersion", "always 13"),
+        nothing(
+            "skipUTF8Validation",
+            "a text that is not UTF-8 ends the connection",
+            "UTF-8이 아닌 텍스트를 받으면 연결이 끝납니다",
+        ),
+        no(
+            "agent",
+            "an object of Node; weir makes its own connections",
+            "Node의 객체입니다. weir는 연결을 직접 만듭니다",
+        ),
+        no("protocolVersion", "always 13", "항상 13입니다"),
     ],
 };
 
@@ -214,7 +239,11 @@ pub(crate) const SOCKETIO: Object = Object {
         yes("withCredentials", "weir always keeps the cookies of polling"),
         partly("forceNew", "every virtual user has its own connection"),
         partly("multiplex", "namespaces share the virtual user's connection"),
-        no("parser", "another parser needs code that weir does not load"),
+        no(
+            "parser",
+            "another parser needs code that weir does not load",
+            "다른 파서에는 weir가 읽지 않는 코드가 필요합니다",
+        ),
         yes("force new connection", "the older name of `forceNew`"),
         yes("addTrailingSlash", "`false` sends `path` without the slash at its end"),
         yes("tryAllTransports", "`true` tries the next transport when one fails"),
@@ -224,7 +253,7 @@ pub(crate) const SOCKETIO: Object = Object {
         yes("cert", "as in `config.tls`"),
         yes("key", "as in `config.tls`"),
         yes("servername", "as in `config.tls`"),
-        nothing("perMessageDeflate", "weir sends messages unchanged"),
+        nothing("perMessageDeflate", "weir sends messages unchanged", "메시지를 그대로 보냅니다"),
         yes("reconnection", "with `false`, weir does not reconnect"),
         yes("reconnectionAttempts", "the default is no limit"),
         yes("reconnectionDelay", "milliseconds; each attempt doubles them; the default is 1000"),
@@ -244,12 +273,20 @@ pub(crate) const TLS: Object = Object {
         yes("cert", "the client's certificate"),
         yes("certificate", "the same, got's name"),
         yes("key", "the client's key"),
-        no("pfx", "weir does not read PKCS #12 bundles: write `cert` and `key`"),
-        no("passphrase", "weir does not read encrypted keys: export the key without a passphrase"),
+        no(
+            "pfx",
+            "weir does not read PKCS #12 bundles: write `cert` and `key`",
+            "PKCS #12 파일은 읽지 않습니다. `cert`와 `key`를 쓰세요",
+        ),
+        no(
+            "passphrase",
+            "weir does not read encrypted keys: export the key without a passphrase",
+            "암호화된 키는 읽지 않습니다. 암호 없이 키를 내보내세요",
+        ),
         yes("servername", "the name that weir sends to the server and expects in its certificate"),
-        no("ciphers", "weir chooses the cipher suites"),
-        no("minVersion", "1.2 is the lowest"),
-        no("maxVersion", "1.3 is the highest"),
+        no("ciphers", "weir chooses the cipher suites", "암호 모음은 weir가 고릅니다"),
+        no("minVersion", "1.2 is the lowest", "가장 낮은 버전은 1.2입니다"),
+        no("maxVersion", "1.3 is the highest", "가장 높은 버전은 1.3입니다"),
     ],
 };
 
@@ -278,10 +315,10 @@ pub(crate) const SCENARIO: Object = Object {
             "socketio",
             "weir merges it over `config.socketio` for this scenario only; in Artillery it also affects later scenarios",
         ),
-        nothing("expect", "write expectations in requests"),
-        nothing("tcp", "weir has no such engine"),
-        no("testFunction", "Playwright needs Artillery"),
-        no("flowFunction", "Playwright needs Artillery"),
+        nothing("expect", "write expectations in requests", "기대 조건은 요청에 쓰세요"),
+        nothing("tcp", "weir has no such engine", "그런 엔진이 없습니다"),
+        no("testFunction", "Playwright needs Artillery", "Playwright는 Artillery에서만 쓸 수 있습니다"),
+        no("flowFunction", "Playwright needs Artillery", "Playwright는 Artillery에서만 쓸 수 있습니다"),
     ],
 };
 
@@ -297,6 +334,6 @@ pub(crate) const HOOK: Object = Object {
         yes("afterScenario", "functions called after the last step"),
         yes("beforeRequest", "functions called before every request"),
         yes("afterResponse", "functions called after every response"),
-        no("onError", "an error ends the run; weir prints the step"),
+        no("onError", "an error ends the run; weir prints the step", "오류가 나면 실행을 끝내고 그 스텝을 출력합니다"),
     ],
 };

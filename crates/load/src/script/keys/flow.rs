@@ -45,8 +45,8 @@ pub(crate) const LOOP: Object = Object {
         yes("whileTrue", "a function of the processor; weir calls it after each round"),
         yes("loopValue", "the variable with the count; the default is `$loopCount`"),
         yes("loopElement", "the variable with the element; the default is `$loopElement`"),
-        nothing("from", "write `count: \"FROM-TO\"`"),
-        nothing("name", "a loop has no name"),
+        nothing("from", "write `count: \"FROM-TO\"`", "`count: \"FROM-TO\"`를 쓰세요"),
+        nothing("name", "a loop has no name", "loop에는 이름이 없습니다"),
     ],
 };
 
@@ -78,19 +78,23 @@ pub(crate) const REQUEST: Object = Object {
         yes("afterResponse", "functions called after the response"),
         yes("ifTrue", "a condition: a function of the processor, or an expression"),
         partly("probability", "0 to 100; with 100 the request always runs here, and in Artillery 99 times of 100"),
-        nothing("timeout", "weir uses `config.http.timeout`; a `beforeRequest` function can set it"),
-        no("maxRedirects", "always 10"),
-        no("decompress", "write `gzip`"),
-        no("username", "write `auth`"),
-        no("password", "write `auth`"),
-        no("searchParams", "write `qs`"),
-        no("retry", "weir never sends a request twice"),
-        no("https", "write `config.tls`"),
-        no("agent", "weir makes its own connections"),
-        no("encoding", "weir reads bodies as UTF-8"),
-        no("cookieJar", "every virtual user has its own jar"),
-        no("method", "the step's key is the method"),
-        no("think", "a step of its own"),
+        nothing(
+            "timeout",
+            "weir uses `config.http.timeout`; a `beforeRequest` function can set it",
+            "`config.http.timeout`을 씁니다. `beforeRequest` 함수로 바꿀 수 있습니다",
+        ),
+        no("maxRedirects", "always 10", "항상 10입니다"),
+        no("decompress", "write `gzip`", "`gzip`을 쓰세요"),
+        no("username", "write `auth`", "`auth`를 쓰세요"),
+        no("password", "write `auth`", "`auth`를 쓰세요"),
+        no("searchParams", "write `qs`", "`qs`를 쓰세요"),
+        no("retry", "weir never sends a request twice", "요청을 두 번 보내지 않습니다"),
+        no("https", "write `config.tls`", "`config.tls`를 쓰세요"),
+        no("agent", "weir makes its own connections", "weir는 연결을 직접 만듭니다"),
+        no("encoding", "weir reads bodies as UTF-8", "본문은 UTF-8로 읽습니다"),
+        no("cookieJar", "every virtual user has its own jar", "가상 사용자마다 쿠키 저장소가 따로 있습니다"),
+        no("method", "the step's key is the method", "스텝의 키가 메서드입니다"),
+        no("think", "a step of its own", "별도의 스텝으로 쓰세요"),
     ],
 };
 
@@ -130,7 +134,7 @@ pub(crate) const CAPTURE: Object = Object {
         yes("xpath", "an XPath; Artillery needs the npm module artillery-xml-capture for it"),
         yes("strict", "with `false`, it may find nothing"),
         yes("value", "turns the capture into a `match`"),
-        nothing("transform", "Artillery 2 removed it; write a function"),
+        nothing("transform", "Artillery 2 removed it; write a function", "Artillery 2에서 없어졌습니다. 함수를 쓰세요"),
     ],
 };
 
@@ -216,10 +220,10 @@ pub(crate) const EMIT: Object = Object {
     keys: &[
         yes("channel", "the event's name"),
         yes("data", "its argument"),
-        nothing("response", "since Artillery 2, write it beside `emit`"),
-        nothing("acknowledge", "since Artillery 2, write it beside `emit`"),
-        nothing("namespace", "since Artillery 2, write it beside `emit`"),
-        nothing("concat", "write it in `response`"),
+        nothing("response", "since Artillery 2, write it beside `emit`", "Artillery 2부터 `emit` 옆에 씁니다"),
+        nothing("acknowledge", "since Artillery 2, write it beside `emit`", "Artillery 2부터 `emit` 옆에 씁니다"),
+        nothing("namespace", "since Artillery 2, write it beside `emit`", "Artillery 2부터 `emit` 옆에 씁니다"),
+        nothing("concat", "write it in `response`", "`response` 안에 쓰세요"),
     ],
 };
 

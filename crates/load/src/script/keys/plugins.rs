@@ -16,8 +16,16 @@ pub(crate) const PLUGINS: Object = Object {
             "publish-metrics",
             "weir sends every period to Prometheus, OpenTelemetry, StatsD, Telegraf or Datadog's agent; it sends no traces",
         ),
-        no("slack", "weir posts nothing; use the exit code or the JSON report"),
-        no("memory-inspector", "`weir load` does not measure processes; `weir lab` does"),
+        no(
+            "slack",
+            "weir posts nothing; use the exit code or the JSON report",
+            "아무것도 게시하지 않습니다. 종료 코드나 JSON 보고서를 쓰세요",
+        ),
+        no(
+            "memory-inspector",
+            "`weir load` does not measure processes; `weir lab` does",
+            "`weir load`는 프로세스를 측정하지 않습니다. `weir lab`을 쓰세요",
+        ),
     ],
 };
 
@@ -34,7 +42,7 @@ pub(crate) const ENSURE: Object = Object {
         yes("p95", "of `http.response_time`, in ms, must be below"),
         yes("p99", "of `http.response_time`, in ms, must be below"),
         yes("maxErrorRate", "per cent of virtual users that did not complete"),
-        nothing("suppressOutput", "the checks are always printed"),
+        nothing("suppressOutput", "the checks are always printed", "검사 결과는 항상 출력합니다"),
     ],
 };
 
@@ -112,7 +120,7 @@ pub(crate) const PUBLISH: Object = Object {
         ),
         yes("serviceName", "open-telemetry: the default is `Artillery-test`"),
         yes("resourceAttributes", "open-telemetry: attributes of the resource"),
-        no("traces", "spans are not sent"),
-        no("appKey", "weir does not support the APIs of vendors"),
+        no("traces", "spans are not sent", "스팬은 보내지 않습니다"),
+        no("appKey", "weir does not support the APIs of vendors", "업체별 API는 지원하지 않습니다"),
     ],
 };
