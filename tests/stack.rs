@@ -175,7 +175,7 @@ fn an_end_that_nobody_asked_for_is_the_blocks() {
     spec.client = shell("client", HUB, "sleep 1; echo {}");
     let failed = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap_err();
     let words = "short ended during the block (exit status: 7): gone";
-    assert_eq!(failed, stack::Failed::Broken(words.to_owned()));
+    assert_eq!(failed, stack::Failed::Broken(words.into()));
     spec.may_end = true;
     let answer = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap();
     assert_eq!(answer["ended"], serde_json::json!(["short"]));

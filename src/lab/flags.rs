@@ -383,7 +383,7 @@ pub struct WhyArgs {
     /// A program to query under load: apache, jvm, spring, mysql, redis with its address, as
     /// redis=:password@127.0.0.1:6379; or node. weir finds those that listen in the stack without this flag; may be
     /// repeated
-    #[arg(long = "probe", value_name = "KIND=WHERE", value_parser = weir_lab::watch::probe::Wanted::of, help_heading = "Stack")]
+    #[arg(long = "probe", value_name = "KIND=WHERE", value_parser = probe, help_heading = "Stack")]
     pub probes: Vec<weir_lab::watch::probe::Wanted>,
     /// Show on which lock, peer, disk or CPU the threads of applications and of their servers wait. Uses programs in
     /// the kernel (root, BTF, x86-64); uses /proc if the kernel accepts none, or with --inside=proc. The report names
@@ -397,7 +397,7 @@ pub struct WhyArgs {
     #[arg(long, value_name = "QUANTILE=TIME", value_parser = slo)]
     pub slo: Option<(&'static str, Duration)>,
     /// Answers that are good, by class or by status; all others count as failed, also 429 and the edge's refusals
-    #[arg(long, value_name = "LIST", default_value = "2xx,3xx", value_parser = <weir_lab::why::good::Good as std::str::FromStr>::from_str)]
+    #[arg(long, value_name = "LIST", default_value = "2xx,3xx", value_parser = good)]
     pub good: weir_lab::why::good::Good,
     /// Squeeze each suspect by a fifth, in turns with unchanged blocks; then give more of each suspect that lowered
     /// the number of answers (needs root)
@@ -457,6 +457,16 @@ fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, Wrong> {
             "--inside, --inside=auto, --inside=proc 중 하나를 쓰세요",
         )),
     }
+}
+
+/// Reads a probe: `redis=127.0.0.1:6379`.
+fn probe(text: &str) -> Result<weir_lab::watch::probe::Wanted, Wrong> {
+    Ok(weir_lab::watch::probe::Wanted::of(text)?)
+}
+
+/// Reads a list of classes and statuses: `2xx,404`.
+fn good(text: &str) -> Result<weir_lab::why::good::Good, Wrong> {
+    Ok(text.parse::<weir_lab::why::good::Good>()?)
 }
 
 /// Most virtual users of a search.

@@ -103,7 +103,8 @@ impl Bench for Lab<'_> {
         let mut knobs = Vec::new();
         for (address, value) in &self.own {
             let tree = self.tree(draft);
-            let edit = edit::set(&tree, address, value).map_err(|error| say!(texts::ERR_KNOB, address, error))?;
+            let edit =
+                edit::set(&tree, address, value).map_err(|error| say!(texts::ERR_KNOB, address, error.to_string()))?;
             // Exactly the user's change. Changes that it makes necessary are the user's business.
             let asked = self.mended(draft, &[Finding::nowhere(weir_doctor::Said::default()).fix(Some(edit))]);
             let name = format!("{address}={value}");

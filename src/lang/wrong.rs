@@ -8,7 +8,8 @@ use std::ops::{Bound, RangeBounds};
 use std::str::FromStr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use weir_conf::language::particles;
+use weir_conf::language::{Language, particles};
+use weir_conf::said::Said;
 
 use super::help;
 
@@ -22,6 +23,12 @@ pub struct Wrong {
 /// The reason why a value of a flag is refused, in every language.
 pub fn wrong(en: &str, ko: &str) -> Wrong {
     Wrong { en: en.to_owned(), ko: ko.to_owned() }
+}
+
+impl From<Said> for Wrong {
+    fn from(said: Said) -> Wrong {
+        wrong(said.say(Language::English), said.say(Language::Korean))
+    }
 }
 
 impl fmt::Display for Wrong {
@@ -158,6 +165,13 @@ mod tests {
             ),
             ("weir load u -R much", &["'--rate <N>'에 쓸 수 없는 값입니다: 'much' (수를 쓰세요)"]),
             ("weir load u --summary v3", &["'--summary <FORM>'에 쓸 수 없는 값입니다: 'v3'", "가능한 값: v1, v2"]),
+            (
+                "weir lab why a --good ok",
+                &[
+                    "'--good <LIST>'에 쓸 수 없는 값입니다: 'ok' (ok: 2xx,3xx,404처럼 종류(2xx)나 상태 코드(404)를 쓰세요)",
+                ],
+            ),
+            ("weir lab why a --probe ftp=x", &["--probe ftp=x: KIND=WHERE 형식으로 쓰세요"]),
             ("weir load u --rate", &["'--rate <N>'에 값을 지정하세요"]),
             ("weir load u --poisson", &["필요한 인자를 지정하세요: --rate <N>"]),
             ("weir purge u --all --tag a", &["'--all'은(는) 다음과 함께 쓸 수 없습니다: --tag <TAG>..."]),

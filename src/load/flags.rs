@@ -120,10 +120,12 @@ pub struct FromArgs {
     pub speed: f64,
 }
 
-fn speed(text: &str) -> Result<f64, String> {
+fn speed(text: &str) -> Result<f64, Wrong> {
     let (least, most) = weir_load::traffic::SPEEDS;
     let speed = text.parse::<f64>().ok().filter(|speed| (least..=most).contains(speed));
-    speed.ok_or_else(|| format!("a number from {least} to {most}"))
+    speed.ok_or_else(|| {
+        wrong(&format!("a number from {least} to {most}"), &format!("{least}부터 {most}까지의 수를 쓰세요"))
+    })
 }
 
 /// A run of scripts, or of one URL.

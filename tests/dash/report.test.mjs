@@ -70,6 +70,7 @@ async function open({ size = "1440", theme = "light", scripts = true, path = fil
   return page;
 }
 
+const KOREAN = ["지연 시간", "부하", "상태 코드", "오류", "가상 사용자", "도착", "지연 시간의 분포"];
 const CHARTS = ["Latency", "Load", "Status codes", "Errors", "Virtual users", "Arrivals", "How often each latency occurred"];
 const titles = (page, selector) => page.$$eval(selector, (all) => all.map((one) => one.textContent));
 
@@ -90,6 +91,27 @@ for (const size of Object.keys(SIZES)) {
       await page.close();
     });
   }
+}
+
+for (const [size, theme] of [["1440", "light"], ["390", "dark"]]) {
+  test(`the page of a stored report in Korean, ${theme}, ${size} wide`, async () => {
+    const path = join(place, `shop-ko-${size}.html`);
+    await promisify(execFile)(weir, ["load", "report", "shop.json", "-o", path, "--lang", "ko"], { cwd: place });
+    const page = await open({ size, theme, path });
+    assert.equal(await page.evaluate(() => document.documentElement.lang), "ko");
+    assert.deepEqual(await titles(page, ".chart h3"), KOREAN);
+    assert.ok((await overflow(page)) <= 0, "wider than the window");
+    if (size === "390") assert.deepEqual((await cut(page)).filter((one) => !/^DIV.*scroll|^T[DH]\.|^CODE\./.test(one)), [], "cut");
+    // Three small English words in a row are a sentence that was left.
+    const text = await page.evaluate(() => document.body.innerText);
+    assert.equal(text.split("\n").find((line) => /\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b/.test(line)), undefined);
+    assert.match(text, /부하 생성기에 여유가 있었습니다|부하 생성기가 한도에 이르렀습니다|부하 생성기에 여유가 있었지만/);
+    assert.deepEqual((await titles(page, ".phases span")).slice(2, 4), ["warm · 초당 5명", "<b>hold</b> · 초당 10명"]);
+    assert.match(await page.$eval(".more", (one) => one.textContent), /20개 모두 보기/);
+    assert.deepEqual(page.said, []);
+    assert.deepEqual(await violations(page), [], "axe");
+    await page.close();
+  });
 }
 
 test("a pointer and the keyboard read the figures that the table has", async () => {

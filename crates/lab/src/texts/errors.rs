@@ -56,6 +56,12 @@ texts! {
     ERR_KNOB_FORM: "--knob {0}: write ADDRESS=VALUE, as http/upstream[app]/keepalive=64", "--knob {0}: http/upstream[app]/keepalive=64처럼 ADDRESS=VALUE 형식으로 쓰세요";
     ERR_KNOB: "--knob {0}: {1}", "--knob {0}: 설정에 쓸 수 없습니다: {1}";
     ERR_POOL: "--pool: there is no process {0}", "--pool: 프로세스 {0}이(가) 없습니다";
+    ERR_PROBE_KIND: "--probe {0}: write KIND=WHERE, with a KIND of {1}", "--probe {0}: KIND=WHERE 형식으로 쓰세요. KIND는 다음 중 하나입니다: {1}";
+    ERR_PROBE_PLACE:
+        "--probe {0}: write node without a place, and every other kind with its place, as redis=127.0.0.1:6379",
+        "--probe {0}: node에는 위치를 쓰지 말고, 다른 종류에는 redis=127.0.0.1:6379처럼 위치를 쓰세요";
+    ERR_GOOD: "{0}: write a class (2xx) or a status (404), as 2xx,3xx,404", "{0}: 2xx,3xx,404처럼 종류(2xx)나 상태 코드(404)를 쓰세요";
+    ERR_GOOD_MANY: "write at most {0} classes and statuses", "종류와 상태 코드는 {0}개까지 쓸 수 있습니다";
     ERR_FLAG_NUMBER:
         "{0}: the value in the experiment's flags is not a number: name --rate or -c",
         "{0}: 실험의 flags에 있는 값이 수가 아닙니다. --rate나 -c를 지정하세요";

@@ -28,6 +28,8 @@ pub use super::plan::Wanted;
 pub use ways::Reading;
 use ways::{ANSWER_MAX, connect, get, url};
 
+use crate::said::{Said, say};
+
 /// Interval of readings: each answer costs the program work.
 const EVERY: Duration = Duration::from_millis(500);
 /// How long to wait at the end for the last answers.
@@ -121,16 +123,14 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
 
 impl Wanted {
     /// Parses a command-line value. The error lists the known kinds.
-    pub fn of(text: &str) -> Result<Wanted, String> {
+    pub fn of(text: &str) -> Result<Wanted, Said> {
         let (name, at) = text.split_once('=').unwrap_or((text, ""));
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         if kind(name).is_none() {
-            return Err(format!("--probe {text}: write KIND=WHERE, with a KIND of {}", names.join(", ")));
+            return Err(say!(ERR_PROBE_KIND, text, names.join(", ")));
         }
         if (name == "node") != at.is_empty() {
-            return Err(format!(
-                "--probe {text}: write node without a place, and every other kind with its place, as redis=127.0.0.1:6379"
-            ));
+            return Err(say!(ERR_PROBE_PLACE, text));
         }
         Ok(Wanted { kind: name.to_owned(), at: at.to_owned() })
     }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::said::{Said, say};
+
 /// Most words of a list.
 const WORDS_MAX: usize = 32;
 
@@ -32,11 +34,11 @@ impl Good {
 }
 
 impl FromStr for Good {
-    type Err = String;
+    type Err = Said;
 
     /// # Errors
     /// A word is neither a class nor a status. The sentence says which form is expected.
-    fn from_str(text: &str) -> Result<Good, String> {
+    fn from_str(text: &str) -> Result<Good, Said> {
         let word = |word: &str| {
             let word = word.trim();
             let range = match word.strip_suffix("xx") {
@@ -47,11 +49,11 @@ impl FromStr for Good {
                     .map(|class| (class * 100, class * 100 + 99)),
                 None => word.parse::<u16>().ok().filter(|code| (100..=599).contains(code)).map(|code| (code, code)),
             };
-            range.ok_or_else(|| format!("{word}: write a class (2xx) or a status (404), as 2xx,3xx,404"))
+            range.ok_or_else(|| say!(ERR_GOOD, word))
         };
         let words: Vec<&str> = text.split(',').collect();
         if words.len() > WORDS_MAX {
-            return Err(format!("write at most {WORDS_MAX} classes and statuses"));
+            return Err(say!(ERR_GOOD_MANY, WORDS_MAX));
         }
         Ok(Good { ranges: words.into_iter().map(word).collect::<Result<_, _>>()? })
     }
@@ -68,9 +70,9 @@ impl fmt::Display for Good {
 }
 
 impl TryFrom<String> for Good {
-    type Error = String;
+    type Error = Said;
 
-    fn try_from(text: String) -> Result<Good, String> {
+    fn try_from(text: String) -> Result<Good, Said> {
         text.parse()
     }
 }
