@@ -382,13 +382,21 @@ mod tests {
         let with = |p50: f64, failed: u64| {
             let mut one = report(12, 1.0, "http://x");
             let column: Vec<f64> = (0..100).map(|second| p50 + f64::from(second % 4)).collect();
-            one["weir"]["series"] = json!({"interval_ms": 1000, "response": {"p50": column}});
+            one["weir"]["series"] = json!({"interval_ms": 1000, "response": {"p50": column, "p95": column}});
             one["aggregate"] = json!({"counters": {"http.requests": 600, "errors.ETIMEDOUT": failed}});
             one
         };
         let text = compare(("a", &with(10.0, 134)), ("b", &with(20.0, 0)), Language::English);
         let row = text.lines().find(|line| line.starts_with("response p50")).unwrap();
         assert!(row.contains("11.5") && row.contains("21.5") && row.contains("+10.0 (+87 %)"), "{row}");
+        let p95 = text.lines().find(|line| line.starts_with("response p95")).unwrap();
+        assert!(p95.contains("+10.0 (+87 %)") && !p95.contains("needs"), "{p95}");
+        // A report without it for each second, and without periods that have it, has none.
+        let mut old = with(10.0, 0);
+        old["weir"]["series"]["response"]["p95"] = Value::Null;
+        let text_of_old = compare(("a", &old), ("b", &with(20.0, 0)), Language::English);
+        let p95 = text_of_old.lines().find(|line| line.starts_with("response p95")).unwrap();
+        assert!(p95.contains("needs 10 values"), "{p95}");
         for part in ["A      134 of 600, 22.33 % (19.06 to 25.88 %)", "B - A  -22.33 percentage points (-26."] {
             assert!(text.contains(part), "{part}\n{text}");
         }
