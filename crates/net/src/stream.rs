@@ -301,7 +301,13 @@ impl Stream {
                 self.clear(WRITE);
                 Err(io::ErrorKind::WouldBlock.into())
             }
-            Err(error) => Err(error.into()),
+            Err(Errno::INTR) => Err(io::ErrorKind::Interrupted.into()),
+            Err(error) => {
+                // The kernel reports it as well, but only later: until then, the caller would not read the bytes that
+                // the peer sent before it closed.
+                core::with(|core| core.note_failed(self.socket.key));
+                Err(error.into())
+            }
         }
     }
 

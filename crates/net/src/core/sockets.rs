@@ -81,6 +81,11 @@ impl Core {
         self.wake_in(queue, writer);
     }
 
+    /// Notes that a write failed: the bytes that came before, or the failure, can be read.
+    pub(crate) fn note_failed(&self, key: Key) {
+        self.note(key, epoll::EventFlags::ERR);
+    }
+
     /// The known readiness; none for an unknown key.
     #[inline]
     pub(crate) fn ready(&self, key: Key) -> u8 {
