@@ -2,7 +2,7 @@
 //!
 //! It follows nginx's ngx_http_parse_status_line: spaces repeated before the code, `403.1` for old IIS, a reason of
 //! any bytes except CR, or no reason. Stricter than nginx: the major version is 1 (RFC 9112 §2.3), the code at least
-//! 100 (RFC 9110 §15).
+//! 100 (RFC 9110 §15), and the reason has no NUL.
 
 use crate::head::{ResponseHead, Span, Version};
 
@@ -16,7 +16,7 @@ pub(super) fn parse(line: &[u8], out: &mut ResponseHead) -> Option<()> {
         Some(b' ' | b'.') => start + 4,
         Some(_) => return None,
     };
-    if memchr::memchr(b'\r', line.get(reason..)?).is_some() {
+    if memchr::memchr2(b'\r', 0, line.get(reason..)?).is_some() {
         return None;
     }
     out.version = version;

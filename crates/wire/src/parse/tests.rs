@@ -243,6 +243,7 @@ fn refused_status_lines() {
         "HTTP/1.1 200\tOK",
         "HTTP/1.1 200OK",
         "HTTP/1.1 200 O\rK",
+        "HTTP/1.1 200 O\0K",
         "HTTP/0.9 200 OK",
         "HTTP/01.1 200 OK",
         "HTTP/.1 200",
