@@ -108,11 +108,16 @@ impl Stream {
             return Poll::Ready(Ok(origin));
         }
         if self.is_lost() {
-            let fault = self.session().fault().map(Lost::Malformed);
-            return Poll::Ready(Err(replies.lost.get().or(fault).unwrap_or(Lost::Closed)));
+            return Poll::Ready(Err(self.lost()));
         }
         self.await_reply();
         Poll::Pending
+    }
+
+    /// Why the stream ended early.
+    pub fn lost(&self) -> Lost {
+        let told = self.replies().and_then(|replies| replies.lost.get());
+        told.or_else(|| self.session().fault().map(Lost::Malformed)).unwrap_or(Lost::Closed)
     }
 
     /// Whether trailers have arrived.

@@ -1,9 +1,11 @@
 //! Interprets a peer's head: a tunnel, an answer with a body, or a redirect to another location.
 
+use weir_http::counting;
 use weir_http::exchange::Exchange;
 use weir_http::message::Origin;
 use weir_http::phase::Outcome;
 use weir_meter::Step;
+use weir_meter::live::cells::Why;
 use weir_net::log::Level;
 use weir_peers::group::Outcome as Verdict;
 use weir_wire::chunked::{ChunkEvent, Decoder};
@@ -131,6 +133,7 @@ fn begins_well(origin: &Origin, values: &Values, length: BodyLength) -> Result<B
 fn refuse(exchange: &mut Exchange<'_>, hold: &mut Hold, why: &str) {
     exchange.step = Step::AwaitHead;
     exchange.log(Level::Error, format_args!("{why}"));
+    counting::blame(exchange, Why::BadHead);
     hold.release(Verdict::Failed);
     end_try(exchange, 502);
 }

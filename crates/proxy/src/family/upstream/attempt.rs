@@ -235,6 +235,8 @@ impl Heads<'_> {
                 Poll::Ready(Err(Failure::Send(error))) => {
                     match self.reading.poll(exchange, link, proxy, self.progressed) {
                         Poll::Ready(Ok(received)) => return Poll::Ready(Ok(received)),
+                        // The stream knows why it ended.
+                        Poll::Ready(Err(lost @ Failure::Lost(_))) => return Poll::Ready(Err(lost)),
                         _ => return Poll::Ready(Err(Failure::Send(error))),
                     }
                 }

@@ -25,8 +25,8 @@ pub fn why(failure: &Failure) -> Why {
         Failure::Tls(_) => Why::Tls,
         Failure::Closed => Why::Closed,
         Failure::TimedOut => Why::TimedOut,
-        Failure::Head(_) => Why::BadHead,
-        Failure::Lost(_) => Why::Closed,
+        Failure::Head(_) | Failure::Lost(Lost::Malformed(_) | Lost::TooBig) => Why::BadHead,
+        Failure::Lost(Lost::Unprocessed(_) | Lost::Rejected(_) | Lost::Closed) => Why::Closed,
         Failure::Unsendable(_) | Failure::Body(_) | Failure::Client(_) | Failure::TableFull => Why::Other,
     }
 }

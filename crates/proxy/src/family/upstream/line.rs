@@ -378,6 +378,10 @@ impl Driver {
             if session.flush().is_err() {
                 return Poll::Ready(End::Broken);
             }
+            if session.is_doubted() {
+                // The peer has announced nothing: each exchange that waits for the line opens its own.
+                line.opening.take();
+            }
             let waiting = session.waiting();
             if line.is_going.get() && session.tasks() == 0 && waiting == 0 {
                 return Poll::Ready(End::Done);

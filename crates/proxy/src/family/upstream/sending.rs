@@ -138,7 +138,8 @@ impl<'h> Sending<'h> {
             BodyFraming::Chunked | BodyFraming::Records => (false, None),
         };
         let sent = stream.send_request(self.head, ends, length).map_err(|unsent| match unsent {
-            Unsent::Io(error) => Failure::Send(error),
+            // The stream is over already, and it knows why.
+            Unsent::Io(_) => Failure::Lost(stream.lost()),
             Unsent::Invalid(_) => Failure::Unsendable(unsent),
         })?;
         if let Some(attempt) = exchange.tries.last_mut() {

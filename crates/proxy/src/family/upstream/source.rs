@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use weir_http::board::boards::Boards;
 use weir_http::exchange::Exchange;
+use weir_http::h2::reply::Lost;
 use weir_http::message::Origin;
 use weir_http::worker::Generation;
 use weir_net::log;
@@ -173,6 +174,8 @@ pub enum Broken {
     TimedOut,
     /// FastCGI's records are wrong, or end before the body.
     Records(fastcgi::Fault),
+    /// The stream ended before the body did (HTTP/2).
+    Lost(Lost),
 }
 
 impl fmt::Display for Broken {
@@ -184,6 +187,7 @@ impl fmt::Display for Broken {
             Broken::Framing(violation) => f.write_str(violation.upstream_message()),
             Broken::TimedOut => f.write_str("upstream timed out (110: Connection timed out)"),
             Broken::Records(fault) => fault.fmt(f),
+            Broken::Lost(lost) => lost.fmt(f),
         }
     }
 }
@@ -383,7 +387,10 @@ impl Source {
                     );
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(error) => return Poll::Ready(Err(Broken::Io(error))),
+                Err(error) => {
+                    let lost = link.h2.as_ref().map(|stream| Broken::Lost(stream.lost()));
+                    return Poll::Ready(Err(lost.unwrap_or(Broken::Io(error))));
+                }
             }
         }
     }
