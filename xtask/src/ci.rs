@@ -37,6 +37,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     fuzz()?;
     end_to_end::oracle("ci", &[])?;
     real(root, &weir)?;
+    faults(root, &weir)?;
     harness::run(tests, (STRICT, "1"))
 }
 
@@ -47,7 +48,8 @@ fn peers(root: &Path) -> Result<(), String> {
     }
     let python = root.join("target/python");
     run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-    let lists = ["tests/grpc_peers.txt", "tests/cgi/python.txt", "tests/grafana.txt"].map(|list| root.join(list));
+    let lists = ["tests/grpc_peers.txt", "tests/cgi/python.txt", "tests/grafana.txt", "tests/faults/python.txt"];
+    let lists = lists.map(|list| root.join(list));
     run(Command::new(python.join("bin/pip"))
         .args(["install", "-q"])
         .args(lists.iter().flat_map(|list| [Path::new("-r"), list])))
@@ -74,6 +76,13 @@ fn dashboard(root: &Path, weir: &Path) -> Result<(), String> {
 fn real(root: &Path, weir: &Path) -> Result<(), String> {
     let program = root.join("tests/real.py");
     run_tests(Command::new(program).arg("--weir").arg(weir).args(["--nginx", end_to_end::NGINX, "wordpress", "cloud"]))
+}
+
+/// Hostile origins behind weir.
+fn faults(root: &Path, weir: &Path) -> Result<(), String> {
+    run_tests(
+        Command::new(root.join("target/python/bin/python")).arg(root.join("tests/faults.py")).arg("--weir").arg(weir),
+    )
 }
 
 fn fuzz() -> Result<(), String> {
