@@ -110,6 +110,7 @@ http {{
             except NotStarted as failed:
                 if "Address already in use" not in str(failed) or attempt == 4:
                     raise SystemExit(f"{self.name} did not start:\n{failed}")
+                (self.room / "error.log").unlink()
 
     async def run(self):
         words = [self.binary, *(["edge"] if self.is_weir else []), "-p", f"{self.room}/", "-c", "nginx.conf", "-e", "error.log"]

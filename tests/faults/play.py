@@ -15,7 +15,7 @@ BODY = " while reading upstream"
 # The reasons under which weir counts a failed try, by the words of its log line.
 REASONS = [
     (r"connect\(\) .*failed \((111|2):", "refused"),
-    (r"(recv|readv|writev|sendfile)\(\) failed \((104|32):", "reset"),
+    (r"(connect|recv|readv|writev|sendfile)\(\) failed \((104|32):", "reset"),
     ("timed out", "timeout"),
     ("SSL_do_handshake|certificate", "tls"),
     ("upstream (prematurely closed|rejected)", "closed"),
