@@ -1,13 +1,22 @@
-//! Files of the host that raise the limit of open files of a running process: `weir doctor --pid PID --fix --host`.
+//! The limit of open files of a running process: its source (`weir doctor --pid PID`), and the files of the host that
+//! raise it (`--fix --host`).
 //!
 //! The place depends on the program that set the limit: systemd for a unit, PAM for a login, the runtime for a container.
 //! This module reads through a function and writes nothing; the caller shows the changes, and writes them on demand.
 
 use weir_conf::said::{Said, Text};
 use weir_conf::{say, texts};
+use weir_meter::host::Process;
 
 use crate::facts::Facts;
 use crate::mend::Mended;
+
+mod source;
+
+pub use source::sentence;
+
+/// Returns the content of a file of the host.
+pub type Read<'r> = dyn Fn(&str) -> Option<Vec<u8>> + 'r;
 
 /// PAM's files for sessions on Debian: logins, and sessions without a terminal such as cron's.
 const SESSIONS: [&str; 2] = ["/etc/pam.d/common-session", "/etc/pam.d/common-session-noninteractive"];
@@ -86,17 +95,15 @@ texts! {
 /// The changes with which the process may open so many files. `None`: no process was read, or its limit is unknown.
 ///
 /// `user` is the user of the process; `read` returns the content of a file of the host.
-pub fn plan(facts: &Facts, user: &str, need: u64, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Option<Plan> {
-    let workers = facts.processes.iter().filter(|process| !process.command.contains("master process"));
-    let worker =
-        workers.filter(|process| process.files.is_some()).min_by_key(|process| process.files.map(|it| it.soft))?;
+pub fn plan(facts: &Facts, user: &str, need: u64, read: &Read<'_>) -> Option<Plan> {
+    let worker = worker(facts)?;
     let soft = worker.files?.soft;
     let first = facts.processes.first()?;
     let setter = setter(facts, first.id, user, read);
     let mut plan = Plan { setter, files: Vec::new(), commands: Vec::new(), notes: Vec::new() };
     let tell = |text: Text, who: &str| say!(text, worker.id.to_string(), soft.to_string(), who);
     if soft >= need {
-        let by = plan.setter.said(facts);
+        let by = source::by(facts, None, user, read)?;
         plan.notes.push(say!(HOLDS, worker.id.to_string(), soft.to_string(), by, need.to_string()));
         return Some(plan);
     }
@@ -122,7 +129,13 @@ pub fn plan(facts: &Facts, user: &str, need: u64, read: &dyn Fn(&str) -> Option<
     Some(plan)
 }
 
-fn setter(facts: &Facts, pid: u32, user: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Setter {
+/// The process with the lowest limit. nginx's master serves no clients.
+pub fn worker(facts: &Facts) -> Option<&Process> {
+    let workers = facts.processes.iter().filter(|process| !process.command.contains("master process"));
+    workers.filter(|process| process.files.is_some()).min_by_key(|process| process.files.map(|it| it.soft))
+}
+
+fn setter(facts: &Facts, pid: u32, user: &str, read: &Read<'_>) -> Setter {
     let groups = read(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let groups = String::from_utf8_lossy(&groups);
     // A unit such as docker.service is not the setter of a process in one of its containers.
@@ -137,18 +150,6 @@ fn setter(facts: &Facts, pid: u32, user: &str, read: &dyn Fn(&str) -> Option<Vec
     }
 }
 
-impl Setter {
-    /// The program in words, with the file that it read.
-    fn said(&self, facts: &Facts) -> Said {
-        match (self, facts.unit.as_ref().and_then(|unit| unit.limit.as_ref())) {
-            (Setter::Unit(_), Some((value, file))) => say!(OF_FILE, value.as_str(), file.as_str()),
-            (Setter::Unit(unit), None) => say!(OF_DEFAULT, unit.as_str()),
-            (Setter::Container(word), _) => say!(OF_CONTAINER, *word),
-            (Setter::Login(user), _) => say!(OF_PAM, user.as_str()),
-        }
-    }
-}
-
 impl Plan {
     fn put(&mut self, name: &str, before: Option<Vec<u8>>, after: String) {
         let before = before.unwrap_or_default();
@@ -157,7 +158,7 @@ impl Plan {
         }
     }
 
-    fn kernel(&mut self, need: u64, read: &dyn Fn(&str) -> Option<Vec<u8>>) {
+    fn kernel(&mut self, need: u64, read: &Read<'_>) {
         let most =
             read("/proc/sys/fs/nr_open").and_then(|text| String::from_utf8(text).ok()?.trim().parse::<u64>().ok());
         if let Some(most) = most.filter(|most| *most < need) {
@@ -168,7 +169,7 @@ impl Plan {
         }
     }
 
-    fn unit(&mut self, facts: &Facts, unit: &str, need: u64, read: &dyn Fn(&str) -> Option<Vec<u8>>) {
+    fn unit(&mut self, facts: &Facts, unit: &str, need: u64, read: &Read<'_>) {
         let own = format!("/etc/systemd/system/{unit}.d/{DROP_IN}");
         let later = facts.unit.as_ref().and_then(|unit| unit.limit.as_ref()).filter(|(_, file)| {
             let is_drop_in = file.contains(".service.d/") && *file != own;
@@ -194,7 +195,7 @@ impl Plan {
         ]);
     }
 
-    fn login(&mut self, user: &str, need: u64, read: &dyn Fn(&str) -> Option<Vec<u8>>) {
+    fn login(&mut self, user: &str, need: u64, read: &Read<'_>) {
         let name = "/etc/security/limits.d/90-weir-limits.conf";
         // The user by name: `*` does not apply to root.
         self.put(name, read(name), format!("{user} soft nofile {need}\n{user} hard nofile {need}\n"));
