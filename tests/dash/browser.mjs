@@ -69,10 +69,11 @@ export async function sideways(page) {
         one.scrollIntoView({ block: "center", behavior: "instant" });
         one.scrollTo({ left: isEnd ? one.scrollWidth : 0, behavior: "instant" });
         const { x, y, bottom } = one.getBoundingClientRect();
-        const [top, end] = [Math.max(y, 0), Math.min(bottom, innerHeight)];
-        return { x: x + one.clientLeft + one.clientWidth - 4 + scrollX, y: top + scrollY, width: 4, height: end - top };
+        // Without the rounded corners, and inside of the last pixel, which the frame may share with its border.
+        const [top, end] = [Math.max(y + 14, 0), Math.min(bottom - 14, innerHeight)];
+        return { x: x + one.clientLeft + one.clientWidth - 8 + scrollX, y: top + scrollY, width: 6, height: end - top };
       }, at, isEnd);
-      const look = () => page.screenshot({ clip, encoding: "base64" });
+      const look = () => page.screenshot({ clip, encoding: "base64", captureBeyondViewport: false });
       marks.push((await look()) !== (await unmarked(page, look)));
     }
     const [name, isReached] = await page.evaluate((at) => {
