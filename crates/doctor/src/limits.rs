@@ -6,17 +6,15 @@
 
 use weir_conf::said::{Said, Text};
 use weir_conf::{say, texts};
-use weir_meter::host::Process;
 
 use crate::facts::Facts;
 use crate::mend::Mended;
 
 mod source;
 
-pub use source::sentence;
+pub use source::{Read, Setter, sentence, worker};
 
-/// Returns the content of a file of the host.
-pub type Read<'r> = dyn Fn(&str) -> Option<Vec<u8>> + 'r;
+use source::setter;
 
 /// PAM's files for sessions on Debian: logins, and sessions without a terminal such as cron's.
 const SESSIONS: [&str; 2] = ["/etc/pam.d/common-session", "/etc/pam.d/common-session-noninteractive"];
@@ -26,19 +24,6 @@ const PAM_LINE: &str = "session required        pam_limits.so\n";
 const DROP_IN: &str = "weir-limits.conf";
 /// The least limit that is written.
 const FILES_MIN: u64 = 65_536;
-/// Names of control groups of containers.
-const CONTAINERS: [&str; 5] = ["docker", "libpod", "kubepods", "containerd", "lxc"];
-
-/// The program that sets the limits of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Setter {
-    /// systemd, for this unit.
-    Unit(String),
-    /// The runtime of a container, by the word in its control group.
-    Container(&'static str),
-    /// PAM, for a login of this user.
-    Login(String),
-}
 
 /// The changes, and the steps that put them into force.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,18 +57,6 @@ texts! {
     HOLDS:
         "Max open files of process {0}: {1}, set by {2}. Its connections need {3}: there is nothing to change.",
         "프로세스 {0}의 최대 열린 파일 수: {1}, 설정한 곳: {2}. 연결에는 {3}개가 필요합니다. 바꿀 것이 없습니다.";
-    OF_FILE:
-        "LimitNOFILE={0} in {1}",
-        "{1}의 LimitNOFILE={0}";
-    OF_DEFAULT:
-        "systemd's default for {0}",
-        "{0}의 systemd 기본값";
-    OF_CONTAINER:
-        "the runtime of the container ({0})",
-        "컨테이너 런타임({0})";
-    OF_PAM:
-        "PAM at the login of {0}",
-        "{0}의 로그인 때 PAM";
     THEN:
         "To put it into force:",
         "적용하려면:";
@@ -127,27 +100,6 @@ pub fn plan(facts: &Facts, user: &str, need: u64, read: &Read<'_>) -> Option<Pla
         }
     }
     Some(plan)
-}
-
-/// The process with the lowest limit. nginx's master serves no clients.
-pub fn worker(facts: &Facts) -> Option<&Process> {
-    let workers = facts.processes.iter().filter(|process| !process.command.contains("master process"));
-    workers.filter(|process| process.files.is_some()).min_by_key(|process| process.files.map(|it| it.soft))
-}
-
-fn setter(facts: &Facts, pid: u32, user: &str, read: &Read<'_>) -> Setter {
-    let groups = read(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let groups = String::from_utf8_lossy(&groups);
-    // A unit such as docker.service is not the setter of a process in one of its containers.
-    let container = CONTAINERS.into_iter().find(|word| {
-        groups.lines().any(|line| line.contains(&format!("/{word}-")) || line.contains(&format!("/{word}/")))
-    });
-    match (container, &facts.unit) {
-        (Some(word), _) => Setter::Container(word),
-        // `user@1000.service` is the manager of a login.
-        (None, Some(unit)) if !unit.name.starts_with("user@") => Setter::Unit(unit.name.clone()),
-        _ => Setter::Login(user.to_owned()),
-    }
 }
 
 impl Plan {

@@ -2,13 +2,42 @@
 
 use weir_conf::said::Said;
 use weir_conf::{Tree, say, texts};
+use weir_meter::host::Process;
 
-use super::{OF_CONTAINER, OF_DEFAULT, OF_FILE, OF_PAM, Read, Setter, setter, worker};
 use crate::explain::place;
 use crate::facts::Facts;
 use crate::view::View;
 
+/// Names of control groups of containers.
+const CONTAINERS: [&str; 5] = ["docker", "libpod", "kubepods", "containerd", "lxc"];
+
+/// Returns the content of a file of the host.
+pub type Read<'r> = dyn Fn(&str) -> Option<Vec<u8>> + 'r;
+
+/// The program that sets the limits of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Setter {
+    /// systemd, for this unit.
+    Unit(String),
+    /// The runtime of a container, by the word in its control group.
+    Container(&'static str),
+    /// PAM, for a login of this user.
+    Login(String),
+}
+
 texts! {
+    OF_FILE:
+        "LimitNOFILE={0} in {1}",
+        "{1}의 LimitNOFILE={0}";
+    OF_DEFAULT:
+        "systemd's default for {0}",
+        "{0}의 systemd 기본값";
+    OF_CONTAINER:
+        "the runtime of the container ({0})",
+        "컨테이너 런타임({0})";
+    OF_PAM:
+        "PAM at the login of {0}",
+        "{0}의 로그인 때 PAM";
     LIMIT:
         "Max open files of process {0}: {1}, set by {2}",
         "프로세스 {0}의 최대 열린 파일 수: {1}, 설정한 곳: {2}";
@@ -68,7 +97,7 @@ pub(super) fn by(facts: &Facts, tree: Option<&Tree>, user: &str, read: &Read<'_>
 }
 
 /// The source for a process outside of units and containers.
-fn of_login(facts: &Facts, user: &str, soft: u64, process: &weir_meter::host::Process, read: &Read<'_>) -> Said {
+fn of_login(facts: &Facts, user: &str, soft: u64, process: &Process, read: &Read<'_>) -> Said {
     // As pam_limits does it: a line for the user wins over `*`, which does not apply to root. Among equals the last wins.
     let of = |domain: &str| {
         let is_soft = |kind: &str| matches!(kind, "soft" | "-");
@@ -97,6 +126,27 @@ fn of_login(facts: &Facts, user: &str, soft: u64, process: &weir_meter::host::Pr
     }
 }
 
+/// The process with the lowest limit. nginx's master serves no clients.
+pub fn worker(facts: &Facts) -> Option<&Process> {
+    let workers = facts.processes.iter().filter(|process| !process.command.contains("master process"));
+    workers.filter(|process| process.files.is_some()).min_by_key(|process| process.files.map(|it| it.soft))
+}
+
+pub(super) fn setter(facts: &Facts, pid: u32, user: &str, read: &Read<'_>) -> Setter {
+    let groups = read(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let groups = String::from_utf8_lossy(&groups);
+    // A unit such as docker.service is not the setter of a process in one of its containers.
+    let container = CONTAINERS.into_iter().find(|word| {
+        groups.lines().any(|line| line.contains(&format!("/{word}-")) || line.contains(&format!("/{word}/")))
+    });
+    match (container, &facts.unit) {
+        (Some(word), _) => Setter::Container(word),
+        // `user@1000.service` is the manager of a login.
+        (None, Some(unit)) if !unit.name.starts_with("user@") => Setter::Unit(unit.name.clone()),
+        _ => Setter::Login(user.to_owned()),
+    }
+}
+
 /// The place of `worker_rlimit_nofile`, if it is this limit.
 fn directive(tree: Option<&Tree>, soft: u64) -> Option<String> {
     let tree = tree?;
@@ -118,7 +168,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::collections::BTreeMap;
-    use weir_meter::host::{FileLimit, PamLimit, Process, Unit};
+    use weir_meter::host::{FileLimit, PamLimit, Unit};
 
     fn facts(unit: Option<(&str, Option<(&str, &str)>)>) -> Facts {
         let process = |id, parent, command: &str| {
