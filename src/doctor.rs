@@ -93,8 +93,8 @@ pub struct DoctorArgs {
     /// With --host: files that the process must be able to open [default: by worker_connections]
     #[arg(long, value_name = "N", requires = "host")]
     files: Option<u64>,
-    /// With --host: a folder that has the machine's files
-    #[arg(long, value_name = "DIR", requires = "host", default_value = "/", hide = true)]
+    /// With --pid: a folder that has the machine's files
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -140,6 +140,11 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
     if args.host {
         return limits::run(args, language);
     }
+    // A program such as Node reads no nginx.conf. Its limits count all the same.
+    let reads_none = |pid: u32| args.conf.is_none() && args.nginx.is_none() && !is_reader(&args.root, pid);
+    if args.pid.is_some_and(reads_none) && args.against.is_none() && args.explain.is_none() && !args.fix {
+        return process_alone(args, language);
+    }
     let build = build(args)?;
     let told = args.nginx_version.or(build.as_ref().map(|build| build.version));
     let version = told.unwrap_or(NEWEST);
@@ -175,8 +180,10 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
     let here = std::env::current_dir().ok().and_then(|path| path.to_str().map(|path| format!("{path}/")));
     let directory = here.as_deref().unwrap_or_default();
     let subject = Subject { tree: &tree, target, version_is_told: told.is_some(), facts: &facts, directory };
+    let limit = limits::sentence(args, &facts, Some(&tree));
     if args.json {
         let mut value = report::json(&subject, &findings);
+        value["open_files"] = open_files(limit.as_ref(), &facts);
         let syntax: Vec<String> = problems.iter().map(|problem| problem.sentence(&tree)).collect();
         value["problems"] = syntax.into();
         println!("{value:#}");
@@ -184,7 +191,8 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
         for problem in &problems {
             println!("{}", weir_conf::render(problem, &tree, "weir"));
         }
-        let (processes, text) = (report::processes(&facts, language), report::text(&subject, &findings, language));
+        let processes = report::processes(&facts, limit.as_ref(), language);
+        let text = report::text(&subject, &findings, language);
         // Without --pid these are other programs of the machine: the file comes first.
         match args.pid {
             Some(_) => print!("{processes}{text}"),
@@ -194,6 +202,29 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
     }
     let bad = !problems.is_empty() || findings.iter().any(|finding| finding.level < Level::Note);
     Ok(u8::from(bad))
+}
+
+/// Prints the limits of a process that reads no configuration, and their source.
+fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
+    let facts = facts(args)?;
+    let limit = limits::sentence(args, &facts, None);
+    match args.json {
+        true => println!(
+            "{:#}",
+            serde_json::json!({ "weir_doctor": 1, "findings": [], "open_files": open_files(limit.as_ref(), &facts) })
+        ),
+        false => print!("{}", report::processes(&Facts { neighbours: Vec::new(), ..facts }, limit.as_ref(), language)),
+    }
+    Ok(0)
+}
+
+/// The limit of open files of the process, and its source, for programs.
+fn open_files(limit: Option<&Sentence>, facts: &Facts) -> serde_json::Value {
+    let Some((limit, worker)) = limit.zip(weir_doctor::limits::worker(facts)) else { return serde_json::Value::Null };
+    serde_json::json!({
+        "pid": worker.id, "soft": worker.files.map(|files| files.soft), "hard": worker.files.map(|files| files.hard),
+        "open": worker.open_files, "what": limit.en(),
+    })
 }
 
 /// The file from the command line, or the file that the running process or the binary reads.
@@ -264,20 +295,38 @@ fn build(args: &DoctorArgs) -> Result<Option<Build>, Sentence> {
     }
 }
 
-/// The `-V` output of a process's program. Only a program with the name nginx or weir is run.
-fn ask_process(pid: u32) -> Option<Build> {
-    let link = PathBuf::from(format!("/proc/{pid}/exe"));
-    let name = fs::read_link(&link).ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+/// The name of a process's program, and the name that its command line begins with.
+fn names_of(root: &Path, pid: u32) -> (Option<String>, String) {
+    let directory = root.join(format!("proc/{pid}"));
+    let exe = fs::read_link(directory.join("exe")).ok();
+    let command = fs::read(directory.join("cmdline")).unwrap_or_default();
     let command = String::from_utf8_lossy(&command).split(['\0', ' ']).next().unwrap_or_default().to_owned();
     let called = command.rsplit('/').next().unwrap_or_default().trim_end_matches(':').to_owned();
-    let is_asked = |name: &str| ["nginx", "weir"].iter().any(|known| name.starts_with(known));
-    if !is_asked(&called) && !name.as_deref().is_some_and(is_asked) {
+    (exe.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())), called)
+}
+
+/// Whether a process is an nginx or a weir, by its names. A fork of nginx with another name has nginx's titles.
+fn is_reader(root: &Path, pid: u32) -> bool {
+    let (name, called) = names_of(root, pid);
+    let has_title = |command: Vec<u8>| String::from_utf8_lossy(&command).contains("master process");
+    name.is_some_and(|name| is_known(&name))
+        || is_known(&called)
+        || fs::read(root.join(format!("proc/{pid}/cmdline"))).is_ok_and(has_title)
+}
+
+fn is_known(name: &str) -> bool {
+    ["nginx", "weir"].iter().any(|known| name.starts_with(known))
+}
+
+/// The `-V` output of a process's program. Only a program with the name nginx or weir is run.
+fn ask_process(pid: u32) -> Option<Build> {
+    let (name, called) = names_of(Path::new("/"), pid);
+    if !is_known(&called) && !name.is_some_and(|name| is_known(&name)) {
         return None;
     }
     // This link works even after an upgrade replaced the binary. It fails if the process belongs to another user.
     let of_weir = || (called == "weir").then(|| Build { version: NEWEST, is_weir: true, arguments: Vec::new() });
-    ask_binary(&link).ok().or_else(of_weir)
+    ask_binary(&PathBuf::from(format!("/proc/{pid}/exe"))).ok().or_else(of_weir)
 }
 
 /// The program that will read the file: from the flags, the binary, the process, or the only one that can read it.
@@ -340,7 +389,7 @@ fn ask_binary(path: &Path) -> Result<Build, Sentence> {
 }
 
 fn facts(args: &DoctorArgs) -> Result<Facts, Sentence> {
-    let mut facts = if args.no_host { Facts::default() } else { Facts::of_host(Path::new("/"), args.pid) };
+    let mut facts = if args.no_host { Facts::default() } else { Facts::of_host(&args.root, args.pid) };
     if let Some(pid) = args.pid.filter(|_| facts.processes.is_empty()) {
         return Err(say!(texts::NO_PROCESS, pid));
     }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -337,4 +337,71 @@ fn a_login_gets_its_line_and_pam_reads_it_with_an_undo() {
     assert!(read("etc/pam.d/common-session.undo.diff").contains("-session required        pam_limits.so"));
     let none = doctor(&["--fix", "--host", "--root", &place]);
     assert!(String::from_utf8_lossy(&none.stderr).contains("--host needs --pid"));
+}
+
+#[test]
+fn the_limit_of_a_process_and_its_source_are_named_without_a_finding() {
+    let folder = machine(65_536, "/system.slice/app.service");
+    let root = &folder.0;
+    let (place, conf) = (root.to_str().unwrap().to_owned(), folder.file("quiet.conf", QUIET));
+    let flags = ["--pid", "7", "--root", &place, "--nginx-version", "1.22.1", conf.to_str().unwrap()];
+    let shown = String::from_utf8_lossy(&doctor(&flags).stdout).into_owned();
+    assert!(
+        shown.contains("Max open files of process 7: 65536, set by systemd's default for app.service\n"),
+        "{shown}"
+    );
+    let drop_in = root.join("etc/systemd/system/app.service.d/files.conf");
+    std::fs::create_dir_all(drop_in.parent().unwrap()).unwrap();
+    std::fs::write(&drop_in, "[Service]\nLimitNOFILE=65536\n").unwrap();
+    let only = [&flags[..], &["--only", "fd_limit_running"]].concat();
+    let shown = String::from_utf8_lossy(&doctor(&only).stdout).into_owned();
+    let line = "set by LimitNOFILE=65536 in /etc/systemd/system/app.service.d/files.conf\n";
+    assert!(shown.contains(line) && shown.contains("0 wrong, 0 at risk, 0 notes"), "{shown}");
+    let korean = String::from_utf8_lossy(&doctor(&[&only[..], &["--lang", "ko"]].concat()).stdout).into_owned();
+    assert!(korean.contains("프로세스 7의 최대 열린 파일 수: 65536, 설정한 곳: "), "{korean}");
+    let told = json(&doctor(&[&only[..], &["--json"]].concat()))["open_files"].clone();
+    assert_eq!(
+        (told["pid"].as_u64(), told["soft"].as_u64(), told["hard"].as_u64()),
+        (Some(7), Some(65_536), Some(524_288))
+    );
+    // The program is no nginx: without a file, its limit is all that there is to say.
+    let alone = doctor(&["--pid", "7", "--root", &place]);
+    let shown = String::from_utf8_lossy(&alone.stdout).into_owned();
+    assert!(alone.status.success() && shown.contains(line) && !shown.contains("at risk"), "{shown}");
+    assert_eq!(json(&doctor(&["--pid", "7", "--root", &place, "--json"]))["open_files"], told);
+    // The file is changed, and the process is the old one.
+    std::fs::write(&drop_in, "[Service]\nLimitNOFILE=100000\n").unwrap();
+    let shown = String::from_utf8_lossy(&doctor(&only).stdout).into_owned();
+    assert!(shown.contains("65536. LimitNOFILE=100000 in") && shown.contains("is not in force"), "{shown}");
+}
+
+/// A shell that lowers its limit, and a program that the shell starts.
+#[test]
+fn a_process_outside_of_units_inherits_its_limit() {
+    let folder = Folder::new();
+    let conf = folder.file("quiet.conf", QUIET);
+    let mut shell = Command::new("sh")
+        .args(["-c", "ulimit -n 300; sleep 60 & echo $!; wait"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (parent, child) = (shell.id().to_string(), line.trim().to_owned());
+    let told = |pid: &str| {
+        let flags = ["--pid", pid, "--nginx-version", "1.22.1", "--only", "use_epoll", conf.to_str().unwrap()];
+        String::from_utf8_lossy(&doctor(&flags).stdout).into_owned()
+    };
+    let (of_parent, of_child) = (told(&parent), told(&child));
+    Command::new("kill").arg(&child).status().unwrap();
+    shell.wait().unwrap();
+    assert!(of_child.contains(&format!("Max open files of process {child}: 300")), "{of_child}");
+    assert!(of_parent.contains(&format!("Max open files of process {parent}: 300")), "{of_parent}");
+    // A test that a service or a container runs has their limits.
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    if !["service", "docker", "libpod", "kubepods", "containerd", "lxc"].iter().any(|word| groups.contains(word)) {
+        let inherits = format!(", set by process {parent} (sh), from which it inherits the limit");
+        assert!(of_child.contains(&inherits), "{of_child}");
+        assert!(of_parent.contains(", set by the process itself, or prlimit: process "), "{of_parent}");
+    }
 }

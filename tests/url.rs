@@ -253,9 +253,9 @@ fn a_certificate_that_is_not_accepted_has_a_hint() {
         certificate.display(),
         key.display()
     );
-    let text =
+    let lines =
         format!("error_log edge.log; pid edge.pid; events {{ }} http {{ access_log off; server {{ {server} }} }}");
-    std::fs::write(&conf, text).unwrap();
+    std::fs::write(&conf, lines).unwrap();
     let mut command = Command::new(WEIR);
     command.args(["edge", "-p"]).arg(&room).arg("-c").arg(&conf).args(["-g", "daemon off;"]);
     let mut edge = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weir runs");
@@ -263,10 +263,27 @@ fn a_certificate_that_is_not_accepted_has_a_hint() {
     let url = format!("https://127.0.0.1:{port}/");
     let refused = String::from_utf8_lossy(&load(&[&url, "-n", "1"]).stdout).into_owned();
     let accepted = String::from_utf8_lossy(&load(&[&url, "-n", "1", "-k"]).stdout).into_owned();
+    // A script has a key for it, too.
+    let script = |name: &str, tls: &str, flags: &[&str]| {
+        let file = room.join(name);
+        let phases = "phases: [{ duration: 1, arrivalCount: 2 }]";
+        let lines = format!(
+            "config: {{ target: \"{url}\", {tls} {phases} }}\nscenarios: [{{ flow: [{{ get: {{ url: / }} }}] }}]\n"
+        );
+        std::fs::write(&file, lines).unwrap();
+        String::from_utf8_lossy(&load(&[&[text(&file)], flags].concat()).stdout).into_owned()
+    };
+    let asked = script("asked.yml", "", &[]);
+    let told = [script("flag.yml", "", &["-k"]), script("key.yml", "tls: { rejectUnauthorized: false },", &[])];
     edge.kill().ok();
     edge.wait().ok();
     assert!(refused.contains("_CERT") && refused.contains("add -k (--insecure)"), "{refused}");
     assert!(accepted.contains("Statuses   200: 1") && !accepted.contains("--insecure"), "{accepted}");
+    let hint = "add -k (--insecure), or write config.tls.rejectUnauthorized: false in the script.";
+    assert!(asked.contains("_CERT") && asked.matches(hint).count() == 1, "{asked}");
+    for told in told {
+        assert!(told.contains("http.codes.200") && !told.contains("--insecure"), "{told}");
+    }
     std::fs::remove_dir_all(room).ok();
 }
 

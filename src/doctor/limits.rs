@@ -1,10 +1,10 @@
-//! `weir doctor --pid PID --fix --host`: raises the limit of open files where it is set.
+//! The limit of open files of a process: `weir doctor --pid PID` names its source, `--fix --host` raises it there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use weir_conf::said::Said;
-use weir_conf::say;
+use weir_conf::{Tree, say};
 use weir_doctor::{Facts, Language, limits, mend};
 
 use crate::texts;
@@ -36,6 +36,13 @@ pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, Said> {
         plan.commands.iter().for_each(|command| eprintln!("    {command}"));
     }
     Ok(u8::from(!plan.commands.is_empty() && !args.write))
+}
+
+/// The sentence about the limit of open files of the process, and the program that set it.
+pub(super) fn sentence(args: &DoctorArgs, facts: &Facts, tree: Option<&Tree>) -> Option<Said> {
+    let user = user(&args.root, args.pid?).unwrap_or_else(|| "root".to_owned());
+    let at = |name: &str| args.root.join(name.trim_start_matches('/'));
+    limits::sentence(facts, tree, &user, &|name| fs::read(at(name)).ok())
 }
 
 /// The number of files by the configuration that the process reads.

@@ -117,7 +117,8 @@ fn comparison(args: &AbArgs) -> Result<Comparison, Said> {
         Some(after) => factor(&before, after, args)?,
     };
     let load = load(&args.load.sent, (args.load.block, args.load.warmup), path)?;
-    let mut ask = ask(&args.stack, &args.load, load.clone())?;
+    let sides: Vec<&Side> = [&before].into_iter().chain(&after).collect();
+    let mut ask = ask(&args.stack, &args.load, load.clone(), &sides)?;
     let mut asked = args.design.clone();
     if args.duet {
         duet(args, &mut ask, &mut asked)?;
@@ -261,13 +262,19 @@ pub(super) fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, Said
     }
 }
 
-pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result<Ask, Said> {
+/// The settings of the blocks of a comparison of these configurations.
+pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load, sides: &[&Side]) -> Result<Ask, Said> {
     let warm_script = match &args.warmup_load {
         Some(file) => Some((absolute(file)?, script_plan(file)?.0)),
         None => None,
     };
     let headers = headers(&args.sent)?;
-    Ok(Ask { warm_script, headers, ..stack_of(stack_args, load, args.block, args.warmup)? })
+    Ok(Ask {
+        warm_script,
+        headers,
+        raises_warm_up: ask::may_raise_warm_up(sides),
+        ..stack_of(stack_args, load, args.block, args.warmup)?
+    })
 }
 
 /// The header fields of a load's requests. Refuses a field without a name, as `weir load` does.
@@ -287,6 +294,7 @@ pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: D
         load,
         block,
         warm_up,
+        raises_warm_up: false,
         warm_script: None,
         origin: args.origin.clone(),
         is_noisy: args.noisy,

@@ -38,7 +38,7 @@ pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, Said> {
     let it = Factorial {
         factors,
         sides: sheets.iter().map(|sheet| sheet.side.clone()).collect(),
-        ask: ask(&args.stack, &args.load, load)?,
+        ask: ask(&args.stack, &args.load, load, &[&before, &after])?,
         design,
     };
     let (run, code) =

@@ -42,7 +42,7 @@ pub(super) fn run(args: &TuneArgs, language: Language) -> Result<u8, Said> {
     }
     let load = load(&args.load.sent, (args.load.block, args.load.warmup), args.path.clone())?;
     let design = design(&args.design, &args.stack, &load, false)?;
-    let ask = ask(&args.stack, &args.load, load)?;
+    let ask = ask(&args.stack, &args.load, load, &[&beginning])?;
     let own = args.knobs.iter().map(|text| address_and_value(text)).collect::<Result<Vec<_>, _>>()?;
     let seed = design.seed;
     let files = files_of_tree(&beginning.tree);

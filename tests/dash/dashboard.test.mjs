@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { SIZES, VIEWS, cut, launch, open, overflow, show, violations } from "./browser.mjs";
+import { SIZES, VIEWS, cut, launch, open, overflow, show, sideways, violations } from "./browser.mjs";
 import { TOKEN, run, stage } from "./stage.mjs";
 
 let [edge, browser, deltas] = [];
@@ -86,6 +86,32 @@ for (const size of Object.keys(SIZES)) {
     });
   }
 }
+
+test("between a phone and a desk, a table that goes on to the right shows it, and the keyboard reaches it", async () => {
+  const all = [];
+  for (const theme of ["light", "dark"]) {
+    const page = await open(browser, `${edge.url}/open/`, { size: 1440, theme });
+    await page.setViewport({ width: 800, height: 900 });
+    for (const view of VIEWS) {
+      await show(page, view);
+      for (const selector of SHOWN[view]) await page.waitForSelector(selector, { timeout: 5000 });
+      assert.ok((await overflow(page)) <= 0, `${view} is wider than the window`);
+      assert.deepEqual(await violations(page), [], `${view}: axe`);
+    }
+    // Held, so that no figure changes between two looks.
+    await show(page, "overview");
+    await page.click(".pause");
+    for (const view of VIEWS) {
+      await show(page, view);
+      const found = await sideways(page);
+      assert.deepEqual(found.filter((one) => !one.isReached || !one.isMarked || one.isMarkedAtEnd), [], view);
+      all.push(...found);
+    }
+    await page.close();
+  }
+  // Servers, peers, processes: at 800 px there are such tables.
+  assert.ok(all.length >= 6, JSON.stringify(all));
+});
 
 test("a thing has a page, an address of its own, and a way back", async () => {
   const page = await open(browser, `${edge.url}/open/#/zones`, { size: 1440 });

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import { SIZES, cut, launch, overflow, violations } from "./browser.mjs";
+import { SIZES, cut, launch, overflow, sideways, violations } from "./browser.mjs";
 import { RUNS } from "./runs.mjs";
 
 const weir = process.env.WEIR ?? fileURLToPath(new URL("../../target/debug/weir", import.meta.url));
@@ -113,6 +113,20 @@ for (const [size, theme] of [["1440", "light"], ["390", "dark"]]) {
     await page.close();
   });
 }
+
+test("between a phone and a desk, a table that goes on to the right shows it, and the keyboard reaches it", async () => {
+  for (const theme of ["light", "dark"]) {
+    const page = await open({ theme });
+    await page.setViewport({ width: 800, height: 900 });
+    await page.$$eval("details", (all) => all.forEach((one) => { one.open = true; }));
+    const found = await sideways(page);
+    assert.ok(found.some((one) => one.name.includes("Latency")) && found.some((one) => one.name.includes("Histograms")), JSON.stringify(found));
+    assert.deepEqual(found.filter((one) => !one.isReached || !one.isMarked || one.isMarkedAtEnd), []);
+    assert.ok((await overflow(page)) <= 0);
+    assert.deepEqual(await violations(page), [], "axe");
+    await page.close();
+  }
+});
 
 test("a pointer and the keyboard read the figures that the table has", async () => {
   const page = await open();
@@ -247,6 +261,12 @@ for (const run of RUNS) {
         assert.ok(rows.every((row, at) => row.text.includes(run.metrics[at].text) && row.right <= SIZES[size].width), JSON.stringify(rows));
         assert.ok(rows[4].bar > 3 && /−36.%/.test(rows[4].text) && !/-\d/.test(rows[4].text), rows[4].text);
         assert.equal((await page.$$(".columns span")).length, 16);
+      }
+      if (size === "1440") {
+        await page.setViewport({ width: 800, height: 900 });
+        await page.$$eval("details", (all) => all.forEach((one) => { one.open = true; }));
+        assert.deepEqual((await sideways(page)).filter((one) => !one.isReached || !one.isMarked || one.isMarkedAtEnd), []);
+        await page.setViewport(SIZES[size]);
       }
       if (run.kind === "why") {
         assert.match(await page.$eval(".verdict .mark", (one) => one.textContent), /SUSPECTED/);

@@ -1,4 +1,5 @@
-//! Files of the host that raise the limit of open files of a running process: `weir doctor --pid PID --fix --host`.
+//! The limit of open files of a running process: its source (`weir doctor --pid PID`), and the files of the host that
+//! raise it (`--fix --host`).
 //!
 //! The place depends on the program that set the limit: systemd for a unit, PAM for a login, the runtime for a container.
 //! This module reads through a function and writes nothing; the caller shows the changes, and writes them on demand.
@@ -9,6 +10,12 @@ use weir_conf::{say, texts};
 use crate::facts::Facts;
 use crate::mend::Mended;
 
+mod source;
+
+pub use source::{Read, Setter, sentence, worker};
+
+use source::setter;
+
 /// PAM's files for sessions on Debian: logins, and sessions without a terminal such as cron's.
 const SESSIONS: [&str; 2] = ["/etc/pam.d/common-session", "/etc/pam.d/common-session-noninteractive"];
 /// The line that makes PAM read limits.conf and limits.d.
@@ -17,19 +24,6 @@ const PAM_LINE: &str = "session required        pam_limits.so\n";
 const DROP_IN: &str = "weir-limits.conf";
 /// The least limit that is written.
 const FILES_MIN: u64 = 65_536;
-/// Names of control groups of containers.
-const CONTAINERS: [&str; 5] = ["docker", "libpod", "kubepods", "containerd", "lxc"];
-
-/// The program that sets the limits of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Setter {
-    /// systemd, for this unit.
-    Unit(String),
-    /// The runtime of a container, by the word in its control group.
-    Container(&'static str),
-    /// PAM, for a login of this user.
-    Login(String),
-}
 
 /// The changes, and the steps that put them into force.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,18 +57,6 @@ texts! {
     HOLDS:
         "Max open files of process {0}: {1}, set by {2}. Its connections need {3}: there is nothing to change.",
         "프로세스 {0}의 최대 열린 파일 수: {1}, 설정한 곳: {2}. 연결에는 {3}개가 필요합니다. 바꿀 것이 없습니다.";
-    OF_FILE:
-        "LimitNOFILE={0} in {1}",
-        "{1}의 LimitNOFILE={0}";
-    OF_DEFAULT:
-        "systemd's default for {0}",
-        "{0}의 systemd 기본값";
-    OF_CONTAINER:
-        "the runtime of the container ({0})",
-        "컨테이너 런타임({0})";
-    OF_PAM:
-        "PAM at the login of {0}",
-        "{0}의 로그인 때 PAM";
     THEN:
         "To put it into force:",
         "적용하려면:";
@@ -86,17 +68,15 @@ texts! {
 /// The changes with which the process may open so many files. `None`: no process was read, or its limit is unknown.
 ///
 /// `user` is the user of the process; `read` returns the content of a file of the host.
-pub fn plan(facts: &Facts, user: &str, need: u64, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Option<Plan> {
-    let workers = facts.processes.iter().filter(|process| !process.command.contains("master process"));
-    let worker =
-        workers.filter(|process| process.files.is_some()).min_by_key(|process| process.files.map(|it| it.soft))?;
+pub fn plan(facts: &Facts, user: &str, need: u64, read: &Read<'_>) -> Option<Plan> {
+    let worker = worker(facts)?;
     let soft = worker.files?.soft;
     let first = facts.processes.first()?;
     let setter = setter(facts, first.id, user, read);
     let mut plan = Plan { setter, files: Vec::new(), commands: Vec::new(), notes: Vec::new() };
     let tell = |text: Text, who: &str| say!(text, worker.id.to_string(), soft.to_string(), who);
     if soft >= need {
-        let by = plan.setter.said(facts);
+        let by = source::by(facts, None, user, read)?;
         plan.notes.push(say!(HOLDS, worker.id.to_string(), soft.to_string(), by, need.to_string()));
         return Some(plan);
     }
@@ -122,33 +102,6 @@ pub fn plan(facts: &Facts, user: &str, need: u64, read: &dyn Fn(&str) -> Option<
     Some(plan)
 }
 
-fn setter(facts: &Facts, pid: u32, user: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Setter {
-    let groups = read(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let groups = String::from_utf8_lossy(&groups);
-    // A unit such as docker.service is not the setter of a process in one of its containers.
-    let container = CONTAINERS.into_iter().find(|word| {
-        groups.lines().any(|line| line.contains(&format!("/{word}-")) || line.contains(&format!("/{word}/")))
-    });
-    match (container, &facts.unit) {
-        (Some(word), _) => Setter::Container(word),
-        // `user@1000.service` is the manager of a login.
-        (None, Some(unit)) if !unit.name.starts_with("user@") => Setter::Unit(unit.name.clone()),
-        _ => Setter::Login(user.to_owned()),
-    }
-}
-
-impl Setter {
-    /// The program in words, with the file that it read.
-    fn said(&self, facts: &Facts) -> Said {
-        match (self, facts.unit.as_ref().and_then(|unit| unit.limit.as_ref())) {
-            (Setter::Unit(_), Some((value, file))) => say!(OF_FILE, value.as_str(), file.as_str()),
-            (Setter::Unit(unit), None) => say!(OF_DEFAULT, unit.as_str()),
-            (Setter::Container(word), _) => say!(OF_CONTAINER, *word),
-            (Setter::Login(user), _) => say!(OF_PAM, user.as_str()),
-        }
-    }
-}
-
 impl Plan {
     fn put(&mut self, name: &str, before: Option<Vec<u8>>, after: String) {
         let before = before.unwrap_or_default();
@@ -157,7 +110,7 @@ impl Plan {
         }
     }
 
-    fn kernel(&mut self, need: u64, read: &dyn Fn(&str) -> Option<Vec<u8>>) {
+    fn kernel(&mut self, need: u64, read: &Read<'_>) {
         let most =
             read("/proc/sys/fs/nr_open").and_then(|text| String::from_utf8(text).ok()?.trim().parse::<u64>().ok());
         if let Some(most) = most.filter(|most| *most < need) {
@@ -168,7 +121,7 @@ impl Plan {
         }
     }
 
-    fn unit(&mut self, facts: &Facts, unit: &str, need: u64, read: &dyn Fn(&str) -> Option<Vec<u8>>) {
+    fn unit(&mut self, facts: &Facts, unit: &str, need: u64, read: &Read<'_>) {
         let own = format!("/etc/systemd/system/{unit}.d/{DROP_IN}");
         let later = facts.unit.as_ref().and_then(|unit| unit.limit.as_ref()).filter(|(_, file)| {
             let is_drop_in = file.contains(".service.d/") && *file != own;
@@ -194,7 +147,7 @@ impl Plan {
         ]);
     }
 
-    fn login(&mut self, user: &str, need: u64, read: &dyn Fn(&str) -> Option<Vec<u8>>) {
+    fn login(&mut self, user: &str, need: u64, read: &Read<'_>) {
         let name = "/etc/security/limits.d/90-weir-limits.conf";
         // The user by name: `*` does not apply to root.
         self.put(name, read(name), format!("{user} soft nofile {need}\n{user} hard nofile {need}\n"));

@@ -114,8 +114,8 @@ fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> S
     }
 }
 
-/// The examined processes, a line each.
-pub fn processes(facts: &Facts, language: Language) -> String {
+/// The examined processes, a line each; then the sentence about the limit and its source, if there is one.
+pub fn processes(facts: &Facts, limit: Option<&weir_conf::said::Said>, language: Language) -> String {
     let mut text = String::new();
     for process in facts.processes.iter().chain(&facts.neighbours) {
         let files = process.files.map_or("?".to_owned(), |limit| format!("{} / {}", limit.soft, limit.hard));
@@ -136,14 +136,8 @@ pub fn processes(facts: &Facts, language: Language) -> String {
     }
     let head = words("    pid    files soft/hard    open  command", "    pid    파일 soft/hard    열림  명령");
     let mut whole = format!("{}\n{text}", head.say(language));
-    if let Some(unit) = &facts.unit {
-        let limit = match &unit.limit {
-            Some((value, file)) => format!("LimitNOFILE={value} ({file})"),
-            None => words("no LimitNOFILE=: systemd's default", "LimitNOFILE= 없음: systemd 기본값")
-                .say(language)
-                .to_owned(),
-        };
-        let _ = writeln!(whole, "  {}: {limit}", unit.name);
+    if let Some(limit) = limit {
+        let _ = writeln!(whole, "  {}", limit.say(language));
     }
     whole.push('\n');
     whole

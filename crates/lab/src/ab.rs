@@ -146,6 +146,9 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
     let (primary, small) = primary_of(&it.ask, &it.design);
     refuse_too_few(&it.ask, primary, &it.design)?;
     small.iter().for_each(|said| tell.tell(said));
+    if let Some((rate, raised)) = it.ask.raised_warm_up() {
+        tell.tell(&say!(WARM_UP_RAISED, raised, rate));
+    }
     let after = it.after.as_ref().unwrap_or(&it.before);
     tell.tell(&it.outlook());
     // In a duet, each configuration has all of its parts on its own host.

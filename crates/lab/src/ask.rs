@@ -22,6 +22,11 @@ pub const BLOCK: (Duration, Duration) = (Duration::from_millis(500), Duration::f
 pub const CONNECTIONS_MAX: usize = 50_000;
 /// The length of a window.
 const WINDOW: &str = "250ms";
+/// Least number of requests of a warm-up that is raised. After so many, a program that compiles while it runs (Node, Java)
+/// has compiled the code that they run through.
+const WARM_REQUESTS: f64 = 1000.0;
+/// The highest rate that a warm-up is raised to, requests a second: a small application can carry it.
+const WARM_RATE_MAX: f64 = 200.0;
 /// The time of a block beyond warming up and measuring.
 const BESIDE: Duration = Duration::from_secs(40);
 
@@ -118,6 +123,9 @@ pub struct Ask {
     pub block: Duration,
     /// How long a block warms up first. Zero: no warm-up.
     pub warm_up: Duration,
+    /// The warm-up of a load at a small rate has a higher rate. Otherwise the application would become faster while it is
+    /// measured.
+    pub raises_warm_up: bool,
     /// A script for the warm-up. `None`: the load on the URL warms up.
     pub warm_script: Option<(PathBuf, Duration)>,
     /// A command that runs the application. `None`: the dummy origin.
@@ -249,7 +257,28 @@ impl Ask {
 
     /// The settings that the judgement of a block depends on.
     pub fn asked(&self) -> Asked {
-        Asked { is_steady: matches!(self.load, Load::Path { .. }), is_noisy: self.is_noisy, is_search: false }
+        Asked {
+            is_steady: matches!(self.load, Load::Path { .. }),
+            is_noisy: self.is_noisy,
+            is_search: false,
+            opening_s: self.opening_s(),
+        }
+    }
+
+    /// How long a load at a rate opens connections, s: each of its first requests opens one.
+    fn opening_s(&self) -> f64 {
+        match self.load {
+            Load::Path { connections, rate: Some(rate), .. } => connections as f64 / rate,
+            _ => 0.0,
+        }
+    }
+
+    /// The rate of the load and the higher rate of its warm-up, if the warm-up has one.
+    pub fn raised_warm_up(&self) -> Option<(f64, f64)> {
+        let Load::Path { rate: Some(rate), .. } = self.load else { return None };
+        let may = self.raises_warm_up && self.warm_script.is_none() && !self.warm_up.is_zero();
+        let wanted = (WARM_REQUESTS / self.warm_up.as_secs_f64().max(1e-3)).min(WARM_RATE_MAX).round();
+        (may && wanted > rate).then_some((rate, wanted))
     }
 
     /// The length of a block's load.
@@ -267,8 +296,10 @@ impl Ask {
                 let load = Load::Script { file: file.clone(), length: *length, requests: None };
                 self.client_argv(&load, *length, stack, &out, seed)
             }
-            (None, load @ Load::Path { .. }) if !self.warm_up.is_zero() => {
-                self.client_argv(load, self.warm_up, stack, &out, seed)
+            (None, Load::Path { path, connections, rate }) if !self.warm_up.is_zero() => {
+                let rate = self.raised_warm_up().map(|(_, raised)| raised).or(*rate);
+                let load = Load::Path { path: path.clone(), connections: *connections, rate };
+                self.client_argv(&load, self.warm_up, stack, &out, seed)
             }
             _ => return None,
         };
@@ -369,6 +400,12 @@ impl Ask {
     }
 }
 
+/// Whether a warm-up may send more requests than the load. If a configuration has `limit_req`, it would leave a queue to
+/// the block. The blocks of all configurations warm up alike.
+pub fn may_raise_warm_up(sides: &[&Side]) -> bool {
+    !sides.iter().any(|side| survey(&side.tree).limits_rate)
+}
+
 /// The name of the edge in a simple stack.
 const EDGE: &str = "edge";
 
@@ -438,6 +475,7 @@ pub(crate) mod tests {
             load: Load::Path { path: "/".to_owned(), connections: 1, rate: None },
             block: Duration::from_secs(1),
             warm_up: Duration::ZERO,
+            raises_warm_up: false,
             warm_script: None,
             origin: None,
             is_noisy: false,
@@ -462,6 +500,50 @@ pub(crate) mod tests {
         assert!(argv.windows(2).any(|pair| pair == ["-H", "Accept-Encoding: gzip"]), "{argv:?}");
         let warm = ask.spec(&side(), &Stack { ..stack }, Path::new("/d"), 1);
         assert!(warm.client.argv.contains(&"-H".to_owned()));
+    }
+
+    /// At five requests a second, Node would compile the path's code while it is measured.
+    #[test]
+    fn a_small_load_is_warmed_up_by_more_requests_than_it_sends() {
+        let stack = Stack {
+            layout: Layout::default(),
+            target: SocketAddr::from(([127, 0, 0, 1], 80)),
+            fresh: Vec::new(),
+            globals: Vec::new(),
+        };
+        let small = |rate| Ask {
+            load: Load::Path { path: "/".to_owned(), connections: 32, rate },
+            block: Duration::from_secs(8),
+            warm_up: Duration::from_secs(6),
+            raises_warm_up: true,
+            ..ask()
+        };
+        let rate_of = |argv: &[String]| {
+            let at = argv.iter().position(|word| word == "-R")?;
+            argv.get(at + 1).cloned()
+        };
+        let rates = |ask: &Ask| {
+            let spec = ask.spec(&side(), &stack, Path::new("/d"), 1);
+            (spec.warm.as_ref().and_then(|warm| rate_of(&warm.argv)), rate_of(&spec.client.argv))
+        };
+        let said = |warm: &str, load: &str| (Some(warm.to_owned()), Some(load.to_owned()));
+        assert_eq!(rates(&small(Some(5.0))), said("167", "5"));
+        assert_eq!(rates(&small(Some(500.0))), said("500", "500"), "enough requests");
+        assert_eq!(rates(&small(None)), (None, None), "a closed loop");
+        let short = Ask { warm_up: Duration::from_secs(1), ..small(Some(5.0)) };
+        assert_eq!(rates(&short), said("200", "5"), "a small application carries no more");
+        let alone = Ask { raises_warm_up: false, ..small(Some(5.0)) };
+        assert_eq!(rates(&alone), said("5", "5"));
+        let limited = "http { server { location / { limit_req zone=a; } } }";
+        let side_of = |text: &str| {
+            let files = weir_conf::MemoryFiles::new().with("/n.conf", text);
+            Side { tree: weir_conf::load(&files, "/n.conf", "/", &|_| false).0, ..side() }
+        };
+        let (free, limited) = (side_of("http { server { } }"), side_of(limited));
+        assert_eq!((may_raise_warm_up(&[&free, &free]), may_raise_warm_up(&[&free, &limited])), (true, false));
+        // 32 connections are open after 6.4 s.
+        assert!((small(Some(5.0)).asked().opening_s - 6.4).abs() < 1e-9);
+        assert_eq!(small(None).asked().opening_s, 0.0);
     }
 
     pub(crate) fn side() -> Side {

@@ -37,6 +37,8 @@ pub struct Asked {
     pub is_noisy: bool,
     /// A rate that was not reached is a result, not a fault of the block.
     pub is_search: bool,
+    /// How long the load opened connections, s. Until then, a request that opens one is slower than one that does not.
+    pub opening_s: f64,
 }
 
 /// The parts of a keeper's answer that the judgement of a block needs. Keeper and lab are the same program: a missing
@@ -211,7 +213,8 @@ impl Block {
         if let Some(series) = Series::of(report) {
             block.strip = thinned(&series.throughput);
             if asked.is_steady {
-                block.note(series::unsteady(&series), !asked.is_noisy);
+                let open = Series::from(report, asked.opening_s).unwrap_or_default();
+                block.note(series::unsteady(&open), !asked.is_noisy);
             }
         }
         block.gate(answer, asked);
@@ -435,7 +438,13 @@ pub(crate) mod tests {
     }
 
     fn block(change: fn(&mut Value)) -> Block {
-        Block::of(&answer(change), 0, Arm::After, 0, Asked { is_steady: true, is_noisy: false, is_search: false })
+        Block::of(
+            &answer(change),
+            0,
+            Arm::After,
+            0,
+            Asked { is_steady: true, is_noisy: false, is_search: false, ..Asked::default() },
+        )
     }
 
     #[test]
@@ -455,7 +464,7 @@ pub(crate) mod tests {
             let members = answer.pointer_mut(path).and_then(Value::as_object_mut).unwrap();
             let value = members.remove(name).unwrap();
             members.insert(format!("{name}_renamed"), value);
-            let asked = Asked { is_steady: true, is_noisy: true, is_search: false };
+            let asked = Asked { is_steady: true, is_noisy: true, is_search: false, ..Asked::default() };
             let said = Block::of(&answer, 0, Arm::After, 0, asked).spoiled;
             assert!(said[0].contains("cannot read") && said[0].contains(name), "{name}: {said:?}");
         }
@@ -530,7 +539,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_noisy_machine_may_be_asked_for_and_is_said() {
-        let noisy = Asked { is_steady: true, is_noisy: true, is_search: false };
+        let noisy = Asked { is_steady: true, is_noisy: true, is_search: false, ..Asked::default() };
         let block = Block::of(&answer(|a| a["usage"]["foreign"] = json!(0.2)), 0, Arm::Before, 0, noisy);
         assert_eq!((block.spoiled.len(), block.cautions.len()), (0, 1));
         let full = |a: &mut Value| a["load"]["weir"]["generator"]["worker_cpu"] = json!([0.97]);

@@ -246,7 +246,7 @@ fn step(
             Err(Failed::Broken(error)) => return Err(Ended::Broken(error)),
         };
         let _ = std::fs::remove_dir_all(&dir);
-        let asked = Asked { is_steady: false, is_noisy: ask.is_noisy, is_search: true };
+        let asked = Asked { is_noisy: ask.is_noisy, is_search: true, ..Asked::default() };
         let block = Block::of(&answer, number, Arm::Before, attempt, asked);
         match block.why_spoiled().into_iter().next() {
             None => return Ok(block),

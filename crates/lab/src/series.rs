@@ -25,9 +25,15 @@ pub struct Series {
 impl Series {
     /// The series of a report. `None` if the report has no series.
     pub fn of(report: &Value) -> Option<Series> {
+        Series::from(report, 0.0)
+    }
+
+    /// The series of a report, from a time of its load on, s.
+    pub fn from(report: &Value, from_s: f64) -> Option<Series> {
         let (interval, counts) = answers(report)?;
         let medians = report["weir"]["series"]["response"]["p50"].as_array()?;
-        let inner = 1..counts.len().saturating_sub(1).max(1);
+        let first = ((from_s / interval).ceil().max(1.0) as usize).min(counts.len());
+        let inner = first..counts.len().saturating_sub(1).max(first);
         let throughput = counts.get(inner.clone()).unwrap_or_default().iter().map(|count| count / interval).collect();
         let medians = medians.get(inner).unwrap_or_default().iter().filter_map(Value::as_f64);
         Some(Series { throughput, log_median: medians.filter(|ms| *ms > 0.0).map(f64::ln).collect() })
@@ -119,6 +125,8 @@ mod tests {
         assert_eq!(series.throughput, [40.0, 80.0]);
         assert!((series.log_median[0] - 10f64.ln()).abs() < 1e-12);
         assert_eq!(Series::of(&json!({"weir": {"series": null}})), None);
+        let later = |from_s| Series::from(&report(&[1.0, 10.0, 20.0, 3.0]), from_s).unwrap().throughput;
+        assert_eq!((later(0.1), later(0.3), later(9.0)), (vec![40.0, 80.0], vec![80.0], vec![]));
     }
 
     #[test]
@@ -132,5 +140,18 @@ mod tests {
         assert_eq!(unsteady(&of(|at| 1.0 - 0.0005 * at as f64)), Vec::<Said>::new(), "too small to matter");
         assert!(has_warmed_up(&of(|_| 1.0)) && !has_warmed_up(&of(|at| (at as f64 + 1.0).powi(2))));
         assert!(has_warmed_up(&Series::default()) && unsteady(&Series::default()).is_empty());
+    }
+
+    /// Five requests a second over 32 connections: for 6.4 s, each opens one.
+    #[test]
+    fn requests_that_open_a_connection_are_no_step() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let medians: Vec<f64> =
+            (0..82).map(|at| (if at < 26 { 1.8 } else { 1.4 }) * (1.0 + 0.05 * normal(&mut rng))).collect();
+        let mut report = report(&[1.0; 82]);
+        report["weir"]["series"]["response"]["p50"] = json!(medians);
+        let steps = |from_s| unsteady(&Series::from(&report, from_s).unwrap());
+        assert!(steps(0.0)[0].starts_with("the median latency stepped by -"), "{:?}", steps(0.0));
+        assert_eq!(steps(6.4), Vec::<Said>::new());
     }
 }

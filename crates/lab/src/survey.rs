@@ -20,6 +20,8 @@ pub struct Survey {
     pub caches: Vec<String>,
     /// Top-level directives about the process: `daemon`, `pid`, `master_process`.
     pub process: Vec<(String, String)>,
+    /// A `limit_req` limits how many requests a second are answered.
+    pub limits_rate: bool,
 }
 
 /// Collects these parts from a configuration.
@@ -50,6 +52,7 @@ pub fn survey(tree: &Tree) -> Survey {
                 }
                 "server" if block.name == "upstream" => found.peers.extend(host_and_port(statement.text(0), 80)),
                 "proxy_pass" => found.peers.extend(passed(statement.text(0), &upstreams)),
+                "limit_req" => found.limits_rate = true,
                 "proxy_cache_path" => found.caches.push(statement.text(0).to_owned()),
                 _ => {}
             }

@@ -86,6 +86,7 @@ texts! {
     TOO_FEW_IN_SCRIPT: "{0} needs {1} requests in a block, and one run of the script gives {2}: use longer phases, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 스크립트를 한 번 실행하면 {2}건입니다: phase를 늘리거나 다른 --metric을 쓰세요";
     TOO_FEW_NEXT: "{0}\n  {1}", "{0}\n  {1}";
     SMALL_LOAD: "A small load: a block has about {0} requests, and {1} needs {2}; the lab compares {3}, whose interval is exact for few requests", "작은 부하: 블록의 요청이 약 {0}건인데 {1}에는 {2}건이 필요합니다. 요청이 적어도 구간이 정확한 {3}을(를) 비교합니다";
+    WARM_UP_RAISED: "The warm-up sends {0} requests a second instead of {1}, so that the application has compiled its code before the lab measures it", "워밍업에서는 초당 {1}건이 아니라 {0}건을 보냅니다. 측정하기 전에 앱이 코드를 컴파일하게 하려는 것입니다";
     LEFT_OUT_METRICS: "Left out: {0}: a block needs {1} requests, and had at most {2}", "제외한 지표: {0}: 블록마다 요청 {1}건이 필요한데 최대 {2}건이었습니다";
     EXACT_SHARE: "Errors {0}: {1} of {2}; exact 95 % interval {3} to {4} % (Clopper and Pearson)", "오류({0}): {2}건 중 {1}건; 정확한 95 % 구간 {3} ~ {4} % (Clopper-Pearson)";
     EXACT_DIFFERENCE: "Errors, before against after, all requests: p = {0} (Fisher, mid-P)", "변경 전과 후의 오류, 전체 요청: p = {0} (Fisher, mid-P)";

@@ -167,6 +167,9 @@ weir_conf::texts! {
     SOME_LATENCIES: "response p50 {0} ms, p95 {1} ms, p99 {2} ms", "응답 p50 {0} ms, p95 {1} ms, p99 {2} ms";
     ONE_LINE: "{0} requests in {1} s, {2} a second, {3}, {4}", "{1}초 동안 요청 {0}건, 초당 {2}건, {3}, {4}";
     INSECURE_HINT: "The certificate of the target was not accepted. To load it all the same, add -k (--insecure).", "대상의 인증서를 검증하지 못했습니다. 그래도 부하를 보내려면 -k(--insecure)를 추가하세요.";
+    INSECURE_SCRIPT:
+        "The certificate of the target was not accepted. To load it all the same, add -k (--insecure), or write config.tls.rejectUnauthorized: false in the script.",
+        "대상의 인증서를 검증하지 못했습니다. 그래도 부하를 보내려면 -k(--insecure)를 추가하거나, 스크립트에 config.tls.rejectUnauthorized: false를 쓰세요.";
     COUNTS_FROM_ONE: "quick: write at least 1 for --count and for --num", "quick: --count와 --num에는 1 이상을 쓰세요";
 
     // A script from access logs.

@@ -56,7 +56,7 @@ function places(doc, before, t) {
     t("err.places"), rows.length > PLACES_MAX ? t("detail.first", PLACES_MAX, rows.length) : null,
     rows.length === 0
       ? empty(t("err.noPlace"))
-      : h("div", { class: "overs" }, h("table", { class: "path" },
+      : h("div", { class: "overs", tabindex: 0, role: "region", "aria-label": t("err.places") }, h("table", { class: "path" },
         h("thead", null, h("tr", null, h("th", { scope: "col", class: "text" }, t("col.zone")),
           [capital(t("chart.failed")), t("err.all"), capital(t("reason.limit")), t("err.all")].map((label, at) => h("th", { key: `${at}`, scope: "col", class: "number" }, label)))),
         h("tbody", null, rows.slice(0, PLACES_MAX).map((row) =>

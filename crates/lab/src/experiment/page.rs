@@ -150,7 +150,7 @@ fn figures(run: &Value, language: Language) -> String {
     format!(
         "<h2>{title}</h2>\n{}",
         card(&format!(
-            "<div class=\"overs\"><table class=\"stack\"><tr class=\"heads\"><th>{variant} · {edge}</th>{heads}</tr>\n{rows}</table></div>"
+            "<div class=\"overs\" role=\"region\" aria-label=\"{title}\" tabindex=\"0\"><table class=\"stack\"><tr class=\"heads\"><th>{variant} · {edge}</th>{heads}</tr>\n{rows}</table></div>"
         ))
     )
 }

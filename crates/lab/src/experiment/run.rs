@@ -266,7 +266,7 @@ impl Bench<'_> {
                         return Err(say!(ERR_BLOCK_OF, &self.lab.name, self.edge, &variant.name, why));
                     }
                 };
-                let asked = Asked { is_steady: false, is_noisy: self.how.is_noisy, is_search: false };
+                let asked = Asked { is_noisy: self.how.is_noisy, is_search: false, ..Asked::default() };
                 let block = Block::of(&answer, turn.pair, turn.arm, attempt, asked);
                 ran.answers.insert(variant.name.clone(), answer);
                 let why = block.why_spoiled().into_iter().next();

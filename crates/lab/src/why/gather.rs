@@ -116,7 +116,7 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, Said> {
             return Err(say!(ANSWER_UNREADABLE, "nothing was watched"));
         }
     };
-    let asked = Asked { is_steady: false, is_noisy: known.is_noisy, is_search: true };
+    let asked = Asked { is_noisy: known.is_noisy, is_search: true, ..Asked::default() };
     let block = Block::of(answer, 0, Arm::Before, 0, asked);
     let weir = &read.load.weir;
     let measured = (weir.ended_ms - weir.started_ms) / 1000.0;

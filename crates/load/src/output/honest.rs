@@ -10,6 +10,7 @@ use super::number::{grouped, ms};
 use super::{Facts, SelfCheck};
 use crate::record::{Figures, Outcome};
 use crate::texts::{self, phase_said};
+use crate::tls::is_about_certificate;
 
 /// Failures that are listed; the others share one line.
 const FAILURES_SHOWN: usize = 12;
@@ -57,6 +58,7 @@ pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
     text.push_str(&if own.dropped > 0 { console.paint(YELLOW, &dropped) } else { dropped });
     text.push('\n');
     text.push_str(&failures(outcome, console));
+    text.push_str(&hint(outcome, console));
     text.push_str(&incomplete(facts, console));
     text.push('\n');
     for line in generator(&facts.self_check, console) {
@@ -139,6 +141,14 @@ fn incomplete(facts: &Facts, console: &Console) -> String {
     let word = console.paint(YELLOW, texts::INCOMPLETE.say(language));
     let line = |reason: &Said| console.wrap(&format!("{word}: {}", reason.say(language))) + "\n";
     facts.incomplete.iter().map(line).collect()
+}
+
+/// The line about certificates that were not accepted, if there were such. With `-k` there is none.
+fn hint(outcome: &Outcome, console: &Console) -> String {
+    if !outcome.own.failures.keys().any(|(_, name)| is_about_certificate(name)) {
+        return String::new();
+    }
+    console.wrap(texts::INSECURE_SCRIPT.say(console.language)) + "\n"
 }
 
 /// Errors by place, the most frequent first.
@@ -246,6 +256,22 @@ Generator: ok (1 worker 50 % of a core)
 부하 생성기: 정상 (워커 1개, 코어의 50 %)
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_accepted_has_a_hint() {
+        let recorder = Recorder::at(1_795_186_840_000);
+        recorder.failure(Step::TlsOrigin, "DEPTH_ZERO_SELF_SIGNED_CERT");
+        let mut merger = Merger::default();
+        merger.add(recorder.take(u64::MAX));
+        merger.close(u64::MAX);
+        let of = |console: Console| block(&merger.outcome(), &Facts::default(), &console);
+        let text = of(Console::default());
+        let line = "To load it all the same, add -k (--insecure), or write config.tls.rejectUnauthorized: false in the script.\n";
+        assert!(text.contains("DEPTH_ZERO_SELF_SIGNED_CERT") && text.contains(line), "{text}");
+        let text = of(Console { language: Language::Korean, ..Console::default() });
+        assert!(text.contains("스크립트에 config.tls.rejectUnauthorized: false를 쓰세요"), "{text}");
+        assert_eq!(of(Console { is_quiet: true, ..Console::default() }), "");
     }
 
     #[test]
