@@ -96,23 +96,23 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Valu
 }
 
 async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) -> Result<(), Answer> {
+    if matches!(exchange.body, RequestBody::Unread) {
+        read_body(exchange, conn, values).await?;
+    }
+    if let Some(template) = &values.proxy.set_body {
+        exchange.body = RequestBody::Memory(template.text(exchange));
+    }
+    Ok(())
+}
+
+async fn read_body(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) -> Result<(), Answer> {
     let proxy = &values.proxy;
-    if let Some(template) = &proxy.set_body {
-        let text = template.text(exchange);
-        body::discard(exchange, conn).await.map_err(Answer::Gone)?;
-        exchange.body = RequestBody::Memory(text);
-        return Ok(());
-    }
-    if !matches!(exchange.body, RequestBody::Unread) {
-        return Ok(());
-    }
-    // nginx: a chunked request is passed unbuffered only to HTTP/1.1 upstreams.
+    // nginx: a chunked request is passed unbuffered only to HTTP/1.1 upstreams. The text of `proxy_set_body` may have
+    // `$request_body`, so it needs the whole body.
     let is_chunked = matches!(exchange.request.length, Some(BodyLength::Chunked));
-    let read = if proxy.request_buffering || (is_chunked && proxy.version < Version::Http11) {
-        body::read(exchange, conn).await
-    } else {
-        body::take_arrived(exchange, conn)
-    };
+    let is_whole =
+        proxy.request_buffering || proxy.set_body.is_some() || (is_chunked && proxy.version < Version::Http11);
+    let read = if is_whole { body::read(exchange, conn).await } else { body::take_arrived(exchange, conn) };
     match read {
         Ok(()) => Ok(()),
         Err(Failed::Status(status)) => Err(Answer::Outcome(Outcome::Status(status))),
