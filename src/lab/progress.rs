@@ -65,7 +65,7 @@ impl Tell for Progress {
         if let Err(error) = store::note(&self.store, id, run)
             && is_first
         {
-            self.tell(&texts::NOBODY_WATCHES.with(&[error.into()]));
+            self.tell(&texts::NOBODY_WATCHES.with(&[error]));
         }
     }
 

@@ -50,7 +50,7 @@ impl Text {
         Said {
             en: filled(self.en, &|number| holes.get(number).map(|hole| hole.en.as_str())),
             ko: particles(&filled(self.ko, &|number| holes.get(number).map(|hole| hole.ko.as_str()))),
-            kept: json!({"text": self.name, "holes": holes}),
+            kept: Box::new(json!({"text": self.name, "holes": holes})),
         }
     }
 }
@@ -82,8 +82,8 @@ macro_rules! say {
 pub struct Said {
     en: String,
     ko: String,
-    /// The stored form: the name of the text, and the values.
-    kept: Value,
+    /// The stored form: the name of the text, and the values. In a box, so that an error with a sentence stays small.
+    kept: Box<Value>,
 }
 
 impl Said {
@@ -108,7 +108,7 @@ impl Said {
     /// A sentence from another part of weir that supplies every language, such as a rule of the doctor.
     pub fn of_both(en: impl Into<String>, ko: impl Into<String>) -> Said {
         let (en, ko) = (en.into(), ko.into());
-        Said { kept: json!({"en": en, "ko": ko}), en, ko }
+        Said { kept: Box::new(json!({"en": en, "ko": ko})), en, ko }
     }
 
     /// The sentence without white space at its ends.
@@ -124,7 +124,7 @@ impl Said {
         Said {
             en: joined(Language::English),
             ko: joined(Language::Korean),
-            kept: json!({"list": all, "between": between}),
+            kept: Box::new(json!({"list": all, "between": between})),
         }
     }
 
@@ -202,7 +202,7 @@ impl PartialEq<String> for Said {
 /// Names and values are the same in every language. Sentences are not, so a sentence is a [`Text`].
 impl From<&str> for Said {
     fn from(word: &str) -> Said {
-        Said { en: word.to_owned(), ko: word.to_owned(), kept: json!(word) }
+        Said { en: word.to_owned(), ko: word.to_owned(), kept: Box::new(json!(word)) }
     }
 }
 

@@ -115,7 +115,7 @@ fn tiles(report: &Value, language: Language) -> String {
 }
 
 /// The name of a figure in a head: `p99`, `max`.
-fn figure_name<'n>(figure: &'n str, language: Language) -> &'n str {
+fn figure_name(figure: &str, language: Language) -> &str {
     match figure {
         "p999" => "p99.9",
         "max" => texts::PAGE_MAX.say(language),
