@@ -16,7 +16,7 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -59,14 +59,28 @@ pub fn bind(address: SocketAddr, options: &DatagramOptions) -> io::Result<Receiv
         sys::tell_destination(fd.as_fd(), address.is_ipv4())?;
     }
     net::bind(&fd, &address)?;
-    let address = SocketAddr::try_from(net::getsockname(&fd)?).map_err(io::Error::from)?;
-    Ok(Receiving { fd: Arc::new(fd), address })
+    Receiving::from_fd(fd)
 }
 
 impl Receiving {
+    /// Takes over a bound socket, such as one that another process passed.
+    ///
+    /// # Errors
+    /// It is no UDP socket.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Receiving> {
+        let address = SocketAddr::try_from(net::getsockname(&fd)?).map_err(io::Error::from)?;
+        Ok(Receiving { fd: Arc::new(fd), address })
+    }
+
     /// Its address; if it was bound to port 0, this has the real port.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+}
+
+impl AsFd for Receiving {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

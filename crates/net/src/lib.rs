@@ -13,6 +13,7 @@
 
 pub mod address;
 mod alarm;
+pub mod answers;
 pub mod aside;
 pub mod buffer;
 pub mod clock;

@@ -95,8 +95,11 @@ impl Listening {
         Listening::from_fd(fd).ok()
     }
 
-    /// Takes over a listening socket.
-    fn from_fd(fd: OwnedFd) -> io::Result<Listening> {
+    /// Takes over a listening socket, such as one that another process passed.
+    ///
+    /// # Errors
+    /// It is no socket.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Listening> {
         let flags = rustix::fs::fcntl_getfl(&fd)?;
         rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)?;
         let address = Address::from_kernel(net::getsockname(&fd)?);

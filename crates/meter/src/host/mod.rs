@@ -11,6 +11,7 @@ mod listen;
 mod listeners;
 mod machine;
 mod pam;
+mod place;
 mod pools;
 mod process;
 mod programs;
@@ -31,6 +32,7 @@ pub use listen::listens_of;
 pub use listeners::{Listeners, listeners_under};
 pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under, worked};
 pub use pam::{PamLimit, pam_limits_under};
+pub use place::{places_of, places_under};
 pub use pools::{Pool, pools_under};
 pub use process::{
     FamilyCpu, PROCESSES_MAX, ended_children_cpu, family, family_cpu, family_cpu_under, family_under, others_cpu,

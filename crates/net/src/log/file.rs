@@ -117,6 +117,11 @@ impl LogFile {
         append(&self.path).map(Arc::new).map_err(|error| format!("open() \"{}\" failed {}", self.path, Os(&error)))
     }
 
+    /// Writes to this open file from now on: another process has opened the path.
+    pub fn give(&self, file: File) {
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
+    }
+
     fn reopen(&self) -> Result<(), String> {
         if self.handle().is_none() {
             return Ok(());

@@ -18,6 +18,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+/// Names the role of a process that a keeper has started from its own file.
+pub(super) const ENV_ROLE: &str = "WEIR_ROLE";
+
 /// Marks the environment of the second process.
 const ENV_DAEMON: &str = "WEIR_DAEMON";
 
@@ -106,9 +109,9 @@ fn start(mut command: Command) -> io::Result<i32> {
     }
 }
 
-/// Removes the mark from a command that must not become a second process.
+/// Removes the marks from a command that must not become a second process, or a keeper's.
 pub(super) fn unmark(command: &mut Command) {
-    command.env_remove(ENV_DAEMON);
+    command.env_remove(ENV_DAEMON).env_remove(ENV_ROLE);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Sets the limit on open files; `meter::host` reads it.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use std::io;
 
 /// Raises the soft limit on open files to the hard one: `(old, new)` soft limit.
@@ -34,6 +34,12 @@ pub fn nofile_hard() -> u64 {
 pub fn set_nofile(files: u64) -> io::Result<()> {
     let limit = Rlimit { current: Some(files), maximum: Some(files) };
     Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+/// Gives another process of this user, or any if this one is root, the limits of this one.
+pub fn share_nofile(pid: u32) -> io::Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(prlimit(Some(pid), Resource::Nofile, getrlimit(Resource::Nofile)).map(drop)?)
 }
 
 #[cfg(test)]

@@ -4,25 +4,34 @@
 //! survive a fork). SIGPIPE is ignored by Rust's own start-up, so a write to a closed connection returns an error and
 //! does not kill the process.
 
+mod channel;
 mod child;
 mod daemon;
 mod limits;
 mod manager;
 mod pid;
 mod privilege;
+mod roles;
+mod sandbox;
 mod secret;
 mod signal;
 mod terminal;
 mod upgrade;
 
+pub use channel::{Channel, Message};
 pub use child::{continue_group, end_group, kill_group, spawn_on, stop_group};
 pub use daemon::{Daemon, Ready, daemonise, is_background, redirect_stderr};
-pub use limits::{nofile, nofile_hard, raise_nofile, set_nofile};
+pub use limits::{nofile, nofile_hard, raise_nofile, set_nofile, share_nofile};
 pub use manager::Manager;
 pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};
-pub use privilege::{Identity, drop_privileges_this_thread, effective_user, is_root, look_up, look_up_under, starter};
+pub use privilege::{
+    Identity, confine, drop_privileges_this_thread, effective_user, is_confined, is_root, look_up, look_up_under,
+    starter,
+};
+pub use roles::{Role, resolve, start_server};
+pub use sandbox::restrict_calls;
 pub use secret::kept_elsewhere;
-pub use signal::{Sender, Signal, Signals, SignalsHandle, send_signal, signals};
+pub use signal::{Sender, Signal, Signals, SignalsHandle, ignore_signals, send_signal, signals};
 pub use terminal::terminal_size;
 pub use upgrade::{ENV_SOCKETS, detach, exec_new_binary, inherited, is_successor};
 

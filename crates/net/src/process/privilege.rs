@@ -6,12 +6,16 @@
 //! (docs/why/001-runtime.md).
 
 use rustix::process::{Gid, Uid, geteuid, getuid};
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities, set_keep_capabilities,
+    set_no_new_privs,
+};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Groups one user may be in; the kernel's own bound is 65536.
 const GROUPS_MAX: usize = 65_536;
@@ -121,6 +125,36 @@ pub fn drop_privileges_this_thread(identity: &Identity) -> io::Result<()> {
         set_capabilities(None, CapabilitySets { effective: raw, permitted: raw, inheritable: none })?;
         set_keep_capabilities(false)?;
     }
+    Ok(())
+}
+
+/// Whether this process has its user for good.
+static IS_CONFINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether [`confine`] has given this process its user.
+pub fn is_confined() -> bool {
+    IS_CONFINED.load(Ordering::Relaxed)
+}
+
+/// Makes `identity` the user of this process for good, if there is one, without capabilities; no program that it starts
+/// gets more rights than it has.
+///
+/// Call before any thread is started.
+pub fn confine(identity: Option<&Identity>) -> io::Result<()> {
+    match identity {
+        Some(identity) => drop_privileges_this_thread(identity)?,
+        None => {
+            starter();
+            // A service manager may have given capabilities to the user who starts weir. Only the keeper needs them, except
+            // for the one with which a server connects from addresses of other machines.
+            let kept = capabilities(None)?.permitted & CapabilitySet::NET_RAW;
+            let none = CapabilitySet::empty();
+            clear_ambient_capability_set()?;
+            set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: none })?;
+        }
+    }
+    set_no_new_privs(true)?;
+    IS_CONFINED.store(true, Ordering::Relaxed);
     Ok(())
 }
 

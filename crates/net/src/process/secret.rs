@@ -1,5 +1,6 @@
 //! Secrets that must not be on the command line, because every user of the machine can read it in `ps`.
 
+use crate::answers;
 use std::fs::File;
 use std::io::Read;
 
@@ -20,10 +21,14 @@ pub fn kept_elsewhere(text: &str, path: impl Fn(&str) -> String) -> Result<Strin
         };
     }
     let Some(name) = text.strip_prefix("file:") else { return Ok(text.to_owned()) };
-    let (path, mut content) = (path(name), String::new());
-    let read = File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut content));
-    read.map_err(|error| format!("{path}: {error}"))?;
-    match content.lines().next().unwrap_or_default().trim() {
+    let path = path(name);
+    let read = answers::ask(answers::Kind::File, &path, || {
+        let mut content = Vec::new();
+        File::open(&path)?.take(BYTES_MAX).read_to_end(&mut content)?;
+        Ok(content)
+    });
+    let content = read.map_err(|error| format!("{path}: {error}"))?;
+    match String::from_utf8_lossy(&content).lines().next().unwrap_or_default().trim() {
         "" => Err(format!("{path}: its first line is empty")),
         line => Ok(line.to_owned()),
     }

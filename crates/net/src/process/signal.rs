@@ -17,6 +17,8 @@ use signal_hook::iterator::backend;
 use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The signals weir listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,6 +111,15 @@ pub fn signals() -> io::Result<Signals> {
     sys::unblock(&Signal::ALL.map(Signal::number))?;
     let inner = SignalsInfo::<WithRawSiginfo>::new(Signal::ALL.map(Signal::number))?;
     Ok(Signals { inner, arrived: VecDeque::new(), refused: Vec::new(), tell: |_, _| {} })
+}
+
+/// Ignores the signals that weir listens to: the keeper of this process answers them. A terminal sends its keys to both.
+///
+/// A program that this process starts does not inherit this. Call before any thread is started.
+pub fn ignore_signals() -> io::Result<()> {
+    let nobody_looks = Arc::new(AtomicBool::new(false));
+    let mut all = Signal::ALL.into_iter().filter(|signal| *signal != Signal::Child);
+    all.try_for_each(|signal| signal_hook::flag::register(signal.number(), nobody_looks.clone()).map(drop))
 }
 
 /// A blocking iterator; it ends when its handle says so.
@@ -210,6 +221,11 @@ impl Iterator for Signals {
 pub struct SignalsHandle(backend::Handle);
 
 impl SignalsHandle {
+    /// Whether the iterator returns nothing any more.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
     /// Makes the iterator return `None` from here on.
     pub fn close(&self) {
         self.0.close();

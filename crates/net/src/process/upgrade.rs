@@ -41,6 +41,7 @@ pub fn exec_new_binary(
 /// another server. It inherits no variable about sockets or about the service manager.
 pub fn detach(command: &mut Command) {
     keep_from_manager(command);
+    unmark(command);
     command.env_remove(ENV_SOCKETS);
 }
 

@@ -1,0 +1,262 @@
+//! A socket pair between the keeper and the server: messages of bytes and descriptors.
+//!
+//! A small message is one packet, so several threads may send at once. A large one begins with packets of descriptors;
+//! bytes that do not fit into a packet are in a file in memory, whose descriptor comes last.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use rustix::cmsg_space;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, sendmsg, shutdown, socketpair,
+};
+
+/// Bytes of a packet, at most.
+const PACKET_BYTES: usize = 32 << 10;
+/// Descriptors in a packet, at most; the kernel's own bound is 253.
+const PACKET_FILES: usize = 200;
+/// Descriptors in a message, at most: more than a configuration has sockets and logs.
+const MESSAGE_FILES_MAX: usize = 1 << 20;
+/// Bytes of a message in a file, at most: the files that a configuration names are among them.
+const MESSAGE_BYTES_MAX: u64 = 1 << 30;
+
+/// The first byte of a packet: descriptors of a message whose end follows.
+const FILES: u8 = b'f';
+/// The bytes of a message.
+const BYTES: u8 = b'b';
+/// The bytes of a message are in its last descriptor.
+const IN_FILE: u8 = b'm';
+
+/// The bytes and the descriptors of a message.
+pub type Message = (Vec<u8>, Vec<OwnedFd>);
+
+/// One end.
+#[derive(Debug)]
+pub struct Channel(OwnedFd);
+
+impl Channel {
+    /// Both ends.
+    ///
+    /// # Errors
+    /// The kernel has no more descriptors.
+    pub fn pair() -> io::Result<(Channel, Channel)> {
+        let (one, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((Channel(one), Channel(other)))
+    }
+
+    /// The end that a descriptor is.
+    pub(super) fn of(fd: OwnedFd) -> Channel {
+        Channel(fd)
+    }
+
+    /// The descriptor of this end.
+    pub(super) fn into_fd(self) -> OwnedFd {
+        self.0
+    }
+
+    /// A second handle of this end.
+    ///
+    /// # Errors
+    /// The kernel has no more descriptors.
+    pub fn another(&self) -> io::Result<Channel> {
+        self.0.try_clone().map(Channel)
+    }
+
+    /// Sends a message, and waits until the other end has room for it.
+    ///
+    /// # Errors
+    /// The other end is closed; the kernel has no more memory.
+    pub fn send(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let (before, last) = match files.len() {
+            ..=PACKET_FILES => (&[][..], files),
+            _ => (files, &[][..]),
+        };
+        for part in before.chunks(PACKET_FILES) {
+            self.packet(&[FILES], part)?;
+        }
+        if bytes.len() < PACKET_BYTES {
+            return self.packet(&[&[BYTES], bytes].concat(), last);
+        }
+        self.packet(&[FILES], last)?;
+        let mut file = File::from(memfd_create("weir message", MemfdFlags::CLOEXEC)?);
+        file.write_all(bytes)?;
+        self.packet(&[IN_FILE], &[file.as_fd()])
+    }
+
+    /// The next message; `None` when the other end is closed.
+    ///
+    /// # Errors
+    /// A packet is none of ours, or a message has more bytes or descriptors than allowed.
+    pub fn receive(&self) -> io::Result<Option<Message>> {
+        let mut files = Vec::new();
+        loop {
+            let mut bytes = vec![0; PACKET_BYTES];
+            let length = self.take(&mut bytes, &mut files)?;
+            bytes.truncate(length);
+            if files.len() > MESSAGE_FILES_MAX {
+                return Err(io::Error::other("a message has too many descriptors"));
+            }
+            match bytes.first() {
+                None => return Ok(None),
+                Some(&FILES) => {}
+                Some(&BYTES) => return Ok(Some((bytes.split_off(1), files))),
+                Some(&IN_FILE) => {
+                    let file = files.pop().map(File::from).ok_or_else(|| io::Error::other("a message has no file"))?;
+                    return Ok(Some((whole(&file)?, files)));
+                }
+                Some(_) => return Err(io::Error::other("a packet of an unknown kind")),
+            }
+        }
+    }
+
+    /// The next message, if it is one packet with at most one descriptor, the channel for an answer: weir's keeper takes no
+    /// others from its server.
+    ///
+    /// # Errors
+    /// It has more; as [`Channel::receive`].
+    pub fn receive_small(&self) -> io::Result<Option<(Vec<u8>, Option<Channel>)>> {
+        let mut bytes = vec![0; PACKET_BYTES];
+        let mut files = Vec::new();
+        let length = self.take(&mut bytes, &mut files)?;
+        bytes.truncate(length);
+        match bytes.first() {
+            None => Ok(None),
+            Some(&BYTES) if files.len() < 2 => Ok(Some((bytes.split_off(1), files.pop().map(Channel)))),
+            Some(_) => Err(io::Error::other("a message is not small")),
+        }
+    }
+
+    /// Sends a message with a channel for the answer, and waits for it; `None` if the other end gives none.
+    ///
+    /// # Errors
+    /// As [`Channel::send`] and [`Channel::receive`].
+    pub fn call(&self, bytes: &[u8]) -> io::Result<Option<Message>> {
+        let (here, there) = Channel::pair()?;
+        self.send(bytes, &[there.as_fd()])?;
+        drop(there);
+        here.receive()
+    }
+
+    /// Ends the wait of another thread in [`Channel::receive`]: the channel looks closed to it.
+    pub fn close(&self) {
+        // An end that is closed already is the aim.
+        let _ = shutdown(&self.0, Shutdown::Read);
+    }
+
+    fn packet(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PACKET_FILES))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+            return Err(io::Error::other("a packet has too many descriptors"));
+        }
+        loop {
+            match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                sent => return Ok(sent.map(drop)?),
+            }
+        }
+    }
+
+    fn take(&self, bytes: &mut [u8], files: &mut Vec<OwnedFd>) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PACKET_FILES))];
+        loop {
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            match recvmsg(&self.0, &mut [IoSliceMut::new(bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+                Err(Errno::INTR) => {}
+                Err(Errno::CONNRESET) => return Ok(0),
+                Err(error) => return Err(error.into()),
+                Ok(received) => {
+                    for message in control.drain() {
+                        if let RecvAncillaryMessage::ScmRights(more) = message {
+                            files.extend(more);
+                        }
+                    }
+                    return Ok(received.bytes);
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn whole(file: &File) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    let length = Some(length).filter(|length| *length <= MESSAGE_BYTES_MAX);
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let mut bytes = vec![0; length.ok_or_else(|| io::Error::other("a message is too long"))?];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn bytes_and_descriptors_arrive_in_any_number() {
+        let (here, there) = Channel::pair().unwrap();
+        let null = File::open("/dev/null").unwrap();
+        for (length, count) in [(0, 0), (3, 1), (PACKET_BYTES - 2, 2), (PACKET_BYTES - 1, 0), (1 << 20, 450)] {
+            let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let (sent, files) = (bytes.clone(), vec![null.as_fd(); count]);
+            std::thread::scope(|scope| {
+                scope.spawn(|| here.send(&sent, &files).unwrap());
+                let (received, files) = there.receive().unwrap().unwrap();
+                assert!(received == bytes, "{length}");
+                assert_eq!(files.len(), count);
+            });
+        }
+        drop(here);
+        assert!(there.receive().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_keeper_takes_small_messages_only() {
+        let (here, there) = Channel::pair().unwrap();
+        here.send(b"word", &[]).unwrap();
+        assert_eq!(there.receive_small().unwrap().unwrap().0, b"word");
+        let null = File::open("/dev/null").unwrap();
+        here.send(b"", &[null.as_fd(), null.as_fd()]).unwrap();
+        assert!(there.receive_small().is_err());
+        here.send(&vec![0; PACKET_BYTES], &[]).unwrap();
+        assert!(there.receive_small().is_ok());
+        assert!(there.receive_small().is_err());
+    }
+
+    #[test]
+    fn a_call_has_its_own_answer_or_none() {
+        let (here, there) = Channel::pair().unwrap();
+        let answers = std::thread::spawn(move || {
+            for answer in [true, false] {
+                let (bytes, channel) = there.receive_small().unwrap().unwrap();
+                if answer {
+                    channel.unwrap().send(&bytes.repeat(100_000), &[]).unwrap();
+                }
+            }
+        });
+        assert_eq!(here.call(b"ab").unwrap().unwrap().0.len(), 200_000);
+        assert!(here.call(b"c").unwrap().is_none());
+        answers.join().unwrap();
+    }
+
+    #[test]
+    fn a_wait_can_be_ended() {
+        let (here, _there) = Channel::pair().unwrap();
+        let same = here.another().unwrap();
+        let waits = std::thread::spawn(move || here.receive().unwrap().is_none());
+        same.close();
+        assert!(waits.join().unwrap());
+    }
+}

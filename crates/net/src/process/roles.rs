@@ -1,0 +1,149 @@
+//! The processes that a keeper starts from its own file: the server, and a resolver.
+//!
+//! They run the keeper's command line, with a marked environment and their end of a channel as standard input.
+
+use super::channel::Channel;
+use super::daemon::{ENV_ROLE, is_background, unmark};
+use super::manager::keep_from_manager;
+use super::privilege::{Identity, confine, is_root};
+use super::upgrade::ENV_SOCKETS;
+use crate::log;
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::net::{SocketType, sockopt};
+use rustix::stdio;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const SERVER: &str = "server";
+const RESOLVER: &str = "resolver";
+
+/// Begins an answer that is not an error.
+const FOUND: &str = "found\n";
+
+/// The user and group of the resolver: Linux's number for nobody.
+const NOBODY: u32 = 65_534;
+
+/// Whether this program knows these roles: a test does not.
+static HAS_ROLES: AtomicBool = AtomicBool::new(false);
+
+/// This process's own file, also after another file has taken its name.
+const OWN_FILE: &str = "/proc/self/exe";
+
+/// A command that runs this process's own file again, with its arguments, and shows `title` in place of its name.
+fn own_command(title: &str) -> Command {
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_default();
+    let file = if Path::new(OWN_FILE).exists() { OsString::from(OWN_FILE) } else { name };
+    let mut command = Command::new(file);
+    command.arg0(title).args(args);
+    command
+}
+
+/// Starts this program again in a role, with its end of a channel as standard input.
+fn start(role: &str, title: &str) -> io::Result<(Child, Channel)> {
+    let (here, there) = Channel::pair()?;
+    let mut command = own_command(title);
+    command.stdin(Stdio::from(there.into_fd()));
+    // Somebody may wait until the terminal of a process that goes into the background is closed.
+    if is_background() {
+        command.stdout(Stdio::null());
+        if let Some(file) = log::last_words() {
+            command.stderr(file.try_clone()?);
+        }
+    }
+    unmark(&mut command);
+    keep_from_manager(&mut command);
+    command.env_remove(ENV_SOCKETS).env(ENV_ROLE, role);
+    Ok((command.spawn()?, here))
+}
+
+/// Starts the server, which shows `title` as its name.
+///
+/// # Errors
+/// The process cannot be started.
+pub fn start_server(title: &str) -> io::Result<(Child, Channel)> {
+    start(SERVER, title)
+}
+
+/// The addresses of a host, by the system's resolver. If this process is root, another one without root asks, because an
+/// answer comes from the network.
+///
+/// # Errors
+/// The resolver's, as a text.
+pub fn resolve(host: &str) -> io::Result<Vec<IpAddr>> {
+    if !is_root() || !HAS_ROLES.load(Ordering::Relaxed) {
+        return addresses(host);
+    }
+    let (mut child, channel) = start(RESOLVER, "weir: resolver")?;
+    let asked = channel.send(host.as_bytes(), &[]).and_then(|()| channel.receive_small());
+    drop(channel);
+    child.wait()?;
+    let answer = asked?.ok_or_else(|| io::Error::other("the resolver ended without an answer"))?;
+    let answer = String::from_utf8_lossy(&answer.0).into_owned();
+    match answer.strip_prefix(FOUND) {
+        Some(found) => Ok(found.lines().filter_map(|line| line.parse().ok()).collect()),
+        None => Err(io::Error::other(answer)),
+    }
+}
+
+fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+}
+
+/// The role in which a keeper has started this process. A program calls this first, before it starts a thread; from then
+/// on it can start itself in these roles.
+#[derive(Debug)]
+pub enum Role {
+    /// None: somebody has started it.
+    Own,
+    /// The server; this is its channel to the keeper.
+    Server(Channel),
+    /// The resolver, which has answered: the process ends.
+    Resolver,
+}
+
+impl Role {
+    /// Finds it out. A second call says [`Role::Own`].
+    ///
+    /// The mark in the environment alone is no proof: a process that the server starts may inherit it.
+    pub fn find() -> Role {
+        HAS_ROLES.store(true, Ordering::Relaxed);
+        match std::env::var(ENV_ROLE).as_deref() {
+            Ok(SERVER) => channel().map_or(Role::Own, Role::Server),
+            Ok(RESOLVER) => channel().map_or(Role::Own, |channel| {
+                // The keeper sees that the channel is closed.
+                let _ = answer(&channel);
+                Role::Resolver
+            }),
+            Ok(_) | Err(_) => Role::Own,
+        }
+    }
+}
+
+/// Answers one question, as nobody.
+fn answer(channel: &Channel) -> io::Result<()> {
+    let nobody = Identity { uid: NOBODY, gid: NOBODY, groups: vec![NOBODY], keeps_raw: false };
+    confine(Some(&nobody))?;
+    let (host, _) = channel.receive_small()?.unwrap_or_default();
+    let found = match addresses(&String::from_utf8_lossy(&host)) {
+        Ok(found) => found.iter().fold(FOUND.to_owned(), |text, ip| format!("{text}{ip}\n")),
+        Err(error) => error.to_string(),
+    };
+    channel.send(found.as_bytes(), &[])
+}
+
+/// Standard input, if it is a channel.
+fn channel() -> Option<Channel> {
+    if sockopt::socket_type(stdio::stdin()).ok()? != SocketType::SEQPACKET {
+        return None;
+    }
+    let channel = fcntl_dupfd_cloexec(stdio::stdin(), 3).ok()?;
+    stdio::dup2_stdin(File::open("/dev/null").ok()?).ok()?;
+    Some(Channel::of(channel))
+}
