@@ -1,17 +1,24 @@
 //! `weir edge`, or weir called as `nginx`: turns the flags into one of nginx's actions.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
 use weir_conf::{Level, Problem, Tree};
-use weir_edge::control::{self, Loaded, Origin, Running};
 use weir_edge::dash::place;
 use weir_edge::family::dashboard;
+use weir_edge::keeper::apart::Apart;
+use weir_edge::keeper::here::Here;
+use weir_edge::keeper::{Bell, Keeper, Server, load_recorded};
+use weir_edge::load::{self, Loaded, Origin};
 use weir_edge::log_files;
+use weir_edge::obey::obey;
 use weir_http::build::Paths;
-use weir_net::log;
-use weir_net::process::{self, Daemon, Signal};
+use weir_http::conf::Conf;
+use weir_net::answers::Answers;
+use weir_net::process::{self, Channel, Daemon, Manager, Ready, Signal};
+use weir_net::{Listening, log};
 
 use crate::files::Disk;
 use crate::flags::{self, Flags, Order};
@@ -24,15 +31,34 @@ const DEFAULT_ACCESS_LOG: &str = "/var/log/nginx/access.log";
 const DEFAULT_TEMPORARY: &str = "/var/lib/nginx/";
 const DEFAULT_PID: &str = "/run/nginx.pid";
 
+/// Serves for the keeper that started this process, with the keeper's own arguments.
+pub fn serve_for(channel: Channel, args: &[OsString]) -> ExitCode {
+    let origin = match flags::parse(args) {
+        Ok(flags) => origin(&flags),
+        Err(message) => return refused(&message),
+    };
+    log::open_default(Path::new(&origin.error_log));
+    let ignored = process::ignore_signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)));
+    match ignored.and_then(|()| obey(origin, channel, &Disk)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            log::global(log::Level::Emerg, format_args!("{message}"));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn refused(message: &str) -> ExitCode {
+    eprintln!("nginx: {message}");
+    ExitCode::from(1)
+}
+
 /// Runs the verb. If called as `nginx`, weir has nginx's features only, and no dashboard unless the file asks for
 /// one.
 pub fn main(args: Vec<OsString>, is_nginx: bool) -> ExitCode {
     let flags = match flags::parse(&args) {
         Ok(flags) => flags,
-        Err(message) => {
-            eprintln!("nginx: {message}");
-            return ExitCode::from(1);
-        }
+        Err(message) => return refused(&message),
     };
     if flags.reference_metrics {
         print!("{}", weir_edge::live::metrics::reference());
@@ -122,12 +148,12 @@ fn print_problems(loaded: &Loaded) {
 /// Prints nginx's line first, then the place and the remedy. nginx's line also goes to the log of `-e`.
 fn print_problem(problem: &Problem, tree: &Tree) {
     eprint!("{}", weir_conf::render(problem, tree, "nginx"));
-    log::note(control::level_of(problem), format_args!("{}", problem.sentence(tree)));
+    log::note(load::level_of(problem), format_args!("{}", problem.sentence(tree)));
 }
 
 /// `-t` and `-T`.
 fn test(origin: &Origin, flags: &Flags) -> ExitCode {
-    let loaded = control::load(origin, &Disk, 1);
+    let loaded = load::load(origin, &Disk, 1);
     let file = &origin.file;
     if flags.crossplane {
         let opaque = |name: &str| name.ends_with("_by_lua_block");
@@ -179,12 +205,12 @@ fn dump(loaded: &Loaded) {
 
 /// `-s`.
 fn signal(origin: &Origin, order: Order) -> Result<(), String> {
-    let loaded = control::load(origin, &Disk, 1);
+    let loaded = load::load(origin, &Disk, 1);
     let Some(conf) = &loaded.conf else {
         print_problems(&loaded);
         return Err("the configuration names no pid file to signal".to_owned());
     };
-    let path = control::pid_file(origin, conf);
+    let path = load::pid_file(origin, conf);
     let signal = match order {
         Order::Stop => Signal::Term,
         Order::Quit => Signal::Quit,
@@ -205,7 +231,7 @@ fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
     let inherited = place::inherited();
     let claimed = if is_nginx || inherited.is_some() { None } else { place::claim() };
     origin.dashboard = inherited.or_else(|| claimed.as_ref().and_then(|claimed| claimed.local_addr().tcp()));
-    let loaded = control::load(&origin, &Disk, 1);
+    let (loaded, answers) = load_recorded(&origin, &Disk, 1);
     // The daemon process reads the file again; the foreground process has printed the warnings already.
     if loaded.conf.is_none() || !process::is_background() {
         print_problems(&loaded);
@@ -227,22 +253,48 @@ fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
     } else {
         None
     };
-    let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
-    let running = Running::start(origin, conf, &loaded.tree, claimed)?;
-    if let Some(address) = loaded.dashboard {
-        log::global(log::Level::Notice, format_args!("dashboard on http://{address}/"));
-        if !is_nginx {
-            eprintln!("weir: dashboard on http://{address}/");
-        }
+    let start =
+        Start { origin, answers, conf, tree: loaded.tree, claimed, dashboard: loaded.dashboard, is_nginx, ready };
+    if start.conf.main.process.keeper {
+        let title = if is_nginx { "nginx: worker process" } else { "weir: worker process" };
+        start.keep(|bell, _| Apart::new(title, bell))
+    } else {
+        start.keep(Here::new)
     }
-    running.write_pid()?;
-    if let Some(ready) = ready {
-        ready.tell().map_err(|error| format!("daemon failed {}", log::Os(&error)))?;
-        // As nginx does: close stderr for a program that waits for its end. The last messages still reach a file.
-        if let Some(file) = log::last_words() {
-            process::redirect_stderr(&file).map_err(|error| format!("dup2(STDERR) failed {}", log::Os(&error)))?;
+}
+
+/// A configuration that is about to be served.
+struct Start {
+    origin: Origin,
+    answers: Answers,
+    conf: Conf,
+    tree: Tree,
+    claimed: Option<Listening>,
+    dashboard: Option<SocketAddr>,
+    is_nginx: bool,
+    ready: Option<Ready>,
+}
+
+impl Start {
+    /// Keeps a server running until a signal ends it.
+    fn keep<S: Server>(self, server: impl FnOnce(Bell, Option<Manager>) -> S) -> Result<(), String> {
+        let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
+        let keeper = Keeper::start(self.origin, (self.conf, self.tree, self.answers), self.claimed, server)?;
+        if let Some(address) = self.dashboard {
+            log::global(log::Level::Notice, format_args!("dashboard on http://{address}/"));
+            if !self.is_nginx {
+                eprintln!("weir: dashboard on http://{address}/");
+            }
         }
+        keeper.write_pid()?;
+        if let Some(ready) = self.ready {
+            ready.tell().map_err(|error| format!("daemon failed {}", log::Os(&error)))?;
+            // As nginx does: close stderr for a program that waits for its end. The last messages still reach a file.
+            if let Some(file) = log::last_words() {
+                process::redirect_stderr(&file).map_err(|error| format!("dup2(STDERR) failed {}", log::Os(&error)))?;
+            }
+        }
+        keeper.serve(signals, &Disk);
+        Ok(())
     }
-    running.serve(signals, &Disk);
-    Ok(())
 }

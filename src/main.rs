@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use weir_conf::language::Language;
+use weir_net::process::Role;
 
 use lang::Lang;
 
@@ -92,6 +93,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     weir_doctor::weirs::give(&weir_edge::family::ALL.known);
     let args: Vec<OsString> = std::env::args_os().collect();
+    match Role::find() {
+        Role::Own => {}
+        Role::Resolver => return ExitCode::SUCCESS,
+        Role::Server(channel) => return edge::serve_for(channel, served(&args)),
+    }
     let name = args.first().cloned().unwrap_or_default();
     // Called as `nginx`, weir behaves as nginx: service files, scripts and test suites need no change.
     if Path::new(&name).file_name().is_some_and(|name| name == "nginx") {
@@ -119,6 +125,12 @@ fn main() -> ExitCode {
         None => demo::demo(&demo::DemoArgs::default(), language),
     };
     say::ended(code)
+}
+
+/// The arguments of nginx in those of a keeper: all, or after the verb.
+fn served(args: &[OsString]) -> &[OsString] {
+    let verb = args.iter().position(|word| word == "edge");
+    args.get(verb.unwrap_or(0) + 1..).unwrap_or_default()
 }
 
 /// `weir help lab ab` as `weir lab ab --help`, and `weir version` as `weir --version`.

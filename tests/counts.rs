@@ -17,7 +17,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::mpsc;
 
-use weir_edge::control::{self, Origin, Running};
+use weir_edge::control::Running;
+use weir_edge::load::{Origin, load};
 use weir_net::counts::{self, Counts};
 
 #[global_allocator]
@@ -155,10 +156,10 @@ impl Edge {
             root = room.display()
         );
         let origin = Origin { file: "/nginx.conf".to_owned(), error_log: "stderr".to_owned(), ..Origin::default() };
-        let loaded = control::load(&origin, &OneFile(text), 1);
+        let loaded = load(&origin, &OneFile(text), 1);
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         let running =
-            Running::start(origin, loaded.conf.expect("a configuration"), &loaded.tree, None).expect("the edge starts");
+            Running::alone(loaded.conf.expect("a configuration"), &loaded.tree, None).expect("the edge starts");
         Edge { running, port }
     }
 

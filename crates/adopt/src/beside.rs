@@ -15,7 +15,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_conf::edit::{self, Edit};
 use weir_conf::{Files, Span, Statement, Tree};
-use weir_edge::control::{self, Origin, Running};
+use weir_edge::keeper::here::Here;
+use weir_edge::keeper::{Keeper, load_recorded};
+use weir_edge::load::Origin;
 use weir_edge::log_files;
 use weir_http::build::Paths;
 use weir_net::{clock, log, process, worker};
@@ -336,7 +338,7 @@ pub fn serve(room: &Path) -> Result<(), String> {
     let held = held.filter_map(|(name, number)| Some((name.clone(), room.join(number.as_str()?)))).collect();
     log::open_default(Path::new(&origin.error_log));
     let files = Held(held);
-    let loaded = control::load(&origin, &files, 1);
+    let (loaded, answers) = load_recorded(&origin, &files, 1);
     let said = |problem: &weir_conf::Problem| problem.sentence(&loaded.tree);
     let Some(conf) = loaded.conf else {
         let all: Vec<String> = loaded.problems.iter().map(said).collect();
@@ -346,14 +348,14 @@ pub fn serve(room: &Path) -> Result<(), String> {
         return Err(said(&problem));
     }
     let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
-    let running = Running::start(origin, conf, &loaded.tree, None)?;
-    running.write_pid()?;
+    let keeper = Keeper::start(origin, (conf, loaded.tree, answers), None, Here::new)?;
+    keeper.write_pid()?;
     let until_closed = || {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::exit(0);
     };
     worker::block_aside("parent", until_closed).map_err(|error| error.to_string())?;
-    running.serve(signals, &files);
+    keeper.serve(signals, &files);
     Ok(())
 }
 

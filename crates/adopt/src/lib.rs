@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   /proc, nginx -V, -T, systemctl ─► host ─┐
-//!   files ─► control::load ─────────────────┼─► page: refusals, differences, commands
+//!   files ─► load::load ────────────────────┼─► page: refusals, differences, commands
 //!   access logs ─► urls ─► plan ─► send ────┘
 //!                    weir beside ─┘ └─► compare
 //! ```

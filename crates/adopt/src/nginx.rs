@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use weir_doctor::Build;
-use weir_edge::control::Origin;
+use weir_edge::load::Origin;
 use weir_http::build::Paths;
 use weir_net::process::{self, Signal};
 use weir_net::worker;

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use weir_conf::log_format::Format;
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
 use weir_doctor::{Build, Facts, Level, Said, Target, said};
-use weir_edge::control::{self, Loaded, Origin};
 use weir_edge::explain::{self, Differing};
+use weir_edge::load::{self, Loaded, Origin};
 use weir_http::conf::Conf;
 
 use crate::beside::{self, Beside};
@@ -148,7 +148,7 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
     let origin = nginx::origin(&instance, &build, wish.conf.as_deref());
     // `-t` makes files of a configuration that nginx does not run: only a running nginx is asked.
     let test = (instance.pid.is_some() && wish.conf.is_none()).then(|| nginx::test(&instance));
-    let loaded = control::load(&origin, asked.files, 1);
+    let loaded = load::load(&origin, asked.files, 1);
     let Loaded { tree, problems, conf, .. } = loaded;
     if tree.root.is_empty() {
         let all: Vec<String> = problems.iter().map(|problem| problem.sentence(&tree)).collect();

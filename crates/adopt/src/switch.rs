@@ -1,6 +1,6 @@
 //! The commands that put weir in nginx's place, and the commands that put nginx back.
 
-use weir_edge::control::Origin;
+use weir_edge::load::Origin;
 
 use crate::host::{Instance, quoted};
 use crate::nginx::Unit;

@@ -9,7 +9,7 @@ pub mod plain;
 use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_meter::live::{ErrorClass, ErrorSample};
 
 use crate::words::Said;
@@ -37,7 +37,7 @@ const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// The end of a log.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tail {
     /// Its bytes.
     pub bytes: Vec<u8>,

@@ -1,9 +1,9 @@
 //! Names of limits and remedies against each, in English and Korean.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A text in both languages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
     /// English.
     pub en: String,

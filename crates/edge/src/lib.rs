@@ -1,8 +1,8 @@
 //! The edge: what happens on a client's connection, the families that answer, filter and log, and the process around them.
 //!
 //! ```text
-//!  control ─► worker: drive ─► http: exchange ─ phases ─► proxy: pick, try, relay
-//!     └► live: snapshots ─► dashboard, API, metrics
+//!  keeper ─► control ─► worker: drive ─► http: exchange ─ phases ─► proxy: pick, try, relay
+//!                └► live: snapshots ─► dashboard, API, metrics
 //! ```
 #![forbid(unsafe_code)]
 
@@ -10,14 +10,19 @@ pub mod acme;
 pub mod control;
 pub mod dash;
 pub mod drive;
+pub mod errands;
 pub mod explain;
 pub mod family;
 mod fetch;
 pub mod guard;
+pub mod keeper;
 pub mod live;
+pub mod load;
 pub mod log_files;
 pub mod modules;
+pub mod obey;
 pub mod purge;
+pub mod resources;
 
 pub use family::{
     declared, declared_mut, declared_so_far, declaring, settings, values, values_mut, written, written_mut,

@@ -32,6 +32,11 @@ pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
     })
 }
 
+/// The log files of a configuration.
+pub fn of(conf: &Conf) -> impl Iterator<Item = &Arc<LogFile>> {
+    all_files(conf).map(|(_, file)| file)
+}
+
 fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)> {
     let errors = conf.declared.error_log.files.iter().map(|file| ("error_log", file));
     errors.chain(crate::declared(conf).log.files.iter().map(|file| ("access_log", file)))

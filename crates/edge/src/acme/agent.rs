@@ -50,7 +50,7 @@ impl Agent {
         let works: Vec<(Arc<Work>, Vec<Tended>)> = works
             .into_iter()
             .map(|work| {
-                let tended = restore(&work, identity.as_ref());
+                let tended = restore(&work);
                 (work, tended)
             })
             .collect();
@@ -79,13 +79,7 @@ impl Agent {
 }
 
 /// Reads what an earlier process has kept.
-fn restore(work: &Work, identity: Option<&Identity>) -> Vec<Tended> {
-    if let Some(directory) = &work.directory
-        && let Err(error) = directory.make(identity)
-    {
-        let (path, issuer) = (work.path(), &work.issuer.name);
-        log::global(Level::Error, format_args!("mkdir() \"{path}\" failed {}, acme issuer: \"{issuer}\"", Os(&error)));
-    }
+fn restore(work: &Work) -> Vec<Tended> {
     work.orders.iter().map(|(order, cell)| restored(work, order, cell)).collect()
 }
 

@@ -12,6 +12,9 @@ use weir_net::process;
 use weir_net::{Datagram, Deadline, aside, clock, random};
 use weir_wire::dns::{Code, Name, update};
 
+use crate::errands;
+use crate::keeper::order::{Done, Errand};
+
 /// How long one update waits for its response, and how often it is sent.
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(5);
 const UPDATE_TRIES: usize = 3;
@@ -19,6 +22,11 @@ const UPDATE_TRIES: usize = 3;
 /// How long a program may run, and how often weir looks whether it has ended.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(120);
 const HOOK_LOOK: Duration = Duration::from_millis(50);
+
+/// The longest argument of a program: a name of DNS has 253 characters.
+const HOOK_WORD_MAX: usize = 255;
+/// The length of a SHA-256 digest in base64url.
+const DIGEST_LENGTH: usize = 43;
 
 /// Room for the response to an update.
 const RESPONSE_BYTES: usize = 1232;
@@ -113,14 +121,35 @@ fn words(code: Code) -> &'static str {
     }
 }
 
-/// Runs a program: `PROGRAM present|cleanup NAME. TEXT`, as lego's "exec" does. The error is for the log.
-pub async fn run_hook(program: PathBuf, record: &Record, adds: bool) -> Result<(), String> {
-    let (verb, name, text) =
-        (if adds { "present" } else { "cleanup" }, format!("{}.", record.name), record.text.clone());
-    let shown = program.display().to_string();
-    let run = move || -> Result<(), String> {
-        let mut command = Command::new(&program);
-        command.args([verb, &name, &text]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+/// A run of a program: `PROGRAM present|cleanup NAME. TEXT`, as lego's "exec" does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// The program, a full path.
+    pub program: PathBuf,
+    /// The verb, the name and the text.
+    pub words: [String; 3],
+}
+
+impl Hook {
+    /// Whether it has the form of a record of a challenge: a name of DNS, and a digest in base64url (RFC 8555 §8.4).
+    pub fn is_plain(&self) -> bool {
+        let is_word = |text: &str, more: &[u8]| {
+            let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
+            !text.is_empty() && text.len() <= HOOK_WORD_MAX && text.bytes().all(is_fit)
+        };
+        let [verb, name, text] = &self.words;
+        ["present", "cleanup"].contains(&verb.as_str())
+            && is_word(name, b"._-")
+            && !name.starts_with('-')
+            && is_word(text, b"_-")
+            && text.len() == DIGEST_LENGTH
+    }
+
+    /// Runs it, and waits until it has ended. The error is for the log.
+    pub fn run(&self) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.words);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         process::detach(&mut command);
         let mut child = process::spawn_on(&[], &mut command).map_err(|error| Os(&error).to_string())?;
         let mut waited = Duration::ZERO;
@@ -138,8 +167,20 @@ pub async fn run_hook(program: PathBuf, record: &Record, adds: bool) -> Result<(
         let _ = process::kill_group(child.id());
         let _ = child.wait();
         Err(format!("(it ran for more than {} seconds)", HOOK_TIMEOUT.as_secs()))
-    };
-    let ran = aside::run("acme hook", run).await;
-    ran.unwrap_or_else(|error| Err(error.to_string()))
-        .map_err(|why| format!("dns_hook \"{shown}\" {verb} failed {why}"))
+    }
+}
+
+/// Lets a program add or remove a record. The error is for the log.
+pub async fn run_hook(program: PathBuf, record: &Record, adds: bool) -> Result<(), String> {
+    let verb = if adds { "present" } else { "cleanup" };
+    let words = [verb.to_owned(), format!("{}.", record.name), record.text.clone()];
+    let hook = Hook { program, words };
+    let shown = hook.program.display().to_string();
+    let errand = Errand::Hook(hook.program.clone(), hook.words.clone());
+    let ran = aside::run("acme hook", move || match errands::run(errand, || Some(Done::Hook(hook.run()))) {
+        Some(Done::Hook(result)) => result,
+        Some(_) | None => Err("(the keeper refuses to run it)".to_owned()),
+    });
+    let ran = ran.await.unwrap_or_else(|error| Err(error.to_string()));
+    ran.map_err(|why| format!("dns_hook \"{shown}\" {verb} failed {why}"))
 }

@@ -28,13 +28,15 @@ const CONNECTION_TIME: Duration = Duration::from_secs(5);
 /// The pause after a failure to receive or to accept.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The sockets, bound before the thread gives up root.
+/// The sockets, bound by root.
 #[derive(Clone)]
 pub struct Sockets {
     /// As the file names it.
     pub address: SocketAddr,
-    datagrams: Receiving,
-    connections: Listening,
+    /// Over UDP.
+    pub datagrams: Receiving,
+    /// Over TCP.
+    pub connections: Listening,
 }
 
 impl Sockets {

@@ -15,23 +15,22 @@ use std::time::Duration;
 
 use weir_http::colleagues::Colleagues;
 use weir_http::conf::Conf;
-use weir_http::counters::{AllCounters, SEATS_MAX, WORKERS_MAX};
+use weir_http::counters::{AllCounters, SEATS_MAX};
 use weir_http::family::process::Affinity;
 use weir_http::worker::Worker;
 use weir_net::datagrams::Receiving;
 use weir_net::identity::assume;
 use weir_net::log::{self, Level};
 use weir_net::worker::Remote;
-use weir_net::{Address, Listening, process};
+use weir_net::{Address, Listening};
 use weir_stream::drive::datagrams;
 
 use crate::drive;
 use crate::drive::accept::{Stop, accept};
 use crate::family::ALL;
 use crate::live::{self, Live};
-
-/// The UDP sockets: one for each worker, so that the kernel gives all datagrams of a client to one worker.
-pub type Datagrams = HashMap<SocketAddr, Vec<Receiving>>;
+use crate::load::{identity, worker_count};
+use crate::resources::Resources;
 
 /// The workers of a process.
 pub struct Crew {
@@ -49,25 +48,6 @@ pub struct Crew {
 struct Member {
     remote: Remote,
     seat: usize,
-}
-
-/// How many workers a configuration needs.
-pub fn worker_count(conf: &Conf) -> usize {
-    conf.main.process.workers.unwrap_or_else(weir_meter::host::effective_cpus).clamp(1, WORKERS_MAX)
-}
-
-/// The user of the worker threads: `user`, or nobody if weir runs as root and the file names none (nginx's
-/// compiled-in default). `None` when there are no rights to give up.
-pub fn identity(conf: &Conf) -> Result<Option<process::Identity>, String> {
-    if !process::is_root() {
-        return Ok(None);
-    }
-    let (user, group) = match &conf.main.process.user {
-        Some((user, group)) => (user.as_str(), group.as_deref()),
-        None => ("nobody", None),
-    };
-    let found = process::look_up(user, group).map_err(|error| error.to_string())?;
-    Ok(Some(process::Identity { keeps_raw: conf.main.process.keeps_raw, ..found }))
 }
 
 /// The additional workers that a configuration needs; they serve from `take_over` on.
@@ -121,13 +101,7 @@ impl Crew {
     }
 
     /// Puts a configuration in force: the kept workers take it over, the new workers accept, the others finish.
-    pub fn take_over(
-        &mut self,
-        conf: &Arc<Conf>,
-        hired: Hired,
-        sockets: &HashMap<Address, Vec<Listening>>,
-        datagrams: &Datagrams,
-    ) {
+    pub fn take_over(&mut self, conf: &Arc<Conf>, hired: Hired, resources: &Resources) {
         let dismissed = self.serving.split_off(hired.kept.min(self.serving.len()));
         for member in &self.serving {
             let conf = conf.clone();
@@ -136,8 +110,8 @@ impl Crew {
         self.serving.extend(hired.fresh);
         for (index, member) in self.serving.iter().enumerate() {
             let mine: Vec<Listening> =
-                sockets.values().filter_map(|set| set.get(index % set.len().max(1)).cloned()).collect();
-            let own: Vec<Receiving> = datagrams.values().filter_map(|set| set.get(index).cloned()).collect();
+                resources.sockets.values().filter_map(|set| set.get(index % set.len().max(1)).cloned()).collect();
+            let own: Vec<Receiving> = resources.datagrams.values().filter_map(|set| set.get(index).cloned()).collect();
             member.remote.run(move || {
                 with_here(|here| {
                     here.accept_from(mine);

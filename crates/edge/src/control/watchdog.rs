@@ -1,39 +1,23 @@
-//! The service manager's watchdog (`WatchdogSec=`): weir says that it is alive only while every worker answers.
-//!
-//! A worker that hangs serves nobody, and its clients wait. The manager then ends weir and starts it again.
+//! Asks the workers whether they answer. The keeper replaces a server whose worker hangs: such a worker serves nobody, and
+//! its clients wait. systemd's watchdog (`WatchdogSec=`) hears of each round in which all have answered.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_http::colleagues::Colleagues;
-use weir_net::log::{self, Level};
-use weir_net::process::Manager;
 use weir_net::worker;
 
-/// weir asks this often in the time that the manager waits: one late answer is no reason to restart.
-const ROUNDS: u32 = 4;
-
-/// Starts a thread that asks the workers and answers the manager, if the manager wants to know.
-pub fn start(manager: Manager, colleagues: Colleagues) -> io::Result<()> {
-    let Some(patience) = manager.patience() else { return Ok(()) };
+/// Starts a thread that asks the workers, waits, and tells the seats of those that have not answered. It ends with the
+/// process.
+pub fn start(
+    colleagues: Colleagues,
+    wait: Duration,
+    mut tell: impl FnMut(Vec<usize>) + Send + 'static,
+) -> io::Result<()> {
     worker::block_aside("watchdog", move || {
         loop {
-            let silent = ask(&colleagues, patience / ROUNDS);
-            if silent.is_empty() {
-                manager.alive();
-            }
-            for seat in silent {
-                log::global(
-                    Level::Alert,
-                    format_args!(
-                        "worker {seat} has not answered for {} ms; the service manager restarts weir after {} ms \
-                         without an answer",
-                        (patience / ROUNDS).as_millis(),
-                        patience.as_millis()
-                    ),
-                );
-            }
+            tell(ask(&colleagues, wait));
         }
     })
 }

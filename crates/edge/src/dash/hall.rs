@@ -27,6 +27,14 @@ pub const VIEWERS_MAX: usize = 64;
 /// Seconds kept for slow viewers.
 const DELTAS_MAX: usize = 8;
 
+/// Opens the file of the history, which weir makes if it is missing.
+///
+/// # Errors
+/// The system's.
+pub fn make_history(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o640).open(path)
+}
+
 /// The data that an edge shows. It outlives reloads.
 #[derive(Default)]
 pub struct Hall {
@@ -85,7 +93,7 @@ impl Hall {
         }
         studio.day = None;
         let Some(path) = path else { return Ok(()) };
-        let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o640).open(path)?;
+        let file = make_history(path)?;
         let length = file.metadata()?.len();
         let mut head = journal::header();
         if length > 0 {

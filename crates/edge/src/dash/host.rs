@@ -1,11 +1,11 @@
 //! A thread that looks at the machine for viewers: its processes, and the logs of services and containers.
 //!
-//! The thread stays the user that started weir. Only root may see which process of another user listens where, and read
-//! the log of every service. It reads `/proc`, and runs two programs with names from the configuration; it gives out
-//! names, CPU and memory of processes, never their arguments.
+//! Only root may see which process of another user listens where, and read the log of every service, so the thread asks
+//! for [`errands`]. They read `/proc`, and run two programs with names from the configuration; they give out names, CPU and
+//! memory of processes, never their arguments.
 
-mod output;
-mod programs;
+pub mod output;
+pub mod programs;
 
 use std::io;
 use std::path::Path;
@@ -20,26 +20,18 @@ use weir_net::{clock, worker};
 pub use output::Source;
 pub use programs::Origin;
 
-use crate::live::ticket::{self, Errand};
+use programs::Programs;
+
+use crate::errands;
+use crate::keeper::order::{Done, Errand};
+use crate::live::ticket::{self, Errand as Ticket};
 
 /// Questions that wait for the thread, at most; one more is answered 503.
 const QUESTIONS_MAX: usize = 8;
 
-enum Question {
-    /// The programs of the machine, and which of them serve these addresses.
-    Programs(Vec<Origin>),
-    /// The end of a log.
-    Output(Source),
-}
-
-enum Answer {
-    Programs(Value),
-    Output(Result<Tail, Said>),
-}
-
 /// The way to the thread.
 #[derive(Default)]
-pub struct Host(OnceLock<SyncSender<Errand<Question, Answer>>>);
+pub struct Host(OnceLock<SyncSender<Ticket<Errand, Option<Done>>>>);
 
 impl Host {
     /// Starts the thread, if it does not run; it ends with this.
@@ -59,33 +51,37 @@ impl Host {
 
     /// The programs of the machine; `None` if the thread does not run, too many questions wait, or it takes too long.
     pub async fn programs(&self, origins: Vec<Origin>) -> Option<Value> {
-        match ticket::ask(self.0.get()?, Question::Programs(origins)).await? {
-            Answer::Programs(programs) => Some(programs),
-            Answer::Output(_) => None,
+        match ticket::ask(self.0.get()?, Errand::Programs(origins)).await?? {
+            Done::Programs(programs) => Some(programs),
+            Done::Output(_) | Done::Hook(_) => None,
         }
     }
 
     /// The end of a log; `None` as above.
     pub async fn output(&self, source: Source) -> Option<Result<Tail, Said>> {
-        match ticket::ask(self.0.get()?, Question::Output(source)).await? {
-            Answer::Output(output) => Some(output),
-            Answer::Programs(_) => None,
+        match ticket::ask(self.0.get()?, Errand::Output(source.to_string())).await?? {
+            Done::Output(output) => Some(output),
+            Done::Programs(_) | Done::Hook(_) => None,
         }
     }
 }
 
-fn serve(list: &Receiver<Errand<Question, Answer>>) {
-    let mut programs = programs::Programs::default();
-    while let Ok(errand) = list.recv() {
+fn serve(list: &Receiver<Ticket<Errand, Option<Done>>>) {
+    let mut programs = Programs::default();
+    while let Ok(ticket) = list.recv() {
         // A viewer that has left needs no answer.
-        if errand.is_awaited() {
-            let answer = match &errand.question {
-                Question::Programs(origins) => {
-                    Answer::Programs(programs.look(Path::new("/"), clock::precise(), origins))
-                }
-                Question::Output(source) => Answer::Output(source.tail()),
-            };
-            errand.settle(answer);
+        if ticket.is_awaited() {
+            ticket.settle_with(|errand| look(errand, &mut programs));
         }
     }
+}
+
+fn look(errand: Errand, programs: &mut Programs) -> Option<Done> {
+    let here = || match &errand {
+        Errand::Programs(origins) => Some(Done::Programs(programs.look(Path::new("/"), clock::precise(), origins))),
+        Errand::Output(name) => Some(Done::Output(Source::parse(name)?.ok()?.tail())),
+        // Another thread runs programs.
+        Errand::Hook(..) => None,
+    };
+    errands::run(errand.clone(), here)
 }

@@ -6,7 +6,7 @@ use std::io::Read;
 use sha2::{Digest, Sha256};
 use weir_http::exchange::Exchange;
 use weir_http::texts;
-use weir_net::log;
+use weir_net::{answers, log};
 use weir_wire::Known;
 
 /// Where a token is.
@@ -96,11 +96,13 @@ impl Token {
 }
 
 fn first_line(path: &str) -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("open() \"{path}\" failed {}", log::Os(&error));
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
-    file.take(2 * BYTES_MAX as u64).read_to_string(&mut text).map_err(failed)?;
-    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+    let read = answers::ask(answers::Kind::File, path, || {
+        let mut text = Vec::new();
+        std::fs::File::open(path)?.take(2 * BYTES_MAX as u64).read_to_end(&mut text)?;
+        Ok(text)
+    });
+    let text = read.map_err(|error| format!("open() \"{path}\" failed {}", log::Os(&error)))?;
+    Ok(String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned())
 }
 
 fn digest(what: &[u8], text: &[u8]) -> [u8; 32] {

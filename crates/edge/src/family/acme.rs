@@ -53,8 +53,12 @@ pub struct Declared {
     dns_ttl_s: Option<u32>,
     /// `acme_share`.
     share: Option<Arc<Share>>,
-    /// The sockets of that address, kept over reloads.
-    sockets: OnceLock<Sockets>,
+}
+
+impl Declared {
+    fn orders_something(&self) -> bool {
+        self.resolver.is_some() && self.authorities.iter().any(|authority| !authority.orders.is_empty())
+    }
 }
 
 /// nginx refuses zones of less than eight pages.
@@ -311,9 +315,36 @@ impl Declared {
     }
 }
 
+/// Makes the directories of all authorities for the user of the workers, and binds the sockets of `acme_dns_port`, unless
+/// `known` is on the same address. Failures are lines of the error log: the edge serves without them.
+pub fn prepare(conf: &Conf, known: Option<&Sockets>, identity: Option<&Identity>) -> Option<Sockets> {
+    let declared = &crate::declared(conf).acme;
+    for authority in &declared.authorities {
+        if let Some(directory) = &authority.directory
+            && let Err(error) = directory.make(identity)
+        {
+            let (path, issuer) = (directory.path().display(), &authority.issuer.name);
+            log::global(
+                Level::Error,
+                format_args!("mkdir() \"{path}\" failed {}, acme issuer: \"{issuer}\"", Os(&error)),
+            );
+        }
+    }
+    let address = declared.dns.filter(|_| declared.orders_something())?;
+    if let Some(known) = known.filter(|known| known.address == address) {
+        return Some(known.clone());
+    }
+    let bound = Sockets::bind(address);
+    bound
+        .inspect_err(|error| {
+            log::global(Level::Emerg, format_args!("acme_dns_port: bind() to {address} failed {}", Os(error)));
+        })
+        .ok()
+}
+
 /// Starts the work of a configuration that is about to be put in force, and ends that of the one before. If the thread
 /// cannot start, the edge serves the certificates that it has.
-pub fn open(conf: &Conf, old: Option<&Conf>, identity: Option<&Identity>) {
+pub fn open(conf: &Conf, old: Option<&Conf>, sockets: Option<&Sockets>, identity: Option<&Identity>) {
     if let Some(old) = old {
         close(old);
     }
@@ -331,7 +362,7 @@ pub fn open(conf: &Conf, old: Option<&Conf>, identity: Option<&Identity>) {
         }
         return;
     }
-    let responder = responder(declared, old.map(|old| &crate::declared(old).acme));
+    let responder = sockets.map(|sockets| (sockets.clone(), declared.dns_ttl_s.unwrap_or(DNS_TTL_S)));
     match Agent::start(works, declared.challenges.clone(), responder, identity.cloned()) {
         // Nothing else opens this configuration.
         Ok(agent) => drop(declared.agent.set(agent)),
@@ -340,22 +371,6 @@ pub fn open(conf: &Conf, old: Option<&Conf>, identity: Option<&Identity>) {
             format_args!("thread could not be started {}: weir renews no certificates", Os(&error)),
         ),
     }
-}
-
-/// The sockets of `acme_dns_port`: those of the configuration before, if the address is the same.
-fn responder(declared: &Declared, old: Option<&Declared>) -> Option<(Sockets, u32)> {
-    let address = declared.dns?;
-    let known = old.and_then(|old| old.sockets.get()).filter(|sockets| sockets.address == address).cloned();
-    let sockets = match known.map_or_else(|| Sockets::bind(address), Ok) {
-        Ok(sockets) => sockets,
-        Err(error) => {
-            log::global(Level::Emerg, format_args!("acme_dns_port: bind() to {address} failed {}", Os(&error)));
-            return None;
-        }
-    };
-    // Set once: nothing else opens this configuration.
-    let _ = declared.sockets.set(sockets.clone());
-    Some((sockets, declared.dns_ttl_s.unwrap_or(DNS_TTL_S)))
 }
 
 /// Ends the work of a configuration.

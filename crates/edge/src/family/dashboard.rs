@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -23,10 +22,11 @@ use weir_net::clock;
 use weir_net::log;
 use weir_net::process::Identity;
 
-use crate::dash::hall::Hall;
+use crate::dash::hall::{self, Hall};
 use crate::dash::host::Source as Output;
 use crate::dash::place;
 use crate::dash::token::{Source, Token};
+use crate::load;
 
 weir_http::settings! {
     /// `dashboard_token`: the source of the token.
@@ -148,6 +148,31 @@ fn key(source: &Source) -> String {
     }
 }
 
+fn read_tokens(conf: &Conf) -> Result<HashMap<String, Token>, String> {
+    let users =
+        conf.locations.iter().map(crate::values).filter(|values| values.dashboard.is_on || values.live.may_write);
+    users
+        .filter_map(|values| values.dashboard.token.as_ref())
+        .map(|source| Ok((key(source), Token::read(source)?)))
+        .collect()
+}
+
+/// Reads the tokens, and makes the file of the history for the user of the workers.
+///
+/// # Errors
+/// A token cannot be read or is empty; the file cannot be made.
+pub fn prepare(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
+    read_tokens(conf)?;
+    let declared = &crate::declared(conf).dashboard;
+    let is_on = conf.locations.iter().map(crate::values).any(|values| values.dashboard.is_on);
+    let Some(path) = declared.history.as_deref().filter(|_| is_on) else { return Ok(()) };
+    let made = hall::make_history(path).and_then(|file| match identity {
+        Some(identity) => std::os::unix::fs::fchown(file, Some(identity.uid), None),
+        None => Ok(()),
+    });
+    made.map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
+}
+
 /// Reads the tokens and opens the history before the configuration comes into force. Without a dashboard, only the
 /// tokens.
 ///
@@ -155,14 +180,8 @@ fn key(source: &Source) -> String {
 /// A token cannot be read or is empty; the history cannot be opened.
 pub fn open(conf: &Conf) -> Result<(), String> {
     let declared = &crate::declared(conf).dashboard;
-    let all = || conf.locations.iter().map(crate::values);
-    let mut tokens = HashMap::new();
-    for values in all().filter(|values| values.dashboard.is_on || values.live.may_write) {
-        if let Some(source) = &values.dashboard.token {
-            tokens.insert(key(source), Token::read(source)?);
-        }
-    }
-    if !all().any(|values| values.dashboard.is_on) {
+    let tokens = read_tokens(conf)?;
+    if !conf.locations.iter().map(crate::values).any(|values| values.dashboard.is_on) {
         // The configuration has no dashboard any more, so weir stops recording the history.
         if let Some(hall) = declared.hall.get() {
             drop(hall.keep_day(None));
@@ -198,7 +217,7 @@ pub fn show(conf: &Conf, tree: &Tree) {
     let files = tree.files.iter().filter(|source| !source.is_command_line).map(|source| File {
         name: source.name.clone(),
         text: String::from_utf8_lossy(&source.bytes).into_owned(),
-        is_public: std::fs::metadata(&source.name).is_ok_and(|facts| facts.mode() & 0o004 != 0),
+        is_public: load::is_public(&source.name),
     });
     hall.load(Configuration::new(conf.generation, clock::unix_ms(), files));
 }

@@ -83,7 +83,7 @@ pub fn open(conf: &Conf) {
         (None, _) => {}
         (Some(_), Some(bus)) => bus.zones().replace(zones),
         (Some(settings), None) => {
-            let identity = crate::control::crew::identity(conf);
+            let identity = crate::load::identity(conf);
             let bus = identity.and_then(|identity| {
                 Bus::start(settings, zones, identity)
                     .map_err(|error| format!("its thread could not be started {}", log::Os(&error)))

@@ -41,6 +41,12 @@ impl<Q, A> Errand<Q, A> {
         Arc::strong_count(&self.ticket) > 1
     }
 
+    /// Makes the answer and gives it.
+    pub fn settle_with(self, make: impl FnOnce(Q) -> A) {
+        let Errand { question, ticket } = self;
+        Errand { question: (), ticket }.settle(make(question));
+    }
+
     /// Gives the answer.
     pub fn settle(self, answer: A) {
         let mut state = lock(&self.ticket.0);

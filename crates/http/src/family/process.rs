@@ -16,6 +16,8 @@ use crate::value;
 crate::settings! {
     /// `daemon`.
     daemon: bool = true,
+    /// `master_process`: whether a keeper starts the server as another process.
+    keeper: bool = true,
     /// `pid`, as written; `None` for the compiled-in name.
     pid: Option<String> = None,
     /// `user` and its group.
@@ -54,13 +56,15 @@ pub enum Affinity {
 pub static FAMILY: Family = Family::new("process", &[
     Directive::new("daemon", MAIN, Arity::Flag, "Runs in the background.",
         |b, s| { b.settings().process.daemon = Some(value::flag(s)?); Ok(()) }).default("on"),
-    Directive::idle("master_process", MAIN, Arity::Flag, "on",
-        "weir's workers are threads of one process", |_, s| value::flag(s).map(drop)).default("on"),
+    Directive::new("master_process", MAIN, Arity::Flag,
+        "Keeps a server running: a process that opens sockets and files as root, reads nothing from the network, and \
+         starts the server again if it dies. off serves in one process.",
+        |b, s| { b.settings().process.keeper = Some(value::flag(s)?); Ok(()) }).default("on"),
     Directive::new("pid", MAIN, ONE, "The file that holds the process id.",
         |b, s| { let path = b.path(s.text(0)); b.settings().process.pid = Some(Some(path)); Ok(()) }).default("logs/nginx.pid"),
     Directive::new("user", MAIN, Arity::Between(1, 2),
-        "User and group of the worker threads, if root starts weir. Give weir a user that runs nothing else: other \
-         processes of this user may kill a thread of weir, and so all of weir.",
+        "User and group of the server, if root starts weir. Give weir a user that runs nothing else: other processes of \
+         this user may kill the server.",
         |b, s| {
             let group = s.args.get(1).map(|word| word.text.clone());
             b.settings().process.user = Some(Some((s.text(0).to_owned(), group)));

@@ -72,7 +72,7 @@ impl Source {
     ///
     /// # Errors
     /// The program cannot be started, fails, or takes longer than [`TIMEOUT`].
-    pub(super) fn tail(&self) -> Result<Tail, Said> {
+    pub fn tail(&self) -> Result<Tail, Said> {
         let mut command = self.command();
         let program = command.get_program().to_string_lossy().into_owned();
         let (bytes, is_cut, has_failed) = run(&mut command).map_err(|error| match error.kind() {

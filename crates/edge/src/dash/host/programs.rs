@@ -24,7 +24,7 @@ pub type Origin = (String, String);
 
 /// The last readings.
 #[derive(Default)]
-pub(super) struct Programs {
+pub struct Programs {
     at: Option<Instant>,
     seen: Vec<Seen>,
     programs: Vec<Program>,
@@ -34,7 +34,7 @@ pub(super) struct Programs {
 
 impl Programs {
     /// The programs as the page shows them.
-    pub(super) fn look(&mut self, root: &Path, now: Instant, origins: &[Origin]) -> Value {
+    pub fn look(&mut self, root: &Path, now: Instant, origins: &[Origin]) -> Value {
         let age = self.at.map(|at| now.saturating_duration_since(at));
         if age.is_none_or(|age| age >= FRESH) {
             let seen = host::seen_under(root);

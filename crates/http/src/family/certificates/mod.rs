@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_conf::Statement;
+use weir_net::answers;
 use weir_net::log::Os;
 
 use crate::build::Build;
@@ -70,8 +71,19 @@ impl Stamp {
 
     /// The stamp of a file by its full name; `None` if there is none, or if it is not a regular file.
     pub fn of(path: &str) -> Option<Stamp> {
-        let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-        Some(Stamp { inode: meta.ino(), changed: (meta.mtime(), meta.mtime_nsec()) })
+        let asked = answers::ask(answers::Kind::Stamp, path, || {
+            let meta = std::fs::metadata(path)?;
+            let facts = if meta.is_file() {
+                vec![meta.ino().cast_signed(), meta.mtime(), meta.mtime_nsec()]
+            } else {
+                Vec::new()
+            };
+            Ok(facts.iter().flat_map(|fact| fact.to_le_bytes()).collect())
+        });
+        let bytes = asked.ok()?;
+        let mut facts = bytes.as_chunks().0.iter().map(|fact| i64::from_le_bytes(*fact));
+        let inode = facts.next()?.cast_unsigned();
+        Some(Stamp { inode, changed: (facts.next()?, facts.next()?) })
     }
 }
 
@@ -108,10 +120,12 @@ pub fn read(b: &mut Build<'_>, name: &str) -> Result<Arc<Vec<u8>>, (String, Stri
 /// The text of a file by its full name; the error is nginx's.
 pub fn text(path: &str) -> Result<Vec<u8>, String> {
     use std::io::Read;
-    let shown = |error: std::io::Error| Os(&error).to_string();
-    let mut text = Vec::new();
-    let file = std::fs::File::open(path).map_err(shown)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(shown)?;
+    let read = answers::ask(answers::Kind::File, path, || {
+        let mut text = Vec::new();
+        std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+        Ok(text)
+    });
+    let text = read.map_err(|error| Os(&error).to_string())?;
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("(larger than {FILE_BYTES_MAX} bytes)"));
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_net::answers;
 use weir_net::log::Os;
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, ClientOptions, OriginOptions, Trust, certificates};
@@ -127,7 +128,7 @@ impl Draft {
             }
             "trusted_certificate" => {
                 let path = b.path(text);
-                let read = std::fs::read(&path);
+                let read = answers::ask(answers::Kind::File, &path, || std::fs::read(&path));
                 let failed = |error| Refusal::whole(format!("failed to open \"{path}\" {}", Os(&error)));
                 self.trusted = Some(read.map_err(failed)?);
             }

@@ -1,0 +1,441 @@
+//! A server in a process of its own, without root. When it dies, the keeper starts another one at once: the listening
+//! sockets stay open, so only the exchanges under way are lost.
+//!
+//! Invariant: the keeper reads only [`Report`]s from the server, each of at most one packet.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::time::Duration;
+
+use weir_meter::host;
+use weir_net::clock::{self, Instant};
+use weir_net::log::{self, Level};
+use weir_net::process::{self, Channel};
+use weir_net::worker;
+
+use crate::keeper::desk::{Allowed, Desk};
+use crate::keeper::order::{Order, Report, Serve, User};
+use crate::keeper::passed::Passed;
+use crate::keeper::{Bell, Load, News, Server};
+use crate::log_files;
+use crate::resources::Resources;
+
+/// Reports that wait for the keeper, at most; the server waits for room.
+const REPORTS_MAX: usize = 16;
+/// A server that lives so long has not failed at its start.
+const SETTLED: Duration = Duration::from_secs(5);
+/// The first pause before a server that failed at its start is started again; each further failure doubles it.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest such pause.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// A server that was told to stop and still runs after this time is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// A server that has closed its channel and still runs after this time is killed; how often the keeper looks.
+const END_PATIENCE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(1);
+/// A server with a worker that has not answered for this time is replaced.
+const HANG: Duration = Duration::from_secs(30);
+/// A server that was replaced because a worker hangs may finish its other exchanges for this time.
+const FINISH_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A process that serves.
+struct Process {
+    child: Child,
+    channel: Channel,
+    reports: Receiver<Report>,
+    begun: Instant,
+    user: Option<User>,
+    /// The limit on open files that it has.
+    nofile: u64,
+    /// When all workers had answered last.
+    answered: Instant,
+    /// When it is killed, if it has not ended by then.
+    until: Option<Instant>,
+}
+
+/// The last configuration that came into force, for a server that takes the place of one that died.
+#[derive(Clone)]
+struct Last {
+    serve: Serve,
+    answers: Vec<u8>,
+    resources: Resources,
+}
+
+/// The server.
+pub struct Apart {
+    /// The name of the process in `ps`.
+    title: String,
+    bell: Bell,
+    desk: Desk,
+    serving: Option<Process>,
+    /// Processes that finish their exchanges.
+    finishing: Vec<Process>,
+    last: Option<Last>,
+    is_succeeded: bool,
+    is_quitting: bool,
+    /// How often in a row a server has failed at its start.
+    failures: u32,
+    /// When the next server is started.
+    again: Option<Instant>,
+}
+
+impl Apart {
+    /// A server without a process yet.
+    pub fn new(title: &str, bell: Bell) -> Apart {
+        Apart {
+            title: title.to_owned(),
+            bell,
+            desk: Desk::default(),
+            serving: None,
+            finishing: Vec::new(),
+            last: None,
+            is_succeeded: false,
+            is_quitting: false,
+            failures: 0,
+            again: None,
+        }
+    }
+
+    /// Starts a process, and lets it put a configuration in force.
+    fn begin(&self, last: &Last) -> Result<Process, String> {
+        let mut process = Process::start(&self.title, &self.bell, &self.desk, last.serve.user.clone())?;
+        process.serve(last)?;
+        if self.is_succeeded {
+            process.tell(&Order::Succeed(true), &[]);
+        }
+        log::global(Level::Notice, format_args!("start worker process {}", process.child.id()));
+        Ok(process)
+    }
+
+    /// Starts a server in place of one that has died.
+    fn revive(&mut self) {
+        let Some(last) = self.last.clone() else { return };
+        self.again = None;
+        match self.begin(&last) {
+            Ok(process) => self.serving = Some(process),
+            Err(message) => {
+                log::global(Level::Emerg, format_args!("{message}"));
+                self.retry();
+            }
+        }
+    }
+
+    fn retry(&mut self) {
+        let pause = PAUSE.saturating_mul(1 << self.failures.min(16)).min(PAUSE_MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.again = Some(clock::precise() + pause);
+    }
+
+    /// The serving process has ended.
+    fn ended(&mut self, mut process: Process) {
+        let lived = clock::precise().saturating_duration_since(process.begun);
+        process.log_end();
+        if self.is_quitting {
+            return;
+        }
+        if lived >= SETTLED {
+            self.failures = 0;
+            self.revive();
+        } else if self.failures == 0 {
+            self.failures = 1;
+            self.revive();
+        } else {
+            self.retry();
+        }
+    }
+
+    /// Starts another server, because a worker of this one hangs. The other workers finish their exchanges.
+    fn replace_hanging(&mut self) {
+        let Some(mut process) = self.serving.take() else { return };
+        process.log_hang();
+        process.finish(Some(FINISH_PATIENCE));
+        self.finishing.push(process);
+        self.revive();
+    }
+}
+
+impl Server for Apart {
+    fn serve(&mut self, load: Load) -> Result<(), String> {
+        let serve = Serve {
+            generation: load.conf.generation,
+            dashboard: load.dashboard,
+            user: load.identity.as_ref().map(User::from),
+            ask_every_ms: u64::try_from(load.ask_every.as_millis()).unwrap_or(u64::MAX),
+            labels: Vec::new(),
+        };
+        let next = Last { serve, answers: load.answers.to_bytes(), resources: load.resources };
+        let allowed = Allowed::of(&load.conf, load.identity.as_ref());
+        // The server has a parsed configuration of its own.
+        drop((load.conf, load.tree, load.answers));
+        match self.serving.as_mut().filter(|process| process.user == next.serve.user) {
+            Some(process) => process.serve(&next)?,
+            // A process cannot become another user: another process takes its place, and it finishes.
+            None => {
+                let process = self.begin(&next)?;
+                if let Some(mut before) = self.serving.replace(process) {
+                    before.finish(None);
+                    self.finishing.push(before);
+                }
+            }
+        }
+        self.desk.allow(allowed);
+        self.last = Some(next);
+        self.again = None;
+        Ok(())
+    }
+
+    fn refuse(&mut self, why: Vec<String>) {
+        if let Some(process) = &self.serving {
+            process.tell(&Order::Refuse(why), &[]);
+        }
+    }
+
+    fn reopen(&mut self) {
+        let Some(last) = &self.last else { return };
+        log_files::reopen();
+        let logs = Passed::logs(&last.resources);
+        for process in self.serving.iter().chain(&self.finishing) {
+            process.tell(&Order::Reopen(Passed::labels(&logs)), &logs);
+        }
+    }
+
+    fn succeed(&mut self, is_succeeded: bool) {
+        self.is_succeeded = is_succeeded;
+        self.serving.iter().for_each(|process| process.tell(&Order::Succeed(is_succeeded), &[]));
+    }
+
+    fn quit(&mut self) {
+        self.is_quitting = true;
+        self.last = None;
+        self.again = None;
+        self.serving.iter_mut().for_each(|process| process.finish(None));
+        // Without a process, there is nothing to wait for.
+        self.bell.ring();
+    }
+
+    fn stop(&mut self) {
+        self.is_quitting = true;
+        self.last = None;
+        for process in self.serving.take().into_iter().chain(self.finishing.drain(..)) {
+            process.tell(&Order::Stop, &[]);
+            process.wait_for_end();
+        }
+    }
+
+    fn news(&mut self) -> News {
+        let mut news = News::None;
+        let now = clock::precise();
+        if let Some(mut process) = self.serving.take() {
+            match process.hear() {
+                Heard::Ended => self.ended(process),
+                heard => {
+                    if heard == Heard::Alive {
+                        news = News::Alive;
+                    }
+                    let hangs = now.saturating_duration_since(process.answered) >= HANG && !process.is_traced();
+                    self.serving = Some(process);
+                    if hangs && !self.is_quitting {
+                        self.replace_hanging();
+                    }
+                }
+            }
+        }
+        let mut finishing = std::mem::take(&mut self.finishing);
+        finishing.retain_mut(|process| match process.hear() {
+            Heard::Ended => {
+                process.log_end();
+                false
+            }
+            Heard::Nothing | Heard::Alive => {
+                if process.until.is_some_and(|until| now >= until) {
+                    process.kill();
+                }
+                true
+            }
+        });
+        self.finishing = finishing;
+        if self.again.is_some_and(|again| now >= again) {
+            self.revive();
+        }
+        match self.is_quitting && self.serving.is_none() && self.finishing.is_empty() {
+            true => News::Ended,
+            false => news,
+        }
+    }
+
+    fn wait(&self) -> Option<Duration> {
+        let now = clock::precise();
+        let hang = self.serving.as_ref().map(|process| process.answered + HANG);
+        let ends = self.finishing.iter().filter_map(|process| process.until);
+        let next = ends.chain(self.again).chain(hang).min()?;
+        // A process that is traced is not replaced: its time is over, and stays so.
+        Some(next.saturating_duration_since(now).max(Duration::from_millis(50)))
+    }
+}
+
+/// What a process has said.
+#[derive(PartialEq, Eq)]
+enum Heard {
+    Nothing,
+    Alive,
+    Ended,
+}
+
+impl Process {
+    fn start(title: &str, bell: &Bell, desk: &Desk, user: Option<User>) -> Result<Process, String> {
+        let failed = |error: std::io::Error| format!("could not start the server {}", log::Os(&error));
+        let (child, channel) = process::start_server(title).map_err(failed)?;
+        let (send, reports) = sync_channel(REPORTS_MAX);
+        let (own, bell, desk) = (channel.another().map_err(failed)?, bell.clone(), desk.clone());
+        worker::block_aside("server", move || {
+            // A message that is no report is the end of this server's reports.
+            while let Ok(Some((bytes, answer))) = own.receive_small() {
+                match (Report::from_bytes(&bytes), answer) {
+                    (None, _) => break,
+                    (Some(Report::Errand(errand)), Some(answer)) => desk.take(errand, answer),
+                    (Some(report), _) => {
+                        if send.send(report).is_err() {
+                            break;
+                        }
+                        bell.ring();
+                    }
+                }
+            }
+            drop(send);
+            bell.ring();
+        })
+        .map_err(failed)?;
+        let now = clock::precise();
+        Ok(Process { child, channel, reports, begun: now, user, nofile: process::nofile(), answered: now, until: None })
+    }
+
+    /// Sends a configuration, and waits until it is in force.
+    fn serve(&mut self, last: &Last) -> Result<(), String> {
+        let all = Passed::all(&last.resources);
+        let order = Order::Serve(Serve { labels: Passed::labels(&all), ..last.serve.clone() });
+        let files: Vec<BorrowedFd<'_>> = all.iter().map(AsFd::as_fd).collect();
+        let nofile = process::nofile();
+        if self.nofile != nofile {
+            match process::share_nofile(self.child.id()) {
+                Ok(()) => self.nofile = nofile,
+                Err(error) => {
+                    log::global(Level::Alert, format_args!("prlimit(RLIMIT_NOFILE) failed {}", log::Os(&error)));
+                }
+            }
+        }
+        let sent = self.channel.send(&order.to_bytes(&last.answers), &files);
+        sent.map_err(|error| format!("could not reach the server {}", log::Os(&error)))?;
+        loop {
+            match self.reports.recv() {
+                Ok(Report::Serves) => {
+                    self.answered = clock::precise();
+                    return Ok(());
+                }
+                Ok(Report::Refuses(message)) => return Err(message),
+                Ok(Report::Silent(_) | Report::Errand(_)) => {}
+                Err(_) => return Err("the server ended before it served".to_owned()),
+            }
+        }
+    }
+
+    /// A process that is not there any more has no use for an order.
+    fn tell(&self, order: &Order, files: &[Passed]) {
+        let files: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
+        let _ = self.channel.send(&order.to_bytes(&[]), &files);
+    }
+
+    fn finish(&mut self, patience: Option<Duration>) {
+        self.tell(&Order::Quit, &[]);
+        self.until = patience.map(|patience| clock::precise() + patience);
+    }
+
+    fn hear(&mut self) -> Heard {
+        let mut heard = Heard::Nothing;
+        loop {
+            match self.reports.try_recv() {
+                Ok(Report::Silent(seats)) if seats.is_empty() => {
+                    self.answered = clock::precise();
+                    heard = Heard::Alive;
+                }
+                Ok(Report::Silent(seats)) => {
+                    let silent = clock::precise().saturating_duration_since(self.answered).as_secs();
+                    for seat in seats {
+                        log::global(Level::Alert, format_args!("worker {seat} has not answered for {silent} s"));
+                    }
+                }
+                Ok(Report::Serves | Report::Refuses(_) | Report::Errand(_)) => {}
+                Err(TryRecvError::Empty) => return heard,
+                Err(TryRecvError::Disconnected) => return Heard::Ended,
+            }
+        }
+    }
+
+    /// Whether a debugger holds the process: it hangs because somebody wants that.
+    fn is_traced(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+        tracer.is_some_and(|pid| pid.trim() != "0")
+    }
+
+    /// Logs where each worker thread is.
+    fn log_hang(&self) {
+        let (pid, silent) = (self.child.id(), clock::precise().saturating_duration_since(self.answered).as_secs());
+        log::global(
+            Level::Alert,
+            format_args!("worker process {pid} has not answered for {silent} s: another one takes its place"),
+        );
+        for (name, place) in host::places_of(pid).into_iter().filter(|(name, _)| name.starts_with("worker ")) {
+            log::global(Level::Alert, format_args!("{name} of worker process {pid}: {place}"));
+        }
+    }
+
+    fn kill(&mut self) {
+        // A process that has just ended is the aim.
+        let _ = self.child.kill();
+    }
+
+    /// Waits for a process whose channel is closed, and logs how it ended, in nginx's words.
+    fn log_end(&mut self) {
+        let until = clock::precise() + END_PATIENCE;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            // The kernel closes the channel of a process that dies before its end can be seen. A process that closes its
+            // channel and goes on obeys nobody.
+            if clock::precise() >= until {
+                self.kill();
+            }
+            std::thread::sleep(LOOK);
+        }
+        let Ok(status) = self.child.wait() else { return };
+        let pid = self.child.id();
+        match (status.signal(), status.code()) {
+            (Some(signal), _) => {
+                let core = if status.core_dumped() { " (core dumped)" } else { "" };
+                log::global(Level::Alert, format_args!("worker process {pid} exited on signal {signal}{core}"));
+            }
+            (None, code) => {
+                let code = code.unwrap_or(0);
+                let level = if code == 0 { Level::Notice } else { Level::Alert };
+                log::global(level, format_args!("worker process {pid} exited with code {code}"));
+            }
+        }
+    }
+
+    /// Waits until a process that was told to stop has ended; kills it if it takes too long.
+    fn wait_for_end(mut self) {
+        let until = clock::precise() + STOP_PATIENCE;
+        loop {
+            let left = until.saturating_duration_since(clock::precise());
+            match self.reports.recv_timeout(left) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    self.kill();
+                    break;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.log_end();
+    }
+}

@@ -1,0 +1,95 @@
+//! A server in the keeper's own process: `master_process off`, the demo, and weir beside another server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use weir_net::log::{self, Level};
+use weir_net::process::Manager;
+use weir_net::worker;
+
+use crate::control::Running;
+use crate::keeper::{Bell, Load, News, Server};
+use crate::log_files;
+
+/// The server.
+pub struct Here {
+    running: Option<Running>,
+    has_ended: Arc<AtomicBool>,
+    bell: Bell,
+    manager: Option<Manager>,
+}
+
+impl Here {
+    /// A server without a configuration yet.
+    pub fn new(bell: Bell, manager: Option<Manager>) -> Here {
+        Here { running: None, has_ended: Arc::default(), bell, manager }
+    }
+}
+
+impl Server for Here {
+    fn serve(&mut self, load: Load) -> Result<(), String> {
+        if let Some(running) = &mut self.running {
+            return running.replace(load.conf, &load.tree, load.resources);
+        }
+        let running = Running::start(load.conf, &load.tree, load.resources)?;
+        // Without a keeper, only the service manager can act on a worker that hangs.
+        if let Some(manager) = self.manager.filter(|manager| manager.patience().is_some()) {
+            let wait = load.ask_every;
+            let watched = running.watch(wait, move |silent| {
+                if silent.is_empty() {
+                    manager.alive();
+                }
+                for seat in silent {
+                    let wait = wait.as_millis();
+                    log::global(Level::Alert, format_args!("worker {seat} has not answered for {wait} ms"));
+                }
+            });
+            if let Err(error) = watched {
+                log::global(Level::Alert, format_args!("thread could not be started {}", log::Os(&error)));
+            }
+        }
+        self.running = Some(running);
+        Ok(())
+    }
+
+    fn refuse(&mut self, why: Vec<String>) {
+        self.running.iter().for_each(|running| running.refuse(why.clone()));
+    }
+
+    fn reopen(&mut self) {
+        self.running.iter().for_each(Running::flush);
+        log_files::reopen();
+    }
+
+    fn succeed(&mut self, is_succeeded: bool) {
+        self.running.iter_mut().for_each(|running| running.succeed(is_succeeded));
+    }
+
+    fn quit(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let (left, ended, bell) = (running.quit(), self.has_ended.clone(), self.bell.clone());
+        let waits = worker::block_aside("quit", move || {
+            left.wait();
+            ended.store(true, Ordering::Release);
+            bell.ring();
+        });
+        if waits.is_err() {
+            self.has_ended.store(true, Ordering::Release);
+        }
+    }
+
+    fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop();
+        }
+    }
+
+    fn news(&mut self) -> News {
+        if self.has_ended.load(Ordering::Acquire) { News::Ended } else { News::None }
+    }
+
+    fn wait(&self) -> Option<Duration> {
+        None
+    }
+}

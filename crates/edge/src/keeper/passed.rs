@@ -1,0 +1,96 @@
+//! The descriptors that go from the keeper to the server, each with a label.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use weir_net::Listening;
+use weir_net::datagrams::Receiving;
+use weir_net::log::file::LogFile;
+
+use crate::acme::responder;
+use crate::keeper::order::Label;
+use crate::resources::Resources;
+
+/// An open descriptor with its label.
+pub struct Passed(Label, Kept);
+
+/// What keeps a descriptor open while a message is sent.
+enum Kept {
+    Listening(Listening),
+    Datagrams(Receiving),
+    Log(Arc<File>),
+}
+
+impl Passed {
+    /// All descriptors of a configuration.
+    pub fn all(resources: &Resources) -> Vec<Passed> {
+        let listening = |socket: &Listening| Passed(Label::Listening, Kept::Listening(socket.clone()));
+        let datagrams = |socket: &Receiving| Passed(Label::Datagrams, Kept::Datagrams(socket.clone()));
+        let mut all: Vec<Passed> = resources.sockets.values().flatten().map(listening).collect();
+        all.extend(resources.datagrams.values().flatten().map(datagrams));
+        if let Some(dns) = &resources.dns {
+            all.push(Passed(Label::DnsDatagrams(dns.address), Kept::Datagrams(dns.datagrams.clone())));
+            all.push(Passed(Label::DnsConnections, Kept::Listening(dns.connections.clone())));
+        }
+        all.extend(Passed::logs(resources));
+        all
+    }
+
+    /// Its log files.
+    pub fn logs(resources: &Resources) -> Vec<Passed> {
+        let open = |log: &Arc<LogFile>| Some(Passed(Label::Log(log.path().to_owned()), Kept::Log(log.handle()?)));
+        resources.logs.iter().filter_map(open).collect()
+    }
+
+    /// The labels, for the order.
+    pub fn labels(all: &[Passed]) -> Vec<Label> {
+        all.iter().map(|passed| passed.0.clone()).collect()
+    }
+}
+
+impl AsFd for Passed {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.1 {
+            Kept::Listening(socket) => socket.as_fd(),
+            Kept::Datagrams(socket) => socket.as_fd(),
+            Kept::Log(file) => file.as_fd(),
+        }
+    }
+}
+
+/// The resources that came with an order, and the open log files by path. A log file belongs to them once the configuration
+/// that names it is read: [`give_logs`].
+///
+/// # Errors
+/// A descriptor is not what its label says.
+pub fn received(labels: Vec<Label>, files: Vec<OwnedFd>) -> std::io::Result<(Resources, Vec<(String, File)>)> {
+    let (mut resources, mut logs, mut dns) = (Resources::default(), Vec::new(), None);
+    for (label, file) in labels.into_iter().zip(files) {
+        match label {
+            Label::Listening => resources.add([Listening::from_fd(file)?]),
+            Label::Datagrams => {
+                let socket = Receiving::from_fd(file)?;
+                resources.datagrams.entry(socket.local_addr()).or_default().push(socket);
+            }
+            Label::DnsDatagrams(address) => dns = Some((address, Receiving::from_fd(file)?)),
+            Label::DnsConnections => {
+                let connections = Listening::from_fd(file)?;
+                resources.dns =
+                    dns.take().map(|(address, datagrams)| responder::Sockets { address, datagrams, connections });
+            }
+            Label::Log(path) => logs.push((path, File::from(file))),
+        }
+    }
+    Ok((resources, logs))
+}
+
+/// Makes the log files write to these descriptors; gives the files, which are open as long as somebody has them.
+pub fn give_logs(logs: Vec<(String, File)>) -> Vec<Arc<LogFile>> {
+    let give = |(path, file): (String, File)| {
+        let log = LogFile::shared(&path);
+        log.give(file);
+        log
+    };
+    logs.into_iter().map(give).collect()
+}

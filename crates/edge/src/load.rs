@@ -1,0 +1,162 @@
+//! Reads a configuration and checks it. Nothing of the running process changes.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use weir_conf::{Files, Level as Gravity, Problem, Tree};
+use weir_http::build::Paths;
+use weir_http::compile::compile;
+use weir_http::conf::Conf;
+use weir_http::counters::WORKERS_MAX;
+use weir_http::route::Socket;
+use weir_net::answers;
+use weir_net::log::Level;
+use weir_net::process::{self, Identity};
+
+use crate::dash::place::{self, Wanted};
+use crate::family::ALL;
+
+/// Where a configuration comes from: the values of `-c`, `-p`, `-g` and `-e`.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The main file, a full path.
+    pub file: String,
+    /// `-g`.
+    pub globals: String,
+    /// Where relative names point to.
+    pub paths: Paths,
+    /// The pid file, if the configuration names none.
+    pub pid: String,
+    /// `-e`, a full path.
+    pub error_log: String,
+    /// The address of the dashboard's own server, if the file does not say.
+    pub dashboard: Option<SocketAddr>,
+}
+
+/// A configuration read and checked.
+pub struct Loaded {
+    /// The files as they were read.
+    pub tree: Tree,
+    /// All its problems, in the order of the file.
+    pub problems: Vec<Problem>,
+    /// The configuration, if no problem is grave.
+    pub conf: Option<Conf>,
+    /// The address of the dashboard's own server.
+    pub dashboard: Option<SocketAddr>,
+}
+
+/// Reads and checks a configuration.
+pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
+    let opaque = |name: &str| name.ends_with("_by_lua_block");
+    let (mut tree, mut problems) =
+        weir_conf::load_with_globals(files, &origin.file, &origin.paths.conf_prefix, &opaque, &origin.globals);
+    let dashboard = match place::wanted(&tree) {
+        Wanted::Unsaid => origin.dashboard,
+        Wanted::Off => None,
+        // "on" takes the free port that was found.
+        Wanted::At(address) => origin.dashboard.filter(|_| place::is_default(address)).or(Some(address)),
+    };
+    if let Some(address) = dashboard {
+        place::add(&mut tree, address);
+    }
+    let (mut conf, found) = compile(&tree, origin.paths.clone(), &resolve, generation, &ALL);
+    if let (Some(conf), Some(address)) = (&mut conf, dashboard) {
+        conf.stands_beside(address);
+    }
+    if let Some(conf) = &mut conf {
+        conf.places_fixed += all_sockets(conf) - conf.sockets.len();
+    }
+    problems.extend(found);
+    if conf.as_ref().is_some_and(|conf| !conf.main.process.events) && !problems.iter().any(is_grave) {
+        let last = tree.root.last().map(|statement| statement.end);
+        let problem = Problem::nowhere(Gravity::Emerg, "no \"events\" section in configuration").at(last);
+        problems.push(problem.todo("add: events { }"));
+    }
+    problems.extend(conf.as_ref().and_then(|conf| oversized_table(conf, &tree)));
+    weir_conf::sort_as_read(&mut problems, &tree);
+    let fails = problems.iter().any(is_grave);
+    Loaded { tree, problems, conf: conf.filter(|_| !fails), dashboard }
+}
+
+/// Whether a problem prevents the configuration from coming into force.
+pub fn is_grave(problem: &Problem) -> bool {
+    matches!(problem.level, Gravity::Emerg)
+}
+
+/// The level of a problem in the error log.
+pub fn level_of(problem: &Problem) -> Level {
+    match problem.level {
+        Gravity::Emerg => Level::Emerg,
+        Gravity::Warn => Level::Warn,
+    }
+}
+
+/// Host names by the system's resolver; port 0 is filled in by the caller.
+fn resolve(host: &str) -> Result<Vec<SocketAddr>, String> {
+    let found = answers::ask(answers::Kind::Host, host, || {
+        let found: Vec<String> = process::resolve(host)?.iter().map(ToString::to_string).collect();
+        Ok(found.join("\n").into_bytes())
+    });
+    let found = found.map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&found)
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .map(|ip| SocketAddr::new(ip, 0))
+        .collect())
+}
+
+/// The pid file that controls a process with this configuration.
+pub fn pid_file(origin: &Origin, conf: &Conf) -> PathBuf {
+    PathBuf::from(conf.main.process.pid.clone().unwrap_or_else(|| origin.pid.clone()))
+}
+
+/// nginx warns about a table that the limit on open files cannot serve. If the file raises that limit, the raised
+/// limit counts.
+fn oversized_table(conf: &Conf, tree: &Tree) -> Option<Problem> {
+    let (written, files) =
+        (conf.main.process.connections?, conf.main.process.nofile.unwrap_or_else(process::nofile_hard));
+    let statement = tree.named("events").find_map(|events| events.named("worker_connections").last());
+    (written as u64 > files).then(|| {
+        let what = format!("{written} worker_connections exceed open file resource limit: {files}");
+        let problem = Problem::nowhere(Gravity::Warn, what).at(statement.map(|statement| statement.at));
+        problem.todo("raise the service's limit on open files, or lower worker_connections")
+    })
+}
+
+/// How many addresses the configuration listens on.
+pub fn all_sockets(conf: &Conf) -> usize {
+    stream_sockets(conf).count() + weir_stream::conf::of(conf).datagrams.sockets.len()
+}
+
+/// The sockets of connections: those of `http`, then those of `stream`.
+pub fn stream_sockets(conf: &Conf) -> impl Iterator<Item = &Socket> {
+    conf.sockets.iter().chain(&weir_stream::conf::of(conf).streams.sockets)
+}
+
+/// How many workers a configuration needs.
+pub fn worker_count(conf: &Conf) -> usize {
+    conf.main.process.workers.unwrap_or_else(weir_meter::host::effective_cpus).clamp(1, WORKERS_MAX)
+}
+
+/// The user of the worker threads: `user`, or nobody if weir runs as root and the file names none (nginx's
+/// compiled-in default). `None` when there are no rights to give up.
+pub fn identity(conf: &Conf) -> Result<Option<Identity>, String> {
+    if !process::is_root() || process::is_confined() {
+        return Ok(None);
+    }
+    let (user, group) = match &conf.main.process.user {
+        Some((user, group)) => (user.as_str(), group.as_deref()),
+        None => ("nobody", None),
+    };
+    let found = process::look_up(user, group).map_err(|error| error.to_string())?;
+    Ok(Some(Identity { keeps_raw: conf.main.process.keeps_raw, ..found }))
+}
+
+/// Whether every user may read a file: the dashboard shows no other without a token.
+pub fn is_public(name: &str) -> bool {
+    let asked = answers::ask(answers::Kind::Public, name, || {
+        std::fs::metadata(name).map(|facts| vec![u8::from(facts.mode() & 0o004 != 0)])
+    });
+    asked.is_ok_and(|answer| answer == [1])
+}

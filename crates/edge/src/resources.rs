@@ -1,0 +1,184 @@
+//! The parts of a configuration that only root may open: sockets, directories, log files.
+//!
+//! The keeper opens them and passes them to the server.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_http::body;
+use weir_http::conf::Conf;
+use weir_net::datagrams::{self, DatagramOptions, Receiving};
+use weir_net::log::file::LogFile;
+use weir_net::log::{self, Level};
+use weir_net::process::{self, Identity};
+use weir_net::{Address, Listening, listener};
+use weir_proxy::relay;
+
+use crate::acme::responder;
+use crate::family::{acme, dashboard};
+use crate::load::{stream_sockets, worker_count};
+use crate::log_files;
+
+/// The UDP sockets: one for each worker, so that the kernel gives all datagrams of a client to one worker.
+pub type Datagrams = HashMap<SocketAddr, Vec<Receiving>>;
+
+/// The listening sockets.
+pub type Sockets = HashMap<Address, Vec<Listening>>;
+
+/// What a configuration has opened.
+#[derive(Clone, Default)]
+pub struct Resources {
+    /// The listening sockets, by the address in the file.
+    pub sockets: Sockets,
+    /// The UDP sockets of `stream`.
+    pub datagrams: Datagrams,
+    /// The sockets of `acme_dns_port`.
+    pub dns: Option<responder::Sockets>,
+    /// The log files.
+    pub logs: Vec<Arc<LogFile>>,
+}
+
+impl Resources {
+    /// Opens everything that a configuration needs and that is not among the `known`. Files and directories go to
+    /// `identity`, the user of the workers. Errors have nginx's words; after an error, the known ones are unchanged.
+    ///
+    /// # Errors
+    /// A socket cannot be bound, or a file or a directory cannot be made.
+    pub fn open(conf: &Conf, known: &Resources, identity: Option<&Identity>) -> Result<Resources, String> {
+        let workers = worker_count(conf);
+        let sockets = open_sockets(conf, known.sockets.clone(), workers)?;
+        let datagrams = open_datagrams(conf, &known.datagrams, workers)?;
+        make_directories(conf, identity)?;
+        log_files::open_all(conf)?;
+        dashboard::prepare(conf, identity)?;
+        let dns = acme::prepare(conf, known.dns.as_ref(), identity);
+        Ok(Resources { sockets, datagrams, dns, logs: log_files::of(conf).cloned().collect() })
+    }
+
+    /// Adds listening sockets that are bound already.
+    pub fn add(&mut self, sockets: impl IntoIterator<Item = Listening>) {
+        for listening in sockets {
+            self.sockets.entry(listening.local_addr().clone()).or_default().push(listening);
+        }
+    }
+
+    /// Closes the sockets, and removes the files of UNIX sockets unless another process `serves` them on.
+    pub fn close(&mut self, is_succeeded: bool) {
+        self.datagrams.clear();
+        self.dns = None;
+        for (address, _) in self.sockets.drain() {
+            if let (Address::Unix(path), false) = (&address, is_succeeded) {
+                // A file that is gone already is the aim.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+/// How long weir retries binding an address that is in use (nginx: five times half a second).
+const BIND_TRIES: u32 = 5;
+const BIND_PAUSE: Duration = Duration::from_millis(500);
+
+/// Makes the directories for temporary files and gives them to the workers' user: a worker without root could not
+/// make them.
+fn make_directories(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
+    let mut names: Vec<String> = Vec::new();
+    for location in &conf.locations {
+        let (core, proxy) = (&location.values.core, &weir_proxy::values(location).proxy);
+        names.push(conf.paths.temporary(core.body_temp_path.as_deref(), body::DIRECTORY));
+        names.push(conf.paths.temporary(proxy.temp_path.as_deref(), relay::DIRECTORY));
+    }
+    names.extend(weir_proxy::declared(conf).cache.paths.iter().map(|path| path.directory.clone()));
+    names.sort_unstable();
+    names.dedup();
+    for name in &names {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(name);
+        match (made, identity) {
+            (Ok(()), Some(identity)) => std::os::unix::fs::chown(name, Some(identity.uid), None)
+                .map_err(|error| format!("chown(\"{name}\", {}) failed {}", identity.uid, log::Os(&error)))?,
+            (Ok(()), None) => {}
+            // Without root, the directory may belong to another user. A worker that needs a file there logs the error
+            // then.
+            (Err(_), None) => {}
+            (Err(error), Some(_)) => return Err(format!("mkdir() \"{name}\" failed {}", log::Os(&error))),
+        }
+    }
+    Ok(())
+}
+
+/// Raises this process's limit on open files to `worker_rlimit_nofile`, or as far as allowed.
+pub fn limits(conf: &Conf) {
+    let result = match conf.main.process.nofile {
+        Some(files) => process::set_nofile(files),
+        None => process::raise_nofile().map(drop),
+    };
+    if let Err(error) = result {
+        log::global(Level::Alert, format_args!("setrlimit(RLIMIT_NOFILE) failed {}", log::Os(&error)));
+    }
+}
+
+/// Binds the sockets that are not bound yet. Sockets that the file no longer names are left out, which closes them.
+fn open_sockets(
+    conf: &Conf,
+    mut known: HashMap<Address, Vec<Listening>>,
+    workers: usize,
+) -> Result<HashMap<Address, Vec<Listening>>, String> {
+    let mut open = HashMap::new();
+    for socket in stream_sockets(conf) {
+        let wanted = if socket.options.reuseport { workers.max(1) } else { 1 };
+        let mut set = known.remove(&socket.address).unwrap_or_default();
+        for listening in &set {
+            if let Err(error) = listening.reconfigure(&socket.options) {
+                log::global(Level::Alert, format_args!("listen() options failed {}", log::Os(&error)));
+            }
+        }
+        set.truncate(wanted);
+        while set.len() < wanted {
+            set.push(bind(&socket.address, &socket.options)?);
+        }
+        open.insert(socket.address.clone(), set);
+    }
+    Ok(open)
+}
+
+/// Binds the UDP sockets that are not bound yet.
+fn open_datagrams(conf: &Conf, known: &Datagrams, workers: usize) -> Result<Datagrams, String> {
+    let mut open = Datagrams::new();
+    for socket in &weir_stream::conf::of(conf).datagrams.sockets {
+        let Some(address) = socket.address.tcp() else { continue };
+        let options = DatagramOptions {
+            receive_buffer_bytes: socket.options.receive_buffer_bytes,
+            send_buffer_bytes: socket.options.send_buffer_bytes,
+            ipv6only: socket.options.ipv6only,
+        };
+        let mut set = known.get(&address).cloned().unwrap_or_default();
+        set.truncate(workers);
+        while set.len() < workers {
+            let bound = datagrams::bind(address, &options);
+            set.push(bound.map_err(|error| format!("bind() to {address} failed {}", log::Os(&error)))?);
+        }
+        open.insert(address, set);
+    }
+    Ok(open)
+}
+
+fn bind(address: &Address, options: &weir_net::ListenOptions) -> Result<Listening, String> {
+    let mut tries = 0;
+    loop {
+        match listener::bind(address, options) {
+            Ok(listening) => return Ok(listening),
+            Err(error) => {
+                let message = format!("bind() to {address} failed {}", log::Os(&error));
+                tries += 1;
+                if error.kind() != io::ErrorKind::AddrInUse || tries >= BIND_TRIES {
+                    return Err(message);
+                }
+                log::global(Level::Emerg, format_args!("{message}"));
+                std::thread::sleep(BIND_PAUSE);
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The keeper and its server: the server has no rights, a server that dies or hangs is replaced, and only the exchanges
+//! under way are lost.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+#[path = "support/needs.rs"]
+mod needs;
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use needs::{Need, cases};
+use support::within;
+
+/// Clients of the test that kills servers, each with one exchange at a time.
+const CLIENTS: usize = 4;
+
+fn main() -> ExitCode {
+    needs::run(cases![
+        [] => a_file_may_have_it_off, a_keeper_that_dies_takes_its_server_along;
+        [Need::Root] => the_server_has_no_rights, secrets_reach_a_server_that_cannot_read_them,
+            killed_servers_are_replaced, a_server_that_hangs_is_replaced, strangers_cannot_end_a_server, another_user_means_another_server;
+    ])
+}
+
+/// A running edge.
+struct Edge {
+    keeper: Child,
+    port: u16,
+    room: PathBuf,
+}
+
+impl Edge {
+    /// `top` stands before `events`, `server` in the server; `ROOM` is the edge's directory.
+    fn start(name: &str, top: &str, server: &str) -> Edge {
+        let room = support::scratch(&format!("keeper-{name}"));
+        fs::set_permissions(&room, fs::Permissions::from_mode(0o755)).unwrap();
+        let port = support::free_port();
+        write(&room, port, top, server);
+        let mut keeper = Command::new(env!("CARGO_BIN_EXE_weir"));
+        keeper.args(["edge", "-e"]).arg(room.join("error.log")).arg("-c").arg(room.join("nginx.conf"));
+        let keeper = keeper.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let edge = Edge { keeper, port, room };
+        within("the edge serves", || edge.room.join("pid").exists());
+        edge
+    }
+
+    fn write(&self, top: &str, server: &str) {
+        write(&self.room, self.port, top, server);
+    }
+
+    /// The processes that the keeper has started.
+    fn servers(&self) -> Vec<u32> {
+        let children = format!("/proc/{0}/task/{0}/children", self.keeper.id());
+        let all = fs::read_to_string(children).unwrap_or_default();
+        all.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    fn server(&self) -> u32 {
+        let servers = self.servers();
+        assert_eq!(servers.len(), 1, "{servers:?}");
+        servers[0]
+    }
+
+    fn signal(&self, name: &str) {
+        signal(self.keeper.id(), name);
+    }
+
+    fn get(&self, path: &str) -> std::io::Result<String> {
+        let mut client = TcpStream::connect(("127.0.0.1", self.port))?;
+        write!(client, "GET {path} HTTP/1.0\r\nHost: a\r\n\r\n")?;
+        let mut answer = String::new();
+        client.read_to_string(&mut answer)?;
+        match answer.split_once("\r\n\r\n") {
+            Some((_, body)) => Ok(body.to_owned()),
+            None => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.room.join("error.log")).unwrap_or_default()
+    }
+}
+
+fn write(room: &Path, port: u16, top: &str, server: &str) {
+    let shown = room.display();
+    let text = format!(
+        "daemon off; pid {shown}/pid; error_log {shown}/error.log notice; dashboard off; {top}
+         events {{ }}
+         http {{ access_log off; server {{ listen 127.0.0.1:{port}; {server} }} }}\n"
+    );
+    fs::write(room.join("nginx.conf"), text.replace("ROOM", &shown.to_string())).unwrap();
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        let servers = self.servers();
+        signal(self.keeper.id(), "TERM");
+        self.keeper.wait().unwrap();
+        within("the server ends", || servers.iter().all(|pid| !is_there(*pid)));
+        if !std::thread::panicking() {
+            fs::remove_dir_all(&self.room).unwrap();
+        }
+    }
+}
+
+fn signal(pid: u32, name: &str) {
+    // A process that has ended gets no signal.
+    Command::new("kill").args([format!("-{name}"), pid.to_string()]).stderr(Stdio::null()).status().unwrap();
+}
+
+fn is_there(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn status(pid: u32, name: &str) -> String {
+    let all = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = all.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    line.trim().replace('\t', " ")
+}
+
+fn a_file_may_have_it_off() {
+    let edge = Edge::start("off", "master_process off;", "return 200 $pid;");
+    assert_eq!(edge.servers(), [0; 0]);
+    assert_eq!(edge.get("/").unwrap(), edge.keeper.id().to_string());
+}
+
+fn a_keeper_that_dies_takes_its_server_along() {
+    let mut edge = Edge::start("alone", "", "return 200 $pid;");
+    let server = edge.server();
+    assert_eq!(edge.get("/").unwrap(), server.to_string());
+    edge.signal("KILL");
+    edge.keeper.wait().unwrap();
+    within("the server ends", || !is_there(server));
+    assert!(edge.get("/").is_err(), "nobody holds the port");
+}
+
+fn the_server_has_no_rights() {
+    let edge = Edge::start("rights", "user nobody nogroup;", "return 200 $pid;");
+    let server = edge.server();
+    assert_eq!(edge.get("/").unwrap(), server.to_string());
+    assert_eq!(status(server, "Uid"), "65534 65534 65534 65534");
+    assert_eq!(status(server, "Gid"), "65534 65534 65534 65534");
+    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert_eq!(status(server, set), "0000000000000000", "{set}");
+    }
+    assert_eq!(status(server, "NoNewPrivs"), "1");
+    for task in fs::read_dir(format!("/proc/{server}/task")).unwrap() {
+        let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        assert!(status.contains("Uid:\t65534\t65534\t65534\t65534"), "{status}");
+    }
+    // The keeper has no socket but the listening ones and its channel.
+    let keeper = edge.keeper.id();
+    let threads = fs::read_dir(format!("/proc/{keeper}/task")).unwrap().count();
+    assert!(threads <= 4, "{threads} threads: the keeper has no workers");
+}
+
+fn secrets_reach_a_server_that_cannot_read_them() {
+    let edge = Edge::start("secrets", "user nobody nogroup;", "return 200 first;");
+    let (certificate, key) = support::certificate(&edge.room);
+    for file in [&certificate, &key] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    fs::create_dir(edge.room.join("private")).unwrap();
+    fs::write(edge.room.join("private/more.conf"), "location /more { return 200 secret; }").unwrap();
+    fs::set_permissions(edge.room.join("private"), fs::Permissions::from_mode(0o700)).unwrap();
+    let server = edge.server();
+    let tls = support::free_port();
+    edge.write(
+        "user nobody nogroup;",
+        &format!(
+            "listen 127.0.0.1:{tls} ssl; ssl_certificate {}; ssl_certificate_key {}; include ROOM/private/*.conf;
+             location / {{ return 200 second; }}",
+            certificate.display(),
+            key.display()
+        ),
+    );
+    edge.signal("HUP");
+    within("the new configuration serves", || edge.get("/").is_ok_and(|body| body == "second"));
+    assert_eq!(edge.get("/more").unwrap(), "secret");
+    assert_eq!(edge.server(), server, "a reload keeps the server");
+    let shown = Command::new("curl").args(["-sk", &format!("https://127.0.0.1:{tls}/more")]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&shown.stdout), "secret");
+    // A server that takes the place of this one has the same files.
+    signal(server, "KILL");
+    within("another server serves", || {
+        edge.servers() != [server] && edge.get("/more").is_ok_and(|body| body == "secret")
+    });
+}
+
+fn killed_servers_are_replaced() {
+    let edge = Edge::start("killed", "user nobody nogroup; worker_processes 2;", "return 200 $pid;");
+    let (served, lost) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let ends = Arc::new(AtomicBool::new(false));
+    let signals = ["KILL", "SEGV", "ABRT", "BUS", "ILL", "FPE", "XCPU"];
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    let count = if edge.get("/").is_ok() { &served } else { &lost };
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for name in signals {
+            let before = served.load(Ordering::Relaxed);
+            within("some requests", || served.load(Ordering::Relaxed) > before + 50);
+            let server = edge.servers();
+            within("another server", || {
+                // Rust's own handler of SIGSEGV and SIGBUS lets the first one pass.
+                server.iter().for_each(|pid| signal(*pid, name));
+                edge.servers().len() == 1 && edge.servers() != server
+            });
+        }
+        let before = served.load(Ordering::Relaxed);
+        within("more requests", || served.load(Ordering::Relaxed) > before + 50);
+        ends.store(true, Ordering::Relaxed);
+    });
+    let (served, lost) = (served.load(Ordering::Relaxed), lost.load(Ordering::Relaxed));
+    println!("{served} requests served, {lost} lost, {} servers killed", signals.len());
+    // Each client has at most one exchange under way when a server dies.
+    assert!(lost <= CLIENTS * signals.len(), "{lost}");
+    let log = edge.log();
+    for (name, number) in [("KILL", 9), ("SEGV", 11), ("ABRT", 6)] {
+        assert!(log.contains(&format!("exited on signal {number}")), "{name}: {log}");
+    }
+}
+
+fn a_server_that_hangs_is_replaced() {
+    let edge = Edge::start("hangs", "user nobody nogroup;", "return 200 $pid;");
+    let server = edge.server();
+    signal(server, "STOP");
+    within("another server serves", || edge.servers().iter().any(|pid| *pid != server));
+    let fresh = edge.servers().into_iter().find(|pid| *pid != server).unwrap();
+    assert_eq!(edge.get("/").unwrap(), fresh.to_string());
+    within("the other one is killed", || edge.servers() == [fresh]);
+    let log = edge.log();
+    assert!(log.contains(&format!("worker 0 of worker process {server}: state T (stopped)")), "{log}");
+    assert!(log.contains(&format!("worker process {server} exited on signal 9")), "{log}");
+}
+
+fn strangers_cannot_end_a_server() {
+    let edge = Edge::start("strangers", "user nobody nogroup;", "return 200 $pid;");
+    let server = edge.server();
+    for name in ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "WINCH"] {
+        let mut send = Command::new("setpriv");
+        send.args(["--reuid=65534", "--regid=65534", "--clear-groups", "kill", &format!("-{name}")]);
+        assert!(send.arg(server.to_string()).status().unwrap().success(), "{name}");
+    }
+    assert_eq!(edge.get("/").unwrap(), server.to_string());
+    let log = edge.log();
+    assert!(!log.contains("reconfiguring") && !log.contains("shutting down"), "{log}");
+}
+
+fn another_user_means_another_server() {
+    let edge = Edge::start("user", "user nobody nogroup;", "return 200 $pid;");
+    let server = edge.server();
+    edge.write("user daemon;", "return 200 $pid;");
+    edge.signal("HUP");
+    within("another server", || edge.servers().iter().any(|pid| *pid != server));
+    within("the other one has finished", || edge.servers().len() == 1);
+    assert_eq!(edge.get("/").unwrap(), edge.server().to_string());
+    assert_eq!(status(edge.server(), "Uid").split(' ').next(), Some("1"));
+}
