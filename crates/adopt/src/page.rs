@@ -188,8 +188,8 @@ fn differs(page: &mut Page, report: &Report) {
     page.row(
         said!("processes", "프로세스"),
         said!(
-            "one process with a thread for each worker; nginx has a master and worker processes",
-            "한 프로세스에 워커마다 스레드 하나. nginx는 마스터와 워커 프로세스를 둡니다"
+            "a keeper and one server with a thread for each worker; nginx has a master and worker processes",
+            "키퍼 하나와, 워커마다 스레드가 있는 서버 하나. nginx는 마스터와 워커 프로세스를 둡니다"
         ),
     );
     if let Some((user, _)) = report.instance.workers.as_ref().filter(|(user, _)| *user != report.instance.user) {
