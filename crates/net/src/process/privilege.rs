@@ -5,6 +5,7 @@
 //! limit of this: threads share memory, so against code execution in a worker it protects less than nginx's processes
 //! (docs/why/001-runtime.md).
 
+use crate::log::{self, Level, Os};
 use rustix::process::{Gid, Uid, geteuid, getuid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities, set_keep_capabilities,
@@ -136,6 +137,17 @@ pub fn is_confined() -> bool {
     IS_CONFINED.load(Ordering::Relaxed)
 }
 
+/// Gives up the capabilities that a service manager has given to the user who starts weir. Only the keeper needs them, except
+/// for the one with which a server connects from addresses of other machines.
+fn give_up_capabilities() -> io::Result<()> {
+    let kept = capabilities(None)?.permitted & CapabilitySet::NET_RAW;
+    clear_ambient_capability_set()?;
+    Ok(set_capabilities(
+        None,
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() },
+    )?)
+}
+
 /// Makes `identity` the user of this process for good, if there is one, without capabilities; no program that it starts
 /// gets more rights than it has.
 ///
@@ -145,12 +157,10 @@ pub fn confine(identity: Option<&Identity>) -> io::Result<()> {
         Some(identity) => drop_privileges_this_thread(identity)?,
         None => {
             starter();
-            // A service manager may have given capabilities to the user who starts weir. Only the keeper needs them, except
-            // for the one with which a server connects from addresses of other machines.
-            let kept = capabilities(None)?.permitted & CapabilitySet::NET_RAW;
-            let none = CapabilitySet::empty();
-            clear_ambient_capability_set()?;
-            set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: none })?;
+            // A service manager may forbid the call.
+            if let Err(error) = give_up_capabilities() {
+                log::global(Level::Warn, format_args!("capset() failed {}: the server keeps capabilities", Os(&error)));
+            }
         }
     }
     set_no_new_privs(true)?;
