@@ -186,8 +186,12 @@ fn a_status_page_is_asked_twice() {
 fn a_process_is_asked_for_its_limits() {
     let folder = Folder::new();
     let path = folder.file("nginx.conf", "events { worker_connections 4000000000; }\n");
-    let pid = std::process::id().to_string();
+    // A process without children; this one has those of other tests.
+    let mut sleeping = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = sleeping.id().to_string();
     let output = doctor(&["--json", "--pid", &pid, "--only", "fd_limit_running", path.to_str().unwrap()]);
+    sleeping.kill().unwrap();
+    sleeping.wait().unwrap();
     let value = json(&output);
     let what = value["findings"][0]["what"].as_str().unwrap();
     assert!(what.contains(&format!("worker {pid} may open")) && what.contains("Limit set by"), "{what}");

@@ -35,6 +35,9 @@ export async function show(page, view) {
   await new Promise((done) => setTimeout(done, 150));
 }
 
+/** The room beside the last column of a table, in pixels. */
+const ROOM = 24;
+
 /** Does something while no frame has the mark that it goes on. */
 async function unmarked(page, what) {
   // The page's policy forbids a style of others in the document, but not a sheet of the debugger's.
@@ -55,6 +58,11 @@ async function unmarked(page, what) {
  * has a mark, where the way begins and where it ends. The page must not change meanwhile.
  */
 export async function sideways(page) {
+  const blank = await page.browser().newPage();
+  // A page behind another one draws nothing.
+  await page.bringToFront();
+  // A row under the pointer has a colour of its own, and the rows move below it.
+  await page.mouse.move(0, 0);
   const count = await page.evaluate(() => {
     const goesOn = (one) => /auto|scroll/.test(getComputedStyle(one).overflowX) && one.getClientRects().length > 0 && one.scrollWidth > one.clientWidth + 1;
     globalThis.sideways = [...document.querySelectorAll("body *")].filter((one) => !one.matches(".tabs, select") && goesOn(one));
@@ -73,18 +81,36 @@ export async function sideways(page) {
         const [top, end] = [Math.max(y + 14, 0), Math.min(bottom - 14, innerHeight)];
         return { x: x + one.clientLeft + one.clientWidth - 8 + scrollX, y: top + scrollY, width: 6, height: end - top };
       }, at, isEnd);
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
       const look = () => page.screenshot({ clip, encoding: "base64", captureBeyondViewport: false });
-      marks.push((await look()) !== (await unmarked(page, look)));
+      // A mark is as high as its frame; a figure that changes between the two looks is not.
+      marks.push((await differing(blank, await look(), await unmarked(page, look))) > 0.3);
     }
-    const [name, isReached] = await page.evaluate((at) => {
+    const [name, hidden, isReached] = await page.evaluate((at) => {
       const one = globalThis.sideways[at];
       one.scrollTo({ left: 0, behavior: "instant" });
-      return [`${one.tagName}.${one.className} ${one.ariaLabel ?? ""}`, one.tabIndex === 0 && (one.tagName === "PRE" || (one.role === "region" && Boolean(one.ariaLabel)))];
+      return [`${one.tagName}.${one.className} ${one.ariaLabel ?? ""}`, one.scrollWidth - one.clientWidth, one.tabIndex === 0 && (one.tagName === "PRE" || (one.role === "region" && Boolean(one.ariaLabel)))];
     }, at);
-    found.push({ name, isReached, isMarked: marks[0], isMarkedAtEnd: marks[1] });
+    // Fewer pixels are the room beside the last column, and nothing that a reader misses.
+    found.push({ name, isReached, isMarked: marks[0] || hidden < ROOM, isMarkedAtEnd: marks[1] });
   }
+  await blank.close();
   return found;
 }
+
+/** The share of the pixels in which two pictures differ. */
+const differing = (blank, one, other) =>
+  blank.evaluate(async (pictures) => {
+    const [first, second] = await Promise.all(pictures.map(async (picture) => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${picture}`;
+      await image.decode();
+      const paper = new OffscreenCanvas(image.width, image.height).getContext("2d");
+      paper.drawImage(image, 0, 0);
+      return new Uint32Array(paper.getImageData(0, 0, image.width, image.height).data.buffer);
+    }));
+    return first.filter((pixel, at) => pixel !== second[at]).length / first.length;
+  }, [one, other]);
 
 /** What axe finds, as lines; none is wanted. Only what is serious or worse counts. */
 export async function violations(page) {

@@ -260,8 +260,8 @@ impl Ask {
         Asked {
             is_steady: matches!(self.load, Load::Path { .. }),
             is_noisy: self.is_noisy,
-            is_search: false,
             opening_s: self.opening_s(),
+            ..Asked::default()
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Asked {
     pub is_noisy: bool,
     /// A rate that was not reached is a result, not a fault of the block.
     pub is_search: bool,
+    /// The load is virtual users, who wait for each answer. A user that begins some milliseconds late changes no figure.
+    pub has_users: bool,
     /// How long the load opened connections, s. Until then, a request that opens one is slower than one that does not.
     pub opening_s: f64,
 }
@@ -316,6 +318,7 @@ impl Block {
         }
         if let (Some(lag), median) = late
             && lag > LAG_MAX_MS.max(LAG_PART_MAX * median)
+            && !asked.has_users
         {
             others.push(say!(LATE, format!("{lag:.1}")));
         }
@@ -535,6 +538,16 @@ pub(crate) mod tests {
         );
         assert!((many.values["p50"] - 5.0).abs() < 0.1, "{:?}", many.values);
         assert_eq!(of(10_000).values["p50"], 10_000.0);
+    }
+
+    #[test]
+    fn users_that_begin_late_change_nothing() {
+        let of = |has_users| {
+            let late = answer(|a| a["load"]["weir"]["generator"]["lag_p99_ms"] = json!(4.0));
+            let asked = Asked { is_search: true, has_users, ..Asked::default() };
+            Block::of(&late, 0, Arm::Before, 0, asked).spoiled
+        };
+        assert_eq!((of(true).len(), of(false).len()), (0, 1));
     }
 
     #[test]

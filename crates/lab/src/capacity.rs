@@ -14,6 +14,7 @@ use crate::metric::{self, digits};
 use crate::said::{Said, say};
 use crate::schedule::{AGAIN_MAX, Arm};
 use crate::search::{Axis, BY_RATE, CONFIRMATIONS, Next, TRIES_MAX, Try, next, passes};
+use crate::series;
 use crate::stack::{self, Failed, Place};
 use crate::stats;
 use crate::store;
@@ -98,11 +99,15 @@ impl Users {
         users / self.think.as_secs_f64().max(1e-3)
     }
 
-    /// Writes the script of this many users that ask for `length`. They begin evenly within one time of thinking, so
-    /// that they do not ask all at once.
+    /// The time within which all users begin: one time of thinking, so that they do not ask all at once.
+    fn begin(self) -> f64 {
+        self.think.max(Duration::from_secs(1)).as_secs_f64().ceil()
+    }
+
+    /// Writes the script of this many users that ask for `length` after the last of them has begun.
     fn script(self, users: f64, path: &str, length: Duration, file: &Path) -> std::io::Result<Load> {
-        let begin = self.think.max(Duration::from_secs(1)).as_secs_f64().ceil();
-        let turns = (length.as_secs_f64() / self.think.as_secs_f64().max(1e-3)).ceil().max(1.0);
+        let begin = self.begin();
+        let turns = ((begin + length.as_secs_f64()) / self.think.as_secs_f64().max(1e-3)).ceil().max(1.0);
         let script = json!({
             "config": {"target": "http://127.0.0.1", "phases": [{"duration": begin, "arrivalCount": users}]},
             "scenarios": [{"flow": [{
@@ -112,7 +117,8 @@ impl Users {
         });
         // JSON is YAML too.
         std::fs::write(file, script.to_string())?;
-        let length = length + Duration::from_secs_f64(begin);
+        // The last user begins at the end of `begin`, and ends so much later than the first.
+        let length = length + 2 * Duration::from_secs_f64(begin);
         Ok(Load::Script { file: file.to_owned(), length, requests: Some(users * turns) })
     }
 }
@@ -246,8 +252,17 @@ fn step(
             Err(Failed::Broken(error)) => return Err(Ended::Broken(error)),
         };
         let _ = std::fs::remove_dir_all(&dir);
-        let asked = Asked { is_noisy: ask.is_noisy, is_search: true, ..Asked::default() };
-        let block = Block::of(&answer, number, Arm::Before, attempt, asked);
+        let asked =
+            Asked { is_noisy: ask.is_noisy, is_search: true, has_users: it.users.is_some(), ..Asked::default() };
+        let mut block = Block::of(&answer, number, Arm::Before, attempt, asked);
+        // Before the last user has begun, and after the first has ended, the users make less than their rate.
+        let all_are_there = it.users.and_then(|users| {
+            let from = users.begin();
+            series::throughput_between(&answer["load"], from, from + ask.block.as_secs_f64())
+        });
+        if let Some(rate) = all_are_there {
+            block.values.insert("throughput".to_owned(), rate);
+        }
         match block.why_spoiled().into_iter().next() {
             None => return Ok(block),
             Some(spoiled) => {
@@ -343,11 +358,11 @@ mod tests {
         let written = std::fs::read_to_string(&file).unwrap_or_default();
         let _ = std::fs::remove_file(&file);
         assert!(load.is_ok_and(
-            |load| matches!(load, Load::Script { requests: Some(400.0), length, .. } if length.as_secs() == 11)
+            |load| matches!(load, Load::Script { requests: Some(440.0), length, .. } if length.as_secs() == 12)
         ));
         let script: Value = serde_json::from_str(&written).unwrap_or_default();
         assert_eq!(script["config"]["phases"][0]["arrivalCount"], 20.0);
-        assert_eq!(script["scenarios"][0]["flow"][0]["count"], 20.0);
+        assert_eq!(script["scenarios"][0]["flow"][0]["count"], 22.0, "ten seconds after the last has begun");
         assert!((users.rate(20.0) - 40.0).abs() < 1e-9);
     }
 

@@ -151,7 +151,7 @@ mod tests {
         let mut report = report(&[1.0; 82]);
         report["weir"]["series"]["response"]["p50"] = json!(medians);
         let steps = |from_s| unsteady(&Series::from(&report, from_s).unwrap());
-        assert!(steps(0.0)[0].starts_with("the median latency stepped by -"), "{:?}", steps(0.0));
+        assert!(steps(0.0).iter().any(|why| why.starts_with("the median latency ")), "{:?}", steps(0.0));
         assert_eq!(steps(6.4), Vec::<Said>::new());
     }
 }
