@@ -127,9 +127,11 @@ fn main() -> ExitCode {
     say::ended(code)
 }
 
-/// The arguments of nginx in those of a keeper: all, or after the verb.
+/// The arguments of nginx in those of a keeper: after the verb, or all if the keeper was called as `nginx`, which the title
+/// of the process says.
 fn served(args: &[OsString]) -> &[OsString] {
-    let verb = args.iter().position(|word| word == "edge");
+    let is_nginx = args.first().is_some_and(|title| title.to_string_lossy().starts_with("nginx"));
+    let verb = if is_nginx { None } else { args.iter().position(|word| word == "edge") };
     args.get(verb.unwrap_or(0) + 1..).unwrap_or_default()
 }
 
@@ -195,6 +197,18 @@ mod tests {
             "weir lab list",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_server_has_its_keepers_arguments() {
+        for (line, expect) in [
+            (&["weir: worker process", "edge", "-c", "edge"][..], &["-c", "edge"][..]),
+            (&["weir: worker process", "--lang", "ko", "edge"], &[]),
+            (&["nginx: worker process", "-c", "edge"], &["-c", "edge"]),
+        ] {
+            let args: Vec<OsString> = line.iter().map(OsString::from).collect();
+            assert_eq!(served(&args), expect);
         }
     }
 
