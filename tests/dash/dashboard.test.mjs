@@ -5,7 +5,7 @@
 // look.mjs makes the pictures of docs/dashboard.
 
 import assert from "node:assert/strict";
-import { rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { SIZES, VIEWS, cut, launch, open, overflow, show, sideways, violations } from "./browser.mjs";
@@ -482,9 +482,12 @@ test("a pointer and the keyboard read values of a chart, while seconds pass", as
 
 test("a feed that breaks comes back by itself", async () => {
   const page = await open(browser, `${edge.url}/open/`, { size: 390 });
-  edge.process.kill("SIGSTOP");
+  // The process that serves is the keeper's child.
+  const keeper = edge.process.pid;
+  const server = Number((await readFile(`/proc/${keeper}/task/${keeper}/children`, "utf8")).trim());
+  process.kill(server, "SIGSTOP");
   await page.waitForFunction(() => document.querySelector("main.stale"), { timeout: 15_000 });
-  edge.process.kill("SIGCONT");
+  process.kill(server, "SIGCONT");
   await page.waitForFunction(() => !document.querySelector("main.stale"), { timeout: 15_000 });
   // A reload ends streams; the page comes again.
   edge.process.kill("SIGHUP");

@@ -41,6 +41,11 @@ pub fn ci(root: &Path) -> Result<(), String> {
     harness::run(tests, (STRICT, "1"))
 }
 
+/// The programs of tests.
+pub fn tests() -> Result<(), String> {
+    harness::run(harness::build("ci")?, (STRICT, "1"))
+}
+
 /// Packages that tests talk to, from npm and PyPI. Fetching them waits for the network, and compiling for the CPUs.
 fn peers(root: &Path) -> Result<(), String> {
     for tests in ["tests/apps", "tests/dash"] {

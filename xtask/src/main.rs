@@ -23,6 +23,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci                   all checks that a commit must pass
+  tests                the programs of tests alone, as ci runs them
   fmt [--check]        formats every file; `cargo fmt` misses modules that macros declare
   tidy                 the project's rules: dependencies between crates, places, documents, words
   vtc [FILTER]         the end-to-end scripts against weir
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let (command, rest) = arguments.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     let done = match command {
         "ci" => ci::ci(&root()),
+        "tests" => ci::tests(),
         "fmt" => format::format(&root(), rest.iter().any(|word| word == "--check")),
         "tidy" => tidy::tidy(&root()),
         "vtc" => end_to_end::vtc(rest),
