@@ -197,13 +197,13 @@ fn visible(page: &str) -> String {
 fn mistakes_in_a_script_are_told_in_korean() {
     let script = "config:\n  targt: http://127.0.0.1:1\n  statsInterval: 5\n  phases:\n    - {duration: 1, arrivalRate: many}\nscenarios:\n  - flow:\n      - gett: {url: /}\n      - lop: [{get: {url: /}}]\n";
     let yaml = "config:\n  target: http://x\n\tphases: []\n";
-    let warned = "config:\n  target: http://127.0.0.1:1\n  statsInterval: 5\n  phases: [{duration: 2, arrivalRate: 5, maxVusers: 3}]\nscenarios:\n  - flow: [{get: {url: /, capture: {json: $.id, as: id}}}, {loop: [{get: {url: /}}]}]\n";
+    let warned = "config:\n  target: http://127.0.0.1:1\n  statsInterval: 5\n  phases: [{duration: 2, arrivalRate: 5, maxVusers: 3}]\nscenarios:\n  - flow: [{get: {url: /, capture: {json: $.shop, as: shopid}}}, {loop: [{get: {url: /}}]}]\n";
     let folder = Folder::new("script", &[("a.yml", script), ("tab.yml", yaml), ("warned.yml", warned)]);
     for (name, parts, code) in [
         ("a.yml", &["오류: target을 지정하지 않았고", "`targt`", "비슷한 이름: `target`", "`gett`"][..], 1),
         ("tab.yml", &["tab.yml:3:1: YAML이 아닙니다: 이 줄을 탭으로"], 1),
         ("no.yml", &["오류: ENOENT: 파일이 없습니다"], 1),
-        ("warned.yml", &["보고서의 구간은 항상 10초입니다", "캡처한 `id`", "Ctrl-C로 실행을 멈추세요"], 0),
+        ("warned.yml", &["보고서의 구간은 항상 10초입니다", "캡처한 `shopid`", "Ctrl-C로 실행을 멈추세요"], 0),
     ] {
         let (out, err, status) = weir(&["load", "--check", &folder.file(name)], "ko_KR.UTF-8");
         assert_korean(&err, parts);

@@ -211,6 +211,12 @@ events {{ worker_connections 4096; }}\nhttp {{
     /// Kills the edge.
     pub fn kill(&mut self) {
         let mut running = self.running.take().unwrap();
+        // The keeper starts no other server, and the server sees no keeper that ends.
+        let keeper = running.id();
+        let children = std::fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).unwrap();
+        let signal = |name: &str, pid: &str| Command::new("kill").args(["-s", name, pid]).status().unwrap().success();
+        assert!(signal("STOP", &keeper.to_string()));
+        assert!(children.split_whitespace().all(|server| signal("KILL", server)));
         running.kill().unwrap();
         running.wait().unwrap();
     }
