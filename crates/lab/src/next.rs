@@ -98,7 +98,7 @@ fn cause(run: &Value) -> Option<Said> {
         "no verdict" => again(run, |command| say!(NEXT_WHEN_QUIET, command.to_string())),
         "NOT SATURATED" => {
             let path = run["asked"]["load"]["path"].as_str().unwrap_or("/");
-            say!(NEXT_CAPACITY, format!("weir lab capacity {file} {path}"))
+            say!(NEXT_CAPACITY, on_this_stack(run, &["capacity", file, path]))
         }
         "UNATTRIBUTED" if run["signals"]["inside"].is_null() => {
             again(run, |command| say!(NEXT_INSIDE, command.and("--inside").to_string()))
@@ -110,9 +110,21 @@ fn cause(run: &Value) -> Option<Said> {
     })
 }
 
+/// A command of another lab with the edge and the application of this run.
+fn on_this_stack(run: &Value, words: &[&str]) -> String {
+    let edge = run["before"]["edge"].as_str().filter(|edge| *edge != "weir");
+    let quota = run["asked"]["edge_quota"].as_f64().map(|quota| quota.to_string());
+    let flags = [("--edge", edge), ("--origin", run["asked"]["origin"].as_str()), ("--edge-quota", quota.as_deref())];
+    let flags = flags.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();
+    CommandLine::new(["weir", "lab"].into_iter().chain(words.iter().copied()).chain(flags).map(str::to_owned))
+        .to_string()
+}
+
 fn capacity(run: &Value) -> Option<Said> {
     let (file, path) = (run["before"]["file"].as_str()?, run["asked"]["load"]["path"].as_str().unwrap_or("/"));
-    let why = |rate: f64| say!(NEXT_WHY, format!("weir lab why {file} {path} --rate {}", (rate * ABOVE).ceil()));
+    let why = |rate: f64| {
+        say!(NEXT_WHY, on_this_stack(run, &["why", file, path, "--rate", &(rate * ABOVE).ceil().to_string()]))
+    };
     Some(match run["verdict"]["name"].as_str()? {
         "capacity" if run["axis"] == "users" => {
             let level = run["verdict"]["rate"].as_f64()?;
@@ -202,6 +214,11 @@ mod tests {
         found["verify"] = json!("weir lab ab n.conf after.conf -c 8 /x");
         assert!(said(&found).starts_with("Next: weir lab ab n.conf after.conf -c 8 /x   ("));
         assert!(said(&of("capacity", "capacity")).starts_with("Next: weir lab why n.conf /x --rate 1200   ("));
+        let mut nginx = of("capacity", "capacity");
+        nginx["before"]["edge"] = json!("/usr/sbin/nginx");
+        nginx["asked"]["origin"] = json!("PORT=3000 node app.mjs");
+        let same = " --edge /usr/sbin/nginx --origin 'PORT=3000 node app.mjs'   (";
+        assert!(said(&nginx).contains(&format!("weir lab why n.conf /x --rate 1200{same}")), "{}", said(&nginx));
         assert!(said(&of("capacity", "everything")).contains("--connections 1024"));
         assert!(said(&of("capacity", "no verdict")).contains("--block 16s"));
         let mut tune = of("tune", "tuned");
