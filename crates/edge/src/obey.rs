@@ -17,13 +17,16 @@ use crate::keeper::order::{Order, Report, Serve};
 use crate::keeper::passed::{give_logs, received};
 use crate::load::{Origin, load};
 
+/// A server whose keeper has died finishes its exchanges for this time.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Serves until the keeper says otherwise, or has ended.
 ///
 /// # Errors
 /// A message is none of the keeper's, or root cannot be given up.
 pub fn obey(mut origin: Origin, channel: Channel, files: &dyn Files) -> Result<(), String> {
     let channel = Arc::new(channel);
-    let mut running: Option<Running> = None;
+    let (mut running, mut is_told): (Option<Running>, bool) = (None, false);
     let failed = |error: std::io::Error| format!("the keeper's channel failed {}", log::Os(&error));
     errands::has_keeper(channel.another().map_err(failed)?);
     while let Some((bytes, passed)) = channel.receive().map_err(failed)? {
@@ -50,11 +53,23 @@ pub fn obey(mut origin: Origin, channel: Channel, files: &dyn Files) -> Result<(
                 drop(give_logs(logs));
             }
             (Order::Succeed(is_succeeded), Some(running)) => running.succeed(is_succeeded),
-            (Order::Quit, Some(running)) => finish(running, &channel)?,
-            (Order::Stop, Some(_)) => break,
+            (Order::Quit, Some(running)) => {
+                is_told = true;
+                finish(running, &channel)?;
+            }
+            (Order::Stop, Some(_)) => {
+                is_told = true;
+                break;
+            }
         }
     }
-    running.into_iter().for_each(Running::stop);
+    let Some(mut running) = running else { return Ok(()) };
+    if !is_told {
+        // The keeper has died: nobody may connect any more, and clients that are here get their answers.
+        log::global(Level::Alert, format_args!("the keeper has ended: gracefully shutting down"));
+        running.quit().wait_for(ORPHAN_PATIENCE);
+    }
+    running.stop();
     Ok(())
 }
 

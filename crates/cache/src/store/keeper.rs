@@ -204,7 +204,7 @@ impl Loader {
     fn file(&mut self, zone: &Zone, tier: &Tier, path: &Path, now: Instant) {
         let Some(run) = tier.run.get().copied() else { return };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        match named(name, run, |process| Path::new(&format!("/proc/{process}")).exists()) {
+        match named(name, run, is_running) {
             Named::Abandoned => drop(std::fs::remove_file(path)),
             Named::Object if path == tier.directory.path_of_name(name) => match tier.directory.peek(path) {
                 Ok(record) => drop(zone.adopt(&record, now)),
@@ -391,4 +391,10 @@ impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
+}
+/// Whether a process runs: one that has ended, and that its parent has not asked for, writes no more.
+fn is_running(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    // The name, in parentheses, may have any characters; the state follows it.
+    stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X'])))
 }

@@ -251,6 +251,12 @@ impl Left {
             count = self.changed.wait(count).unwrap_or_else(PoisonError::into_inner);
         }
     }
+
+    /// Waits until all have finished, for this time at most.
+    pub fn wait_for(&self, patience: Duration) {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_timeout_while(count, patience, |count| *count > 0));
+    }
 }
 
 /// One worker that has not finished, until this is dropped.
