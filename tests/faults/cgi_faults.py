@@ -59,7 +59,8 @@ FASTCGI = [
     wrong("short", [stdout(FIELDS + b"abcd") + END], STDOUT_CLOSED, "200 cut", BODY, body=FULL),
     wrong("short-end-only", [stdout(FIELDS + b"abcd") + END[8:]], "upstream prematurely closed FastCGI request", "200 cut", BODY, body=FULL),
     wrong("long", [stdout(FIELDS + FULL + b"XXX") + END], MORE, "200", BODY, body=FULL),
-    wrong("long-parts", [stdout(FIELDS + FULL), part, stdout(b"XXX") + END], MORE, "200", BODY, body=FULL),
+    # Once the answer is whole, weir may have stopped to read before the rest comes: then nothing is wrong.
+    Case("long-parts", [stdout(FIELDS + FULL), part, stdout(b"XXX") + END], "200", None, body=FULL),
     wrong("extra-once", [LENGTH + b"POISON"], "", "200", body=FULL),
     wrong("extra-parts", [LENGTH + b"POI", part, b"SON"], "", "200", body=FULL),
     wrong("extra-answer", [LENGTH + stdout(b"Content-Length: 6\r\n\r\nPOISON") + END], "", "200", body=FULL),
