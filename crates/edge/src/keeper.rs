@@ -50,7 +50,7 @@ pub struct Load {
     pub tree: Tree,
     /// The answers of the machine with which it was read.
     pub answers: Answers,
-    /// What it has opened.
+    /// The sockets and log files that it has opened.
     pub resources: Resources,
     /// The address of the dashboard's own server.
     pub dashboard: Option<std::net::SocketAddr>,
@@ -71,7 +71,7 @@ pub enum News {
     Ended,
 }
 
-/// What serves, as the keeper sees it.
+/// A server, as the keeper sees it.
 pub trait Server {
     /// Puts a configuration in force. After an error the one before is in force.
     ///
@@ -112,7 +112,7 @@ impl Bell {
     }
 }
 
-/// What is in force.
+/// The part of the configuration in force that the keeper needs.
 struct InForce {
     generation: u32,
     workers: usize,
@@ -215,7 +215,9 @@ impl<S: Server> Keeper<S> {
             bell.ring();
         });
         if let Err(error) = hears {
-            log::global(Level::Alert, format_args!("thread could not be started {}", log::Os(&error)));
+            // A keeper that hears no signal could not be ended.
+            log::global(Level::Emerg, format_args!("thread could not be started {}", log::Os(&error)));
+            return self.end();
         }
         let mut is_quitting = false;
         while !closed.is_closed() {

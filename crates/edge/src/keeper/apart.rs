@@ -30,6 +30,8 @@ const SETTLED: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// A server that has not put a configuration in force in this time is killed.
+const SERVE_PATIENCE: Duration = Duration::from_secs(60);
 /// A server that was told to stop and still runs after this time is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// A server that has closed its channel and still runs after this time is killed; how often the keeper looks.
@@ -101,7 +103,10 @@ impl Apart {
     /// Starts a process, and lets it put a configuration in force.
     fn begin(&self, last: &Last) -> Result<Process, String> {
         let mut process = Process::start(&self.title, &self.bell, &self.desk, last.serve.user.clone())?;
-        process.serve(last)?;
+        if let Err(message) = process.serve(last) {
+            process.log_end();
+            return Err(message);
+        }
         if self.is_succeeded {
             process.tell(&Order::Succeed(true), &[]);
         }
@@ -137,13 +142,12 @@ impl Apart {
         }
         if lived >= SETTLED {
             self.failures = 0;
-            self.revive();
-        } else if self.failures == 0 {
-            self.failures = 1;
-            self.revive();
-        } else {
-            self.retry();
         }
+        if self.failures > 0 {
+            return self.retry();
+        }
+        self.failures = 1;
+        self.revive();
     }
 
     /// Starts another server, because a worker of this one hangs. The other workers finish their exchanges.
@@ -275,7 +279,7 @@ impl Server for Apart {
     }
 }
 
-/// What a process has said.
+/// The reports of a process since the last look.
 #[derive(PartialEq, Eq)]
 enum Heard {
     Nothing,
@@ -311,7 +315,8 @@ impl Process {
         Ok(Process { child, channel, reports, begun: now, user, nofile: process::nofile(), answered: now, until: None })
     }
 
-    /// Sends a configuration, and waits until it is in force.
+    /// Sends a configuration, and waits until it is in force. A process that takes too long is killed: nobody knows which
+    /// configuration it has.
     fn serve(&mut self, last: &Last) -> Result<(), String> {
         let all = Passed::all(&last.resources);
         let order = Order::Serve(Serve { labels: Passed::labels(&all), ..last.serve.clone() });
@@ -327,15 +332,20 @@ impl Process {
         }
         let sent = self.channel.send(&order.to_bytes(&last.answers), &files);
         sent.map_err(|error| format!("could not reach the server {}", log::Os(&error)))?;
+        let until = clock::precise() + SERVE_PATIENCE;
         loop {
-            match self.reports.recv() {
+            match self.reports.recv_timeout(until.saturating_duration_since(clock::precise())) {
                 Ok(Report::Serves) => {
                     self.answered = clock::precise();
                     return Ok(());
                 }
                 Ok(Report::Refuses(message)) => return Err(message),
                 Ok(Report::Silent(_) | Report::Errand(_)) => {}
-                Err(_) => return Err("the server ended before it served".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return Err("the server ended before it served".to_owned()),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.kill();
+                    return Err(format!("the server did not take the configuration in {} s", SERVE_PATIENCE.as_secs()));
+                }
             }
         }
     }

@@ -72,7 +72,7 @@ impl Allowed {
     }
 }
 
-/// What the keeper does for its servers.
+/// The place where a keeper does the errands of its servers.
 #[derive(Clone, Default)]
 pub struct Desk(Arc<Shared>);
 

@@ -38,7 +38,7 @@ pub struct Serve {
     pub user: Option<User>,
     /// How often the server says whether its workers answer; milliseconds.
     pub ask_every_ms: u64,
-    /// What the descriptors of the message are.
+    /// The labels of the message's descriptors, in their order.
     pub labels: Vec<Label>,
 }
 
@@ -51,7 +51,7 @@ pub struct User {
     keeps_raw: bool,
 }
 
-/// What a descriptor is.
+/// The kind of a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Label {
     /// A listening socket.

@@ -15,7 +15,7 @@ use crate::resources::Resources;
 /// An open descriptor with its label.
 pub struct Passed(Label, Kept);
 
-/// What keeps a descriptor open while a message is sent.
+/// The owner of a descriptor, so that it stays open while a message is sent.
 enum Kept {
     Listening(Listening),
     Datagrams(Receiving),

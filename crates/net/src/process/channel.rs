@@ -8,13 +8,14 @@ use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use rustix::cmsg_space;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, sendmsg, shutdown, socketpair,
+    SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, sendmsg, shutdown, socketpair, sockopt,
 };
 
 /// Bytes of a packet, at most.
@@ -58,6 +59,19 @@ impl Channel {
     /// The descriptor of this end.
     pub(super) fn into_fd(self) -> OwnedFd {
         self.0
+    }
+
+    /// From now on, a message that the other end does not take in this time is an error, and with `receives` also one that
+    /// it does not send.
+    ///
+    /// # Errors
+    /// The time is zero.
+    pub(super) fn set_patience(&self, patience: Duration, receives: bool) -> io::Result<()> {
+        sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Send, Some(patience))?;
+        if receives {
+            sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, Some(patience))?;
+        }
+        Ok(())
     }
 
     /// A second handle of this end.

@@ -6,6 +6,7 @@ use super::channel::Channel;
 use super::daemon::{ENV_ROLE, is_background, unmark};
 use super::manager::keep_from_manager;
 use super::privilege::{Identity, confine, is_root};
+use super::sandbox::restrict_calls;
 use super::upgrade::ENV_SOCKETS;
 use crate::log;
 use rustix::io::fcntl_dupfd_cloexec;
@@ -19,12 +20,19 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const SERVER: &str = "server";
 const RESOLVER: &str = "resolver";
 
 /// Begins an answer that is not an error.
 const FOUND: &str = "found\n";
+
+/// A server takes each order in this time.
+const ORDER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The system's resolver gives up earlier, unless `resolv.conf` has many servers.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The user and group of the resolver: Linux's number for nobody.
 const NOBODY: u32 = 65_534;
@@ -68,7 +76,10 @@ fn start(role: &str, title: &str) -> io::Result<(Child, Channel)> {
 /// # Errors
 /// The process cannot be started.
 pub fn start_server(title: &str) -> io::Result<(Child, Channel)> {
-    start(SERVER, title)
+    let (child, channel) = start(SERVER, title)?;
+    // A server that stands still must not hold up its keeper.
+    channel.set_patience(ORDER_PATIENCE, false)?;
+    Ok((child, channel))
 }
 
 /// The addresses of a host, by the system's resolver. If this process is root, another one without root asks, because an
@@ -81,8 +92,11 @@ pub fn resolve(host: &str) -> io::Result<Vec<IpAddr>> {
         return addresses(host);
     }
     let (mut child, channel) = start(RESOLVER, "weir: resolver")?;
+    channel.set_patience(ANSWER_PATIENCE, true)?;
     let asked = channel.send(host.as_bytes(), &[]).and_then(|()| channel.receive_small());
     drop(channel);
+    // It has answered, or has nothing to say any more.
+    let _ = child.kill();
     child.wait()?;
     let answer = asked?.ok_or_else(|| io::Error::other("the resolver ended without an answer"))?;
     let answer = String::from_utf8_lossy(&answer.0).into_owned();
@@ -130,6 +144,8 @@ impl Role {
 fn answer(channel: &Channel) -> io::Result<()> {
     let nobody = Identity { uid: NOBODY, gid: NOBODY, groups: vec![NOBODY], keeps_raw: false };
     confine(Some(&nobody))?;
+    // A kernel without seccomp has no such restriction.
+    let _ = restrict_calls();
     let (host, _) = channel.receive_small()?.unwrap_or_default();
     let found = match addresses(&String::from_utf8_lossy(&host)) {
         Ok(found) => found.iter().fold(FOUND.to_owned(), |text, ip| format!("{text}{ip}\n")),

@@ -272,6 +272,7 @@ mod tests {
     use super::*;
     use rustix::io::Errno;
     use rustix::net::{AddressFamily, SocketType, socket};
+    use std::net::ToSocketAddrs;
     use std::process::Command;
 
     /// Marks the process that restricts itself: a restriction is for good, so it is not the process of the other tests.
@@ -323,6 +324,4 @@ mod tests {
             .unwrap_err(),
         );
     }
-
-    use std::net::ToSocketAddrs;
 }
