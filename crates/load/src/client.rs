@@ -15,6 +15,7 @@ mod incoming;
 mod link;
 mod open;
 mod origin;
+pub(crate) mod peers;
 mod proxy;
 mod resolve;
 mod session;

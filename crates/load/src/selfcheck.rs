@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use weir_net::clock::{self, Instant};
 
-use weir_meter::host::{self, file_limit, local_ports, open_files, threads, waiting_sockets};
+use weir_meter::host::{self, file_limit, local_ports, open_files, threads};
 
+use crate::client::peers;
 use crate::output::SelfCheck;
 use crate::output::facts::LAG_ARRIVALS_MIN;
 use crate::record::{Hdr, Own};
@@ -86,9 +87,8 @@ impl Sampler {
                 }
             }
         }
-        let open = open_files().unwrap_or(0);
-        self.descriptors = self.descriptors.max(open);
-        self.ports = self.ports.max(open + waiting_sockets().unwrap_or(0));
+        self.descriptors = self.descriptors.max(open_files().unwrap_or(0));
+        self.ports = self.ports.max(peers::ports_held().unwrap_or(0));
     }
 
     /// The results, with the lateness and the losses from the recorder.

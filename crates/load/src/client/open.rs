@@ -14,6 +14,7 @@ use super::error::Error;
 use super::incoming::{Incoming, is_passing};
 use super::link::Link;
 use super::origin::Origin;
+use super::peers;
 use super::proxy::Proxy;
 use super::resolve::Resolver;
 use super::timings::Timings;
@@ -137,6 +138,7 @@ async fn addresses(
 }
 
 async fn connect(address: &Address, deadline: &Deadline) -> io::Result<Stream> {
+    address.tcp().into_iter().for_each(peers::remember);
     let stream = Stream::connect(address, &ConnectOptions::default())?;
     stream.connected(deadline).await?;
     Ok(stream)

@@ -9,7 +9,7 @@ use weir_meter::Step;
 use weir_net::{Address, ConnectOptions, Deadline, Lease, Local, Stream, Transport};
 use weir_wire::{Parser, Progress, ResponseHead};
 
-use crate::client::Resolver;
+use crate::client::{Resolver, peers};
 use crate::tls::Tls;
 
 /// The longest URL, in bytes.
@@ -178,6 +178,7 @@ async fn connect(address: SocketAddr, options: &ConnectOptions, deadline: &Deadl
         let code = code(&error);
         Refused::new(Step::Connect, Some(code), format!("connect {code} {address}"))
     };
+    peers::remember(address);
     let stream = Stream::connect(&Address::Tcp(address), options).map_err(failed)?;
     stream.connected(deadline).await.map_err(failed)?;
     Ok(stream)

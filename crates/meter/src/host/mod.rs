@@ -41,12 +41,12 @@ pub use process::{
 pub use programs::{Program, Seen, programs, seen_under};
 pub use running::{Process, node_processes_under, processes_under};
 pub use sockets::{
-    local_ports, local_ports_under, localhost_is_dual_under, open_files, sysctl_under, waiting_sockets,
-    waiting_sockets_under,
+    local_ports, local_ports_under, localhost_is_dual_under, open_files, sysctl_under, waiting_sockets_under,
 };
 pub use strip::{
-    CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_under, pressure_under,
-    quota_under, resident_under, retransmitted_under, stalled_under, thread_times_of, thread_times_under,
+    CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_limit_under,
+    memory_under, pressure_under, quota_under, resident_under, retransmitted_under, stalled_under, thread_times_of,
+    thread_times_under,
 };
 pub use tcp::{
     Held, PEERS_MAX, SOCKETS_MAX, Sockets, asking_names, counters_of, devices_of, links_under, local_port_range,

@@ -33,12 +33,7 @@ pub fn localhost_is_dual_under(root: &Path) -> Option<bool> {
     Some(addresses.iter().any(|address| address.contains(':')) && addresses.iter().any(|address| address.contains('.')))
 }
 
-/// TCP connections of this network namespace that have ended but still hold their ports (`TIME_WAIT`).
-pub fn waiting_sockets() -> Option<u64> {
-    waiting_sockets_under(Path::new("/"))
-}
-
-/// As [`waiting_sockets`], reading below `root`.
+/// TCP connections of this network namespace that have ended but still hold their ports (`TIME_WAIT`), reading `/proc` below `root`.
 pub fn waiting_sockets_under(root: &Path) -> Option<u64> {
     let stat = fs::read_to_string(root.join("proc/net/sockstat")).ok()?;
     let tcp = stat.lines().find_map(|line| line.strip_prefix("TCP:"))?;

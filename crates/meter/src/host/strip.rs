@@ -163,6 +163,26 @@ pub fn memory_under(root: &Path) -> (u64, u64) {
     (figure(&text, "MemTotal") * 1024, figure(&text, "MemAvailable") * 1024)
 }
 
+/// Bytes of memory that this process may have: those of the machine, or of the tightest limit of its control group and the
+/// parents; 0 if `/proc` does not have it.
+pub fn memory_limit_under(root: &Path) -> u64 {
+    let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let mut least = memory_under(root).0;
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let (mount, file) = match controllers {
+            "" => ("sys/fs/cgroup", "memory.max"),
+            _ if controllers.split(',').any(|one| one == "memory") => ("sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            _ => continue,
+        };
+        let limits = path_to(&root.join(mount), group).into_iter().filter_map(|dir| number(dir.join(file)));
+        least = limits.fold(least, u64::min);
+    }
+    least
+}
+
 /// Resident memory of this process in bytes; 0 if `/proc` does not have it.
 pub fn resident_under(root: &Path) -> u64 {
     figure(&fs::read_to_string(root.join("proc/self/status")).unwrap_or_default(), "VmRSS") * 1024
