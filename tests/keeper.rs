@@ -27,7 +27,9 @@ fn main() -> ExitCode {
     needs::run(cases![
         [] => a_file_may_have_it_off, a_keeper_that_dies_takes_its_server_along;
         [Need::Root] => the_server_has_no_rights, secrets_reach_a_server_that_cannot_read_them,
-            killed_servers_are_replaced, a_server_that_hangs_is_replaced, strangers_cannot_end_a_server, another_user_means_another_server;
+            no_call_leads_out_of_a_server, the_keeper_opens_what_the_file_names_later,
+            another_place_to_write_means_another_server, killed_servers_are_replaced, a_server_that_hangs_is_replaced,
+            strangers_cannot_end_a_server, another_user_means_another_server;
     ])
 }
 
@@ -41,13 +43,20 @@ struct Edge {
 impl Edge {
     /// `top` stands before `events`, `server` in the server; `ROOM` is the edge's directory.
     fn start(name: &str, top: &str, server: &str) -> Edge {
+        Edge::start_as(name, top, server, |_, _| {})
+    }
+
+    /// As [`Edge::start`]; `change` sees the directory and the command before weir starts.
+    fn start_as(name: &str, top: &str, server: &str, change: impl FnOnce(&Path, &mut Command)) -> Edge {
         let room = support::scratch(&format!("keeper-{name}"));
         fs::set_permissions(&room, fs::Permissions::from_mode(0o755)).unwrap();
         let port = support::free_port();
         write(&room, port, top, server);
         let mut keeper = Command::new(env!("CARGO_BIN_EXE_weir"));
         keeper.args(["edge", "-e"]).arg(room.join("error.log")).arg("-c").arg(room.join("nginx.conf"));
-        let keeper = keeper.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        keeper.stdin(Stdio::null()).stderr(Stdio::null());
+        change(&room, &mut keeper);
+        let keeper = keeper.spawn().unwrap();
         let edge = Edge { keeper, port, room };
         within("the edge serves", || edge.room.join("pid").exists());
         edge
@@ -161,6 +170,80 @@ fn the_server_has_no_rights() {
     let keeper = edge.keeper.id();
     let threads = fs::read_dir(format!("/proc/{keeper}/task")).unwrap().count();
     assert!(threads <= 4, "{threads} threads: the keeper has no workers");
+}
+
+/// Builds the library of `calls.c`.
+fn library(room: &Path) -> PathBuf {
+    let library = room.join("calls.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/calls.c");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
+    assert!(built.unwrap().success());
+    library
+}
+
+/// A library makes the calls on a thread of the server.
+fn no_call_leads_out_of_a_server() {
+    let edge = Edge::start_as("calls", "user nobody nogroup;", "return 200 $pid;", |room, weir| {
+        fs::write(room.join("outside"), "text").unwrap();
+        weir.env("LD_PRELOAD", library(room)).env("OUTSIDE_FILE", room.join("outside"));
+        weir.stderr(fs::File::create(room.join("calls")).unwrap());
+    });
+    let said = || fs::read_to_string(edge.room.join("calls")).unwrap();
+    within("the calls end", || said().contains("call end "));
+    let said = said();
+    let calls: Vec<(&str, &str)> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("call ")?.split_once(' '))
+        .filter(|(name, _)| *name != "end")
+        .collect();
+    assert!(calls.len() > 20, "{said}");
+    for (name, number) in calls {
+        // EPERM by the filter of calls, EACCES by the rules for files.
+        assert!(["1", "13"].contains(&number), "{name}: {number}\n{said}");
+    }
+    assert_eq!(edge.get("/").unwrap(), edge.server().to_string());
+}
+
+fn the_keeper_opens_what_the_file_names_later() {
+    let edge = Edge::start_as("later", "user nobody nogroup;", "root ROOM/site;", |room, _| {
+        for (directory, text) in [("site", "first"), ("outside", "linked"), ("more", "second"), ("closed", "none")] {
+            fs::create_dir(room.join(directory)).unwrap();
+            fs::write(room.join(directory).join("file"), text).unwrap();
+        }
+        fs::set_permissions(room.join("closed/file"), fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink("../outside", room.join("site/way")).unwrap();
+        std::os::unix::fs::symlink("/proc/self/mem", room.join("site/memory")).unwrap();
+    });
+    let server = edge.server();
+    assert_eq!(edge.get("/file").unwrap(), "first");
+    assert_eq!(edge.get("/way/file").unwrap(), "linked", "a link out of the root");
+    assert!(edge.get("/memory").unwrap().contains("403"), "the keeper's own memory");
+    edge.write(
+        "user nobody nogroup;",
+        "root ROOM/site; location /more/ { alias ROOM/more/; autoindex on; } location /closed/ { alias ROOM/closed/; }",
+    );
+    edge.signal("HUP");
+    within("the new root is served", || edge.get("/more/file").is_ok_and(|body| body == "second"));
+    assert!(edge.get("/more/").unwrap().contains(">file</a>"));
+    assert!(edge.get("/closed/file").unwrap().contains("403"), "the user may not read it");
+    assert_eq!(edge.server(), server, "a reload keeps the server");
+}
+
+fn another_place_to_write_means_another_server() {
+    let edge = Edge::start("writes", "user nobody nogroup;", "return 200 $pid;");
+    let server = edge.server();
+    fs::create_dir(edge.room.join("store")).unwrap();
+    fs::set_permissions(edge.room.join("store"), fs::Permissions::from_mode(0o777)).unwrap();
+    edge.write("user nobody nogroup;", "location / { root ROOM/store; dav_methods PUT; }");
+    edge.signal("HUP");
+    within("another server", || edge.servers().iter().any(|pid| *pid != server));
+    within("the other one has finished", || edge.servers().len() == 1);
+    let log = edge.log();
+    assert!(log.contains(&format!("worker process {server} may not write to")), "{log}");
+    let mut put = Command::new("curl");
+    put.args(["-sS", "-T"]).arg(edge.room.join("nginx.conf")).arg(format!("http://127.0.0.1:{}/new", edge.port));
+    assert!(put.status().unwrap().success());
+    assert!(edge.room.join("store/new").exists());
 }
 
 fn secrets_reach_a_server_that_cannot_read_them() {

@@ -15,7 +15,7 @@ use weir_net::log::{self, Level};
 use weir_net::worker::Remote;
 use weir_net::{Listening, process};
 use weir_proxy::family::cache::Use;
-use weir_proxy::relay;
+use weir_proxy::family::proxy;
 
 use crate::control::crew::{Crew, Left};
 use crate::family::ALL;
@@ -41,7 +41,7 @@ fn cache_temporary(conf: &Conf, number: usize) -> String {
     let uses = |location: &&Location| matches!(weir_proxy::values(location).cache.zone, Use::Zone(_, Some(used)) if used == number);
     let path =
         conf.locations.iter().find(uses).and_then(|location| weir_proxy::values(location).proxy.temp_path.as_deref());
-    conf.paths.temporary(path, relay::DIRECTORY)
+    conf.paths.temporary(path, proxy::TEMPORARY)
 }
 
 /// Fits the workers' tables of connections to the limit on open files in force.

@@ -1,10 +1,14 @@
 //! How a server lets its keeper do what it cannot do itself. A process without a keeper does it itself.
 
+use std::fs::File;
+use std::io;
 use std::sync::OnceLock;
 
+use weir_http::file_path::errno;
+use weir_net::opening::{self, Guard};
 use weir_net::process::Channel;
 
-use crate::keeper::order::{Done, Errand, Report};
+use crate::keeper::order::{Done, Errand, Opening, Report};
 
 /// The keeper of this process.
 static KEEPER: OnceLock<Channel> = OnceLock::new();
@@ -12,6 +16,20 @@ static KEEPER: OnceLock<Channel> = OnceLock::new();
 /// Says that this process has a keeper, and how to reach it. The first call counts.
 pub fn has_keeper(channel: Channel) {
     drop(KEEPER.set(channel));
+    opening::set_elsewhere(open);
+}
+
+/// Lets the keeper open a file for reading.
+fn open(path: &[u8], guard: Guard) -> io::Result<File> {
+    let refused = || io::Error::from_raw_os_error(errno::EACCES);
+    let keeper = KEEPER.get().ok_or_else(refused)?;
+    let errand = Errand::Open(Opening::new(path, guard));
+    let (answer, mut files) = keeper.call(&Report::Errand(errand).to_bytes())?.ok_or_else(refused)?;
+    match Done::from_bytes(&answer) {
+        Some(Done::Opened(Ok(()))) => files.pop().map(File::from).ok_or_else(refused),
+        Some(Done::Opened(Err(number))) => Err(io::Error::from_raw_os_error(number)),
+        _ => Err(refused()),
+    }
 }
 
 /// Lets the keeper do an errand, or does it `here` without one; blocks meanwhile. `None` if the keeper refuses it.

@@ -6,6 +6,7 @@
 pub mod apart;
 pub mod desk;
 pub mod here;
+pub mod opener;
 pub mod order;
 pub mod passed;
 

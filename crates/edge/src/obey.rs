@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Files;
+use weir_http::reach::Reach;
 use weir_net::answers::{self, Answers};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Channel, Identity};
@@ -107,6 +108,7 @@ fn put_in_force(
         if let Some(running) = running {
             return running.replace(conf, &loaded.tree, resources);
         }
+        restrict_files(&conf.reach);
         let begun = Running::start(conf, &loaded.tree, resources)?;
         let (wait, channel) = (Duration::from_millis(serve.ask_every_ms), channel.clone());
         let watched = begun.watch(wait, move |silent| {
@@ -118,6 +120,13 @@ fn put_in_force(
         *running = Some(begun);
         Ok(())
     })
+}
+
+/// From now on, this process opens only files that the configuration names.
+fn restrict_files(reach: &Reach) {
+    if let Err(error) = process::restrict_files(reach.reads(), reach.writes()) {
+        log::global(Level::Notice, format_args!("the server is not restricted in its files: {error}"));
+    }
 }
 
 /// Makes this process the user of the workers, for good.

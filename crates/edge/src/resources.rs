@@ -9,14 +9,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_http::body;
 use weir_http::conf::Conf;
 use weir_net::datagrams::{self, DatagramOptions, Receiving};
 use weir_net::log::file::LogFile;
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity};
 use weir_net::{Address, Listening, listener};
-use weir_proxy::relay;
 
 use crate::acme::responder;
 use crate::family::{acme, dashboard};
@@ -82,22 +80,14 @@ impl Resources {
 const BIND_TRIES: u32 = 5;
 const BIND_PAUSE: Duration = Duration::from_millis(500);
 
-/// Makes the directories for temporary files and gives them to the workers' user: a worker without root could not
+/// Makes the directories of the server and gives them to the workers' user: a worker without root could not
 /// make them.
 fn make_directories(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
-    let mut names: Vec<String> = Vec::new();
-    for location in &conf.locations {
-        let (core, proxy) = (&location.values.core, &weir_proxy::values(location).proxy);
-        names.push(conf.paths.temporary(core.body_temp_path.as_deref(), body::DIRECTORY));
-        names.push(conf.paths.temporary(proxy.temp_path.as_deref(), relay::DIRECTORY));
-    }
-    names.extend(weir_proxy::declared(conf).cache.paths.iter().map(|path| path.directory.clone()));
-    names.sort_unstable();
-    names.dedup();
-    for name in &names {
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(name);
+    for directory in conf.reach.makes() {
+        let name = directory.display();
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         match (made, identity) {
-            (Ok(()), Some(identity)) => std::os::unix::fs::chown(name, Some(identity.uid), None)
+            (Ok(()), Some(identity)) => std::os::unix::fs::chown(directory, Some(identity.uid), None)
                 .map_err(|error| format!("chown(\"{name}\", {}) failed {}", identity.uid, log::Os(&error)))?,
             (Ok(()), None) => {}
             // Without root, the directory may belong to another user. A worker that needs a file there logs the error

@@ -19,6 +19,7 @@ use crate::exchange::Enter;
 use crate::family::{Declared, Settings};
 use crate::known::Known;
 use crate::nginx_only;
+use crate::reach::Reach;
 use crate::refusal::{Need, Refusal};
 use crate::regex::Regex;
 use crate::variable::{Mentions, Names, Template};
@@ -146,6 +147,9 @@ pub struct Build<'r> {
     pub problems: Vec<Problem>,
     /// Host names to addresses.
     pub resolve: Resolve<'r>,
+    /// The files and directories that the server uses while it serves. Files that are read with the configuration are not
+    /// among them.
+    pub reach: Reach,
     scopes: Vec<Scope>,
     at: At,
     /// The directives without effect found so far.
@@ -178,6 +182,7 @@ impl<'r> Build<'r> {
             unknown: Vec::new(),
             problems: Vec::new(),
             resolve,
+            reach: Reach::default(),
             scopes: vec![Scope::new(Kind::Plain, directive::MAIN, At::default())],
             at: At::default(),
             idle: Vec::new(),

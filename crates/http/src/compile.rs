@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use weir_conf::{Problem, Tree};
 
+use crate::body;
 use crate::build::{Build, Kind, Paths, Resolve, Scope};
 use crate::conf::{Conf, Location, Rule, Server};
 use crate::directive;
@@ -272,10 +273,16 @@ impl Compiler<'_> {
         for check in self.families.all.iter().filter_map(|family| family.check) {
             check(&mut self.build, &found);
         }
+        for location in &self.locations {
+            let written = location.values.core.body_temp_path.as_deref();
+            self.build.reach.make(self.build.paths.temporary(written, body::DIRECTORY));
+        }
+        // Another directory for temporary files at a reload is mostly below this one.
+        self.build.paths.temporary.iter().for_each(|directory| self.build.reach.write(directory));
         let (definitions, unknown) = self.build.names.bind(|name| self.families.known.built_in(name));
         let unknown = unknown.into_iter().map(|(name, at)| self.build.unknown(name, at)).collect();
         let problems = self.build.settle(unknown, tree);
-        let Build { names, declared, above, paths, .. } = self.build;
+        let Build { names, declared, above, paths, reach, .. } = self.build;
         let families = self.families;
         let reading = Reading { names: &names, families };
         families.all.iter().filter_map(|family| family.judge).for_each(|judge| judge(&mut self.locations, &reading));
@@ -294,6 +301,7 @@ impl Compiler<'_> {
             declared,
             above,
             paths,
+            reach,
             places_fixed,
             places_by_files: usize::MAX,
             enter: families.all.iter().filter_map(|family| family.enter).collect(),

@@ -14,6 +14,7 @@ use crate::exchange::{Enter, Exchange};
 use crate::family::{Declared, Values};
 use crate::known::Known;
 use crate::phase::Phase;
+use crate::reach::Reach;
 use crate::regex::{MatchFailed, Regex};
 use crate::route::{Listen, LocationId, Methods, Pattern, Place, Places, ServerId, Socket};
 use crate::slots::{SlotStore, VariableId};
@@ -48,6 +49,8 @@ pub struct Conf {
     pub above: above::Declared,
     /// Where relative names pointed to.
     pub paths: Paths,
+    /// The files and directories that a server with this configuration uses.
+    pub reach: Reach,
     /// Places of `worker_connections` that no connection can have (nginx): the file's listening sockets and the channel
     /// to the master.
     pub places_fixed: usize,

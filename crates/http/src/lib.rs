@@ -62,6 +62,7 @@ pub mod pace;
 pub mod patience;
 pub mod phase;
 pub mod pipe;
+pub mod reach;
 pub mod refusal;
 pub mod regex;
 pub mod request_body;

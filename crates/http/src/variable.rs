@@ -295,6 +295,14 @@ impl Template {
         }
     }
 
+    /// The text before the first variable, and whether that is all.
+    pub fn beginning(&self) -> (&[u8], bool) {
+        match self.parts.as_slice() {
+            [Part::Literal(text), rest @ ..] => (text, rest.is_empty()),
+            rest => (b"", rest.is_empty()),
+        }
+    }
+
     /// The variables it reads; `None` for a capture.
     pub fn variables(&self) -> impl Iterator<Item = Option<VariableId>> {
         self.parts.iter().filter_map(|part| match part {

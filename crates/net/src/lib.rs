@@ -28,6 +28,7 @@ mod instant;
 pub mod listener;
 pub mod log;
 mod mailbox;
+pub mod opening;
 pub mod path;
 pub mod process;
 pub mod random;

@@ -27,7 +27,7 @@ use weir_net::log::Level;
 use weir_net::{Lease, buffer};
 use weir_wire::encode;
 
-use crate::family::proxy::response;
+use crate::family::proxy::{self, response};
 use crate::family::upstream::attempt::Failure;
 use crate::family::upstream::sending::Upload;
 use crate::family::upstream::source::{Broken, Source};
@@ -44,9 +44,6 @@ const READ_BYTES: usize = 128 << 10;
 
 /// The size of the first read of a body of unknown length.
 const READ_BYTES_FIRST: usize = 16 << 10;
-
-/// The directory for answers if `proxy_temp_path` is not set.
-pub const DIRECTORY: &str = "proxy_temp";
 
 /// Pieces written in one call.
 const PIECES_MAX: usize = 16;
@@ -505,7 +502,7 @@ impl Relay {
     fn spill(&mut self, exchange: &mut Exchange<'_>, piece: &[u8]) -> bool {
         if self.spill.is_none() {
             let path = crate::values(exchange.location).proxy.temp_path.as_deref();
-            let Some((file, name)) = weir_http::body::temporary(exchange, path, DIRECTORY) else { return false };
+            let Some((file, name)) = weir_http::body::temporary(exchange, path, proxy::TEMPORARY) else { return false };
             // The file needs no name: weir reads it back through the descriptor.
             let _ = std::fs::remove_file(&name);
             exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));

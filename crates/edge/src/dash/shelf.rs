@@ -2,8 +2,9 @@
 
 mod lab;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,6 +15,7 @@ use weir_dash::words::Said;
 use weir_meter::live::{ErrorClass, ErrorSample};
 use weir_net::identity::assume;
 use weir_net::log;
+use weir_net::opening;
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
@@ -146,7 +148,7 @@ fn end_of(path: &Path, most: usize) -> io::Result<Tail> {
     if !fs::metadata(path)?.is_file() {
         return Err(ErrorKind::InvalidInput.into());
     }
-    let mut file = File::open(path)?;
+    let mut file = opening::open(path.as_os_str().as_bytes(), None)?;
     let facts = file.metadata()?;
     let from = facts.len().saturating_sub(most as u64);
     file.seek(SeekFrom::Start(from))?;

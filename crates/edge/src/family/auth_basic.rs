@@ -5,7 +5,7 @@
 
 pub mod password;
 
-use std::io;
+use std::io::{self, Read};
 
 use password::Verdict;
 use weir_http::base64;
@@ -15,6 +15,7 @@ use weir_http::families::Family;
 use weir_http::phase::{Next, Phase};
 use weir_http::variable::{Template, Variable};
 use weir_net::log::{Level, Os};
+use weir_net::opening;
 use weir_wire::Known;
 
 weir_http::settings! {
@@ -47,6 +48,7 @@ pub static FAMILY: Family = Family::new(
         .default("off"),
         Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.", |b, s| {
             let file = b.template(s.text(0))?;
+            b.reach.read_named(file.beginning(), &b.paths.conf_prefix);
             crate::settings(b).auth_basic.user_file = Some(Some(file));
             Ok(())
         }),
@@ -67,6 +69,12 @@ pub fn asks(settings: &Values) -> bool {
     settings.realm.is_some() && settings.user_file.is_some() && !is_off
 }
 
+fn contents(path: &str) -> io::Result<Vec<u8>> {
+    let mut contents = Vec::new();
+    opening::open(path.as_bytes(), None)?.read_to_end(&mut contents)?;
+    Ok(contents)
+}
+
 fn enter(exchange: &mut Exchange<'_>) -> Next {
     let settings = &crate::values(exchange.location).auth_basic;
     let (Some(realm), Some(file)) = (&settings.realm, &settings.user_file) else { return Next::Continue };
@@ -80,7 +88,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     };
     let file = String::from_utf8_lossy(&file.text(exchange)).into_owned();
     let path = if file.starts_with('/') { file } else { format!("{}{file}", exchange.conf.paths.conf_prefix) };
-    let contents = match std::fs::read(&path) {
+    let contents = match contents(&path) {
         Ok(contents) => contents,
         Err(error) => {
             let is_missing = error.kind() == io::ErrorKind::NotFound;

@@ -5,7 +5,6 @@
 
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 use weir_http::directive::{Arity, Directive, HSL, ONE};
@@ -17,6 +16,7 @@ use weir_http::response_body::Body;
 use weir_http::value;
 use weir_net::clock;
 use weir_net::log::{Level, Os};
+use weir_net::opening;
 use weir_net::path::as_path;
 use weir_wire::{date, escape};
 
@@ -194,9 +194,8 @@ fn callback(args: &[u8]) -> Result<&[u8], (&'static str, &[u8])> {
 /// The entries of the directory, sorted.
 fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entry>> {
     let mut list = Vec::new();
-    for found in fs::read_dir(as_path(directory))? {
-        let found = found?;
-        let name = found.file_name().as_bytes().to_vec();
+    for name in opening::names(directory)? {
+        let name = name?;
         if name.starts_with(b".") {
             continue;
         }
@@ -208,7 +207,7 @@ fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entr
             );
             break;
         }
-        let file = found.path();
+        let file = as_path(directory).join(as_path(&name));
         // A link without a target is listed as the link itself.
         let facts: Metadata = match fs::metadata(&file).or_else(|_| fs::symlink_metadata(&file)) {
             Ok(facts) => facts,

@@ -95,7 +95,7 @@ pub static FAMILY: Family = Family::new("dashboard", &[
     Directive::new("dashboard_history", MAIN.or(HTTP), ONE,
         "weir's own: keeps 30 days of history in a FILE of 1.3 megabytes: the last day in steps of ten seconds, the last \
          week of two minutes, the month of ten minutes.",
-        |b, s| { let path = b.path(s.text(0)); crate::declaring(b).dashboard.history = Some(PathBuf::from(path)); Ok(()) }),
+        |b, s| { let path = b.path(s.text(0)); b.reach.write(&path); crate::declaring(b).dashboard.history = Some(PathBuf::from(path)); Ok(()) }),
     Directive::new("dashboard_upstream_log", MAIN.or(HTTP), Arity::Between(1, 2),
         "weir's own: FILE|journald:UNIT|docker:NAME|podman:NAME [upstream=NAME|ADDRESS:PORT], a log that an upstream \
          writes. The dashboard shows the log's lines about failed requests beside these requests.",
@@ -106,7 +106,9 @@ pub static FAMILY: Family = Family::new("dashboard", &[
             if s.text(0).is_empty() {
                 return Err(Refusal::directive("is empty").todo("name the directory of weir lab --store"));
             }
-            crate::declaring(b).dashboard.lab = Some(PathBuf::from(b.path(s.text(0))));
+            let directory = b.path(s.text(0));
+            b.reach.read(&directory);
+            crate::declaring(b).dashboard.lab = Some(PathBuf::from(directory));
             Ok(())
         }),
 ])
@@ -282,7 +284,12 @@ fn upstream_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
         return Err(Refusal::directive("is empty").todo("name a file, journald:UNIT, docker:NAME or podman:NAME"));
     }
     let place = match Output::parse(statement.text(0)) {
-        None => LogPlace::File(PathBuf::from(b.path(statement.text(0)))),
+        None => {
+            let path = PathBuf::from(b.path(statement.text(0)));
+            // The log of yesterday is beside it.
+            b.reach.read_beside(&path);
+            LogPlace::File(path)
+        }
         Some(Ok(output)) => LogPlace::Output(output),
         Some(Err(why)) => {
             return Err(Refusal::whole(format!("invalid parameter \"{}\"", statement.text(0))).todo(why));

@@ -174,7 +174,9 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
     }
     let path = b.path(word);
     if word.contains('$') {
-        return b.template(&path).map(Target::Path);
+        let name = b.template(&path)?;
+        b.reach.write_named(name.beginning(), &b.paths.prefix);
+        return Ok(Target::Path(name));
     }
     let file = LogFile::shared(&path);
     declare(&mut crate::declaring(b).log.files, &file);

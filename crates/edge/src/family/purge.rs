@@ -129,7 +129,7 @@ fn log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn parameter(b: &Build<'_>, settings: &mut LogSettings, word: &str) -> Result<(), Refusal> {
+fn parameter(b: &mut Build<'_>, settings: &mut LogSettings, word: &str) -> Result<(), Refusal> {
     let bad = || Refusal::whole(format!("invalid parameter \"{word}\""));
     let name_of = |text: &str| match text.len() {
         1..=NAME_BYTES_MAX if !text.bytes().any(|byte| byte.is_ascii_control()) => Ok(text.to_owned()),
@@ -138,7 +138,11 @@ fn parameter(b: &Build<'_>, settings: &mut LogSettings, word: &str) -> Result<()
     match word.split_once('=') {
         Some(("stream", text)) => settings.stream = name_of(text)?,
         Some(("edge", text)) => settings.edge = name_of(text)?,
-        Some(("state", text)) if !text.is_empty() => settings.state = Some(PathBuf::from(b.path(text))),
+        Some(("state", text)) if !text.is_empty() => {
+            let path = PathBuf::from(b.path(text));
+            b.reach.write_file(&path);
+            settings.state = Some(path);
+        }
         Some(("timeout", text)) => {
             let time = value::time_of(text).filter(|time| !time.is_zero() && *time <= TIMEOUT_MAX);
             settings.timeout = time.ok_or_else(|| bad().todo("write a time from 1ms to 60s"))?;

@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 
 use weir_http::directive::{Arity, Directive, LOCATION};
 use weir_http::exchange::Exchange;
@@ -14,6 +13,7 @@ use weir_http::file_path::{errno, path};
 use weir_http::phase::{Next, Phase};
 use weir_http::value;
 use weir_net::log::{Level, Os};
+use weir_net::opening;
 use weir_net::path::as_path;
 
 weir_http::settings! {
@@ -53,11 +53,11 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         directory.pop();
     }
     let shown = String::from_utf8_lossy(&directory);
-    let entries = match fs::read_dir(as_path(&directory)) {
-        Ok(entries) => entries,
+    let names = match opening::names(&directory) {
+        Ok(names) => names,
         Err(error) => return failed(exchange, &shown, &error),
     };
-    match choose(exchange, entries) {
+    match choose(exchange, &directory, names) {
         Ok(Some(name)) => Next::Redirect { uri: [&exchange.uri, name.as_slice()].concat(), args: None },
         Ok(None) => Next::Continue,
         Err(error) => {
@@ -69,25 +69,22 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
 
 /// One of the regular files, each with the same chance; `None` if there is none. The names need no memory: the file
 /// with number N replaces the choice so far with a chance of one in N.
-fn choose(exchange: &Exchange<'_>, entries: fs::ReadDir) -> io::Result<Option<Vec<u8>>> {
+fn choose(
+    exchange: &Exchange<'_>,
+    directory: &[u8],
+    names: impl Iterator<Item = io::Result<Vec<u8>>>,
+) -> io::Result<Option<Vec<u8>>> {
     let (mut chosen, mut count) = (None, 0);
-    for entry in entries.take(ENTRIES_MAX) {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name.as_bytes().starts_with(b".") {
+    for name in names.take(ENTRIES_MAX) {
+        let name = name?;
+        if name.starts_with(b".") {
             continue;
         }
-        let kind = entry.file_type()?;
-        let is_file = if kind.is_symlink() {
-            // A link without a target is no file.
-            fs::metadata(entry.path()).is_ok_and(|facts| facts.is_file())
-        } else {
-            kind.is_file()
-        };
-        if is_file {
+        // A link without a target is no file.
+        if fs::metadata(as_path(directory).join(as_path(&name))).is_ok_and(|facts| facts.is_file()) {
             count += 1;
             if exchange.worker.random(count) == 0 {
-                chosen = Some(name.as_bytes().to_vec());
+                chosen = Some(name);
             }
         }
     }

@@ -9,13 +9,15 @@ use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
+use weir_http::reach::Reach;
 use weir_meter::host;
 use weir_net::clock::{self, Instant};
 use weir_net::log::{self, Level};
-use weir_net::process::{self, Channel};
+use weir_net::process::{self, Channel, Identity};
 use weir_net::worker;
 
 use crate::keeper::desk::{Allowed, Desk};
+use crate::keeper::opener::Opener;
 use crate::keeper::order::{Order, Report, Serve, User};
 use crate::keeper::passed::Passed;
 use crate::keeper::{Bell, Load, News, Server};
@@ -49,6 +51,8 @@ struct Process {
     reports: Receiver<Report>,
     begun: Instant,
     user: Option<User>,
+    /// The places of its first configuration.
+    reach: Reach,
     /// The limit on open files that it has.
     nofile: u64,
     /// When all workers had answered last.
@@ -63,6 +67,7 @@ struct Last {
     serve: Serve,
     answers: Vec<u8>,
     resources: Resources,
+    reach: Reach,
 }
 
 /// The server.
@@ -102,7 +107,7 @@ impl Apart {
 
     /// Starts a process, and lets it put a configuration in force.
     fn begin(&self, last: &Last) -> Result<Process, String> {
-        let mut process = Process::start(&self.title, &self.bell, &self.desk, last.serve.user.clone())?;
+        let mut process = Process::start(&self.title, &self.bell, &self.desk, last)?;
         if let Err(message) = process.serve(last) {
             process.log_end();
             return Err(message);
@@ -112,6 +117,21 @@ impl Apart {
         }
         log::global(Level::Notice, format_args!("start worker process {}", process.child.id()));
         Ok(process)
+    }
+
+    /// Puts a configuration in force, in the process that serves or in another one.
+    fn serve_next(&mut self, next: &Last) -> Result<(), String> {
+        match self.serving.as_mut().filter(|process| process.can_serve(next)) {
+            Some(process) => process.serve(next),
+            None => {
+                let process = self.begin(next)?;
+                if let Some(mut before) = self.serving.replace(process) {
+                    before.finish(None);
+                    self.finishing.push(before);
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Starts a server in place of one that has died.
@@ -169,22 +189,14 @@ impl Server for Apart {
             ask_every_ms: u64::try_from(load.ask_every.as_millis()).unwrap_or(u64::MAX),
             labels: Vec::new(),
         };
-        let next = Last { serve, answers: load.answers.to_bytes(), resources: load.resources };
-        let allowed = Allowed::of(&load.conf, load.identity.as_ref());
+        let (answers, reach) = (load.answers.to_bytes(), load.conf.reach.clone());
+        let next = Last { serve, answers, resources: load.resources, reach };
+        self.desk.allow_next(Allowed::of(&load.conf, load.identity.as_ref()));
         // The server has a parsed configuration of its own.
         drop((load.conf, load.tree, load.answers));
-        match self.serving.as_mut().filter(|process| process.user == next.serve.user) {
-            Some(process) => process.serve(&next)?,
-            // A process cannot become another user: another process takes its place, and it finishes.
-            None => {
-                let process = self.begin(&next)?;
-                if let Some(mut before) = self.serving.replace(process) {
-                    before.finish(None);
-                    self.finishing.push(before);
-                }
-            }
-        }
-        self.desk.allow(allowed);
+        let served = self.serve_next(&next);
+        self.desk.settle(served.is_ok());
+        served?;
         self.last = Some(next);
         self.again = None;
         Ok(())
@@ -288,17 +300,19 @@ enum Heard {
 }
 
 impl Process {
-    fn start(title: &str, bell: &Bell, desk: &Desk, user: Option<User>) -> Result<Process, String> {
+    fn start(title: &str, bell: &Bell, desk: &Desk, last: &Last) -> Result<Process, String> {
         let failed = |error: std::io::Error| format!("could not start the server {}", log::Os(&error));
         let (child, channel) = process::start_server(title).map_err(failed)?;
         let (send, reports) = sync_channel(REPORTS_MAX);
+        let user = last.serve.user.clone();
+        let opener = Opener::start(user.as_ref().map(Identity::from)).map_err(failed)?;
         let (own, bell, desk) = (channel.another().map_err(failed)?, bell.clone(), desk.clone());
         worker::block_aside("server", move || {
             // A message that is no report is the end of this server's reports.
             while let Ok(Some((bytes, answer))) = own.receive_small() {
                 match (Report::from_bytes(&bytes), answer) {
                     (None, _) => break,
-                    (Some(Report::Errand(errand)), Some(answer)) => desk.take(errand, answer),
+                    (Some(Report::Errand(errand)), Some(answer)) => desk.take(errand, answer, &opener),
                     (Some(report), _) => {
                         if send.send(report).is_err() {
                             break;
@@ -312,7 +326,22 @@ impl Process {
         })
         .map_err(failed)?;
         let now = clock::precise();
-        Ok(Process { child, channel, reports, begun: now, user, nofile: process::nofile(), answered: now, until: None })
+        let (reach, nofile) = (last.reach.clone(), process::nofile());
+        Ok(Process { child, channel, reports, begun: now, user, reach, nofile, answered: now, until: None })
+    }
+
+    /// Whether this process can serve the configuration. It cannot become another user, and it cannot write where its first
+    /// configuration did not.
+    fn can_serve(&self, next: &Last) -> bool {
+        let place = next.reach.new_write(&self.reach);
+        if let Some(place) = place {
+            let (pid, place) = (self.child.id(), place.display());
+            log::global(
+                Level::Notice,
+                format_args!("worker process {pid} may not write to \"{place}\": another one takes its place"),
+            );
+        }
+        place.is_none() && self.user == next.serve.user
     }
 
     /// Sends a configuration, and waits until it is in force. A process that takes too long is killed: nobody knows which

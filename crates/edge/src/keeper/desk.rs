@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use weir_http::board::lock;
 use weir_http::conf::Conf;
+use weir_http::reach::Reach;
 use weir_net::identity::assume;
+use weir_net::path::as_path;
 use weir_net::process::{Channel, Identity};
 use weir_net::{clock, worker};
 
@@ -16,6 +18,7 @@ use crate::acme::publish::{Hook, Publisher};
 use crate::dash::host::output::Source;
 use crate::dash::host::programs::Programs;
 use crate::family::dashboard::LogPlace;
+use crate::keeper::opener::Opener;
 use crate::keeper::order::{Done, Errand};
 
 /// Errands that the keeper does at once, at most; one more gets no answer.
@@ -29,6 +32,8 @@ pub struct Allowed {
     hooks: Vec<PathBuf>,
     /// The user of the hooks.
     identity: Option<Identity>,
+    /// The places of which the keeper opens files.
+    reach: Reach,
 }
 
 /// An errand that is allowed.
@@ -55,6 +60,7 @@ impl Allowed {
             outputs: outputs.collect(),
             hooks: hooks.collect(),
             identity: identity.cloned(),
+            reach: conf.reach.clone(),
         }
     }
 
@@ -68,6 +74,7 @@ impl Allowed {
                 let hook = Hook { program, words };
                 (hook.is_plain() && self.hooks.contains(&hook.program)).then_some(Task::Hook(hook))
             }
+            Errand::Open(_) => None,
         }
     }
 }
@@ -78,26 +85,53 @@ pub struct Desk(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    allowed: Mutex<Allowed>,
+    allowed: Mutex<Allowances>,
     running: AtomicUsize,
     /// The last readings of the machine, for shares of CPU.
     programs: Mutex<Programs>,
 }
 
+/// The errands that the keeper does now.
+#[derive(Default)]
+struct Allowances {
+    current: Allowed,
+    /// While a configuration is put in force: its errands.
+    next: Option<Allowed>,
+}
+
 impl Desk {
-    /// Allows the errands of another configuration, and no others.
-    pub fn allow(&self, allowed: Allowed) {
-        *lock(&self.0.allowed) = allowed;
+    /// Allows the errands of a configuration that a server is about to put in force, besides those of the current one.
+    pub fn allow_next(&self, next: Allowed) {
+        lock(&self.0.allowed).next = Some(next);
     }
 
-    /// Does an errand on a thread of its own, and answers there. A refused errand gets no answer.
-    pub fn take(&self, errand: Errand, answer: Channel) {
-        let (task, identity) = {
-            let allowed = lock(&self.0.allowed);
-            (allowed.task(errand), allowed.identity.clone())
+    /// Allows the errands of the next configuration only, if it `is_in_force` now; else of the current one only.
+    pub fn settle(&self, is_in_force: bool) {
+        let mut allowed = lock(&self.0.allowed);
+        if let (Some(next), true) = (allowed.next.take(), is_in_force) {
+            allowed.current = next;
+        }
+    }
+
+    /// Does an errand, and answers. `opener` opens files, one after another; every other errand has a thread of its own. A
+    /// refused errand gets no answer.
+    pub fn take(&self, errand: Errand, answer: Channel, opener: &Opener) {
+        let errand = match errand {
+            Errand::Open(opening) => {
+                let path = as_path(&opening.path);
+                if self.find(|allowed| allowed.reach.has_read(path).then_some(())).is_some() {
+                    opener.open(opening, answer);
+                }
+                return;
+            }
+            errand => errand,
         };
+        let found = self.find(|allowed| Some((allowed.task(errand.clone())?, allowed.identity.clone())));
+        let Some((task, identity)) = found else { return };
         let running = Running::new(&self.0);
-        let Some(task) = task.filter(|_| running.number <= RUNNING_MAX) else { return };
+        if running.number > RUNNING_MAX {
+            return;
+        }
         let work = move || {
             // A program of the user's runs as the server does.
             if matches!(task, Task::Hook(_)) && !assume(identity.as_ref()) {
@@ -116,6 +150,12 @@ impl Desk {
         };
         // Without a thread, the errand gets no answer.
         let _ = worker::block_aside("errand", work);
+    }
+
+    /// The first find among the errands that are allowed.
+    fn find<T>(&self, find: impl Fn(&Allowed) -> Option<T>) -> Option<T> {
+        let allowed = lock(&self.0.allowed);
+        find(&allowed.current).or_else(|| allowed.next.as_ref().and_then(find))
     }
 }
 

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_dash::logs::Tail;
 use weir_dash::words::Said;
+use weir_net::opening::Guard;
+use weir_net::path::Links;
 use weir_net::process::Identity;
 
 /// An order of the keeper.
@@ -128,6 +130,18 @@ pub enum Errand {
     Output(String),
     /// Run a program that writes a DNS record, with these arguments.
     Hook(PathBuf, [String; 3]),
+    /// Open a file or a directory that the configuration names, for reading.
+    Open(Opening),
+}
+
+/// A file or a directory to open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opening {
+    /// Its path.
+    pub path: Vec<u8>,
+    /// If links are refused: whether those of the target's owner are not, and the first bytes of the path in which all are
+    /// followed.
+    pub guard: Option<(bool, usize)>,
 }
 
 /// The result of an errand.
@@ -139,6 +153,20 @@ pub enum Done {
     Output(Result<Tail, Said>),
     /// Why the program failed.
     Hook(Result<(), String>),
+    /// The file is the message's descriptor; or the number of the error.
+    Opened(Result<(), i32>),
+}
+
+impl Opening {
+    /// The file of this path.
+    pub fn new(path: &[u8], guard: Guard) -> Opening {
+        Opening { path: path.to_vec(), guard: guard.map(|(links, trusted)| (links == Links::OfOwner, trusted)) }
+    }
+
+    /// The links that are refused.
+    pub fn guard(&self) -> Guard {
+        self.guard.map(|(of_owner, trusted)| (if of_owner { Links::OfOwner } else { Links::Refused }, trusted))
+    }
 }
 
 impl Done {
@@ -146,7 +174,7 @@ impl Done {
     pub fn to_bytes(mut self) -> Vec<u8> {
         let more = match &mut self {
             Done::Output(Ok(tail)) => std::mem::take(&mut tail.bytes),
-            Done::Output(Err(_)) | Done::Programs(_) | Done::Hook(_) => Vec::new(),
+            Done::Output(Err(_)) | Done::Programs(_) | Done::Hook(_) | Done::Opened(_) => Vec::new(),
         };
         framed(&self, &more)
     }

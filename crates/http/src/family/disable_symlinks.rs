@@ -3,12 +3,12 @@
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#disable_symlinks>. As in nginx, weir then opens a file
 //! even to check only its existence, and the directive does not apply to lists of `autoindex` and password files.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 
 use weir_conf::Statement;
 use weir_net::log::file;
+use weir_net::opening;
 use weir_net::path::as_path;
 use weir_net::path::{self, Links};
 
@@ -58,24 +58,20 @@ pub struct Failed {
 
 /// Which links on the way to a path are refused, and how many bytes of the path are trusted; `None` to follow all
 /// links.
-pub type Guarded = Option<(Links, usize)>;
+pub type Guarded = opening::Guard;
 
 /// Opens a file for reading. A FIFO without a writer does not block.
 pub fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<File, Failed> {
-    match guard(exchange, path) {
-        Some((links, trusted)) => path::open(path, trusted, links).map_err(Failed::of("openat()")),
-        None => {
-            let opened = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(as_path(path));
-            opened.map_err(Failed::of("open()"))
-        }
-    }
+    let guard = guard(exchange, path);
+    let call = if guard.is_some() { "openat()" } else { "open()" };
+    opening::open(path, guard).map_err(Failed::of(call))
 }
 
 /// The metadata of a file; follows links as far as allowed.
 pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, Failed> {
     match guard(exchange, path) {
-        Some((links, trusted)) => {
-            let file = path::open(path, trusted, links).map_err(Failed::of("openat()"))?;
+        Some(guard) => {
+            let file = opening::open(path, Some(guard)).map_err(Failed::of("openat()"))?;
             file.metadata().map_err(Failed::of("fstat()"))
         }
         None => std::fs::metadata(as_path(path)).map_err(Failed::of("stat()")),
@@ -103,9 +99,6 @@ impl Failed {
         move |error| Failed { call, error }
     }
 }
-
-/// `open(2)`'s `O_NONBLOCK` on Linux: opening a FIFO without a writer must not block the worker.
-const O_NONBLOCK: i32 = 0o4000;
 
 /// How many bytes of a path `from=` trusts, whole components only; `None` if it is the path itself (nginx:
 /// `ngx_http_set_disable_symlinks`).

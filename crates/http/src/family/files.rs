@@ -101,6 +101,7 @@ fn root(b: &mut Build<'_>, statement: &Statement, is_alias: bool) -> Result<(), 
     let text = if is_alias { text } else { text.strip_suffix('/').unwrap_or(text) };
     let full = if text.starts_with('$') { text.to_owned() } else { b.path_of_root(text) };
     let directory = b.template(&full)?;
+    b.reach.read_named(directory.beginning(), &b.paths.prefix);
     b.settings().files.root = Some(Some(Root { directory, alias }));
     Ok(())
 }
@@ -137,7 +138,9 @@ fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let root = &mut scope.settings.files.root;
     if root.is_none() {
-        *root = Some(Some(Root { directory: Template::fixed(b.path("html")), alias: Alias::Off }));
+        let directory = b.path("html");
+        b.reach.read(&directory);
+        *root = Some(Some(Root { directory: Template::fixed(directory), alias: Alias::Off }));
     }
 }
 

@@ -10,6 +10,7 @@ mod daemon;
 mod limits;
 mod manager;
 mod pid;
+mod places;
 mod privilege;
 mod roles;
 mod sandbox;
@@ -24,6 +25,7 @@ pub use daemon::{Daemon, Ready, daemonise, is_background, redirect_stderr};
 pub use limits::{nofile, nofile_hard, raise_nofile, set_nofile, share_nofile};
 pub use manager::Manager;
 pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};
+pub use places::restrict_files;
 pub use privilege::{
     Identity, confine, drop_privileges_this_thread, effective_user, is_confined, is_root, look_up, look_up_under,
     starter,

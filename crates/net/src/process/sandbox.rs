@@ -83,6 +83,10 @@ const FREE: &[c_long] = &[
     libc::SYS_flistxattr,
     libc::SYS_fgetxattr,
     libc::SYS_fsetxattr,
+    // They only take away.
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_restrict_self,
     // Sockets.
     libc::SYS_socketpair,
     libc::SYS_bind,

@@ -237,6 +237,7 @@ macro_rules! towards_origins {
                 "A PEM file with the certificate that weir shows to upstreams that request one; variables are allowed.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
+                    b.reach.read_named(template.beginning(), &b.paths.conf_prefix);
                     crate::settings(b).$($path)+.certificate = Some((template, s.text(0).to_owned()));
                     Ok(())
                 },
@@ -248,6 +249,7 @@ macro_rules! towards_origins {
                 "A PEM file with the key of that certificate; variables are allowed.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
+                    b.reach.read_named(template.beginning(), &b.paths.conf_prefix);
                     crate::settings(b).$($path)+.certificate_key = Some(Some((template, s.text(0).to_owned())));
                     Ok(())
                 },
@@ -290,6 +292,7 @@ macro_rules! towards_origins {
                 "The file to which weir writes the keys of connections to upstreams, for Wireshark.",
                 |b, s| {
                     let path = b.path(s.text(0));
+                    b.reach.write_file(&path);
                     crate::settings(b).$($path)+.key_log = Some(Some(path));
                     Ok(())
                 },

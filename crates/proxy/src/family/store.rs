@@ -12,8 +12,10 @@ use std::time::{Duration, SystemTime};
 
 use weir_conf::Statement;
 use weir_http::build::Build;
+use weir_http::conf::Location;
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
+use weir_http::found::Found;
 use weir_http::message::Origin;
 use weir_http::refusal::Refusal;
 use weir_http::variable::Template;
@@ -21,7 +23,7 @@ use weir_http::visit::Along;
 use weir_http::{body, file_path, value};
 use weir_net::log::{self, Level};
 
-use crate::relay;
+use crate::family::proxy;
 
 weir_http::settings! {
     /// `proxy_store`.
@@ -74,7 +76,15 @@ macro_rules! storing {
 pub(crate) use storing;
 
 /// The family.
-pub static FAMILY: Family = Family::new("store", storing!("proxy", store));
+pub static FAMILY: Family = Family::new("store", storing!("proxy", store)).check(check);
+
+/// `…_store on` saves under the root.
+fn check(b: &mut Build<'_>, found: &Found<'_>) {
+    let stores = |location: &&Location| matches!(crate::values(location).store.store, Store::On);
+    for root in found.locations.iter().filter(stores).filter_map(|location| location.values.files.root.as_ref()) {
+        b.reach.write_under(root.directory.beginning(), &b.paths.prefix);
+    }
+}
 
 /// Selects a family's settings in a block.
 pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
@@ -86,7 +96,9 @@ pub fn store(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Ref
         "on" => Store::On,
         path => {
             let path = if path.starts_with('$') { path.to_owned() } else { b.path(path) };
-            Store::At(b.template(&path)?)
+            let name = b.template(&path)?;
+            b.reach.write_named(name.beginning(), &b.paths.prefix);
+            Store::At(name)
         }
     };
     of(crate::settings(b)).store = Some(store);
@@ -121,7 +133,7 @@ pub fn begin(exchange: &mut Exchange<'_>, settings: &crate::family::Values, orig
         Store::At(template) => template.text(exchange),
     };
     let path = weir_net::path::as_path(&path).to_path_buf();
-    let (file, temporary) = body::temporary(exchange, settings.proxy.temp_path.as_deref(), relay::DIRECTORY)?;
+    let (file, temporary) = body::temporary(exchange, settings.proxy.temp_path.as_deref(), proxy::TEMPORARY)?;
     let modified = origin.field(weir_wire::Known::LastModified).and_then(weir_wire::date::parse_http_date);
     Some(Box::new(Saving { file, temporary, path, mode: values.access, modified, is_broken: false }))
 }

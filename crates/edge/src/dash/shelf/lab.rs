@@ -1,14 +1,16 @@
 //! The folder in which `weir lab` keeps its runs: `ID.json` for each run, and `ID.running` while a run goes on.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
 use weir_dash::runs::{self, LISTED_MAX, RUN_BYTES_MAX};
 use weir_net::log;
+use weir_net::opening;
 
 use super::Answer;
 
@@ -24,11 +26,11 @@ pub(super) struct Lab {
 impl Lab {
     /// The newest runs, newest first.
     pub(super) fn list(&mut self, folder: &Path) -> Answer {
-        let entries = match fs::read_dir(folder) {
-            Ok(entries) => entries,
+        let names = match opening::names(folder.as_os_str().as_bytes()) {
+            Ok(names) => names,
             Err(error) => return (200, bytes(&json!({"runs": [], "more": 0, "note": trouble(folder, &error)}))),
         };
-        let names = entries.take(NAMES_MAX).flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let names = names.take(NAMES_MAX).flatten().filter_map(|name| String::from_utf8(name).ok());
         let is_run = |name: &String| {
             let stem = name.strip_suffix(".json").or_else(|| name.strip_suffix(".running"));
             stem.is_some_and(runs::is_id)
@@ -100,7 +102,8 @@ fn read(path: &Path) -> Result<(Value, u64), String> {
         return Err(format!("\"{}\" is not a regular file", path.display()));
     }
     let mut text = Vec::new();
-    File::open(path).map_err(failed)?.take(RUN_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
+    let file = opening::open(path.as_os_str().as_bytes(), None).map_err(failed)?;
+    file.take(RUN_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > RUN_BYTES_MAX {
         let most = RUN_BYTES_MAX >> 20;
         return Err(format!("\"{}\" has more than {most} MiB: read it with weir lab report", path.display()));

@@ -199,6 +199,9 @@ impl Draft {
         let verifies = self.verifies.unwrap_or(true);
         let trust = if verifies { Some(trust(b, &self.trusted)?) } else { None };
         let state = self.state.unwrap_or_else(|| Some(b.path(&format!("acme_{}", self.issuer.name))));
+        if let Some(directory) = &state {
+            b.reach.write(directory);
+        }
         Ok(Authority {
             key,
             directory: state.map(Directory::new),

@@ -13,11 +13,13 @@ use std::time::{Duration, SystemTime};
 
 use weir_conf::Statement;
 use weir_http::build::Build;
+use weir_http::conf::Location;
 use weir_http::directive::{Arity, Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::family::disable_symlinks::{self, Failed};
 use weir_http::file_path::{self, Alias, errno};
+use weir_http::found::Found;
 use weir_http::own::Owned;
 use weir_http::phase::{Chore, Next, Phase};
 use weir_http::refusal::Refusal;
@@ -85,7 +87,16 @@ pub static FAMILY: Family = Family::new(
         .default("user:rw"),
     ],
 )
-.phase(Phase::Content, |location| crate::values(location).dav.methods != 0, answer);
+.phase(Phase::Content, |location| crate::values(location).dav.methods != 0, answer)
+.check(check);
+
+/// Clients write under the root.
+fn check(b: &mut Build<'_>, found: &Found<'_>) {
+    let writes = |location: &&Location| crate::values(location).dav.methods != 0;
+    for root in found.locations.iter().filter(writes).filter_map(|location| location.values.files.root.as_ref()) {
+        b.reach.write_under(root.directory.beginning(), &b.paths.prefix);
+    }
+}
 
 /// A method that changes files.
 #[derive(Clone, Copy, PartialEq, Eq)]

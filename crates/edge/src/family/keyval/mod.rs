@@ -86,7 +86,11 @@ fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
         let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
         match word.split_once('=') {
             Some(("zone", _)) => place = zone::parameter(word).transpose()?,
-            Some(("state", path)) if !path.is_empty() => state = Some(b.path(path)),
+            Some(("state", path)) if !path.is_empty() => {
+                let path = b.path(path);
+                b.reach.write_file(&path);
+                state = Some(path);
+            }
             Some(("timeout", time)) => {
                 let least = |time: &Duration| !time.is_zero() && *time <= TIMEOUT_MAX;
                 let read = value::time_of(time).filter(least);

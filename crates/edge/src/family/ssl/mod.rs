@@ -353,6 +353,7 @@ fn verify_client(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal
 
 fn key_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = b.path(statement.text(0));
+    b.reach.write_file(&path);
     b.warn("anyone who can read the file of \"ssl_key_log\" can decrypt all connections", None);
     crate::settings(b).ssl.key_log = Some(Some(Arc::new(KeyLogFile::new(path))));
     Ok(())

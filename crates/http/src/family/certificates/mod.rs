@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_conf::Statement;
-use weir_net::answers;
 use weir_net::log::Os;
+use weir_net::{answers, opening};
 
 use crate::build::Build;
 use crate::directive::{Arity, Directive, MAIN};
@@ -122,7 +122,7 @@ pub fn text(path: &str) -> Result<Vec<u8>, String> {
     use std::io::Read;
     let read = answers::ask(answers::Kind::File, path, || {
         let mut text = Vec::new();
-        std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+        opening::open(path.as_bytes(), None)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
         Ok(text)
     });
     let text = read.map_err(|error| Os(&error).to_string())?;

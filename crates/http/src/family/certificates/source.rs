@@ -38,7 +38,12 @@ impl Source {
                 .todo("name a file with the key"));
         }
         // A PEM text never contains a "$": base64 has none.
-        Ok(Source { shown: text.to_owned(), template: b.template(text)? })
+        let template = b.template(text)?;
+        // A client's name may choose the file, and a fixed one may be read again.
+        if let Named::File(_) = Named::of(text) {
+            b.reach.read_named(template.beginning(), &b.paths.conf_prefix);
+        }
+        Ok(Source { shown: text.to_owned(), template })
     }
 
     /// The name, if it does not depend on the client.

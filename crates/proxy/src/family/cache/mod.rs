@@ -227,6 +227,7 @@ pub fn declare(b: &mut Build<'_>, statement: &Statement, prefix: &'static str) -
     if crate::declaring(b).cache.find(path.name.as_bytes()).is_some() {
         return Err(Refusal::whole(format!("duplicate zone \"{}\"", path.name)));
     }
+    b.reach.make(&path.directory);
     crate::declaring(b).cache.paths.push(path);
     Ok(())
 }

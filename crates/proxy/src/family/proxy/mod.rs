@@ -21,6 +21,7 @@ use weir_http::build::{Build, Kind, Scope};
 use weir_http::directive::{Arity, Contexts, Directive, HSL, LIMIT_EXCEPT, LOCATION, LOCATION_IF, ONE, join};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
+use weir_http::found::Found;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
 use weir_http::value;
@@ -268,7 +269,19 @@ pub static FAMILY: Family = Family::new("proxy", &ALL)
         }),
     ])
     .finish(finish)
+    .check(check)
     .context(request::context);
+
+/// The directory for answers if `proxy_temp_path` is not set.
+pub const TEMPORARY: &str = "proxy_temp";
+
+/// Parts of large answers go into temporary files.
+fn check(b: &mut Build<'_>, found: &Found<'_>) {
+    for location in found.locations {
+        let written = crate::values(location).proxy.temp_path.as_deref();
+        b.reach.make(b.paths.temporary(written, TEMPORARY));
+    }
+}
 
 /// The content handler: the driver does the rest.
 pub fn enter(_: &mut Exchange<'_>) -> Next {

@@ -335,6 +335,7 @@ fn state(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     for read in live::read(&path, statement)? {
         server(b, &read)?;
     }
+    b.reach.write_file(&path);
     crate::settings(b).upstream.state = Some(Some(path));
     Ok(())
 }

@@ -1,0 +1,109 @@
+//! Opens files and directories for reading. A server may open only what its first configuration names ([`landlock`]); for
+//! the rest it asks its keeper.
+//!
+//! [`landlock`]: crate::process::restrict_files
+
+use std::fs::File;
+use std::io;
+use std::sync::OnceLock;
+
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat};
+use rustix::io::Errno;
+
+use crate::path::{self, Links};
+
+/// The links on the way to a file that are refused, and the first bytes of the path in which none is; `None` to follow all
+/// links.
+pub type Guard = Option<(Links, usize)>;
+
+/// Opens a file in another process.
+pub type Elsewhere = fn(&[u8], Guard) -> io::Result<File>;
+
+static ELSEWHERE: OnceLock<Elsewhere> = OnceLock::new();
+
+/// From now on, `open` is asked for files that this process may not open. The first call counts.
+pub fn set_elsewhere(open: Elsewhere) {
+    let _ = ELSEWHERE.set(open);
+}
+
+/// Opens a file or a directory for reading. A FIFO without a writer does not block.
+///
+/// # Errors
+/// Those of `open(2)`, and those of [`path::open`] with a guard.
+pub fn open(path: &[u8], guard: Guard) -> io::Result<File> {
+    match (open_here(path, guard), ELSEWHERE.get()) {
+        (Err(error), Some(open)) if error.kind() == io::ErrorKind::PermissionDenied => open(path, guard),
+        (opened, _) => opened,
+    }
+}
+
+/// As [`open`], without asking another process.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_here(path: &[u8], guard: Guard) -> io::Result<File> {
+    match guard {
+        Some((links, trusted)) => path::open(path, trusted, links),
+        None => {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            Ok(openat(CWD, path, flags, Mode::empty())?.into())
+        }
+    }
+}
+
+/// As [`open_here`], but only a file or a directory of a disk: one of `/proc` shows the process that opens it.
+///
+/// # Errors
+/// As [`open`]; `EACCES` for anything else.
+pub fn open_disk(path: &[u8], guard: Guard) -> io::Result<File> {
+    let file = open_here(path, guard)?;
+    let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
+    let is_plain = matches!(kind, FileType::RegularFile | FileType::Directory);
+    if is_plain && fstatfs(&file)?.f_type != PROC_SUPER_MAGIC { Ok(file) } else { Err(Errno::ACCESS.into()) }
+}
+
+/// The names in a directory, without `.` and `..`.
+///
+/// # Errors
+/// As [`open`]; later those of `getdents64(2)`.
+pub fn names(directory: &[u8]) -> io::Result<impl Iterator<Item = io::Result<Vec<u8>>>> {
+    let opened = open(directory, None)?;
+    if !opened.metadata()?.is_dir() {
+        return Err(Errno::NOTDIR.into());
+    }
+    let entries = Dir::new(opened)?;
+    Ok(entries.filter_map(|entry| match entry {
+        Ok(entry) => match entry.file_name().to_bytes() {
+            b"." | b".." => None,
+            name => Some(Ok(name.to_vec())),
+        },
+        Err(error) => Some(Err(error.into())),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn files_are_opened_and_directories_are_listed() {
+        let room = std::env::temp_dir().join(format!("weir-opening-{}", std::process::id()));
+        std::fs::create_dir_all(room.join("a")).unwrap();
+        std::fs::write(room.join("b"), "text").unwrap();
+        let path = |name: &str| room.join(name).as_os_str().as_bytes().to_vec();
+        assert!(open(&path("b"), None).unwrap().metadata().unwrap().is_file());
+        assert!(open(&path("a"), Some((Links::Refused, 0))).unwrap().metadata().unwrap().is_dir());
+        let mut found: Vec<_> = names(&path(".")).unwrap().map(Result::unwrap).collect();
+        found.sort_unstable();
+        assert_eq!(found, [b"a".to_vec(), b"b".to_vec()]);
+        assert_eq!(names(&path("b")).err().map(|error| error.kind()), Some(io::ErrorKind::NotADirectory));
+        assert!(open_disk(&path("b"), None).is_ok());
+        for strange in ["/proc/self/mem", "/proc/self/fd", "/dev/null"] {
+            assert_eq!(open_disk(strange.as_bytes(), None).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        }
+        assert_eq!(open(&path("c"), None).unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::remove_dir_all(room).unwrap();
+    }
+}
