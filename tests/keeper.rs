@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         [Need::Root] => the_server_has_no_rights, secrets_reach_a_server_that_cannot_read_them,
             no_call_leads_out_of_a_server, the_keeper_opens_what_the_file_names_later,
             another_place_to_write_means_another_server, killed_servers_are_replaced, a_server_that_hangs_is_replaced,
-            strangers_cannot_end_a_server, another_user_means_another_server;
+            a_worker_that_hangs_shows_its_stack, strangers_cannot_end_a_server, another_user_means_another_server;
     ])
 }
 
@@ -328,6 +328,24 @@ fn a_server_that_hangs_is_replaced() {
     let log = edge.log();
     assert!(log.contains(&format!("worker 0 of worker process {server}: state T (stopped)")), "{log}");
     assert!(log.contains(&format!("worker process {server} exited on signal 9")), "{log}");
+}
+
+fn a_worker_that_hangs_shows_its_stack() {
+    let edge =
+        Edge::start_as("stack", "user nobody nogroup;", "location /hang { return 200 $time_local; }", |room, weir| {
+            weir.env("LD_PRELOAD", library(room)).env("HANG_FILE", room.join("hang"));
+        });
+    fs::write(edge.room.join("hang"), "").unwrap();
+    let mut client = TcpStream::connect(("127.0.0.1", edge.port)).unwrap();
+    write!(client, "GET /hang HTTP/1.0\r\n\r\n").unwrap();
+    within("the stack is in the log", || edge.log().contains("does not answer; its stack: "));
+    let log = edge.log();
+    let stack = log.lines().find_map(|line| line.split_once("its stack: ")).unwrap().1;
+    assert!(stack.contains("calls.so+0x") && stack.matches("weir+0x").count() > 3, "{stack}");
+    fs::remove_file(edge.room.join("hang")).unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "the worker goes on: {answer}");
 }
 
 fn strangers_cannot_end_a_server() {

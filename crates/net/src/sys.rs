@@ -13,6 +13,7 @@ use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use std::{io, ptr};
 
@@ -446,4 +447,72 @@ pub(crate) fn adopt_inherited(number: RawFd) -> Option<OwnedFd> {
     // SAFETY: open as just seen. Our parent opened it and passed its number to us to own; the caller uses each number
     // once, at start-up, before this process has opened listening sockets of its own.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Frames of a stack that are noted, at most.
+const FRAMES_MAX: usize = 64;
+/// The addresses of the last noted stack.
+static FRAMES: [AtomicUsize; FRAMES_MAX] = [const { AtomicUsize::new(0) }; FRAMES_MAX];
+static FRAMES_COUNT: AtomicUsize = AtomicUsize::new(0);
+static IS_STACK_NOTED: AtomicBool = AtomicBool::new(false);
+
+/// The context of a frame, whose form only the unwinder knows.
+#[repr(C)]
+struct Frame {
+    _private: [u8; 0],
+}
+
+// The unwinder with which Rust itself walks the stack of a panic (the Itanium C++ ABI, "Exception Handling", level I).
+unsafe extern "C-unwind" {
+    fn _Unwind_Backtrace(
+        each: extern "C" fn(*mut Frame, *mut libc::c_void) -> libc::c_int,
+        data: *mut libc::c_void,
+    ) -> libc::c_int;
+    fn _Unwind_GetIP(frame: *mut Frame) -> usize;
+}
+
+/// Asks a thread of this process to note its stack. The signal is SIGURG, which nobody else uses: without a handler it does
+/// nothing.
+pub(crate) fn ask_for_stack(thread: i32) -> io::Result<()> {
+    let handler: extern "C" fn(libc::c_int) = note_stack;
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: all bytes zero are a valid sigaction: no handler, no flags, an empty mask.
+    let action = unsafe { action.assume_init_mut() };
+    action.sa_sigaction = handler as libc::sighandler_t;
+    action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+    IS_STACK_NOTED.store(false, Ordering::Release);
+    // SAFETY: both pointers are to live values or null. The handler only calls the unwinder, which allocates nothing, and
+    // writes to statics. The process number is our own, so no other process gets the signal.
+    let sent = unsafe {
+        if libc::sigaction(libc::SIGURG, ptr::from_ref(action), ptr::null_mut()) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGURG)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The stack that the asked thread has noted, the innermost frame first; `None` before it has.
+pub(crate) fn noted_stack() -> Option<Vec<usize>> {
+    if !IS_STACK_NOTED.load(Ordering::Acquire) {
+        return None;
+    }
+    let count = FRAMES_COUNT.load(Ordering::Relaxed).min(FRAMES_MAX);
+    Some(FRAMES.iter().take(count).map(|frame| frame.load(Ordering::Relaxed)).collect())
+}
+
+extern "C" fn note_stack(_: libc::c_int) {
+    FRAMES_COUNT.store(0, Ordering::Relaxed);
+    // SAFETY: the callback keeps no pointer, and the data pointer is not used.
+    unsafe { _Unwind_Backtrace(note_frame, ptr::null_mut()) };
+    IS_STACK_NOTED.store(true, Ordering::Release);
+}
+
+/// Notes a frame; a number other than 0 ends the walk.
+extern "C" fn note_frame(frame: *mut Frame, _: *mut libc::c_void) -> libc::c_int {
+    let at = FRAMES_COUNT.fetch_add(1, Ordering::Relaxed);
+    let Some(place) = FRAMES.get(at) else { return 1 };
+    // SAFETY: the unwinder has given us this pointer for the time of this call.
+    place.store(unsafe { _Unwind_GetIP(frame) }, Ordering::Relaxed);
+    0
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_http::colleagues::Colleagues;
-use weir_net::worker;
+use weir_net::log::{self, Level};
+use weir_net::{process, worker};
 
 /// Starts a thread that asks the workers, waits, and tells the seats of those that have not answered. It ends with the
 /// process.
@@ -16,10 +17,25 @@ pub fn start(
     mut tell: impl FnMut(Vec<usize>) + Send + 'static,
 ) -> io::Result<()> {
     worker::block_aside("watchdog", move || {
+        let mut known = Vec::new();
         loop {
-            tell(ask(&colleagues, wait));
+            let silent = ask(&colleagues, wait);
+            silent.iter().filter(|seat| !known.contains(*seat)).for_each(|seat| log_stack(*seat));
+            tell(silent.clone());
+            known = silent;
         }
     })
+}
+
+/// Logs the stack of a worker that has just become silent.
+fn log_stack(seat: usize) {
+    let name = format!("worker {seat}");
+    match process::stack_of(&name) {
+        Some(stack) => {
+            log::global(Level::Alert, format_args!("{name} does not answer; its stack: {}", stack.join(" ")))
+        }
+        None => log::global(Level::Alert, format_args!("{name} does not answer, and does not run")),
+    }
 }
 
 /// Asks every worker and waits: the seats of the workers that have not answered and whose threads still run.

@@ -16,6 +16,7 @@ mod roles;
 mod sandbox;
 mod secret;
 mod signal;
+mod stack;
 mod terminal;
 mod upgrade;
 
@@ -34,6 +35,7 @@ pub use roles::{Role, resolve, start_server};
 pub use sandbox::restrict_calls;
 pub use secret::kept_elsewhere;
 pub use signal::{Sender, Signal, Signals, SignalsHandle, ignore_signals, send_signal, signals};
+pub use stack::stack_of;
 pub use terminal::terminal_size;
 pub use upgrade::{ENV_SOCKETS, detach, exec_new_binary, inherited, is_successor};
 
