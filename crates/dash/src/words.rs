@@ -62,6 +62,45 @@ pub static KINDS: &[Kind] = &[
         ),
     },
     Kind {
+        name: "own_memory",
+        en: "Memory of weir",
+        ko: "weir의 메모리",
+        counts: true,
+        full: (
+            "weir closes idle clients, and refuses new connections and streams",
+            "weir가 유휴 연결을 닫고 새 연결과 스트림을 거절합니다",
+        ),
+        remedy: (
+            "find the clients that hold it (connections, buffers, caches), or raise limit_memory",
+            "메모리를 쓰는 곳(연결, 버퍼, 캐시)을 찾거나 limit_memory를 늘리세요",
+        ),
+    },
+    Kind {
+        name: "temp_files",
+        en: "Temporary files",
+        ko: "임시 파일",
+        counts: true,
+        full: (
+            "large request bodies get 503, and upstreams wait for slow clients",
+            "큰 요청 본문은 503을 받고, 업스트림은 느린 클라이언트를 기다립니다",
+        ),
+        remedy: ("free the disk, or raise limit_temp_files", "디스크를 비우거나 limit_temp_files를 늘리세요"),
+    },
+    Kind {
+        name: "streams",
+        en: "HTTP/2 streams",
+        ko: "HTTP/2 스트림",
+        counts: true,
+        full: (
+            "weir refuses new streams with REFUSED_STREAM, and clients repeat them",
+            "weir가 새 스트림을 REFUSED_STREAM으로 거절하고, 클라이언트가 다시 보냅니다",
+        ),
+        remedy: (
+            "find the clients that open so many, or raise limit_streams",
+            "스트림을 많이 여는 클라이언트를 찾거나 limit_streams를 늘리세요",
+        ),
+    },
+    Kind {
         name: "ports",
         en: "Ports to",
         ko: "업스트림 포트",

@@ -1,5 +1,6 @@
 //! The control thread of the server: puts configurations in force, starts workers, lets them end. Never on the data path.
 
+mod bounds;
 pub mod crew;
 mod descriptors;
 mod watchdog;
@@ -80,6 +81,7 @@ impl Running {
         trace::open(&conf, count, identity.as_ref());
         let mut crew = Crew::new();
         fit_tables(&mut conf, count);
+        bounds::apply(&conf);
         crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = crew.hire(&conf, None)?;
@@ -104,6 +106,7 @@ impl Running {
         dashboard::open(&conf)?;
         weir_proxy::declared(&conf).cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         fit_tables(&mut conf, count);
+        bounds::apply(&conf);
         self.crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = self.crew.hire(&conf, Some(&self.conf))?;

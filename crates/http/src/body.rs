@@ -6,16 +6,17 @@
 use std::fs::{File, OpenOptions};
 use std::future::poll_fn;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use weir_net::clock;
-use weir_net::log::Level;
+use weir_net::log::{Level, Os};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Known, Version, Violation};
 
+use crate::body_file::{BodyFile, Unwritten};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::core::BodyInFile;
@@ -214,12 +215,22 @@ pub fn to_file(exchange: &mut Exchange<'_>) -> Result<(), Failed> {
     exchange.body = RequestBody::Gone;
     let path = exchange.location.values.core.body_temp_path.clone();
     let Some((file, path)) = temporary(exchange, path.as_deref(), DIRECTORY) else { return Err(Failed::Status(500)) };
-    let written = file.write_all_at(&bytes, 0);
-    exchange.body = RequestBody::File { file, path: path.clone(), length: bytes.len() as u64, remove: true };
-    written.map_err(|error| {
-        exchange.log(Level::Crit, format_args!("pwrite() \"{path}\" failed: {error}"));
-        Failed::Status(500)
-    })
+    let mut file = BodyFile::new(file, path);
+    write(exchange, &mut file, &bytes)?;
+    exchange.body = RequestBody::File(file);
+    Ok(())
+}
+
+/// Writes a part of a body to its file.
+fn write(exchange: &mut Exchange<'_>, file: &mut BodyFile, bytes: &[u8]) -> Result<(), Failed> {
+    match file.write(bytes) {
+        Ok(()) => Ok(()),
+        Err(Unwritten::Full) => Err(Failed::Status(503)),
+        Err(Unwritten::Disk(error)) => {
+            exchange.log(Level::Crit, format_args!("pwrite() \"{}\" failed {}", file.path(), Os(&error)));
+            Err(Failed::Status(500))
+        }
+    }
 }
 
 async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFile) -> Result<(), Failed> {
@@ -232,7 +243,7 @@ async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFi
     let memory_max = core.body_buffer;
     let mut watch = BodyWatch::new(core.body_timeout);
     let mut bytes = Vec::new();
-    let mut file: Option<(File, String, u64)> = None;
+    let mut file: Option<BodyFile> = None;
     loop {
         let before = bytes.len();
         let done = next(exchange, conn, &mut bytes, watch.may_pause()).await?;
@@ -246,15 +257,10 @@ async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFi
             if in_file == BodyInFile::Off {
                 exchange.log(Level::Warn, format_args!("a client request body is buffered to a temporary file {name}"));
             }
-            file = Some((opened, name, 0));
+            file = Some(BodyFile::new(opened, name));
         }
-        if let Some((file, name, length)) = &mut file {
-            if let Err(error) = file.write_all_at(&bytes, *length) {
-                let name = name.clone();
-                exchange.log(Level::Crit, format_args!("pwrite() \"{name}\" failed: {error}"));
-                return Err(Failed::Status(500));
-            }
-            *length += bytes.len() as u64;
+        if let Some(file) = &mut file {
+            write(exchange, file, &bytes)?;
             bytes.clear();
         }
         if done {
@@ -264,7 +270,10 @@ async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFi
     exchange.body = match file {
         None if bytes.is_empty() => RequestBody::Gone,
         None => RequestBody::Memory(bytes),
-        Some((file, path, length)) => RequestBody::File { file, path, length, remove: in_file != BodyInFile::On },
+        Some(mut file) => {
+            file.is_kept = in_file == BodyInFile::On;
+            RequestBody::File(file)
+        }
     };
     Ok(())
 }
@@ -418,22 +427,11 @@ pub fn temporary(exchange: &mut Exchange<'_>, path: Option<&str>, default: &str)
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound && std::fs::create_dir_all(&directory).is_ok() => {}
             Err(error) => {
-                let error = weir_net::log::Os(&error);
-                exchange.log(Level::Crit, format_args!("open() \"{name}\" failed {error}"));
+                exchange.log(Level::Crit, format_args!("open() \"{name}\" failed {}", Os(&error)));
                 return None;
             }
         }
     }
     exchange.log(Level::Crit, format_args!("no free name for a temporary file in \"{directory}\""));
     None
-}
-
-/// Removes the body's file at the end of the exchange.
-pub fn remove(exchange: &mut Exchange<'_>) {
-    if let RequestBody::File { path, remove: true, .. } = &exchange.body
-        && let Err(error) = std::fs::remove_file(path)
-    {
-        let path = path.clone();
-        exchange.log(Level::Crit, format_args!("unlink() \"{path}\" failed: {error}"));
-    }
 }

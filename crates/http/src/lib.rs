@@ -23,6 +23,8 @@ pub mod background;
 pub mod base64;
 pub mod board;
 pub mod body;
+pub mod body_file;
+pub mod bounds;
 pub mod build;
 pub mod cidr;
 pub mod client;

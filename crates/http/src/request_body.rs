@@ -1,11 +1,11 @@
 //! Where a request's body is, and how much of it is left to read.
 
-use std::fs::File;
 use std::io;
 
 use weir_wire::BodyLength;
 use weir_wire::chunked::Decoder;
 
+use crate::body_file::BodyFile;
 use crate::message::Request;
 
 /// Where the request's body is.
@@ -19,16 +19,7 @@ pub enum RequestBody {
     /// In memory.
     Memory(Vec<u8>),
     /// All of it in a file.
-    File {
-        /// Open for reading.
-        file: File,
-        /// Its name.
-        path: String,
-        /// Its length.
-        length: u64,
-        /// Removed when the exchange ends.
-        remove: bool,
-    },
+    File(BodyFile),
 }
 
 impl RequestBody {
@@ -37,7 +28,7 @@ impl RequestBody {
         match self {
             RequestBody::Unread | RequestBody::Gone => 0,
             RequestBody::Memory(bytes) => bytes.len() as u64,
-            RequestBody::File { length, .. } => *length,
+            RequestBody::File(file) => file.length(),
         }
     }
 
@@ -47,9 +38,7 @@ impl RequestBody {
         Ok(match self {
             RequestBody::Unread | RequestBody::Gone => RequestBody::Gone,
             RequestBody::Memory(bytes) => RequestBody::Memory(bytes.clone()),
-            RequestBody::File { file, path, length, remove: _ } => {
-                RequestBody::File { file: file.try_clone()?, path: path.clone(), length: *length, remove: false }
-            }
+            RequestBody::File(file) => RequestBody::File(file.copy()?),
         })
     }
 }

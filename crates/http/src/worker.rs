@@ -12,6 +12,7 @@ use weir_net::{Address, Stream, Transport, timer};
 
 use crate::board::Board;
 use crate::board::boards::Boards;
+use crate::bounds::MEMORY;
 use crate::colleagues::Colleagues;
 use crate::conf::Conf;
 use crate::conn::shared::{Rest, Shared};
@@ -320,6 +321,12 @@ impl Worker {
     /// begins when 1/16 is free).
     pub fn take_place(&self) -> Option<Place> {
         let (places, _) = self.generation().conf.places();
+        if MEMORY.is_full() {
+            self.make_room(&[Rest::New, Rest::Idle]);
+            MEMORY.refuse();
+            self.board.places_refused.one();
+            return None;
+        }
         if self.places_taken.get() >= places {
             self.make_room(&[Rest::New, Rest::Idle]);
             if self.places_taken.get() >= places {

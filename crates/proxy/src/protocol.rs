@@ -151,7 +151,7 @@ impl Memcached {
 /// The length of the client's body: SCGI needs it even if the body is not passed on (nginx).
 fn content_length(exchange: &Exchange<'_>) -> u64 {
     match (&exchange.body, exchange.request.length) {
-        (RequestBody::Memory(_) | RequestBody::File { .. }, _) => exchange.body.length(),
+        (RequestBody::Memory(_) | RequestBody::File(_), _) => exchange.body.length(),
         (RequestBody::Unread | RequestBody::Gone, Some(BodyLength::Exact(length))) => length,
         (RequestBody::Unread | RequestBody::Gone, _) => 0,
     }

@@ -8,6 +8,7 @@ use weir_http::exchange::{Exchange, Parts};
 use weir_http::families::log_phase;
 use weir_http::h2::request::Begun;
 use weir_http::head::{self, Head, Refused, default_core};
+use weir_http::request_body::RequestBody;
 use weir_http::route::ServerId;
 use weir_http::worker::{Generation, Worker};
 use weir_http::{body, counters, counting};
@@ -132,7 +133,7 @@ async fn one(
         Some(_) => After::Close,
         None => finish(&mut exchange, conn, end).await,
     };
-    body::remove(&mut exchange);
+    exchange.body = RequestBody::Gone;
     let parts = exchange.into_parts();
     (parts, after)
 }

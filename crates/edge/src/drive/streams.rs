@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_http::bounds::{MEMORY, STREAMS, Share};
 use weir_http::conf::Conf;
 use weir_http::conn::Conn;
 use weir_http::h2::input::{Input, Over};
@@ -328,6 +329,12 @@ fn begin(
     key.fill_with(|| worker.random(256) as u8);
     let (mut begun, fields) = request::read(&mut session.wire.borrow_mut(), worker.lease_parts(), ends, &policy, key);
     begun.parts.request().started = Some(clock::now());
+    let mut share = STREAMS.share();
+    if MEMORY.is_full() || !share.grow(1) {
+        // The frame was read to its end, for the table of fields that both sides keep.
+        session.wire.borrow_mut().reset(id, Code::RefusedStream);
+        return false;
+    }
     let stream = Stream::new(id, session.clone(), ends);
     if let Some(malformed) = fields.or(length) {
         note(conn, entry, malformed);
@@ -336,7 +343,7 @@ fn begin(
     }
     session.add(stream.clone());
     let conn = Box::new(conn.of_stream(&stream));
-    weir_net::worker::spawn(serve_stream(Served(stream), conn, worker.clone(), begun));
+    weir_net::worker::spawn(serve_stream(Served(stream, share), conn, worker.clone(), begun));
     true
 }
 
@@ -351,7 +358,7 @@ fn note(conn: &Conn, entry: &Entry, what: &str) {
 }
 
 /// Ends its stream when it is dropped, also if the task panics.
-struct Served(Rc<Stream>);
+struct Served(Rc<Stream>, #[expect(dead_code, reason = "it counts the stream until both end")] Share);
 
 impl Drop for Served {
     fn drop(&mut self) {

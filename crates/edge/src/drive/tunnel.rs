@@ -17,8 +17,9 @@ use weir_http::board::tunnels::{Closer, Sender, TunnelCell};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::{Exchange, Parts};
 use weir_http::families::log_phase;
+use weir_http::request_body::RequestBody;
 use weir_http::worker::Worker;
-use weir_http::{body, counters, respond};
+use weir_http::{counters, respond};
 use weir_net::log::{self, Level};
 use weir_net::{Deadline, Lease, Transport, buffer, clock};
 use weir_peers::group::Outcome;
@@ -248,7 +249,8 @@ impl Tunnel {
             }
             log_phase(exchange);
             let after = parting(exchange);
-            body::remove(exchange);
+            // A tunnel that has ended needs no file of a body.
+            exchange.body = RequestBody::Gone;
             after
         })
     }

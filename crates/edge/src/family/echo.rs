@@ -230,15 +230,15 @@ fn say(exchange: &mut Exchange<'_>, command: &Command, out: &mut Vec<u8>) -> Res
 fn push_body(exchange: &Exchange<'_>, out: &mut Vec<u8>) -> Result<(), String> {
     match &exchange.body {
         RequestBody::Memory(bytes) => out.extend_from_slice(bytes),
-        RequestBody::File { file, length, path, .. } => {
-            let start = out.len();
+        RequestBody::File(body) => {
+            let (start, path) = (out.len(), body.path());
             let length =
-                usize::try_from(*length).ok().filter(|length| start.saturating_add(*length) <= ANSWER_BYTES_MAX);
+                usize::try_from(body.length()).ok().filter(|length| start.saturating_add(*length) <= ANSWER_BYTES_MAX);
             let length =
                 length.ok_or_else(|| format!("the body in \"{path}\" is too large for \"echo_request_body\""))?;
             out.resize(start + length, 0);
             let place = out.get_mut(start..).unwrap_or_default();
-            file.read_exact_at(place, 0).map_err(|error| format!("pread() \"{path}\" failed: {error}"))?;
+            body.file().read_exact_at(place, 0).map_err(|error| format!("pread() \"{path}\" failed: {error}"))?;
         }
         RequestBody::Unread | RequestBody::Gone => {}
     }
@@ -304,7 +304,7 @@ fn request_body(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) ->
             out.extend_from_slice(bytes);
             true
         }
-        RequestBody::Unread | RequestBody::Gone | RequestBody::File { .. } => false,
+        RequestBody::Unread | RequestBody::Gone | RequestBody::File(_) => false,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Each limit and how much of it is used.
 
+use weir_http::bounds::{MEMORY, STREAMS, TEMPORARY};
+use weir_http::conf::Conf;
 use weir_meter::live::cells::Why;
 use weir_meter::live::{Limit, Snapshot};
 
@@ -46,21 +48,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
             );
         }
     }
-    for upstream in &weir_proxy::declared(conf).upstream.groups {
-        let Some(shown) = snapshot.http.upstreams.get(&upstream.name) else { continue };
-        let most = upstream.pooling.max_idle * scene.seats.len();
-        push("pool", upstream.name.clone(), "count", shown.keepalive as f64, most as f64, 0, "keepalive");
-        if let Some(queue) = &shown.queue {
-            let (used, most) = (queue.size as f64, queue.max_size as f64);
-            push("upstream_queue", upstream.name.clone(), "count", used, most, queue.overflows, "queue");
-        }
-        for peer in &shown.peers {
-            if let Some(most) = peer.max_conns {
-                let of = format!("{} {}", upstream.name, peer.server);
-                push("upstream_conns", of, "count", peer.active as f64, most as f64, 0, "max_conns");
-            }
-        }
-    }
+    upstreams(conf, scene, snapshot, &mut push);
     ports(machine, snapshot, &mut push);
     for worker in &snapshot.weir.workers {
         push("worker_cpu", format!("worker {}", worker.id), "cores", worker.cpu, 1.0, 0, "one CPU per worker");
@@ -84,13 +72,49 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
             push("cache_size", name.clone(), "bytes", cache.size as f64, most as f64, 0, "max_size");
         }
     }
+    together(&mut push);
     let (total, available) = (machine.host.memory_total, machine.host.memory_available);
     push("memory", String::new(), "bytes", total.saturating_sub(available) as f64, total as f64, 0, "the machine");
     all
 }
 
+/// Adds a limit: its kind, its object, its unit, the use, the limit, how often it was met, and its setting.
+trait Push: FnMut(&str, String, &str, f64, f64, u64, &str) {}
+impl<F: FnMut(&str, String, &str, f64, f64, u64, &str)> Push for F {}
+
+/// The limits of groups and their servers.
+fn upstreams(conf: &Conf, scene: &Scene, snapshot: &Snapshot, push: &mut impl Push) {
+    for upstream in &weir_proxy::declared(conf).upstream.groups {
+        let Some(shown) = snapshot.http.upstreams.get(&upstream.name) else { continue };
+        let most = upstream.pooling.max_idle * scene.seats.len();
+        push("pool", upstream.name.clone(), "count", shown.keepalive as f64, most as f64, 0, "keepalive");
+        if let Some(queue) = &shown.queue {
+            let (used, most) = (queue.size as f64, queue.max_size as f64);
+            push("upstream_queue", upstream.name.clone(), "count", used, most, queue.overflows, "queue");
+        }
+        for peer in &shown.peers {
+            if let Some(most) = peer.max_conns {
+                let of = format!("{} {}", upstream.name, peer.server);
+                push("upstream_conns", of, "count", peer.active as f64, most as f64, 0, "max_conns");
+            }
+        }
+    }
+}
+
+/// The limits of what all clients together may hold.
+fn together(push: &mut impl Push) {
+    for (bound, kind, unit) in
+        [(&MEMORY, "own_memory", "bytes"), (&TEMPORARY, "temp_files", "bytes"), (&STREAMS, "streams", "count")]
+    {
+        if bound.most() < u64::MAX {
+            let (used, most) = (bound.used() as f64, bound.most() as f64);
+            push(kind, String::new(), unit, used, most, bound.refused(), bound.name());
+        }
+    }
+}
+
 /// Local ports in use towards each peer: by open connections, and by connections in TIME_WAIT.
-fn ports(machine: &Machine, snapshot: &Snapshot, push: &mut impl FnMut(&str, String, &str, f64, f64, u64, &str)) {
+fn ports(machine: &Machine, snapshot: &Snapshot, push: &mut impl Push) {
     let Some(range) = machine.port_range else { return };
     let mut taken: Vec<_> = machine.ports.iter().collect();
     taken.sort();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use weir_http::board::boards::peer_name;
 use weir_http::board::lock;
+use weir_http::bounds::MEMORY;
 use weir_http::conf::Conf;
 use weir_meter::live::cells::{PeerSums, Why, ZoneSums};
 use weir_meter::live::histogram::Tally;
@@ -101,6 +102,7 @@ impl Gatherer {
     /// Once a second: takes the figures that are measured over time.
     pub fn tick(&mut self, live: &Live, now_ms: u64) {
         self.machine.look(&self.root, now_ms);
+        MEMORY.set_used(self.machine.host.rss);
         for (_, board) in live.boards.taken() {
             for (mishap, sample) in board.take_samples() {
                 self.keep_sample(mishap.class(), sample);

@@ -2,6 +2,7 @@
 
 crate::declare! {
     process
+    bounds
     error_log
     debug_connection
     early_read

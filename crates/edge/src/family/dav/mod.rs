@@ -207,7 +207,7 @@ fn put(exchange: &mut Exchange<'_>) -> Next {
     }
     match exchange.body {
         RequestBody::Unread | RequestBody::Memory(_) => Next::ReadBodyToFile,
-        RequestBody::File { .. } => name_body(exchange),
+        RequestBody::File(_) => name_body(exchange),
         RequestBody::Gone => {
             exchange.log(Level::Error, format_args!("PUT request body must be in a file"));
             Next::Status(500)
@@ -235,23 +235,23 @@ fn name_body(exchange: &mut Exchange<'_>) -> Next {
     let modified = exchange.request.field(Known::Date).and_then(date::parse_http_date);
     let modified = modified.and_then(|seconds| u64::try_from(seconds).ok());
     let modified = modified.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-    let RequestBody::File { file, path: temporary, remove, .. } = &mut exchange.body else { return Next::Status(500) };
-    let name = temporary.clone();
+    let RequestBody::File(body) = &mut exchange.body else { return Next::Status(500) };
+    let (file, name) = (body.file(), body.path().to_owned());
     let marked = file.set_permissions(Permissions::from_mode(values.access)).map_err(|error| ("chmod()", error));
     let marked = marked.and_then(|()| match modified {
         Some(modified) => file.set_times(FileTimes::new().set_modified(modified)).map_err(|e| ("futimes()", e)),
         None => Ok(()),
     });
     // On an error the file stays a temporary one, and is removed with the exchange.
-    *remove = true;
+    body.is_kept = false;
     if let Err((call, error)) = marked {
         exchange.log(Level::Crit, format_args!("{call} \"{name}\" failed {}", Os(&error)));
         return Next::Status(500);
     }
     match files::rename(name.as_ref(), &target, values.create_full_put_path.then_some(values.access)) {
         Ok(()) => {
-            if let RequestBody::File { remove, .. } = &mut exchange.body {
-                *remove = false;
+            if let RequestBody::File(body) = &mut exchange.body {
+                body.is_kept = true;
             }
             respond(exchange, status, status == 201)
         }

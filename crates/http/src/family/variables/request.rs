@@ -139,7 +139,7 @@ pub fn body(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
 /// `$request_body_file`: not found unless the body is in a file.
 pub fn body_file(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     match &exchange.body {
-        RequestBody::File { path, .. } => text(out, path.as_bytes()),
+        RequestBody::File(file) => text(out, file.path().as_bytes()),
         _ => false,
     }
 }
@@ -150,7 +150,7 @@ pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u
         return text(out, value);
     }
     let was_read = match &exchange.body {
-        RequestBody::Memory(_) | RequestBody::File { .. } => true,
+        RequestBody::Memory(_) | RequestBody::File(_) => true,
         // Nothing came; a body that was passed on has no length here.
         RequestBody::Gone => exchange.reader.as_ref().is_some_and(|reader| reader.is_done() && reader.taken == 0),
         RequestBody::Unread => false,

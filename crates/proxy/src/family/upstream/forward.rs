@@ -132,7 +132,7 @@ fn framing(exchange: &Exchange<'_>, values: &Values) -> BodyFraming {
     match (&exchange.body, exchange.request.length) {
         (RequestBody::Unread, Some(BodyLength::Chunked | BodyLength::UntilClose)) => BodyFraming::Chunked,
         (RequestBody::Unread, Some(BodyLength::Exact(length))) => BodyFraming::Length(length),
-        (RequestBody::Memory(_) | RequestBody::File { .. }, _) => BodyFraming::Length(exchange.body.length()),
+        (RequestBody::Memory(_) | RequestBody::File(_), _) => BodyFraming::Length(exchange.body.length()),
         // A length of 0 is still a length; an empty chunked body has a length of 0 once it is read.
         (_, Some(BodyLength::Exact(_) | BodyLength::Chunked | BodyLength::UntilClose)) => BodyFraming::Length(0),
         (_, None | Some(BodyLength::None)) => BodyFraming::None,

@@ -1,6 +1,5 @@
 //! Sends a request to a peer: the head, then the body from memory, from a file, or while the client sends it.
 
-use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::task::Poll;
@@ -99,7 +98,7 @@ impl BodyState {
             RequestBody::Unread => BodyState::Client,
             RequestBody::Memory(_) if framing == BodyFraming::Records => BodyState::Framed(0),
             RequestBody::Memory(_) => BodyState::Memory(0),
-            RequestBody::File { .. } => BodyState::File,
+            RequestBody::File(_) => BodyState::File,
             RequestBody::Gone => BodyState::Done,
         }
     }
@@ -302,17 +301,16 @@ impl<'h> Sending<'h> {
     }
 
     fn refill_from_file(&mut self, exchange: &Exchange<'_>) -> Result<(), Failure> {
-        let RequestBody::File { file, length, .. } = &exchange.body else {
+        let RequestBody::File(body) = &exchange.body else {
             self.body = BodyState::Done;
             return Ok(());
         };
-        let file: &File = file;
-        let count = (*length - self.file_at).min(PIECE_BYTES as u64) as usize;
+        let count = (body.length() - self.file_at).min(PIECE_BYTES as u64) as usize;
         let mut bytes = buffer::lease(count);
         bytes.resize(count, 0);
-        file.read_exact_at(&mut bytes, self.file_at).map_err(|_| Failure::Body(BodyFailed::Status(500)))?;
+        body.file().read_exact_at(&mut bytes, self.file_at).map_err(|_| Failure::Body(BodyFailed::Status(500)))?;
         self.file_at += count as u64;
-        if self.file_at >= *length {
+        if self.file_at >= body.length() {
             self.body = BodyState::Done;
         }
         self.piece = match self.frame {

@@ -1,0 +1,57 @@
+//! Puts the limits of `limit_memory`, `limit_temp_files` and `limit_streams` in force. Without a line, the machine decides.
+
+use std::path::Path;
+
+use weir_http::bounds::{MEMORY, STREAMS, TEMPORARY};
+use weir_http::conf::Conf;
+use weir_http::family::bounds::Most;
+use weir_meter::host;
+use weir_net::path;
+
+/// The part of the memory that weir may have, in per cent: an application beside it needs the rest.
+const MEMORY_PER_CENT: u64 = 80;
+/// The part of the free bytes on a disk that temporary files may have.
+const DISK_PART: u64 = 2;
+/// Memory behind each stream: a request's head and an answer's buffers.
+const STREAM_BYTES: u64 = 64 << 10;
+/// Fewest streams, also on the smallest machine.
+const STREAMS_MIN: u64 = 1024;
+
+/// Puts the limits of a configuration in force, for the whole process.
+pub fn apply(conf: &Conf) {
+    let bounds = &conf.main.bounds;
+    let memory = host::memory_limit_under(Path::new("/"));
+    MEMORY.set_most(of(bounds.memory, || memory / 100 * MEMORY_PER_CENT));
+    TEMPORARY.set_most(of(bounds.temp_files, || free(conf) / DISK_PART));
+    STREAMS.set_most(of(bounds.streams, || (memory / 2 / STREAM_BYTES).max(STREAMS_MIN)));
+}
+
+/// The limit in the file, else the default. A default of 0 is one that could not be found: there is no limit.
+fn of(most: Most, default: impl FnOnce() -> u64) -> u64 {
+    match most {
+        Most::Off => u64::MAX,
+        Most::Of(most) => most,
+        Most::Default => match default() {
+            0 => u64::MAX,
+            most => most,
+        },
+    }
+}
+
+/// The free bytes on the fullest disk that has temporary files, and those that weir's files have there already.
+fn free(conf: &Conf) -> u64 {
+    let free = conf.reach.makes().filter_map(|directory| path::free_bytes(directory).ok()).min();
+    free.map_or(0, |free| free.saturating_add(TEMPORARY.used()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_counts_before_the_machine() {
+        assert_eq!(of(Most::Off, || 5), u64::MAX);
+        assert_eq!(of(Most::Of(7), || 5), 7);
+        assert_eq!((of(Most::Default, || 5), of(Most::Default, || 0)), (5, u64::MAX));
+    }
+}
