@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use weir_http::file_path::errno;
 use weir_net::opening::{self, Guard};
-use weir_net::process::Channel;
+use weir_net::process::{self, Channel};
 
 use crate::keeper::order::{Done, Errand, Opening, Report};
 
@@ -17,6 +18,15 @@ static KEEPER: OnceLock<Channel> = OnceLock::new();
 pub fn has_keeper(channel: Channel) {
     drop(KEEPER.set(channel));
     opening::set_elsewhere(open);
+    process::resolve_elsewhere(resolve);
+}
+
+/// Lets the keeper find the addresses of a host.
+fn resolve(host: &str) -> io::Result<Vec<IpAddr>> {
+    match run(Errand::Resolve(host.to_owned()), || None) {
+        Some(Done::Resolved(found)) => found.map_err(io::Error::other),
+        _ => Err(io::Error::other("the keeper gave no answer")),
+    }
 }
 
 /// Lets the keeper open a file for reading.

@@ -53,7 +53,7 @@ impl Host {
     pub async fn programs(&self, origins: Vec<Origin>) -> Option<Value> {
         match ticket::ask(self.0.get()?, Errand::Programs(origins)).await?? {
             Done::Programs(programs) => Some(programs),
-            Done::Output(_) | Done::Hook(_) | Done::Opened(_) => None,
+            Done::Output(_) | Done::Hook(_) | Done::Opened(_) | Done::Resolved(_) => None,
         }
     }
 
@@ -61,7 +61,7 @@ impl Host {
     pub async fn output(&self, source: Source) -> Option<Result<Tail, Said>> {
         match ticket::ask(self.0.get()?, Errand::Output(source.to_string())).await?? {
             Done::Output(output) => Some(output),
-            Done::Programs(_) | Done::Hook(_) | Done::Opened(_) => None,
+            Done::Programs(_) | Done::Hook(_) | Done::Opened(_) | Done::Resolved(_) => None,
         }
     }
 }
@@ -80,8 +80,8 @@ fn look(errand: Errand, programs: &mut Programs) -> Option<Done> {
     let here = || match &errand {
         Errand::Programs(origins) => Some(Done::Programs(programs.look(Path::new("/"), clock::precise(), origins))),
         Errand::Output(name) => Some(Done::Output(Source::parse(name)?.ok()?.tail())),
-        // Other threads run programs and open files.
-        Errand::Hook(..) | Errand::Open(_) => None,
+        // Other threads ask for these.
+        Errand::Hook(..) | Errand::Open(_) | Errand::Resolve(_) => None,
     };
     errands::run(errand.clone(), here)
 }

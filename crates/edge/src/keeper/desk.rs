@@ -11,7 +11,7 @@ use weir_http::conf::Conf;
 use weir_http::reach::Reach;
 use weir_net::identity::assume;
 use weir_net::path::as_path;
-use weir_net::process::{Channel, Identity};
+use weir_net::process::{self, Channel, Identity};
 use weir_net::{clock, worker};
 
 use crate::acme::publish::{Hook, Publisher};
@@ -41,6 +41,16 @@ enum Task {
     Programs(Vec<(String, String)>),
     Output(Source),
     Hook(Hook),
+    Resolve(String),
+}
+
+/// The longest name of a host (RFC 1035 §2.3.4).
+const HOST_BYTES_MAX: usize = 255;
+
+/// Whether a text may be the name of a host. Any host: the server can send questions to name servers itself.
+fn is_plain(host: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    (1..=HOST_BYTES_MAX).contains(&host.len()) && host.bytes().all(is_part)
 }
 
 impl Allowed {
@@ -74,6 +84,7 @@ impl Allowed {
                 let hook = Hook { program, words };
                 (hook.is_plain() && self.hooks.contains(&hook.program)).then_some(Task::Hook(hook))
             }
+            Errand::Resolve(host) => is_plain(&host).then_some(Task::Resolve(host)),
             Errand::Open(_) => None,
         }
     }
@@ -144,6 +155,7 @@ impl Desk {
                 }
                 Task::Output(source) => Done::Output(source.tail()),
                 Task::Hook(hook) => Done::Hook(hook.run()),
+                Task::Resolve(host) => Done::Resolved(process::resolve(&host).map_err(|error| error.to_string())),
             };
             // A server that does not wait any more needs no answer.
             let _ = answer.send(&done.to_bytes(), &[]);
@@ -182,6 +194,7 @@ impl Drop for Running {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::keeper::order::Opening;
 
     #[test]
     fn the_keeper_does_what_its_configuration_names_and_nothing_else() {
@@ -200,6 +213,9 @@ mod tests {
             (Errand::Output("docker:shop.service".to_owned()), false),
             (hook("/etc/hook", good), true),
             (hook("/bin/sh", good), false),
+            (Errand::Resolve("redis.internal".to_owned()), true),
+            (Errand::Resolve("-f /etc/passwd".to_owned()), false),
+            (Errand::Open(Opening::new(b"/etc/passwd", None)), false),
             (hook("/etc/hook", ["-c", good[1], good[2]]), false),
             (hook("/etc/hook", [good[0], "a b", good[2]]), false),
             (hook("/etc/hook", [good[0], good[1], "--force"]), false),

@@ -1,6 +1,6 @@
 //! The messages between the keeper and the server: JSON, then the bytes of the answers with which a configuration was read.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
@@ -132,6 +132,8 @@ pub enum Errand {
     Hook(PathBuf, [String; 3]),
     /// Open a file or a directory that the configuration names, for reading.
     Open(Opening),
+    /// Find the addresses of a host.
+    Resolve(String),
 }
 
 /// A file or a directory to open.
@@ -155,6 +157,8 @@ pub enum Done {
     Hook(Result<(), String>),
     /// The file is the message's descriptor; or the number of the error.
     Opened(Result<(), i32>),
+    /// The addresses; or the resolver's words.
+    Resolved(Result<Vec<IpAddr>, String>),
 }
 
 impl Opening {
@@ -174,7 +178,9 @@ impl Done {
     pub fn to_bytes(mut self) -> Vec<u8> {
         let more = match &mut self {
             Done::Output(Ok(tail)) => std::mem::take(&mut tail.bytes),
-            Done::Output(Err(_)) | Done::Programs(_) | Done::Hook(_) | Done::Opened(_) => Vec::new(),
+            Done::Output(Err(_)) | Done::Programs(_) | Done::Hook(_) | Done::Opened(_) | Done::Resolved(_) => {
+                Vec::new()
+            }
         };
         framed(&self, &more)
     }

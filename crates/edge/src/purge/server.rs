@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use redis::{Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, Pipeline, Value};
+use weir_net::process;
 
 use crate::purge::edges::Beat;
 use crate::purge::entry::{Entry, Id};
@@ -66,11 +67,22 @@ impl Server {
 impl Server {
     /// A connection whose commands may take as long as `timeout`.
     pub fn connect(&self, timeout: Duration) -> Result<Connection, Failed> {
-        let client = redis::Client::open(self.info.clone())?;
+        let client = self.client()?;
         let connection = client.get_connection_with_timeout(timeout)?;
         connection.set_read_timeout(Some(timeout))?;
         connection.set_write_timeout(Some(timeout))?;
         Ok(connection)
+    }
+
+    /// A client of the server's address at this moment: the server process itself may not ask the system's resolver.
+    fn client(&self) -> Result<redis::Client, Failed> {
+        let ConnectionAddr::Tcp(host, port) = self.info.addr() else {
+            return Ok(redis::Client::open(self.info.clone())?);
+        };
+        let unknown = || Failed(format!("host not found: \"{host}\""));
+        let found = process::resolve(host).map_err(|_| unknown())?;
+        let address = ConnectionAddr::Tcp(found.first().ok_or_else(unknown)?.to_string(), *port);
+        Ok(redis::Client::open(self.info.clone().set_addr(address))?)
     }
 }
 
@@ -128,7 +140,7 @@ pub struct Look {
 impl Link {
     /// Connects within `timeout`; after that a command may take `patience`.
     pub fn open(server: &Server, stream: &str, timeout: Duration, patience: Duration) -> Result<Link, Failed> {
-        let client = redis::Client::open(server.info.clone())?;
+        let client = server.client()?;
         let connection = client.get_connection_with_timeout(timeout)?;
         connection.set_read_timeout(Some(patience))?;
         connection.set_write_timeout(Some(timeout))?;

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::io;
-use std::net::ToSocketAddrs;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_net::tls::Client;
-use weir_net::{ConnectOptions, Deadline, SocketAddress, Stream, TlsStream, Transport};
+use weir_net::{ConnectOptions, Deadline, SocketAddress, Stream, TlsStream, Transport, process};
 use weir_wire::framing::content_length;
 use weir_wire::h2::connection::{Connection, Event, Limits, Role, Step};
 use weir_wire::{Known, Parser, Progress, ResponseHead};
@@ -136,9 +136,9 @@ impl Carrier {
         match &self.endpoint.at {
             At::Unix(path) => Ok(vec![SocketAddress::Unix(path.clone())]),
             At::Host(host, port) => {
-                let found = (host.as_str(), *port).to_socket_addrs();
-                found
-                    .map(|all| all.map(SocketAddress::Tcp).collect())
+                let at = |ip| SocketAddress::Tcp(SocketAddr::new(ip, *port));
+                process::resolve(host)
+                    .map(|all| all.into_iter().map(at).collect())
                     .map_err(|error| Failed::Passing(format!("host not found: {error}")))
             }
         }

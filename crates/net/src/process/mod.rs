@@ -31,7 +31,7 @@ pub use privilege::{
     Identity, confine, drop_privileges_this_thread, effective_user, is_confined, is_root, look_up, look_up_under,
     starter,
 };
-pub use roles::{Role, resolve, start_server};
+pub use roles::{Role, resolve, resolve_elsewhere, start_server};
 pub use sandbox::restrict_calls;
 pub use secret::kept_elsewhere;
 pub use signal::{Sender, Signal, Signals, SignalsHandle, ignore_signals, send_signal, signals};
