@@ -364,9 +364,17 @@ fn strangers_cannot_end_a_server() {
 fn another_user_means_another_server() {
     let edge = Edge::start("user", "user nobody nogroup;", "return 200 $pid;");
     let server = edge.server();
+    // The other server has accepted this connection before it hears that it is replaced.
+    let mut early = TcpStream::connect(("127.0.0.1", edge.port)).unwrap();
+    assert_eq!(edge.get("/").unwrap(), server.to_string());
     edge.write("user daemon;", "return 200 $pid;");
     edge.signal("HUP");
     within("another server", || edge.servers().iter().any(|pid| *pid != server));
+    within("it serves", || edge.get("/").is_ok_and(|pid| pid != server.to_string()));
+    early.write_all(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    early.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with(&server.to_string()), "a client that had connected before gets its answer: {answer:?}");
     within("the other one has finished", || edge.servers().len() == 1);
     assert_eq!(edge.get("/").unwrap(), edge.server().to_string());
     assert_eq!(status(edge.server(), "Uid").split(' ').next(), Some("1"));

@@ -124,7 +124,10 @@ impl Apart {
         match self.serving.as_mut().filter(|process| process.can_serve(next)) {
             Some(process) => process.serve(next),
             None => {
-                let process = self.begin(next)?;
+                self.serving.iter().for_each(|before| before.tell(&Order::Succeed(true), &[]));
+                let process = self.begin(next).inspect_err(|_| {
+                    self.serving.iter().for_each(|before| before.tell(&Order::Succeed(self.is_succeeded), &[]));
+                })?;
                 if let Some(mut before) = self.serving.replace(process) {
                     before.finish(None);
                     self.finishing.push(before);
@@ -174,6 +177,7 @@ impl Apart {
     fn replace_hanging(&mut self) {
         let Some(mut process) = self.serving.take() else { return };
         process.log_hang();
+        process.tell(&Order::Succeed(true), &[]);
         process.finish(Some(FINISH_PATIENCE));
         self.finishing.push(process);
         self.revive();

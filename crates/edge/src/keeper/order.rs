@@ -21,7 +21,7 @@ pub enum Order {
     Refuse(Vec<String>),
     /// Write to these log files from now on.
     Reopen(Vec<Label>),
-    /// A new binary serves too, or has ended.
+    /// Another process serves too, and takes new connections when this one is told to quit; or it has ended.
     Succeed(bool),
     /// Let every exchange end, then end.
     Quit,
