@@ -69,6 +69,8 @@ async fn run(
         queue: VecDeque::new(),
         queued: 0,
         spill: None,
+        behind: None,
+        is_without_file: false,
         framing,
         ended: false,
         is_cut: false,
@@ -192,11 +194,15 @@ struct Relay {
     queue: VecDeque<Piece>,
     queued: usize,
     spill: Option<Spill>,
+    /// Body bytes behind those in the file: the disk has no room for them.
+    behind: Option<Lease>,
+    /// The disk took no more bytes: the rest of the answer goes through memory, as fast as the client reads.
+    is_without_file: bool,
     framing: Framing,
     ended: bool,
     /// The upstream broke its answer off, which is logged: only the bytes before that are still to be sent.
     is_cut: bool,
-    /// The temporary file or a filter failed: the answer cannot be completed.
+    /// A filter failed: the answer cannot be completed.
     is_broken: bool,
     /// A filter has more output for the piece that it got; whether that piece was the last.
     unfinished: Option<bool>,
@@ -393,7 +399,8 @@ impl Relay {
         }
         let in_memory = self.spill.is_none() && (self.queued == 0 || self.queued < memory_max);
         // weir reads no further now: this function runs again when the client has accepted some bytes.
-        if !in_memory && !has_room(file_max, self.spill.as_ref().map_or(0, |spill| spill.written)) {
+        let written = self.spill.as_ref().map_or(0, |spill| spill.written);
+        if !in_memory && (self.is_without_file || !has_room(file_max, written)) {
             return Poll::Pending;
         }
         if let Some(last) = self.unfinished.take() {
@@ -463,7 +470,8 @@ impl Relay {
     /// Queues body bytes in memory or in the file; notes the end.
     fn put(&mut self, exchange: &mut Exchange<'_>, piece: Lease, last: bool) {
         self.ended = last;
-        if !self.must_spill(exchange, &piece) || !self.spill(exchange, &piece) {
+        let piece = if self.must_spill(exchange, &piece) { self.spill(exchange, piece) } else { Some(piece) };
+        if let Some(piece) = piece {
             self.enqueue(exchange, piece, last);
         }
     }
@@ -494,30 +502,40 @@ impl Relay {
         let (count, size) = proxy.buffers;
         let memory_max = (u64::from(count) * size).max(READ_BYTES as u64) as usize;
         let is_full = self.queued >= memory_max && proxy.buffering && has_room(proxy.max_temp_file, 0);
-        self.spill.is_some() || (is_full && !piece.is_empty())
+        self.spill.is_some() || (is_full && !self.is_without_file && !piece.is_empty())
     }
 
-    /// Writes body bytes to the file without framing: they are framed when they are read back. `false` if no file
-    /// could be made.
-    fn spill(&mut self, exchange: &mut Exchange<'_>, piece: &[u8]) -> bool {
+    /// Writes body bytes to the file without framing: they are framed when they are read back. Gives them back if there is
+    /// no file; if the disk takes no more, they wait behind the bytes in the file.
+    fn spill(&mut self, exchange: &mut Exchange<'_>, piece: Lease) -> Option<Lease> {
         if self.spill.is_none() {
             let path = crate::values(exchange.location).proxy.temp_path.as_deref();
-            let Some((file, name)) = weir_http::body::temporary(exchange, path, proxy::TEMPORARY) else { return false };
+            let Some((file, name)) = weir_http::body::temporary(exchange, path, proxy::TEMPORARY) else {
+                self.is_without_file = true;
+                return Some(piece);
+            };
             // The file needs no name: weir reads it back through the descriptor.
             let _ = std::fs::remove_file(&name);
             exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));
             self.spill = Some(Spill::new(file));
         }
-        if let Some(spill) = &mut self.spill {
-            match spill.file.write_all_at(piece, spill.written) {
-                Ok(()) => spill.wrote(piece.len()),
-                Err(error) => {
-                    exchange.log(Level::Crit, format_args!("pwritev() to a temporary file failed: {error}"));
-                    self.is_broken = true;
+        let spill = self.spill.as_mut()?;
+        match spill.file.write_all_at(&piece, spill.written) {
+            Ok(()) => {
+                spill.wrote(piece.len());
+                None
+            }
+            Err(error) => {
+                exchange.log(Level::Crit, format_args!("pwritev() to a temporary file failed: {error}"));
+                self.is_without_file = true;
+                if spill.written == 0 {
+                    self.spill = None;
+                    return Some(piece);
                 }
+                self.behind = Some(piece);
+                None
             }
         }
-        true
     }
 
     /// Reads the next part of the file back; `false` if there is none.
@@ -535,7 +553,11 @@ impl Relay {
         if is_read {
             self.spill = None;
         }
-        self.enqueue(exchange, bytes, is_read && self.ended);
+        let behind = if is_read { self.behind.take() } else { None };
+        self.enqueue(exchange, bytes, is_read && self.ended && behind.is_none());
+        if let Some(piece) = behind {
+            self.enqueue(exchange, piece, self.ended);
+        }
         Ok(count > 0)
     }
 }
