@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_net::log::{self, Level};
 use weir_net::slots::{Key, Slots};
-use weir_net::{Address, Stream, Transport, timer};
+use weir_net::{Address, Stream, Transport, clock, timer};
 
 use crate::board::Board;
 use crate::board::boards::Boards;
@@ -81,6 +81,10 @@ const ROOM_PAUSE: Duration = Duration::from_millis(10);
 
 /// How often weir makes room for one connection before it logs that there is none.
 pub const ROOMS_MAX: u32 = 8;
+
+/// If the limit on open files bounds the table, clients leave one place of so many to connections to upstreams. Without one,
+/// no exchange of the clients that have all others could end.
+const KEPT_PART: usize = 8;
 
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
@@ -320,18 +324,58 @@ impl Worker {
     /// by default), then connections of clients between requests, the longest waiting first, as in nginx (which
     /// begins when 1/16 is free).
     pub fn take_place(&self) -> Option<Place> {
-        let (places, _) = self.generation().conf.places();
+        self.take_below(self.generation().conf.places().0)
+    }
+
+    /// As [`Worker::take_place`], and says nothing if the table is full.
+    pub fn try_place(&self) -> Option<Place> {
+        self.try_below(self.generation().conf.places().0)
+    }
+
+    /// As [`Worker::take_place`], for a client that has connected.
+    pub fn take_place_of_client(&self) -> Option<Place> {
+        let (places, is_written) = self.generation().conf.places();
+        self.take_below(if is_written { places } else { places - places / KEPT_PART })
+    }
+
+    /// As [`Worker::take_place`], for a connection that an exchange needs. If the limit on open files bounds the table, the
+    /// exchange waits up to `patience` until another one gives its place back: its client has sent the request already.
+    pub async fn wait_for_place(&self, patience: Duration) -> Option<Place> {
+        let until = clock::now() + patience;
+        loop {
+            let (places, is_written) = self.generation().conf.places();
+            if is_written || MEMORY.is_full() || clock::now() >= until {
+                return self.take_place();
+            }
+            if let Some(place) = self.try_below(places) {
+                return Some(place);
+            }
+            timer::sleep(ROOM_PAUSE).await;
+        }
+    }
+
+    fn take_below(&self, places: usize) -> Option<Place> {
         if MEMORY.is_full() {
             self.make_room(&[Rest::New, Rest::Idle]);
             MEMORY.refuse();
             self.board.places_refused.one();
             return None;
         }
+        let place = self.try_below(places);
+        if place.is_none() {
+            self.board.places_refused.one();
+            log::global(Level::Alert, format_args!("{} are not enough", self.table()));
+        }
+        place
+    }
+
+    fn try_below(&self, places: usize) -> Option<Place> {
+        if MEMORY.is_full() {
+            return None;
+        }
         if self.places_taken.get() >= places {
             self.make_room(&[Rest::New, Rest::Idle]);
             if self.places_taken.get() >= places {
-                self.board.places_refused.one();
-                log::global(Level::Alert, format_args!("{} are not enough", self.table()));
                 return None;
             }
         }
@@ -383,7 +427,7 @@ impl Worker {
         if idle.is_empty() {
             return;
         }
-        if self.noted_reuse.replace(weir_net::clock::unix_seconds()) != weir_net::clock::unix_seconds() {
+        if self.noted_reuse.replace(clock::unix_seconds()) != clock::unix_seconds() {
             log::global(Level::Warn, format_args!("{} are not enough, reusing connections", self.table()));
         }
         idle.sort_by_key(|shared| shared.idle_since.get());

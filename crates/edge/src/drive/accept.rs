@@ -106,7 +106,7 @@ fn accept_rest(worker: &Rc<Worker>, listener: &Listener, socket: &Rc<Address>) {
 
 fn accepted(worker: &Rc<Worker>, stream: Stream, remote: Address, socket: &Rc<Address>) {
     counters::add(&worker.counters().accepted, 1);
-    let Some(place) = worker.take_place() else { return };
+    let Some(place) = worker.take_place_of_client() else { return };
     let generation = worker.generation();
     let Some(listen) = generation.listen_of(socket, &stream) else {
         return weir_stream::drive::accepted(worker, stream, remote, socket, place, generation, serve::passed);

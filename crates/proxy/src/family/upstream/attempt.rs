@@ -108,7 +108,11 @@ pub async fn dial(
         keepalive: values.socket_keepalive,
     };
     exchange.step = Step::Connect;
-    let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
+    let place = match exchange.worker.try_place() {
+        Some(place) => place,
+        // Boxed, as below.
+        None => Box::pin(exchange.worker.wait_for_place(values.connect_timeout)).await.ok_or(Failure::TableFull)?,
+    };
     let mut stream = Stream::connect(address, &options);
     for _ in 0..ROOMS_MAX {
         if !stream.as_ref().is_err_and(weir_net::is_out_of_files) {
