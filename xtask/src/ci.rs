@@ -38,6 +38,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     end_to_end::oracle("ci", &[])?;
     real(root, &weir)?;
     faults(root, &weir)?;
+    lasting(root, &weir)?;
     harness::run(tests, (STRICT, "1"))
 }
 
@@ -53,8 +54,8 @@ fn peers(root: &Path) -> Result<(), String> {
     }
     let python = root.join("target/python");
     run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-    let lists = ["tests/grpc_peers.txt", "tests/cgi/python.txt", "tests/grafana.txt", "tests/faults/python.txt"];
-    let lists = lists.map(|list| root.join(list));
+    let lists = ["grpc_peers.txt", "cgi/python.txt", "grafana.txt", "faults/python.txt", "lasting/python.txt"];
+    let lists = lists.map(|list| root.join("tests").join(list));
     run(Command::new(python.join("bin/pip"))
         .args(["install", "-q"])
         .args(lists.iter().flat_map(|list| [Path::new("-r"), list])))
@@ -87,6 +88,17 @@ fn real(root: &Path, weir: &Path) -> Result<(), String> {
 fn faults(root: &Path, weir: &Path) -> Result<(), String> {
     run_tests(
         Command::new(root.join("target/python/bin/python")).arg(root.join("tests/faults.py")).arg("--weir").arg(weir),
+    )
+}
+
+/// Reloads, upgrades, killed servers and full disks under load.
+fn lasting(root: &Path, weir: &Path) -> Result<(), String> {
+    run_tests(
+        Command::new(root.join("target/python/bin/python"))
+            .arg(root.join("tests/lasting.py"))
+            .arg("--ci")
+            .arg("--weir")
+            .arg(weir),
     )
 }
 

@@ -1,0 +1,188 @@
+"""A client of HTTP/2 with several streams at a time, by the package h2."""
+
+import asyncio
+import contextlib
+import socket
+
+import answers
+import h2.connection
+import h2.events
+import h2.exceptions
+from h2.config import H2Configuration
+from h2.connection import ConnectionState
+from http1 import Client
+
+REFUSED_STREAM = 7
+
+
+class Unprocessed(Exception):
+    """The edge says that it has not processed the request, so RFC 9113 §8.7 lets the client send it again."""
+
+
+class Lost(Exception):
+    """The stream, or its connection, ended before its answer."""
+
+
+class Patient(h2.connection.H2Connection):
+    """The package takes GOAWAY for the end of the connection; the streams that the edge has taken go on until their end."""
+
+    def _receive_goaway_frame(self, frame):
+        events = super()._receive_goaway_frame(frame)
+        self.state_machine.state = ConnectionState.CLIENT_OPEN
+        return events
+
+
+class Connection:
+    """A connection with its streams. It has the socket itself: asyncio's streams drop bytes that have come once a write fails, and GOAWAY with
+    them."""
+
+    def __init__(self, wire):
+        self.wire, self.is_open = wire, True
+        self.h2 = Patient(H2Configuration(client_side=True, header_encoding="utf-8"))
+        self.streams = {}
+        self.h2.initiate_connection()
+        self.h2.increment_flow_control_window(1 << 24)
+        self.flush()
+        self.task = asyncio.create_task(self.read())
+
+    @classmethod
+    async def connect(cls, port):
+        wire = socket.socket()
+        wire.setblocking(False)
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            await asyncio.get_running_loop().sock_connect(wire, ("127.0.0.1", port))
+        except OSError:
+            wire.close()
+            raise
+        return cls(wire)
+
+    def flush(self):
+        """Sends the frames that wait. They are small: the kernel has room for them."""
+        # If the connection has ended, the bytes that came before say why.
+        with contextlib.suppress(ConnectionError):
+            self.wire.sendall(self.h2.data_to_send())
+
+    async def ask(self, path):
+        """One exchange: the status and the body."""
+        number = self.h2.get_next_available_stream_id()
+        self.h2.send_headers(number, [(":method", "GET"), (":scheme", "http"), (":authority", "lasting"), (":path", path)], end_stream=True)
+        self.flush()
+        answer = self.streams[number] = Answer()
+        try:
+            return await answer.done
+        finally:
+            self.streams.pop(number, None)
+
+    async def read(self):
+        """Hands what comes to the streams, until the connection ends."""
+        why = "the connection ended"
+        try:
+            while data := await asyncio.get_running_loop().sock_recv(self.wire, 65536):
+                for event in self.h2.receive_data(data):
+                    self.take(event)
+                self.flush()
+        except (ConnectionError, h2.exceptions.ProtocolError) as error:
+            why = f"{type(error).__name__} {error}"
+        finally:
+            self.is_open = False
+            self.wire.close()
+        for answer in list(self.streams.values()):
+            answer.fail(Lost(why))
+
+    def take(self, event):
+        answer = self.streams.get(getattr(event, "stream_id", None))
+        match event:
+            case h2.events.ConnectionTerminated():
+                self.goes_away(event)
+            case h2.events.ResponseReceived() if answer:
+                answer.status = int(dict(event.headers)[":status"])
+            case h2.events.DataReceived():
+                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                if answer:
+                    answer.pieces.append(event.data)
+            case h2.events.StreamEnded() if answer:
+                answer.end()
+            case h2.events.StreamReset() if answer:
+                answer.fail(Unprocessed() if event.error_code == REFUSED_STREAM else Lost(f"reset with error {event.error_code}"))
+
+    def goes_away(self, event):
+        self.is_open = False
+        for number, answer in list(self.streams.items()):
+            if number > event.last_stream_id:
+                answer.fail(Unprocessed())
+
+    def close(self):
+        with contextlib.suppress(h2.exceptions.ProtocolError):
+            self.h2.close_connection()
+            self.flush()
+        self.task.cancel()
+
+
+class Answer:
+    """The answer to a stream, as far as it has come."""
+
+    def __init__(self):
+        self.status, self.pieces, self.done = None, [], asyncio.get_running_loop().create_future()
+
+    def end(self):
+        if not self.done.done():
+            self.done.set_result((self.status, b"".join(self.pieces)))
+
+    def fail(self, error):
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+class Http2(Client):
+    """A client that has three streams under way on one connection."""
+
+    at_once, pause = 3, 0.01
+
+    def __init__(self, load, kind):
+        super().__init__(load, kind)
+        self.connection, self.connecting = None, asyncio.Lock()
+
+    async def turn(self):
+        faults = await asyncio.gather(*[self.one() for _ in range(self.at_once)])
+        if not any(faults):
+            self.served()
+        for fault in filter(None, faults):
+            self.load.lose(self.load.tally.lost, self.kind, fault)
+        await asyncio.sleep(self.pause)
+
+    async def one(self):
+        """One request: why it is lost, or `None`."""
+        path = f"/work/{self.load.next()}"
+        self.load.tally.requests += 1
+        try:
+            async with asyncio.timeout(self.load.patience):
+                return await self.exchange(path)
+        except TimeoutError:
+            return f"no whole answer in {self.load.patience} s to {path}"
+
+    async def exchange(self, path):
+        while True:
+            try:
+                async with self.connecting:
+                    if self.connection is None or not self.connection.is_open:
+                        self.connection = await Connection.connect(self.load.port)
+                status, body = await self.connection.ask(path)
+                break
+            except Unprocessed:
+                self.load.tally.reopened += 1
+            except Lost as error:
+                if "closed" in self.load.allows and not await self.load.has_seen(path):
+                    self.load.tally.refused["closed"] += 1
+                    return None
+                return f"{error}, with {path} under way"
+            except OSError as error:
+                return f"no connection: {error}"
+        if status != 200:
+            return f"status {status} to {path}"
+        return None if body == answers.answer(path) else f"another body to {path}: {body[:60]}"
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+            self.connection = None

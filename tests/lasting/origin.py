@@ -1,0 +1,89 @@
+"""The origin of a scenario, in a process of its own: `origin.py` prints its port of HTTP and its port of TCP, and ends with its standard input.
+
+Each answer takes 5 to 20 ms. `/seen/PATH` says whether a request for this path has come through an edge. `/socket` echoes the frames of a
+WebSocket, and the port of TCP echoes lines.
+"""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import os
+import random
+import signal
+import sys
+import threading
+
+import answers
+
+GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+class Origin:
+    def __init__(self):
+        self.seen = set()
+
+    async def serve(self, reader, writer):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while await self.exchange(reader, writer):
+                pass
+        writer.close()
+
+    async def exchange(self, reader, writer):
+        """One request and its answer; whether another may follow."""
+        line, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")[:-4].split("\r\n")
+        path = line.split(" ")[1]
+        fields = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in lines)}
+        if path.startswith("/seen/"):
+            await say(writer, b"yes" if path[len("/seen"):] in self.seen else b"no")
+            return True
+        self.seen.add(path)
+        if path == "/socket":
+            await echo_frames(reader, writer, fields)
+            return False
+        length = int(fields.get("content-length", 0))
+        body = await reader.readexactly(length)
+        await asyncio.sleep(random.uniform(0.005, 0.020))
+        await say(writer, answers.receipt(path, body) if length else answers.answer(path))
+        return True
+
+
+async def say(writer, body):
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    await writer.drain()
+
+
+async def echo_frames(reader, writer, fields):
+    accept = base64.b64encode(hashlib.sha1(fields["sec-websocket-key"].encode() + GUID).digest()).decode()
+    writer.write(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n".encode())
+    while True:
+        head = await reader.readexactly(6)
+        length, mask = head[1] & 127, head[2:]
+        data = await reader.readexactly(length)
+        text = bytes(byte ^ mask[at % 4] for at, byte in enumerate(data))
+        writer.write(bytes([head[0], length]) + text)
+        await writer.drain()
+        if head[0] & 15 == 8:
+            return
+
+
+async def echo_lines(reader, writer):
+    with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+        while line := await reader.readline():
+            writer.write(line)
+            await writer.drain()
+    writer.close()
+
+
+async def main():
+    # The test ends this process when it ends, however it ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
+    http = await asyncio.start_server(Origin().serve, "127.0.0.1", 0, backlog=1000)
+    tcp = await asyncio.start_server(echo_lines, "127.0.0.1", 0, backlog=1000)
+    print(http.sockets[0].getsockname()[1], tcp.sockets[0].getsockname()[1], flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
