@@ -25,7 +25,7 @@ const CLIENTS: usize = 4;
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [] => a_file_may_have_it_off, a_keeper_that_dies_takes_its_server_along;
+        [] => a_file_may_have_it_off, a_keeper_that_dies_takes_its_server_along, requests_that_have_come_are_answered_at_the_end;
         [Need::Root] => the_server_has_no_rights, secrets_reach_a_server_that_cannot_read_them,
             no_call_leads_out_of_a_server, the_keeper_opens_what_the_file_names_later,
             another_place_to_write_means_another_server, killed_servers_are_replaced, a_server_that_hangs_is_replaced,
@@ -150,6 +150,35 @@ fn a_keeper_that_dies_takes_its_server_along() {
     edge.keeper.wait().unwrap();
     within("the server ends", || !is_there(server));
     assert!(edge.get("/").is_err(), "nobody holds the port");
+}
+
+/// A server that quits answers the requests that its kept connections hold unread.
+fn requests_that_have_come_are_answered_at_the_end() {
+    let edge = Edge::start("come", "worker_processes 1;", "return 200 $pid;");
+    let server = edge.server();
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let answered = |client: &mut TcpStream| {
+        let (mut answer, mut piece) = (String::new(), [0; 1024]);
+        while !answer.ends_with(&format!("\r\n\r\n{server}")) {
+            let count = client.read(&mut piece).unwrap_or(0);
+            if count == 0 {
+                return false;
+            }
+            answer.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+        }
+        true
+    };
+    let mut clients: Vec<TcpStream> = (0..50).map(|_| TcpStream::connect(("127.0.0.1", edge.port)).unwrap()).collect();
+    for client in &mut clients {
+        client.write_all(request).unwrap();
+        assert!(answered(client));
+    }
+    signal(server, "STOP");
+    clients.iter_mut().for_each(|client| client.write_all(request).unwrap());
+    edge.signal("QUIT");
+    within("the keeper has heard it", || edge.log().contains("gracefully shutting down"));
+    signal(server, "CONT");
+    assert!(clients.iter_mut().all(answered), "each request gets its answer");
 }
 
 fn the_server_has_no_rights() {

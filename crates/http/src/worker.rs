@@ -274,7 +274,10 @@ impl Worker {
             match shared.rest.get() {
                 Rest::Busy => {}
                 Rest::New if others_go_on => {}
-                Rest::New | Rest::Idle | Rest::Ended => shared.stream.shutdown(),
+                // A request has come. It gets its answer, and then the connection closes.
+                Rest::New | Rest::Idle if shared.stream.socket().has_unread() => {}
+                // A request that comes from now on is not read: its client asks elsewhere.
+                Rest::New | Rest::Idle | Rest::Ended => shared.end(),
             }
         }
         if let Some(timeout) = self.generation().conf.main.process.shutdown_timeout {

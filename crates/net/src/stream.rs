@@ -344,6 +344,12 @@ impl Stream {
         }
     }
 
+    /// Whether bytes of the peer wait unread, also those that the event loop has not reported yet. Always costs a syscall.
+    pub fn has_unread(&self) -> bool {
+        count(Kind::Peek);
+        matches!(net::recv(&self.fd, &mut [0u8; 1], RecvFlags::PEEK), Ok((1.., _)))
+    }
+
     /// The peer has shut down its side, or the connection failed. Bytes sent
     /// before may still be waiting to be read.
     pub fn is_hup(&self) -> bool {
