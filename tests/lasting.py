@@ -103,6 +103,9 @@ def show(result):
         if len(lost) > most or result.edge_name != "weir":
             for reason in lost[:REASONS_MAX]:
                 print(f"    lost: {reason}")
+    if result.fails and result.edge_name == "weir":
+        for line in result.errors[:REASONS_MAX]:
+            print(f"    log: {line}")
     sys.stdout.flush()
 
 

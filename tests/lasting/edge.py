@@ -171,6 +171,11 @@ class Edge:
         except FileNotFoundError:
             return ""
 
+    def errors(self):
+        """The lines of the log that are errors, without two of a kind."""
+        lines = [line for line in self.log().splitlines() if re.search(r"\[(error|crit|alert|emerg)\]", line)]
+        return list({re.sub(r"[\d/:#*]+", "", line)[:80]: line for line in reversed(lines)}.values())
+
     async def stop(self):
         """Ends the edge; the faults that show only now."""
         faults = []

@@ -145,7 +145,8 @@ ONE_PROCESS = "one process has all workers"
 
 SCENARIOS = [
     Scenario("reload", "SIGHUP with another configuration, as soon as the one before is in force", reloads(), 100, 20),
-    Scenario("reload-user", "SIGHUP with another `user`: other processes take over", reloads(another_user), 10, 2, needs=needs_root),
+    Scenario("reload-user", "SIGHUP with another `user`: other processes take over. Uploads need no file, because the directory of these files changes its owner",
+             reloads(another_user), 10, 2, setting=Setting(http="client_body_buffer_size 128k;"), needs=needs_root),
     Scenario("reload-folder", "SIGHUP with another folder that requests may write to: another process of weir takes over", reloads(another_folder), 10, 2),
     Scenario("upgrade", "SIGUSR2, then SIGQUIT to the old process, with `worker_shutdown_timeout 1s`", upgrade, 10, 2, ("sessions",),
              Setting(main="worker_shutdown_timeout 1s;")),

@@ -69,7 +69,7 @@ class Result:
     def __init__(self, scenario, edge_name):
         self.scenario, self.edge_name, self.faults, self.notes = scenario, edge_name, [], []
         self.skipped, self.tally, self.seconds = None, None, 0.0
-        self.allowed = (0, 0, 0)
+        self.allowed, self.errors = (0, 0, 0), []
 
     @property
     def losses(self):
@@ -100,6 +100,7 @@ async def run(scenario, name, binary, seconds, times):
         await play(stage, result)
         result.allowed = allowed(scenario, load, times)
         result.faults += await edge.stop()
+        result.errors = edge.errors()
     finally:
         await stage.end_peers()
         processes.end_all()
