@@ -59,8 +59,8 @@ class Connection:
 
     def flush(self):
         """Sends the frames that wait. They are small: the kernel has room for them."""
-        # If the connection has ended, the bytes that came before say why.
-        with contextlib.suppress(ConnectionError):
+        # If the connection has ended, the bytes that came before say why. Its task closes the socket.
+        with contextlib.suppress(OSError):
             self.wire.sendall(self.h2.data_to_send())
 
     async def ask(self, path):

@@ -154,7 +154,7 @@ SCENARIOS = [
     Scenario("kill-one", "SIGKILL of one of two workers", killed("KILL", only_one=True), 10, 0, UNDER_WAY, only_nginx=ONE_PROCESS),
     Scenario("kill-abrt", "SIGABRT of all serving processes", killed("ABRT"), 3, 0, UNDER_WAY),
     Scenario("kill-segv", "SIGSEGV of all serving processes", killed("SEGV"), 3, 0, UNDER_WAY),
-    Scenario("kill-memory", "the kernel kills all serving processes, because their control group has no memory", out_of_memory, 3, 1, UNDER_WAY,
+    Scenario("kill-memory", "the kernel kills all serving processes, because their control group has no memory", out_of_memory, 3, 0, UNDER_WAY,
              needs=needs_memory_group),
     Scenario("stop", "SIGSTOP of all serving processes, SIGCONT after two seconds", stop),
     Scenario("hang", "SIGSTOP of one serving process, and no SIGCONT", hang, 1, 0, UNDER_WAY, patience=HANG_SECONDS + 20, is_slow=True),

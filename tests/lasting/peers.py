@@ -37,7 +37,7 @@ async def dns_gone(stage):
             await asyncio.sleep(0.1)
     assert status == 502, f"status {status} while the name server is silent"
     assert TIMED_OUT in edge.log(), f"the log lacks {TIMED_OUT}"
-    await stage.load.run_for(3)
+    await stage.load.run_for(2)
     stage.signal("dns", "CONT")
     async with asyncio.timeout(20):
         while await by_name() != 200:
@@ -75,7 +75,7 @@ async def redis_hangs(stage):
     await purged((200,))
     stage.signal("redis", "STOP")
     status = await purged((202, 503))
-    await stage.load.run_for(3)
+    await stage.load.run_for(2)
     await stage.edge.reload(10)
     await stage.load.run_for(1)
     stage.signal("redis", "CONT")
@@ -102,7 +102,7 @@ async def start_authority(stage):
 
 async def authority_hangs(stage):
     await within("weir asks the authority", 20, lambda: stage.asked)
-    await stage.load.run_for(3)
+    await stage.load.run_for(2)
     await stage.edge.reload(10)
     await stage.load.run_for(1)
     stage.notes.append(f"{len(stage.asked)} connections to the authority")

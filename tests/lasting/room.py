@@ -20,7 +20,7 @@ async def files(stage):
     """More clients than descriptors, and then few again."""
     load = stage.load
     extra = [client for kind, count in MORE.items() for client in load.add(kind, count)]
-    await asyncio.sleep(4 + stage.seconds)
+    await asyncio.sleep(3 + stage.seconds)
     served = sum(client.turns > 0 for client in extra)
     for client in extra:
         client.is_over = True
@@ -31,7 +31,7 @@ async def files(stage):
     assert load.tally.refused.total() == refused, "with few clients, requests are refused"
 
 
-def full(check, seconds=3, waits=()):
+def full(check, seconds=2, waits=()):
     """Fills the small disk, and makes room again; then `check` says whether the edge uses it. Clients of the kinds `waits` may be refused
     meanwhile; all others are served."""
     async def act(stage):
