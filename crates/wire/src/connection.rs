@@ -1,7 +1,7 @@
 //! The Connection field: its options for this connection, and the other fields it names (RFC 9110 §7.6.1).
 
 use crate::field::trim;
-use crate::head::{Field, Version};
+use crate::head::{Field, ResponseHead, Version};
 use crate::known::Known;
 
 /// The tokens of all Connection fields of a head.
@@ -72,6 +72,14 @@ pub fn keeps_alive(version: Version, tokens: ConnectionTokens) -> bool {
     }
 }
 
+/// Whether the connection to an origin may carry another exchange after this answer (RFC 9112 §9.3).
+///
+/// Chunks in HTTP/1.0 are faulty framing (§6.1): the bytes after such an answer cannot be trusted.
+pub fn answer_keeps_alive(buf: &[u8], head: &ResponseHead) -> bool {
+    let is_faulty = head.version < Version::Http11 && head.known().contains(Known::TransferEncoding);
+    !is_faulty && keeps_alive(head.version, head.tokens(buf))
+}
+
 fn members<'a>(buf: &'a [u8], fields: &'a [Field]) -> impl Iterator<Item = &'a [u8]> {
     fields
         .iter()
@@ -133,6 +141,22 @@ mod tests {
             (Version::Http09, false, true, false),
         ] {
             assert_eq!(keeps_alive(version, with(close, keep_alive)), expect, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_http_1_0_in_chunks_ends_its_connection() {
+        for (line, fields, keeps) in [
+            ("HTTP/1.1", "Transfer-Encoding: chunked\r\n", true),
+            ("HTTP/1.0", "Transfer-Encoding: chunked\r\nConnection: keep-alive\r\n", false),
+            ("HTTP/1.0", "Content-Length: 1\r\nConnection: keep-alive\r\n", true),
+            ("HTTP/1.0", "Content-Length: 1\r\n", false),
+            ("HTTP/1.1", "Connection: close\r\n", false),
+        ] {
+            let text = format!("{line} 200 OK\r\n{fields}\r\n");
+            let mut head = ResponseHead::new();
+            Parser::new().response(text.as_bytes(), &mut head).unwrap();
+            assert_eq!(answer_keeps_alive(text.as_bytes(), &head), keeps, "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@ use weir_meter::Step;
 use weir_net::buffer::{self, Lease};
 use weir_net::{Deadline, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
-use weir_wire::{BodyLength, ConnectionTokens, Known, Parser, Progress, Violation, keeps_alive, response_body};
+use weir_wire::{BodyLength, Parser, Progress, Violation, answer_keeps_alive, response_body};
 
 use super::answer::{Answer, Body, Head};
 use super::error::{self, Error};
@@ -51,11 +51,7 @@ impl<'c> Incoming<'c> {
         timings.end = timings.head;
         let input = self.input();
         let length = response_body(input, &head, method).map_err(|bad| Error::violation(Step::AwaitHead, bad))?;
-        let tokens = match head.known().contains(Known::Connection) {
-            true => ConnectionTokens::of(input, &head.fields),
-            false => ConnectionTokens::default(),
-        };
-        let keeps = keeps_alive(head.version, tokens) && length != BodyLength::UntilClose && head.status != 101;
+        let keeps = answer_keeps_alive(input, &head) && length != BodyLength::UntilClose && head.status != 101;
         let fits = matches!(length, BodyLength::Exact(length) if (input.len() - head.len) as u64 == length);
         let (body, body_bytes, is_clean) = if fits {
             let range = head.len..input.len();

@@ -230,10 +230,9 @@ impl Source {
     /// `Origin::bytes` after it and are read first. The connection may carry another exchange only if the request
     /// `is_sent` completely, the answer allows it, and nothing but the body came.
     pub fn new(link: Box<Link>, hold: Hold, origin: &Origin, length: BodyLength, is_sent: bool) -> Source {
-        let tokens = origin.head.tokens(&origin.bytes);
         let may_be_kept = is_sent
-            && weir_wire::keeps_alive(origin.head.version, tokens)
-            && (origin.head.version == Version::Http11 || tokens.keep_alive);
+            && origin.head.version <= Version::Http11
+            && weir_wire::answer_keeps_alive(&origin.bytes, &origin.head);
         let left = match length {
             BodyLength::None => Left::Nothing,
             BodyLength::Exact(0) => Left::Nothing,
