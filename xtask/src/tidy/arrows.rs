@@ -9,6 +9,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-conf", &[]),
     ("weir-wire", &[]),
     ("weir-meter", &[]),
+    ("weir-mutate", &[]),
     ("weir-dash", &["weir-meter"]),
     ("weir-net", &["weir-wire", "weir-meter"]),
     ("weir-peers", &[]),
