@@ -1,16 +1,18 @@
 //! The mailbox through which other threads reach a worker: they send closures, wake-ups and a stop.
 //!
-//! Two parts: the [`Mailbox`] itself (a locked queue and an eventfd), and the [`TaskWake`] behind every cloned `Waker`.
+//! Two parts: the [`Mailbox`] itself (a locked queue and a bell), and the [`TaskWake`] behind every cloned `Waker`.
 //! Invariant: the lock is never held while foreign code runs, and a worker takes no lock if the mailbox was not rung.
+//!
+//! `tests/mailbox.rs` compiles this file once more, with the types of loom behind `crate::sync` and `crate::bell`, and tries
+//! every order of the threads' steps.
 
+use crate::bell::Bell;
 use crate::counts::{Kind, count};
 use crate::slots::Key;
-use rustix::event::{EventfdFlags, eventfd};
+use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 /// Closures that may wait for one worker; more are refused.
 pub const MAIL_MAX: usize = 65_536;
@@ -31,7 +33,7 @@ pub(crate) struct Mail {
 /// The mailbox of one worker.
 pub(crate) struct Mailbox {
     mail: Mutex<Mail>,
-    bell: OwnedFd,
+    bell: Bell,
     rung: AtomicBool,
     stop: AtomicBool,
 }
@@ -39,8 +41,8 @@ pub(crate) struct Mailbox {
 impl Mailbox {
     pub(crate) fn new() -> io::Result<Mailbox> {
         Ok(Mailbox {
-            mail: Mutex::default(),
-            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            mail: Mutex::new(Mail::default()),
+            bell: Bell::new()?,
             rung: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         })
@@ -85,7 +87,8 @@ impl Mailbox {
         if !self.rung.load(Ordering::Acquire) {
             return None;
         }
-        self.rung.store(false, Ordering::SeqCst);
+        // A swap, not a store: it reads the last ring, so all that came before that ring is visible here, a stop too.
+        self.rung.swap(false, Ordering::SeqCst);
         let mut mail = self.lock();
         let closed = mail.closed;
         Some(std::mem::replace(&mut mail, Mail { closed, ..Mail::default() }))
@@ -98,16 +101,14 @@ impl Mailbox {
         std::mem::replace(&mut mail, Mail { closed: true, ..Mail::default() })
     }
 
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
     }
 
-    /// The eventfd is edge-triggered and never read: each write is a new edge.
     fn ring(&self) {
         if !self.rung.swap(true, Ordering::SeqCst) {
             count(Kind::Notify);
-            // The counter could only be full after 2^64 rings.
-            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+            self.bell.ring();
         }
     }
 
@@ -132,7 +133,9 @@ impl TaskWake {
 
     /// On the worker: takes the wake-up out of the mail.
     pub(crate) fn receive(&self) -> Key {
-        self.sent.store(false, Ordering::Release);
+        // A swap, not a store: a wake-up that was not sent because this one waited is read here, with all that came
+        // before it. The poll that follows sees the cause of both.
+        self.sent.swap(false, Ordering::AcqRel);
         self.task
     }
 }
