@@ -316,4 +316,56 @@ mod tests {
         // Two variables side by side have no border.
         assert_eq!(target(&["$status$request"], "200GET / HTTP/1.1"), None);
     }
+
+    mod mutate {
+        use super::*;
+        /// A line of a log: the parts are parts of the line, and the target can be sent in a request line.
+        #[test]
+        fn lines() {
+            let seeds = [
+                "127.0.0.1 - - [26/Nov/2026:03:00:00 +0000] \"GET /a?b=\\x22 HTTP/1.1\" 200 612 \"-\" \"curl/7\"",
+                "a.b:80 10.0.0.1 - x [26/Nov/2026:03:00:00 -0530] \"POST /\\xe4 HTTP/1.0\" 404 0 \"-\" \"\\\"\"",
+                "{\"time_iso8601\":\"2026-11-26T00:00:01+00:00\",\"remote_addr\":\"a\",\"request\":\"GET / HTTP/1.1\",\"a\":{\"status\":200}}",
+            ];
+            let words = [
+                "\"",
+                "\\x",
+                "\\u00",
+                "\\",
+                " ",
+                "[",
+                "]",
+                "GET ",
+                " HTTP/1.1",
+                "-",
+                "+9999",
+                "99/Feb/0000",
+                "{",
+                "}",
+                ":",
+                "\0",
+                "é",
+                "18446744073709551616",
+            ];
+            let formats = [
+                Format::read(&[COMBINED]),
+                Format::read(&[VHOST_COMBINED]),
+                Format::read(&[COMMON]),
+                Some(Format::json()),
+            ];
+            weir_mutate::mutate(&seeds, &words, |line| {
+                for format in formats.iter().flatten() {
+                    let Some(entry) = format.entry(line) else { continue };
+                    assert!(
+                        entry.target.first() == Some(&b'/')
+                            && !entry.target.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)
+                    );
+                    let parts = entry.target.len() + entry.client.len() + entry.agent.len();
+                    assert!(parts <= 3 * line.len(), "{parts} of {}", line.len());
+                }
+                let _ = Format::guess(&[line]);
+                let _ = Format::read(&[&String::from_utf8_lossy(line)]);
+            });
+        }
+    }
 }

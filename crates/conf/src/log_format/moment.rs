@@ -43,10 +43,10 @@ fn of(year: i64, month: i64, day: i64, clock: &str, zone: &str) -> Option<u64> {
         && (0..60).contains(&minute)
         && (0.0..61.0).contains(&second);
     let away = offset_minutes(zone)?;
-    let minutes = (days(year, month, day) * 24 + hour) * 60 + minute - away;
     if !fits {
         return None;
     }
+    let minutes = (days(year, month, day) * 24 + hour) * 60 + minute - away;
     u64::try_from(minutes * 60_000 + (second * 1000.0).round() as i64).ok()
 }
 
@@ -56,7 +56,8 @@ fn offset_minutes(zone: &str) -> Option<i64> {
         return Some(0);
     }
     let (hours, minutes) = digits.split_at_checked(2)?;
-    let away = hours.parse::<i64>().ok()? * 60 + minutes.parse::<i64>().unwrap_or(0);
+    let minutes = if minutes.is_empty() { 0 } else { minutes.parse::<i64>().ok().filter(|minutes| *minutes < 60)? };
+    let away = hours.parse::<i64>().ok()? * 60 + minutes;
     Some(if zone.starts_with('-') { -away } else { away })
 }
 
@@ -80,7 +81,15 @@ mod tests {
         assert_eq!(iso8601(b"2024-03-01T00:00:01Z"), Some(1_709_251_201_000));
         assert_eq!(iso8601(b"2024-03-01T09:00:01.5+09:00"), Some(1_709_251_201_500));
         assert_eq!(seconds(b"1709251201.500"), Some(1_709_251_201_500));
-        for bad in ["", "32/Mar/2024:00:00:01 +0000", "01/Mrz/2024:00:00:01 +0000", "01/Mar/2024:24:00:01 +0000"] {
+        for bad in [
+            "",
+            "32/Mar/2024:00:00:01 +0000",
+            "01/Mrz/2024:00:00:01 +0000",
+            "01/Mar/2024:24:00:01 +0000",
+            "01/Mar/9223372036854775807:00:00:01 +0000",
+            "01/Mar/2024:9223372036854775807:00:01 +0000",
+            "01/Mar/2024:00:00:01 +009223372036854775807",
+        ] {
             assert_eq!(local(bad.as_bytes()), None, "{bad}");
         }
         assert_eq!((seconds(b"-"), seconds(b"-1"), seconds(b"NaN"), iso8601(b"T")), (None, None, None, None));
