@@ -157,24 +157,39 @@ impl FromUtf8 {
         }
     }
 
-    /// Completes the character that the last piece began; returns the rest of the piece.
+    /// Reads the bytes that the last piece left, with the beginning of this one; returns the rest of the piece.
+    ///
+    /// The first of these bytes may turn out to be no character. Then the others are read again: each of them may be one, or
+    /// begin one.
     fn complete<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let known = self.saved.len();
-        let more = input.len().min(CHAR_BYTES_MAX - known.min(CHAR_BYTES_MAX));
+        let more = input.len().min(CHAR_BYTES_MAX);
         self.saved.extend_from_slice(input.get(..more).unwrap_or_default());
-        let read = match decode(&self.saved) {
-            Char::Cut => return input.get(more..).unwrap_or_default(),
-            Char::Is(code, read) => {
-                self.put(code, out);
-                read
-            }
-            Char::Invalid(read) => {
-                out.push(b'?');
-                read
-            }
-        };
+        let mut at = 0;
+        while at < known {
+            let rest = self.saved.get(at..).unwrap_or_default();
+            at += match (rest.first(), decode(rest)) {
+                (Some(plain @ ..0x80), _) => {
+                    out.push(*plain);
+                    1
+                }
+                // All of the piece is in `saved`: a whole character would fit.
+                (_, Char::Cut) => {
+                    self.saved.drain(..at);
+                    return &[];
+                }
+                (_, Char::Is(code, read)) => {
+                    self.put(code, out);
+                    read
+                }
+                (_, Char::Invalid(read)) => {
+                    out.push(b'?');
+                    read
+                }
+            };
+        }
         self.saved.clear();
-        input.get(read.saturating_sub(known)..).unwrap_or_default()
+        input.get(at - known..).unwrap_or_default()
     }
 }
 
@@ -239,8 +254,12 @@ mod tests {
             (b"\xd0x\xe2\x82x", b"??"),
             (b"\xf4\x90\x80\x80z", b"?z"),
             (b"a\xd0", b"a"),
+            (b"\xf0 \x98y\xe2\x82\xac", b"??y\x80"),
+            (b"\xf0a", b""),
         ] {
             assert_eq!(through(&from_utf8(), &[text]), expected, "{}", text.escape_ascii());
+            let single: Vec<&[u8]> = text.chunks(1).collect();
+            assert_eq!(through(&from_utf8(), &single), expected, "{}, byte by byte", text.escape_ascii());
         }
         let text = "x\u{430}\u{431}\u{20ac}\u{1f600}y".as_bytes();
         let whole = through(&from_utf8(), &[text]);
@@ -270,5 +289,25 @@ mod tests {
         let recoding = Recoding::Bytes(Arc::new(table));
         assert_eq!(through(&recoding, &[b"aXb", b"X"]), b"aYbY");
         assert!(recoding.keeps_length());
+    }
+
+    mod mutate {
+        use super::*;
+        use weir_mutate::{mutate, splits};
+
+        /// Characters become the same however the body is cut; a character becomes at most `&#1114111;`.
+        #[test]
+        fn bodies() {
+            let words: [&[u8]; 6] = [b"\xd0", b"\xe2\x82", b"\xf4\x90\x80\x80", b"\xc0\x80", b"\xff", b"\xd0\xb0"];
+            mutate(&["x\u{430}\u{431}\u{20ac}\u{1f600}y", "plain"], &words, |text| {
+                let whole = through(&from_utf8(), &[text]);
+                assert!(whole.len() <= 10 * text.len());
+                for split in splits(text.len()) {
+                    let (head, tail) = text.split_at(split);
+                    assert_eq!(through(&from_utf8(), &[head, tail]), whole, "split at {split}");
+                }
+                assert_eq!(through(&from_utf8(), &text.chunks(1).collect::<Vec<_>>()), whole, "byte by byte");
+            });
+        }
     }
 }
