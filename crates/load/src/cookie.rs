@@ -106,6 +106,7 @@ impl Jar {
         if self.cookies.is_empty() {
             return false;
         }
+        let begun = out.len();
         let path = target.split('?').next().unwrap_or("/");
         let mut all: Vec<&Cookie> =
             self.cookies.iter().filter(|cookie| cookie.is_for(scheme, host, path, now)).collect();
@@ -120,7 +121,8 @@ impl Jar {
             }
             out.extend_from_slice(cookie.value.as_bytes());
         }
-        !all.is_empty()
+        // A cookie may have neither a name nor a value.
+        out.len() > begun
     }
 
     /// The cookies that have not expired, as npm's tough-cookie writes them, except `expires`, which is in
@@ -254,6 +256,14 @@ mod tests {
     }
 
     #[test]
+    fn a_cookie_without_name_and_value_makes_no_field() {
+        let mut jar = Jar::default();
+        jar.set("=", "a.test", "/", 1_000, Rules { is_loose: true, ..Rules::default() }).unwrap();
+        let mut out = Vec::new();
+        assert!(!jar.write(Scheme::Http, "a.test", "/", 1_000, &mut out) && out.is_empty());
+    }
+
+    #[test]
     fn who_gets_which() {
         let at = "http://a.test/x/y?z";
         for (set, to, expect) in [
@@ -319,5 +329,50 @@ mod tests {
         }
         assert_eq!(jar.cookies.len(), COOKIES_MAX);
         assert_eq!(jar.cookies.first().unwrap().name, "c5");
+    }
+
+    mod mutate {
+        use super::*;
+        use weir_mutate::mutate;
+
+        /// A server's cookies: the field that is sent back is one line, and only cookies of the host are in it.
+        #[test]
+        fn cookies() {
+            let seeds = [
+                "a=b; Domain=a.test; Path=/x; Max-Age=60; Secure; HttpOnly; SameSite=Lax",
+                "__Host-a=b; Secure; Path=/",
+                "a=b; Expires=Sun, 06 Nov 2094 08:49:37 GMT",
+                "=; ;;domain=.;path=x",
+            ];
+            let words = [
+                ";",
+                "=",
+                " ",
+                "Domain=",
+                "test",
+                "Path=/",
+                "Max-Age=-99999999999999999999",
+                "Expires=",
+                "\r\n",
+                "\0",
+                "é",
+                "\u{130}",
+            ];
+            mutate(&seeds, &words, |bytes| {
+                let text = String::from_utf8_lossy(bytes);
+                for is_loose in [false, true] {
+                    let mut jar = Jar::default();
+                    let _ = jar.set(&text, "www.a.test", "/x/y?z", 1_000, Rules { is_loose, ..Rules::default() });
+                    let mut out = Vec::new();
+                    let is_sent = jar.write(Scheme::Https, "www.a.test", "/x/y", 1_000, &mut out);
+                    assert_eq!(is_sent, !out.is_empty());
+                    assert!(!out.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)), "{}", out.escape_ascii());
+                    assert!(out.len() <= text.len() + 1);
+                    let mut other = Vec::new();
+                    assert!(!jar.write(Scheme::Https, "b.test", "/x/y", 1_000, &mut other), "{}", other.escape_ascii());
+                    let _ = jar.list(1_000);
+                }
+            });
+        }
     }
 }
