@@ -153,4 +153,36 @@ mod tests {
             assert!(refused.starts_with("x.json: "), "{refused}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// A report of another program: a block, or an error that says so.
+        #[test]
+        fn reports() {
+            let seeds = [
+                r#"{"aggregate":{"counters":{"http.requests":5,"http.codes.200":5},"firstMetricAt":1,"lastMetricAt":9,"summaries":{"http.response_time":{"p50":1,"count":5}}},"intermediate":[]}"#,
+                r#"{"aggregate":{"codes":{"200":3},"errors":{"ETIMEDOUT":1},"latency":{"median":2.5},"rps":{"mean":1.5}},"intermediate":[{"latency":{"median":1}}]}"#,
+                r#"{"weir":{"started_ms":1,"ended_ms":2,"response":{"p50":1}},"aggregate":{"counters":{"a":1}}}"#,
+            ];
+            let words = [
+                "{",
+                "}",
+                "[",
+                "]",
+                ":",
+                ",",
+                "\"",
+                "null",
+                "-1",
+                "1e308",
+                "18446744073709551615",
+                "\"weir\":{},",
+                "0.0",
+                "\\u0000",
+            ];
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                let _ = read("f", &String::from_utf8_lossy(bytes), 0, Arm::Before);
+            });
+        }
+    }
 }

@@ -237,13 +237,19 @@ impl Probe {
                 self.kind.name
             ));
         }
-        (self.kind.read)(self)
+        (self.kind.read)(self).map(finite)
     }
 
     /// The place without the part before `@`.
     fn shown(&self) -> String {
         self.at.rsplit_once('@').map_or(self.at.as_str(), |(_, at)| at).to_owned()
     }
+}
+
+/// A reading without numbers that are none: a program may print `NaN`, and one such number would spoil every sum.
+fn finite(mut reading: Reading) -> Reading {
+    reading.retain(|_, value| value.is_finite());
+    reading
 }
 
 /// Probes on its own thread, from [`Asker::start`] to [`Asker::end`].

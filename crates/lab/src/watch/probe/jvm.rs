@@ -156,4 +156,20 @@ mod tests {
         }
         assert_eq!(counters(b"x"), None);
     }
+
+    mod mutate {
+        use super::*;
+        /// A file of another program, or one that is being written: counters, or none.
+        #[test]
+        fn files() {
+            let seeds = [file(&[("java.threads.live", 7), ("sun.gc.generation.0.used", 9)]), file(&[])];
+            let words: [&[u8]; 5] = [&[0xff; 4], &[0; 4], &[8, 0, 0, 0], b"J\0\x01\x03", &[32, 0, 0, 0]];
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                if let Some(found) = counters(bytes) {
+                    assert!(found.len() <= bytes.len() && found.len() <= ENTRIES_MAX as usize);
+                    let _ = of(&found);
+                }
+            });
+        }
+    }
 }

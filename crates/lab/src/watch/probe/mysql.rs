@@ -86,4 +86,18 @@ mod tests {
         assert_eq!((found["running"], found["lock_ms"], found["connected_max"]), (8.0, 1200.0, 151.0));
         assert_eq!(of("ERROR 1045"), None);
     }
+
+    mod mutate {
+        use super::*;
+        /// The lines of a client program: finite numbers after the probe's filter, or none.
+        #[test]
+        fn lines() {
+            let seeds = ["Innodb_row_lock_time\t1200\nQuestions\t77\nThreads_running\t9\nmax_connections\t151\n"];
+            weir_mutate::mutate(&seeds, &["\t", "\n", "-1", "1e999", "NaN", "Threads_connected", "\0", "é"], |bytes| {
+                if let Some(found) = of(&String::from_utf8_lossy(bytes)) {
+                    assert!(super::super::super::finite(found.clone()).len() <= STATUS.len() + 1, "{found:?}");
+                }
+            });
+        }
+    }
 }

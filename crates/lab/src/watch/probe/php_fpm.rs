@@ -169,4 +169,23 @@ mod tests {
         assert!(heard.contains("SCRIPT_NAME/status") && heard.contains("QUERY_STRINGjson"), "{heard}");
         let _ = std::fs::remove_file(&at);
     }
+
+    mod mutate {
+        use super::*;
+        /// The answer of a pool, or of something else: a page that is read, or none.
+        #[test]
+        fn answers() {
+            let page = b"Content-Type: application/json\r\n\r\n{\"process manager\":\"static\",\"active processes\":1}";
+            let mut record = vec![1, 6, 0, 1, 0, page.len() as u8, 0, 0];
+            record.extend_from_slice(page);
+            let words: [&[u8]; 5] =
+                [b"\r\n\r\n", &[1, 3, 0, 1, 0, 8, 0, 0], &[1, 7, 0, 1, 0, 1, 0, 0], &[255, 255], b"1e999"];
+            weir_mutate::mutate(&[record], &words, |records| {
+                if let Some(page) = body(records) {
+                    assert!(page.len() <= 3 * records.len());
+                    let _ = of(&page);
+                }
+            });
+        }
+    }
 }
