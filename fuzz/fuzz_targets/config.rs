@@ -1,7 +1,7 @@
 //! libFuzzer entry for `oracle::configuration`; see fuzz/README.md.
 #![no_main]
 
-#[path = "../../crates/edge/tests/config_fuzz/oracle.rs"]
+#[path = "../../crates/edge/tests/mutate/oracle.rs"]
 mod oracle;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::configuration(data));

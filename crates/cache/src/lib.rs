@@ -16,6 +16,8 @@ pub mod condition;
 pub mod dates;
 pub mod divergence;
 pub mod invalidation;
+#[cfg(test)]
+mod mutate;
 pub mod partial;
 pub mod personal;
 pub mod policy;

@@ -58,4 +58,23 @@ mod tests {
         assert_eq!(tree.root[0].children()[0].name.text, "root");
         assert!(read("http { }\n# configuration file /x:\n").is_none() && read("").is_none());
     }
+
+    mod mutate {
+        use super::*;
+        /// The output of `nginx -T`, or another text: files no longer than the text, or none.
+        #[test]
+        fn dumps() {
+            let seeds = ["nginx: ok\n# configuration file /a:\nevents { }\n\n# configuration file /b:\nx;\n"];
+            weir_mutate::mutate(
+                &seeds,
+                &["# configuration file ", ":\n", "\n", "\r\n", "nginx: ", "\0", "é"],
+                |bytes| {
+                    let text = String::from_utf8_lossy(bytes);
+                    if let Some((_, main)) = read(&text) {
+                        assert!(!main.is_empty() && text.contains(&main));
+                    }
+                },
+            );
+        }
+    }
 }

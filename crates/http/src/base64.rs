@@ -51,4 +51,22 @@ mod tests {
         assert_eq!(decode_url(b"-_8=").as_deref(), Some(&b"\xfb\xff"[..]));
         assert_eq!(decode_url(b"+/8"), None);
     }
+
+    mod mutate {
+        use super::*;
+        /// Decoded bytes are the same when they are encoded again.
+        #[test]
+        fn texts() {
+            weir_mutate::mutate(
+                &["Zm8=", "-_8", "YTpi"],
+                &["=", "+", "/", "-", "_", " ", "\n", "é", "\0", "AAAA"],
+                |bytes| {
+                    for plain in [decode(bytes), decode_url(bytes)].into_iter().flatten() {
+                        assert!(plain.len() <= bytes.len() / 4 * 3 + 2);
+                    }
+                    assert_eq!(decode(encode(bytes).as_bytes()).as_deref(), Some(bytes));
+                },
+            );
+        }
+    }
 }

@@ -199,4 +199,26 @@ mod tests {
         }
         assert_eq!(forwarded(Peer::V4(1), [&b"1.1.1.1"[..]].into_iter(), &trusted, false), None);
     }
+
+    mod mutate {
+        use super::*;
+        /// A list of addresses: only a trusted neighbour's word counts, and each address is one of the list.
+        #[test]
+        fn lists() {
+            let seeds = ["192.0.2.1, 10.0.0.1", "[::1]:80,10.0.0.2:8080", "::ffff:10.0.0.1 10.0.0.3", "unknown, _x"];
+            let words = [",", " ", "10.0.0.1", "::1", "[", "]:", "%eth0", "0x7f.1", "256.1.1.1", "é", "\0", ":0"];
+            let peer = |text: &str| Peer::of_ip(text.parse().unwrap());
+            let trusted: Vec<Cidr> = ["10.0.0.0/8", "::1"].iter().map(|text| Cidr::parse(text).unwrap().0).collect();
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                for recursive in [false, true] {
+                    assert_eq!(forwarded(peer("192.0.2.9"), [bytes].into_iter(), &trusted, recursive), None);
+                    if let Some(found) = forwarded(peer("10.0.0.9"), [bytes].into_iter(), &trusted, recursive) {
+                        let mut parts = bytes.split(|byte| is_separator(*byte));
+                        assert!(parts.any(|part| address_of(part) == Some(found)));
+                    }
+                }
+                let _ = Cidr::parse(&String::from_utf8_lossy(bytes));
+            });
+        }
+    }
 }

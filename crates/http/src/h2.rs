@@ -87,4 +87,21 @@ mod tests {
             assert_eq!(preface(bytes), wanted, "{bytes:?}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// More bytes decide once: a preface is whole or other, and stays so.
+        #[test]
+        fn first_bytes() {
+            let seeds: [&[u8]; 3] = [PREFACE, b"GET / HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nXX"];
+            weir_mutate::mutate(&seeds, &["\r\n", "PRI ", " HTTP/1.1", "SM"], |bytes| {
+                let whole = preface(bytes);
+                for end in 0..bytes.len() {
+                    let early = preface(&bytes[..end]);
+                    assert!(early == Preface::Part || early == whole, "{end} bytes");
+                }
+                let _ = claims_http1(bytes);
+            });
+        }
+    }
 }

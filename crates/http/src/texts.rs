@@ -173,4 +173,20 @@ mod tests {
         assert_eq!(set_cookie(b"sid=x; Path=/; a=1", b"sid"), Some(&b"x"[..]));
         assert_eq!(set_cookie(b"sid=x; Path=/; a=1", b"a"), None);
     }
+
+    mod mutate {
+        use super::*;
+        /// A cookie's value is a part of its line and holds no other cookie.
+        #[test]
+        fn cookies() {
+            let seeds = ["a=1; b=2;c", "name=x; Path=/; Secure", " uid = AAAA ; uid=B"];
+            weir_mutate::mutate(&seeds, &[";", "=", " ", "uid", "a", "\t", "\"", "é"], |line| {
+                for name in [&b"uid"[..], b"a", b""] {
+                    for value in [cookie(line, name), set_cookie(line, name)].into_iter().flatten() {
+                        assert!(!value.contains(&b';') && value.len() < line.len());
+                    }
+                }
+            });
+        }
+    }
 }

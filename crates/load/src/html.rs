@@ -76,3 +76,43 @@ pub(crate) fn attribute(page: &Document, selector: &Selector, attr: Option<&str>
         None => Value::from(element.value().attrs().map(|(name, value)| (name.into(), value.into())).collect::<Map>()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    mod mutate {
+        use super::*;
+        /// A page that is no HTML, or hardly, has a value.
+        #[test]
+        fn pages() {
+            let seeds =
+                ["<!doctype html><p id=a class='b c'>d<p>e<table><tr><td>f", "<svg><a href=x></svg><script>'</script>"];
+            let words = [
+                "<",
+                ">",
+                "/",
+                "&amp",
+                ";",
+                "<table>",
+                "<p>",
+                "</",
+                "'",
+                "\"",
+                "<!--",
+                "\0",
+                "é",
+                "<template>",
+                "<select>",
+            ];
+            let selectors = ["p", "#a .c", "td:first-child", "[href]"].map(Selector::parse);
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                let page = Document::parse(&String::from_utf8_lossy(bytes));
+                for selector in selectors.iter().flatten() {
+                    let _ = attribute(&page, selector, Some("href"), Index::Last);
+                    let _ = attribute(&page, selector, None, Index::Last);
+                }
+            });
+        }
+    }
+}

@@ -352,4 +352,41 @@ mod tests {
             assert!(refusal.contains(why), "{text}: {refusal}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// A URL, and a `Location` of a server: the target and the host fit into a request, and a URL reads the same when it is
+        /// written.
+        #[test]
+        fn urls() {
+            let seeds = [
+                "http://u:p@a.test:81/b/../c?d=e#f",
+                "//b.test/x",
+                "../y?z",
+                "https://[::1]/",
+                "http://\u{fc}.test/\u{e4}",
+            ];
+            let words = [
+                "/", "..", "?", "#", "@", ":", "%00", "%2e", "\\", "\t", "\r\n", "http://", "\0", "é", "[", "]",
+                "99999",
+            ];
+            let base = Url::parse("http://a.test/b/c").unwrap();
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                let text = String::from_utf8_lossy(bytes);
+                for url in [Url::parse(&text), base.join(&text)].into_iter().flatten() {
+                    assert!(
+                        url.target.starts_with('/') && url.target.bytes().all(|byte| byte > b' ' && byte != 0x7f),
+                        "{}",
+                        url.target
+                    );
+                    assert!(!url.authority.is_empty() && url.authority.bytes().all(|byte| byte > b' ' && byte != b'/'));
+                    let again = Url::parse(&url.shown()).unwrap();
+                    assert_eq!((&again.authority, &again.target), (&url.authority, &url.target));
+                }
+                let mut out = Vec::new();
+                write_target(&text.as_bytes().iter().copied().filter(|byte| *byte != 0).collect::<Vec<u8>>(), &mut out);
+                assert!(!out.iter().any(|byte| matches!(byte, b'\r' | b'\n' | b' ')), "{}", out.escape_ascii());
+            });
+        }
+    }
 }

@@ -114,4 +114,42 @@ mod tests {
         let deep = format!("{}{}", "<a>".repeat(400), "</a>".repeat(400));
         assert_eq!(path.value(&deep).unwrap(), Value::from(""));
     }
+
+    mod mutate {
+        use super::*;
+        /// A body that is no XML, or hardly: a text, or an error.
+        #[test]
+        fn bodies() {
+            let seeds = [
+                "<a><b c='d'>e</b><b>f</b></a>",
+                "<?xml version=\"1.0\"?><!DOCTYPE a [<!ENTITY x \"y\">]><a>&x;&#65;</a>",
+                "<a xmlns:p='u'><p:b/></a>",
+            ];
+            let words = [
+                "<",
+                ">",
+                "/",
+                "&",
+                ";",
+                "<![CDATA[",
+                "]]>",
+                "<!--",
+                "-->",
+                "'",
+                "\"",
+                "&#0;",
+                "&#x110000;",
+                "\0",
+                "é",
+                "xmlns=",
+            ];
+            let paths = ["//b", "/a/b[2]/text()", "count(//*)", "string(//@c)"].map(|path| XPath::parse(path).unwrap());
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                let body = String::from_utf8_lossy(bytes);
+                for path in &paths {
+                    let _ = path.value(&body);
+                }
+            });
+        }
+    }
 }

@@ -192,6 +192,24 @@ mod tests {
         assert_eq!(super::replayed(answers, || ask(Kind::File, "/else", || Ok(b"x".to_vec()))).unwrap(), b"x");
     }
 
+    mod mutate {
+        use super::*;
+
+        /// A record that is read is written and read again as the same record, and is no longer than its bytes.
+        #[test]
+        fn records() {
+            let (_, answers) = recorded(questions);
+            let words: [&[u8]; 6] = [&[1], &[2; 8], &[0; 8], &[4, 0, 0, 0, 0, 0, 0, 0], &[255; 8], b"text"];
+            weir_mutate::mutate(&[answers.to_bytes()], &words, |bytes| {
+                if let Some(read) = Answers::from_bytes(bytes) {
+                    let again = read.to_bytes();
+                    assert!(again.len() <= bytes.len());
+                    assert_eq!(Answers::from_bytes(&again), Some(read));
+                }
+            });
+        }
+    }
+
     #[test]
     fn damaged_records_are_none() {
         let (_, answers) = recorded(questions);

@@ -238,6 +238,35 @@ mod tests {
         record(b"/key".to_vec(), b"HTTP/1.1 200 OK\r\n".to_vec(), vec![1, 2], (99, 4, 200))
     }
 
+    mod mutate {
+        use super::*;
+
+        /// A file of another program, or one that was changed: it is refused by name, or it is read and written as the
+        /// same header. The checksum is mended first, so that the fields behind it are read.
+        #[test]
+        fn headers_of_files() {
+            let whole = encode(&sample()).unwrap();
+            let words: [&[u8]; 6] = [&[0; 4], &[255; 4], &[0, 1, 0, 0], &[136, 0, 0, 0], &[0, 0, 16, 0], &[127; 8]];
+            weir_mutate::mutate(&[whole], &words, |bytes| {
+                let _ = decode(bytes);
+                let mut bytes = bytes.to_vec();
+                let Ok(length) = header_len_of(&bytes) else { return };
+                if bytes.len() < length {
+                    return;
+                }
+                let sum = crc32fast::hash(&bytes[16..length]);
+                bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+                if let Ok(record) = decode(&bytes) {
+                    let texts = record.label.key.len() + record.label.vary.len() + record.head.bytes.len();
+                    assert!(texts + record.label.tags.len() * 8 <= length);
+                    if let Some(again) = encode(&record) {
+                        assert_eq!(decode(&again), Ok(record));
+                    }
+                }
+            });
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_written_is_read(

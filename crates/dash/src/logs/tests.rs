@@ -123,3 +123,55 @@ fn what_hinders_is_said_and_all_is_bounded() {
     let lines = "x\n".repeat(ENTRIES_MAX + 100);
     assert_eq!(entries(&tail(&lines)).len(), ENTRIES_MAX);
 }
+
+mod mutate {
+    use super::*;
+
+    /// Lines of any program, container or unit: what is shown is bounded, one text each, and without a secret.
+    #[test]
+    fn lines_of_programs() {
+        let with_id = format!(
+            "{{\"time\":{AT},\"trace_id\":\"{ID}\",\"password\":\"hunter22\"}}\nAuthorization: Bearer hunter22\n"
+        );
+        let seeds = [
+            with_id,
+            "2026-11-22T20:09:16.800Z order 7 failed\n    at Shop.cart (shop.js:9)\n2026-11-22T20:09:17.100Z fine\n"
+                .to_owned(),
+            "Nov 22 20:09:16 host app[7]: error: no\n20:09:17.5 warn\n[22/Nov/2026:20:09:17 +0000] x\n".to_owned(),
+        ];
+        let words = [
+            "\n",
+            "\r",
+            "\x1b[31m",
+            "\x1b",
+            "9999-99-99T99:99:99Z",
+            "0000-01-01 00:00:00",
+            "9223372036854775807",
+            "-99:99",
+            "+2500",
+            "23:59:60",
+            "\0",
+            "\u{e9}",
+            "error",
+            ID,
+            "password=hunter22",
+            "\"",
+            "=",
+        ];
+        let samples = [sample(1, AT, &[ID]), sample(2, AT, &[]), sample(3, 0, &[]), sample(4, u64::MAX, &[])];
+        let samples: Vec<&ErrorSample> = samples.iter().collect();
+        weir_mutate::mutate(&seeds, &words, |bytes| {
+            for is_whole in [true, false] {
+                for modified_ms in [AT as i64, 0] {
+                    let mut logs = Logs::default();
+                    logs.add("f", "", Ok(Tail { bytes: bytes.to_vec(), is_whole, modified_ms }), &samples, HOUR_MS);
+                    for found in &logs.found {
+                        assert!(found.entries.len() <= ENTRIES_SHOWN_MAX);
+                        assert!(found.entries.iter().all(|entry| entry.len() <= 8 * plain::ENTRY_BYTES_MAX));
+                        assert!(!found.entries.iter().any(|entry| entry.contains(['\0', '\x1b', '\r'])), "{found:?}");
+                    }
+                }
+            }
+        });
+    }
+}

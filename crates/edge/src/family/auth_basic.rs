@@ -194,4 +194,36 @@ mod tests {
             assert_eq!(decode(field.as_bytes()), read, "{field}");
         }
     }
+
+    mod mutate {
+        use super::super::password::{Verdict, verify};
+        use super::*;
+        use weir_mutate::mutate;
+
+        /// Only the password opens, whatever bytes a client sends for it.
+        #[test]
+        fn credentials() {
+            let stored: [(&[u8], &[u8]); 4] = [
+                (b"{PLAIN}secret", b"secret"),
+                (b"{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", b"secret"),
+                (b"Z1ISqXfMZe1jY", b""),
+                (b"$unknown$", b""),
+            ];
+            let seeds: [&[u8]; 4] = [b"Basic YTpi", b"basic  YTpiOmM=", b"secret", b"Basic c2VjcmV0OnNlY3JldA=="];
+            mutate(&seeds, &["Basic ", "=", "\0", "é", "secret", ":"], |bytes| {
+                if let Some((name, secret)) = decode(bytes) {
+                    assert!(!name.is_empty() && !name.contains(&b':') && name.len() + secret.len() < bytes.len());
+                }
+                for (stored, right) in stored {
+                    let is_right = verify(bytes, stored) == Verdict::Right;
+                    let written = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+                    assert!(!is_right || right.is_empty() || written == right);
+                }
+                // A name that ends a line or holds a colon never finds another name's entry.
+                if let Some(found) = stored_for(b"a:one\nb:two\n", bytes) {
+                    assert!((bytes == b"a" && found == b"one") || (bytes == b"b" && found == b"two"));
+                }
+            });
+        }
+    }
 }

@@ -303,4 +303,24 @@ mod tests {
             assert_eq!(problems.first().map(String::as_str), problem, "{statement}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// A version is a number, whatever follows a browser's name.
+        #[test]
+        fn agents() {
+            let seeds = [
+                "Mozilla/5.0 (compatible; MSIE 10.6; Windows)",
+                "Opera/9.80 Version/12.16",
+                "Mozilla/4.72 Gecko/20100101",
+            ];
+            let words = ["MSIE ", "Opera", "Gecko/", "Safari/", "99999999999999999999", ".", " ", "\0"];
+            weir_mutate::mutate(&seeds, &words, |agent| {
+                for kind in 0..=KINDS.len() {
+                    let _ = version_of(agent, kind);
+                }
+                let _ = (is_netscape4(agent), is_msie(agent), read_version(agent));
+            });
+        }
+    }
 }

@@ -261,4 +261,28 @@ mod tests {
         *wrong.last_mut().unwrap() ^= 1;
         assert_eq!(whole(&wrong), "inflate() failed: 0, -3");
     }
+
+    mod mutate {
+        use super::*;
+        use weir_mutate::{mutate, splits};
+
+        /// A body that is cut, changed or a bomb: the same output however it is cut, in portions, and deflate's own bound.
+        #[test]
+        fn bodies() {
+            let seeds = [gzip(b"a text, a text, a text"), gzip(&[0; 5_000]), [gzip(b""), gzip(b"two")].concat()];
+            let words: [&[u8]; 5] =
+                [b"\x1f\x8b\x08\0", b"\x1f\x8b\x08\x1c", b"\0\0\xff\xff", b"\x03\0", b"\xff\xff\xff\xff"];
+            mutate(&seeds, &words, |body| {
+                let whole = through([body].into_iter(), 4_096);
+                assert!(whole.0.len() <= 1_032 * body.len() + 64, "{} of {} bytes", whole.0.len(), body.len());
+                for split in splits(body.len()).step_by(3) {
+                    let (head, tail) = body.split_at(split);
+                    let (out, failure) = through([head, tail].into_iter(), 4_096);
+                    assert_eq!(failure.is_some(), whole.1.is_some(), "split at {split}");
+                    // Before a failure, the pieces decide how much came out.
+                    assert!(out == whole.0 || failure.is_some(), "split at {split}");
+                }
+            });
+        }
+    }
 }

@@ -370,4 +370,29 @@ mod tests {
             assert_eq!(out, text[13..53], "pieces of {piece}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        use weir_mutate::mutate;
+
+        /// Ranges lie in the body, there are no more than allowed, and together they are not longer than the body.
+        #[test]
+        fn ranges_of_clients() {
+            let seeds =
+                ["0-9", "0-0,5-9,-3", " 1 - 2 , 7-", "9223372036854775807-", "0-18446744073709551615", "-5,-6,-7"];
+            let words =
+                ["-", ",", " ", "0", "9", "9223372036854775807", "18446744073709551615", "0-,", "-1,", "bytes="];
+            mutate(&seeds, &words, |set| {
+                for length in [0, 1, 10, 100_000, i64::MAX as u64] {
+                    for max in [None, Some(0), Some(2), Some(u64::MAX)] {
+                        let Asked::Ranges(ranges) = parse(set, length, max) else { continue };
+                        assert!(!ranges.is_empty() && ranges.len() <= RANGES_MAX);
+                        assert!(ranges.iter().all(|range| range.start < range.end && range.end <= length));
+                        let size: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+                        assert!(size <= length, "{size} of {length}");
+                    }
+                }
+            });
+        }
+    }
 }

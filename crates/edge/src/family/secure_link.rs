@@ -215,4 +215,22 @@ mod tests {
             assert_eq!(problems.first().map(String::as_str), problem, "{text}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// Only a signed link passes, and the number of a time is one.
+        #[test]
+        fn links() {
+            let seeds = ["/p/3e4f1ab2c96ad15a2ef29ed21bd25ac7/link", "/p/00/x", "1700000000"];
+            weir_mutate::mutate(&seeds, &["/", "0", "f", "é", "\0", "99999999999999999999"], |bytes| {
+                if let Some(link) = signed_path(bytes, b"secret") {
+                    let digest = Md5::new().chain_update(link).chain_update(b"secret").finalize();
+                    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                    assert!(String::from_utf8_lossy(bytes).to_ascii_lowercase().contains(&hex));
+                }
+                assert!(from_hex(bytes).is_none_or(|plain| plain.len() * 2 == bytes.len()));
+                assert!(seconds(bytes).is_none_or(|seconds| seconds > 0));
+            });
+        }
+    }
 }

@@ -228,4 +228,54 @@ mod tests {
         assert_eq!(format!("{:?}", Report::from_bytes(&report.to_bytes()).unwrap()), format!("{report:?}"));
         assert!(Report::from_bytes(b"{}").is_none());
     }
+
+    mod mutate {
+        use super::*;
+        use weir_mutate::mutate;
+
+        /// Messages of the other process: a message reads the same when it is written again, and other bytes are none.
+        #[test]
+        fn messages() {
+            let labels =
+                vec![Label::Listening, Label::DnsDatagrams(([127, 0, 0, 1], 53).into()), Label::Log("/l".to_owned())];
+            let serve = Serve { generation: 3, dashboard: None, user: None, ask_every_ms: 5000, labels };
+            let seeds = [
+                Order::Serve(serve).to_bytes(b"more"),
+                Order::Refuse(vec!["a".to_owned()]).to_bytes(b""),
+                Order::Stop.to_bytes(b""),
+                Report::Silent(vec![0, 3]).to_bytes(),
+                Report::Errand(Errand::Hook("/bin/hook".into(), ["a".to_owned(), "b".to_owned(), "c".to_owned()]))
+                    .to_bytes(),
+                Done::Hook(Err("no".to_owned())).to_bytes(),
+                Done::Programs(Value::Null).to_bytes(),
+            ];
+            let words = [
+                "{",
+                "}",
+                "\"",
+                ":",
+                ",",
+                "[",
+                "null",
+                "\"Stop\"",
+                "-1",
+                "4294967296",
+                "\0\0\0\0\0\0\0\0",
+                "\x06\0\0\0\0\0\0\0",
+            ];
+            mutate(&seeds, &words, |bytes| {
+                if let Some((order, more)) = Order::from_bytes(bytes) {
+                    assert!(more.len() + 8 <= bytes.len());
+                    let again = order.to_bytes(more);
+                    let (read, more_again) = Order::from_bytes(&again).unwrap();
+                    assert_eq!((format!("{read:?}"), more_again), (format!("{order:?}"), more));
+                }
+                if let Some(report) = Report::from_bytes(bytes) {
+                    let read = Report::from_bytes(&report.to_bytes()).unwrap();
+                    assert_eq!(format!("{read:?}"), format!("{report:?}"));
+                }
+                let _ = Done::from_bytes(bytes);
+            });
+        }
+    }
 }

@@ -574,4 +574,46 @@ mod tests {
         let (reply, reset) = reply(&Snapshot::example(), None, &question, "9/connections");
         assert_eq!((reply.status, reset), (405, None));
     }
+
+    mod mutate {
+        use super::*;
+        /// Any path and query of the API has an answer.
+        #[test]
+        fn paths() {
+            let seeds = [
+                "9/http/upstreams/app/?fields=name,peers",
+                "9/stream/limit_conns/",
+                "1/http/server_zones/shop.example",
+                "9/workers/1?fields=",
+                "weir",
+                "9/http/keyvals/a%20b?key=c",
+                "9/slabs/per_ip",
+            ];
+            let words = [
+                "/",
+                "?",
+                "fields=",
+                ",",
+                "%2f",
+                "%",
+                "%00",
+                "..",
+                "10/",
+                "-1",
+                "99999999999999999999",
+                "http/",
+                "é",
+                "a",
+                "&key=",
+            ];
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                let text = String::from_utf8_lossy(bytes);
+                let (path, query) = text.split_once('?').unwrap_or((&text, ""));
+                for method in ["GET", "DELETE", "POST", "OPTIONS"] {
+                    let (status, ..) = ask(method, path, query);
+                    assert!((200..500).contains(&status), "{status}");
+                }
+            });
+        }
+    }
 }

@@ -245,4 +245,42 @@ mod tests {
             assert!(said.to_string().contains(words), "{said}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// A body of the API is an order that reads the same when it is written, or an error that can be printed.
+        #[test]
+        fn bodies() {
+            let seeds = [
+                r#"{"tag": ["a", "b"], "zone": "one", "soft": true}"#,
+                r#"{"all": true, "local": true}"#,
+                r#"{"key": "http://a/*"}"#,
+            ];
+            let words = [
+                "{",
+                "}",
+                "[",
+                "]",
+                "\"",
+                ":",
+                ",",
+                "null",
+                "\"prefix\":",
+                "\"all\":",
+                "true",
+                "\\u0000",
+                "\\ud800",
+                "\"\"",
+            ];
+            weir_mutate::mutate(&seeds, &words, |bytes| match Order::of_json(bytes) {
+                Ok(order) => {
+                    assert!((1..=NAMES_MAX).contains(&order.names.len()));
+                    assert!(order.names.iter().all(|name| name.len() <= KEY_BYTES_MAX));
+                    let again = Order::of_json(order.to_json().to_string().as_bytes()).unwrap();
+                    assert_eq!(again, Order { is_local: false, ..order });
+                }
+                Err(no) => assert!(!no.to_string().is_empty() && no.to_string().len() < 1_000 + bytes.len()),
+            });
+        }
+    }
 }

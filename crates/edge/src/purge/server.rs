@@ -328,4 +328,50 @@ mod tests {
             assert!(said.contains(words), "{url}: {said}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        use crate::purge::entry::Entry;
+        use weir_mutate::mutate;
+
+        /// Answers of Redis: each reader takes its parts or nothing, and an id reads the same when it is written.
+        #[test]
+        fn answers_of_redis() {
+            let seeds: [&[u8]; 5] = [
+                b"*1\r\n*2\r\n$3\r\n5-1\r\n*4\r\n$4\r\nkind\r\n$3\r\ntag\r\n$5\r\nvalue\r\n$1\r\na\r\n",
+                b"*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n",
+                b"*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n5-2\r\n*0\r\n",
+                b"-ERR no\r\n",
+                b"%1\r\n+a\r\n:1\r\n_\r\n",
+            ];
+            let words = [
+                "*",
+                "$",
+                ":",
+                "+",
+                "-",
+                "\r\n",
+                "-1",
+                "*-1\r\n",
+                "$-1\r\n",
+                "99999999999",
+                "~1\r\n",
+                "#t\r\n",
+                "5-18446744073709551616",
+            ];
+            mutate(&seeds, &words, |bytes| {
+                let Ok(value) = redis::parse_redis_value(bytes) else { return };
+                if let Some(id) = first_id(&value).or(id_of(&value)) {
+                    assert_eq!(Id::parse(id.to_string().as_bytes()), Some(id));
+                }
+                let _ = time_ms(&value);
+                for entry in list(&value) {
+                    if let [id, fields] = list(entry) {
+                        let entry = Entry::of_fields(id_of(id).unwrap_or_default(), pairs(list(fields)));
+                        assert!(entry.run.len() <= bytes.len());
+                    }
+                }
+            });
+        }
+    }
 }

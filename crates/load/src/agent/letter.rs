@@ -123,4 +123,22 @@ mod tests {
         let tokens = ["", "a.b", "a b", "x\r\nPUB y 0", "*", &"a".repeat(65)].map(is_token);
         assert_eq!((tokens, is_token("a1Z")), ([false; 6], true));
     }
+
+    mod mutate {
+        use super::*;
+        /// A message of an agent: it is read and written as the same one, or it is none.
+        #[test]
+        fn letters() {
+            let seeds = [Letter::new("job", "a").with("n", 5).body(b"body".to_vec()).encode(), b"{}\n".to_vec()];
+            weir_mutate::mutate(&seeds, &["\n", "{", "}", ":", "\"", "null", "-1", "1e999", "\0", "é"], |bytes| {
+                if let Some(letter) = Letter::decode(bytes) {
+                    let again = Letter::decode(&letter.encode()).unwrap();
+                    assert_eq!(
+                        (again.kind(), again.number("n"), again.body.len()),
+                        (letter.kind(), letter.number("n"), letter.body.len())
+                    );
+                }
+            });
+        }
+    }
 }

@@ -81,4 +81,27 @@ mod tests {
         assert_eq!(decode(b"nothing but rubbish", Some(b"gzip")), Err("Z_DATA_ERROR"));
         assert_eq!(decode(gzip.get(..gzip.len() - 9).unwrap(), Some(b"gzip")), Err("Z_BUF_ERROR"));
     }
+
+    mod mutate {
+        use super::*;
+        /// A body in any coding, also a bomb: it is read up to the limit, or the error has a name.
+        #[test]
+        fn bodies() {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            gzip.write_all(b"hello hello hello").unwrap();
+            let zstd = [0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x00, 0x19, 0x00, 0x00, b'h', b'i', b'\n'];
+            let brotli = [0x0b, 0x01, 0x80, b'h', b'i', b'\n', 0x03];
+            let seeds = [gzip.finish().unwrap(), zstd.to_vec(), brotli.to_vec(), vec![0x78, 0x9c, 0x03, 0, 0, 0, 0, 1]];
+            let words: [&[u8]; 6] =
+                [b"\x1f\x8b\x08\0", &zstd[..5], b"\0\0\xff\xff", b"\xff\xff\xff\xff", b"\x0b\x01\x80", b"\x02\0\0"];
+            weir_mutate::mutate(&seeds, &words, |body| {
+                for codings in ["gzip", "deflate", "br", "zstd", "x, gzip , zstd", ",,"] {
+                    match decode(body, Some(codings.as_bytes())) {
+                        Ok(plain) => assert!(plain.len() <= BODY_BYTES_MAX),
+                        Err(name) => assert!(!name.is_empty()),
+                    }
+                }
+            });
+        }
+    }
 }

@@ -240,3 +240,30 @@ proptest! {
         }
     }
 }
+
+mod mutate {
+    use super::*;
+
+    /// A path of a script on a body of a server: values of the body, or nothing.
+    #[test]
+    fn paths_and_bodies() {
+        let seeds = [
+            "$.a[0].b\0{\"a\":[{\"b\":1},{\"b\":[2]}],\"length\":3}",
+            "$..b\0{\"b\":{\"b\":\"x\"}}",
+            "$.a[*]\0{\"a\":[1,null,{}]}",
+            "a['b']\0[]",
+        ];
+        let words = [
+            "$", ".", "..", "[", "]", "*", "'", "\"", "0", "-1", "length", "\0", "{", "}", ":", ",", "1e999",
+            "\\u0000", "\\ud800", "é",
+        ];
+        weir_mutate::mutate(&seeds, &words, |bytes| {
+            let at = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            let path = JsonPath::new(&String::from_utf8_lossy(&bytes[..at]));
+            let Ok(body) = crate::value::parse_json(bytes.get(at + 1..).unwrap_or_default()) else { return };
+            if let Some(found) = path.find(&body) {
+                let _ = (found.taken(true), found.taken(false));
+            }
+        });
+    }
+}

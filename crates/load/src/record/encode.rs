@@ -171,4 +171,35 @@ mod tests {
             assert!(Taken::decode(&text.replace(what, with)).is_none(), "{what}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// The counts of an agent: they are read and written as the same ones, or they are none.
+        #[test]
+        fn counts() {
+            let seeds = [Taken::default().encode(), r#"{"w":[{"at":1}],"s":[{"at":1,"n":2}]}"#.to_owned()];
+            let words = [
+                "{",
+                "}",
+                "[",
+                "]",
+                ":",
+                ",",
+                "\"",
+                "null",
+                "-1",
+                "1e999",
+                "18446744073709551615",
+                "\"w\":",
+                "\"s\":",
+                "\\u0000",
+            ];
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                if let Some(read) = Taken::decode(&String::from_utf8_lossy(bytes)) {
+                    let text = read.encode();
+                    assert_eq!(Taken::decode(&text).map(|again| again.encode()), Some(text));
+                }
+            });
+        }
+    }
 }

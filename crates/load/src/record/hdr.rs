@@ -190,4 +190,22 @@ mod tests {
         let bars = hdr([1, 2, 3, 50, 500]).bars(&[0, 10_000, 100_000, 1_000_000]);
         assert_eq!(bars, [3, 1, 1]);
     }
+
+    mod mutate {
+        use super::*;
+        /// A latency histogram of an agent: it is read and written as the same one, or it is none.
+        #[test]
+        fn histograms() {
+            let mut own = Hdr::default();
+            (1..100).for_each(|us| own.add(Duration::from_micros(us * us)));
+            let seeds = [own.encoded(), String::new()];
+            weir_mutate::mutate(&seeds, &["=", "A", "HISTFAAA", "/////w", "AAAA", "é"], |bytes| {
+                if let Some(read) = Hdr::decode(&String::from_utf8_lossy(bytes)) {
+                    let again = Hdr::decode(&read.encoded()).unwrap();
+                    assert_eq!((again.count(), again.max()), (read.count(), read.max()));
+                    let _ = (read.quantile(0.5), read.mean(), read.deviation(), read.min(), read.bars(&[1, 1_000]));
+                }
+            });
+        }
+    }
 }

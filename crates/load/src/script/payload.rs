@@ -292,4 +292,29 @@ mod tests {
         assert!(put("{loadAll: true}").all.is_none());
         assert_eq!(put("{fields: [a, b, c]}").rows, vec![vec![Value::from(1.0), Value::from(2.0), Value::Undefined]]);
     }
+
+    mod mutate {
+        use super::*;
+        /// Rows of a file: each value is one of the file, or the error has a reason.
+        #[test]
+        fn rows_of_files() {
+            let seeds = ["a,007\n\n\"x, \"\"y\"\"\",true\r\n", "#c\n 7 ,8x\n", "\u{feff}a;b\n"];
+            weir_mutate::mutate(
+                &seeds,
+                &[",", ";", "\"", "\n", "\r", "\r\n", "#", "1e999", "0x", "\0", "é"],
+                |bytes| {
+                    let text = String::from_utf8_lossy(bytes);
+                    for options in [
+                        "{}",
+                        "{delimiter: ;, cast: false, options: {comment: '#', trim: true, relax_column_count: true, skip_empty_lines: false}}",
+                    ] {
+                        match rows(options, &text) {
+                            Ok(rows) => assert!(rows.iter().map(Vec::len).sum::<usize>() <= 2 * text.len() + 1),
+                            Err(why) => assert!(!why.is_empty()),
+                        }
+                    }
+                },
+            );
+        }
+    }
 }

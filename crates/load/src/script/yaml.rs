@@ -317,4 +317,26 @@ mod tests {
             assert!(line == 0 || at.line.abs_diff(line) <= 1, "{text}: {at:?}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// A script of any bytes is a document, or a problem with a place.
+        #[test]
+        fn documents() {
+            let seeds = [
+                "config:\n  target: &a http://a\n  phases: [{duration: 1, arrivalRate: 2}]\nscenarios:\n- flow: *a\n",
+                "a: !!str 1\nb: |\n  x\n   y\nc: >-\n  z\n<<: {d: ~}\n",
+                "{\"a\":\t[\"\\ud83d\\ude00\", 0o7, .inf, 1_000, 2026-01-01]}",
+            ];
+            let words = [
+                "\n", "  ", "\t", ": ", "- ", "&a ", "*a", "!!", "[", "]", "{", "}", "|", ">", "'", "\"", "#",
+                "<<: *a", "---\n", "...", "? ", "%YAML", "\0", "é", "\u{feff}",
+            ];
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                if let Err(problem) = read(&String::from_utf8_lossy(bytes), 0) {
+                    assert!(!problem.what.en().is_empty());
+                }
+            });
+        }
+    }
 }

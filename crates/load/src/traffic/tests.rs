@@ -129,3 +129,55 @@ fn no_line_panics() {
         assert!(made.is_err() || made.is_ok_and(is_script));
     }
 }
+
+mod mutate {
+    use super::*;
+
+    /// Lines of logs: the script is no larger than its bound, and it never has a template that a client wrote.
+    #[test]
+    fn logs() {
+        let combined = line("10.0.0.1", 1, "GET /a?b={{ c }}", 200) + &line("10.0.0.1", 4, "POST /\\x22\\xe4", 302);
+        let json = "{\"time_iso8601\":\"2026-11-26T00:00:01+00:00\",\"remote_addr\":\"a\",\"request_uri\":\"/x\",\"status\":\"200\"}\n";
+        let seeds = [
+            combined.clone(),
+            json.to_owned(),
+            combined.repeat(3),
+            pairs().lines().take(12).collect::<Vec<_>>().join("\n"),
+        ];
+        let words = [
+            "\"",
+            " ",
+            "[",
+            "]",
+            "\n",
+            "{{ $env.HOME }}",
+            "{{",
+            "}}",
+            "\\x0a",
+            "\\u0000",
+            "/",
+            "?",
+            "&",
+            "=",
+            "-",
+            "0",
+            "99999",
+            "Feb/2026",
+            "+2500",
+            "\0",
+            "é",
+            "'",
+            ": ",
+            "\r\n",
+            "{\"request\":\"GET / HTTP/1.1\"}",
+        ];
+        weir_mutate::mutate(&seeds, &words, |bytes| {
+            let Ok(made) = from(&wish(), bytes) else { return };
+            assert!(made.script.len() <= 20_000 + 200 * bytes.len(), "{} of {}", made.script.len(), bytes.len());
+            // Comments show lines of the log as they are, and no template is read there.
+            let mut code = made.script.lines().filter(|line| !line.trim_start().starts_with('#'));
+            assert!(!code.any(|line| line.contains("{{ $env")), "{}", made.script);
+            crate::script::Document::read("x.yml", &made.script).unwrap();
+        });
+    }
+}

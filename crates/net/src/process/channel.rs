@@ -238,6 +238,40 @@ mod tests {
         assert!(there.receive().unwrap().is_none());
     }
 
+    mod mutate {
+        use super::*;
+
+        /// Packets of another process: each is a message, or an error that ends the reading. Each packet begins with its
+        /// length.
+        #[test]
+        fn packets() {
+            let seeds: [&[u8]; 4] = [b"\x05bword", b"\x01f\x06bagain", b"\x01m\x02b!", b"\x01x\x00\x04bend"];
+            weir_mutate::mutate(&seeds, &["b", "f", "m", "\0", "\x02b!"], |bytes| {
+                for is_small in [true, false] {
+                    let (here, there) = Channel::pair().unwrap();
+                    let (mut rest, mut sent) = (bytes, 0);
+                    while let Some((&length, after)) = rest.split_first() {
+                        let (packet, after) = after.split_at(usize::from(length).min(after.len()));
+                        here.packet(packet, &[]).unwrap();
+                        (rest, sent) = (after, sent + 1);
+                    }
+                    drop(here);
+                    let mut received = 0;
+                    loop {
+                        let message = match is_small {
+                            true => there.receive_small().map(|message| message.map(|(bytes, _)| bytes)),
+                            false => there.receive().map(|message| message.map(|(bytes, _)| bytes)),
+                        };
+                        let Ok(Some(message)) = message else { break };
+                        assert!(message.len() < bytes.len());
+                        received += 1;
+                    }
+                    assert!(received <= sent);
+                }
+            });
+        }
+    }
+
     #[test]
     fn the_keeper_takes_small_messages_only() {
         let (here, there) = Channel::pair().unwrap();

@@ -27,6 +27,8 @@ mod guard;
 mod hello;
 mod judge;
 mod keys;
+#[cfg(test)]
+mod mutate;
 pub mod ocsp;
 mod origin;
 mod pem;

@@ -320,7 +320,7 @@ pub fn responder(leaf: &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::describe::tests::der;
     use super::*;
@@ -342,7 +342,7 @@ mod tests {
     }
 
     /// An answer of which the signed part, the algorithm and so on are `parts`.
-    fn response(parts: &[&[u8]]) -> Vec<u8> {
+    pub fn response(parts: &[&[u8]]) -> Vec<u8> {
         let content = element(Tag::OctetString, &[&element(Tag::Sequence, parts)]);
         let typed = element(Tag::Sequence, &[&element(Tag::ObjectIdentifier, &[BASIC]), &content]);
         let first = Tag::ContextSpecific { constructed: true, number: TagNumber(0) };

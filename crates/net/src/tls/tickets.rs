@@ -300,6 +300,25 @@ mod tests {
         }
     }
 
+    mod mutate {
+        use super::*;
+
+        /// Only a ticket that weir sealed opens, and it holds the session that weir sealed.
+        #[test]
+        fn tickets() {
+            let keys = TicketKeys::given(&[vec![7; 48]], 300).unwrap();
+            let sealed = keys.seal(&[0; 32], b"session").unwrap();
+            let seeds = [sealed.clone(), Vec::new(), vec![7; 16]];
+            weir_mutate::mutate(&seeds, &[&[7; 16][..], &[0; 12]], |bytes| {
+                let opened = keys.open(&[0; 32], bytes);
+                assert_eq!(opened.is_some(), bytes == sealed);
+                let again = keys.seal(&[1; 32], bytes).unwrap();
+                assert!(again.len() <= bytes.len() + 16 + 12 + 16 + TIME_BYTES + LENGTH_BYTES + STEP_BYTES);
+                assert_eq!(keys.open(&[1; 32], &again).as_deref(), Some(bytes));
+            });
+        }
+    }
+
     #[test]
     fn keys_of_files_are_the_same_everywhere() {
         let files = [vec![7; 80], vec![8; 48]];

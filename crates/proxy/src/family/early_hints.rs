@@ -188,4 +188,31 @@ mod tests {
             assert!(problems.iter().all(|problem| problem.contains(words)), "{http}: {problems:?}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// An interim answer of an origin: the client gets one head, without fields of the connection.
+        #[test]
+        fn interim_answers() {
+            let seeds = [
+                "HTTP/1.1 103 \r\nLink: </a.css>; rel=preload\r\nConnection: x-hop\r\nX-Hop: 1\r\n\r\n",
+                "HTTP/1.1 102 Processing\r\nTransfer-Encoding: chunked\r\n\r\n",
+            ];
+            let words =
+                ["\r\n", "\n", ":", " ", "Connection: ", "x-hop", "X-Accel-Redirect: /\r\n", "\r", "\0", "HTTP/1.1"];
+            weir_mutate::mutate(&seeds, &words, |answer| {
+                let (mut parser, mut head) = (Parser::default(), ResponseHead::default());
+                if parser.response(answer, &mut head) != Ok(Progress::Done) {
+                    return;
+                }
+                let mut out = Vec::new();
+                compose(head.status, fields(&head, answer, &Hidden::compile(&[], &[], Scheme::Http)), &mut out);
+                assert!(out.len() <= answer.len() + 64 + 4 * head.fields.len());
+                let (mut parser, mut again) = (Parser::default(), ResponseHead::default());
+                assert_eq!(parser.response(&out, &mut again), Ok(Progress::Done));
+                assert_eq!((again.len, again.status), (out.len(), head.status));
+                assert!(again.fields.iter().all(|field| !field.known.is_some_and(|known| known.is_hop_by_hop())));
+            });
+        }
+    }
 }

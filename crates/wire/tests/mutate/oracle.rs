@@ -3,6 +3,7 @@
 //! Shared by the bounded mutation test (`tests/mutate.rs`, stable, every CI run) and the libFuzzer targets (`fuzz/`,
 //! nightly, by hand).
 
+use weir_mutate::splits;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::client_hello::{self, Opening};
 use weir_wire::encode;
@@ -15,7 +16,7 @@ use weir_wire::{
     Version, Violation, fastcgi, keeps_alive, memcached, request_body, request_host, request_method, response_body,
 };
 
-/// Splits are tried at every byte up to this length, and at 16 places in longer inputs.
+/// Longer inputs are not read byte by byte.
 const EVERY_SPLIT_BYTES_MAX: usize = 96;
 
 /// A request head: a split at any place gives the same result, and the forwarded form has only one reading.
@@ -382,11 +383,6 @@ pub fn memcached(data: &[u8]) {
             assert_eq!(read(&[head, tail]).0, whole.0, "split at {split}");
         }
     }
-}
-
-fn splits(length: usize) -> impl Iterator<Item = usize> {
-    let step = if length <= EVERY_SPLIT_BYTES_MAX { 1 } else { length / 16 };
-    (0..length).step_by(step.max(1))
 }
 
 type Parsed<Head> = Result<(Progress, Head), Violation>;

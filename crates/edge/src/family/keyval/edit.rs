@@ -174,3 +174,29 @@ fn misformed(text: &str) -> Refused {
 fn no(status: u16, code: &'static str, text: &str) -> Refused {
     Refused { status, code, text: text.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    mod mutate {
+        use super::*;
+        /// A body of the API is a change, or a refusal with a status of a client's error.
+        #[test]
+        fn bodies() {
+            let seeds = [r#"{"a":"b"}"#, r#"{"a":{"value":"b","expire":1000}}"#, r#"{"a":null}"#, r#"{"":"x"}"#];
+            let words =
+                ["{", "}", "[", "\"", ":", ",", "null", "1e400", "-1", "18446744073709551616", "\\u0000", "\\ud800"];
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                let Ok(body) = serde_json::from_slice::<Value>(bytes) else { return };
+                match change(&body, "added") {
+                    Ok(Change { key, value, expire }) => {
+                        assert!(!key.is_empty() && (value.is_some() || expire.is_some()));
+                        assert!(expire.is_none_or(|time| !time.is_zero() && time <= TIMEOUT_MAX));
+                    }
+                    Err(refused) => assert!((400..500).contains(&refused.status)),
+                }
+            });
+        }
+    }
+}

@@ -21,6 +21,11 @@ pub fn read(path: &str, pairs: &mut Pairs, now_ms: u64) -> Result<(), Refusal> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         read => read.map_err(|error| Refusal::whole(format!("open() \"{path}\" failed {}", Os(&error))))?,
     };
+    take(&bytes, path, pairs, now_ms)
+}
+
+/// Takes the pairs of the file's bytes.
+fn take(bytes: &[u8], path: &str, pairs: &mut Pairs, now_ms: u64) -> Result<(), Refusal> {
     if bytes.is_empty() {
         return Ok(());
     }
@@ -28,7 +33,7 @@ pub fn read(path: &str, pairs: &mut Pairs, now_ms: u64) -> Result<(), Refusal> {
         Refusal::whole(format!("\"{path}\" is not the state file of a keyval_zone: {why}"))
             .todo("only the API writes this file; to begin without pairs, move the file away")
     };
-    let all: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|error| broken(&error.to_string()))?;
+    let all: Map<String, Value> = serde_json::from_slice(bytes).map_err(|error| broken(&error.to_string()))?;
     for (key, value) in all {
         let pair = of_json(&value).ok_or_else(|| broken(&format!("\"{key}\" has no value")))?;
         if pair.until_ms.is_some_and(|until| until <= now_ms) {
@@ -98,5 +103,40 @@ mod tests {
         assert!(read(path, &mut Pairs::new(Kind::Text, 10), 0).unwrap_err().what.contains("do not fit"));
         std::fs::remove_file(path).unwrap();
         read(path, &mut pairs, 0).unwrap();
+    }
+
+    mod mutate {
+        use super::*;
+        /// A file of another program, or a changed one: the pairs fit into the zone, or the refusal has a reason.
+        #[test]
+        fn files() {
+            let seeds =
+                [r#"{"a":"b","c":{"value":"d","until":100}}"#, r#"{"10.0.0.0/8":"x","10.1.0.0/16":"y","::/0":"z"}"#];
+            let words = [
+                "{",
+                "}",
+                "\"",
+                ":",
+                ",",
+                "\"until\":",
+                "18446744073709551615",
+                "1e3",
+                "10.0.0.0/33",
+                "\\u0000",
+                "null",
+            ];
+            weir_mutate::mutate(&seeds, &words, |bytes| {
+                for kind in [Kind::Text, Kind::Prefix, Kind::Network] {
+                    let mut pairs = Pairs::new(kind, 2_000);
+                    if let Err(refusal) = take(bytes, "f", &mut pairs, 50) {
+                        assert!(!refusal.what.is_empty());
+                    }
+                    assert!(pairs.bytes() <= 2_000);
+                    for text in [&b"10.1.2.3"[..], b"a", bytes] {
+                        let _ = pairs.find(text, 50);
+                    }
+                }
+            });
+        }
     }
 }

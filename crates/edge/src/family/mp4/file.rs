@@ -341,4 +341,39 @@ mod tests {
             }
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// A file that is changed, also with words of its format: the part lies in the file, and its head is bounded by it.
+        #[test]
+        fn files() {
+            let words: [&[u8]; 14] = [
+                b"moov",
+                b"trak",
+                b"stts",
+                b"stsc",
+                b"stsz",
+                b"stco",
+                b"co64",
+                b"ctts",
+                b"stss",
+                b"mdat",
+                &[0, 0, 0, 8],
+                &[0, 0, 0, 1],
+                &[0xff; 4],
+                &[0; 8],
+            ];
+            weir_mutate::mutate(&[sample(true), sample(false)], &words, |file| {
+                for (start, length, starts_at_key_frame) in
+                    [(0, None, false), (3_000, Some(4_000), true), (9_999, Some(1), false)]
+                {
+                    let wish = Wish { starts_at_key_frame, ..wish(start, length) };
+                    if let Ok(Some((head, range))) = part(file, file.len() as u64, &wish, "f") {
+                        assert!(range.start < range.end && range.end <= file.len() as u64);
+                        assert!(head.len() < file.len() + 200, "{} of {} bytes", head.len(), file.len());
+                    }
+                }
+            });
+        }
+    }
 }

@@ -121,4 +121,19 @@ mod tests {
             assert_eq!(read(text.as_bytes()), expected, "{text}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// Each side of an expression is a part of it.
+        #[test]
+        fn expressions() {
+            let words = ["=", "!=", "!", " ", "/", "\\/", "$a", "${b}", "\"", "A", "\0"];
+            weir_mutate::mutate(&["$Arg_A = /b+/", "a != \\/b", "$a"], &words, |text| {
+                if let Some(Expression { left, comparison }) = read(text) {
+                    let right = comparison.map_or(0, |comparison| comparison.right.len());
+                    assert!(left.len() + right <= text.len());
+                }
+            });
+        }
+    }
 }

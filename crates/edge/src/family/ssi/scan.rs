@@ -286,7 +286,7 @@ mod tests {
             }
         }
         text.extend_from_slice(scanner.rest());
-        (String::from_utf8(text).unwrap(), commands)
+        (String::from_utf8_lossy(&text).into_owned(), commands)
     }
 
     #[test]
@@ -326,5 +326,30 @@ mod tests {
     fn quotes_may_be_escaped_in_values() {
         let (_, commands) = scan(b"<!--#a b=\"c\\\"d\" -->", 1);
         assert_eq!(commands, ["a b=c\\\"d"]);
+    }
+
+    mod mutate {
+        use super::*;
+        use weir_mutate::mutate;
+
+        /// A page's commands do not depend on how the page is cut, and each text is a part of the page.
+        #[test]
+        fn pages() {
+            let seeds = [
+                "a<!--#echo var=\"x\" default='y z' -->b<!-- c --><<!--#else--><!-- d --<!",
+                "<!--#include virtual=\"/a\\\"b\" --><!--#set var=a value='b'-->",
+                "<!--#if expr=\"$a = /b/\" -->c<!--#endif -->",
+            ];
+            let words = ["<!--#", "<!--", "-->", "--", "\"", "'", "\\", "=", " ", "\n", "#", "echo", "\0", "é"];
+            mutate(&seeds, &words, |page| {
+                let whole = scan(page, usize::MAX);
+                for piece in [1, 2, 3, 7] {
+                    assert_eq!(scan(page, piece), whole, "pieces of {piece}");
+                }
+                // A byte that is no character takes three bytes, and each command has a mark.
+                assert!(whole.0.len() <= 3 * page.len() + whole.1.len());
+                assert!(whole.1.len() <= page.len() / 5 + 1);
+            });
+        }
     }
 }

@@ -122,4 +122,31 @@ mod tests {
             assert_eq!(name(text).ok(), expected, "{}", String::from_utf8_lossy(text));
         }
     }
+
+    mod mutate {
+        use super::*;
+        use weir_mutate::mutate;
+
+        /// A text is read up to its end, and its plain parts do not grow.
+        #[test]
+        fn texts_with_variables() {
+            let words = ["$", "${", "}", "\\", "\\$", "a_1", "'", "\"", "\0", "é"];
+            mutate(&["a\\$b\\\\c$d_e${f}g", "${a", "\\d\\."], &words, |text| {
+                let (mut rest, mut out) = (text, Vec::new());
+                loop {
+                    let before = rest.len();
+                    rest = plain(rest, &mut out);
+                    let Some(after) = rest.strip_prefix(b"$") else { break };
+                    match name(after) {
+                        Ok((name, after)) => {
+                            assert!(!name.is_empty() && after.len() < before);
+                            rest = after;
+                        }
+                        Err(_) => break,
+                    }
+                }
+                assert!(out.len() <= text.len());
+            });
+        }
+    }
 }

@@ -188,4 +188,19 @@ mod tests {
             assert_eq!(find_argument(args, name.as_bytes()), value, "{name}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// The value of an argument is a part of the query and ends before the next argument.
+        #[test]
+        fn arguments() {
+            weir_mutate::mutate(&["a=1&b=2&&c", "A=&a==x"], &["&", "=", "a", "%26", "\0", "é"], |query| {
+                for name in [&b"a"[..], b"b", b""] {
+                    if let Some(value) = find_argument(query, name) {
+                        assert!(!value.contains(&b'&') && value.len() < query.len());
+                    }
+                }
+            });
+        }
+    }
 }

@@ -213,4 +213,47 @@ mod tests {
         parser.push(&vec![b'x'; LINE_BYTES_MAX]);
         assert_eq!(parser.pull(), Err(Wrong::LineTooLong));
     }
+
+    mod mutate {
+        use super::*;
+        use weir_mutate::{mutate, splits};
+
+        /// A server's bytes: the operations do not depend on how the bytes arrive, and their texts are parts of the bytes.
+        #[test]
+        fn operations() {
+            let seeds = [
+                "INFO {\"server_id\":\"a\"}\r\nPING\r\nMSG a.b 1 5\r\nhello\r\n+OK\r\n",
+                "MSG a 1 reply.to 0\r\n\r\n-ERR 'no'\r\nPONG\r\n",
+                "msg\ta\t1\t3\nabc\r\n\r\n",
+            ];
+            let words =
+                ["\r\n", "\n", " ", "MSG ", "-ERR", "18446744073709551615", "16777217", "\0", "é", "+OK\r\n", "-1"];
+            let all = |pieces: &[&[u8]]| {
+                let (mut parser, mut seen) = (Parser::default(), Vec::new());
+                for piece in pieces {
+                    parser.push(piece);
+                    loop {
+                        match parser.pull() {
+                            Ok(Some(op)) => seen.push(Ok(op)),
+                            Ok(None) => break,
+                            Err(wrong) => {
+                                seen.push(Err(wrong));
+                                return seen;
+                            }
+                        }
+                    }
+                }
+                seen
+            };
+            mutate(&seeds, &words, |bytes| {
+                let whole = all(&[bytes]);
+                assert!(whole.len() <= bytes.len() / 4 + 1);
+                for split in splits(bytes.len()) {
+                    let (head, tail) = bytes.split_at(split);
+                    assert_eq!(all(&[head, tail]), whole, "split at {split}");
+                }
+                assert_eq!(all(&bytes.chunks(1).collect::<Vec<_>>()), whole, "byte by byte");
+            });
+        }
+    }
 }

@@ -244,4 +244,27 @@ mod tests {
             }
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// Packets of a server: the parts are parts of the text.
+        #[test]
+        fn packets() {
+            let seeds = [
+                "0{\"sid\":\"a\"}",
+                "42/chat,3[\"a\",1]",
+                "451-/b,[{\"_placeholder\":true,\"num\":0}]",
+                "44{\"message\":\"no\"}",
+                "b4aGk=",
+            ];
+            weir_mutate::mutate(&seeds, &["4", "5", "-", ",", "/", "[", "99999999999999999999", "é", "\0"], |bytes| {
+                let text = String::from_utf8_lossy(bytes);
+                let _ = Frame::parse(&text);
+                if let Ok(packet) = Packet::parse(&text) {
+                    assert!(packet.attachments <= ATTACHMENTS_MAX && packet.namespace.starts_with('/'));
+                    assert!(packet.payload.len() < text.len());
+                }
+            });
+        }
+    }
 }

@@ -85,4 +85,23 @@ mod tests {
         assert_eq!(["gzip", "br", "zstd", "deflate"].map(|name| weight(field, name)), [500, 800, 1000, 0]);
         assert_eq!(weight(b"brotli, abr", "br"), 0);
     }
+
+    mod mutate {
+        use super::*;
+        /// A weight is one, and a field without the coding's name has none.
+        #[test]
+        fn fields() {
+            let seeds = ["gzip, br;q=0.5, zstd ; q=1.000", "*;q=0", "identity, GZIP;Q=0.001", "x-gzip,gzip;q=1.001"];
+            weir_mutate::mutate(&seeds, &[",", ";", "q=", "0.", "1", " ", "gzip", "br", "\0", "é"], |field| {
+                for name in ["gzip", "br", "zstd"] {
+                    let weight = weight(field, name);
+                    assert!(weight <= WHOLE);
+                    assert!(
+                        weight == 0
+                            || field.to_ascii_lowercase().windows(name.len()).any(|part| part == name.as_bytes())
+                    );
+                }
+            });
+        }
+    }
 }

@@ -85,4 +85,22 @@ mod tests {
             assert!(call.judge(status, grpc_status, body).is_err(), "{status} {grpc_status:?} {body:?}");
         }
     }
+
+    mod mutate {
+        use super::*;
+        /// Only an answer that says that the service serves passes.
+        #[test]
+        fn answers() {
+            let seeds: [&[u8]; 4] =
+                [b"\0\0\0\0\x02\x08\x01", b"\0\0\0\0\x02\x08\x02", b"\0\0\0\0\x04\x12\0\x08\x01", b"\0\0\0\0\0"];
+            let words: [&[u8]; 5] =
+                [b"\x08\x01", b"\xff\xff\xff\xff", b"\x12\x7f", b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", b"\x0d"];
+            weir_mutate::mutate(&seeds, &words, |body| {
+                let call = Call::default();
+                let passes = call.judge(200, Some(b"0"), body).is_ok();
+                assert!(!passes || body.contains(&1));
+                assert!(call.judge(200, Some(body), b"").is_err() && call.judge(404, Some(b"0"), body).is_err());
+            });
+        }
+    }
 }

@@ -201,4 +201,24 @@ mod tests {
         assert_eq!(Flags::of_word(b"samesite"), None);
         assert_eq!(Flags::of_word(b""), None);
     }
+
+    mod mutate {
+        use super::*;
+        /// A cookie of an origin keeps its parts: edited twice, it is the same as edited once, and it grows by its flags alone.
+        #[test]
+        fn cookies() {
+            let seeds = ["a=b; Path=/; Secure", "a = b ;HttpOnly; SameSite=Lax", "a; b=c", "=; ;;=x; samesite"];
+            weir_mutate::mutate(&seeds, &[";", "=", " ", "secure", "SameSite=", "HttpOnly", "\t", "é"], |value| {
+                for flags in [SECURE, NO_SECURE, HTTP_ONLY, NO_HTTP_ONLY, STRICT, NO_SAME_SITE] {
+                    let Some(mut cookie) = Cookie::parse(value) else { continue };
+                    cookie.edit(flags);
+                    let once = cookie.text(0);
+                    assert!(once.len() <= 2 * value.len() + b"; SameSite=Strict".len());
+                    let mut again = Cookie::parse(&once).unwrap();
+                    again.edit(flags);
+                    assert_eq!(again.text(0).escape_ascii().to_string(), once.escape_ascii().to_string());
+                }
+            });
+        }
+    }
 }

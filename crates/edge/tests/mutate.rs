@@ -1,18 +1,12 @@
-//! A bounded fuzzer of configurations for every CI run: seeds, the driver of `weir-wire`'s fuzzer, and the
-//! properties of `config_fuzz/oracle.rs`.
+//! The targets of configurations (`fuzz/README.md`).
 
 #![allow(clippy::panic)]
 
-#[path = "../../wire/tests/mutate/driver.rs"]
-mod driver;
-#[path = "config_fuzz/oracle.rs"]
+#[path = "mutate/oracle.rs"]
 mod oracle;
 
-use driver::{Material, Random, fuzz};
 use weir_edge::family::ALL;
-
-/// Rounds per test unless asked for more; a second or two in a debug build.
-const ROUNDS: u64 = 1_500;
+use weir_mutate::{Random, generate, mutate};
 
 const SEEDS: &[&str] = &[
     "events { }",
@@ -101,34 +95,38 @@ const WORDS: &[&str] = &[
 
 #[test]
 fn changed_configurations() {
-    let material = Material { seeds: SEEDS, word, input_bytes_max: 2_048, cut_bytes_max: 24, piece_bytes_max: 80 };
-    material.fuzz(ROUNDS, oracle::configuration);
+    mutate(SEEDS, &words(), oracle::configuration);
 }
 
 #[test]
 fn strings_of_words() {
+    let words = words();
     let make = |random: &mut Random| {
-        let words = (0..random.below(24)).map(|_| word(random)).collect::<Vec<_>>();
+        let words: Vec<&str> = (0..random.below(24)).filter_map(|_| random.pick(&words).copied()).collect();
         words.join(if random.below(3) == 0 { "" } else { " " }).into_bytes()
     };
-    fuzz(ROUNDS, make, oracle::configuration);
+    generate(make, oracle::configuration);
 }
 
 /// Every directive in every kind of block, with arguments that are right for others.
 #[test]
 fn every_directive_with_any_arguments() {
     let names = directive_names();
+    // A word that leaves the statement whole.
+    let whole = |word: &&str| !word.contains(['{', '}', ';', '"', '\'', '\\', '#', '\n']);
+    let arguments: Vec<&str> = WORDS.iter().copied().filter(whole).collect();
     let make = |random: &mut Random| {
         let mut statements = String::new();
         for _ in 0..4 {
-            statements.push_str(names.get(random.below(names.len())).copied().unwrap_or_default());
+            statements.push_str(random.pick(&names).copied().unwrap_or_default());
             for _ in 0..random.below(4) {
                 statements.push(' ');
-                statements.push_str(argument(random));
+                statements.push_str(random.pick(&arguments).copied().unwrap_or_default());
             }
-            statements.push_str(random.choose(&[";", ";", ";", " { }", " { a 1; default 2; }"]));
+            let ends = [";", ";", ";", " { }", " { a 1; default 2; }"];
+            statements.push_str(random.pick(&ends).copied().unwrap_or_default());
         }
-        let around = random.choose(&[
+        let around = [
             "@ events { } http { server { } }",
             "events { @ }",
             "events { } http { @ server { } }",
@@ -137,27 +135,19 @@ fn every_directive_with_any_arguments() {
             "events { } http { server { location ~ (a) { if ($args) { @ } } } }",
             "events { } http { upstream u { server 127.0.0.1:1; @ } server { location / { proxy_pass http://u; } } }",
             "events { } http { server { location / { limit_except GET { @ } } } }",
-        ]);
-        around.replace('@', &statements).into_bytes()
+        ];
+        random.pick(&around).copied().unwrap_or_default().replace('@', &statements).into_bytes()
     };
-    fuzz(ROUNDS.max(4 * names.len() as u64), make, oracle::configuration);
+    generate(make, oracle::configuration);
 }
 
 fn directive_names() -> Vec<&'static str> {
     ALL.all.iter().flat_map(|family| family.directives).map(|directive| directive.name).collect()
 }
 
-fn word(random: &mut Random) -> &'static str {
-    if random.below(3) == 0 {
-        let names = directive_names();
-        return names.get(random.below(names.len())).copied().unwrap_or_default();
-    }
-    random.choose(WORDS)
-}
-
-/// A word that leaves the statement whole.
-fn argument(random: &mut Random) -> &'static str {
-    let whole = |word: &&str| !word.contains(['{', '}', ';', '"', '\'', '\\', '#', '\n']);
-    let words: Vec<&'static str> = WORDS.iter().copied().filter(whole).collect();
-    random.choose(&words)
+/// Two in three are of [`WORDS`].
+fn words() -> Vec<&'static str> {
+    let names = directive_names();
+    let times = 2 * names.len() / WORDS.len();
+    WORDS.iter().copied().cycle().take(times * WORDS.len()).chain(names).collect()
 }
