@@ -1,12 +1,9 @@
 //! All checks, in an order in which cheap failures come first.
 
 use crate::run::{cargo, run, run_tests};
-use crate::{end_to_end, format, harness, labs, tidy};
+use crate::{deny, end_to_end, format, fuzz, harness, labs, tidy};
 use std::path::Path;
 use std::process::Command;
-
-/// Rounds of each fuzz target in one run of `ci`; they take about ten seconds.
-const FUZZ_ROUNDS: &str = "300000";
 
 /// The environment variable that makes a test with an unmet need fail (`tests/support/needs.rs`).
 const STRICT: &str = "WEIR_CI";
@@ -14,6 +11,7 @@ const STRICT: &str = "WEIR_CI";
 pub fn ci(root: &Path) -> Result<(), String> {
     format::format(root, true)?;
     tidy::tidy(root)?;
+    deny::deny(root)?;
     let peers = std::thread::spawn({
         let root = root.to_owned();
         move || peers(&root)
@@ -34,7 +32,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     let tests = tests.join().map_err(|_| "the tests were not built")??;
     // The page has seconds to show something: here, nothing compiles.
     dashboard(root, &weir)?;
-    fuzz()?;
+    fuzz::fuzz_in_ci(&tests)?;
     end_to_end::oracle("ci", &[])?;
     real(root, &weir)?;
     faults(root, &weir)?;
@@ -100,8 +98,4 @@ fn lasting(root: &Path, weir: &Path) -> Result<(), String> {
             .arg("--weir")
             .arg(weir),
     )
-}
-
-fn fuzz() -> Result<(), String> {
-    run_tests(cargo("test --profile ci --test mutate").env("WEIR_FUZZ_ROUNDS", FUZZ_ROUNDS))
 }

@@ -34,10 +34,10 @@ const LONG: [&str; 12] = [
 #[derive(Debug, PartialEq)]
 pub struct Harness {
     /// The target, as in `cargo test --test NAME`; for unit tests, the crate.
-    name: String,
-    program: PathBuf,
+    pub name: String,
+    pub program: PathBuf,
     /// The folder of its package: cargo runs tests there.
-    folder: PathBuf,
+    pub folder: PathBuf,
 }
 
 /// Builds every test of the workspace.
@@ -86,7 +86,7 @@ fn place(name: &str) -> usize {
 }
 
 /// Does the work for every item, a few at the same time; returns the errors.
-fn in_lanes<T: Send>(items: Vec<T>, lanes: usize, work: impl Fn(&T) -> Result<(), String> + Sync) -> Vec<String> {
+pub fn in_lanes<T: Send>(items: Vec<T>, lanes: usize, work: impl Fn(&T) -> Result<(), String> + Sync) -> Vec<String> {
     let (waiting, errors) = (Mutex::new(items.into_iter()), Mutex::new(Vec::new()));
     let next = || waiting.lock().ok().and_then(|mut waiting| waiting.next());
     std::thread::scope(|scope| {

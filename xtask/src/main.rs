@@ -7,13 +7,16 @@
 #![allow(clippy::disallowed_methods)]
 
 mod ci;
+mod deny;
 mod end_to_end;
 mod format;
+mod fuzz;
 mod harness;
 mod labs;
 mod nginx_suite;
 mod package;
 mod run;
+mod sanitize;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -28,7 +31,10 @@ usage: cargo xtask COMMAND
   tidy                 the project's rules: dependencies between crates, places, documents, words
   vtc [FILTER]         the end-to-end scripts against weir
   oracle [FILTER]      the same scripts and applications against nginx
+  deny                 the rules for dependencies, deny.toml: licences, sources, versions
+  fuzz …               the targets of all parsers (its own --help says more)
   labs                 the field reports' configurations, some seconds each, with a release build
+  sanitize             the tests of net and wire under AddressSanitizer
   package …            packages, tarball, image and list of parts in target/package (its own --help says more)
   nginx-suite …        nginx's own test suite against weir (its own --help says more)";
 
@@ -42,7 +48,10 @@ fn main() -> ExitCode {
         "tidy" => tidy::tidy(&root()),
         "vtc" => end_to_end::vtc(rest),
         "oracle" => end_to_end::oracle("dev", rest),
+        "deny" => deny::deny(&root()),
+        "fuzz" => fuzz::fuzz(rest),
         "labs" => labs::labs(&root(), &root().join("target/release/weir")),
+        "sanitize" => sanitize::sanitize(&root()),
         "package" => package::package(&root(), rest),
         "nginx-suite" => nginx_suite::nginx_suite(&root(), rest),
         _ => Err(USAGE.to_owned()),
