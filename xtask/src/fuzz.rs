@@ -1,6 +1,6 @@
 //! Runs the targets of the parsers: tests whose path has the module `mutate` (`fuzz/README.md` lists them).
 //!
-//! The programs of tests are built as `ci` builds them, or for release, and each target runs for its part of the time.
+//! The programs of tests are those of `cargo test`, or built for release, and each target runs for its part of the time.
 
 use crate::harness::{self, Harness};
 use crate::run::{output, took};
@@ -44,7 +44,7 @@ impl Target<'_> {
 /// Runs the targets that the arguments name.
 pub fn fuzz(arguments: &[String]) -> Result<(), String> {
     let asked = Asked::parse(arguments)?;
-    let harnesses = harness::build(if asked.is_release { "release" } else { "ci" })?;
+    let harnesses = harness::build(if asked.is_release { "release" } else { "dev" })?;
     run(&harnesses, &asked, None)
 }
 

@@ -57,7 +57,7 @@ fn element(tag: Tag, parts: &[&[u8]]) -> Vec<u8> {
 fn certificates() {
     let own = der();
     let trust = Trust::new([own.clone()]).unwrap();
-    mutate(&[own.clone()], PIECES, |bytes| {
+    mutate(std::slice::from_ref(&own), PIECES, |bytes| {
         let _ = CertificateFacts::read(bytes);
         let _ = (subject_der(bytes), responder(bytes));
         if let Ok(described) = Described::read(bytes) {

@@ -13,6 +13,9 @@ pub enum Sender {
     Origin,
 }
 
+/// Name and value of a field.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
 /// A message as the model reads it.
 #[derive(Debug)]
 pub struct Message {
@@ -21,7 +24,7 @@ pub struct Message {
     /// The target of a request, the reason of an answer.
     pub subject: Vec<u8>,
     /// Names and values of the field lines that count.
-    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    pub fields: Vec<Pair>,
     /// The first byte after the head.
     pub head_end: usize,
     /// The payload of the body, as far as it has come.
@@ -196,7 +199,7 @@ fn trim(mut text: &[u8]) -> &[u8] {
 
 /// The fields of a head, and its end.
 struct Section {
-    fields: Vec<(Vec<u8>, Vec<u8>)>,
+    fields: Vec<Pair>,
     end: usize,
 }
 
@@ -230,7 +233,7 @@ fn section(data: &[u8], mut at: usize, sender: Sender, choices: &mut Vec<Choice>
 }
 
 /// One field line; `None` for a line that does not count.
-fn field(text: &[u8], sender: Sender, choices: &mut Vec<Choice>) -> Result<Option<(Vec<u8>, Vec<u8>)>, Wrong> {
+fn field(text: &[u8], sender: Sender, choices: &mut Vec<Choice>) -> Result<Option<Pair>, Wrong> {
     if matches!(text.first(), Some(b' ' | b'\t')) {
         return Err("9112 5.2: obsolete line folding");
     }
@@ -251,7 +254,7 @@ fn field(text: &[u8], sender: Sender, choices: &mut Vec<Choice>) -> Result<Optio
         choices.push(Choice::ExtraCr);
         if colon.is_some() { value = rest } else { name = rest }
     }
-    if text.iter().any(|&byte| byte == 0) || value.contains(&b'\r') || name.contains(&b'\r') {
+    if text.contains(&0) || value.contains(&b'\r') || name.contains(&b'\r') {
         return Err("9112 2.2, 9110 5.5: a bare CR or NUL");
     }
     if sender == Sender::Client && (colon.is_none() || matches!(name.last(), Some(b' ' | b'\t'))) {
@@ -287,13 +290,13 @@ fn is_visible(text: &[u8]) -> bool {
 }
 
 /// The values of all fields of a name.
-fn values<'f>(fields: &'f [(Vec<u8>, Vec<u8>)], name: &str) -> Vec<&'f [u8]> {
-    let is_it = |field: &&(Vec<u8>, Vec<u8>)| field.0.eq_ignore_ascii_case(name.as_bytes());
+fn values<'f>(fields: &'f [Pair], name: &str) -> Vec<&'f [u8]> {
+    let is_it = |field: &&Pair| field.0.eq_ignore_ascii_case(name.as_bytes());
     fields.iter().filter(is_it).map(|(_, value)| value.as_slice()).collect()
 }
 
 /// §9.3: whether the Connection fields let the connection go on.
-fn persists(fields: &[(Vec<u8>, Vec<u8>)], is_http11: bool) -> bool {
+fn persists(fields: &[Pair], is_http11: bool) -> bool {
     let values = values(fields, "Connection");
     let has = |option: &str| {
         let mut options = values.iter().flat_map(|value| value.split(|&byte| byte == b','));
@@ -312,12 +315,7 @@ enum Framing {
 }
 
 /// §6.1 to §6.3: the framing that the fields give; `Nothing` without any.
-fn framing(
-    fields: &[(Vec<u8>, Vec<u8>)],
-    is_http11: bool,
-    sender: Sender,
-    choices: &mut Vec<Choice>,
-) -> Result<Framing, Wrong> {
+fn framing(fields: &[Pair], is_http11: bool, sender: Sender, choices: &mut Vec<Choice>) -> Result<Framing, Wrong> {
     let lengths = values(fields, "Content-Length");
     let codings = values(fields, "Transfer-Encoding");
     if !codings.is_empty() && !lengths.is_empty() {
@@ -716,7 +714,7 @@ fn is_plain_authority(text: &[u8]) -> bool {
 }
 
 /// §3.2: exactly one Host in HTTP/1.1.
-fn hosts(fields: &[(Vec<u8>, Vec<u8>)], is_http11: bool, choices: &mut Vec<Choice>) -> Result<(), Wrong> {
+fn hosts(fields: &[Pair], is_http11: bool, choices: &mut Vec<Choice>) -> Result<(), Wrong> {
     let hosts = values(fields, "Host");
     match hosts[..] {
         [] if is_http11 => Err("9112 3.2: no Host"),
