@@ -1,7 +1,7 @@
 //! The rules for dependencies (`deny.toml`): licences, sources, versions.
 //!
-//! cargo-deny checks the same file and knows advisories too. Building it would take CI longer than all other checks of the
-//! code together, and its advisories come from GitHub, so CI checks the three parts that need no network.
+//! cargo-deny checks the same file and knows advisories too. Its advisories come from GitHub, and CI has only registries, so
+//! CI checks the three parts that need no network.
 
 use crate::run::{cargo, output};
 use serde_json::Value;
