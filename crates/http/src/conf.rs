@@ -21,6 +21,10 @@ use crate::slots::{SlotStore, VariableId};
 use crate::variable::{Definition, Names, Template};
 use crate::zone_names::ZoneNames;
 
+/// If the limit on open files bounds the table, clients leave one place of so many to connections to upstreams. Without one,
+/// no exchange of the clients that have all others could end.
+const KEPT_PART: usize = 8;
+
 /// A configuration in force. It never changes: an exchange uses one configuration from start to end.
 pub struct Conf {
     /// 1 at start, one more with each reload.
@@ -252,6 +256,14 @@ impl Conf {
         match self.main.process.connections.map(|written| written.saturating_sub(self.places_fixed)) {
             Some(places) if places <= self.places_by_files => (places, true),
             Some(_) | None => (self.places_by_files, false),
+        }
+    }
+
+    /// The connections of [`Conf::places`] that may be clients'.
+    pub fn places_of_clients(&self) -> usize {
+        match self.places() {
+            (places, true) => places,
+            (places, false) => places - places / KEPT_PART,
         }
     }
 

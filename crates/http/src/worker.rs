@@ -82,10 +82,6 @@ const ROOM_PAUSE: Duration = Duration::from_millis(10);
 /// How often weir makes room for one connection before it logs that there is none.
 pub const ROOMS_MAX: u32 = 8;
 
-/// If the limit on open files bounds the table, clients leave one place of so many to connections to upstreams. Without one,
-/// no exchange of the clients that have all others could end.
-const KEPT_PART: usize = 8;
-
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
 /// Closes a waiting connection to an upstream; `false` if there is none.
@@ -337,8 +333,7 @@ impl Worker {
 
     /// As [`Worker::take_place`], for a client that has connected.
     pub fn take_place_of_client(&self) -> Option<Place> {
-        let (places, is_written) = self.generation().conf.places();
-        self.take_below(if is_written { places } else { places - places / KEPT_PART })
+        self.take_below(self.generation().conf.places_of_clients())
     }
 
     /// As [`Worker::take_place`], for a connection that an exchange needs. If the limit on open files bounds the table, the
@@ -376,9 +371,12 @@ impl Worker {
         if MEMORY.is_full() {
             return None;
         }
-        if self.places_taken.get() >= places {
+        // Connections to upstreams may hold more places than a client may see taken, so one closed connection is not always
+        // enough.
+        while self.places_taken.get() >= places {
+            let before = self.places_taken.get();
             self.make_room(&[Rest::New, Rest::Idle]);
-            if self.places_taken.get() >= places {
+            if self.places_taken.get() >= before {
                 return None;
             }
         }

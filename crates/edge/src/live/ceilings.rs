@@ -24,9 +24,11 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
         // The worker's own limit; the number in the file also counts places that no connection can have.
         let (kind, fixed, limit, set_by) = match (conf.places(), conf.main.process.connections) {
             ((_, true), Some(written)) => ("connections", conf.places_fixed, written, "worker_connections"),
-            ((places, _), _) => ("fds", 0, places, "RLIMIT_NOFILE"),
+            _ => ("fds", 0, conf.places_of_clients(), "RLIMIT_NOFILE"),
         };
-        let (used, refused) = (board.places.get() as f64 + fixed as f64, board.places_refused.get());
+        // Connections to upstreams may have places beyond those of clients.
+        let used = (board.places.get() as f64 + fixed as f64).min(limit as f64);
+        let refused = board.places_refused.get();
         push(kind, format!("worker {id}"), "count", used, limit as f64, refused, set_by);
     }
     let accepts: u64 = live.boards.taken().map(|(_, board)| board.accept_failed.get()).sum();
