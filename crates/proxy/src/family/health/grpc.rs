@@ -98,7 +98,8 @@ mod tests {
             weir_mutate::mutate(&seeds, &words, |body| {
                 let call = Call::default();
                 let passes = call.judge(200, Some(b"0"), body).is_ok();
-                assert!(!passes || body.contains(&1));
+                // A number may be longer than it must: 81 00 is 1 too.
+                assert!(!passes || body.iter().any(|byte| byte & 0x7f == 1));
                 assert!(call.judge(200, Some(body), b"").is_err() && call.judge(404, Some(b"0"), body).is_err());
             });
         }
