@@ -81,10 +81,10 @@ impl Running {
         trace::open(&conf, count, identity.as_ref());
         let mut crew = Crew::new();
         fit_tables(&mut conf, count);
-        bounds::apply(&conf);
         crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = crew.hire(&conf, None)?;
+        bounds::apply(&conf);
         crew.take_over(&conf, hired, &resources);
         show(&crew, &conf, &resources);
         dashboard::show(&conf, tree);
@@ -106,10 +106,10 @@ impl Running {
         dashboard::open(&conf)?;
         weir_proxy::declared(&conf).cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         fit_tables(&mut conf, count);
-        bounds::apply(&conf);
         self.crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = self.crew.hire(&conf, Some(&self.conf))?;
+        bounds::apply(&conf);
         log::install(conf.main.error_log.main.clone());
         if !hired.is_empty() || count != self.crew.len() {
             log::global(Level::Notice, format_args!("start {} workers, {count} in all", hired.len()));

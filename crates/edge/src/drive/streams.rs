@@ -330,7 +330,11 @@ fn begin(
     let (mut begun, fields) = request::read(&mut session.wire.borrow_mut(), worker.lease_parts(), ends, &policy, key);
     begun.parts.request().started = Some(clock::now());
     let mut share = STREAMS.share();
-    if MEMORY.is_full() || !share.grow(1) {
+    let has_memory = !MEMORY.is_full();
+    if !has_memory {
+        MEMORY.refuse();
+    }
+    if !has_memory || !share.grow(1) {
         // The frame was read to its end, for the table of fields that both sides keep.
         session.wire.borrow_mut().reset(id, Code::RefusedStream);
         return false;

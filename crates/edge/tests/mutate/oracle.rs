@@ -1,4 +1,4 @@
-//! What must hold of any bytes taken for a configuration; shared by `mutate.rs` and `fuzz/`.
+//! The rules that hold for any bytes that weir reads as a configuration; shared by `mutate.rs` and `fuzz/`.
 
 use weir_conf::{Level, MemoryFiles};
 use weir_http::build::Paths;

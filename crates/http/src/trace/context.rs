@@ -256,7 +256,7 @@ mod tests {
 
     mod mutate {
         use super::*;
-        /// What is taken from a request reads the same when it is written, and is bounded.
+        /// weir writes a parsed field and reads the same again; the text that weir joins has a bound.
         #[test]
         fn fields() {
             let seeds = [

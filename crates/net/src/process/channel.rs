@@ -148,12 +148,13 @@ impl Channel {
         }
     }
 
-    /// Sends a message with a channel for the answer, and waits for it; `None` if the other end gives none.
+    /// Sends a message with a channel for the answer, and waits for it so long; `None` if the other end gives none.
     ///
     /// # Errors
-    /// As [`Channel::send`] and [`Channel::receive`].
-    pub fn call(&self, bytes: &[u8]) -> io::Result<Option<Message>> {
+    /// As [`Channel::send`] and [`Channel::receive`]; the other end gives no answer in this time.
+    pub fn call(&self, bytes: &[u8], patience: Duration) -> io::Result<Option<Message>> {
         let (here, there) = Channel::pair()?;
+        here.set_patience(patience, true)?;
         self.send(bytes, &[there.as_fd()])?;
         drop(there);
         here.receive()
@@ -295,8 +296,8 @@ mod tests {
                 }
             }
         });
-        assert_eq!(here.call(b"ab").unwrap().unwrap().0.len(), 200_000);
-        assert!(here.call(b"c").unwrap().is_none());
+        assert_eq!(here.call(b"ab", Duration::from_secs(60)).unwrap().unwrap().0.len(), 200_000);
+        assert!(here.call(b"c", Duration::from_secs(60)).unwrap().is_none());
         answers.join().unwrap();
     }
 

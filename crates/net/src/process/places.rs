@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
@@ -17,7 +17,7 @@ const OLDEST: ABI = ABI::V2;
 /// The newest rules that weir knows.
 const NEWEST: ABI = ABI::V6;
 
-/// What every server reads: facts about the machine and its own threads, the time zone, authorities of the system.
+/// Every server reads these: facts about the machine and its own threads, the time zone, the system's certificate authorities.
 const READ_BY_ALL: [&str; 9] = [
     "/proc",
     "/sys",
@@ -56,7 +56,9 @@ pub fn restrict_files<'p>(
         rules = add(rules, path, read).map_err(other)?;
     }
     for path in writes {
-        rules = add(rules, &nearest(path), write).map_err(other)?;
+        if let Some(directory) = nearest(path) {
+            rules = add(rules, directory, write).map_err(other)?;
+        }
     }
     rules.no_new_privs(false).restrict_self().map_err(other)?;
     Ok(())
@@ -87,9 +89,11 @@ fn is_directory(place: &OwnedFd) -> bool {
     rustix::fs::fstat(place).is_ok_and(|facts| rustix::fs::FileType::from_raw_mode(facts.st_mode).is_dir())
 }
 
-/// The path, or the nearest directory above it that exists.
-fn nearest(path: &Path) -> PathBuf {
-    path.ancestors().find(|above| above.exists()).unwrap_or(path).to_owned()
+/// The path, or the nearest directory above it that exists. `None` if that is the root: one missing directory must not open
+/// the whole file system.
+fn nearest(path: &Path) -> Option<&Path> {
+    let found = path.ancestors().find(|above| above.exists())?;
+    (found == path || found.parent().is_some()).then_some(found)
 }
 
 #[cfg(test)]
@@ -97,10 +101,23 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::fs;
+    use std::path::PathBuf;
     use std::process::Command;
 
     /// Marks the process that restricts itself: a restriction is for good, so it is not the process of the other tests.
     const ENV_RESTRICTED: &str = "WEIR_TEST_PLACES";
+
+    #[test]
+    fn a_missing_directory_is_made_below_one_that_exists_and_is_not_the_root() {
+        for (path, expected) in [
+            ("/proc/self", Some("/proc/self")),
+            ("/proc/none/at/all", Some("/proc")),
+            ("/no such directory/at all", None),
+            ("/", Some("/")),
+        ] {
+            assert_eq!(nearest(Path::new(path)), expected.map(Path::new), "{path}");
+        }
+    }
 
     #[test]
     fn a_restricted_process_reads_and_writes_in_its_places_only() {
