@@ -8,6 +8,7 @@ mod lost;
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use weir_conf::{At, Problem, Span, Statement, Tree};
 
@@ -84,9 +85,7 @@ pub struct Scope {
     pub children: Vec<Scope>,
     /// The place where the block opens.
     pub at: At,
-    /// The statements read in it, in order; once it is finished, also the statements it inherits from the blocks
-    /// around it.
-    pub written: Vec<(&'static str, At)>,
+    written: Rc<Written>,
     seen: Vec<&'static str>,
 }
 
@@ -102,7 +101,7 @@ impl Scope {
             handler: None,
             children: Vec::new(),
             at,
-            written: Vec::new(),
+            written: Rc::default(),
             seen: Vec::new(),
         }
     }
@@ -111,20 +110,35 @@ impl Scope {
     pub fn inherit(&mut self, outer: &Scope) {
         self.settings.inherit(&outer.settings);
         self.above.inherit(&outer.above);
-        let own = self.written.len();
-        for (name, at) in &outer.written {
-            if !self.written.iter().take(own).any(|(known, _)| known == name) {
-                self.written.push((name, *at));
-            }
-        }
+        Rc::make_mut(&mut self.written).around = Some(outer.written.clone());
+    }
+
+    /// Notes a statement without a block.
+    pub fn note(&mut self, directive: &'static str, at: At) {
+        Rc::make_mut(&mut self.written).own.push((directive, at));
     }
 
     /// The place of the statement of this directive with this number, counted from 0; the block's own place if there
-    /// is none.
+    /// is none. A block that has no such statement inherits those of the blocks around it.
     pub fn place(&self, directive: &str, number: usize) -> At {
-        let mut places = self.written.iter().filter(|(name, _)| *name == directive);
-        places.nth(number).map_or(self.at, |(_, at)| *at)
+        let mut written = Some(&self.written);
+        while let Some(here) = written {
+            let mut places = here.own.iter().filter(|(name, _)| *name == directive).peekable();
+            if places.peek().is_some() {
+                return places.nth(number).map_or(self.at, |(_, at)| *at);
+            }
+            written = here.around.as_ref();
+        }
+        self.at
     }
+}
+
+/// The statements of a block, in order, and those of the blocks around it. The blocks inside share it: a file may have
+/// thousands of them.
+#[derive(Clone, Default)]
+struct Written {
+    own: Vec<(&'static str, At)>,
+    around: Option<Rc<Written>>,
 }
 
 /// The configuration being read.

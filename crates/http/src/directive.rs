@@ -119,7 +119,9 @@ pub fn apply(build: &mut Build<'_>, directive: &'static Directive, statement: &S
     if !directive.many && !build.first_time(name) {
         return Err(Refusal::directive("is duplicate"));
     }
-    build.scope().written.push((name, statement.at));
+    if !directive.block {
+        build.scope().note(name, statement.at);
+    }
     (directive.set)(build, statement)?;
     if directive.is_idle_in(statement) {
         build.warn_idle(directive);

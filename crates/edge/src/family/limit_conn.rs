@@ -164,18 +164,20 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 /// Finds the zones, which may be declared after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_conn").map(|(_, at)| *at).collect();
-    let (block, is_stream) = (scope.at, scope.context.meets(ALL_OF_STREAM));
+    let is_stream = scope.context.meets(ALL_OF_STREAM);
     let Some(limits) = &mut crate::written_mut(scope).limit_conn.limits else { return };
     if limits.iter().all(|limit| limit.zone.is_some()) {
         return;
     }
+    let mut undeclared = Vec::new();
     for (number, limit) in Arc::make_mut(limits).iter_mut().enumerate() {
         limit.zone = crate::declaring(b).limit_conn.of(is_stream).find(&limit.name);
         if limit.zone.is_none() {
-            let at = places.get(number).copied().unwrap_or(block);
-            zone::refuse_undeclared(b, ("limit_conn", at), &limit.name);
+            undeclared.push((number, limit.name.clone()));
         }
+    }
+    for (number, name) in undeclared {
+        zone::refuse_undeclared(b, ("limit_conn", scope.place("limit_conn", number)), &name);
     }
 }
 
