@@ -26,12 +26,10 @@ use crate::resources::Resources;
 
 /// Reports that wait for the keeper, at most; the server waits for room.
 const REPORTS_MAX: usize = 16;
-/// A server that lives so long has not failed at its start.
-const SETTLED: Duration = Duration::from_secs(5);
-/// The first pause before a server that failed at its start is started again; each further failure doubles it.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The longest such pause.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How often a server is started in place of one that died, for long: once in this time.
+const START_EVERY: Duration = Duration::from_secs(1);
+/// Servers that are started at once before that limit holds.
+const STARTS_AT_ONCE: u32 = 10;
 /// A server that has not put a configuration in force in this time is killed.
 const SERVE_PATIENCE: Duration = Duration::from_secs(60);
 /// A server that was told to stop and still runs after this time is killed.
@@ -49,7 +47,6 @@ struct Process {
     child: Child,
     channel: Channel,
     reports: Receiver<Report>,
-    begun: Instant,
     user: Option<User>,
     /// The places of its first configuration.
     reach: Reach,
@@ -82,8 +79,8 @@ pub struct Apart {
     last: Option<Last>,
     is_succeeded: bool,
     is_quitting: bool,
-    /// How often in a row a server has failed at its start.
-    failures: u32,
+    /// When as many servers may be started at once as ever; each start moves it on by [`START_EVERY`].
+    rested: Instant,
     /// When the next server is started.
     again: Option<Instant>,
 }
@@ -100,7 +97,7 @@ impl Apart {
             last: None,
             is_succeeded: false,
             is_quitting: false,
-            failures: 0,
+            rested: clock::precise(),
             again: None,
         }
     }
@@ -145,32 +142,25 @@ impl Apart {
             Ok(process) => self.serving = Some(process),
             Err(message) => {
                 log::global(Level::Emerg, format_args!("{message}"));
-                self.retry();
+                self.start_again();
             }
         }
     }
 
-    fn retry(&mut self) {
-        let pause = PAUSE.saturating_mul(1 << self.failures.min(16)).min(PAUSE_MAX);
-        self.failures = self.failures.saturating_add(1);
-        self.again = Some(clock::precise() + pause);
+    /// Lets the next server start, at once if the limit allows it.
+    fn start_again(&mut self) {
+        let now = clock::precise();
+        self.rested = self.rested.max(now) + START_EVERY;
+        let spent = self.rested.saturating_duration_since(now);
+        self.again = Some(now + spent.saturating_sub(START_EVERY * STARTS_AT_ONCE));
     }
 
     /// The serving process has ended.
     fn ended(&mut self, mut process: Process) {
-        let lived = clock::precise().saturating_duration_since(process.begun);
         process.log_end();
-        if self.is_quitting {
-            return;
+        if !self.is_quitting {
+            self.start_again();
         }
-        if lived >= SETTLED {
-            self.failures = 0;
-        }
-        if self.failures > 0 {
-            return self.retry();
-        }
-        self.failures = 1;
-        self.revive();
     }
 
     /// Starts another server, because a worker of this one hangs. The other workers finish their exchanges.
@@ -276,7 +266,7 @@ impl Server for Apart {
             }
         });
         self.finishing = finishing;
-        if self.again.is_some_and(|again| now >= again) {
+        if self.again.is_some_and(|again| clock::precise() >= again) {
             self.revive();
         }
         match self.is_quitting && self.serving.is_none() && self.finishing.is_empty() {
@@ -331,7 +321,7 @@ impl Process {
         .map_err(failed)?;
         let now = clock::precise();
         let (reach, nofile) = (last.reach.clone(), process::nofile());
-        Ok(Process { child, channel, reports, begun: now, user, reach, nofile, answered: now, until: None })
+        Ok(Process { child, channel, reports, user, reach, nofile, answered: now, until: None })
     }
 
     /// Whether this process can serve the configuration. It cannot become another user, and it cannot write where its first
