@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import proc
@@ -30,7 +31,9 @@ def free_port():
 
 
 class Edge:
-    def __init__(self, weir, work, name, top):
+    """An edge with one worker, and files to serve; `top`, `http` and `server` are further statements."""
+
+    def __init__(self, weir, work, name, top, http="", server=""):
         self.port, self.room = free_port(), work / name
         (self.room / "site").mkdir(parents=True)
         (self.room / "outside").mkdir()
@@ -38,8 +41,9 @@ class Edge:
             (self.room / place / "file").write_text("x" * 1024)
         (self.room / "site/way").symlink_to("../outside")
         (self.room / "nginx.conf").write_text(
-            f"daemon off; pid {self.room}/pid; error_log {self.room}/error.log; user nobody nogroup; worker_processes 1; {top}\n"
-            f"events {{ }} http {{ access_log off; server {{ listen 127.0.0.1:{self.port}; root {self.room}/site; keepalive_requests 1000000; }} }}\n")
+            f"daemon off; pid {self.room}/pid; error_log {self.room}/error.log; user nobody nogroup; dashboard off; worker_processes 1; {top}\n"
+            f"events {{ }} http {{ access_log off; server {{ listen 127.0.0.1:{self.port}; root {self.room}/site; keepalive_requests 1000000;"
+            f" location = /status {{ stub_status; }} {server} }} {http} }}\n")
         self.process = subprocess.Popen([weir, "edge", "-p", f"{self.room}/", "-c", self.room / "nginx.conf"],
                                         stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + PATIENCE_SECONDS
@@ -63,6 +67,11 @@ class Edge:
                 answer += self.client.recv(65536)
             assert answer.startswith(b"HTTP/1.1 200 "), answer[:80]
         return (proc.cpu(self.process.pid).total_ns - before) / times / 1000
+
+    def requests(self):
+        """The requests that it has had, with this one."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=PATIENCE_SECONDS) as answer:
+            return int(answer.read().split()[9])
 
     def end(self):
         self.client.close()

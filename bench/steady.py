@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Memory and open descriptors of an edge over time, idle or under a mixed load.
 
-    python3 bench/soak.py --weir target/dist/weir [--minutes 30] [--rate 1200] [--idle] [--dashboard] [--json FILE]
+    python3 bench/steady.py --weir target/dist/weir [--minutes 30] [--rate 1200] [--idle] [--dashboard] [--json FILE]
 
     --idle        nobody sends a request
     --dashboard   the dashboard of the edge is on; without this flag the configuration says `dashboard off`
@@ -70,8 +70,8 @@ scenarios:
 
 def main():
     args = arguments()
-    with tempfile.TemporaryDirectory(prefix="weir-soak-") as work:
-        sys.exit(soak(args, Path(work)))
+    with tempfile.TemporaryDirectory(prefix="weir-steady-") as work:
+        sys.exit(steady(args, Path(work)))
 
 
 def arguments():
@@ -85,13 +85,13 @@ def arguments():
     return parser.parse_args()
 
 
-def soak(args, work):
+def steady(args, work):
     plain, origin = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
     dashboard = f"dashboard 127.0.0.1:{free_port()};" if args.dashboard else "dashboard off;"
     work.chmod(0o755)
     (work / "cache").mkdir()
     (work / "cache").chmod(0o777)
-    conf = work / "soak.conf"
+    conf = work / "steady.conf"
     conf.write_text(CONF.format(work=work, plain=plain, origin=origin, dashboard=dashboard))
     started = []
     try:
