@@ -4,13 +4,13 @@
 //! [`landlock`]: crate::process::restrict_files
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::sync::OnceLock;
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat};
 use rustix::io::Errno;
 
-use crate::path::{self, Links};
+use crate::path::{self, Links, as_path};
 
 /// The links on the way to a file that are refused, and the first bytes of the path in which none is; `None` to follow all
 /// links.
@@ -35,6 +35,20 @@ pub fn open(path: &[u8], guard: Guard) -> io::Result<File> {
         (Err(error), Some(open)) if error.kind() == io::ErrorKind::PermissionDenied => open(path, guard),
         (opened, _) => opened,
     }
+}
+
+/// The bytes of a file, but not more than `max`. A FIFO is read until its last writer has closed it.
+///
+/// # Errors
+/// As [`open`]; later those of `read(2)`.
+pub fn read(path: &[u8], max: u64) -> io::Result<Vec<u8>> {
+    let file = match (File::open(as_path(path)), ELSEWHERE.get()) {
+        (Err(error), Some(open)) if error.kind() == io::ErrorKind::PermissionDenied => open(path, None),
+        (opened, _) => opened,
+    };
+    let mut bytes = Vec::new();
+    file?.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// As [`open`], without asking another process.
@@ -103,6 +117,18 @@ mod tests {
         for strange in ["/proc/self/mem", "/proc/self/fd", "/dev/null"] {
             assert_eq!(open_disk(strange.as_bytes(), None).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
         }
+        rustix::fs::mknodat(CWD, room.join("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let fifo = room.join("fifo");
+        let writer = std::thread::spawn(move || {
+            let mut fifo = File::options().write(true).open(fifo).unwrap();
+            for word in ["slow ", "writer"] {
+                std::thread::sleep(std::time::Duration::from_millis(30));
+                std::io::Write::write_all(&mut fifo, word.as_bytes()).unwrap();
+            }
+        });
+        assert_eq!(read(&path("fifo"), 100).unwrap(), b"slow writer");
+        writer.join().unwrap();
+        assert_eq!(read(&path("b"), 2).unwrap(), b"te");
         assert_eq!(open(&path("c"), None).unwrap_err().kind(), io::ErrorKind::NotFound);
         std::fs::remove_dir_all(room).unwrap();
     }

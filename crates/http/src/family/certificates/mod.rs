@@ -119,13 +119,8 @@ pub fn read(b: &mut Build<'_>, name: &str) -> Result<Arc<Vec<u8>>, (String, Stri
 
 /// The text of a file by its full name; the error is nginx's.
 pub fn text(path: &str) -> Result<Vec<u8>, String> {
-    use std::io::Read;
-    let read = answers::ask(answers::Kind::File, path, || {
-        let mut text = Vec::new();
-        opening::open(path.as_bytes(), None)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
-        Ok(text)
-    });
-    let text = read.map_err(|error| Os(&error).to_string())?;
+    let read = || opening::read(path.as_bytes(), FILE_BYTES_MAX + 1);
+    let text = answers::ask(answers::Kind::File, path, read).map_err(|error| Os(&error).to_string())?;
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("(larger than {FILE_BYTES_MAX} bytes)"));
     }
