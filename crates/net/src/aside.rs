@@ -1,12 +1,9 @@
 //! Blocking work for a task of a worker: a thread of its own does it, and the task waits for the result.
 
-use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
 
-use crate::worker;
+use crate::{reply, worker};
 
 /// Threads that may do such work at once in this process; further work is refused.
 pub const THREADS_MAX: usize = 32;
@@ -19,46 +16,13 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// when the future is dropped.
 pub async fn run<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let place = Place::take().ok_or_else(|| io::Error::other("too many threads do such work"))?;
-    let shared = Arc::new(Mutex::new(State { result: None, has_ended: false, waker: None }));
-    let ending = Ending(shared.clone());
+    let (promise, reply) = reply::promise();
     worker::block_aside(name, move || {
-        let (_place, ending) = (place, ending);
+        let _place = place;
         let result = work();
-        lock(&ending.0).result = Some(result);
+        promise.give(|| result);
     })?;
-    poll_fn(|context| {
-        let mut state = lock(&shared);
-        match state.result.take() {
-            Some(result) => Poll::Ready(Ok(result)),
-            None if state.has_ended => Poll::Ready(Err(io::Error::other("the work panicked"))),
-            None => {
-                state.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
-struct State<T> {
-    result: Option<T>,
-    has_ended: bool,
-    waker: Option<Waker>,
-}
-
-/// Wakes the task when the work ends, also by a panic.
-struct Ending<T>(Arc<Mutex<State<T>>>);
-
-impl<T> Drop for Ending<T> {
-    fn drop(&mut self) {
-        let mut state = lock(&self.0);
-        state.has_ended = true;
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
+    reply.await.ok_or_else(|| io::Error::other("the work panicked"))
 }
 
 /// One of the threads; its drop makes room for another one.
@@ -75,11 +39,6 @@ impl Drop for Place {
     fn drop(&mut self) {
         RUNNING.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-fn lock<T>(shared: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
-    // No code that may panic runs under the lock.
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub mod opening;
 pub mod path;
 pub mod process;
 pub mod random;
+pub mod reply;
 pub mod slots;
 pub mod splice;
 pub mod stream;

@@ -23,7 +23,7 @@ use rustls::{
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use weir_net::tls::{Beginning, KeyPair, Server, ServerOptions};
 use weir_net::{Deadline, TlsStream, worker};
@@ -136,22 +136,25 @@ impl ServerCertVerifier for Anyone {
 }
 
 fn spoiling() -> ClientConnection {
-    let Some(SupportedCipherSuite::Tls13(suite)) =
-        aws_lc_rs::ALL_CIPHER_SUITES.iter().find(|suite| matches!(suite, SupportedCipherSuite::Tls13(_)))
-    else {
-        panic!("no suite of TLS 1.3");
-    };
-    let spoiled = Tls13CipherSuite {
-        common: CipherSuiteCommon {
-            suite: suite.common.suite,
-            hash_provider: suite.common.hash_provider,
-            confidentiality_limit: suite.common.confidentiality_limit,
-        },
-        hkdf_provider: suite.hkdf_provider,
-        aead_alg: Box::leak(Box::new(Spoiling(suite.aead_alg))),
-        quic: None,
-    };
-    let suites = vec![SupportedCipherSuite::Tls13(Box::leak(Box::new(spoiled)))];
+    // rustls wants it for ever.
+    static SPOILED: LazyLock<Tls13CipherSuite> = LazyLock::new(|| {
+        let Some(SupportedCipherSuite::Tls13(suite)) =
+            aws_lc_rs::ALL_CIPHER_SUITES.iter().find(|suite| matches!(suite, SupportedCipherSuite::Tls13(_)))
+        else {
+            panic!("no suite of TLS 1.3");
+        };
+        Tls13CipherSuite {
+            common: CipherSuiteCommon {
+                suite: suite.common.suite,
+                hash_provider: suite.common.hash_provider,
+                confidentiality_limit: suite.common.confidentiality_limit,
+            },
+            hkdf_provider: suite.hkdf_provider,
+            aead_alg: Box::leak(Box::new(Spoiling(suite.aead_alg))),
+            quic: None,
+        }
+    });
+    let suites = vec![SupportedCipherSuite::Tls13(&SPOILED)];
     let provider = CryptoProvider { cipher_suites: suites, ..aws_lc_rs::default_provider() };
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])

@@ -141,8 +141,7 @@ mod tests {
         rustix::thread::set_no_new_privs(true).unwrap();
         let reads = [room.join("read"), room.join("alone"), room.join("none")];
         let writes = [room.join("write"), room.join("temporary")];
-        let paths = |all: &'static [PathBuf]| all.iter().map(PathBuf::as_path);
-        restrict_files(paths(Vec::from(reads).leak()), paths(Vec::from(writes).leak())).unwrap();
+        restrict_files(reads.iter().map(PathBuf::as_path), writes.iter().map(PathBuf::as_path)).unwrap();
         let denied = |result: io::Result<()>, what: &str| {
             assert_eq!(result.unwrap_err().kind(), io::ErrorKind::PermissionDenied, "{what}");
         };

@@ -6,11 +6,11 @@
 use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use weir_http::worker::{Generation, Worker};
+use weir_net::reply::{self, Reply};
 use weir_net::{Deadline, Instant, Stream, Transport};
 
 use super::pool::{Link, Terms, pools};
@@ -28,27 +28,11 @@ pub(super) fn ask(
 ) -> Option<Asked> {
     let number = generation.conf.generation;
     let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
-    let desk = Arc::new(Desk::default());
-    let answer = desk.clone();
-    let is_sent = worker.on_colleague(lender, move |worker| answer.serve(worker, number, group, peer));
+    let (promise, reply) = reply::promise();
+    let is_sent = worker.on_colleague(lender, move |worker| promise.give(|| lend(worker, number, group, peer)));
     let deadline = Deadline::new();
     deadline.set(ANSWER_TIME);
-    is_sent.then_some(Asked { desk, deadline, peer })
-}
-
-/// The shared state of the two workers.
-#[derive(Default)]
-struct Desk(Mutex<State>);
-
-#[derive(Default)]
-enum State {
-    #[default]
-    Asked,
-    Awaited(Waker),
-    /// The loan, or `None` if there was nothing to lend.
-    Answered(Option<Loan>),
-    /// The asking worker has left.
-    Left,
+    is_sent.then_some(Asked { reply, deadline, peer })
 }
 
 /// A connection in transit: a [`Link`] without the parts that belong to a worker.
@@ -58,38 +42,22 @@ pub(super) struct Loan {
     carried: u64,
 }
 
-impl Desk {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// Takes a connection out of the lender's pool, on the lender's thread; `None` if there is nothing to lend.
+fn lend(worker: &Worker, number: u32, group: usize, peer: usize) -> Option<Loan> {
+    let generation = worker.generation();
+    if generation.conf.generation != number {
+        return None;
     }
-
-    /// Runs on the lender's thread.
-    fn serve(&self, worker: &Worker, number: u32, group: usize, peer: usize) {
-        let mut state = self.state();
-        if matches!(*state, State::Left) {
-            return;
-        }
-        let generation = worker.generation();
-        let link = if generation.conf.generation == number {
-            pools(&generation).take(group, peer, Terms::PLAIN)
-        } else {
-            None
-        };
-        let loan = link.and_then(|link| match link.stream {
-            Transport::Plain(stream) => Some(Loan { fd: stream.into_fd(), opened: link.opened, carried: link.carried }),
-            Transport::Tls(_) | Transport::Carried(_) => None,
-        });
-        let before = std::mem::replace(&mut *state, State::Answered(loan));
-        drop(state);
-        if let State::Awaited(waker) = before {
-            waker.wake();
-        }
+    let link = pools(&generation).take(group, peer, Terms::PLAIN)?;
+    match link.stream {
+        Transport::Plain(stream) => Some(Loan { fd: stream.into_fd(), opened: link.opened, carried: link.carried }),
+        Transport::Tls(_) | Transport::Carried(_) => None,
     }
 }
 
 /// A question to another worker; resolves to a connection, or to `None` if that worker has none or no time.
 pub(super) struct Asked {
-    desk: Arc<Desk>,
+    reply: Reply<Option<Loan>>,
     deadline: Deadline,
     peer: usize,
 }
@@ -118,19 +86,10 @@ impl Asked {
 impl Future for Asked {
     type Output = Option<Loan>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Loan>> {
-        let mut state = self.desk.state();
-        if let State::Answered(loan) = &mut *state {
-            return Poll::Ready(loan.take());
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Loan>> {
+        match Pin::new(&mut self.reply).poll(context) {
+            Poll::Ready(loan) => Poll::Ready(loan.flatten()),
+            Poll::Pending => self.deadline.poll_expired().map(|()| None),
         }
-        *state = State::Awaited(context.waker().clone());
-        drop(state);
-        self.deadline.poll_expired().map(|()| None)
-    }
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        *self.desk.state() = State::Left;
     }
 }
