@@ -29,6 +29,7 @@ pub mod serving;
 pub mod store;
 pub mod storing;
 pub mod structured;
+mod sync;
 pub mod update;
 pub mod validity;
 pub mod vary;

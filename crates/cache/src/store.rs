@@ -20,6 +20,7 @@ pub mod directory;
 mod file;
 pub mod fill;
 pub mod flight;
+mod flights;
 pub mod forms;
 pub mod growth;
 mod index;
@@ -41,6 +42,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod tier;
+mod waiter;
 pub mod zone;
 
 use std::sync::atomic::Ordering;
@@ -52,8 +54,8 @@ pub use ban::{BANS_MAX, Force, Purge};
 pub use counters::{Counters, Figures, Refreshed, Refreshes, Served, Status};
 pub use directory::Directory;
 pub use fill::{Draft, Fill};
-pub use flight::waiter::{Waited, Waiter};
-use flight::{FLIGHTS_MAX, Flight};
+use flight::Flight;
+use flights::Boarded;
 pub use forms::Packing;
 pub use growth::{Cut, Growth};
 use index::Looked;
@@ -67,6 +69,7 @@ pub use reader::Reader;
 pub use settings::{Settings, Tuning};
 pub use shard::VARIANTS_MAX;
 pub use tally::Tally;
+pub use waiter::{Waited, Waiter};
 pub use zone::Zone;
 
 /// The action for a response that must be fetched.
@@ -104,29 +107,17 @@ impl Zone {
     /// is the serial number of the object found.
     pub fn join(self: &Arc<Zone>, key: &Key<'_>, place: Place, seen: Option<u64>, now: Instant) -> Joined {
         let born = self.bans.newest();
-        let mut flights = self.flights_of(place);
-        if let Some(flight) = flights.get(&place).cloned() {
-            if !flight.is_of(key.bytes, place.variant) {
-                return Joined::Pass;
-            }
-            return match flight.take_if_vacant(now, born) {
-                Some(turn) => Joined::Lead(Leader::new(self.clone(), flight, turn, born)),
-                None => Joined::Wait(Waiter::new(self.clone(), flight)),
-            };
-        }
         // Another request may have stored it between `find` and this call.
-        if let Looked::Object(object) = self.look(place, key.bytes, now)
-            && seen != Some(object.serial)
-        {
-            return Joined::Stored(object);
+        let stored = || match self.look(place, key.bytes, now) {
+            Looked::Object(object) if seen != Some(object.serial) => Some(object),
+            _ => None,
+        };
+        match self.flights.board(key.bytes, place, (now, born), stored) {
+            Boarded::Leads(flight, turn) => Joined::Lead(Leader::new(self.clone(), flight, turn, born)),
+            Boarded::Waits(flight) => Joined::Wait(Waiter::new(self.clone(), flight)),
+            Boarded::Has(object) => Joined::Stored(object),
+            Boarded::Passes => Joined::Pass,
         }
-        if self.flying.fetch_add(1, Ordering::Relaxed) >= FLIGHTS_MAX {
-            self.flying.fetch_sub(1, Ordering::Relaxed);
-            return Joined::Pass;
-        }
-        let flight = Arc::new(Flight::new(key.bytes.into(), place, now, born));
-        flights.insert(place, flight.clone());
-        Joined::Lead(Leader::new(self.clone(), flight, 1, born))
     }
 
     /// Fetches in parallel to other requests: nobody waits for this fetch, and its response is stored too. `None` if
@@ -134,7 +125,7 @@ impl Zone {
     pub fn lead_beside(self: &Arc<Zone>, key: &Key<'_>, place: Place, now: Instant) -> Option<Leader> {
         let born = self.bans.newest();
         let flight = Arc::new(Flight::new(key.bytes.into(), place, now, born));
-        self.note_beside(&flight).then(|| Leader::new(self.clone(), flight, 1, born))
+        self.flights.note_beside(&flight).then(|| Leader::new(self.clone(), flight, 1, born))
     }
 
     /// Counts a request for a key without a stored object; returns the number of such requests (nginx:
@@ -159,7 +150,7 @@ impl Zone {
         if let Purge::Key(key) = &purge {
             // Checked first: only a rule reaches a file that is not read yet, and the file may be read meanwhile.
             let is_cold = self.is_cold();
-            self.purge_flights(key);
+            self.flights.purge(key);
             let was_there = self.purge_key(key, force);
             if !is_cold {
                 return was_there;
@@ -179,7 +170,7 @@ impl Zone {
             purged: self.purged.load(Ordering::Relaxed),
             bans: self.bans.len() as u64,
             contended: self.contended.load(Ordering::Relaxed),
-            flights: self.flying.load(Ordering::Relaxed) as u64,
+            flights: self.flights.count() as u64,
             max_size: self.tuning().max_size,
             cold: self.is_cold(),
             ..Figures::default()

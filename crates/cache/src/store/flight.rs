@@ -9,19 +9,14 @@
 //! The mailbox of a waiter's worker wakes the waiter; no task polls a clock. Invariant: if a flight is vacant and has
 //! waiters, the first waiter was woken since then or has yet to look.
 
-pub mod waiter;
-
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
 use weir_net::Instant;
 
 use super::label::{Place, Variant};
 use super::object::Object;
-
-/// The most fetches in a zone that others can wait for; further requests fetch without the cache.
-pub const FLIGHTS_MAX: usize = 65_536;
+use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering};
 
 /// One fetch in progress.
 pub struct Flight {
@@ -32,22 +27,22 @@ pub struct Flight {
     state: Mutex<State>,
 }
 
-struct State {
-    phase: Phase,
+pub(super) struct State {
+    pub(super) phase: Phase,
     /// The number of the current leader: a leader that was replaced because it took too long has a lower one.
     turn: u32,
-    since: Instant,
+    pub(super) since: Instant,
     /// The number of purges when the current leader began.
     born: u32,
     /// The number of waiters: woken ones, waiting ones, and ones about to wait.
-    present: usize,
+    pub(super) present: usize,
     /// The wakers of the waiters, longest waiter first.
-    waiters: Vec<(u64, Waker)>,
-    next: u64,
+    pub(super) waiters: Vec<(u64, Waker)>,
+    pub(super) next: u64,
 }
 
 #[derive(Clone)]
-enum Phase {
+pub(super) enum Phase {
     Leading,
     Vacant,
     Filling(Arc<Object>),
@@ -76,6 +71,11 @@ impl Flight {
     pub(super) fn take_if_vacant(&self, now: Instant, born: u32) -> Option<u32> {
         let mut state = self.lock();
         matches!(state.phase, Phase::Vacant).then(|| self.take(&mut state, now, born))
+    }
+
+    /// Counts one more waiter.
+    pub(super) fn add_waiter(&self) {
+        self.lock().present += 1;
     }
 
     /// Whether there is neither a leader nor a waiter.
@@ -136,7 +136,7 @@ impl Flight {
         waiters.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
-    fn take(&self, state: &mut State, now: Instant, born: u32) -> u32 {
+    pub(super) fn take(&self, state: &mut State, now: Instant, born: u32) -> u32 {
         state.phase = Phase::Leading;
         state.turn += 1;
         state.since = now;
@@ -144,13 +144,13 @@ impl Flight {
         state.turn
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Wakes the longest waiter; true if nobody is left to lead.
-fn wake_one(state: MutexGuard<'_, State>) -> bool {
+pub(super) fn wake_one(state: MutexGuard<'_, State>) -> bool {
     let is_deserted = state.present == 0;
     let waker = state.waiters.first().map(|(_, waker)| waker.clone());
     drop(state);

@@ -2,14 +2,12 @@
 //!
 //! The order of locks, never two of a kind: a shard of flights, a flight, a shard of nodes, the queue.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, Weak};
 
 use weir_net::Instant;
 
 use super::ban::Force;
-use super::flight::{FLIGHTS_MAX, Flight};
 use super::label::{Key, Label, Place, Variant};
 use super::leader::Refused;
 use super::node::{Disk, Gone, Variants};
@@ -270,57 +268,5 @@ impl Zone {
         // files again.
         self.finish_by(gone, |label| self.drop_file(&label));
         was_there
-    }
-
-    /// Prevents storing the responses of fetches in progress for a key.
-    pub(super) fn purge_flights(&self, key: &[u8]) {
-        let beside: Vec<Arc<Flight>> = {
-            let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
-            beside.iter().filter_map(Weak::upgrade).filter(|flight| *flight.key == *key).collect()
-        };
-        beside.iter().for_each(|flight| flight.purge());
-        if self.flying.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        for flights in &self.flights {
-            let flights = flights.lock().unwrap_or_else(PoisonError::into_inner);
-            for flight in flights.values().filter(|flight| *flight.key == *key) {
-                flight.purge();
-            }
-        }
-    }
-
-    /// Lets purges reach a fetch that others cannot find in the table of flights; `false` if there are too many.
-    pub(super) fn note_beside(&self, flight: &Arc<Flight>) -> bool {
-        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
-        if beside.len() == beside.capacity() {
-            beside.retain(|flight| flight.strong_count() > 0);
-        }
-        let has_room = beside.len() < FLIGHTS_MAX;
-        if has_room {
-            beside.push(Arc::downgrade(flight));
-        }
-        has_room
-    }
-
-    /// Removes a flight that is over.
-    pub(super) fn land(&self, flight: &Arc<Flight>) {
-        let mut flights = self.flights_of(flight.place);
-        self.strike(&mut flights, flight);
-    }
-
-    /// Removes a flight, unless a request took it over meanwhile.
-    pub(super) fn land_if_vacant(&self, flight: &Arc<Flight>) {
-        let mut flights = self.flights_of(flight.place);
-        if flight.is_deserted() {
-            self.strike(&mut flights, flight);
-        }
-    }
-
-    fn strike(&self, flights: &mut HashMap<Place, Arc<Flight>>, flight: &Arc<Flight>) {
-        if flights.get(&flight.place).is_some_and(|known| Arc::ptr_eq(known, flight)) {
-            flights.remove(&flight.place);
-            self.flying.fetch_sub(1, Ordering::Release);
-        }
     }
 }

@@ -23,7 +23,7 @@ use super::node::{BLOCK_BYTES, Disk, Gone};
 use super::queue::Queue;
 use super::settings::Tuning;
 use super::tier::{Tier, blocks};
-use super::zone::{Flights, Zone};
+use super::zone::Zone;
 
 /// The longest sleep of the thread.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
@@ -103,7 +103,7 @@ impl Keeper {
         }
         if let Some(lurked) = self.lurked {
             // A fetch that began before a purge must be checked against it at its end.
-            zone.forget_purges(lurked.min(zone.oldest_fetch()));
+            zone.forget_purges(lurked.min(zone.flights.oldest().unwrap_or(u32::MAX)));
         }
         let newest = zone.bans.newest();
         if zone.bans.len() > 0 && self.lurked != Some(newest) {
@@ -318,15 +318,6 @@ impl Zone {
         drop(shard);
         self.finish(gone);
         Some(places)
-    }
-
-    /// The number of purges when the oldest fetch in progress began.
-    fn oldest_fetch(&self) -> u32 {
-        let born = |flights: &Flights| {
-            let flights = flights.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            flights.values().map(|flight| flight.born()).min()
-        };
-        self.flights.iter().filter_map(born).min().unwrap_or(u32::MAX)
     }
 
     /// Removes purges that are applied everywhere.

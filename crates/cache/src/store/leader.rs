@@ -118,16 +118,14 @@ impl Leader {
 
     pub(super) fn land(&mut self) {
         self.is_done = true;
-        if self.flight.is_led_by(self.turn) {
-            self.zone.land(&self.flight);
-        }
+        self.zone.flights.land(&self.flight, self.turn);
     }
 }
 
 impl Drop for Leader {
     fn drop(&mut self) {
-        if !self.is_done && self.flight.vacate(self.turn) {
-            self.zone.land_if_vacant(&self.flight);
+        if !self.is_done {
+            self.zone.flights.give_up(&self.flight, self.turn);
         }
     }
 }

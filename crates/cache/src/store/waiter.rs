@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use weir_net::{Deadline, clock};
+use weir_net::clock;
 
-use super::super::leader::Leader;
-use super::super::object::Object;
-use super::super::zone::Zone;
-use super::{Flight, Phase, State, wake_one};
+use super::flight::{Flight, Phase, State, wake_one};
+use super::leader::Leader;
+use super::object::Object;
+use super::zone::Zone;
+use crate::sync::Deadline;
 
 /// The most requests that wait for one fetch; later ones ask the origin themselves.
 pub const WAITERS_MAX: usize = 16_384;
@@ -38,8 +39,8 @@ pub struct Waiter {
 }
 
 impl Waiter {
+    /// For a request that the flight counts among its waiters.
     pub(crate) fn new(zone: Arc<Zone>, flight: Arc<Flight>) -> Waiter {
-        flight.lock().present += 1;
         Waiter { zone, flight, id: None }
     }
 
@@ -73,7 +74,7 @@ impl Waiter {
             Phase::Passed => return Poll::Ready(Waited::Pass),
             Phase::Leading if !is_old => {}
             Phase::Leading | Phase::Vacant => {
-                self.zone.note_beside(&flight);
+                self.zone.flights.note_beside(&flight);
                 let turn = flight.take(&mut state, now, born);
                 drop(state);
                 return Poll::Ready(Waited::Lead(Leader::new(self.zone.clone(), flight, turn, born)));
@@ -132,7 +133,7 @@ impl Drop for Waiter {
         self.leave(&mut state);
         state.present -= 1;
         if matches!(state.phase, Phase::Vacant) && wake_one(state) {
-            self.zone.land_if_vacant(&flight);
+            self.zone.flights.land_if_vacant(&flight);
         }
     }
 }

@@ -1,10 +1,9 @@
 //! A zone: its parts, and the short functions that its verbs call. The verbs are in `store`, `index`, `forms`, `jobs`,
 //! `keeper` and `tally`.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
 use weir_net::log::{self, Level};
 use weir_net::{Instant, clock};
@@ -12,7 +11,7 @@ use weir_net::{Instant, clock};
 use super::ban::Bans;
 use super::counters::Counters;
 use super::directory::Run;
-use super::flight::Flight;
+use super::flights::{self, Flights};
 use super::label::{Key, Place, Variant};
 use super::queue::Queue;
 use super::settings::{Settings, Tuning};
@@ -36,10 +35,7 @@ pub struct Zone {
     pub(super) settings: Settings,
     hasher: RandomState,
     pub(super) shards: Box<[Mutex<Shard>]>,
-    pub(super) flights: Box<[Flights]>,
-    pub(super) flying: AtomicUsize,
-    /// Fetches without waiters: a purge must reach them too.
-    pub(super) beside: Mutex<Vec<Weak<Flight>>>,
+    pub(super) flights: Flights,
     pub(super) bans: Bans,
     pub(super) counters: Counters,
     serial: AtomicU64,
@@ -55,8 +51,6 @@ pub struct Zone {
     pub(super) is_started: AtomicBool,
 }
 
-pub(super) type Flights = Mutex<HashMap<Place, Arc<Flight>>>;
-
 impl Zone {
     /// Makes an empty zone with this much memory. It touches no file: `start` does.
     pub fn new(settings: Settings) -> Arc<Zone> {
@@ -70,9 +64,7 @@ impl Zone {
             settings,
             hasher: RandomState::new(),
             shards,
-            flights: (0..SHARDS_MAX).map(|_| Mutex::default()).collect(),
-            flying: AtomicUsize::new(0),
-            beside: Mutex::default(),
+            flights: Flights::new(flights::PARTS),
             bans: Bans::default(),
             counters: Counters::default(),
             serial: AtomicU64::new(1),
@@ -173,11 +165,6 @@ impl Zone {
                 shard.lock().unwrap_or_else(PoisonError::into_inner)
             }
         }
-    }
-
-    #[inline]
-    pub(super) fn flights_of(&self, place: Place) -> MutexGuard<'_, HashMap<Place, Arc<Flight>>> {
-        self.flights[place.hash as usize % self.flights.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The tier and its run, once the tier is open.
