@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import urllib.request
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -95,6 +96,8 @@ class Edge:
             folder.chmod(0o777)
         self.port, self.tcp = free_ports(2)
         self.environment = dict(os.environ)
+        # The heads of answers that clients got, by status.
+        self.heads = Counter()
 
     def write(self):
         """Writes the file; `generation` is in a field of each answer."""
@@ -139,8 +142,10 @@ class Edge:
         try:
             request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=fields)
             with urllib.request.urlopen(request, timeout=patience) as answer:
+                self.heads[answer.status] += 1
                 return answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as answer:
+            self.heads[answer.code] += 1
             return answer.code, answer.headers, answer.read()
         except OSError:
             return 0, {}, b""

@@ -16,12 +16,12 @@ class Cut(Exception):
 class Connection:
     """A connection of a client."""
 
-    def __init__(self, reader, writer):
-        self.reader, self.writer, self.exchanges, self.is_open = reader, writer, 0, True
+    def __init__(self, reader, writer, heads):
+        self.reader, self.writer, self.heads, self.exchanges, self.is_open = reader, writer, heads, 0, True
 
     @classmethod
-    async def connect(cls, port):
-        return cls(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 20))
+    async def connect(cls, edge):
+        return cls(*await asyncio.open_connection("127.0.0.1", edge.port, limit=1 << 20), edge.heads)
 
     async def ask(self, method, path, body=b"", pause=0):
         """One exchange: the status, the fields and the body of the answer."""
@@ -33,6 +33,7 @@ class Connection:
             raise Unanswered(type(error).__name__) from error
         try:
             status, fields = head(first + await self.reader.readuntil(b"\r\n\r\n"))
+            self.heads[status] += 1
             answer = await self.body(fields, pause)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError, IndexError) as error:
             raise Cut(type(error).__name__) from error
@@ -150,7 +151,7 @@ class Kept(Client):
             had = self.connection.exchanges if self.connection else 0
             try:
                 if self.connection is None:
-                    self.connection = await Connection.connect(self.load.port)
+                    self.connection = await Connection.connect(self.load.edge)
                 status, _, answer = await self.connection.ask(self.method, path, body, self.slowness)
                 break
             except Unanswered as error:

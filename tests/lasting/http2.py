@@ -36,8 +36,8 @@ class Connection:
     """A connection with its streams. It has the socket itself: asyncio's streams drop bytes that have come once a write fails, and GOAWAY with
     them."""
 
-    def __init__(self, wire):
-        self.wire, self.is_open = wire, True
+    def __init__(self, wire, heads):
+        self.wire, self.heads, self.is_open = wire, heads, True
         self.h2 = Patient(H2Configuration(client_side=True, header_encoding="utf-8"))
         self.streams = {}
         self.h2.initiate_connection()
@@ -46,16 +46,16 @@ class Connection:
         self.task = asyncio.create_task(self.read())
 
     @classmethod
-    async def connect(cls, port):
+    async def connect(cls, edge):
         wire = socket.socket()
         wire.setblocking(False)
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            await asyncio.get_running_loop().sock_connect(wire, ("127.0.0.1", port))
+            await asyncio.get_running_loop().sock_connect(wire, ("127.0.0.1", edge.port))
         except OSError:
             wire.close()
             raise
-        return cls(wire)
+        return cls(wire, edge.heads)
 
     def flush(self):
         """Sends the frames that wait. They are small: the kernel has room for them."""
@@ -95,8 +95,11 @@ class Connection:
         match event:
             case h2.events.ConnectionTerminated():
                 self.goes_away(event)
-            case h2.events.ResponseReceived() if answer:
-                answer.status = int(dict(event.headers)[":status"])
+            case h2.events.ResponseReceived():
+                status = int(dict(event.headers)[":status"])
+                self.heads[status] += 1
+                if answer:
+                    answer.status = status
             case h2.events.DataReceived():
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                 if answer:
@@ -166,7 +169,7 @@ class Http2(Client):
             try:
                 async with self.connecting:
                     if self.connection is None or not self.connection.is_open:
-                        self.connection = await Connection.connect(self.load.port)
+                        self.connection = await Connection.connect(self.load.edge)
                 status, body = await self.connection.ask(path)
                 break
             except Unprocessed:

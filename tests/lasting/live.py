@@ -28,7 +28,6 @@ class Live(Client):
                 if self.wire is None:
                     self.wire = await self.connect()
                 await self.echo(b"%d" % self.number)
-            self.load.tally.frames += 1
             self.served()
         except TimeoutError:
             self.lose(f"number {self.number} did not come back in {self.load.patience} s")
@@ -53,11 +52,12 @@ class Socket(Live):
         return self.load.tally.sockets
 
     async def connect(self):
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.load.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.load.edge.port)
         key = base64.b64encode(os.urandom(16)).decode()
         writer.write(f"GET /socket HTTP/1.1\r\nHost: lasting\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                      f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode())
         status, _ = head(await reader.readuntil(b"\r\n\r\n"))
+        self.load.edge.heads[status] += 1
         if status != 101:
             writer.close()
             raise Ended(f"status {status}")
@@ -71,6 +71,7 @@ class Socket(Live):
         came = await reader.readexactly(length)
         if (kind, came) != (0x81, text):
             raise Ended(f"frame {kind:#x} {came} came back")
+        self.load.tally.frames += 1
 
 
 class Session(Live):
@@ -80,7 +81,9 @@ class Session(Live):
         return self.load.tally.sessions
 
     async def connect(self):
-        return await asyncio.open_connection("127.0.0.1", self.load.tcp)
+        wire = await asyncio.open_connection("127.0.0.1", self.load.edge.tcp)
+        self.load.tally.opened += 1
+        return wire
 
     async def echo(self, text):
         reader, writer = self.wire
@@ -88,3 +91,4 @@ class Session(Live):
         line = await reader.readuntil(b"\n")
         if line != text + b"\n":
             raise Ended(f"{line} came back")
+        self.load.tally.lines += 1

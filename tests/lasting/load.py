@@ -25,22 +25,26 @@ class Tally:
     """What the clients got."""
 
     def __init__(self):
-        self.requests = self.reopened = self.frames = 0
+        self.requests = self.reopened = 0
+        # Frames of WebSockets and lines of sessions that came back; sessions that were opened.
+        self.frames = self.lines = self.opened = 0
         # Losses with their reasons; each is the time, the kind of the client, and the reason.
         self.lost, self.sockets, self.sessions = [], [], []
         # Requests that the edge refused as a whole, where the scenario lets it.
         self.refused = Counter()
+        # Losses while the load forgives them.
+        self.forgiven = 0
 
 
 class Load:
     """The clients, from `begin` to `end`.
 
     `allows` has the refusals that are no loss: "closed" is the end of a connection before a byte of the answer, if the origin has not seen
-    the request; "status" is a whole answer with a status of 500 or more.
+    the request; "status" is a whole answer with a status of 500 or more. While `forgives` is set, a loss is only counted.
     """
 
     def __init__(self, edge, origin_port, clients=None, patience=PATIENCE, allows=()):
-        self.port, self.tcp, self.origin_port = edge.port, edge.tcp, origin_port
+        self.edge, self.origin_port, self.forgives = edge, origin_port, False
         self.patience, self.allows = patience, allows
         self.tally, self.is_over, self.number, self.begun = Tally(), False, 0, time.monotonic()
         self.clients, self.tasks = [], []
@@ -57,6 +61,11 @@ class Load:
         self.tasks += [asyncio.create_task(client.run()) for client in more]
         return more
 
+    def forget(self, clients):
+        """Clients that have ended take no room any more."""
+        self.clients = [client for client in self.clients if client not in clients]
+        self.tasks = [task for task in self.tasks if not task.done()]
+
     def next(self):
         """The number of the next request: no two requests have one path."""
         self.number += 1
@@ -71,6 +80,9 @@ class Load:
         return sum(client.at_once for client in self.clients if client.kind not in ("socket", "session"))
 
     def lose(self, account, kind, reason):
+        if self.forgives:
+            self.tally.forgiven += 1
+            return
         account.append(f"{time.monotonic() - self.begun:.2f} s, {kind}: {reason}")
 
     async def has_seen(self, path):

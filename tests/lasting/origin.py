@@ -1,11 +1,13 @@
-"""The origin of a scenario, in a process of its own: `origin.py` prints its port of HTTP and its port of TCP, and ends with its standard input.
+"""The origin of a scenario, in a process of its own: `origin.py [HTTP TCP]` prints its port of HTTP and its port of TCP, and ends with its standard
+input.
 
-Each answer takes 5 to 20 ms. `/seen/PATH` says whether a request for this path has come through an edge. `/socket` echoes the frames of a
+Each answer takes 5 to 20 ms, and two seconds below `/slow/`. `/seen/PATH` says whether a request for this path has come through an edge. `/socket` echoes the frames of a
 WebSocket, and the port of TCP echoes lines.
 """
 
 import asyncio
 import base64
+import collections
 import contextlib
 import hashlib
 import os
@@ -16,12 +18,23 @@ import threading
 
 import answers
 
+SLOW = 2
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+# The paths that `/seen/` knows, at most: the last ones.
+SEEN_MAX = 50_000
 
 
 class Origin:
     def __init__(self):
-        self.seen = set()
+        self.seen, self.order = set(), collections.deque()
+
+    def see(self, path):
+        self.seen.add(path)
+        self.order.append(path)
+        if len(self.order) > SEEN_MAX:
+            self.seen.discard(self.order.popleft())
 
     async def serve(self, reader, writer):
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -37,13 +50,13 @@ class Origin:
         if path.startswith("/seen/"):
             await say(writer, b"yes" if path[len("/seen"):] in self.seen else b"no")
             return True
-        self.seen.add(path)
+        self.see(path)
         if path == "/socket":
             await echo_frames(reader, writer, fields)
             return False
         length = int(fields.get("content-length", 0))
         body = await reader.readexactly(length)
-        await asyncio.sleep(random.uniform(0.005, 0.020))
+        await asyncio.sleep(SLOW if path.startswith("/slow/") else random.uniform(0.005, 0.020))
         await say(writer, answers.receipt(path, body) if length else answers.answer(path))
         return True
 
@@ -79,8 +92,9 @@ async def main():
     # The test ends this process when it ends, however it ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
-    http = await asyncio.start_server(Origin().serve, "127.0.0.1", 0, backlog=1000)
-    tcp = await asyncio.start_server(echo_lines, "127.0.0.1", 0, backlog=1000)
+    ports = [int(word) for word in sys.argv[1:]] or [0, 0]
+    http = await asyncio.start_server(Origin().serve, "127.0.0.1", ports[0], backlog=1000)
+    tcp = await asyncio.start_server(echo_lines, "127.0.0.1", ports[1], backlog=1000)
     print(http.sockets[0].getsockname()[1], tcp.sockets[0].getsockname()[1], flush=True)
     await asyncio.Event().wait()
 
