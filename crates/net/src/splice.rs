@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 /// Bytes that a pipe holds, at most; the kernel may give less to a user with many pipes.
-const PIPE_BYTES: usize = 256 << 10;
+pub const PIPE_BYTES: usize = 256 << 10;
 /// Empty pipes that a worker keeps.
 const PIPES_MAX: usize = 16;
 
@@ -49,6 +49,21 @@ impl Pipe {
     pub fn held(&self) -> usize {
         self.held
     }
+
+    /// Takes all its bytes out, and appends them.
+    pub fn read_into(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let Some(ends) = &self.ends else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        bytes.reserve(self.held);
+        while self.held > 0 {
+            count(Kind::Read);
+            let taken = rustix::io::read(&ends.out, rustix::buffer::spare_capacity(bytes))?;
+            if taken == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.held = self.held.saturating_sub(taken);
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Pipe {
@@ -65,11 +80,11 @@ impl Drop for Pipe {
 }
 
 impl Stream {
-    /// Moves bytes that have arrived into an empty pipe. 0 is the end; `WouldBlock` means wait.
-    pub fn try_splice_into(&self, pipe: &mut Pipe) -> io::Result<usize> {
+    /// Moves bytes that have arrived into an empty pipe, at most `max`. 0 is the end; `WouldBlock` means wait.
+    pub fn try_splice_into(&self, pipe: &mut Pipe, max: usize) -> io::Result<usize> {
         let Some(ends) = &pipe.ends else { return Err(io::ErrorKind::BrokenPipe.into()) };
         count(Kind::Read);
-        match rustix::pipe::splice(self, None, &ends.into, None, PIPE_BYTES, SpliceFlags::NONBLOCK) {
+        match rustix::pipe::splice(self, None, &ends.into, None, max, SpliceFlags::NONBLOCK) {
             Ok(moved) => {
                 pipe.held += moved;
                 Ok(moved)
@@ -121,15 +136,19 @@ mod tests {
         block_on(async move {
             let (from, to) = (Stream::from_fd(from.into()).unwrap(), Stream::from_fd(to.into()).unwrap());
             let mut pipe = Pipe::lease().unwrap();
-            assert_eq!((from.try_splice_into(&mut pipe).unwrap(), pipe.held()), (10, 10));
-            assert_eq!((to.try_splice_from(&mut pipe).unwrap(), pipe.held()), (10, 0));
-            assert_eq!(from.try_splice_into(&mut pipe).unwrap(), 0);
+            assert_eq!((from.try_splice_into(&mut pipe, 5).unwrap(), pipe.held()), (5, 5));
+            assert_eq!((to.try_splice_from(&mut pipe).unwrap(), pipe.held()), (5, 0));
+            assert_eq!(from.try_splice_into(&mut pipe, PIPE_BYTES).unwrap(), 5);
+            let mut bytes = b"in memory:".to_vec();
+            pipe.read_into(&mut bytes).unwrap();
+            assert_eq!((&bytes[..], pipe.held()), (&b"in memory:bytes"[..], 0));
+            assert_eq!(from.try_splice_into(&mut pipe, PIPE_BYTES).unwrap(), 0);
             drop(pipe);
             assert_eq!(POOL.with_borrow(Vec::len), 1);
         })
         .unwrap();
         let mut text = String::new();
         far.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "many bytes");
+        assert_eq!(text, "many ");
     }
 }

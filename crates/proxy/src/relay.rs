@@ -33,6 +33,7 @@ use crate::family::upstream::sending::Upload;
 use crate::family::upstream::source::{Broken, Source};
 
 mod aside;
+mod direct;
 mod source;
 mod spill;
 
@@ -79,6 +80,7 @@ async fn run(
         is_blocked: false,
         pace,
         read_pace,
+        is_large: source.exact_left().is_some_and(|left| left >= direct::LARGE_BYTES),
         read_next: source
             .exact_left()
             .map_or(READ_BYTES_FIRST, |left| usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)),
@@ -211,6 +213,8 @@ struct Relay {
     pace: Option<Pace>,
     read_pace: Option<Pace>,
     read_next: usize,
+    /// The body may pass inside the kernel.
+    is_large: bool,
 }
 
 impl Relay {
@@ -262,6 +266,20 @@ impl Relay {
                         continue;
                     }
                     return Poll::Pending;
+                }
+                if self.passes(exchange, conn, source) {
+                    match self.poll_pass(exchange, conn, source, (timeout, read_timeout)) {
+                        Poll::Ready(Ok(true)) => continue,
+                        Poll::Ready(Ok(false)) => {}
+                        Poll::Ready(Err(end)) => return Poll::Ready(Err(end)),
+                        Poll::Pending if wrote => continue,
+                        Poll::Pending => {
+                            return match conn.poll_gone() {
+                                Poll::Ready(error) => Poll::Ready(Err(End::Client(Gone::Closed(error)))),
+                                Poll::Pending => Poll::Pending,
+                            };
+                        }
+                    }
                 }
                 let read = match self.poll_fill(exchange, source, memory_max, file_max, read_timeout) {
                     Poll::Ready(Ok(read)) => read,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir_http::table_place::Place;
 use weir_meter::Step;
 use weir_net::log::{Level, Os};
-use weir_net::splice::Pipe;
+use weir_net::splice::{PIPE_BYTES, Pipe};
 use weir_net::worker::Task;
 use weir_net::{Deadline, Lease, Stream, Transport, buffer, clock};
 use weir_peers::group::Outcome;
@@ -265,7 +265,7 @@ impl Flow {
                 }
                 continue;
             }
-            match from.try_splice_into(pipe) {
+            match from.try_splice_into(pipe, PIPE_BYTES) {
                 Ok(0) => {
                     self.ended = true;
                     self.pipe = None;

@@ -1,0 +1,131 @@
+//! Passes bytes of a large body from the upstream's socket to the client's inside the kernel, as long as the client takes
+//! them at once. When it does not, the bytes under way go to memory, and the relay goes on as usual.
+
+use std::io;
+use std::task::Poll;
+
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::Exchange;
+use weir_http::patience::SendTimeout;
+use weir_http::response_body::Framing;
+use weir_net::splice::{PIPE_BYTES, Pipe};
+use weir_net::{Stream, Transport, buffer};
+
+use super::{End, Relay};
+use crate::family::upstream::sending::Upload;
+use crate::family::upstream::source::{Broken, Source};
+
+/// A body that has so many bytes to come passes directly: for fewer, the calls cost more than the copies.
+pub(super) const LARGE_BYTES: u64 = 128 << 10;
+/// The end of a body that is read as usual: bytes behind it show then, and the connection is not used again.
+const REST_BYTES: u64 = 16 << 10;
+
+impl Relay {
+    /// Whether the next bytes of the body may pass directly: none wait before them, and nothing keeps, changes or delays
+    /// them.
+    pub(super) fn passes(&self, exchange: &Exchange<'_>, conn: &Conn, source: &Source) -> bool {
+        self.is_large
+            && source.exact_left().is_some_and(|left| left > REST_BYTES)
+            && !source.has_untaken()
+            && self.framing == Framing::Length
+            && self.queue.is_empty()
+            && self.spill.is_none()
+            && !self.is_cut
+            && !self.is_blocked
+            && self.pace.is_none()
+            && self.read_pace.is_none()
+            && exchange.response.body_filters.is_empty()
+            && !exchange.cache.is_filling()
+            && exchange.cache.saving.is_none()
+            && exchange.own.get::<Upload>().is_none()
+            && plain(conn.stream()).is_some()
+            && source.link().is_some_and(|link| plain(&link.stream).is_some())
+    }
+
+    /// Passes bytes until none have come, the client takes no more, or only the rest is left. `Ready(Ok(true))` if some
+    /// passed.
+    pub(super) fn poll_pass(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        conn: &Conn,
+        source: &mut Source,
+        timeouts: (SendTimeout, std::time::Duration),
+    ) -> Poll<Result<bool, End>> {
+        let (send_timeout, read_timeout) = timeouts;
+        let mut has_passed = false;
+        loop {
+            let left = source.exact_left().unwrap_or(0).saturating_sub(REST_BYTES);
+            let (Some(to), Some(link)) = (plain(conn.stream()), source.link()) else {
+                return Poll::Ready(Ok(has_passed));
+            };
+            let Some(from) = plain(&link.stream).filter(|_| left > 0) else { return Poll::Ready(Ok(has_passed)) };
+            let mut pipe = match Pipe::lease() {
+                Ok(pipe) => pipe,
+                // Without a descriptor, the body goes through memory.
+                Err(_) => return Poll::Ready(Ok(has_passed)),
+            };
+            let max = usize::try_from(left).unwrap_or(PIPE_BYTES).min(PIPE_BYTES);
+            match from.try_splice_into(&mut pipe, max) {
+                Ok(0) => return Poll::Ready(Err(End::Origin(Broken::Early))),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if from.poll_readable().is_ready() {
+                        continue;
+                    }
+                    return match link.deadline.poll_expired() {
+                        Poll::Ready(()) => Poll::Ready(Err(End::Origin(Broken::TimedOut))),
+                        Poll::Pending if has_passed => Poll::Ready(Ok(true)),
+                        Poll::Pending => Poll::Pending,
+                    };
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Poll::Ready(Err(End::Origin(Broken::Io(error)))),
+            }
+            let came = pipe.held() as u64;
+            link.deadline.set(read_timeout);
+            source.skip(came);
+            if let Some(attempt) = exchange.last_try() {
+                attempt.bytes_received += came;
+                attempt.response_length += came;
+            }
+            has_passed = true;
+            if !self.give(exchange, to, &mut pipe).map_err(End::Client)? {
+                return Poll::Ready(Ok(true));
+            }
+            conn.await_taking(send_timeout);
+        }
+    }
+
+    /// Lets the client take the bytes in a pipe; `false` if it does not take all of them: the others wait in memory.
+    fn give(&mut self, exchange: &mut Exchange<'_>, to: &Stream, pipe: &mut Pipe) -> Result<bool, Gone> {
+        while pipe.held() > 0 {
+            match to.try_splice_from(pipe) {
+                Ok(count) => {
+                    exchange.bytes_sent += count as u64;
+                    exchange.body_bytes_sent += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if to.poll_writable().is_ready() {
+                        continue;
+                    }
+                    let mut bytes = buffer::lease(pipe.held());
+                    let body = pipe.held() as u64;
+                    pipe.read_into(&mut bytes).map_err(Gone::Closed)?;
+                    self.push(bytes, body);
+                    self.is_blocked = true;
+                    return Ok(false);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Gone::Closed(error)),
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn plain(transport: &Transport) -> Option<&Stream> {
+    match transport {
+        Transport::Plain(stream) => Some(stream),
+        Transport::Tls(_) | Transport::Carried(_) => None,
+    }
+}
