@@ -38,6 +38,12 @@ export function host({ doc, before, t, ui }) {
   ];
 }
 
+// Wake-ups of the worker's thread for each request.
+function wakeups(row) {
+  const each = row.cpu?.wakeups / row.rate;
+  return Number.isFinite(each) ? each : undefined;
+}
+
 function workers(doc, before, t, ui) {
   const seconds = between(doc, before);
   const rows = (doc.snapshot.workers ?? []).map((worker, place) => ({
@@ -50,6 +56,7 @@ function workers(doc, before, t, ui) {
     { key: "cpu", label: t("host.cpu"), get: (row) => row.cpu?.cpu, show: (row) => units.percent(row.cpu?.cpu) },
     { key: "wait", label: t("host.wait4"), get: (row) => row.cpu?.wait, show: (row) => (row.cpu?.wait === null || row.cpu?.wait === undefined ? units.NOTHING : t("host.queueUnit", units.share(row.cpu.wait))) },
     { key: "rate", label: t("col.rate"), get: (row) => row.rate, show: (row) => units.rate(row.rate) },
+    { key: "wakeups", label: t("host.wakeups"), get: wakeups, show: (row) => units.share(wakeups(row)) },
     { key: "requests", label: t("col.requests"), get: (row) => row.worker.http.requests.total, show: (row) => units.count(row.worker.http.requests.total) },
     { key: "active", label: t("chart.active"), get: (row) => row.worker.connections.active, show: (row) => units.count(row.worker.connections.active) },
     { key: "idle", label: t("chart.idle"), get: (row) => row.worker.connections.idle, show: (row) => units.count(row.worker.connections.idle) },

@@ -19,7 +19,7 @@ use super::books::Book;
 use super::caches::{Row, cache_sums};
 use super::ceilings;
 use super::certificates;
-use super::machine::Machine;
+use super::machine::{Machine, Share};
 use super::peers;
 use super::sessions;
 use super::sums::{
@@ -289,8 +289,9 @@ impl Gatherer {
                     },
                     http: shown::WorkerHttp { requests: shown::Requests { total: at(&net, 2), current: one.current } },
                 });
-                let (cpu, wait) = self.machine.shares.get(&(thread as u32)).copied().unwrap_or_default();
-                snapshot.weir.workers.push(WorkerCpu { id: id as u64, cpu, wait });
+                let Share { cpu, wait, wakeups } =
+                    self.machine.shares.get(&(thread as u32)).copied().unwrap_or_default();
+                snapshot.weir.workers.push(WorkerCpu { id: id as u64, cpu, wait, wakeups });
             }
         }
         snapshot.workers.sort_by_key(|worker| worker.id);

@@ -17,7 +17,7 @@ pub(super) struct Machine {
     before: Readings,
     pub(super) host: Host,
     /// By thread: share of a CPU, and seconds waited per second.
-    pub(super) shares: HashMap<u32, (f64, Option<f64>)>,
+    pub(super) shares: HashMap<u32, Share>,
     /// CPUs used of a quota, and periods throttled since the start.
     pub(super) quota_used: f64,
     pub(super) throttled_total: u64,
@@ -113,7 +113,7 @@ impl Machine {
         let known = |id| before.threads.iter().find(|thread| thread.id == id);
         let shares = now.threads.iter().filter_map(|now| Some((now.id, share(known(now.id)?, now, seconds))));
         self.shares = shares.collect();
-        let waits: Vec<f64> = self.shares.values().filter_map(|(_, wait)| *wait).collect();
+        let waits: Vec<f64> = self.shares.values().filter_map(|share| share.wait).collect();
         host.run_queue_wait = (!waits.is_empty()).then(|| waits.iter().sum());
         if let (Some(then), Some(now)) = (before.quota, now.quota) {
             let periods = now.periods.saturating_sub(then.periods);
@@ -151,11 +151,24 @@ impl Machine {
     }
 }
 
-/// Share of a CPU, and seconds waited per second.
-fn share(then: &host::ThreadTimes, now: &host::ThreadTimes, seconds: f64) -> (f64, Option<f64>) {
-    let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / (seconds * 1e9);
-    let wait = now.waited_ns.zip(then.waited_ns).map(|(now, then)| per_second(now, then));
-    (per_second(now.ran_ns, then.ran_ns), wait)
+/// The use of a CPU by a thread in the last second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Share {
+    /// Its share of the CPU.
+    pub(super) cpu: f64,
+    /// Seconds waited for a CPU, per second.
+    pub(super) wait: Option<f64>,
+    /// How often it began to run, per second.
+    pub(super) wakeups: Option<f64>,
+}
+
+fn share(then: &host::ThreadTimes, now: &host::ThreadTimes, seconds: f64) -> Share {
+    let per_second = |(now, then): (u64, u64)| now.saturating_sub(then) as f64 / seconds;
+    Share {
+        cpu: per_second((now.ran_ns, then.ran_ns)) / 1e9,
+        wait: now.waited_ns.zip(then.waited_ns).map(|both| per_second(both) / 1e9),
+        wakeups: now.runs.zip(then.runs).map(per_second),
+    }
 }
 
 /// The row of vmstat(8) for the seconds between two readings.

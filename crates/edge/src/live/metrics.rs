@@ -388,6 +388,10 @@ metrics! {
         |f, s| limit(f, s, |limit| limit.hits as f64);
     "weir_worker_cpu" Gauge "`worker`" "Share of one CPU that a worker used in the last second."
         |f, s| for worker in &s.weir.workers { f.line(&[("worker", &worker.id)], worker.cpu); };
+    "weir_worker_wakeups" Gauge "`worker`" "How often the thread of a worker woke up, per second."
+        |f, s| for worker in &s.weir.workers {
+            if let Some(wakeups) = worker.wakeups { f.line(&[("worker", &worker.id)], wakeups); }
+        };
     "weir_host_cpu" Gauge "`kind`" "Share of all CPUs' time in the last second."
         |f, s| {
             let cpu = &s.weir.host.cpu;

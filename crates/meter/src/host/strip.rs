@@ -220,6 +220,8 @@ pub struct ThreadTimes {
     pub ran_ns: u64,
     /// Time it waited for a CPU; `None` if the kernel was built without scheduler statistics.
     pub waited_ns: Option<u64>,
+    /// How often it began to run; `None` without scheduler statistics.
+    pub runs: Option<u64>,
 }
 
 /// The times of this process's threads, at most [`THREADS_MAX`].
@@ -238,12 +240,12 @@ fn thread_times_in(tasks: &Path) -> Vec<ThreadTimes> {
         let id = task.file_name().to_str()?.parse().ok()?;
         if let Ok(text) = fs::read_to_string(task.path().join("schedstat")) {
             let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
-            let (ran_ns, waited) = (words.next()?.ok()?, words.next()?.ok()?);
-            return Some(ThreadTimes { id, ran_ns, waited_ns: Some(waited) });
+            let (ran_ns, waited, runs) = (words.next()?.ok()?, words.next()?.ok()?, words.next()?.ok()?);
+            return Some(ThreadTimes { id, ran_ns, waited_ns: Some(waited), runs: Some(runs) });
         }
         let stat = fs::read_to_string(task.path().join("stat")).ok()?;
         let ran = super::thread::cpu_of(&stat)?;
-        Some(ThreadTimes { id, ran_ns: ran.as_nanos() as u64, waited_ns: None })
+        Some(ThreadTimes { id, ran_ns: ran.as_nanos() as u64, waited_ns: None, runs: None })
     };
     tasks.flatten().take(THREADS_MAX).filter_map(read).collect()
 }
@@ -277,8 +279,8 @@ mod tests {
         assert_eq!(listen_overflows_under(root), Some(4));
         let mut threads = thread_times_under(root);
         threads.sort_by_key(|thread| thread.id);
-        let seven = ThreadTimes { id: 7, ran_ns: 1000, waited_ns: Some(200) };
-        let eight = ThreadTimes { id: 8, ran_ns: 420_000_000, waited_ns: None };
+        let seven = ThreadTimes { id: 7, ran_ns: 1000, waited_ns: Some(200), runs: Some(3) };
+        let eight = ThreadTimes { id: 8, ran_ns: 420_000_000, waited_ns: None, runs: None };
         assert_eq!(threads, [seven, eight]);
     }
 

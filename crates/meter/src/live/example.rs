@@ -274,8 +274,8 @@ fn weir(now: Timestamp) -> Weir {
         limits: limits(),
         host: host(),
         workers: vec![
-            WorkerCpu { id: 0, cpu: 0.93, wait: Some(0.11) },
-            WorkerCpu { id: 1, cpu: 0.71, wait: Some(0.04) },
+            WorkerCpu { id: 0, cpu: 0.93, wait: Some(0.11), wakeups: Some(21_400.0) },
+            WorkerCpu { id: 1, cpu: 0.71, wait: Some(0.04), wakeups: Some(19_800.0) },
         ],
         errors: errors(now),
         names_merged: 0,

@@ -423,6 +423,8 @@ pub struct WorkerCpu {
     pub cpu: f64,
     /// Seconds that the worker waited for a CPU, per second; `None` if the kernel does not report it.
     pub wait: Option<f64>,
+    /// How often its thread woke up, per second; `None` if the kernel does not report it.
+    pub wakeups: Option<f64>,
 }
 
 /// The side to which a class of errors belongs.
