@@ -174,6 +174,7 @@ impl Worker {
     ) -> Rc<Worker> {
         let board = boards.of_seat(seat);
         board.thread.set(weir_meter::host::own_thread().unwrap_or(0).into());
+        weir_net::worker::coalesce(conf.main.process.coalesce);
         let generation = Generation::new(conf, seat, all_counters.clone());
         let worker = Rc::new(Worker {
             seat,
@@ -227,6 +228,7 @@ impl Worker {
 
     /// Puts another configuration in force; exchanges under way end with their own.
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
+        weir_net::worker::coalesce(conf.main.process.coalesce);
         let generation = Generation::new(conf, self.seat, self.all_counters.clone());
         let old = self.generation.replace(Rc::new(generation));
         for shared in self.connections.borrow().iter() {

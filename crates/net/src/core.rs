@@ -8,6 +8,7 @@
 //! future's poll or drop, a hook, an errand) runs.
 
 mod clock;
+mod coalesce;
 mod registration;
 mod sockets;
 mod turn;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use clock::Clock;
+use coalesce::Coalescing;
 use registration::Registration;
 pub(crate) use registration::{ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Side, WRITE};
 
@@ -76,11 +78,12 @@ pub(crate) struct Core {
     sockets: RefCell<Slots<Registration>>,
     pub(crate) wheel: RefCell<Wheel>,
     pub(crate) alarms: RefCell<Alarms>,
-    /// Whether weir asked the kernel for exact wake-ups; only a worker with alarms does.
+    /// Whether weir asked the kernel for exact wake-ups; only a worker with alarms, or that coalesces, does.
     is_punctual: Cell<bool>,
     /// The kernel has no `epoll_pwait2`.
     is_coarse: Cell<bool>,
     pub(crate) clock: Clock,
+    pub(crate) coalescing: Coalescing,
     /// The task being polled.
     current: Cell<Key>,
     /// A waker that the current task cloned; after the poll it moves to the task's slot.
@@ -104,6 +107,7 @@ impl Core {
             is_punctual: Cell::new(false),
             is_coarse: Cell::new(false),
             clock: Clock::new(),
+            coalescing: Coalescing::new(),
             current: Cell::new(Key::NONE),
             cloned: RefCell::new(None),
             hooks: RefCell::new(Vec::new()),

@@ -62,6 +62,8 @@ counts! {
     sockopt Sockopt,
     /// `epoll_wait`: one per loop turn.
     epoll_wait EpollWait,
+    /// `nanosleep` before `epoll_wait` (coalescing).
+    sleep Sleep,
     /// `epoll_ctl`: one per socket and life, none on the steady path.
     epoll_ctl EpollCtl,
     /// `write` to another worker's eventfd.

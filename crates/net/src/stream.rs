@@ -103,6 +103,7 @@ impl Stream {
         let fd = net::socket_with(address.family(), SocketType::STREAM, flags, None)?;
         prepare(fd.as_fd(), address, options)?;
         count(Kind::Connect);
+        core::with(|core| core.coalescing.connecting(core.clock.now()));
         let ready = match net::connect(&fd, &address.to_kernel()?) {
             Ok(()) => WRITE,
             Err(Errno::INPROGRESS | Errno::INTR) => 0,

@@ -21,6 +21,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 pub use crate::mailbox::MAIL_MAX;
 
@@ -191,6 +192,12 @@ pub fn at_turn_end(hook: Rc<dyn Fn()>) -> bool {
 /// Sets the hook that gets the message when a task of this worker panics.
 pub fn on_panic(hook: Rc<dyn Fn(&str)>) {
     core::with(|core| core.on_panic(hook));
+}
+
+/// Lets this worker delay a request by up to `time` while it is busy, so that one wake-up serves several; zero for no
+/// delay.
+pub fn coalesce(time: Duration) {
+    core::with(|core| core.set_coalescing(time));
 }
 
 /// Lets every other ready task and new events go first.

@@ -5,7 +5,7 @@ mod common;
 
 use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -308,4 +308,47 @@ fn off_a_worker_nothing_hangs() {
     let inner = block_on(async { worker::block_on(async {}).is_err() });
     assert!(inner);
     assert!(worker::block_on(async { panic!("lost") }).is_err());
+}
+
+/// Reads what clients send in turn, a byte each; returns how often the worker slept.
+fn sleeps_while_serving(clients: usize, time: Duration) -> u64 {
+    block_on(async move {
+        worker::coalesce(time);
+        let mut sockets = Vec::new();
+        for _ in 0..clients {
+            let (stream, client) = common::pair().await;
+            sockets.push(client);
+            worker::spawn(async move {
+                let deadline = Deadline::new();
+                while stream.readable(&deadline).await.is_ok() {
+                    match stream.try_read(&mut [0; 64]) {
+                        Ok(0) => return,
+                        Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
+                        _ => {}
+                    }
+                }
+            });
+        }
+        let before = counts::snapshot();
+        let (tell, told) = mpsc::channel();
+        let sending = thread::spawn(move || {
+            for number in 0..4000 {
+                sockets[number % clients].write_all(b"x").unwrap();
+                thread::sleep(Duration::from_micros(10));
+            }
+            tell.send(()).unwrap();
+        });
+        while told.try_recv().is_err() {
+            timer::sleep(MS).await;
+        }
+        sending.join().unwrap();
+        counts::snapshot().since(&before).sleep
+    })
+}
+
+#[test]
+fn a_busy_worker_sleeps_between_its_clients_if_it_may() {
+    assert_eq!(sleeps_while_serving(8, Duration::ZERO), 0);
+    assert_ne!(sleeps_while_serving(8, Duration::from_micros(200)), 0);
+    assert_eq!(sleeps_while_serving(1, Duration::from_micros(200)), 0, "nobody else comes");
 }

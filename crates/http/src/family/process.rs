@@ -32,6 +32,8 @@ crate::settings! {
     shutdown_timeout: Option<Duration> = None,
     /// `worker_cpu_affinity`: a CPU for each worker.
     affinity: Affinity = Affinity::None,
+    /// `worker_coalesce`: the longest delay of a request; zero for none.
+    coalesce: Duration = Duration::ZERO,
     /// The workers keep `CAP_NET_RAW` (`proxy_bind … transparent`).
     keeps_raw: bool = false,
     /// Whether an `events` block was written.
@@ -74,6 +76,10 @@ pub static FAMILY: Family = Family::new("process", &[
         "Number of workers; auto is the number of CPUs this process may really use (affinity and cgroup quota).",
         workers).default("auto (nginx: 1)"),
     Directive::new("worker_cpu_affinity", MAIN, Arity::AtLeast(1), "Binds workers to CPUs.", affinity),
+    Directive::new("worker_coalesce", MAIN, ONE,
+        "off, or the longest delay of a request while a worker is busy (200us, 1ms; at most 10ms): the worker sleeps before \
+         it asks for events, so that one wake-up serves several. A client that is alone is not delayed.",
+        |b, s| { b.settings().process.coalesce = Some(coalesce(s)?); Ok(()) }).default("off"),
     Directive::new("worker_rlimit_nofile", MAIN, ONE,
         "Limit on open files; by default weir raises the soft limit to the hard limit.",
         |b, s| { b.settings().process.nofile = Some(Some(value::first_number(s)?)); Ok(()) }),
@@ -139,6 +145,23 @@ fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     };
     b.settings().process.workers = Some(count);
     Ok(())
+}
+
+/// The longest delay that `worker_coalesce` takes.
+const COALESCE_MAX: Duration = Duration::from_millis(10);
+
+fn coalesce(statement: &Statement) -> Result<Duration, Refusal> {
+    let text = statement.text(0);
+    let time = match text.strip_suffix("us").map(value::number) {
+        _ if text == "off" => Duration::ZERO,
+        Some(Some(microseconds)) => Duration::from_micros(microseconds),
+        Some(None) => return Err(Refusal::directive("invalid value").todo("write off, or a time such as 200us")),
+        None => value::time(statement)?,
+    };
+    match time <= COALESCE_MAX {
+        true => Ok(time),
+        false => Err(Refusal::directive("invalid value").todo("write off, or a time of at most 10ms")),
+    }
 }
 
 fn affinity(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -67,8 +67,9 @@ impl Core {
         let mut queue = &self.queue;
         if let Some(socket) = self.sockets.borrow_mut().get_mut(key) {
             socket.ready |= bits;
-            if socket.side == Side::Ours {
-                queue = &self.answered;
+            match socket.side {
+                Side::Ours => queue = &self.answered,
+                Side::Theirs => self.coalescing.client_came(key),
             }
             if bits & READ != 0 {
                 reader = std::mem::replace(&mut socket.reader, Key::NONE);

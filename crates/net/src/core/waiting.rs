@@ -2,7 +2,7 @@
 
 use super::{BELL, Core};
 use crate::counts::{Kind, count};
-use crate::instant::{Instant, NS_PER_MS, NS_PER_SECOND};
+use crate::instant::{Instant, NS_PER_MS, NS_PER_SECOND, precise};
 use crate::slots::Key;
 use crate::sys;
 use rustix::buffer::spare_capacity;
@@ -11,10 +11,11 @@ use rustix::io::Errno;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 /// weir waits exactly for an alarm nearer than this, which costs a look at the clock each turn.
 const NEAR_NS: u64 = 50 * NS_PER_MS;
-/// How much later than asked the kernel may wake a worker that has alarms; its default is 50 µs.
+/// How much later than asked the kernel may wake a worker that has alarms or coalesces; its default is 50 µs.
 const SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// The longest wait asked of the kernel.
 const DAY_MS: u64 = 86_400_000;
@@ -22,10 +23,7 @@ const DAY_MS: u64 = 86_400_000;
 impl Core {
     /// Wakes the current task at that moment; the returned number removes the alarm again.
     pub(crate) fn add_alarm(&self, at: Instant) -> u64 {
-        if !self.is_punctual.replace(true) {
-            // If the kernel refuses, its default delay makes alarms late, and nothing else changes.
-            let _ = rustix::thread::set_current_timer_slack(Some(SLACK));
-        }
+        self.be_punctual();
         self.alarms.borrow_mut().add(at.ns(), self.current.get())
     }
 
@@ -38,8 +36,40 @@ impl Core {
         }
     }
 
+    /// Delays a request by up to `time`, so that one wake-up of this worker serves several; zero for no delay.
+    pub(crate) fn set_coalescing(&self, time: Duration) {
+        if self.coalescing.set(time) {
+            self.be_punctual();
+        }
+    }
+
+    fn be_punctual(&self) {
+        if !self.is_punctual.replace(true) {
+            // If the kernel refuses, its default delay makes the worker late, and nothing else changes.
+            let _ = rustix::thread::set_current_timer_slack(Some(SLACK));
+        }
+    }
+
+    /// Sleeps if several events are expected meanwhile, but not beyond a timer or an alarm.
+    fn coalesce(&self) {
+        let Some(woken) = self.clock.now() else { return };
+        let now = precise();
+        let Some(sleep_ns) = self.coalescing.sleep(woken, now) else { return };
+        let timer_ms = self.wheel.borrow().next().map(|at| at.saturating_sub(self.clock.now_ms()));
+        let timer_ns = timer_ms.map_or(u64::MAX, |ms| ms.saturating_mul(NS_PER_MS));
+        let alarm_ns = self.alarms.borrow().next().map_or(u64::MAX, |at| at.saturating_sub(now.ns()));
+        if timer_ns.min(alarm_ns) > sleep_ns {
+            count(Kind::Sleep);
+            // A signal that ends the sleep early does no harm.
+            let _ = rustix::thread::nanosleep(&nanoseconds(sleep_ns));
+        }
+    }
+
     pub(super) fn wait(&self, epoll: &OwnedFd, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let is_idle = self.queue.borrow().is_empty() && self.answered.borrow().is_empty();
+        if is_idle && self.coalescing.is_on() {
+            self.coalesce();
+        }
         let timeout = if is_idle {
             let now = self.clock.now_ms();
             let next = self.wheel.borrow().next();

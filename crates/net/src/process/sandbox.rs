@@ -220,7 +220,11 @@ fn bound() -> [(c_long, u8, Vec<u64>); 7] {
         (libc::SYS_tgkill, 0, vec![own]),
         // Its own limits only; 0 is this process.
         (libc::SYS_prlimit64, 0, vec![0, own]),
-        (libc::SYS_prctl, 0, [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA].map(number).to_vec()),
+        (
+            libc::SYS_prctl,
+            0,
+            [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA, libc::PR_SET_TIMERSLACK].map(number).to_vec(),
+        ),
         (libc::SYS_getpriority, 0, vec![0]),
         (
             libc::SYS_ioctl,

@@ -1,0 +1,156 @@
+//! Coalescing: a busy worker sleeps for a moment before it asks for events. Then one wake-up of its thread serves
+//! several events.
+//!
+//! At part load, a wake-up costs more than the work for an event. The user gives time away for that: a request over kept
+//! connections waits for the network twice in a worker, until it is read and until its answer is read. Each wait becomes
+//! longer by a sleep at most, so a sleep is half of the user's time.
+//!
+//! A worker that has little time left does not sleep: events wait for it anyway. It sleeps only if it expects several
+//! events meanwhile. A client that is alone waits for each answer before it
+//! sends again: no event comes while it waits. So weir counts how often another client comes than the one before.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::instant::{Instant, NS_PER_MS};
+use crate::slots::Key;
+
+/// The time over which weir counts: after it, an event counts for a third.
+const MEMORY_NS: f64 = 5.0 * NS_PER_MS as f64;
+/// Events that a sleep must promise: it wakes the thread once itself.
+const EXPECTED_MIN: f64 = 1.5;
+/// A request of another client is followed by its answer.
+const EVENTS_OF_A_REQUEST: f64 = 2.0;
+/// A worker that works for more of its time does not sleep.
+const BUSY_MAX: f64 = 0.8;
+/// After weir opens a connection it does not sleep for this time: its request waits a third time.
+const CONNECTING_NS: u64 = NS_PER_MS;
+
+/// A worker's coalescing.
+pub(crate) struct Coalescing {
+    /// The length of a sleep; 0 for none.
+    sleep_ns: Cell<u64>,
+    /// The client of the last event.
+    client: Cell<Key>,
+    /// How often another client came since `counted`.
+    changes: Cell<u32>,
+    /// The same for each nanosecond, with a memory.
+    rate: Cell<f64>,
+    /// The share of its time in which the worker works, with a memory.
+    busy: Cell<f64>,
+    counted: Cell<Option<Instant>>,
+    /// weir does not sleep before.
+    awake_until: Cell<Option<Instant>>,
+}
+
+impl Coalescing {
+    pub(crate) const fn new() -> Coalescing {
+        Coalescing {
+            sleep_ns: Cell::new(0),
+            client: Cell::new(Key::NONE),
+            changes: Cell::new(0),
+            rate: Cell::new(0.0),
+            busy: Cell::new(0.0),
+            counted: Cell::new(None),
+            awake_until: Cell::new(None),
+        }
+    }
+
+    /// Sets the time that a request may be delayed; zero for none. Returns whether the worker may sleep.
+    pub(crate) fn set(&self, time: Duration) -> bool {
+        let sleep_ns = u64::try_from(time.as_nanos() / 2).unwrap_or(u64::MAX);
+        self.sleep_ns.set(sleep_ns);
+        self.rate.set(0.0);
+        self.busy.set(0.0);
+        self.changes.set(0);
+        self.counted.set(None);
+        sleep_ns > 0
+    }
+
+    /// Notes an event of a client's connection.
+    #[inline]
+    pub(crate) fn client_came(&self, client: Key) {
+        if self.client.replace(client) != client {
+            self.changes.set(self.changes.get().saturating_add(1));
+        }
+    }
+
+    /// Notes that weir opened a connection.
+    pub(crate) fn connecting(&self, now: Option<Instant>) {
+        if self.sleep_ns.get() > 0 {
+            self.awake_until.set(now.map(|now| now + Duration::from_nanos(CONNECTING_NS)));
+        }
+    }
+
+    /// Whether the worker may sleep at all.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.sleep_ns.get() > 0
+    }
+
+    /// How long to sleep now, in nanoseconds, if the worker has worked since `woken`; `None` not to sleep.
+    pub(crate) fn sleep(&self, woken: Instant, now: Instant) -> Option<u64> {
+        self.count(now.ns_since(woken) as f64, now);
+        let sleep_ns = self.sleep_ns.get();
+        let expected = self.rate.get() * EVENTS_OF_A_REQUEST * sleep_ns as f64;
+        let is_awake = self.awake_until.get().is_some_and(|until| now < until);
+        (expected >= EXPECTED_MIN && self.busy.get() <= BUSY_MAX && !is_awake).then_some(sleep_ns)
+    }
+
+    fn count(&self, worked_ns: f64, now: Instant) {
+        let since = self.counted.replace(Some(now)).map_or(0.0, |before| now.ns_since(before) as f64);
+        let changes = f64::from(self.changes.take());
+        if since > 0.0 {
+            let weight = (since / MEMORY_NS).min(1.0);
+            let mix = |before: f64, latest: f64| before * (1.0 - weight) + latest * weight;
+            self.rate.set(mix(self.rate.get(), changes / since));
+            self.busy.set(mix(self.busy.get(), (worked_ns / since).min(1.0)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets clients come in turn, one each `every`, and asks after work of a length; returns how often weir would sleep.
+    fn sleeps(coalescing: &Coalescing, clients: u32, (every, work): (Duration, Duration), count: u32) -> u32 {
+        let mut now = crate::instant::precise();
+        let mut sleeps = 0;
+        for number in 0..count {
+            now = now + every;
+            coalescing.client_came(Key::unpack(u64::from(number % clients)));
+            let woken = now;
+            now = now + work;
+            sleeps += u32::from(coalescing.is_on() && coalescing.sleep(woken, now).is_some());
+        }
+        sleeps
+    }
+
+    #[test]
+    fn a_busy_worker_sleeps_and_a_client_alone_is_never_delayed() {
+        let coalescing = Coalescing::new();
+        let time = |wait, work| (Duration::from_micros(wait), Duration::from_micros(work));
+        let (often, seldom) = (time(40, 10), time(990, 10));
+        assert_eq!(sleeps(&coalescing, 64, often, 1000), 0, "off");
+        assert!(coalescing.set(Duration::from_micros(200)));
+        assert_eq!(sleeps(&coalescing, 1, often, 1000), 0, "alone");
+        assert!(sleeps(&coalescing, 64, often, 1000) > 900, "20,000 a second");
+        assert!(sleeps(&coalescing, 64, seldom, 100) < 10, "1,000 a second");
+        assert_eq!(sleeps(&coalescing, 64, seldom, 1000), 0, "1,000 a second, for a second");
+        assert!(sleeps(&coalescing, 64, time(5, 45), 1000) < 300, "20,000 a second that take all of its time");
+        assert!(!coalescing.set(Duration::ZERO));
+        assert_eq!(sleeps(&coalescing, 64, often, 1000), 0, "off again");
+    }
+
+    #[test]
+    fn nothing_is_delayed_while_weir_connects() {
+        let coalescing = Coalescing::new();
+        coalescing.set(Duration::from_micros(200));
+        sleeps(&coalescing, 64, (Duration::from_micros(40), Duration::from_micros(10)), 1000);
+        let now = crate::instant::precise() + Duration::from_millis(50);
+        assert!(coalescing.sleep(now, now).is_some());
+        coalescing.connecting(Some(now));
+        assert_eq!(coalescing.sleep(now, now), None);
+    }
+}
