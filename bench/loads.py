@@ -16,7 +16,7 @@ from peers import FLOOR, LOAD_CORE, PEER_CORE, PeerFailed
 IDLE_WANTED = 10_000
 IDLE_WARM = 64
 FD_SPARE = 400
-RATE = 30_000
+RATES = [2_000, 8_000, 20_000, 30_000]     # requests a second
 FILLS = 3
 STREAMS = 32            # of each HTTP/2 connection
 TLS_IDLE = Path(__file__).resolve().parent / "tls_idle.py"
@@ -32,6 +32,7 @@ class Workload:
     path: str = "/1k"
     header: str | None = None
     tuning_matters: bool = True
+    rate: int = 0           # requests a second, for `rate`
     cached: bool = False    # the answer comes out of the peer's cache
     secure: bool = False    # clients speak TLS
     origin: str | None = None   # nginx as the origin: "h1" or "h2" is what it is asked in
@@ -45,7 +46,7 @@ WORKLOADS = [
     Workload("64k", "proxied 64 KiB, 64 conns", "wrk", path="/64k"),
     Workload("1m", "proxied 1 MiB, 16 conns", "wrk", conns=16, path="/1m"),
     Workload("close", "new connection per request, 1 KiB, 64 conns", "wrk", header="Connection: close"),
-    Workload("rate", f"proxied 1 KiB at a fixed {RATE}/s, 64 conns", "rate"),
+    *(Workload(f"rate-{rate}", f"proxied 1 KiB at a fixed {rate:,}/s, 64 conns", "rate", rate=rate) for rate in RATES),
     Workload("ws", "WebSocket round trip, 32 bytes, 64 conns", "ws", tuning_matters=False),
     Workload("hit-1k", "1 KiB out of the cache, 64 conns", "wrk", cached=True),
     Workload("hit-64k", "64 KiB out of the cache, 64 conns", "wrk", path="/64k", cached=True),
@@ -72,6 +73,8 @@ def takes_part(workload, peer):
         return peer.name in ("weir", "weir-tuned", "haproxy")    # nginx 1.22 and Varnish ask in HTTP/1.1
     if workload.secure or workload.kind == "h2":
         return peer.tls is not None
+    if peer.rated and workload.kind != "rate":
+        return False
     return bool(peer.argv) and (workload.tuning_matters or not peer.tuned)
 
 
@@ -95,6 +98,7 @@ def _busy(workload, peer, origin, seconds):
         "value": cpu.total_ns / 1000 / requests,
         "user_share": round(cpu.user_ns / ticks, 3),
         "busy": round(cpu.total_ns / elapsed, 3),
+        "client_busy": round((after.load - before.load) / elapsed, 3),
         "foreign": round(after.foreign_since(before) / elapsed, 3),
     }
 
@@ -163,7 +167,7 @@ def parse_s_time(text):
 
 def _rate(workload, target, seconds):
     return json.loads(_pinned(
-        [str(FLOOR), "load", "--target", target, "--path", workload.path, "--rate", str(RATE),
+        [str(FLOOR), "load", "--target", target, "--path", workload.path, "--rate", str(workload.rate),
          "--conns", str(workload.conns), "--seconds", str(seconds)], seconds))
 
 

@@ -21,6 +21,7 @@ class Peer:
     conf: str | None        # file in conf/
     argv: tuple             # {program}, {conf}, {prefix}, {listen}, {origin} are filled in
     tuned: bool = False     # only where tuning can matter
+    rated: bool = False     # only at a fixed rate
     argv0: str | None = None
     cache: tuple | None = None  # conf and argv where the answer is to come out of its cache
     tls: str | None = None  # conf where clients speak TLS
@@ -30,13 +31,13 @@ class Peer:
         return self.cache if cached else (self.tls if secure else self.conf, self.argv)
 
 
-def all_peers(weir, weir_argv0):
+def all_peers(weir, weir_argv0, nginx=None, haproxy=None):
     """Every peer whose binary is there, in the order of the report."""
     nginx_argv = ("{program}", "-c", "{conf}", "-p", "{prefix}")
     weir_argv = nginx_argv if weir_argv0 else ("{program}", "edge", "-c", "{conf}", "-p", "{prefix}")
     argv0 = "nginx" if weir_argv0 else None
     haproxy_argv = ("{program}", "-db", "-f", "{conf}")
-    nginx, haproxy, varnish = _find("nginx"), _find("haproxy"), _find("varnishd")
+    nginx, haproxy, varnish = nginx or _find("nginx"), haproxy or _find("haproxy"), _find("varnishd")
     peers = [
         Peer("floor", str(FLOOR), None, ("{program}", "relay", "--listen", "{listen}", "--origin", "{origin}"),
              cache=(None, ("{program}", "origin", "--listen", "{listen}"))),
@@ -47,6 +48,7 @@ def all_peers(weir, weir_argv0):
             "{program}", "-F", "-a", "{listen}", "-b", "{origin}", "-n", "{prefix}varnish", "-s", "malloc,256m", "-t", "3600"))),
         Peer("weir", weir, "nginx.conf", weir_argv, argv0=argv0, cache=("nginx-cache.conf", weir_argv), tls="nginx-tls.conf"),
         Peer("weir-tuned", weir, "nginx-tuned.conf", weir_argv, tuned=True, argv0=argv0),
+        Peer("weir-200us", weir, "nginx.conf", (*weir_argv, "-g", "worker_coalesce 200us;"), rated=True, argv0=argv0),
     ]
     return [peer for peer in peers if peer.program and os.access(peer.program, os.X_OK)]
 

@@ -25,12 +25,13 @@ FIRST_PORT = 18001
 ATTEMPTS = 3            # a run with errors or strangers is tried again
 MEMORY_ROUNDS = 2       # resident memory hardly varies
 FOREIGN_SHARE = 0.10    # more of either core used by others, and the run is called disturbed
+FULL_SHARE = 0.97       # a core that is used so much is full
 REFERENCES = ["floor", "nginx", "nginx-tuned", "haproxy"]
 
 
 def main():
     args = arguments()
-    chosen = pick(peers.all_peers(args.weir, args.weir_as_nginx), args.peers, "peer")
+    chosen = pick(peers.all_peers(args.weir, args.weir_as_nginx, args.nginx, args.haproxy), args.peers, "peer")
     workloads = pick(loads.WORKLOADS, args.only, "workload")
     build_floor()
     results = Results(args, chosen)
@@ -148,9 +149,13 @@ def extra(runs):
     """What else a workload tells: shares of the core, latency at a fixed rate."""
     def middle(key):
         return stats.spread([run[key] for run in runs])[0]
-    text = f"  busy {middle('busy'):.0%}, user {middle('user_share'):.0%}" if "busy" in runs[0] else ""
+    if "busy" not in runs[0]:
+        return ""
+    text = f"  busy {middle('busy'):.0%}, user {middle('user_share'):.0%}, client and origin {middle('client_busy'):.0%}"
+    full = [side for side, key in (("the peer", "busy"), ("the client", "client_busy")) if middle(key) >= FULL_SHARE]
+    text += f" ({' and '.join(full)} full)" if full else ""
     if "p999_us" in runs[0]:
-        text += (f"  p50 {middle('p50_us') / 1000:.2f} ms, p99.9 {middle('p999_us') / 1000:.1f} ms"
+        text += (f"  p50 {middle('p50_us') / 1000:.2f}, p99 {middle('p99_us') / 1000:.2f}, p99.9 {middle('p999_us') / 1000:.1f} ms"
                  f" (left {middle('lag_p999_us') / 1000:.1f} ms late)")
     return text
 
@@ -196,6 +201,8 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3, help="of each run")
     parser.add_argument("--weir", type=lambda p: str(Path(p).resolve()), help="the weir binary (profile dist)")
+    parser.add_argument("--nginx", help="the nginx binary; default: the one in PATH")
+    parser.add_argument("--haproxy", help="the HAProxy binary; default: the one in PATH")
     parser.add_argument("--weir-as-nginx", action="store_true", help="start weir under the name nginx, with nginx's flags")
     args = parser.parse_args()
     if args.weir and not os.access(args.weir, os.X_OK):
