@@ -15,7 +15,7 @@ use super::{End, Relay};
 use crate::family::upstream::sending::Upload;
 use crate::family::upstream::source::{Broken, Source};
 
-/// A body that has so many bytes to come passes directly: for fewer, the calls cost more than the copies.
+/// A body that has at least so many bytes to come passes directly.
 pub(super) const LARGE_BYTES: u64 = 128 << 10;
 /// The end of a body that is read as usual: bytes behind it show then, and the connection is not used again.
 const REST_BYTES: u64 = 16 << 10;
