@@ -255,6 +255,8 @@ class Target:
         return total
 
     def memory_kb(self):
+        """The memory of its processes, once they serve: the sockets are open before the server has started."""
+        self.answers()
         return self.sum("statm", lambda text: int(text.split()[1]) * PAGE_KB)
 
     def cpu_s(self):
