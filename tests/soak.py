@@ -49,7 +49,8 @@ SAMPLE_SECONDS = 5
 REASONS_MAX = 10
 CLIENTS = {"kept": 8, "fresh": 4, "upload": 2, "large": 1, "cached": 2, "http2": 2, "socket": 4, "session": 3}
 SETTING = Setting(
-    main="limit_memory 1g;", temp="SMALL", cache="SMALL/cache", upstream="zone origin 64k; server app.test:{origin} resolve;",
+    # Half of the free bytes of so small a disk is less than two bodies.
+    main="limit_memory 1g; limit_temp_files 16m;", temp="SMALL", cache="SMALL/cache", upstream="zone origin 64k; server app.test:{origin} resolve;",
     http=f"resolver 127.0.0.1:{{dns}} valid=1s ipv6=off; resolver_timeout 1s; {room.SMALL_BUFFERS}", server="status_zone soak;",
     more="server { listen 127.0.0.1:{api}; access_log off; location /api { api; allow 127.0.0.1; deny all; } }")
 
