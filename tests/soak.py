@@ -15,7 +15,8 @@ The exit code is 1 unless
 - weir's counters equal the clients' own: answers by status, requests that were left, lines in the access log, messages of WebSockets, sessions
   of TCP.
 
-All is on loopback. Needs root, a C compiler, and the package of tests/lasting/python.txt.
+A run of less than ten minutes says nothing about memory and descriptors. All is on loopback. Needs root, a C compiler, and the package of
+tests/lasting/python.txt.
 """
 
 import argparse
@@ -103,6 +104,8 @@ async def soak(args):
         await asyncio.sleep(3)
         samples.append(sample(edge))
         faults += account(load, acts) + flat(samples) + at_rest(edge) + counters(edge, load, acts)
+        if faults:
+            print("\n".join([*acts.errors, *edge.errors()]))
         if args.json:
             args.json.write_text(json.dumps(samples))
         return faults + await edge.stop()

@@ -1,6 +1,7 @@
 """What happens to an edge at random, by a seed: each act ends when all clients are served again."""
 
 import asyncio
+import collections
 import contextlib
 import random
 import sys
@@ -17,6 +18,8 @@ ORIGIN = Path(__file__).parent / "origin.py"
 MALFORMED = [(b"GET / HTTP/1.1\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400), (b"nonsense\r\n\r\n", 400),
              (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
              (b"GET / HTTP/9.0\r\nHost: a\r\n\r\n", 505), (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n", 414)]
+# Errors of rotated logs that are kept.
+ERRORS_MAX = 200
 
 
 class Chance:
@@ -26,6 +29,8 @@ class Chance:
         self.stage, self.random = stage, random.Random(seed)
         # Requests that clients left before a byte of the answer; log files that are rotated, and the lines in them.
         self.left = self.rotated = self.lines = 0
+        # The last errors of logs that are gone.
+        self.errors = collections.deque(maxlen=ERRORS_MAX)
         self.acts = [self.reload, self.reloads, self.refused_reload, self.rotate, self.stop, self.disk_full, self.jump, self.silent_dns, self.origin_ends,
                      self.origin_stops, self.clients_leave, self.malformed, self.half_a_head, self.crowd]
 
@@ -69,6 +74,7 @@ class Chance:
         # A worker writes into the old file until it has the order.
         await asyncio.sleep(1)
         self.count_lines(old)
+        self.errors.extend(self.edge.errors())
         (self.edge.room / "error.log").write_text("")
 
     def count_lines(self, log):

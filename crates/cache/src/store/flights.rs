@@ -25,7 +25,7 @@ pub struct Flights {
     beside: Mutex<Vec<Weak<Flight>>>,
 }
 
-/// What a request does that found no fresh object.
+/// The part of a request that found no fresh object.
 pub enum Boarded<T> {
     /// It leads this flight, with this turn.
     Leads(Arc<Flight>, u32),

@@ -32,7 +32,7 @@ crate::settings! {
     shutdown_timeout: Option<Duration> = None,
     /// `worker_cpu_affinity`: a CPU for each worker.
     affinity: Affinity = Affinity::None,
-    /// `worker_coalesce`: the longest delay of a request; zero for none.
+    /// `worker_coalesce`: the time by which a worker's sleeps may delay a request; zero for none.
     coalesce: Duration = Duration::ZERO,
     /// The workers keep `CAP_NET_RAW` (`proxy_bind … transparent`).
     keeps_raw: bool = false,
@@ -77,8 +77,8 @@ pub static FAMILY: Family = Family::new("process", &[
         workers).default("auto (nginx: 1)"),
     Directive::new("worker_cpu_affinity", MAIN, Arity::AtLeast(1), "Binds workers to CPUs.", affinity),
     Directive::new("worker_coalesce", MAIN, ONE,
-        "off, or the longest delay of a request while a worker is busy (200us, 1ms; at most 10ms): the worker sleeps before \
-         it asks for events, so that one wake-up serves several. A client that is alone is not delayed.",
+        "off, or a time (200us, 1ms; at most 10ms): a busy worker sleeps before it asks for events, so that one wake-up serves \
+         several. Its sleeps delay a request by up to this time. A client that is alone is not delayed.",
         |b, s| { b.settings().process.coalesce = Some(coalesce(s)?); Ok(()) }).default("off"),
     Directive::new("worker_rlimit_nofile", MAIN, ONE,
         "Limit on open files; by default weir raises the soft limit to the hard limit.",
@@ -147,7 +147,7 @@ fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The longest delay that `worker_coalesce` takes.
+/// The longest time that `worker_coalesce` takes.
 const COALESCE_MAX: Duration = Duration::from_millis(10);
 
 fn coalesce(statement: &Statement) -> Result<Duration, Refusal> {

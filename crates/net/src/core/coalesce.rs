@@ -2,12 +2,12 @@
 //! several events.
 //!
 //! At part load, a wake-up costs more than the work for an event. The user gives time away for that: a request over kept
-//! connections waits for the network twice in a worker, until it is read and until its answer is read. Each wait becomes
-//! longer by a sleep at most, so a sleep is half of the user's time.
+//! connections waits for the network twice in a worker, until it is read and until its answer is read. A sleep makes each
+//! wait longer once, so a sleep is half of the user's time. Requests that come together also wait for each other.
 //!
 //! A worker that has little time left does not sleep: events wait for it anyway. It sleeps only if it expects several
-//! events meanwhile. A client that is alone waits for each answer before it
-//! sends again: no event comes while it waits. So weir counts how often another client comes than the one before.
+//! events meanwhile. A client that is alone sends again only after its answer, so no event comes in between. So weir counts
+//! how often another client comes than the one before.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Coalescing {
         }
     }
 
-    /// Sets the time that a request may be delayed; zero for none. Returns whether the worker may sleep.
+    /// Sets the time by which sleeps may delay a request; zero for none. Returns whether the worker may sleep.
     pub(crate) fn set(&self, time: Duration) -> bool {
         let sleep_ns = u64::try_from(time.as_nanos() / 2).unwrap_or(u64::MAX);
         self.sleep_ns.set(sleep_ns);
