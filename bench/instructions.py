@@ -3,6 +3,7 @@
 
     python3 bench/instructions.py --weir target/dist/weir [--only weir-tuned,floor] [--path /1k]
     python3 bench/instructions.py --weir target/dist/weir --cached      # a hit instead: the answer is in the peer's cache
+    python3 bench/instructions.py --weir target/dist/weir --only weir --workers 1,2,4,8,16
 
 Time on a shared machine is noise; instructions are not. Each peer serves a short and a long run of wrk under
 callgrind (Debian's `valgrind`); the difference of what they executed, divided by the difference of requests, is
@@ -40,10 +41,12 @@ def main():
     floor = None
     with tempfile.TemporaryDirectory(prefix="weir-instructions-") as work:
         for peer in [peer for peer in peers.all_peers(args.weir, None) if peer.name in wanted]:
-            cost = exchange(peer, args, Path(args.keep or work))
-            floor = cost if peer.name == "floor" else floor
-            ratio = f"  {cost / floor:.2f} of the floor" if floor else ""
-            print(f"{peer.name:12} {cost:8.0f}{ratio}", flush=True)
+            for workers in args.workers if peer.name != "floor" else [1]:
+                cost = exchange(peer, args, Path(args.keep or work), workers)
+                floor = cost if peer.name == "floor" else floor
+                ratio = f"  {cost / floor:.2f} of the floor" if floor else ""
+                many = f"  {workers} workers" if len(args.workers) > 1 else ""
+                print(f"{peer.name:12} {cost:8.0f}{ratio}{many}", flush=True)
 
 
 def arguments():
@@ -54,20 +57,22 @@ def arguments():
     parser.add_argument("--header", help="a field of the request, such as 'Accept-Encoding: gzip'")
     parser.add_argument("--path", default="/1k", help="of floor's origin: /1k, /64k, /1m")
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
+    parser.add_argument("--workers", type=lambda text: [int(count) for count in text.split(",")], default=[1],
+                        help="numbers of workers, such as 1,2,4,8,16: what grows with it, grows with the cores")
     parser.add_argument("--short", type=int, default=1, help="seconds of the short run")
     parser.add_argument("--long", type=int, default=4, help="seconds of the long run")
     parser.add_argument("--keep", help="a directory in which callgrind's files are left, for callgrind_annotate")
     return parser.parse_args()
 
 
-def exchange(peer, args, work):
+def exchange(peer, args, work, workers):
     """Instructions of one exchange: those of the long run without those of the short one."""
-    (short, few), (long, many) = (run(peer, args, work / f"{peer.name}-{seconds}", seconds)
+    (short, few), (long, many) = (run(peer, args, work / f"{peer.name}-{workers}-{seconds}", seconds, workers)
                                   for seconds in (args.short, args.long))
     return (long - short) / (many - few)
 
 
-def run(peer, args, work, seconds):
+def run(peer, args, work, seconds, workers):
     """All instructions of a peer, its children included, from start to stop, and the requests it answered."""
     shutil.rmtree(work, ignore_errors=True)
     (work / "logs").mkdir(parents=True)
@@ -75,7 +80,7 @@ def run(peer, args, work, seconds):
         directory.chmod(0o777)      # nginx's worker is nobody, and writes a file of its own
     listen, origin = free_address(), free_address()
     with peers.start_origin(origin, work):
-        process = start(peer, args, work, listen, origin)
+        process = start(peer, args, work, listen, origin, workers)
         try:
             await_listener(listen, process)
             requests = load(listen, args, seconds)
@@ -86,14 +91,15 @@ def run(peer, args, work, seconds):
     return sum(parse_callgrind(file.read_text(errors="replace")) for file in files), requests
 
 
-def start(peer, args, work, listen, origin):
-    conf = work / "peer.conf"
+def start(peer, args, work, listen, origin, workers):
     source, peer_argv = peer.set_up(args.cached, False)
-    if source:
-        text = (peers.HERE / "conf" / source).read_text()
-        conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
+    conf = peers.written(source, work, listen, origin, work) if source else None
+    if conf:
+        conf.write_text(conf.read_text().replace("worker_processes 1;", f"worker_processes {workers};"))
     values = dict(program=peer.program, conf=conf, prefix=f"{work}/", listen=listen, origin=origin)
-    argv = [part.format(**values) for part in peer_argv]
+    # valgrind makes system calls of its own, which the keeper's restrictions of its server refuse.
+    alone = ("-g", "master_process off;") if peer.name.startswith("weir") else ()
+    argv = [part.format(**values) for part in (*peer_argv, *alone)]
     with open(work / "output.log", "ab") as log:
         return subprocess.Popen(
             ["valgrind", "--tool=callgrind", "--vgdb=no", "--trace-children=yes",

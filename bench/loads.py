@@ -21,6 +21,7 @@ FILLS = 3
 STREAMS = 32            # of each HTTP/2 connection
 TLS_IDLE = Path(__file__).resolve().parent / "tls_idle.py"
 READY_SECONDS = 60
+WARM_SECONDS = 1        # the first requests over new connections touch memory that the host has to provide first
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ def run(workload, peer, origin, seconds):
     """One run against a started peer: {"value": in the workload's unit, ...}."""
     if workload.cached:
         _fill(peer.listen, workload.path)
+    if workload.kind == "rate":
+        _rate(workload, peer.listen, WARM_SECONDS)
     return _idle(workload, peer) if workload.kind == "idle" else _busy(workload, peer, origin, seconds)
 
 

@@ -48,7 +48,8 @@ def all_peers(weir, weir_argv0, nginx=None, haproxy=None):
             "{program}", "-F", "-a", "{listen}", "-b", "{origin}", "-n", "{prefix}varnish", "-s", "malloc,256m", "-t", "3600"))),
         Peer("weir", weir, "nginx.conf", weir_argv, argv0=argv0, cache=("nginx-cache.conf", weir_argv), tls="nginx-tls.conf"),
         Peer("weir-tuned", weir, "nginx-tuned.conf", weir_argv, tuned=True, argv0=argv0),
-        Peer("weir-200us", weir, "nginx.conf", (*weir_argv, "-g", "worker_coalesce 200us;"), rated=True, argv0=argv0),
+        *(Peer(f"weir-{time}", weir, "nginx.conf", (*weir_argv, "-g", f"worker_coalesce {time};"), rated=True, argv0=argv0)
+          for time in ("200us", "400us", "1ms")),
     ]
     return [peer for peer in peers if peer.program and os.access(peer.program, os.X_OK)]
 
@@ -109,22 +110,26 @@ HTTP2 = {"@http2@": " http2", "@proto@": " proto h2", "@alpn@": " alpn h2,http/1
 ORIGIN_HTTP2 = {"proxy_http_version 1.1": "proxy_http_version 2", "server origin @origin@": "server origin @origin@ proto h2"}
 
 
+def written(source, prefix, listen, origin, work, http2=False, origin_http2=False):
+    """A file of conf/ with everything filled in, in the prefix directory."""
+    text = (HERE / "conf" / source).read_text()
+    if "@certificate@" in text:
+        text = text.replace("@certificate@", str(certificate(work)))
+    for place, words in HTTP2.items():
+        text = text.replace(place, words if http2 else "")
+    for said, instead in ORIGIN_HTTP2.items() if origin_http2 else ():
+        text = text.replace(said, instead)
+    conf = Path(prefix) / source
+    conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
+    return conf
+
+
 def start(peer, listen, origin, work, cached=False, secure=False, http2=False, origin_http2=False):
     """Starts a peer on its core with its own prefix directory below `work`."""
     prefix = Path(work) / peer.name
     (prefix / "logs").mkdir(parents=True, exist_ok=True)
     source, argv = peer.set_up(cached, secure)
-    conf = None
-    if source:
-        conf = prefix / source
-        text = (HERE / "conf" / source).read_text()
-        if "@certificate@" in text:
-            text = text.replace("@certificate@", str(certificate(work)))
-        for place, words in HTTP2.items():
-            text = text.replace(place, words if http2 else "")
-        for said, instead in ORIGIN_HTTP2.items() if origin_http2 else ():
-            text = text.replace(said, instead)
-        conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
+    conf = written(source, prefix, listen, origin, work, http2, origin_http2) if source else None
     values = dict(program=peer.program, conf=conf, prefix=f"{prefix}/", listen=listen, origin=origin)
     argv = [part.format(**values) for part in argv]
     if peer.argv0:

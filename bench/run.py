@@ -26,6 +26,7 @@ ATTEMPTS = 3            # a run with errors or strangers is tried again
 MEMORY_ROUNDS = 2       # resident memory hardly varies
 FOREIGN_SHARE = 0.10    # more of either core used by others, and the run is called disturbed
 FULL_SHARE = 0.97       # a core that is used so much is full
+WAKES = "CPU us on this machine: {sleep_us} to sleep, {wake_halted_us} to wake a halted CPU, {woken_us} to be woken"
 REFERENCES = ["floor", "nginx", "nginx-tuned", "haproxy"]
 
 
@@ -97,7 +98,8 @@ class Results:
         self.runs, self.rejected = {}, []
         self.about = {
             "when": stamp, "rounds": args.rounds, "seconds": args.seconds, "kernel": platform.release(),
-            "cores": os.cpu_count(), "commit": commit(), "versions": peers.versions(chosen)}
+            "cores": os.cpu_count(), "commit": commit(), "versions": peers.versions(chosen), "wakes": wakes()}
+        print(WAKES.format(**self.about["wakes"]))
 
     def add(self, workload, peer, number, run):
         self.runs.setdefault(workload.name, {}).setdefault(peer.name, {})[number] = run
@@ -186,6 +188,12 @@ def build_floor():
     if not peers.FLOOR.exists():
         manifest = peers.HERE / "floor" / "Cargo.toml"
         subprocess.run(["cargo", "build", "--release", "--locked", "--manifest-path", manifest], check=True)
+
+
+def wakes():
+    """CPU microseconds of sleeping and waking on this machine; rows at a fixed rate consist of little else."""
+    done = subprocess.run([peers.FLOOR, "wakes"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def commit():

@@ -13,6 +13,7 @@ mod load;
 mod origin;
 mod relay;
 mod sys;
+mod wakes;
 mod wsload;
 
 use flags::Flags;
@@ -24,7 +25,8 @@ const USAGE: &str = "usage:
   floor cached --listen ADDR          the same answers: a cache hit without a cache
   floor load   --target ADDR --path PATH --rate R --conns N --seconds S [--spread N]   PATH0, PATH1 ... in turns
   floor wsload --target ADDR --conns N --seconds S
-  floor idle   --target ADDR --conns N [--path PATH | --ws]   holds them until stdin ends";
+  floor idle   --target ADDR --conns N [--path PATH | --ws]   holds them until stdin ends
+  floor wakes                         CPU time of a sleep, of waking a halted CPU, of being woken";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         "load" => load::run(&flags),
         "wsload" => wsload::run(&flags),
         "idle" => idle::run(&flags),
+        "wakes" => wakes::run(),
         _ => Err(std::io::Error::other(USAGE)),
     });
     match outcome {
