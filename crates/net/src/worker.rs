@@ -194,8 +194,8 @@ pub fn on_panic(hook: Rc<dyn Fn(&str)>) {
     core::with(|core| core.on_panic(hook));
 }
 
-/// Lets this worker sleep while it is busy, so that one wake-up serves several events; its sleeps delay a request by up to
-/// `time`. Zero for no sleeps.
+/// Lets this worker sleep while it is busy, so that one wake-up serves several events; an event waits for that up to half
+/// of `time`, because a request and its answer are an event each. Zero for no sleeps.
 pub fn coalesce(time: Duration) {
     core::with(|core| core.set_coalescing(time));
 }

@@ -78,7 +78,8 @@ pub static FAMILY: Family = Family::new("process", &[
     Directive::new("worker_cpu_affinity", MAIN, Arity::AtLeast(1), "Binds workers to CPUs.", affinity),
     Directive::new("worker_coalesce", MAIN, ONE,
         "off, or a time (200us, 1ms; at most 10ms): a busy worker sleeps before it asks for events, so that one wake-up serves \
-         several. Its sleeps delay a request by up to this time. A client that is alone is not delayed.",
+         several. A request waits up to this time for that: up to half of it until weir reads the request, up to half of it \
+         until weir reads the answer. A client that is alone is not delayed.",
         |b, s| { b.settings().process.coalesce = Some(coalesce(s)?); Ok(()) }).default("off"),
     Directive::new("worker_rlimit_nofile", MAIN, ONE,
         "Limit on open files; by default weir raises the soft limit to the hard limit.",

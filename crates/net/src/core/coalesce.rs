@@ -2,8 +2,8 @@
 //! several events.
 //!
 //! At part load, a wake-up costs more than the work for an event. The user gives time away for that: a request over kept
-//! connections waits for the network twice in a worker, until it is read and until its answer is read. A sleep makes each
-//! wait longer once, so a sleep is half of the user's time. Requests that come together also wait for each other.
+//! connections waits for the network twice in a worker, until it is read and until its answer is read. So events may wait
+//! for half of the user's time, from one wake-up of the worker to the next: while it works, and then while it sleeps.
 //!
 //! A worker that has little time left does not sleep: events wait for it anyway. It sleeps only if it expects several
 //! events meanwhile. A client that is alone sends again only after its answer, so no event comes in between. So weir counts
@@ -19,6 +19,8 @@ use crate::slots::Key;
 const MEMORY_NS: f64 = 5.0 * NS_PER_MS as f64;
 /// Events that a sleep must promise: it wakes the thread once itself.
 const EXPECTED_MIN: f64 = 1.5;
+/// A shorter sleep costs more than it saves.
+const SLEEP_MIN_NS: u64 = 20_000;
 /// A request of another client is followed by its answer.
 const EVENTS_OF_A_REQUEST: f64 = 2.0;
 /// A worker that works for more of its time does not sleep.
@@ -28,8 +30,8 @@ const CONNECTING_NS: u64 = NS_PER_MS;
 
 /// A worker's coalescing.
 pub(crate) struct Coalescing {
-    /// The length of a sleep; 0 for none.
-    sleep_ns: Cell<u64>,
+    /// The time from one wake-up to the next; 0 for no sleeps.
+    turn_ns: Cell<u64>,
     /// The client of the last event.
     client: Cell<Key>,
     /// How often another client came since `counted`.
@@ -46,7 +48,7 @@ pub(crate) struct Coalescing {
 impl Coalescing {
     pub(crate) const fn new() -> Coalescing {
         Coalescing {
-            sleep_ns: Cell::new(0),
+            turn_ns: Cell::new(0),
             client: Cell::new(Key::NONE),
             changes: Cell::new(0),
             rate: Cell::new(0.0),
@@ -56,15 +58,15 @@ impl Coalescing {
         }
     }
 
-    /// Sets the time by which sleeps may delay a request; zero for none. Returns whether the worker may sleep.
+    /// Sets the time by which a request may be delayed; zero for none. Returns whether the worker may sleep.
     pub(crate) fn set(&self, time: Duration) -> bool {
-        let sleep_ns = u64::try_from(time.as_nanos() / 2).unwrap_or(u64::MAX);
-        self.sleep_ns.set(sleep_ns);
+        let turn_ns = u64::try_from(time.as_nanos() / 2).unwrap_or(u64::MAX);
+        self.turn_ns.set(turn_ns);
         self.rate.set(0.0);
         self.busy.set(0.0);
         self.changes.set(0);
         self.counted.set(None);
-        sleep_ns > 0
+        turn_ns > 0
     }
 
     /// Notes an event of a client's connection.
@@ -77,7 +79,7 @@ impl Coalescing {
 
     /// Notes that weir opened a connection.
     pub(crate) fn connecting(&self, now: Option<Instant>) {
-        if self.sleep_ns.get() > 0 {
+        if self.turn_ns.get() > 0 {
             self.awake_until.set(now.map(|now| now + Duration::from_nanos(CONNECTING_NS)));
         }
     }
@@ -85,13 +87,14 @@ impl Coalescing {
     /// Whether the worker may sleep at all.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        self.sleep_ns.get() > 0
+        self.turn_ns.get() > 0
     }
 
     /// How long to sleep now, in nanoseconds, if the worker has worked since `woken`; `None` not to sleep.
     pub(crate) fn sleep(&self, woken: Instant, now: Instant) -> Option<u64> {
-        self.count(now.ns_since(woken) as f64, now);
-        let sleep_ns = self.sleep_ns.get();
+        let worked_ns = now.ns_since(woken);
+        self.count(worked_ns as f64, now);
+        let sleep_ns = self.turn_ns.get().checked_sub(worked_ns).filter(|ns| *ns >= SLEEP_MIN_NS)?;
         let expected = self.rate.get() * EVENTS_OF_A_REQUEST * sleep_ns as f64;
         let is_awake = self.awake_until.get().is_some_and(|until| now < until);
         (expected >= EXPECTED_MIN && self.busy.get() <= BUSY_MAX && !is_awake).then_some(sleep_ns)
@@ -152,5 +155,21 @@ mod tests {
         assert!(coalescing.sleep(now, now).is_some());
         coalescing.connecting(Some(now));
         assert_eq!(coalescing.sleep(now, now), None);
+    }
+
+    #[test]
+    fn work_and_sleep_together_take_half_of_the_time() {
+        let coalescing = Coalescing::new();
+        coalescing.set(Duration::from_micros(400));
+        sleeps(&coalescing, 64, (Duration::from_micros(40), Duration::from_micros(10)), 1000);
+        for (worked_us, sleep) in
+            [(0, Some(200_000)), (50, Some(150_000)), (179, Some(21_000)), (190, None), (5000, None)]
+        {
+            let woken = crate::instant::precise() + Duration::from_millis(50);
+            let now = woken + Duration::from_micros(worked_us);
+            coalescing.rate.set(1.0);
+            coalescing.counted.set(Some(now));
+            assert_eq!(coalescing.sleep(woken, now), sleep, "{worked_us} us");
+        }
     }
 }

@@ -36,7 +36,7 @@ impl Core {
         }
     }
 
-    /// Lets sleeps delay a request by up to `time`, so that one wake-up of this worker serves several; zero for no sleeps.
+    /// Lets a request be delayed by up to `time`, so that one wake-up of this worker serves several events; zero for no sleeps.
     pub(crate) fn set_coalescing(&self, time: Duration) {
         if self.coalescing.set(time) {
             self.be_punctual();
