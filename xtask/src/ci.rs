@@ -29,13 +29,13 @@ pub fn ci(root: &Path) -> Result<(), String> {
     });
     labs::labs(root, &weir)?;
     labs::random_faults(root, &weir)?;
+    real(root, &weir)?;
+    faults(root, &weir)?;
     let tests = tests.join().map_err(|_| "the tests were not built")??;
     // The page has seconds to show something: here, nothing compiles.
     dashboard(root, &weir)?;
     fuzz::fuzz_in_ci(&tests)?;
     end_to_end::oracle("ci", &[])?;
-    real(root, &weir)?;
-    faults(root, &weir)?;
     lasting(root, &weir)?;
     harness::run(tests, (STRICT, "1"))
 }

@@ -24,7 +24,7 @@ const LANES: usize = 2;
 const MODULE: &str = "mutate::";
 
 /// Seconds of all targets in one run of `ci`.
-const CI_SECONDS: f64 = 120.0;
+const CI_SECONDS: f64 = 60.0;
 
 /// A target: a test in a program of tests.
 struct Target<'h> {
