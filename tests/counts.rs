@@ -43,6 +43,7 @@ fn exchanges_cost_what_counts_txt_says() {
     let edge = Edge::start(&room, origin());
     let measured = [
         ("proxied", edge.measure("GET /proxied HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("proxied-20k", edge.measure("GET /proxied/20k HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("return", edge.measure("GET /return HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("hit", edge.measure("GET /kept HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("hit-gzip", {
@@ -75,7 +76,7 @@ fn exchanges_cost_what_counts_txt_says() {
                 ""
             };
             let average = *sum as f64 / EXCHANGES as f64;
-            writeln!(report, "{case:10} {kind:12} {average:6.2}  counts.txt {limit}  {verdict}").unwrap();
+            writeln!(report, "{case:12} {kind:12} {average:6.2}  counts.txt {limit}  {verdict}").unwrap();
         }
     }
     println!("{report}");
@@ -274,7 +275,7 @@ impl weir_conf::Files for OneFile {
     }
 }
 
-/// An origin on a new port: 1 KiB for every request, an echo after an upgrade.
+/// An origin on a new port: 1 KiB for every request, 20 KiB for one path, an echo after an upgrade.
 fn origin() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().unwrap().port();
@@ -318,8 +319,10 @@ fn answer_all(mut client: TcpStream) -> io::Result<()> {
                 client.write_all(&bytes)?;
             }
         }
-        let mut answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n".to_vec();
-        answer.resize(answer.len() + 1024, b'o');
+        let length = if head.starts_with(b"GET /proxied/20k ") { 20 << 10 } else { 1 << 10 };
+        let mut answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+        answer.resize(answer.len() + length, b'o');
         client.write_all(&answer)?;
     }
 }
