@@ -36,6 +36,7 @@ def main():
     workloads = pick(loads.WORKLOADS, args.only, "workload")
     build_floor()
     results = Results(args, chosen)
+    print(WAKES.format(**results.about["wakes"]))
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as work, peers.start_origin(ORIGIN, work) as origin:
         os.chmod(work, 0o755)  # nginx's worker is another user
         for workload in workloads:
@@ -99,7 +100,6 @@ class Results:
         self.about = {
             "when": stamp, "rounds": args.rounds, "seconds": args.seconds, "kernel": platform.release(),
             "cores": os.cpu_count(), "commit": commit(), "versions": peers.versions(chosen), "wakes": wakes()}
-        print(WAKES.format(**self.about["wakes"]))
 
     def add(self, workload, peer, number, run):
         self.runs.setdefault(workload.name, {}).setdefault(peer.name, {})[number] = run
@@ -185,14 +185,15 @@ def pick(all_of, wanted, what):
 
 
 def build_floor():
-    if not peers.FLOOR.exists():
-        manifest = peers.HERE / "floor" / "Cargo.toml"
-        subprocess.run(["cargo", "build", "--release", "--locked", "--manifest-path", manifest], check=True)
+    """Also when there is one: an older build may pace or measure in another way."""
+    manifest = peers.HERE / "floor" / "Cargo.toml"
+    subprocess.run(["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", manifest], check=True)
 
 
 def wakes():
     """CPU microseconds of sleeping and waking on this machine; rows at a fixed rate consist of little else."""
-    done = subprocess.run([peers.FLOOR, "wakes"], capture_output=True, text=True, check=True)
+    with machine_lock():
+        done = subprocess.run([peers.FLOOR, "wakes"], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 

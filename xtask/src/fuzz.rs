@@ -48,7 +48,7 @@ pub fn fuzz(arguments: &[String]) -> Result<(), String> {
     run(&harnesses, &asked, None)
 }
 
-/// Runs all targets of these programs for two minutes, with the seed of every machine: a change is not refused for an older
+/// Runs all targets of these programs for one minute, with the seed of every machine: a change is not refused for an older
 /// mistake that chance finds today.
 pub fn fuzz_in_ci(harnesses: &[Harness]) -> Result<(), String> {
     run(harnesses, &Asked::default(), Some(CI_SECONDS))

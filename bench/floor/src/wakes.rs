@@ -1,4 +1,4 @@
-//! What sleeping and waking cost on this machine, without any network.
+//! Measures the CPU time of a sleep and of a wake-up on this machine. No network takes part.
 //!
 //! At part load, a proxy pays for these more than for its work. They cost 2 to 5 µs where the kernel runs on the
 //! hardware, and ten times as much in some virtual machines: a CPU that halts, or wakes another that has, leaves to the host.
@@ -6,6 +6,7 @@
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,9 @@ const SLEEP: Duration = Duration::from_micros(100);
 /// Prints one JSON line: CPU microseconds of this thread for each.
 pub fn run() -> io::Result<()> {
     sys::precise_waits()?;
+    // A machine without a second CPU is refused here: later, one thread would wait for the other.
+    pin(1)?;
+    pin(0)?;
     let (there, back) = (eventfd(0, EventfdFlags::CLOEXEC)?, eventfd(0, EventfdFlags::CLOEXEC)?);
     std::thread::scope(|scope| {
         let echo = scope.spawn(|| echo(&there, &back));
@@ -30,23 +34,23 @@ pub fn run() -> io::Result<()> {
     })
 }
 
-/// A sleep of 100 µs; waking a thread whose CPU has halted; being woken.
+/// A sleep of 100 µs; waking a thread whose CPU has halted; being woken: medians, because a host stops its guests at times.
 fn measure(there: &OwnedFd, back: &OwnedFd) -> io::Result<(f64, f64, f64)> {
-    pin(0)?;
-    let before = used_ns()?;
+    let (mut sleeps, mut rings, mut wakes) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
+        let begun = used();
         std::thread::sleep(SLEEP);
+        sleeps.push(used() - begun);
     }
-    let sleep = each_us(used_ns()? - before);
-    let (before, mut waking) = (used_ns()?, Duration::ZERO);
     for _ in 0..ROUNDS {
-        let begun = Instant::now();
+        let begun = used();
         ring(there)?;
-        waking += begun.elapsed();
+        let rung = used();
         heard(back)?;
+        rings.push(rung - begun);
+        wakes.push(used() - rung);
     }
-    let (both, wake) = (each_us(used_ns()? - before), each_us(u64::try_from(waking.as_nanos()).unwrap_or(u64::MAX)));
-    Ok((sleep, wake, (both - wake).max(0.0)))
+    Ok((median_us(sleeps), median_us(rings), median_us(wakes)))
 }
 
 /// Answers each ring when the first CPU has halted: works until then, so that this CPU has not.
@@ -77,12 +81,13 @@ fn pin(cpu: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Nanoseconds that this thread has run, by the scheduler's own count.
-fn used_ns() -> io::Result<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    text.split(' ').next().and_then(|ns| ns.parse().ok()).ok_or_else(|| io::Error::other("no schedstat here"))
+/// CPU time of this thread.
+fn used() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-fn each_us(ns: u64) -> f64 {
-    ns as f64 / 1000.0 / f64::from(ROUNDS)
+fn median_us(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    times.get(times.len() / 2).map_or(0.0, |time| time.as_secs_f64() * 1e6)
 }

@@ -247,22 +247,22 @@ impl Relay {
             link.deadline.set(read_timeout);
         }
         conn.await_taking(timeout);
-        // Bytes of the body that have come meanwhile go out with the first ones: one call, and one wake-up of the client.
-        let mut joins = !self.is_large;
+        // Bytes of the body that have come meanwhile go out with the first ones, if they fit in memory: one call, and one
+        // wake-up of the client. So the first turn reads and does not write.
+        let mut reads_first = !self.is_large && self.queued < memory_max;
         poll_fn(|context| {
             loop {
                 if self.is_broken {
                     return Poll::Ready(Err(End::Client(Gone::Cut)));
                 }
                 poll_upload(exchange, conn, source)?;
-                let wrote = match std::mem::take(&mut joins) {
-                    true => true,
-                    false => match self.poll_write(exchange, conn, timeout) {
+                // `true` makes another turn, which writes.
+                let wrote = std::mem::take(&mut reads_first)
+                    || match self.poll_write(exchange, conn, timeout) {
                         Poll::Ready(Ok(wrote)) => wrote,
                         Poll::Ready(Err(gone)) => return Poll::Ready(Err(End::Client(gone))),
                         Poll::Pending => false,
-                    },
-                };
+                    };
                 if (self.ended || self.is_cut) && self.queue.is_empty() && self.spill.is_none() {
                     return Poll::Ready(if self.is_cut { Err(End::Cut) } else { Ok(()) });
                 }
