@@ -14,6 +14,7 @@ from transcript import alike, commands
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / 'docs/guide/adopt.md'
 NGINX = 'nginx/1.22.1'
+MODULE = 'mod-stream.conf'
 SECONDS = 120
 SITE = '''server {
     listen 80 default_server;
@@ -53,6 +54,8 @@ def furnish(room):
     for number, place in enumerate(OWN):
         copy = f'{room}/{number}'
         sh(f'mkdir -p {copy}; [ {place} = /run ] || cp -a {place}/. {copy}/; mount --bind {copy} {place}')
+    # Which modules are enabled depends on the packages of this machine; the guide's machine has one.
+    sh(f'find /etc/nginx/modules-enabled -mindepth 1 ! -name "*{MODULE}" -delete; test -e /etc/nginx/modules-enabled/*{MODULE}')
     sh('rm -f /var/log/nginx/* /etc/nginx/sites-enabled/*; mkdir -p /var/www/shop; echo welcome > /var/www/shop/index.html')
     Path('/etc/nginx/sites-enabled/shop').write_text(SITE)
     sh(f'touch /usr/local/bin/weir; mount --bind {os.path.abspath(chosen.weir)} /usr/local/bin/weir')
