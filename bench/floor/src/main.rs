@@ -4,7 +4,7 @@
 //! else: no configuration, no log, no timeouts, no chunked bodies. One process, one thread,
 //! raw epoll. Not a product: never put one in front of anything but the bench.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod flags;
 mod http;
@@ -13,6 +13,7 @@ mod load;
 mod origin;
 mod relay;
 mod sys;
+mod waits;
 mod wakes;
 mod wsload;
 
@@ -26,7 +27,8 @@ const USAGE: &str = "usage:
   floor load   --target ADDR --path PATH --rate R --conns N --seconds S [--spread N]   PATH0, PATH1 ... in turns
   floor wsload --target ADDR --conns N --seconds S
   floor idle   --target ADDR --conns N [--path PATH | --ws]   holds them until stdin ends
-  floor wakes                         CPU time of a sleep, of waking a halted CPU, of being woken";
+  floor wakes                         CPU time of a sleep, of waking a halted CPU, of being woken
+  floor waits  --rate R --micros US --seconds S   CPU time of an event, by the way of waiting for several";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         "wsload" => wsload::run(&flags),
         "idle" => idle::run(&flags),
         "wakes" => wakes::run(),
+        "waits" => waits::run(&flags),
         _ => Err(std::io::Error::other(USAGE)),
     });
     match outcome {

@@ -67,22 +67,22 @@ fn echo(there: &OwnedFd, back: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn ring(bell: &OwnedFd) -> io::Result<()> {
+pub fn ring(bell: &OwnedFd) -> io::Result<()> {
     Ok(rustix::io::write(bell, &1u64.to_ne_bytes()).map(drop)?)
 }
 
-fn heard(bell: &OwnedFd) -> io::Result<()> {
+pub fn heard(bell: &OwnedFd) -> io::Result<()> {
     Ok(rustix::io::read(bell, &mut [0u8; 8]).map(drop)?)
 }
 
-fn pin(cpu: usize) -> io::Result<()> {
+pub fn pin(cpu: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// CPU time of this thread.
-fn used() -> Duration {
+/// CPU time of this thread so far.
+pub fn used() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
