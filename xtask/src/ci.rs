@@ -1,6 +1,6 @@
 //! All checks, in an order in which cheap failures come first.
 
-use crate::run::{cargo, run, run_tests};
+use crate::run::{CI, cargo_with_profile, run, run_tests};
 use crate::{deny, end_to_end, format, fuzz, harness, labs, tidy};
 use std::path::Path;
 use std::process::Command;
@@ -16,33 +16,33 @@ pub fn ci(root: &Path) -> Result<(), String> {
         let root = root.to_owned();
         move || peers(&root)
     });
-    // Every cargo command names the profile and takes all default members, so that they share build scripts, C
-    // libraries, proc macros and features: nothing is compiled twice. `build` would choose fewer features than `test`.
-    run(&mut cargo("test --quiet --profile ci --test vtc --no-run"))?;
+    // Every cargo command takes all default members, so that they share build scripts, C libraries, proc macros and
+    // features: nothing is compiled twice. `build` would choose fewer features than `test`.
+    run(&mut cargo_with_profile("test --quiet --test vtc --no-run", CI))?;
     peers.join().map_err(|_| "the programs that the tests need could not be installed")??;
     let weir = root.join("target/ci/weir");
     smoke(&weir)?;
-    // These steps wait more than they compute and have no figures, so the compiler may run beside them.
+    // The labs and the next steps wait more than they compute and have no figures, so this may run beside them.
     let tests = std::thread::spawn(|| {
-        run(&mut cargo("clippy --profile ci --workspace --all-targets -- -D warnings"))?;
-        harness::build("ci")
+        let tests = harness::build(CI)?;
+        fuzz::fuzz_in_ci(&tests)?;
+        end_to_end::oracle(CI, &[])?;
+        Ok::<_, String>(tests)
     });
     labs::labs(root, &weir)?;
     labs::random_faults(root, &weir)?;
     real(root, &weir)?;
     faults(root, &weir)?;
-    let tests = tests.join().map_err(|_| "the tests were not built")??;
-    // The page has seconds to show something: here, nothing compiles.
+    let tests = tests.join().map_err(|_| "building, fuzzing or nginx's own run panicked")??;
+    // The page has seconds to show something: nothing runs beside it.
     dashboard(root, &weir)?;
-    fuzz::fuzz_in_ci(&tests)?;
-    end_to_end::oracle("ci", &[])?;
     lasting(root, &weir)?;
     harness::run(tests, (STRICT, "1"))
 }
 
 /// The programs of tests.
 pub fn tests() -> Result<(), String> {
-    harness::run(harness::build("ci")?, (STRICT, "1"))
+    harness::run(harness::build(CI)?, (STRICT, "1"))
 }
 
 /// Packages that tests talk to, from npm and PyPI. Fetching them waits for the network, and compiling for the CPUs.

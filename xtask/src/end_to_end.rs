@@ -1,6 +1,6 @@
 //! The end-to-end tests (`tests/`), against weir or against nginx.
 
-use crate::run::{cargo, run};
+use crate::run::{cargo, cargo_with_profile, run};
 
 /// Debian's nginx: it decides how nginx behaves.
 pub const NGINX: &str = "/usr/sbin/nginx";
@@ -11,9 +11,8 @@ pub fn vtc(filter: &[String]) -> Result<(), String> {
 
 /// A script that fails here is wrong, unless it contains `# weir only: why`.
 pub fn oracle(profile: &str, filter: &[String]) -> Result<(), String> {
-    let mut scripts = cargo("test --quiet --no-fail-fast --test vtc --test apps");
-    run(scripts
-        .args(["--profile", profile, "--"])
+    run(cargo_with_profile("test --quiet --no-fail-fast --test vtc --test apps", profile)
+        .arg("--")
         .args(filter)
         .env("WEIR_VTC_BINARY", NGINX)
         .env("WEIR_VTC_ORACLE", "1"))

@@ -3,7 +3,7 @@
 //! `cargo test` runs one program after the other, and many tests spend their time waiting. Each program takes ports of
 //! its own (`tests/support`), so two of them do not meet.
 
-use crate::run::{cargo, spoken, tests_not_run, took};
+use crate::run::{cargo_with_profile, spoken, tests_not_run, took};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -15,16 +15,20 @@ const LANES: usize = 3;
 
 /// Programs that run for more than ten seconds, the longest first: they begin first, so that nothing waits for them at
 /// the end.
-const LONG: [&str; 12] = [
-    "weir_load",
-    "inside",
-    "limits",
-    "why",
+const LONG: [&str; 16] = [
     "vtc",
+    "why",
+    "inside",
     "lab",
+    "limits",
+    "keeper",
+    "weir_load",
+    "fromlog",
     "engines",
-    "purge",
+    "ledger",
     "prometheus",
+    "purge",
+    "adopt",
     "cache_hard",
     "agents",
     "load",
@@ -42,9 +46,9 @@ pub struct Harness {
 
 /// Builds every test of the workspace.
 pub fn build(profile: &str) -> Result<Vec<Harness>, String> {
-    let mut cargo = cargo("test --quiet --workspace --no-run --message-format json-render-diagnostics --profile");
-    let cargo = cargo.arg(profile).stderr(Stdio::inherit());
-    let said = spoken(cargo);
+    let mut cargo =
+        cargo_with_profile("test --quiet --workspace --no-run --message-format json-render-diagnostics", profile);
+    let said = spoken(cargo.stderr(Stdio::inherit()));
     println!("\n$ {said}");
     let began = Instant::now();
     let built = cargo.output().map_err(|e| format!("{said}: {e}"))?;

@@ -4,10 +4,26 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+/// The profile of `cargo xtask ci`.
+pub const CI: &str = "ci";
+
 /// `cargo WORDS`, with the cargo that runs this xtask.
 pub fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words.split_whitespace());
+    command
+}
+
+/// `cargo WORDS --profile PROFILE`. With the profile `ci`, clippy compiles: it is the compiler with its lints, so that
+/// the code is read once and not twice. Each warning is an error there.
+pub fn cargo_with_profile(words: &str, profile: &str) -> Command {
+    let mut command = cargo(words);
+    command.args(["--profile", profile]);
+    if profile == CI {
+        // What `cargo clippy -- -D warnings` sets before it calls `cargo check`.
+        command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+        command.env("CLIPPY_ARGS", "-Dwarnings");
+    }
     command
 }
 
