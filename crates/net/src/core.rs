@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use clock::Clock;
+pub use coalesce::Coalesce;
 use coalesce::Coalescing;
 use registration::Registration;
 pub(crate) use registration::{ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Side, WRITE};

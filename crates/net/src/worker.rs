@@ -21,8 +21,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
+pub use crate::core::Coalesce;
 pub use crate::mailbox::MAIL_MAX;
 
 /// Starts a worker thread; `init` runs on it first and spawns its tasks.
@@ -195,9 +195,15 @@ pub fn on_panic(hook: Rc<dyn Fn(&str)>) {
 }
 
 /// Lets this worker sleep while it is busy, so that one wake-up serves several events; an event waits for that up to half
-/// of `time`, because a request and its answer are an event each. Zero for no sleeps.
-pub fn coalesce(time: Duration) {
-    core::with(|core| core.set_coalescing(time));
+/// of the time, because a request and its answer are an event each.
+pub fn coalesce(how: Coalesce) {
+    core::with(|core| core.set_coalescing(how));
+}
+
+/// Tells how long a request took, in microseconds: `Coalesce::Auto` goes by that.
+#[inline]
+pub fn took(us: u64) {
+    core::with(|core| core.coalescing.took(us.saturating_mul(1000)));
 }
 
 /// Lets every other ready task and new events go first.

@@ -12,6 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
+use weir_net::worker::Coalesce;
 use weir_net::{Deadline, Listener, counts, timer, worker};
 
 const MS: Duration = Duration::from_millis(1);
@@ -311,9 +312,9 @@ fn off_a_worker_nothing_hangs() {
 }
 
 /// Reads what clients send in turn, a byte each; returns how often the worker slept.
-fn sleeps_while_serving(clients: usize, time: Duration) -> u64 {
+fn sleeps_while_serving(clients: usize, how: Coalesce) -> u64 {
     block_on(async move {
-        worker::coalesce(time);
+        worker::coalesce(how);
         let mut sockets = Vec::new();
         for _ in 0..clients {
             let (stream, client) = common::pair().await;
@@ -348,7 +349,9 @@ fn sleeps_while_serving(clients: usize, time: Duration) -> u64 {
 
 #[test]
 fn a_busy_worker_sleeps_between_its_clients_if_it_may() {
-    assert_eq!(sleeps_while_serving(8, Duration::ZERO), 0);
-    assert_ne!(sleeps_while_serving(8, Duration::from_micros(200)), 0);
-    assert_eq!(sleeps_while_serving(1, Duration::from_micros(200)), 0, "nobody else comes");
+    let short = Coalesce::Time(Duration::from_micros(200));
+    assert_eq!(sleeps_while_serving(8, Coalesce::Off), 0);
+    assert_eq!(sleeps_while_serving(8, Coalesce::Auto), 0, "no request took long");
+    assert_ne!(sleeps_while_serving(8, short), 0);
+    assert_eq!(sleeps_while_serving(1, short), 0, "nobody else comes");
 }

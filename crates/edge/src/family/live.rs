@@ -19,6 +19,7 @@ use weir_http::refusal::Refusal;
 use weir_http::texts::push_address;
 use weir_meter::Step;
 use weir_meter::live::{ErrorKind, ErrorSample, Timestamp};
+use weir_net::worker::{self, Coalesce};
 use weir_net::{Instant, clock};
 
 use crate::guard::{self, Deed};
@@ -115,6 +116,9 @@ fn ended(exchange: &mut Exchange<'_>) {
     if exchange.step != Step::Tunnel && !crate::values(exchange.location).dashboard.is_on {
         let took = clock::now().us_since(exchange.started);
         cell.times.put(spot.or(took));
+        if exchange.conf.main.process.coalesce == Coalesce::Auto {
+            worker::took(took);
+        }
         let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.started));
         board.took(Leg::Write, took.saturating_sub(of_source.unwrap_or(0)));
     }

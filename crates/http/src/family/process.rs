@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_net::worker::Coalesce;
 
 use crate::build::{Build, Kind, Scope};
 use crate::counters::WORKERS_MAX;
@@ -32,8 +33,8 @@ crate::settings! {
     shutdown_timeout: Option<Duration> = None,
     /// `worker_cpu_affinity`: a CPU for each worker.
     affinity: Affinity = Affinity::None,
-    /// `worker_coalesce`: the time by which a worker's sleeps may delay a request; zero for none.
-    coalesce: Duration = Duration::ZERO,
+    /// `worker_coalesce`: by how much a worker's sleeps may delay a request.
+    coalesce: Coalesce = Coalesce::Off,
     /// The workers keep `CAP_NET_RAW` (`proxy_bind … transparent`).
     keeps_raw: bool = false,
     /// Whether an `events` block was written.
@@ -77,9 +78,10 @@ pub static FAMILY: Family = Family::new("process", &[
         workers).default("auto (nginx: 1)"),
     Directive::new("worker_cpu_affinity", MAIN, Arity::AtLeast(1), "Binds workers to CPUs.", affinity),
     Directive::new("worker_coalesce", MAIN, ONE,
-        "off, or a time (200us, 1ms; at most 10ms): a busy worker sleeps before it asks for events, so that one wake-up serves \
-         several. A request waits up to this time for that: up to half of it until weir reads the request, up to half of it \
-         until weir reads the answer. A client that is alone is not delayed.",
+        "off, auto, or a time (200us, 1ms; at most 10ms): a busy worker sleeps before it asks for events, so that one wake-up \
+         serves several. A request waits up to this time for that: up to half of it until weir reads the request, up to half of \
+         it until weir reads the answer. With auto, weir takes a fiftieth of the time within which a quarter of the requests are \
+         over, at most 1ms. A client that is alone is not delayed.",
         |b, s| { b.settings().process.coalesce = Some(coalesce(s)?); Ok(()) }).default("off"),
     Directive::new("worker_rlimit_nofile", MAIN, ONE,
         "Limit on open files; by default weir raises the soft limit to the hard limit.",
@@ -151,17 +153,19 @@ fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// The longest time that `worker_coalesce` takes.
 const COALESCE_MAX: Duration = Duration::from_millis(10);
 
-fn coalesce(statement: &Statement) -> Result<Duration, Refusal> {
+fn coalesce(statement: &Statement) -> Result<Coalesce, Refusal> {
+    let refuse = |todo| Refusal::directive("invalid value").todo(todo);
     let text = statement.text(0);
     let time = match text.strip_suffix("us").map(value::number) {
-        _ if text == "off" => Duration::ZERO,
+        _ if text == "off" => return Ok(Coalesce::Off),
+        _ if text == "auto" => return Ok(Coalesce::Auto),
         Some(Some(microseconds)) => Duration::from_micros(microseconds),
-        Some(None) => return Err(Refusal::directive("invalid value").todo("write off, or a time such as 200us")),
+        Some(None) => return Err(refuse("write off, auto, or a time such as 200us")),
         None => value::time(statement)?,
     };
     match time <= COALESCE_MAX {
-        true => Ok(time),
-        false => Err(Refusal::directive("invalid value").todo("write off, or a time of at most 10ms")),
+        true => Ok(Coalesce::Time(time)),
+        false => Err(refuse("write off, auto, or a time of at most 10ms")),
     }
 }
 

@@ -8,6 +8,8 @@
 //! A worker that has little time left does not sleep: events wait for it anyway. It sleeps only if it expects several
 //! events meanwhile. A client that is alone sends again only after its answer, so no event comes in between. So weir counts
 //! how often another client comes than the one before.
+//!
+//! With `Coalesce::Auto`, the time follows the requests: a fiftieth of the time within which a quarter of them are over.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -28,10 +30,31 @@ const BUSY_MAX: f64 = 0.8;
 /// After weir opens a connection it does not sleep for this time: its request waits a third time.
 const CONNECTING_NS: u64 = NS_PER_MS;
 
+/// `Coalesce::Auto` gives this part of a request's time away: half of it until weir reads the request, half until weir
+/// reads the answer.
+const AUTO_PART: f64 = 50.0;
+/// Bounds of the request's time that `Coalesce::Auto` goes by: below, weir would not sleep; above, the time is 1 ms.
+const QUICK_NS: (f64, f64) = (1e6, 50e6);
+/// A request moves that time by this part of it: down with three steps, up with one, so that a quarter of requests is below.
+const QUICK_STEP: f64 = 1.0 / 64.0;
+
+/// By how much a worker's sleeps may delay a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coalesce {
+    /// The worker never sleeps while it is busy.
+    Off,
+    /// By at most this time.
+    Time(Duration),
+    /// By a fiftieth of the time within which a quarter of the requests are over; by at most 1 ms.
+    Auto,
+}
+
 /// A worker's coalescing.
 pub(crate) struct Coalescing {
-    /// The time from one wake-up to the next; 0 for no sleeps.
+    /// The time from one wake-up to the next.
     turn_ns: Cell<u64>,
+    /// With `Coalesce::Auto`, about the time within which a quarter of the requests are over.
+    quick_ns: Cell<Option<f64>>,
     /// The client of the last event.
     client: Cell<Key>,
     /// How often another client came since `counted`.
@@ -49,6 +72,7 @@ impl Coalescing {
     pub(crate) const fn new() -> Coalescing {
         Coalescing {
             turn_ns: Cell::new(0),
+            quick_ns: Cell::new(None),
             client: Cell::new(Key::NONE),
             changes: Cell::new(0),
             rate: Cell::new(0.0),
@@ -58,15 +82,29 @@ impl Coalescing {
         }
     }
 
-    /// Sets the time by which a request may be delayed; zero for none. Returns whether the worker may sleep.
-    pub(crate) fn set(&self, time: Duration) -> bool {
-        let turn_ns = u64::try_from(time.as_nanos() / 2).unwrap_or(u64::MAX);
+    /// Sets by how much a request may be delayed. Returns whether the worker may sleep, now or later.
+    pub(crate) fn set(&self, how: Coalesce) -> bool {
+        let turn_ns = match how {
+            Coalesce::Off | Coalesce::Auto => 0,
+            Coalesce::Time(time) => u64::try_from(time.as_nanos() / 2).unwrap_or(u64::MAX),
+        };
         self.turn_ns.set(turn_ns);
+        self.quick_ns.set((how == Coalesce::Auto).then_some(QUICK_NS.0));
         self.rate.set(0.0);
         self.busy.set(0.0);
         self.changes.set(0);
         self.counted.set(None);
-        turn_ns > 0
+        self.is_on() || how == Coalesce::Auto
+    }
+
+    /// Notes how long a request took.
+    #[inline]
+    pub(crate) fn took(&self, ns: u64) {
+        let Some(quick) = self.quick_ns.get() else { return };
+        let step = if (ns as f64) < quick { -3.0 * QUICK_STEP } else { QUICK_STEP };
+        let quick = (quick + quick * step).clamp(QUICK_NS.0, QUICK_NS.1);
+        self.quick_ns.set(Some(quick));
+        self.turn_ns.set((quick / AUTO_PART / 2.0) as u64);
     }
 
     /// Notes an event of a client's connection.
@@ -79,7 +117,7 @@ impl Coalescing {
 
     /// Notes that weir opened a connection.
     pub(crate) fn connecting(&self, now: Option<Instant>) {
-        if self.turn_ns.get() > 0 {
+        if self.is_on() {
             self.awake_until.set(now.map(|now| now + Duration::from_nanos(CONNECTING_NS)));
         }
     }
@@ -87,7 +125,7 @@ impl Coalescing {
     /// Whether the worker may sleep at all.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        self.turn_ns.get() > 0
+        self.turn_ns.get() >= SLEEP_MIN_NS
     }
 
     /// How long to sleep now, in nanoseconds, if the worker has worked since `woken`; `None` not to sleep.
@@ -136,20 +174,20 @@ mod tests {
         let time = |wait, work| (Duration::from_micros(wait), Duration::from_micros(work));
         let (often, seldom) = (time(40, 10), time(990, 10));
         assert_eq!(sleeps(&coalescing, 64, often, 1000), 0, "off");
-        assert!(coalescing.set(Duration::from_micros(200)));
+        assert!(coalescing.set(Coalesce::Time(Duration::from_micros(200))));
         assert_eq!(sleeps(&coalescing, 1, often, 1000), 0, "alone");
         assert!(sleeps(&coalescing, 64, often, 1000) > 900, "20,000 a second");
         assert!(sleeps(&coalescing, 64, seldom, 100) < 10, "1,000 a second");
         assert_eq!(sleeps(&coalescing, 64, seldom, 1000), 0, "1,000 a second, for a second");
         assert!(sleeps(&coalescing, 64, time(5, 45), 1000) < 300, "20,000 a second that take all of its time");
-        assert!(!coalescing.set(Duration::ZERO));
+        assert!(!coalescing.set(Coalesce::Off));
         assert_eq!(sleeps(&coalescing, 64, often, 1000), 0, "off again");
     }
 
     #[test]
     fn nothing_is_delayed_while_weir_connects() {
         let coalescing = Coalescing::new();
-        coalescing.set(Duration::from_micros(200));
+        coalescing.set(Coalesce::Time(Duration::from_micros(200)));
         sleeps(&coalescing, 64, (Duration::from_micros(40), Duration::from_micros(10)), 1000);
         let now = crate::instant::precise() + Duration::from_millis(50);
         assert!(coalescing.sleep(now, now).is_some());
@@ -160,7 +198,7 @@ mod tests {
     #[test]
     fn work_and_sleep_together_take_half_of_the_time() {
         let coalescing = Coalescing::new();
-        coalescing.set(Duration::from_micros(400));
+        coalescing.set(Coalesce::Time(Duration::from_micros(400)));
         sleeps(&coalescing, 64, (Duration::from_micros(40), Duration::from_micros(10)), 1000);
         for (worked_us, sleep) in
             [(0, Some(200_000)), (50, Some(150_000)), (179, Some(21_000)), (190, None), (5000, None)]
@@ -171,5 +209,22 @@ mod tests {
             coalescing.counted.set(Some(now));
             assert_eq!(coalescing.sleep(woken, now), sleep, "{worked_us} us");
         }
+    }
+
+    #[test]
+    fn auto_follows_the_quicker_quarter_of_requests() {
+        let coalescing = Coalescing::new();
+        assert!(coalescing.set(Coalesce::Auto) && !coalescing.is_on(), "nothing is known yet");
+        // Every eighth request is quick; of the others, some are much slower.
+        let slow =
+            |number: u32| if number.is_multiple_of(8) { 100_000 } else { 20_000_000 * u64::from(1 + number % 3) };
+        (0..1000).for_each(|number| coalescing.took(slow(number)));
+        let turn_ns = coalescing.turn_ns.get();
+        assert!((180_000..220_000).contains(&turn_ns), "20 ms: {turn_ns}");
+        (0..1000).for_each(|_| coalescing.took(u64::MAX));
+        assert_eq!(coalescing.turn_ns.get(), 500_000, "not above 1 ms");
+        // Half of them come out of the cache.
+        (0..1000u32).for_each(|number| coalescing.took(if number.is_multiple_of(2) { 50_000 } else { 20_000_000 }));
+        assert!(!coalescing.is_on(), "{}", coalescing.turn_ns.get());
     }
 }

@@ -1,6 +1,6 @@
 //! Waits in the kernel until something is ready, a timer is due or an alarm rings.
 
-use super::{BELL, Core};
+use super::{BELL, Coalesce, Core};
 use crate::counts::{Kind, count};
 use crate::instant::{Instant, NS_PER_MS, NS_PER_SECOND, precise};
 use crate::slots::Key;
@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
 
 /// weir waits exactly for an alarm nearer than this, which costs a look at the clock each turn.
 const NEAR_NS: u64 = 50 * NS_PER_MS;
@@ -36,9 +35,9 @@ impl Core {
         }
     }
 
-    /// Lets a request be delayed by up to `time`, so that one wake-up of this worker serves several events; zero for no sleeps.
-    pub(crate) fn set_coalescing(&self, time: Duration) {
-        if self.coalescing.set(time) {
+    /// Lets requests be delayed, so that one wake-up of this worker serves several events.
+    pub(crate) fn set_coalescing(&self, how: Coalesce) {
+        if self.coalescing.set(how) {
             self.be_punctual();
         }
     }
