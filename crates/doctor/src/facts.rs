@@ -20,6 +20,8 @@ pub struct Facts {
     pub cpus_present: Option<usize>,
     /// Periods of the control group's CPU quota, and the number of throttled periods.
     pub throttling: Option<(u64, u64)>,
+    /// The share of the CPUs' time since the machine started that the hypervisor took.
+    pub stolen: Option<f64>,
     /// `net.core.somaxconn`.
     pub somaxconn: Option<u64>,
     /// Local ports of `net.ipv4.ip_local_port_range`.
@@ -137,6 +139,7 @@ impl Facts {
             ),
             cpus_present: (present > 0).then_some(present),
             throttling: host::throttling_under(root, pid),
+            stolen: host::cpu_kinds_under(root).map(|(kinds, _)| kinds.stolen()),
             somaxconn: host::sysctl_under(root, "net/core/somaxconn"),
             local_ports: host::local_ports_under(root),
             localhost_is_dual: host::localhost_is_dual_under(root),

@@ -104,7 +104,7 @@ impl Target {
 }
 
 /// Directives that exist only in weir. One of them is enough to recognise a file for weir.
-const WEIRS_OWN: [&str; 10] = [
+const WEIRS_OWN: [&str; 11] = [
     "cache_purge_api",
     "cache_purge_log",
     "dashboard",
@@ -115,6 +115,7 @@ const WEIRS_OWN: [&str; 10] = [
     "proxy_cache_honor",
     "proxy_cache_purge_tag",
     "proxy_cache_refresh_ahead",
+    "worker_coalesce",
 ];
 
 /// The edge's directive of this name in such a block.

@@ -1,5 +1,6 @@
 //! The control group's CPU quota has throttled the process.
 
+use crate::facts::Facts;
 use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
@@ -17,10 +18,14 @@ pub static RULE: Rule = Rule {
     silent: Example::with("events { }", |facts| facts.throttling = Some((1000, 10))),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
-    let Some((periods, throttled)) = case.facts.throttling.filter(|(periods, _)| *periods > 0) else { return };
+/// The periods of the quota, and those in which it stopped the process, if these are more than a few.
+pub(super) fn often(facts: &Facts) -> Option<(u64, u64)> {
     // A share of few periods is not meaningful.
-    if periods >= 100 && throttled * 20 > periods {
+    facts.throttling.filter(|(periods, throttled)| *periods >= 100 && throttled * 20 > *periods)
+}
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    if let Some((periods, throttled)) = often(case.facts) {
         let percent = throttled * 100 / periods;
         found.add(Finding::nowhere(said!(
             "{throttled} of {periods} periods ({percent} %) since the group began",

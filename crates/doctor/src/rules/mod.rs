@@ -99,6 +99,7 @@ rules! {
     websocket_connection_constant
     websocket_timeout
     websocket_upgrade
+    worker_coalesce
     worker_processes_one
     worker_rlimit_nofile_vs_connections
     workers_over_cpus
@@ -155,6 +156,7 @@ mod tests {
     use crate::rule::Example;
     use crate::target::Target;
     use crate::version::Version;
+    use crate::view::View;
 
     /// The findings of one rule for an example.
     fn found(rule: &Rule, example: &Example) -> Vec<crate::Finding> {
@@ -163,8 +165,11 @@ mod tests {
         let files = weir_conf::MemoryFiles::new().with("/example", example.conf);
         let (tree, problems) = crate::load(&files, "/example", "/");
         assert_eq!(problems, [], "{}", rule.id);
-        let version = facts.version_is_told.unwrap_or(crate::NEWEST);
-        let findings = crate::examine(&tree, version, &facts);
+        let target = match Target::is_weirs_alone(&View::new(&tree)) {
+            true => Target::Weir,
+            false => facts.version_is_told.unwrap_or(crate::NEWEST).into(),
+        };
+        let findings = crate::examine(&tree, target, &facts);
         for mended in crate::mend::mend(&tree, &findings).0 {
             let files = weir_conf::MemoryFiles::new().with("/example", &mended.after);
             let (_, problems) = crate::load(&files, "/example", "/");

@@ -30,6 +30,12 @@ pub struct CpuKinds {
 }
 
 impl CpuKinds {
+    /// The share of all time since boot that the hypervisor took.
+    pub fn stolen(&self) -> f64 {
+        let all = self.user + self.system + self.interrupts + self.steal + self.idle + self.wait;
+        self.steal as f64 / all.max(1) as f64
+    }
+
     /// CPU time by kind since `before`, which was `elapsed` ago, as shares of all CPUs' time. The amount of work
     /// comes from [`worked`], its kinds from the ticks that saw it. Work that no tick saw counts as a program's.
     pub fn shares(&self, before: &CpuKinds, elapsed: Duration) -> CpuShares {
