@@ -3,11 +3,14 @@
 
     python3 bench/instructions.py --weir target/dist/weir [--only weir-tuned,floor] [--path /1k]
     python3 bench/instructions.py --weir target/dist/weir --cached      # a hit instead: the answer is in the peer's cache
-    python3 bench/instructions.py --weir target/dist/weir --only weir --workers 1,2,4,8,16
+    python3 bench/instructions.py --weir target/dist/weir --only weir --workers 1,2,4,8,16 [--atomics]
 
 Time on a shared machine is noise; instructions are not. Each peer serves a short and a long run of wrk under
 callgrind (Debian's `valgrind`); the difference of what they executed, divided by the difference of requests, is
 one exchange, with starting, accepting and stopping taken off. The kernel's part is not in it: see `run.py` for that.
+
+--atomics counts the instructions that lock memory, by function: only such memory, and what it guards, can go from one core
+to another. Where their number for an exchange stays the same with more workers, so does the work that cores share.
 """
 
 import argparse
@@ -19,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import loads
@@ -26,6 +30,7 @@ import peers
 
 READY_SECONDS = 60          # valgrind starts a binary with debug information in seconds
 CONNECTIONS = 64
+LEAST_SHOWN = 0.01          # executions in an exchange
 
 
 def main():
@@ -42,11 +47,13 @@ def main():
     with tempfile.TemporaryDirectory(prefix="weir-instructions-") as work:
         for peer in [peer for peer in peers.all_peers(args.weir, None) if peer.name in wanted]:
             for workers in args.workers if peer.name != "floor" else [1]:
-                cost = exchange(peer, args, Path(args.keep or work), workers)
+                cost, locks = exchange(peer, args, Path(args.keep or work), workers)
                 floor = cost if peer.name == "floor" else floor
                 ratio = f"  {cost / floor:.2f} of the floor" if floor else ""
                 many = f"  {workers} workers" if len(args.workers) > 1 else ""
                 print(f"{peer.name:12} {cost:8.0f}{ratio}{many}", flush=True)
+                if args.atomics:
+                    show_atomics(locks)
 
 
 def arguments():
@@ -59,6 +66,7 @@ def arguments():
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--workers", type=lambda text: [int(count) for count in text.split(",")], default=[1],
                         help="numbers of workers, such as 1,2,4,8,16: what grows with it, grows with the cores")
+    parser.add_argument("--atomics", action="store_true", help="count the instructions that lock memory, too")
     parser.add_argument("--short", type=int, default=1, help="seconds of the short run")
     parser.add_argument("--long", type=int, default=4, help="seconds of the long run")
     parser.add_argument("--keep", help="a directory in which callgrind's files are left, for callgrind_annotate")
@@ -66,14 +74,15 @@ def arguments():
 
 
 def exchange(peer, args, work, workers):
-    """Instructions of one exchange: those of the long run without those of the short one."""
-    (short, few), (long, many) = (run(peer, args, work / f"{peer.name}-{workers}-{seconds}", seconds, workers)
-                                  for seconds in (args.short, args.long))
-    return (long - short) / (many - few)
+    """Instructions of one exchange, and those that lock memory, by function: the long run's without the short one's."""
+    (short, few, short_locks), (long, many, long_locks) = (
+        run(peer, args, work / f"{peer.name}-{workers}-{seconds}", seconds, workers) for seconds in (args.short, args.long))
+    locks = {name: (count - short_locks[name]) / (many - few) for name, count in long_locks.items()}
+    return (long - short) / (many - few), locks
 
 
 def run(peer, args, work, seconds, workers):
-    """All instructions of a peer, its children included, from start to stop, and the requests it answered."""
+    """All instructions of a peer, its children included, from start to stop; the requests it answered; its atomics."""
     shutil.rmtree(work, ignore_errors=True)
     (work / "logs").mkdir(parents=True)
     for directory in (work, work.parent):
@@ -87,8 +96,13 @@ def run(peer, args, work, seconds, workers):
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
-    files = work.glob("callgrind.out.*")
-    return sum(parse_callgrind(file.read_text(errors="replace")) for file in files), requests
+    texts = [file.read_text(errors="replace") for file in work.glob("callgrind.out.*")]
+    locks = Counter()
+    if args.atomics:
+        at = atomic_addresses(peer.program)
+        for text in texts:
+            locks += atomics(text, peer.program, at)
+    return sum(parse_callgrind(text) for text in texts), requests, locks
 
 
 def start(peer, args, work, listen, origin, workers):
@@ -101,8 +115,9 @@ def start(peer, args, work, listen, origin, workers):
     alone = ("-g", "master_process off;") if peer.name.startswith("weir") else ()
     argv = [part.format(**values) for part in (*peer_argv, *alone)]
     with open(work / "output.log", "ab") as log:
+        exact = ["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"] if args.atomics else []
         return subprocess.Popen(
-            ["valgrind", "--tool=callgrind", "--vgdb=no", "--trace-children=yes",
+            ["valgrind", "--tool=callgrind", "--vgdb=no", "--trace-children=yes", *exact,
              f"--callgrind-out-file={work}/callgrind.out.%p", *argv],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -140,6 +155,38 @@ def parse_callgrind(text):
     """The instructions of one output file; none in one that was cut short."""
     found = re.search(r"^(?:totals|summary): (\d+)$", text, re.M)
     return int(found[1]) if found else 0
+
+
+def atomic_addresses(program):
+    """Where in a binary the instructions are that lock memory: those with the prefix, and xchg with memory, which has none."""
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"^ *([0-9a-f]+):\t(?:lock |xchg .*\()", listing, re.M)
+    return {int(address, 16) for address in found}
+
+
+def atomics(text, program, addresses):
+    """How often each function executed one of these instructions of a program, by callgrind's file."""
+    counts, function, is_own, is_call = Counter(), "", False, False
+    for line in text.splitlines():
+        if line.startswith("ob="):
+            is_own = Path(line[3:]).name == Path(program).name
+        elif line.startswith("fn="):
+            function = line[3:]
+        elif line.startswith("calls="):
+            is_call = True      # the next line is the cost of what was called
+        elif line.startswith("0x"):
+            address, _, count = line.split()[:3]
+            if is_own and not is_call and int(address, 16) in addresses:
+                counts[function] += int(count)
+            is_call = False
+    return counts
+
+
+def show_atomics(locks):
+    for function, count in sorted(locks.items(), key=lambda item: -item[1]):
+        if count >= LEAST_SHOWN:
+            print(f"{'':12} {count:8.2f} atomic in {function}")
+    print(f"{'':12} {sum(locks.values()):8.2f} atomic in all", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The workloads: what is asked of a peer, and how many requests it completed."""
 
+import contextlib
 import json
 import re
 import resource
@@ -21,6 +22,14 @@ FILLS = 3
 STREAMS = 32            # of each HTTP/2 connection
 TLS_IDLE = Path(__file__).resolve().parent / "tls_idle.py"
 READY_SECONDS = 60
+NEIGHBOUR = """
+import time
+while True:
+    busy = time.perf_counter() + 0.001
+    while time.perf_counter() < busy:
+        pass
+    time.sleep(0.009)
+"""
 WARM_SECONDS = 1        # the first requests over new connections touch memory that the host has to provide first
 
 
@@ -36,6 +45,7 @@ class Workload:
     rate: int = 0           # requests a second, for `rate`
     cached: bool = False    # the answer comes out of the peer's cache
     secure: bool = False    # clients speak TLS
+    neighbour: bool = False     # another program works on the client's core for a tenth of the time, 1 ms in each 10
     origin: str | None = None   # nginx as the origin: "h1" or "h2" is what it is asked in
     unit: str = "CPU us/request"
 
@@ -44,6 +54,7 @@ WORKLOADS = [
     Workload("1k-64", "proxied 1 KiB, 64 conns, keep-alive", "wrk"),
     Workload("1k-256", "proxied 1 KiB, 256 conns, keep-alive", "wrk", conns=256),
     Workload("1k-1000", "proxied 1 KiB, 1000 conns, keep-alive", "wrk", conns=1000),
+    Workload("1k-neighbour", "proxied 1 KiB, 64 conns, a neighbour on a tenth of the client's core", "wrk", neighbour=True),
     Workload("64k", "proxied 64 KiB, 64 conns", "wrk", path="/64k"),
     Workload("1m", "proxied 1 MiB, 16 conns", "wrk", conns=16, path="/1m"),
     Workload("close", "new connection per request, 1 KiB, 64 conns", "wrk", header="Connection: close"),
@@ -89,9 +100,12 @@ def run(workload, peer, origin, seconds):
 
 
 def _busy(workload, peer, origin, seconds):
-    before = _Reading(peer, origin)
-    said = {"wrk": _wrk, "rate": _rate, "ws": _ws, "shake": _shake, "h2": _h2}[workload.kind](workload, peer.listen, seconds)
-    after = _Reading(peer, origin)
+    generate = {"wrk": _wrk, "rate": _rate, "ws": _ws, "shake": _shake, "h2": _h2}[workload.kind]
+    with _neighbour() if workload.neighbour else contextlib.nullcontext() as neighbour:
+        others = [origin.pid, *([neighbour.pid] if neighbour else [])]
+        before = _Reading(peer, others)
+        said = generate(workload, peer.listen, seconds)
+        after = _Reading(peer, others)
     cpu, elapsed = after.peer.since(before.peer), after.at - before.at
     requests = said["requests"]
     if said["errors"] or not requests:
@@ -113,15 +127,27 @@ def _fill(target, path):
             answer.read()
 
 
-class _Reading:
-    """The clocks of both cores and of the three parties at one instant, in nanoseconds."""
+@contextlib.contextmanager
+def _neighbour():
+    """Works beside the client; the load's cost includes it, so it is no stranger."""
+    process = subprocess.Popen(["taskset", "-c", str(LOAD_CORE), sys.executable, "-c", NEIGHBOUR])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
-    def __init__(self, peer, origin):
+
+class _Reading:
+    """The clocks of both cores, of the peer and of the load's side at one instant, in nanoseconds."""
+
+    def __init__(self, peer, others):
         self.at = time.monotonic_ns()
         self.peer = proc.cpu(peer.pid)
         self.cores = [proc.core_busy_ns(PEER_CORE), proc.core_busy_ns(LOAD_CORE)]
         generators = resource.getrusage(resource.RUSAGE_CHILDREN)  # those that have ended
-        self.load = proc.cpu(origin.pid).total_ns + int((generators.ru_utime + generators.ru_stime) * 1e9)
+        beside = sum(proc.cpu(pid).total_ns for pid in others)
+        self.load = beside + int((generators.ru_utime + generators.ru_stime) * 1e9)
 
     def foreign_since(self, before):
         """The time strangers had on the core that suffered more from them."""

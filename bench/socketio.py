@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Socket.IO at part load behind nginx and behind weir: CPU of the proxy for an acknowledged emit, and its response time.
+
+    npm ci --prefix tests/apps
+    python3 bench/socketio.py --weir target/dist/weir [--nginx PATH] [--arrivals 20,100] [--rounds 5] [--seconds 10]
+
+A real Socket.IO server (`tests/apps/socketio.mjs`, Node) and virtual users of `weir load` on core 1, the proxy on core 0, both
+proxies with the same file (`conf/socketio.conf`), interleaved. A virtual user connects by WebSocket, emits five times, a second
+apart, waits for each acknowledgement, and goes. A second user type connects by polling. CPU covers everything that the proxy
+does for an emit: its share of the connection, the upgrade and the heartbeats.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+import peers
+import proc
+import stats
+
+PORT = 18030
+EMITS = 5
+SERVER = peers.HERE.parent / "tests/apps/socketio.mjs"
+COALESCED = ("400us", "1ms", "auto")
+SCRIPT = """
+config:
+  target: http://{target}
+  phases: [{{duration: {seconds}, arrivalRate: {arrivals}}}]
+  socketio: {{transports: [{transport}]}}
+scenarios:
+  - engine: socketio
+    flow:
+      - loop:
+          - emit: [echo, hello]
+            acknowledge: {{match: {{json: "$.0", value: hello}}}}
+          - think: 1
+        count: {emits}
+"""
+
+
+def main():
+    args = arguments()
+    chosen = some_peers(args)
+    with tempfile.TemporaryDirectory(prefix="weir-socketio-") as work, server() as (origin, _):
+        os.chmod(work, 0o755)   # nginx's worker is another user
+        for transport in args.transports:
+            for arrivals in args.arrivals:
+                runs = {peer.name: {} for peer in chosen}
+                for number in range(args.rounds):
+                    for peer in random.sample(chosen, len(chosen)):
+                        runs[peer.name][number] = run(peer, origin, transport, arrivals, args, Path(work))
+                show(transport, arrivals, runs)
+
+
+def some_peers(args):
+    """nginx, weir, and weir with each time of `worker_coalesce`."""
+    here = peers.all_peers(args.weir, None, args.nginx)
+    found = {peer.name: peer for peer in here}
+    weir = found["weir"]
+    coalesced = [peers.Peer(f"weir-{time}", weir.program, weir.conf, (*weir.argv, "-g", f"worker_coalesce {time};"))
+                 for time in COALESCED]
+    return [found["nginx"], weir, *coalesced]
+
+
+class server:
+    """The application, and its address."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen(["taskset", "-c", str(peers.LOAD_CORE), "node", SERVER], stdout=subprocess.PIPE, text=True)
+        return f"127.0.0.1:{self.process.stdout.readline().strip()}", self.process
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+def run(peer, origin, transport, arrivals, args, work):
+    prefix = work / peer.name
+    (prefix / "logs").mkdir(parents=True, exist_ok=True)
+    listen = f"127.0.0.1:{PORT}"
+    conf = peers.written("socketio.conf", prefix, listen, origin, work)
+    argv = [part.format(program=peer.program, conf=conf, prefix=f"{prefix}/") for part in peer.argv]
+    script, report = prefix / "script.yml", prefix / "report.json"
+    script.write_text(SCRIPT.format(target=listen, seconds=args.seconds, arrivals=arrivals, transport=transport, emits=EMITS))
+    with peers.Running(peer.name, argv, peers.PEER_CORE, listen, prefix / "output.log") as running:
+        before = proc.cpu(running.pid)
+        load = ["taskset", "-c", str(peers.LOAD_CORE), args.weir, "load", "run", "--quiet", "--seed", "1", "-o", report, script]
+        done = subprocess.run(load, capture_output=True, text=True, timeout=args.seconds + 60)
+        cpu = proc.cpu(running.pid).since(before).total_ns
+    if done.returncode:
+        raise peers.PeerFailed(f"{peer.name}: {done.stdout}{done.stderr}")
+    whole = json.loads(report.read_text())["aggregate"]
+    counters, times = whole["counters"], whole["summaries"]["socketio.response_time"]
+    users, failed = counters["vusers.created"], counters.get("vusers.failed", 0)
+    if failed or counters["socketio.emit"] != users * EMITS:
+        raise peers.PeerFailed(f"{peer.name}: {counters}")
+    return {"cpu_us": cpu / 1000 / counters["socketio.emit"], "p50": times["median"], "p99": times["p99"], "max": times["max"]}
+
+
+def show(transport, arrivals, runs):
+    print(f"\n{transport}, {arrivals} users a second, {arrivals * EMITS} emits a second")
+    print(f"{'':12}{'CPU us an emit':>16}{'/ nginx':>22}{'p50 ms':>9}{'p99 ms':>9}{'p99 of the rounds':>22}{'max ms':>9}")
+    cpu = {name: {number: run["cpu_us"] for number, run in rounds.items()} for name, rounds in runs.items()}
+    for name, rounds in runs.items():
+        middle = {key: statistics.median(run[key] for run in rounds.values()) for key in rounds[0]}
+        ratio = stats.ratio(cpu[name], cpu["nginx"]) if name != "nginx" else None
+        beside = f"{ratio.median:.2f} [{ratio.low:.2f} {ratio.high:.2f}]" if ratio else ""
+        _, low, high = stats.spread([run["p99"] for run in rounds.values()])
+        print(f"{name:12}{middle['cpu_us']:16.1f}{beside:>22}{middle['p50']:9.2f}{middle['p99']:9.2f}"
+              f"{f'{low:.2f} to {high:.2f}':>22}{middle['max']:9.2f}", flush=True)
+
+
+def arguments():
+    numbers = lambda text: [int(word) for word in text.split(",")]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", required=True, help="the binary: proxy and load")
+    parser.add_argument("--nginx", help="the nginx binary; default: the one in PATH")
+    parser.add_argument("--arrivals", type=numbers, default=[20, 100], help="virtual users a second")
+    parser.add_argument("--transports", type=lambda text: text.split(","), default=["websocket", "polling"])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=10, help="of arrivals")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
