@@ -1,6 +1,6 @@
 //! The body of an upstream's answer: reads and decodes it, then keeps or closes the connection.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_http::board::boards::Boards;
+use weir_http::conf::Conf;
 use weir_http::exchange::Exchange;
 use weir_http::h2::reply::Lost;
 use weir_http::message::Origin;
@@ -31,7 +32,7 @@ use crate::family::sticky::Sticky;
 #[derive(Clone)]
 pub enum GroupRef {
     /// The group and its number; keeps its configuration alive.
-    Declared(Rc<Generation>, usize, Arc<Upstream>),
+    Declared(Rc<Generation>, usize, Rc<Local>),
     /// The same for a group whose peers change: with the peers from the start of the exchange.
     Live(Rc<Generation>, usize, Rc<Seen>),
     /// The address that a `proxy_pass` with variables gave.
@@ -58,16 +59,35 @@ fn known_peer(generation: &Generation, boards: &Boards, group: usize, peer: usiz
     known.get(group).and_then(|known| known.get(peer)).cloned().unwrap_or_default()
 }
 
+/// A group for one worker: its exchanges count their references here. A count that all workers changed for each exchange
+/// would go from core to core.
+pub struct Local(Arc<Upstream>);
+
+/// The groups of a configuration, for one worker.
+#[derive(Default)]
+struct Groups(OnceCell<Vec<Rc<Local>>>);
+
+impl Groups {
+    fn get(&self, conf: &Conf, number: usize) -> Option<&Rc<Local>> {
+        let all =
+            || crate::declared(conf).upstream.groups.iter().map(|upstream| Rc::new(Local(upstream.clone()))).collect();
+        self.0.get_or_init(all).get(number)
+    }
+}
+
 impl GroupRef {
     /// A group of a configuration, in its current version; `None` if the configuration has no group of this number.
     pub fn declared(generation: Rc<Generation>, number: usize) -> Option<GroupRef> {
-        let upstream = crate::declared(&generation.conf).upstream.groups.get(number)?.clone();
-        Some(match &upstream.live {
+        let local = generation.own.of(Groups::default).get(&generation.conf, number)?;
+        Some(match &local.0.live {
             Some(live) => {
                 let seen = all_seen(&generation).look(number, live);
                 GroupRef::Live(generation, number, seen)
             }
-            None => GroupRef::Declared(generation, number, upstream),
+            None => {
+                let local = local.clone();
+                GroupRef::Declared(generation, number, local)
+            }
         })
     }
 
@@ -104,7 +124,7 @@ impl GroupRef {
     /// The group.
     pub fn get(&self) -> &Upstream {
         match self {
-            GroupRef::Declared(_, _, upstream) => upstream,
+            GroupRef::Declared(_, _, local) => &local.0,
             GroupRef::Live(_, _, seen) => &seen.upstream,
             GroupRef::Own(upstream) => upstream,
         }
