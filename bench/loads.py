@@ -46,7 +46,7 @@ class Workload:
     cached: bool = False    # the answer comes out of the peer's cache
     secure: bool = False    # clients speak TLS
     neighbour: bool = False     # another program works on the client's core for a tenth of the time, 1 ms in each 10
-    origin: str | None = None   # nginx as the origin: "h1" or "h2" is what it is asked in
+    origin: str | None = None   # nginx as the origin: "h1" or "h2" is what it is asked in; or "slow", weir's own origin
     unit: str = "CPU us/request"
 
 
@@ -59,6 +59,8 @@ WORKLOADS = [
     Workload("1m", "proxied 1 MiB, 16 conns", "wrk", conns=16, path="/1m"),
     Workload("close", "new connection per request, 1 KiB, 64 conns", "wrk", header="Connection: close"),
     *(Workload(f"rate-{rate}", f"proxied 1 KiB at a fixed {rate:,}/s, 64 conns", "rate", rate=rate) for rate in RATES),
+    Workload("slow-2000", "proxied 1 KiB, answered after 20 ms, at a fixed 2,000/s, 128 conns", "rate", conns=128, rate=2_000,
+             path="/1k?delay=20ms", origin="slow"),
     Workload("ws", "WebSocket round trip, 32 bytes, 64 conns", "ws", tuning_matters=False),
     Workload("hit-1k", "1 KiB out of the cache, 64 conns", "wrk", cached=True),
     Workload("hit-64k", "64 KiB out of the cache, 64 conns", "wrk", path="/64k", cached=True),
@@ -115,6 +117,7 @@ def _busy(workload, peer, origin, seconds):
         "value": cpu.total_ns / 1000 / requests,
         "user_share": round(cpu.user_ns / ticks, 3),
         "busy": round(cpu.total_ns / elapsed, 3),
+        "all_us": (cpu.total_ns + after.load - before.load) / 1000 / requests,
         "client_busy": round((after.load - before.load) / elapsed, 3),
         "foreign": round(after.foreign_since(before) / elapsed, 3),
     }

@@ -49,7 +49,7 @@ def all_peers(weir, weir_argv0, nginx=None, haproxy=None):
         Peer("weir", weir, "nginx.conf", weir_argv, argv0=argv0, cache=("nginx-cache.conf", weir_argv), tls="nginx-tls.conf"),
         Peer("weir-tuned", weir, "nginx-tuned.conf", weir_argv, tuned=True, argv0=argv0),
         *(Peer(f"weir-{time}", weir, "nginx.conf", (*weir_argv, "-g", f"worker_coalesce {time};"), rated=True, argv0=argv0)
-          for time in ("200us", "400us", "1ms")),
+          for time in ("auto", "200us", "400us", "1ms")),
     ]
     return [peer for peer in peers if peer.program and os.access(peer.program, os.X_OK)]
 
@@ -141,12 +141,17 @@ def start_origin(listen, work):
     return Running("origin", [str(FLOOR), "origin", "--listen", listen], LOAD_CORE, listen, Path(work) / "origin.log")
 
 
-def start_nginx_origin(listen, work, http2):
-    """nginx as the origin: 1 KiB over HTTP/1.1, or over HTTP/2 without TLS."""
+def start_other_origin(kind, listen, work, weir):
+    """nginx as the origin, 1 KiB over HTTP/1.1 ("h1") or over HTTP/2 without TLS ("h2"); or weir's own, which can wait ("slow")."""
+    if kind == "slow":
+        if not weir:
+            raise PeerFailed("the slow origin is weir's own: --weir names the binary")
+        log = Path(work) / "slow-origin.log"
+        return Running("slow-origin", [weir, "origin", "--listen", listen], LOAD_CORE, listen, log)
     prefix = Path(work) / "nginx-origin"
     (prefix / "logs").mkdir(parents=True, exist_ok=True)
     text = (HERE / "conf" / "origin.conf").read_text()
-    places = {"@listen@": listen, "@http2@": " http2" if http2 else "", "@body@": "x" * 1024}
+    places = {"@listen@": listen, "@http2@": " http2" if kind == "h2" else "", "@body@": "x" * 1024}
     for place, words in places.items():
         text = text.replace(place, words)
     (prefix / "nginx.conf").write_text(text)

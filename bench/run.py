@@ -20,13 +20,13 @@ import peers
 import stats
 
 ORIGIN = "127.0.0.1:18000"
-NGINX_ORIGIN = "127.0.0.1:17999"
+OTHER_ORIGIN = "127.0.0.1:17999"
 FIRST_PORT = 18001
 ATTEMPTS = 3            # a run with errors or strangers is tried again
 MEMORY_ROUNDS = 2       # resident memory hardly varies
 FOREIGN_SHARE = 0.10    # more of either core used by others, and the run is called disturbed
 FULL_SHARE = 0.97       # a core that is used so much is full
-WAKES = "CPU us on this machine: {sleep_us} to sleep, {wake_halted_us} to wake a halted CPU, {woken_us} to be woken"
+WAKES = "CPU us on this machine: {sleep_us} to sleep, {wake_halted_us} to wake a halted CPU, {woken_us} to be woken, {call_us} to enter the kernel"
 REFERENCES = ["floor", "nginx", "nginx-tuned", "haproxy"]
 
 
@@ -59,8 +59,8 @@ def measure(workload, chosen, args, work, origin, results):
                     with contextlib.ExitStack() as stack:
                         place, behind = ORIGIN, origin
                         if workload.origin:
-                            place = NGINX_ORIGIN
-                            behind = stack.enter_context(peers.start_nginx_origin(place, work, workload.origin == "h2"))
+                            place = OTHER_ORIGIN
+                            behind = stack.enter_context(peers.start_other_origin(workload.origin, place, work, args.weir))
                         running = stack.enter_context(peers.start(
                             peer, listen, place, work, workload.cached, workload.secure, workload.kind == "h2",
                             workload.origin == "h2"))
@@ -157,7 +157,8 @@ def extra(runs):
     full = [side for side, key in (("the peer", "busy"), ("the client", "client_busy")) if middle(key) >= FULL_SHARE]
     text += f" ({' and '.join(full)} full)" if full else ""
     if "p999_us" in runs[0]:
-        text += (f"  p50 {middle('p50_us') / 1000:.2f}, p99 {middle('p99_us') / 1000:.2f}, p99.9 {middle('p999_us') / 1000:.1f} ms"
+        text += (f"  with client and origin {middle('all_us'):.1f} us"
+                 f"  p50 {middle('p50_us') / 1000:.2f}, p99 {middle('p99_us') / 1000:.2f}, p99.9 {middle('p999_us') / 1000:.1f} ms"
                  f" (left {middle('lag_p999_us') / 1000:.1f} ms late)")
     return text
 

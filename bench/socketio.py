@@ -26,7 +26,8 @@ import stats
 PORT = 18030
 EMITS = 5
 SERVER = peers.HERE.parent / "tests/apps/socketio.mjs"
-COALESCED = ("400us", "1ms", "auto")
+# A watched server reads counters each second; at some hundred emits a second that shows.
+LINES = {"weir-dark": "dashboard off;", **{f"weir-{time}": f"worker_coalesce {time};" for time in ("400us", "1ms", "auto")}}
 SCRIPT = """
 config:
   target: http://{target}
@@ -58,13 +59,12 @@ def main():
 
 
 def some_peers(args):
-    """nginx, weir, and weir with each time of `worker_coalesce`."""
+    """nginx, weir, and weir with one more line each."""
     here = peers.all_peers(args.weir, None, args.nginx)
     found = {peer.name: peer for peer in here}
     weir = found["weir"]
-    coalesced = [peers.Peer(f"weir-{time}", weir.program, weir.conf, (*weir.argv, "-g", f"worker_coalesce {time};"))
-                 for time in COALESCED]
-    return [found["nginx"], weir, *coalesced]
+    lined = [peers.Peer(name, weir.program, weir.conf, (*weir.argv, "-g", line)) for name, line in LINES.items()]
+    return [found["nginx"], weir, *lined]
 
 
 class server:

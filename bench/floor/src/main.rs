@@ -27,7 +27,7 @@ const USAGE: &str = "usage:
   floor load   --target ADDR --path PATH --rate R --conns N --seconds S [--spread N]   PATH0, PATH1 ... in turns
   floor wsload --target ADDR --conns N --seconds S
   floor idle   --target ADDR --conns N [--path PATH | --ws]   holds them until stdin ends
-  floor wakes                         CPU time of a sleep, of waking a halted CPU, of being woken
+  floor wakes                         CPU time of a sleep, of waking a halted CPU, of being woken, of a system call
   floor waits  --rate R --micros US --seconds S   CPU time of an event, by the way of waiting for several";
 
 fn main() -> ExitCode {

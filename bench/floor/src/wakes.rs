@@ -1,4 +1,4 @@
-//! Measures the CPU time of a sleep and of a wake-up on this machine. No network takes part.
+//! Measures the CPU time of a sleep, of a wake-up and of entering the kernel on this machine. No network takes part.
 //!
 //! At part load, a proxy pays for these more than for its work. They cost 2 to 5 µs where the kernel runs on the
 //! hardware, and ten times as much in some virtual machines: a CPU that halts, or wakes another that has, leaves to the host.
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use crate::sys;
 
 const ROUNDS: u32 = 2_000;
+const CALLS: u32 = 100_000;
 /// A CPU that has nothing to do has halted by then.
 const HALTED: Duration = Duration::from_micros(300);
 const SLEEP: Duration = Duration::from_micros(100);
@@ -29,9 +30,21 @@ pub fn run() -> io::Result<()> {
         let measured = measure(&there, &back);
         echo.join().map_err(|_| io::Error::other("the other thread ended"))??;
         let (sleep, wake, woken) = measured?;
-        println!(r#"{{"sleep_us": {sleep:.1}, "wake_halted_us": {wake:.1}, "woken_us": {woken:.1}}}"#);
+        let call = call_us();
+        println!(
+            r#"{{"sleep_us": {sleep:.1}, "wake_halted_us": {wake:.1}, "woken_us": {woken:.1}, "call_us": {call:.2}}}"#
+        );
         Ok(())
     })
+}
+
+/// A system call that does next to nothing.
+fn call_us() -> f64 {
+    let begun = used();
+    for _ in 0..CALLS {
+        std::hint::black_box(rustix::process::getppid());
+    }
+    (used() - begun).as_secs_f64() * 1e6 / f64::from(CALLS)
 }
 
 /// A sleep of 100 µs; waking a thread whose CPU has halted; being woken: medians, because a host stops its guests at times.
