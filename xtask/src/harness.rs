@@ -15,13 +15,12 @@ const LANES: usize = 3;
 
 /// Programs that run for more than ten seconds, the longest first: they begin first, so that nothing waits for them at
 /// the end.
-const LONG: [&str; 16] = [
+const LONG: [&str; 15] = [
     "vtc",
     "why",
     "inside",
     "lab",
     "limits",
-    "keeper",
     "weir_load",
     "fromlog",
     "engines",
