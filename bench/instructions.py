@@ -9,8 +9,8 @@ Time on a shared machine is noise; instructions are not. Each peer serves a shor
 callgrind (Debian's `valgrind`); the difference of what they executed, divided by the difference of requests, is
 one exchange, with starting, accepting and stopping taken off. The kernel's part is not in it: see `run.py` for that.
 
---atomics counts the instructions that lock memory, by function: only such memory, and what it guards, can go from one core
-to another. Where their number for an exchange stays the same with more workers, so does the work that cores share.
+--atomics counts the instructions that lock memory, by function: memory that several workers write needs them. It does not
+count how often such memory really goes from one core to another.
 """
 
 import argparse

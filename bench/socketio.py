@@ -6,7 +6,7 @@
 
 A real Socket.IO server (`tests/apps/socketio.mjs`, Node) and virtual users of `weir load` on core 1, the proxy on core 0, both
 proxies with the same file (`conf/socketio.conf`), interleaved. A virtual user connects by WebSocket, emits five times, a second
-apart, waits for each acknowledgement, and goes. A second user type connects by polling. CPU covers everything that the proxy
+apart, waits for each acknowledgement, and goes. The same users connect by polling in runs of their own. CPU covers everything that the proxy
 does for an emit: its share of the connection, the upgrade and the heartbeats.
 """
 
@@ -47,7 +47,7 @@ scenarios:
 def main():
     args = arguments()
     chosen = some_peers(args)
-    with tempfile.TemporaryDirectory(prefix="weir-socketio-") as work, server() as (origin, _):
+    with tempfile.TemporaryDirectory(prefix="weir-socketio-") as work, server() as origin:
         os.chmod(work, 0o755)   # nginx's worker is another user
         for transport in args.transports:
             for arrivals in args.arrivals:
@@ -72,7 +72,7 @@ class server:
 
     def __enter__(self):
         self.process = subprocess.Popen(["taskset", "-c", str(peers.LOAD_CORE), "node", SERVER], stdout=subprocess.PIPE, text=True)
-        return f"127.0.0.1:{self.process.stdout.readline().strip()}", self.process
+        return f"127.0.0.1:{self.process.stdout.readline().strip()}"
 
     def __exit__(self, *_):
         self.process.terminate()

@@ -14,7 +14,7 @@ use std::time::Instant;
 const LANES: usize = 3;
 
 /// Programs that run for more than ten seconds, the longest first: they begin first, so that nothing waits for them at
-/// the end.
+/// the end. `keeper` is not among them: its servers have seconds to answer, and the longest programs need both CPUs.
 const LONG: [&str; 15] = [
     "vtc",
     "why",

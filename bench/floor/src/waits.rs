@@ -1,9 +1,12 @@
 //! Compares ways to serve several events with one wake-up. No network takes part.
 //!
 //! A thread rings one of many eventfds at a fixed rate, as clients of a proxy send requests, and another takes the events.
-//! What is compared is how that one waits: `epoll` wakes for each event; `sleep` is what weir's `worker_coalesce` does, a
-//! sleep between two looks at epoll; `ring` is io_uring's minimum wait (Linux 6.12) with a poll request on each eventfd, so
-//! that no wake-up happens before its end; `ring-epoll` is the same with one poll request, on an epoll instance.
+//! The second thread waits in four ways:
+//!
+//! - `epoll`: in `epoll_wait`, so each event wakes it.
+//! - `sleep`: it sleeps before each `epoll_wait`, as a worker does with `worker_coalesce`.
+//! - `ring`: in io_uring's minimum wait (Linux 6.12), with a poll request for each eventfd. Events do not end this wait.
+//! - `ring-epoll`: the same with one poll request, for an epoll instance.
 
 use crate::flags::Flags;
 use crate::sys;

@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    // Who wrote the line, off included, has decided.
+    // If the file has the line, its author has decided, also with `off`.
     if !case.is_weir() || !case.view.is_whole() || case.view.root().get("worker_coalesce").is_some() {
         return;
     }
