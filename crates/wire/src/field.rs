@@ -271,6 +271,12 @@ fn value(buf: &[u8], resume: &mut Resume, side: Side) -> Value {
 /// `start..end` without surrounding OWS.
 #[inline]
 fn trimmed(buf: &[u8], mut start: usize, mut end: usize) -> Span {
+    if let Some([b' ', first, .., last]) = buf.get(start..end)
+        && !is_space(*first)
+        && !is_space(*last)
+    {
+        return Span::new(start + 1, end);
+    }
     while start < end && buf.get(start).copied().is_some_and(is_space) {
         start += 1;
     }
@@ -295,7 +301,8 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
 #[inline]
 pub(crate) fn has_control(value: &[u8]) -> bool {
     // Without an early exit, the compiler checks many bytes at a time.
-    value.iter().fold(false, |found, &byte| found | (byte < b' ' && byte != b'\t') | (byte == 0x7f))
+    !word::none_is_control(value)
+        && value.iter().fold(false, |found, &byte| found | (byte < b' ' && byte != b'\t') | (byte == 0x7f))
 }
 
 /// `text` without surrounding OWS.

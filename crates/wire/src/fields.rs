@@ -1,6 +1,6 @@
 //! The fields of a message being written: one buffer for all texts, order and case kept.
 
-use crate::Known;
+use crate::{Known, word};
 
 /// A list of fields. Clearing keeps the memory.
 #[derive(Default)]
@@ -135,6 +135,9 @@ impl Fields {
 /// new line. nginx sends these bytes unchanged. Returns whether it replaced any.
 #[inline]
 pub fn make_safe(text: &mut [u8]) -> bool {
+    if word::none_below(text, b'\r' + 1) {
+        return false;
+    }
     let Some(first) = memchr::memchr3(b'\r', b'\n', 0, text) else { return false };
     for byte in text.iter_mut().skip(first).filter(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
         *byte = b' ';

@@ -14,6 +14,7 @@ use crate::field::{self, Line, Resume, Side, Spelling};
 use crate::head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, Span, Version};
 use crate::known::Known;
 use crate::violation::Violation;
+use crate::word;
 
 /// The longest buffer that a head is parsed from: spans are `u32`.
 pub const HEAD_BYTES_MAX: usize = 1 << 30;
@@ -27,6 +28,9 @@ pub const IGNORED_KEPT: usize = 32;
 /// The first bytes of an incomplete status line are checked early, so that weir recognises an origin that does not
 /// speak HTTP without waiting for a line end.
 const STATUS_LINE_EARLY: usize = 64;
+
+/// A first line up to this many bytes is searched here: a call of `memchr` would cost more than the search.
+const SHORT_LINE_MAX: usize = 64;
 
 /// The progress of a parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,7 +292,8 @@ impl Parser {
     /// The position of the LF that ends the current line.
     fn line_end(&self, buf: &[u8]) -> Option<usize> {
         let from = self.searched.max(self.line);
-        let length = memchr::memchr(b'\n', buf.get(from..)?)?;
+        let rest = buf.get(from..)?;
+        let length = word::find(rest, b'\n', SHORT_LINE_MAX).or_else(|| memchr::memchr(b'\n', rest))?;
         Some(from + length)
     }
 

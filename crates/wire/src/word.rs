@@ -30,6 +30,36 @@ pub(crate) fn visible(text: &[u8]) -> usize {
         * 8
 }
 
+/// Whether no byte is below `limit`, which is at most 128. False for some short texts too: the caller looks again.
+#[inline]
+pub(crate) fn none_below(text: &[u8], limit: u8) -> bool {
+    let limit = LOW * u64::from(limit);
+    none_by(text, |word| word.wrapping_sub(limit) & !word & HIGH)
+}
+
+/// Whether no byte is a control byte or DEL. False for some short texts too: the caller looks again.
+#[inline]
+pub(crate) fn none_is_control(text: &[u8]) -> bool {
+    let (blank, del) = (LOW * u64::from(b' '), LOW * 0x7f);
+    none_by(text, |word| (word.wrapping_sub(blank) & !word & HIGH) | zeros(word ^ del))
+}
+
+/// Whether `marks` marks no byte. The last word may overlap the one before it. False for a text shorter than half a word.
+#[inline]
+fn none_by(text: &[u8], marks: impl Fn(u64) -> u64) -> bool {
+    let Some(last) = text.last_chunk() else { return none_of_half(text, marks) };
+    let marked =
+        text.chunks_exact(8).filter_map(|chunk| chunk.first_chunk()).fold(0, |all, chunk| all | marks(word(chunk)));
+    marked | marks(word(last)) == 0
+}
+
+/// As `none_by`, for a text shorter than a word.
+#[inline]
+fn none_of_half(text: &[u8], marks: impl Fn(u64) -> u64) -> bool {
+    let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) else { return false };
+    marks(u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))) == 0
+}
+
 /// Marks the first zero byte with its highest bit; marks in higher bytes may be wrong.
 #[inline]
 fn zeros(word: u64) -> u64 {
@@ -84,9 +114,24 @@ mod tests {
     }
 
     #[test]
+    fn no_byte_is_overlooked() {
+        for length in 4..30 {
+            for byte in 0..=255u8 {
+                for at in 0..length {
+                    let mut text = vec![b'a'; length];
+                    text[at] = byte;
+                    assert_eq!(none_below(&text, 14), byte >= 14, "{text:?}");
+                    assert_eq!(none_is_control(&text), byte >= b' ' && byte != 0x7f, "{text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn short_texts_have_no_word() {
         assert_eq!(find(b"a:", b':', 64), None);
         assert_eq!(find_below(b"", 14, 64), None);
         assert_eq!(visible(b"abc"), 0);
+        assert!(!none_below(b"abc", 14) && !none_is_control(b""));
     }
 }
