@@ -34,7 +34,7 @@ const OUT_BYTES_MAX: usize = 64 << 10;
 pub async fn send<S: Source>(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
-    source: Option<S>,
+    source: &mut Option<S>,
     framing: Framing,
 ) -> Result<(), Gone> {
     let Composed { before, after, reader } =
@@ -44,7 +44,7 @@ pub async fn send<S: Source>(
     let (outer, inner) = filters.into_iter().partition(|filter| filter.is_outer());
     exchange.response.body_filters = inner;
     let mut sender = Sender {
-        feed: Feed::of(body, source),
+        feed: Feed::of(body, source.take()),
         input: Vec::new(),
         used: 0,
         is_last: false,

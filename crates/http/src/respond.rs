@@ -40,7 +40,7 @@ pub const BUILD: &str = concat!("nginx/", crate::nginx_version!());
 pub async fn send<S: Source>(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
-    source: Option<S>,
+    source: &mut Option<S>,
 ) -> Result<Option<u16>, Gone> {
     if exchange.error_status != 0 {
         exchange.response.status = exchange.error_status;
@@ -53,7 +53,7 @@ pub async fn send<S: Source>(
     }
     let filters = &exchange.location.filters;
     if let Some(status) = refused(exchange, filters) {
-        if let Some(source) = source {
+        if let Some(mut source) = source.take() {
             source.discard(exchange).await;
         }
         return Ok(Some(status));
@@ -102,7 +102,7 @@ async fn send_ready(exchange: &mut Exchange<'_>, conn: &mut Conn, ready: &Ready,
 async fn send_with<S: Source>(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
-    source: Option<S>,
+    source: &mut Option<S>,
     framing: Framing,
     out: &mut Vec<u8>,
 ) -> Result<(), Gone> {
@@ -141,14 +141,14 @@ pub fn begin(exchange: &mut Exchange<'_>, conn: &Conn, framing: Framing, out: &m
 pub async fn insert<S: Source>(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
-    source: Option<S>,
+    source: &mut Option<S>,
 ) -> Result<Option<u16>, Gone> {
     if exchange.error_status != 0 {
         exchange.response.status = exchange.error_status;
     }
     let filters = &exchange.location.inner_filters;
     if let Some(status) = refused(exchange, filters) {
-        if let Some(source) = source {
+        if let Some(mut source) = source.take() {
             source.discard(exchange).await;
         }
         return Ok(Some(status));
@@ -170,16 +170,17 @@ pub async fn insert<S: Source>(
 async fn send_body<S: Source>(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
-    source: Option<S>,
+    source: &mut Option<S>,
     framing: Framing,
     out: &mut Vec<u8>,
 ) -> Result<(), Gone> {
-    let source = match source {
-        Some(source) if framing != Framing::Bodiless => return source.send(exchange, conn, framing, out).await,
-        other => other,
-    };
+    if let Some(source) = source
+        && framing != Framing::Bodiless
+    {
+        return source.send(exchange, conn, framing, out).await;
+    }
     let body = std::mem::take(&mut exchange.response.body);
-    match (body, source) {
+    match (body, source.as_mut()) {
         (_, source) if framing == Framing::Bodiless => {
             let sent = writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await;
             if let Some(source) = source {

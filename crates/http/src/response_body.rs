@@ -148,7 +148,7 @@ impl Kept {
 pub trait Source {
     /// Sends `head`, and then the body.
     fn send(
-        self,
+        &mut self,
         exchange: &mut Exchange<'_>,
         conn: &mut Conn,
         framing: Framing,
@@ -165,10 +165,10 @@ pub trait Source {
     ) -> Poll<Result<bool, Broken>>;
 
     /// Ends a body that was read with `poll_next`. `is_sent` if the client got everything that was read.
-    fn close(self, exchange: &mut Exchange<'_>, is_sent: bool) -> impl Future<Output = ()>;
+    fn close(&mut self, exchange: &mut Exchange<'_>, is_sent: bool) -> impl Future<Output = ()>;
 
     /// No client gets the body. If a cache wants it, reads the body to its end; else leaves it unread.
-    fn discard(self, exchange: &mut Exchange<'_>) -> impl Future<Output = ()>;
+    fn discard(&mut self, exchange: &mut Exchange<'_>) -> impl Future<Output = ()>;
 }
 
 /// The body broke off, and the log says why.

@@ -53,7 +53,7 @@ const PIECES_MAX: usize = 16;
 async fn run(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
-    mut source: Source,
+    source: &mut Source,
     framing: Framing,
     head: &mut Vec<u8>,
 ) -> Result<(), Gone> {
@@ -63,7 +63,7 @@ async fn run(
         let text = template.text(exchange);
         Pace::new(std::str::from_utf8(&text).ok().and_then(weir_http::value::size_of).unwrap_or(0))
     });
-    if let Some(result) = whole(exchange, conn, &mut source, framing, head, timeout, pace.is_none()).await {
+    if let Some(result) = whole(exchange, conn, source, framing, head, timeout, pace.is_none()).await {
         return result;
     }
     let mut relay = Relay {
@@ -88,9 +88,9 @@ async fn run(
     if !head.is_empty() {
         relay.push_head(std::mem::take(head));
     }
-    let result = relay.pump(exchange, conn, &mut source, timeout).await;
+    let result = relay.pump(exchange, conn, source, timeout).await;
     match result {
-        Ok(()) => source.finish_if_open(exchange),
+        Ok(()) => source.finish(exchange),
         Err(End::Client(gone)) => {
             // The client is gone, but the cache still wants the answer for later clients.
             exchange.cache.saving = None;
@@ -154,7 +154,7 @@ async fn whole(
     if let Some(attempt) = exchange.last_try() {
         attempt.response_length = length;
     }
-    source.finish_early(exchange);
+    source.finish(exchange);
     let origin = exchange.origin.as_ref()?;
     let body = origin.bytes.get(start..end).unwrap_or_default();
     exchange.cache.keep(body, true);
@@ -469,7 +469,7 @@ impl Relay {
         }
         keep(exchange, source, &piece);
         if last {
-            source.finish_early(exchange);
+            source.finish(exchange);
         }
         if !exchange.response.body_filters.is_empty() && (last || !piece.is_empty()) {
             self.filter(exchange, &piece, last);

@@ -32,7 +32,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, resume: Resume) -
     let outcome = walk::walk(&mut asked, From::Server);
     let result = match head(&mut asked, conn, outcome, None).await {
         Ok(source) => {
-            if let Some(source) = source {
+            if let Some(mut source) = source {
                 source.discard(&mut asked).await;
             }
             (ask.take)(exchange, &mut asked);
@@ -58,6 +58,7 @@ pub async fn head(
     mut outcome: Outcome,
     stub: Option<&Stub>,
 ) -> Result<Option<Source>, Gone> {
+    let mut source = None;
     loop {
         if let (Outcome::Status(_), Some(stub)) = (&outcome, stub) {
             return Ok(stand_in(exchange, stub, true));
@@ -99,8 +100,8 @@ pub async fn head(
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
             // These pages are for clients only.
             Outcome::Observe | Outcome::Dashboard => Outcome::Status(403),
-            Outcome::Forward => match slice::forward(exchange, conn).await {
-                Answer::Response(source) => return Ok(Some(source)),
+            Outcome::Forward => match slice::forward(exchange, conn, &mut source).await {
+                Answer::Response => return Ok(source),
                 Answer::Outcome(outcome) => outcome,
                 Answer::Tunnel(_) => {
                     exchange.log(Level::Error, format_args!("connection upgrade in subrequest"));
@@ -139,12 +140,12 @@ pub fn serve(worker: &Worker) {
 async fn part(exchange: &mut Exchange<'_>, conn: &mut Conn, way: &Way) -> Result<(), Gone> {
     let mut outcome = walk::walk(exchange, From::Server);
     let had_length = loop {
-        let source = head(exchange, conn, outcome, way.stub.as_ref()).await?;
+        let mut source = head(exchange, conn, outcome, way.stub.as_ref()).await?;
         if way.is_whole {
             keep_whole(exchange, way)?;
         }
         let length = exchange.response.content_length;
-        match respond::insert(exchange, conn, source).await {
+        match respond::insert(exchange, conn, &mut source).await {
             Ok(None) => break length,
             Ok(Some(status)) => outcome = Outcome::Status(status),
             // nginx: the page goes on if an origin breaks off within a part. The log says so.
@@ -160,8 +161,8 @@ async fn part(exchange: &mut Exchange<'_>, conn: &mut Conn, way: &Way) -> Result
     match &way.stub {
         Some(stub) if exchange.body_bytes_sent == 0 => {
             // nginx: its filters have passed over an answer that announced its emptiness, and pass over the stub too.
-            let source = stand_in(exchange, stub, had_length != Some(0));
-            respond::insert(exchange, conn, source).await.map(drop)
+            let mut source = stand_in(exchange, stub, had_length != Some(0));
+            respond::insert(exchange, conn, &mut source).await.map(drop)
         }
         Some(_) | None => Ok(()),
     }
@@ -201,7 +202,7 @@ pub async fn post_action(exchange: &mut Exchange<'_>) {
             None => walk::redirect(exchange, target.as_bytes().to_vec(), Some(Vec::new())),
         };
         match head(exchange, &mut conn, outcome, None).await {
-            Ok(Some(source)) => source.discard(exchange).await,
+            Ok(Some(mut source)) => source.discard(exchange).await,
             Ok(None) => {}
             Err(_) => exchange.response.status = status,
         }
@@ -244,7 +245,7 @@ fn begin(exchange: &Exchange<'_>, path: Vec<u8>) -> Result<(), Refused> {
         // Until there is a reader, the walk compares the length of the body with `client_max_body_size`.
         let outcome = walk::walk(exchange, From::Server);
         exchange.reader = Some(Reader::at_end(exchange.body.length()));
-        if let Ok(Some(source)) = head(exchange, conn, outcome, None).await {
+        if let Ok(Some(mut source)) = head(exchange, conn, outcome, None).await {
             source.discard(exchange).await;
         }
         log(exchange);

@@ -113,16 +113,16 @@ impl Flow {
 
 /// Two connections that have agreed, with the bytes that each sent too early for the other to read.
 pub struct Joined {
-    upgraded: Upgraded,
+    upgraded: Box<Upgraded>,
     up: Flow,
     down: Flow,
 }
 
 /// Sends the 101.
-pub async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Upgraded) -> Result<Joined, Gone> {
+pub async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Box<Upgraded>) -> Result<Joined, Gone> {
     exchange.keeps_alive = false;
     exchange.response.header_only = true;
-    respond::send::<Source>(exchange, conn, None).await?;
+    respond::send::<Source>(exchange, conn, &mut None).await?;
     exchange.step = weir_meter::Step::Tunnel;
     let up = Flow::of(exchange.request.unread());
     let early = exchange.origin.as_ref().and_then(|origin| origin.bytes.get(origin.head.len..));
@@ -170,7 +170,8 @@ impl Drop for Writing {
 impl Tunnel {
     /// Joins the two connections; returns the exchange's memory.
     pub fn new(joined: Joined, exchange: Exchange<'_>, conn: &mut Conn) -> (Box<Tunnel>, Parts) {
-        let Joined { upgraded: Upgraded { link, hold }, up, down } = joined;
+        let Joined { upgraded, up, down } = joined;
+        let Upgraded { link, hold } = *upgraded;
         link.deadline.set(weir_proxy::values(exchange.location).proxy.read_timeout);
         // The two ends share one deadline.
         conn.deadline = Deadline::new();

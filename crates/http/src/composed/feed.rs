@@ -89,7 +89,7 @@ impl<S: Source> Feed<S> {
 
     /// Ends it. `is_sent` if the client got all of it.
     pub async fn close(self, exchange: &mut Exchange<'_>, is_sent: bool) {
-        if let Feed::Origin(source) = self {
+        if let Feed::Origin(mut source) = self {
             source.close(exchange, is_sent).await;
         }
     }

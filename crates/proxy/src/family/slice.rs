@@ -130,14 +130,14 @@ impl Stream for Sliced {
 }
 
 /// Asks the location's cache and its upstream; part by part if `slice` is set.
-pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
+pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, source: &mut Option<Source>) -> Answer {
     let values = crate::values(exchange.location);
     if values.slice.size == 0 {
-        return cache::forward::forward(exchange, conn, values).await;
+        return cache::forward::forward(exchange, conn, values, source).await;
     }
     begin(exchange);
-    let answer = cache::forward::forward(exchange, conn, values).await;
-    take(exchange, conn, answer).await
+    let answer = cache::forward::forward(exchange, conn, values, source).await;
+    take(exchange, conn, answer, source).await
 }
 
 /// Records the first part of a request before the cache or the upstream is asked.
@@ -165,9 +165,9 @@ fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
 }
 
 /// Turns the answer to the first part into the start of the whole answer; any other answer is returned unchanged.
-async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> Answer {
+async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer, source: &mut Option<Source>) -> Answer {
     let size = crate::values(exchange.location).slice.size;
-    let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
+    let stands = matches!(answer, Answer::Response | Answer::Outcome(Outcome::Respond));
     if size == 0 || !stands || exchange.response.status != 206 || is_part(exchange) {
         return answer;
     }
@@ -176,10 +176,10 @@ async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> A
         Ok(length) => length,
         Err(message) => {
             exchange.log(Level::Error, format_args!("{message}"));
-            return refused(exchange, answer);
+            return refused(exchange, source);
         }
     };
-    let first = match body(exchange, conn, answer).await {
+    let first = match body(exchange, conn, source).await {
         Ok(first) => first,
         Err(gone) => return Answer::Gone(gone),
     };
@@ -197,10 +197,10 @@ async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> A
 }
 
 /// Closes the connection without an answer, as nginx does.
-fn refused(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
-    if let Answer::Response(source) = answer {
+fn refused(exchange: &mut Exchange<'_>, source: &mut Option<Source>) -> Answer {
+    if let Some(mut source) = source.take() {
         exchange.cache.cut();
-        source.finish_unread(exchange);
+        source.finish(exchange);
     }
     Answer::Gone(Gone::Cut)
 }
@@ -223,17 +223,17 @@ fn expected(exchange: &Exchange<'_>, start: u64, size: u64) -> Result<u64, Strin
 }
 
 /// The bytes of a part.
-async fn body(exchange: &mut Exchange<'_>, conn: &Conn, answer: Answer) -> Result<Lease, Gone> {
-    match answer {
-        Answer::Response(source) => fetched(exchange, source).await,
-        _ => match std::mem::take(&mut exchange.response.body) {
+async fn body(exchange: &mut Exchange<'_>, conn: &Conn, source: &mut Option<Source>) -> Result<Lease, Gone> {
+    match source.take() {
+        Some(mut source) => fetched(exchange, &mut source).await,
+        None => match std::mem::take(&mut exchange.response.body) {
             Body::Kept(kept) => stored(exchange, conn, kept).await,
             _ => Ok(Lease::none()),
         },
     }
 }
 
-async fn fetched(exchange: &mut Exchange<'_>, source: Source) -> Result<Lease, Gone> {
+async fn fetched(exchange: &mut Exchange<'_>, source: &mut Source) -> Result<Lease, Gone> {
     let max = crate::values(exchange.location).slice.size;
     relay::collect(exchange, source, usize::try_from(max).unwrap_or(usize::MAX)).await
 }
@@ -335,8 +335,9 @@ async fn part(
     );
     continue_as_part(&mut sub, exchange, start);
     let values = crate::values(sub.location);
-    let answer = cache::forward::forward(&mut sub, conn, values).await;
-    let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
+    let mut source = None;
+    let answer = cache::forward::forward(&mut sub, conn, values, &mut source).await;
+    let stands = matches!(answer, Answer::Response | Answer::Outcome(Outcome::Respond));
     let told = if !stands || sub.response.status != 206 {
         Err(format!("unexpected status code {} in slice response", sub.response.status))
     } else if sub.response.fields.get(Known::Etag).unwrap_or_default() != etag {
@@ -345,17 +346,19 @@ async fn part(
         expected(&sub, start, size)
     };
     let result = match told {
-        Ok(told) if told == length => body(&mut sub, conn, answer).await,
-        Ok(_) => Err("another length in slice response".to_owned()).or_else(|message| fail(&mut sub, answer, &message)),
-        Err(message) => fail(&mut sub, answer, &message),
+        Ok(told) if told == length => body(&mut sub, conn, &mut source).await,
+        Ok(_) => {
+            Err("another length in slice response".to_owned()).or_else(|message| fail(&mut sub, &mut source, &message))
+        }
+        Err(message) => fail(&mut sub, &mut source, &message),
     };
     counting::count_tries(&sub);
     drop(sub.into_parts());
     result
 }
 
-fn fail(sub: &mut Exchange<'_>, answer: Answer, message: &str) -> Result<Lease, Gone> {
+fn fail(sub: &mut Exchange<'_>, source: &mut Option<Source>, message: &str) -> Result<Lease, Gone> {
     sub.log(Level::Error, format_args!("{message}"));
-    refused(sub, answer);
+    refused(sub, source);
     Err(Gone::Cut)
 }

@@ -12,15 +12,15 @@ use crate::family::upstream::source::{Broken, Source};
 
 /// Reads a body to its end for the cache, though no client gets it; the limits of the cache and `proxy_read_timeout`
 /// bound it.
-pub async fn drain(exchange: &mut Exchange<'_>, source: Source) {
+pub async fn drain(exchange: &mut Exchange<'_>, source: &mut Source) {
     // Boxed: this is rare, and its size must not increase that of every exchange.
     Box::pin(drain_from(exchange, source, true)).await;
 }
 
-async fn drain_from(exchange: &mut Exchange<'_>, mut source: Source, from_start: bool) {
-    let result = drain_to_end(exchange, &mut source, from_start).await;
+async fn drain_from(exchange: &mut Exchange<'_>, source: &mut Source, from_start: bool) {
+    let result = drain_to_end(exchange, source, from_start).await;
     match result {
-        Ok(true) => source.finish_if_open(exchange),
+        Ok(true) => source.finish(exchange),
         Ok(false) => source.abandon(exchange),
         Err(broken) => {
             note(exchange, &broken);
@@ -32,11 +32,11 @@ async fn drain_from(exchange: &mut Exchange<'_>, mut source: Source, from_start:
 
 /// Reads a whole body of at most `max` bytes to memory, for the cache too; a body that is longer or breaks off is an
 /// error (`Gone::Cut`).
-pub async fn collect(exchange: &mut Exchange<'_>, mut source: Source, max: usize) -> Result<Lease, Gone> {
+pub async fn collect(exchange: &mut Exchange<'_>, source: &mut Source, max: usize) -> Result<Lease, Gone> {
     let mut all = buffer::lease(source.exact_left().map_or(0, |left| usize::try_from(left).unwrap_or(max).min(max)));
-    match collect_to_end(exchange, &mut source, &mut all, max).await {
+    match collect_to_end(exchange, source, &mut all, max).await {
         Ok(()) if source.is_done() => {
-            source.finish_if_open(exchange);
+            source.finish(exchange);
             Ok(all)
         }
         Ok(()) => {
@@ -77,7 +77,7 @@ async fn collect_to_end(
 }
 
 /// As `drain`, for a body that was already read in part.
-pub(super) async fn drain_rest(exchange: &mut Exchange<'_>, source: Source) {
+pub(super) async fn drain_rest(exchange: &mut Exchange<'_>, source: &mut Source) {
     Box::pin(drain_from(exchange, source, false)).await;
 }
 

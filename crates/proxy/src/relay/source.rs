@@ -17,7 +17,7 @@ use crate::family::upstream::source::Source;
 
 impl response_body::Source for Source {
     async fn send(
-        self,
+        &mut self,
         exchange: &mut Exchange<'_>,
         conn: &mut Conn,
         framing: Framing,
@@ -35,14 +35,14 @@ impl response_body::Source for Source {
         poll_next(self, exchange, context, out)
     }
 
-    async fn close(self, exchange: &mut Exchange<'_>, is_sent: bool) {
+    async fn close(&mut self, exchange: &mut Exchange<'_>, is_sent: bool) {
         close(self, exchange, is_sent).await;
     }
 
-    async fn discard(self, exchange: &mut Exchange<'_>) {
+    async fn discard(&mut self, exchange: &mut Exchange<'_>) {
         match exchange.cache.is_filling() {
             true => drain(exchange, self).await,
-            false => self.finish_unread(exchange),
+            false => self.finish(exchange),
         }
     }
 }
@@ -80,16 +80,16 @@ fn poll_next(
     }
     keep(exchange, source, &piece);
     if is_last {
-        source.finish_early(exchange);
+        source.finish(exchange);
     }
     out.extend_from_slice(&piece);
     Poll::Ready(Ok(is_last))
 }
 
 /// Ends the body: completely read, broken, or left by the client. The cache may still want the rest for later clients.
-async fn close(source: Source, exchange: &mut Exchange<'_>, is_sent: bool) {
+async fn close(source: &mut Source, exchange: &mut Exchange<'_>, is_sent: bool) {
     if source.is_done() || is_sent {
-        return source.finish_if_open(exchange);
+        return source.finish(exchange);
     }
     exchange.cache.saving = None;
     if source.is_broken() {

@@ -8,16 +8,22 @@ use weir_http::phase::Outcome;
 use super::{Use, ask, keep};
 use crate::family::Values;
 use crate::family::upstream::forward::{self, Answer};
+use crate::family::upstream::source::Source;
 
 /// Asks the location's cache, then its upstream; `values` are the settings of the location.
-pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) -> Answer {
+pub async fn forward(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    values: &Values,
+    source: &mut Option<Source>,
+) -> Answer {
     // A tunnel belongs to one client.
     if matches!(values.cache.zone, Use::Off) || exchange.request.wants_upgrade() {
         if exchange.cache.is_concerned() {
             exchange.cache.leave();
             exchange.plain = Plain::No;
         }
-        return forward::forward(exchange, conn, values, None).await;
+        return forward::forward(exchange, conn, values, None, source).await;
     }
     let begun = weir_net::clock::now();
     let said = ask::ask(exchange, conn, values).await;
@@ -25,7 +31,7 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Valu
     match said {
         ask::Said::Answer(answer) => answer,
         ask::Said::Fetch => {
-            let answer = forward::forward(exchange, conn, values, Some(keep::judge)).await;
+            let answer = forward::forward(exchange, conn, values, Some(keep::judge), source).await;
             without_upstream(exchange, answer)
         }
     }

@@ -12,12 +12,12 @@ use weir_http::exchange::Exchange;
 use weir_http::family::otel;
 use weir_http::phase::Outcome;
 use weir_http::request_body::RequestBody;
+use weir_http::response_body::Source as _;
 use weir_http::visit::Visit;
 use weir_net::log::{self, Level};
 
 use crate::family::cache::keep;
 use crate::family::upstream::forward;
-use crate::relay;
 
 /// Starts a refresh with `visit`, which leads the flight. If the refresh cannot start, returns `false` and lets another
 /// request lead the flight.
@@ -48,9 +48,13 @@ pub fn start(exchange: &mut Exchange<'_>, visit: Visit) -> bool {
 
 async fn refresh(exchange: &mut Exchange<'_>, conn: &mut Conn) {
     let values = crate::values(exchange.location);
-    match forward::forward(exchange, conn, values, Some(keep::judge)).await {
-        forward::Answer::Response(source) if exchange.cache.is_filling() => relay::drain(exchange, source).await,
-        forward::Answer::Response(source) => source.finish_unread(exchange),
+    let mut source = None;
+    match forward::forward(exchange, conn, values, Some(keep::judge), &mut source).await {
+        forward::Answer::Response => {
+            if let Some(mut source) = source {
+                source.discard(exchange).await;
+            }
+        }
         // Nobody gets this status, but the span reports it.
         forward::Answer::Outcome(Outcome::Status(status)) => exchange.response.status = status,
         forward::Answer::Outcome(_) | forward::Answer::Tunnel(_) | forward::Answer::Gone(_) => {}

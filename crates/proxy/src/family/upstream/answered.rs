@@ -21,13 +21,13 @@ use crate::family::proxy::{request, response};
 use crate::family::store;
 use crate::protocol::Protocol;
 
-/// Interprets the head of the final answer. If it makes no sense, logs it, blames the peer and returns `None`.
+/// Interprets the head of the final answer, and puts the source of its body into `to`. If it makes no sense, logs it, blames the peer and returns `None`.
 pub(super) fn take_answer(
     exchange: &mut Exchange<'_>,
     values: &Values,
-    origin: Box<Origin>,
-    (link, mut hold): (Box<Link>, Hold),
+    (origin, link, mut hold): (Box<Origin>, Box<Link>, Hold),
     judge: Option<Judge>,
+    to: &mut Option<Source>,
 ) -> Option<Answer> {
     let status = origin.head.status;
     let is_tunnel = matches!(values.proxy.protocol, Protocol::Tunnel);
@@ -39,7 +39,7 @@ pub(super) fn take_answer(
         }
         response::accept(exchange, values, &origin, BodyLength::None);
         exchange.origin = Some(origin);
-        return Some(Answer::Tunnel(Upgraded { link, hold }));
+        return Some(Answer::Tunnel(Box::new(Upgraded { link, hold })));
     }
     let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
     let length = match length.and_then(|length| begins_well(&origin, values, length)) {
@@ -74,11 +74,11 @@ pub(super) fn take_answer(
     exchange.response.expects_trailers |= trails;
     // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
-    let source = source(exchange, values, (link, hold), &origin, to_read);
+    let mut body = source(exchange, values, (link, hold), &origin, to_read);
     match response::accept(exchange, values, &origin, length) {
         Some(elsewhere) => {
             exchange.cache.cut();
-            source.finish_unread(exchange);
+            body.finish(exchange);
             // Kept before the redirect: the other location may read `$upstream_http_…`.
             exchange.origin = Some(origin);
             Some(Answer::Outcome(elsewhere.enter(exchange)))
@@ -86,7 +86,8 @@ pub(super) fn take_answer(
         None => {
             exchange.cache.saving = store::begin(exchange, values, &origin);
             exchange.origin = Some(origin);
-            Some(Answer::Response(source))
+            *to = Some(body);
+            Some(Answer::Response)
         }
     }
 }

@@ -39,10 +39,10 @@ pub struct Upgraded {
 
 /// The result of forwarding.
 pub enum Answer {
-    /// The response is in the exchange; its body comes from the source.
-    Response(Source),
+    /// The response is in the exchange; its body comes from the source that `forward` has put into `source`.
+    Response,
     /// The peer switched protocols.
-    Tunnel(Upgraded),
+    Tunnel(Box<Upgraded>),
     /// Continue with this: an error status, or a location that the upstream named.
     Outcome(Outcome),
     /// The client left.
@@ -53,8 +53,15 @@ pub enum Answer {
 /// length is that of the body.
 pub type Judge = fn(&mut Exchange<'_>, &Origin, BodyLength) -> Option<Answer>;
 
-/// Asks the location's upstream; `values` are the settings of the location.
-pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values, judge: Option<Judge>) -> Answer {
+/// Asks the location's upstream; `values` are the settings of the location. The body of the response is put into `source`,
+/// which belongs to the caller that sends it: a source is large, and moving it from one future to the next costs time.
+pub async fn forward(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    values: &Values,
+    judge: Option<Judge>,
+    source: &mut Option<Source>,
+) -> Answer {
     let Some(pass) = &values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
     let (group, target) = match choose::group(exchange, pass) {
         Ok(Chosen::Group(group, target)) => (group, target),
@@ -88,9 +95,8 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Valu
         None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),
         Some(_) | None => Asked::Nothing,
     };
-    let answer =
-        ask_peers(exchange, conn, &group, None, (asked.party(), Outgoing { head: &head, framing, values }, judge))
-            .await;
+    let asking = (asked.party(), Outgoing { head: &head, framing, values }, judge);
+    let answer = ask_peers(exchange, conn, &group, None, asking, source).await;
     exchange.worker.return_out(head);
     answer
 }
@@ -149,8 +155,9 @@ fn again<'a>(
     group: &'a GroupRef,
     ticket: Ticket,
     asking: Asking<'a>,
+    source: &'a mut Option<Source>,
 ) -> Pin<Box<dyn Future<Output = Answer> + 'a>> {
-    Box::pin(ask_peers(exchange, conn, group, Some(ticket), asking))
+    Box::pin(ask_peers(exchange, conn, group, Some(ticket), asking, source))
 }
 
 /// Asks one peer after the other, until one gives an answer or none is left.
@@ -160,6 +167,7 @@ async fn ask_peers(
     group: &GroupRef,
     ticket: Option<Ticket>,
     (party, outgoing, judge): Asking<'_>,
+    source: &mut Option<Source>,
 ) -> Answer {
     let upstream = group.get();
     let mut walk = Walk::begin(exchange, group, upstream, party, outgoing).with(ticket);
@@ -170,7 +178,7 @@ async fn ask_peers(
                 ControlFlow::Continue(None) => continue,
                 ControlFlow::Continue(Some((group, ticket))) => {
                     drop(walk);
-                    return again(exchange, conn, &group, ticket, (party, outgoing, judge)).await;
+                    return again(exchange, conn, &group, ticket, (party, outgoing, judge), source).await;
                 }
                 ControlFlow::Break(answer) => return answer,
             }
@@ -184,10 +192,11 @@ async fn ask_peers(
                         sticky.mark(exchange, peer);
                     }
                     // Do not learn a sticky session from a response that weir rejected.
-                    let Some(answer) = take_answer(exchange, outgoing.values, origin, (link, walk.hold), judge) else {
+                    let got = (origin, link, walk.hold);
+                    let Some(answer) = take_answer(exchange, outgoing.values, got, judge, source) else {
                         return Answer::Outcome(Outcome::Status(502));
                     };
-                    let is_whole = !matches!(answer, Answer::Response(_));
+                    let is_whole = !matches!(answer, Answer::Response);
                     if let Some((sticky, peer)) = bond.filter(|(sticky, _)| is_whole || sticky.learns_at_head()) {
                         sticky.learn(exchange, peer);
                     }

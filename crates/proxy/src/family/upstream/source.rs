@@ -484,22 +484,12 @@ impl Source {
         self.left = Left::Nothing;
     }
 
-    /// Ends a complete body once it is read, before it is written: the connection returns to the pool if it may, and
-    /// the peer is given back with a success.
-    pub fn finish_early(&mut self, exchange: &mut Exchange<'_>) {
+    /// Ends an answer whose body is read, before it is written, or is not needed: the connection returns to the pool if it
+    /// may, else it is closed, and the peer is given back with a success. Does nothing if that has happened already.
+    pub fn finish(&mut self, exchange: &mut Exchange<'_>) {
         if self.release(exchange) {
             self.end(exchange, Outcome::Ok);
         }
-    }
-
-    /// Does the same as `finish_early`, if the answer has not been finished yet.
-    pub fn finish_if_open(mut self, exchange: &mut Exchange<'_>) {
-        self.finish_early(exchange);
-    }
-
-    /// Ends an answer whose body is not needed: a connection with unread bytes is closed.
-    pub fn finish_unread(mut self, exchange: &mut Exchange<'_>) {
-        self.finish_early(exchange);
     }
 
     /// Ends an answer that another answer replaces: `sticky learn` does not learn from it.
@@ -547,12 +537,14 @@ impl Source {
     }
 
     /// Ends a broken body: closes the connection.
-    pub fn fail(mut self, exchange: &mut Exchange<'_>) {
+    pub fn fail(&mut self, exchange: &mut Exchange<'_>) {
+        self.link = None;
         self.end(exchange, Outcome::Failed);
     }
 
     /// Ends a body whose client left: closes the connection without blaming the peer.
-    pub fn abandon(mut self, exchange: &mut Exchange<'_>) {
+    pub fn abandon(&mut self, exchange: &mut Exchange<'_>) {
+        self.link = None;
         self.end(exchange, Outcome::Abandoned);
     }
 
