@@ -121,15 +121,15 @@ pub struct WithoutOwn {
     pub server: bool,
 }
 
-/// The parts of an exchange whose memory is reused.
+/// The parts of an exchange whose memory is reused. The default has no memory yet, so taking the parts costs no allocation.
 #[derive(Default)]
 pub struct Parts {
     // Boxed: the parts are moved several times per request, and a pointer is cheaper to move.
-    request: Box<Request>,
+    request: Option<Box<Request>>,
     uri: Vec<u8>,
     args: Vec<u8>,
-    response: Box<Response>,
-    slots: Box<SlotStore>,
+    response: Option<Box<Response>>,
+    slots: Option<Box<SlotStore>>,
     tries: Vec<Try>,
 }
 
@@ -260,19 +260,19 @@ impl<'c> Exchange<'c> {
             client,
             server,
             location: conf.location(server.root),
-            request: parts.request,
+            request: parts.request.unwrap_or_default(),
             uri: parts.uri,
             args: parts.args,
             target_is_valid: false,
             uri_was_quoted: false,
             proxy_host: None,
-            response: parts.response,
+            response: parts.response.unwrap_or_default(),
             body: RequestBody::default(),
             reader: None,
             discards_body: false,
             expectation_met: false,
             request_complete: false,
-            slots: parts.slots,
+            slots: parts.slots.unwrap_or_default(),
             tries: parts.tries,
             origin: None,
             step: Step::AwaitRequest,
@@ -312,24 +312,25 @@ impl<'c> Exchange<'c> {
     }
 
     /// Ends the exchange; returns its memory and the bytes after this request.
+    // A call would copy the whole exchange to its argument.
+    #[inline(always)]
     pub fn into_parts(mut self) -> Parts {
         if let Some(origin) = self.origin.take() {
             self.worker.return_origin(origin);
         }
-        let mut parts = Parts {
-            request: self.request,
+        self.uri.clear();
+        self.args.clear();
+        self.response.clear();
+        self.slots.clear();
+        self.tries.clear();
+        Parts {
+            request: Some(self.request),
             uri: self.uri,
             args: self.args,
-            response: self.response,
-            slots: self.slots,
+            response: Some(self.response),
+            slots: Some(self.slots),
             tries: self.tries,
-        };
-        parts.uri.clear();
-        parts.args.clear();
-        parts.response.clear();
-        parts.slots.clear();
-        parts.tries.clear();
-        parts
+        }
     }
 
     /// Reads a variable into `out`; `false` when it is not found.
@@ -401,40 +402,43 @@ impl Reads for Exchange<'_> {
 impl Parts {
     /// Parts of an exchange made from another.
     pub fn of(request: Request, slots: SlotStore, uri: Vec<u8>, args: Vec<u8>) -> Parts {
-        Parts { request: Box::new(request), slots: Box::new(slots), uri, args, ..Parts::default() }
+        Parts { request: Some(Box::new(request)), slots: Some(Box::new(slots)), uri, args, ..Parts::default() }
     }
 
     /// The request's buffer, to read a head into.
     pub fn request(&mut self) -> &mut Request {
-        &mut self.request
+        self.request.get_or_insert_default()
     }
 
     /// The slots, for captures of a `server_name`.
     pub fn slots(&mut self) -> &mut SlotStore {
-        &mut self.slots
+        self.slots.get_or_insert_default()
     }
 
     /// Clears the last request, and keeps the bytes that follow it (pipelining).
     #[inline]
     pub fn next_request(&mut self) {
-        let used = self.request.used.min(self.request.bytes.len());
-        let left = self.request.bytes.len() - used;
-        self.request.bytes.copy_within(used.., 0);
-        self.request.bytes.truncate(left);
-        let bytes = std::mem::take(&mut self.request.bytes);
-        self.request.clear();
-        self.request.bytes = bytes;
-        self.request.pipelined = left > 0;
+        let request = self.request();
+        let left = request.bytes.len().saturating_sub(request.used);
+        if left > 0 {
+            request.bytes.copy_within(request.used.., 0);
+        }
+        request.bytes.truncate(left);
+        let bytes = std::mem::take(&mut request.bytes);
+        request.clear();
+        request.bytes = bytes;
+        request.pipelined = left > 0;
     }
 
     /// Bytes of memory it would keep.
     pub fn capacity(&self) -> usize {
-        self.request.bytes.capacity() + self.uri.capacity() + self.args.capacity()
+        let request = self.request.as_ref().map_or(0, |request| request.bytes.capacity());
+        request + self.uri.capacity() + self.args.capacity()
     }
 
     /// Empties everything.
     pub fn clear(&mut self) {
-        self.request.clear();
-        self.slots.clear();
+        self.request().clear();
+        self.slots().clear();
     }
 }

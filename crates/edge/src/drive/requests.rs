@@ -22,18 +22,17 @@ use super::{answer, open, streams, subrequest};
 
 /// Serves the requests that have arrived, one after the other. On entry, `parts` hold only bytes that arrived before
 /// this task read anything; on return, only bytes that are not answered.
-pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
+pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, parts: &mut Parts) -> After {
     loop {
         let generation = worker.generation();
         if !follow(conn, &generation) {
-            return (parts, After::Close);
+            return After::Close;
         }
         let may_carry = conn.served() == 0
             && !conn.shared.is_secure()
             && streams::is_on(&generation.conf, conn.client.listen.get());
         let reading = counters::raise(&worker.counters().reading);
-        let head =
-            head::read(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get()), may_carry).await;
+        let head = head::read(conn, parts, default_core(&generation.conf, conn.client.listen.get()), may_carry).await;
         drop(reading);
         let refusal = match head {
             Head::Complete => None,
@@ -41,39 +40,36 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (
             Head::Nothing => {
                 let core = default_core(&generation.conf, conn.client.listen.get());
                 let timeout = if conn.served() == 0 { core.header_timeout } else { core.keepalive_timeout.0 };
-                return (parts, After::Idle(timeout));
+                return After::Idle(timeout);
             }
-            Head::Closed => return (parts, After::Close),
+            Head::Closed => return After::Close,
             Head::Streams => {
                 let early = std::mem::take(&mut parts.request().bytes);
-                return (parts, After::Streams(early.into()));
+                return After::Streams(early.into());
             }
         };
         counters::add(&worker.counters().requests, 1);
         let writing = counters::raise(&worker.counters().writing);
-        let after;
-        (parts, after) = one(conn, worker, &generation, parts, refusal).await;
+        let after = one(conn, worker, &generation, parts, refusal).await;
         drop(writing);
         parts.next_request();
         match after {
             After::Idle(_) if !parts.request().bytes.is_empty() => {}
-            After::Idle(_) | After::Close | After::Linger(..) | After::Tunnel(_) | After::Streams(_) => {
-                return (parts, after);
-            }
+            After::Idle(_) | After::Close | After::Linger(..) | After::Tunnel(_) | After::Streams(_) => return after,
         }
     }
 }
 
 /// Serves the request of a stream; returns the `Parts` and the next step of the stream.
 pub async fn on_stream(conn: &mut Conn, worker: &Rc<Worker>, begun: Begun) -> (Parts, After) {
-    let Begun { parts, refusal } = begun;
+    let Begun { mut parts, refusal } = begun;
     let generation = worker.generation();
     if !follow(conn, &generation) {
         return (parts, After::Close);
     }
     counters::add(&worker.counters().requests, 1);
     let writing = counters::raise(&worker.counters().writing);
-    let (parts, after) = one(conn, worker, &generation, parts, refusal.map(Refused::Violation)).await;
+    let after = one(conn, worker, &generation, &mut parts, refusal.map(Refused::Violation)).await;
     drop(writing);
     (parts, after)
 }
@@ -90,21 +86,22 @@ fn follow(conn: &Conn, generation: &Generation) -> bool {
     true
 }
 
-/// One request and its answer.
+/// One request and its answer. Takes `parts` for the exchange, and puts them back.
 async fn one(
     conn: &mut Conn,
     worker: &Rc<Worker>,
     generation: &Rc<Generation>,
-    mut parts: Parts,
+    parts: &mut Parts,
     refusal: Option<Refused>,
-) -> (Parts, After) {
+) -> After {
     let conf: &Conf = &generation.conf;
     let server =
         conf.server(conf.listens.get(conn.client.listen.get()).map_or(ServerId(0), |l| l.hosts.default_server()));
     let started = parts.request().started.take().unwrap_or_else(clock::now);
     let number = conn.count_request();
     let client = conn.client.clone();
-    let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
+    let mut exchange =
+        Exchange::new(conf, worker, generation, &client, server, std::mem::take(parts), started, clock::unix_ms());
     exchange.number_on_connection = number;
     let begun = open::open(&mut exchange, refusal);
     let opened = counting::begin(&mut exchange);
@@ -115,8 +112,9 @@ async fn one(
     opened.close();
     let end = match end {
         Ok(Some(joined)) => {
-            let (tunnel, parts) = Tunnel::new(joined, exchange, conn);
-            return (parts, After::Tunnel(tunnel));
+            let (tunnel, left) = Tunnel::new(joined, exchange, conn);
+            *parts = left;
+            return After::Tunnel(tunnel);
         }
         Ok(None) => Ok(()),
         Err(gone) => Err(gone),
@@ -134,8 +132,8 @@ async fn one(
         None => finish(&mut exchange, conn, end).await,
     };
     exchange.body = RequestBody::Gone;
-    let parts = exchange.into_parts();
-    (parts, after)
+    *parts = exchange.into_parts();
+    after
 }
 
 fn note(exchange: &mut Exchange<'_>, gone: &Gone) {

@@ -59,7 +59,7 @@ pub struct Guest {
     /// Bytes of the connection that were read already.
     pub early: Option<Box<[u8]>>,
     /// A request from a stream; this is the only request of the connection.
-    pub begun: Option<Begun>,
+    pub begun: Option<Box<Begun>>,
 }
 
 #[derive(Default)]
@@ -106,7 +106,7 @@ async fn serve(table: Rc<Table>) {
         })
         .await;
         if let Some(begun) = begun {
-            let (sent, after) = requests::on_stream(&mut conn, &worker, begun).await;
+            let (sent, after) = requests::on_stream(&mut conn, &worker, *begun).await;
             worker.return_parts(sent);
             table.served.set(Some((conn, after)));
             continue;
@@ -114,8 +114,7 @@ async fn serve(table: Rc<Table>) {
         if let Some(early) = early {
             parts.request().bytes.extend_from_slice(&early);
         }
-        let after;
-        (parts, after) = requests::active(&mut conn, &worker, parts).await;
+        let after = requests::active(&mut conn, &worker, &mut parts).await;
         if parts.capacity() > SPARE_BYTES_MAX {
             parts = Parts::default();
         } else if !parts.request().bytes.is_empty() {

@@ -373,7 +373,7 @@ impl Drop for Served {
 async fn serve_stream(served: Served, conn: Box<Conn>, worker: Rc<Worker>, begun: Begun) {
     let _served = served;
     let mut seat = seat::lease();
-    seat.take(Guest { conn, worker: worker.clone(), early: None, begun: Some(begun) });
+    seat.take(Guest { conn, worker: worker.clone(), early: None, begun: Some(Box::new(begun)) });
     let (conn, after) = poll_fn(|context| seat.poll(context)).await;
     seat::give_back(seat);
     if let After::Tunnel(mut tunnel) = after {
