@@ -191,6 +191,9 @@ impl Core {
 
     #[inline]
     fn wake_in(&self, queue: &RefCell<VecDeque<u32>>, task: Key) {
+        if task == Key::NONE {
+            return;
+        }
         if let Some(task_slot) = self.tasks.borrow_mut().get_mut(task)
             && !task_slot.queued
         {
