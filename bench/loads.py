@@ -61,6 +61,8 @@ WORKLOADS = [
     *(Workload(f"rate-{rate}", f"proxied 1 KiB at a fixed {rate:,}/s, 64 conns", "rate", rate=rate) for rate in RATES),
     Workload("slow-2000", "proxied 1 KiB, answered after 20 ms, at a fixed 2,000/s, 128 conns", "rate", conns=128, rate=2_000,
              path="/1k?delay=20ms", origin="slow"),
+    Workload("slow-8000", "proxied 1 KiB, answered after 20 ms, at a fixed 8,000/s, 256 conns", "rate", conns=256, rate=8_000,
+             path="/1k?delay=20ms", origin="slow"),
     Workload("ws", "WebSocket round trip, 32 bytes, 64 conns", "ws", tuning_matters=False),
     Workload("hit-1k", "1 KiB out of the cache, 64 conns", "wrk", cached=True),
     Workload("hit-64k", "64 KiB out of the cache, 64 conns", "wrk", path="/64k", cached=True),

@@ -38,7 +38,7 @@ use clock::Clock;
 pub use coalesce::Coalesce;
 use coalesce::Coalescing;
 use registration::Registration;
-pub(crate) use registration::{ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Side, WRITE};
+pub(crate) use registration::{ENDING, FAILED, HUNG_UP, OPENING, PEER_CLOSED, READ, Side, WRITE};
 
 /// Turn-end hooks per worker.
 pub(crate) const HOOKS_MAX: usize = 64;

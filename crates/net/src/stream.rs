@@ -6,7 +6,7 @@
 //! never leaves its worker (it is not `Send`); its descriptor may, by [`Stream::into_fd`].
 
 use crate::address::{Address, SocketAddress};
-use crate::core::{self, ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Side, WRITE};
+use crate::core::{self, ENDING, FAILED, HUNG_UP, OPENING, PEER_CLOSED, READ, Side, WRITE};
 use crate::counts::{Kind, count};
 use crate::slots::Key;
 use crate::sys;
@@ -103,13 +103,16 @@ impl Stream {
         let fd = net::socket_with(address.family(), SocketType::STREAM, flags, None)?;
         prepare(fd.as_fd(), address, options)?;
         count(Kind::Connect);
-        core::with(|core| core.coalescing.connecting(core.clock.now()));
         let ready = match net::connect(&fd, &address.to_kernel()?) {
             Ok(()) => WRITE,
-            Err(Errno::INPROGRESS | Errno::INTR) => 0,
+            Err(Errno::INPROGRESS | Errno::INTR) => OPENING,
             Err(error) => return Err(error.into()),
         };
-        Stream::register(fd, Side::Ours, ready)
+        let stream = Stream::register(fd, Side::Ours, ready)?;
+        if ready == OPENING {
+            core::with(|core| core.coalescing.opening(core.clock.now()));
+        }
+        Ok(stream)
     }
 
     /// Takes over a connected socket; it is made non-blocking.

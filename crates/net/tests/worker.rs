@@ -6,6 +6,7 @@ mod common;
 use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
 use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -13,7 +14,7 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 use weir_net::worker::Coalesce;
-use weir_net::{Deadline, Listener, counts, timer, worker};
+use weir_net::{ConnectOptions, Deadline, Listener, Stream, clock, counts, timer, worker};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -311,8 +312,9 @@ fn off_a_worker_nothing_hangs() {
     assert!(worker::block_on(async { panic!("lost") }).is_err());
 }
 
-/// Reads what clients send in turn, a byte each; returns how often the worker slept.
-fn sleeps_while_serving(clients: usize, how: Coalesce) -> u64 {
+/// Reads what clients send in turn, a byte each, and opens a connection three times a millisecond if it is told an address;
+/// returns how often the worker slept.
+fn sleeps_while_serving(clients: usize, how: Coalesce, opens: Option<SocketAddr>) -> u64 {
     block_on(async move {
         worker::coalesce(how);
         let mut sockets = Vec::new();
@@ -340,7 +342,13 @@ fn sleeps_while_serving(clients: usize, how: Coalesce) -> u64 {
             tell.send(()).unwrap();
         });
         while told.try_recv().is_err() {
-            timer::sleep(MS).await;
+            if let Some(address) = opens {
+                let stream = Stream::connect(&address.into(), &ConnectOptions::default()).unwrap();
+                stream.connected(&Deadline::new()).await.unwrap();
+                timer::until(clock::precise() + MS / 3).await;
+            } else {
+                timer::sleep(MS).await;
+            }
         }
         sending.join().unwrap();
         counts::snapshot().since(&before).sleep
@@ -350,8 +358,12 @@ fn sleeps_while_serving(clients: usize, how: Coalesce) -> u64 {
 #[test]
 fn a_busy_worker_sleeps_between_its_clients_if_it_may() {
     let short = Coalesce::Time(Duration::from_micros(200));
-    assert_eq!(sleeps_while_serving(8, Coalesce::Off), 0);
-    assert_eq!(sleeps_while_serving(8, Coalesce::Auto), 0, "no request took long");
-    assert_ne!(sleeps_while_serving(8, short), 0);
-    assert_eq!(sleeps_while_serving(1, short), 0, "nobody else comes");
+    assert_eq!(sleeps_while_serving(8, Coalesce::Off, None), 0);
+    assert_eq!(sleeps_while_serving(8, Coalesce::Auto, None), 0, "no request took long");
+    assert_ne!(sleeps_while_serving(8, short, None), 0);
+    assert_eq!(sleeps_while_serving(1, short, None), 0, "nobody else comes");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || listener.incoming().for_each(drop));
+    assert_ne!(sleeps_while_serving(8, short, Some(address)), 0, "a connection is made soon");
 }

@@ -27,8 +27,8 @@ const SLEEP_MIN_NS: u64 = 20_000;
 const EVENTS_OF_A_REQUEST: f64 = 2.0;
 /// A worker that works for more of its time does not sleep.
 const BUSY_MAX: f64 = 0.8;
-/// After weir opens a connection it does not sleep for this time: its request waits a third time.
-const CONNECTING_NS: u64 = NS_PER_MS;
+/// While a connection is being opened weir does not sleep, but for this time at most: its request waits a third time.
+const OPENING_NS: u64 = NS_PER_MS;
 
 /// `Coalesce::Auto` gives this part of a request's time away: half of it until weir reads the request, half until weir
 /// reads the answer.
@@ -64,7 +64,9 @@ pub(crate) struct Coalescing {
     /// The share of its time in which the worker works, with a memory.
     busy: Cell<f64>,
     counted: Cell<Option<Instant>>,
-    /// weir does not sleep before.
+    /// Connections that are being opened.
+    opening: Cell<u32>,
+    /// While there are any, weir does not sleep before this moment.
     awake_until: Cell<Option<Instant>>,
 }
 
@@ -78,6 +80,7 @@ impl Coalescing {
             rate: Cell::new(0.0),
             busy: Cell::new(0.0),
             counted: Cell::new(None),
+            opening: Cell::new(0),
             awake_until: Cell::new(None),
         }
     }
@@ -115,11 +118,15 @@ impl Coalescing {
         }
     }
 
-    /// Notes that weir opened a connection.
-    pub(crate) fn connecting(&self, now: Option<Instant>) {
-        if self.is_on() {
-            self.awake_until.set(now.map(|now| now + Duration::from_nanos(CONNECTING_NS)));
-        }
+    /// Notes that weir opens a connection.
+    pub(crate) fn opening(&self, now: Option<Instant>) {
+        self.opening.set(self.opening.get().saturating_add(1));
+        self.awake_until.set(now.map(|now| now + Duration::from_nanos(OPENING_NS)));
+    }
+
+    /// Notes that such a connection is made, or is given up.
+    pub(crate) fn opened(&self) {
+        self.opening.set(self.opening.get().saturating_sub(1));
     }
 
     /// Whether the worker may sleep at all.
@@ -134,7 +141,7 @@ impl Coalescing {
         self.count(worked_ns as f64, now);
         let sleep_ns = self.turn_ns.get().checked_sub(worked_ns).filter(|ns| *ns >= SLEEP_MIN_NS)?;
         let expected = self.rate.get() * EVENTS_OF_A_REQUEST * sleep_ns as f64;
-        let is_awake = self.awake_until.get().is_some_and(|until| now < until);
+        let is_awake = self.opening.get() > 0 && self.awake_until.get().is_some_and(|until| now < until);
         (expected >= EXPECTED_MIN && self.busy.get() <= BUSY_MAX && !is_awake).then_some(sleep_ns)
     }
 
@@ -185,14 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_delayed_while_weir_connects() {
+    fn nothing_is_delayed_while_weir_opens_a_connection() {
         let coalescing = Coalescing::new();
         coalescing.set(Coalesce::Time(Duration::from_micros(200)));
         sleeps(&coalescing, 64, (Duration::from_micros(40), Duration::from_micros(10)), 1000);
         let now = crate::instant::precise() + Duration::from_millis(50);
         assert!(coalescing.sleep(now, now).is_some());
-        coalescing.connecting(Some(now));
+        coalescing.opening(Some(now));
+        coalescing.opening(Some(now));
         assert_eq!(coalescing.sleep(now, now), None);
+        coalescing.opened();
+        assert_eq!(coalescing.sleep(now, now), None, "one is left");
+        let later = now + Duration::from_millis(1);
+        assert!(coalescing.sleep(later, later).is_some(), "not for ever");
+        coalescing.opened();
+        assert!(coalescing.sleep(now, now).is_some());
     }
 
     #[test]

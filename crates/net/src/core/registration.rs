@@ -27,5 +27,7 @@ pub(crate) const PEER_CLOSED: u8 = 4;
 /// Both sides are shut.
 pub(crate) const HUNG_UP: u8 = 8;
 pub(crate) const FAILED: u8 = 16;
+/// We open the connection, and it is not made yet.
+pub(crate) const OPENING: u8 = 32;
 /// After any of these a short read does not mean "drained".
 pub(crate) const ENDING: u8 = PEER_CLOSED | HUNG_UP | FAILED;

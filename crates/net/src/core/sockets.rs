@@ -1,6 +1,6 @@
 //! Sockets: each is registered once, edge-triggered. Keeps the known readiness, and the tasks that wait for more.
 
-use super::registration::{ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Registration, Side, WRITE};
+use super::registration::{ENDING, FAILED, HUNG_UP, OPENING, PEER_CLOSED, READ, Registration, Side, WRITE};
 use super::{Core, not_a_worker};
 use crate::counts::{Kind, count};
 use crate::slots::Key;
@@ -32,7 +32,10 @@ impl Core {
     /// Forgets a descriptor that is about to be closed: closing the last copy of a
     /// descriptor takes it out of the epoll set without a syscall of ours.
     pub(crate) fn forget(&self, key: Key) {
-        self.sockets.borrow_mut().remove(key);
+        let forgotten = self.sockets.borrow_mut().remove(key);
+        if forgotten.is_some_and(|socket| socket.ready & OPENING != 0) {
+            self.coalescing.opened();
+        }
     }
 
     /// Forgets a descriptor that lives on elsewhere, so it must be removed from epoll.
@@ -76,6 +79,10 @@ impl Core {
             }
             if bits & WRITE != 0 {
                 writer = std::mem::replace(&mut socket.writer, Key::NONE);
+                if socket.ready & OPENING != 0 {
+                    socket.ready &= !OPENING;
+                    self.coalescing.opened();
+                }
             }
         }
         self.wake_in(queue, reader);
