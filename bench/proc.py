@@ -67,6 +67,13 @@ def core_busy_ns(core):
     return 0
 
 
+def stolen_ns(cores):
+    """The time that the host of a virtual machine has kept these cores from running."""
+    names = {f"cpu{core}" for core in cores}
+    lines = (line.split() for line in _read("/proc/stat").splitlines())
+    return sum(int(fields[8]) for fields in lines if fields[0] in names) * TICK_NS
+
+
 def _stat(path):
     """The fields after the command name, so [1] is the parent and [11], [12] are utime, stime."""
     text = _read(path)
