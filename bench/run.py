@@ -74,17 +74,13 @@ def attempt(workload, peer, number, once, results):
 
     Every try has a fresh process: nothing a peer did before can help or hurt it.
     """
-    best = None
-    for _ in range(ATTEMPTS):
-        try:
-            run = once()
-        except peers.PeerFailed as failure:
-            results.reject(workload, peer, number, str(failure))
-            continue
-        if best is None or run.get("foreign", 0) < best.get("foreign", 0):
-            best = run
-        if best.get("foreign", 0) <= FOREIGN_SHARE:
-            break
+    def runs():
+        for _ in range(ATTEMPTS):
+            try:
+                yield once()
+            except peers.PeerFailed as failure:
+                results.reject(workload, peer, number, str(failure))
+    best = stats.quietest(runs(), lambda run: run.get("foreign", 0), FOREIGN_SHARE)
     if best:
         results.add(workload, peer, number, best)
 

@@ -26,7 +26,7 @@ import proc
 import stats
 
 PORT = 18030
-STOLEN_SHARE = 0.02     # if the host takes more of either core, the run is called disturbed
+STOLEN_SHARE = 0.02     # if the host takes more of the two cores, the run is called disturbed
 TRIES = 3               # of a run, until one is not disturbed
 EMITS = 5
 SERVER = peers.HERE.parent / "tests/apps/socketio.mjs"
@@ -86,10 +86,7 @@ class server:
 
 def quiet_run(*what):
     """The first run that the host did not disturb, else the least disturbed one."""
-    tries = []
-    while len(tries) < TRIES and (not tries or tries[-1]["stolen"] > STOLEN_SHARE):
-        tries.append(run(*what))
-    return min(tries, key=lambda one: one["stolen"])
+    return stats.quietest((run(*what) for _ in range(TRIES)), lambda one: one["stolen"], STOLEN_SHARE)
 
 
 def run(peer, origin, transport, arrivals, args, work):

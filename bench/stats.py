@@ -23,6 +23,18 @@ def spread(values):
     return statistics.median(values), min(values), max(values)
 
 
+def quietest(runs, disturbance, most):
+    """The first run that was disturbed by at most this much, else the least disturbed one; None without any. Takes no
+    further run than it needs."""
+    best = None
+    for run in runs:
+        if best is None or disturbance(run) < disturbance(best):
+            best = run
+        if disturbance(best) <= most:
+            break
+    return best
+
+
 def ratio(ours, theirs):
     """Compares two {round: value}; only rounds that have both count. None without any."""
     pairs = [ours[r] / theirs[r] for r in sorted(ours.keys() & theirs.keys()) if theirs[r] > 0]

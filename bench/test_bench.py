@@ -34,6 +34,13 @@ class Stats(unittest.TestCase):
         self.assertLessEqual(ratio.median, ratio.high)
         self.assertEqual(ratio, stats.ratio(ours, theirs))
 
+    def test_the_first_quiet_run_counts_else_the_least_disturbed(self):
+        taken = iter([0.5, 0.1, 0.0])
+        self.assertEqual(stats.quietest(taken, lambda share: share, 0.2), 0.1)
+        self.assertEqual(next(taken), 0.0, "no further run was made")
+        self.assertEqual(stats.quietest([0.5, 0.3, 0.4], lambda share: share, 0.2), 0.3)
+        self.assertIsNone(stats.quietest([], lambda share: share, 0.2))
+
 
 class Handshakes(unittest.TestCase):
     def test_s_time_tells_connections_or_stopped(self):

@@ -117,17 +117,13 @@ def exchanges():
 
 def quiet(mode, args, work, origin):
     """The least disturbed of a few runs."""
-    best = None
-    for _ in range(ATTEMPTS):
+    def one():
         with started(mode, args.weir, work) as peer, Watching(mode):
             before, begun = observer_ns(peer.pid), time.monotonic_ns()
             run = loads.run(WORKLOAD, peer, origin, args.seconds)
             run["observer"] = (observer_ns(peer.pid) - before) / (time.monotonic_ns() - begun)
-        if best is None or run["foreign"] < best["foreign"]:
-            best = run
-        if best["foreign"] <= FOREIGN_SHARE:
-            break
-    return best
+        return run
+    return stats.quietest((one() for _ in range(ATTEMPTS)), lambda run: run["foreign"], FOREIGN_SHARE)
 
 
 def observer_ns(pid):
