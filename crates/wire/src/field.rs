@@ -300,9 +300,8 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
 /// Whether a value has a control byte other than a tab (RFC 9110 §5.5).
 #[inline]
 pub(crate) fn has_control(value: &[u8]) -> bool {
-    // Without an early exit, the compiler checks many bytes at a time.
-    !word::none_is_control(value)
-        && value.iter().fold(false, |found, &byte| found | (byte < b' ' && byte != b'\t') | (byte == 0x7f))
+    // The words leave only values with a tab, and very short ones, for the second look.
+    !word::none_is_control(value) && value.iter().any(|&byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
 }
 
 /// `text` without surrounding OWS.

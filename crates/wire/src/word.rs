@@ -30,21 +30,21 @@ pub(crate) fn visible(text: &[u8]) -> usize {
         * 8
 }
 
-/// Whether no byte is below `limit`, which is at most 128. False for some short texts too: the caller looks again.
+/// Whether no byte is below `limit`, which is at most 128. False for every text shorter than four bytes: the caller looks again.
 #[inline]
 pub(crate) fn none_below(text: &[u8], limit: u8) -> bool {
     let limit = LOW * u64::from(limit);
     none_by(text, |word| word.wrapping_sub(limit) & !word & HIGH)
 }
 
-/// Whether no byte is a control byte or DEL. False for some short texts too: the caller looks again.
+/// Whether no byte is a control byte or DEL. False for every text shorter than four bytes: the caller looks again.
 #[inline]
 pub(crate) fn none_is_control(text: &[u8]) -> bool {
     let (blank, del) = (LOW * u64::from(b' '), LOW * 0x7f);
     none_by(text, |word| (word.wrapping_sub(blank) & !word & HIGH) | zeros(word ^ del))
 }
 
-/// Whether `marks` marks no byte. The last word may overlap the one before it. False for a text shorter than half a word.
+/// Whether `marks` marks no byte. The last word may overlap the one before it. False for a text shorter than four bytes.
 #[inline]
 fn none_by(text: &[u8], marks: impl Fn(u64) -> u64) -> bool {
     let Some(last) = text.last_chunk() else { return none_of_half(text, marks) };
