@@ -25,7 +25,6 @@ pub async fn answer(
     conn: &mut Conn,
     mut outcome: Outcome,
 ) -> Result<Option<Joined>, Gone> {
-    let mut source = None::<Source>;
     loop {
         if matches!(outcome, Outcome::Forward)
             && let Some(why) = open::withheld(exchange)
@@ -35,13 +34,10 @@ pub async fn answer(
         outcome = match outcome {
             Outcome::Respond => match body::skim(exchange) {
                 Some(status) => Outcome::Status(status),
-                None => {
-                    source = None;
-                    match respond::send(exchange, conn, &mut source).await? {
-                        None => return Ok(None),
-                        Some(status) => Outcome::Status(status),
-                    }
-                }
+                None => match respond::send::<Source>(exchange, conn, &mut None).await? {
+                    None => return Ok(None),
+                    Some(status) => Outcome::Status(status),
+                },
             },
             Outcome::Status(444) => {
                 exchange.response.status = 444;
@@ -80,17 +76,20 @@ pub async fn answer(
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
             Outcome::Observe => api::answer(exchange, conn).await?,
             Outcome::Dashboard => Box::pin(dash::answer::answer(exchange, conn)).await?,
-            Outcome::Forward => match slice::forward(exchange, conn, &mut source).await {
-                forward::Answer::Response => match respond::send(exchange, conn, &mut source).await? {
-                    None => return Ok(None),
-                    Some(status) => Outcome::Status(status),
-                },
-                forward::Answer::Tunnel(upstream) => {
-                    return tunnel::open(exchange, conn, upstream).await.map(Some);
+            Outcome::Forward => {
+                let mut source = None;
+                match slice::forward(exchange, conn, &mut source).await {
+                    forward::Answer::Response => match respond::send(exchange, conn, &mut source).await? {
+                        None => return Ok(None),
+                        Some(status) => Outcome::Status(status),
+                    },
+                    forward::Answer::Tunnel(upstream) => {
+                        return tunnel::open(exchange, conn, upstream).await.map(Some);
+                    }
+                    forward::Answer::Outcome(outcome) => outcome,
+                    forward::Answer::Gone(gone) => return Err(gone),
                 }
-                forward::Answer::Outcome(outcome) => outcome,
-                forward::Answer::Gone(gone) => return Err(gone),
-            },
+            }
         };
     }
 }

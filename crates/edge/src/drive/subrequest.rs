@@ -58,7 +58,6 @@ pub async fn head(
     mut outcome: Outcome,
     stub: Option<&Stub>,
 ) -> Result<Option<Source>, Gone> {
-    let mut source = None;
     loop {
         if let (Outcome::Status(_), Some(stub)) = (&outcome, stub) {
             return Ok(stand_in(exchange, stub, true));
@@ -100,15 +99,18 @@ pub async fn head(
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
             // These pages are for clients only.
             Outcome::Observe | Outcome::Dashboard => Outcome::Status(403),
-            Outcome::Forward => match slice::forward(exchange, conn, &mut source).await {
-                Answer::Response => return Ok(source),
-                Answer::Outcome(outcome) => outcome,
-                Answer::Tunnel(_) => {
-                    exchange.log(Level::Error, format_args!("connection upgrade in subrequest"));
-                    return Err(Gone::Cut);
+            Outcome::Forward => {
+                let mut source = None;
+                match slice::forward(exchange, conn, &mut source).await {
+                    Answer::Response => return Ok(source),
+                    Answer::Outcome(outcome) => outcome,
+                    Answer::Tunnel(_) => {
+                        exchange.log(Level::Error, format_args!("connection upgrade in subrequest"));
+                        return Err(Gone::Cut);
+                    }
+                    Answer::Gone(gone) => return Err(gone),
                 }
-                Answer::Gone(gone) => return Err(gone),
-            },
+            }
         };
     }
 }
