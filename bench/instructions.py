@@ -3,6 +3,7 @@
 
     python3 bench/instructions.py --weir target/dist/weir [--only weir-tuned,floor] [--path /1k]
     python3 bench/instructions.py --weir target/dist/weir --cached      # a hit instead: the answer is in the peer's cache
+    python3 bench/instructions.py --weir target/dist/weir --tls         # clients speak TLS; valgrind has no AVX-512
     python3 bench/instructions.py --weir target/dist/weir --only weir --workers 1,2,4,8,16 [--atomics]
 
 Time on a shared machine is noise; instructions are not. Each peer serves a short and a long run of wrk under
@@ -38,9 +39,9 @@ def main():
     for tool in ("valgrind", "wrk"):
         if not shutil.which(tool):
             sys.exit(f"{tool} is needed: apt install {tool}")
-    usual = ["floor", "nginx-tuned", "weir"] if args.cached else ["floor", "nginx-tuned", "weir-tuned"]
+    usual = ["floor", "nginx-tuned", "weir"] if args.cached else ["nginx", "weir"] if args.tls else ["floor", "nginx-tuned", "weir-tuned"]
     wanted = args.only.split(",") if args.only else usual
-    what = "hit" if args.cached else "exchange"
+    what = "hit" if args.cached else "exchange over TLS" if args.tls else "exchange"
     print(f"user instructions of one {what}: GET {args.path}, {args.connections} connections kept, "
           f"a run of {args.short} s taken from one of {args.long} s")
     floor = None
@@ -61,6 +62,7 @@ def arguments():
     parser.add_argument("--weir", help="the binary; left out without it")
     parser.add_argument("--only", help="some peers, by run.py's names, separated by commas")
     parser.add_argument("--cached", action="store_true", help="out of the peer's cache, as run.py's hit-1k")
+    parser.add_argument("--tls", action="store_true", help="clients speak TLS, as run.py's tls-1k")
     parser.add_argument("--header", help="a field of the request, such as 'Accept-Encoding: gzip'")
     parser.add_argument("--path", default="/1k", help="of floor's origin: /1k, /64k, /1m")
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
@@ -106,7 +108,7 @@ def run(peer, args, work, seconds, workers):
 
 
 def start(peer, args, work, listen, origin, workers):
-    source, peer_argv = peer.set_up(args.cached, False)
+    source, peer_argv = peer.set_up(args.cached, args.tls)
     conf = peers.written(source, work, listen, origin, work) if source else None
     if conf:
         conf.write_text(conf.read_text().replace("worker_processes 1;", f"worker_processes {workers};"))
@@ -143,7 +145,8 @@ def await_listener(listen, process):
 def load(listen, args, seconds):
     """Keeps the peer full; how many requests it answered."""
     header = ["-H", args.header] if args.header else []
-    done = subprocess.run(["wrk", "-t1", f"-c{args.connections}", f"-d{seconds}", *header, f"http://{listen}{args.path}"],
+    done = subprocess.run(["wrk", "-t1", f"-c{args.connections}", f"-d{seconds}", *header,
+                           f"{'https' if args.tls else 'http'}://{listen}{args.path}"],
                           capture_output=True, text=True)
     counted = loads.parse_wrk(done.stdout)
     if not counted["requests"] or counted["errors"]:
