@@ -5,6 +5,7 @@
     python3 bench/instructions.py --weir target/dist/weir --cached      # a hit instead: the answer is in the peer's cache
     python3 bench/instructions.py --weir target/dist/weir --tls         # clients speak TLS; valgrind has no AVX-512
     python3 bench/instructions.py --weir target/dist/weir --only weir --workers 1,2,4,8,16 [--atomics]
+    python3 bench/instructions.py --weir target/dist/weir --only weir --code
 
 Time on a shared machine is noise; instructions are not. Each peer serves a short and a long run of wrk under
 callgrind (Debian's `valgrind`); the difference of what they executed, divided by the difference of requests, is
@@ -12,6 +13,9 @@ one exchange, with starting, accepting and stopping taken off. The kernel's part
 
 --atomics counts the instructions that lock memory, by function: memory that several workers write needs them. It does not
 count how often such memory really goes from one core to another.
+
+--code counts the memory of the peer's own code that an exchange runs, in lines of 64 bytes and pages of 4 KiB: a worker runs
+most of it once in an exchange, the processor's first cache holds 32 KiB, and the kernel's code is there too.
 """
 
 import argparse
@@ -32,6 +36,7 @@ import peers
 READY_SECONDS = 60          # valgrind starts a binary with debug information in seconds
 CONNECTIONS = 64
 LEAST_SHOWN = 0.01          # executions in an exchange
+USUAL = 0.5                 # executions in an exchange: an instruction that is part of each
 
 
 def main():
@@ -48,13 +53,15 @@ def main():
     with tempfile.TemporaryDirectory(prefix="weir-instructions-") as work:
         for peer in [peer for peer in peers.all_peers(args.weir, None) if peer.name in wanted]:
             for workers in args.workers if peer.name != "floor" else [1]:
-                cost, locks = exchange(peer, args, Path(args.keep or work), workers)
+                cost, counts = exchange(peer, args, Path(args.keep or work), workers)
                 floor = cost if peer.name == "floor" else floor
                 ratio = f"  {cost / floor:.2f} of the floor" if floor else ""
                 many = f"  {workers} workers" if len(args.workers) > 1 else ""
                 print(f"{peer.name:12} {cost:8.0f}{ratio}{many}", flush=True)
                 if args.atomics:
-                    show_atomics(locks)
+                    show_atomics(counts, atomic_addresses(peer.program))
+                if args.code:
+                    show_code(counts)
 
 
 def arguments():
@@ -69,6 +76,7 @@ def arguments():
     parser.add_argument("--workers", type=lambda text: [int(count) for count in text.split(",")], default=[1],
                         help="numbers of workers, such as 1,2,4,8,16: what grows with it, grows with the cores")
     parser.add_argument("--atomics", action="store_true", help="count the instructions that lock memory, too")
+    parser.add_argument("--code", action="store_true", help="count the memory of the code that an exchange runs, too")
     parser.add_argument("--short", type=int, default=1, help="seconds of the short run")
     parser.add_argument("--long", type=int, default=4, help="seconds of the long run")
     parser.add_argument("--keep", help="a directory in which callgrind's files are left, for callgrind_annotate")
@@ -76,15 +84,15 @@ def arguments():
 
 
 def exchange(peer, args, work, workers):
-    """Instructions of one exchange, and those that lock memory, by function: the long run's without the short one's."""
-    (short, few, short_locks), (long, many, long_locks) = (
+    """Instructions of one exchange, and how often it runs each, by function and address: the long run's without the short one's."""
+    (short, few, short_counts), (long, many, long_counts) = (
         run(peer, args, work / f"{peer.name}-{workers}-{seconds}", seconds, workers) for seconds in (args.short, args.long))
-    locks = {name: (count - short_locks[name]) / (many - few) for name, count in long_locks.items()}
-    return (long - short) / (many - few), locks
+    counts = {at: (count - short_counts[at]) / (many - few) for at, count in long_counts.items()}
+    return (long - short) / (many - few), counts
 
 
 def run(peer, args, work, seconds, workers):
-    """All instructions of a peer, its children included, from start to stop; the requests it answered; its atomics."""
+    """All instructions of a peer, its children included, from start to stop; the requests it answered; the counts of each."""
     shutil.rmtree(work, ignore_errors=True)
     (work / "logs").mkdir(parents=True)
     for directory in (work, work.parent):
@@ -99,12 +107,15 @@ def run(peer, args, work, seconds, workers):
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
     texts = [file.read_text(errors="replace") for file in work.glob("callgrind.out.*")]
-    locks = Counter()
-    if args.atomics:
-        at = atomic_addresses(peer.program)
+    counts = Counter()
+    if is_exact(args):
         for text in texts:
-            locks += atomics(text, peer.program, at)
-    return sum(parse_callgrind(text) for text in texts), requests, locks
+            counts += executed(text, peer.program)
+    return sum(parse_callgrind(text) for text in texts), requests, counts
+
+
+def is_exact(args):
+    return args.atomics or args.code
 
 
 def start(peer, args, work, listen, origin, workers):
@@ -117,7 +128,7 @@ def start(peer, args, work, listen, origin, workers):
     alone = ("-g", "master_process off;") if peer.name.startswith("weir") else ()
     argv = [part.format(**values) for part in (*peer_argv, *alone)]
     with open(work / "output.log", "ab") as log:
-        exact = ["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"] if args.atomics else []
+        exact = ["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"] if is_exact(args) else []
         return subprocess.Popen(
             ["valgrind", "--tool=callgrind", "--vgdb=no", "--trace-children=yes", *exact,
              f"--callgrind-out-file={work}/callgrind.out.%p", *argv],
@@ -167,8 +178,8 @@ def atomic_addresses(program):
     return {int(address, 16) for address in found}
 
 
-def atomics(text, program, addresses):
-    """How often each function executed one of these instructions of a program, by callgrind's file."""
+def executed(text, program):
+    """How often a program executed each of its own instructions, by function and address, from callgrind's file."""
     counts, function, is_own, is_call = Counter(), "", False, False
     for line in text.splitlines():
         if line.startswith("ob="):
@@ -179,17 +190,28 @@ def atomics(text, program, addresses):
             is_call = True      # the next line is the cost of what was called
         elif line.startswith("0x"):
             address, _, count = line.split()[:3]
-            if is_own and not is_call and int(address, 16) in addresses:
-                counts[function] += int(count)
+            if is_own and not is_call:
+                counts[function, int(address, 16)] += int(count)
             is_call = False
     return counts
 
 
-def show_atomics(locks):
+def show_atomics(counts, addresses):
+    locks = Counter()
+    for (function, address), count in counts.items():
+        if address in addresses:
+            locks[function] += count
     for function, count in sorted(locks.items(), key=lambda item: -item[1]):
         if count >= LEAST_SHOWN:
             print(f"{'':12} {count:8.2f} atomic in {function}")
     print(f"{'':12} {sum(locks.values()):8.2f} atomic in all", flush=True)
+
+
+def show_code(counts):
+    usual = {address for (_, address), count in counts.items() if count > USUAL}
+    lines, pages = ({address // size for address in usual} for size in (64, 4096))
+    print(f"{'':12} {len(usual):8} different instructions in {len(lines)} lines ({len(lines) * 64 / 1024:.0f} KiB) "
+          f"and {len(pages)} pages", flush=True)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,10 @@ class Callgrind(unittest.TestCase):
         self.assertEqual(instructions.parse_callgrind("events: Ir\nsummary: 7\nfn=(1) main\n"), 7)
         self.assertEqual(instructions.parse_callgrind("events: Ir\nfn=(1) main\n+1 5\n"), 0)
 
+    def test_each_instruction_of_the_program_itself_is_counted(self):
+        text = "ob=/bin/weir\nfn=main\n0x40 1 7\ncalls=3 0x90 1\n0x44 1 900\n0x48 1 3\nob=/lib/libc.so.6\nfn=read\n0x40 1 5\n"
+        self.assertEqual(instructions.executed(text, "target/weir"), {("main", 0x40): 7, ("main", 0x48): 3})
+
 
 class Wrk(unittest.TestCase):
     def test_requests_and_every_kind_of_error(self):
