@@ -15,6 +15,7 @@ mod harness;
 mod labs;
 mod nginx_suite;
 mod package;
+mod profile;
 mod run;
 mod sanitize;
 mod tidy;
@@ -35,6 +36,7 @@ usage: cargo xtask COMMAND
   fuzz …               the targets of all parsers (its own --help says more)
   labs                 the field reports' configurations, some seconds each, with a release build
   sanitize             the tests of net and wire under AddressSanitizer
+  profile              a profile of weir at the bench's workloads, for package --profile (two builds' time)
   package …            packages, tarball, image and list of parts in target/package (its own --help says more)
   nginx-suite …        nginx's own test suite against weir (its own --help says more)";
 
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::fuzz(rest),
         "labs" => labs::labs(&root(), &root().join("target/release/weir")),
         "sanitize" => sanitize::sanitize(&root()),
+        "profile" => profile::profile(&root()),
         "package" => package::package(&root(), rest),
         "nginx-suite" => nginx_suite::nginx_suite(&root(), rest),
         _ => Err(USAGE.to_owned()),

@@ -1,5 +1,6 @@
 //! The binary: built with profile `dist`, without a trace of this machine, and checked before it is packed.
 
+use crate::profile::TARGET;
 use crate::run::{cargo, output, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,8 +10,9 @@ const GLIBC: (u32, u32) = (2, 36);
 /// Libraries that the binary may load: those of glibc, and gcc's unwinder, which every Debian has.
 pub const LIBRARIES: [&str; 4] = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"];
 
-/// Builds the binary. The paths of the checkout and of cargo's registry become `/weir` and `/cargo` in it.
-pub fn binary(root: &Path, epoch: &str) -> Result<PathBuf, String> {
+/// Builds the binary, by a profile if there is one (`cargo xtask profile`). The paths of the checkout and of cargo's registry
+/// become `/weir` and `/cargo` in it.
+pub fn binary(root: &Path, epoch: &str, profile: Option<&Path>) -> Result<PathBuf, String> {
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     let cargo_home = cargo_home.ok_or("neither CARGO_HOME nor HOME is set")?;
@@ -18,13 +20,15 @@ pub fn binary(root: &Path, epoch: &str) -> Result<PathBuf, String> {
         let map = |from: &Path, to: &str| format!("{flag}={}={to}", from.display());
         [map(root, "/weir"), map(&cargo_home, "/cargo")].join(" ")
     };
-    let mut build = cargo("build --locked --profile dist --package weir");
+    let mut build = cargo(&format!("build --locked --profile dist --package weir --target {TARGET}"));
+    let by_profile = profile.map(|profile| format!(" -Cprofile-use={}", profile.display())).unwrap_or_default();
+    let rust_flags = maps("--remap-path-prefix") + &by_profile;
     build.current_dir(root).env("CARGO_TARGET_DIR", root.join("target"));
-    build.env("SOURCE_DATE_EPOCH", epoch).env("RUSTFLAGS", maps("--remap-path-prefix"));
+    build.env("SOURCE_DATE_EPOCH", epoch).env("RUSTFLAGS", rust_flags);
     build.env("CFLAGS", maps("-ffile-prefix-map")).env("CXXFLAGS", maps("-ffile-prefix-map"));
     // PCRE2 becomes a part of the binary: other distributions have other versions of it, or none.
     run(build.env("PCRE2_SYS_STATIC", "1"))?;
-    Ok(root.join("target/dist/weir"))
+    Ok(root.join("target").join(TARGET).join("dist/weir"))
 }
 
 /// Refuses a binary that needs more of a machine than Debian 12 has.

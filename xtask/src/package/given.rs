@@ -2,6 +2,21 @@
 
 use std::path::PathBuf;
 
+/// What the packed binary comes from.
+#[derive(Debug, PartialEq)]
+pub enum From {
+    /// A binary that somebody has built.
+    Binary(PathBuf),
+    /// The sources, and a profile of weir at work if there is one.
+    Sources { profile: Option<PathBuf> },
+}
+
+impl Default for From {
+    fn default() -> Self {
+        From::Sources { profile: None }
+    }
+}
+
 /// The input of all products.
 pub struct Given {
     /// The checkout.

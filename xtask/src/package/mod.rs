@@ -13,12 +13,14 @@ mod stage;
 mod sums;
 mod tarball;
 
+use given::From;
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "\
-usage: cargo xtask package [--binary FILE] [--key FILE] [--check]
+usage: cargo xtask package [--binary FILE | --profile FILE] [--key FILE] [--check]
 
   --binary FILE   packs this binary of weir, and builds none
+  --profile FILE  builds by this profile, target/weir.profdata of cargo xtask profile: less CPU time for each request
   --key FILE      signs SHA256SUMS with this secret key of minisign; without it, nothing is signed
   --check         builds and packs twice, in two folders of different names, and compares each byte";
 
@@ -26,17 +28,17 @@ usage: cargo xtask package [--binary FILE] [--key FILE] [--check]
 pub fn package(root: &Path, words: &[String]) -> Result<(), String> {
     let asked = Asked::parse(words)?;
     if asked.is_check {
-        return check::check(root, asked.binary.as_deref());
+        return check::check(root, &asked.from);
     }
     let out = root.join("target/package");
-    let sums = make::all(root, &out, asked.binary.as_deref())?;
+    let sums = make::all(root, &out, &asked.from)?;
     println!("{}", image::origin()?);
     sums::sign(&sums, asked.key.as_deref(), &format!("weir {}", make::version(root)?))
 }
 
 #[derive(Debug, Default, PartialEq)]
 struct Asked {
-    binary: Option<PathBuf>,
+    from: From,
     key: Option<PathBuf>,
     is_check: bool,
 }
@@ -48,7 +50,8 @@ impl Asked {
         while let Some(word) = words.next() {
             let mut path = || words.next().map(PathBuf::from).ok_or_else(|| format!("{word} needs a file\n\n{USAGE}"));
             match word.as_str() {
-                "--binary" => asked.binary = Some(path()?),
+                "--binary" => asked.from = From::Binary(path()?),
+                "--profile" => asked.from = From::Sources { profile: Some(path()?) },
                 "--key" => asked.key = Some(path()?),
                 "--check" => asked.is_check = true,
                 _ => return Err(USAGE.to_owned()),
@@ -66,7 +69,7 @@ mod tests {
     #[test]
     fn flags_take_a_file() {
         let words = ["--binary", "b", "--key", "k", "--check"].map(str::to_owned);
-        let all = Asked { binary: Some("b".into()), key: Some("k".into()), is_check: true };
+        let all = Asked { from: From::Binary("b".into()), key: Some("k".into()), is_check: true };
         assert_eq!(Asked::parse(&words).unwrap(), all);
         assert!(Asked::parse(&words[..1]).unwrap_err().contains("--binary needs a file"));
         assert!(Asked::parse(&["--other".to_owned()]).is_err());
