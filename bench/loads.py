@@ -47,7 +47,12 @@ class Workload:
     secure: bool = False    # clients speak TLS
     neighbour: bool = False     # another program works on the client's core for a tenth of the time, 1 ms in each 10
     origin: str | None = None   # nginx as the origin: "h1" or "h2" is what it is asked in; or "slow", weir's own origin
+    shared: bool = False    # the peer has several workers, so peer, client and origin share both cores
     unit: str = "CPU us/request"
+
+    @property
+    def load_cores(self):
+        return f"{PEER_CORE},{LOAD_CORE}" if self.shared else str(LOAD_CORE)
 
 
 WORKLOADS = [
@@ -121,7 +126,8 @@ def _busy(workload, peer, origin, seconds):
         "busy": round(cpu.total_ns / elapsed, 3),
         "all_us": (cpu.total_ns + after.load - before.load) / 1000 / requests,
         "client_busy": round((after.load - before.load) / elapsed, 3),
-        "foreign": round(after.foreign_since(before) / elapsed, 3),
+        "machine_us": (sum(after.cores) - sum(before.cores)) / 1000 / requests,
+        "foreign": round(after.foreign_since(before, workload.shared) / elapsed, 3),
     }
 
 
@@ -154,9 +160,11 @@ class _Reading:
         beside = sum(proc.cpu(pid).total_ns for pid in others)
         self.load = beside + int((generators.ru_utime + generators.ru_stime) * 1e9)
 
-    def foreign_since(self, before):
-        """The time strangers had on the core that suffered more from them."""
+    def foreign_since(self, before, shared):
+        """The time strangers had on the core that suffered more from them; on both, where nobody has a core of its own."""
         peers_core, load_core = (now - then for now, then in zip(self.cores, before.cores))
+        if shared:
+            return max(peers_core + load_core - self.peer.since(before.peer).total_ns - (self.load - before.load), 0)
         return max(peers_core - self.peer.since(before.peer).total_ns, load_core - (self.load - before.load), 0)
 
 
@@ -165,7 +173,7 @@ def _wrk(workload, target, seconds):
     if workload.header:
         argv += ["-H", workload.header]
     scheme = "https" if workload.secure else "http"
-    return parse_wrk(_pinned(argv + [f"{scheme}://{target}{workload.path}"], seconds))
+    return parse_wrk(_pinned(argv + [f"{scheme}://{target}{workload.path}"], seconds, workload.load_cores))
 
 
 def _h2(workload, target, seconds):
@@ -202,7 +210,7 @@ def parse_s_time(text):
 def _rate(workload, target, seconds):
     return json.loads(_pinned(
         [str(FLOOR), "load", "--target", target, "--path", workload.path, "--rate", str(workload.rate),
-         "--conns", str(workload.conns), "--seconds", str(seconds)], seconds))
+         "--conns", str(workload.conns), "--seconds", str(seconds)], seconds, workload.load_cores))
 
 
 def _ws(workload, target, seconds):
@@ -257,10 +265,10 @@ class _Held:
         self.process.communicate()  # closes stdin, which ends it
 
 
-def _pinned(argv, seconds):
+def _pinned(argv, seconds, cores=str(LOAD_CORE)):
     """Runs a load generator on its core, for a bounded time."""
     try:
-        done = subprocess.run(["taskset", "-c", str(LOAD_CORE), *argv], capture_output=True, text=True, timeout=seconds + 15)
+        done = subprocess.run(["taskset", "-c", cores, *argv], capture_output=True, text=True, timeout=seconds + 15)
     except subprocess.TimeoutExpired:
         raise PeerFailed("the load generator did not end") from None
     if done.returncode:

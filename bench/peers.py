@@ -55,14 +55,15 @@ def all_peers(weir, weir_argv0, nginx=None, haproxy=None):
 
 
 class Running:
-    """A started process that is stopped on leaving the `with` block."""
+    """A started process, on one core or on several, that is stopped on leaving the `with` block."""
 
     def __init__(self, name, argv, core, listen, log, executable=None):
+        cores = {core} if isinstance(core, int) else set(core)
         self.name, self.listen, self.log = name, listen, log
         with open(log, "ab") as out:
             self.process = subprocess.Popen(
                 argv, executable=executable, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+                preexec_fn=lambda: os.sched_setaffinity(0, cores))
 
     def __enter__(self):
         host, port = self.listen.split(":")

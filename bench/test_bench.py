@@ -11,6 +11,7 @@ import instructions
 import loads
 import peers
 import proc
+import rings
 import run
 import stats
 
@@ -103,6 +104,25 @@ class Proc(unittest.TestCase):
 
     def test_a_process_that_is_gone_has_used_nothing(self):
         self.assertEqual(proc.cpu(2**22 + 1), proc.Cpu(0, 0, 0))
+
+
+class Rings(unittest.TestCase):
+    def test_each_load_meets_one_and_two_workers_and_two_share_the_cores(self):
+        names = [row.name for row in rings.rows()]
+        self.assertEqual(len(names), 12)
+        self.assertEqual(sorted(names), sorted(set(names)))
+        self.assertTrue(all(row.load.shared == (row.workers == 2) for row in rings.rows()))
+        self.assertEqual({row.load.load_cores for row in rings.rows()}, {"1", "0,1"})
+
+    def test_a_line_compares_within_rounds(self):
+        one = {"machine_us": 20.0, "user_share": 0.1, "foreign": 0.0, "p50_us": 150, "p99_us": 400}
+        base = {"0": one | {"value": 10.0}, "1": one | {"value": 20.0}}
+        runs = {"0": one | {"value": 5.0}, "1": one | {"value": 10.0, "foreign": 0.5}}
+        text = rings.line(runs, base)
+        self.assertIn("0.50 [0.50 0.50] 2/2", text)
+        self.assertIn("5.0..10.0", text)
+        self.assertIn("(1 disturbed)", text)
+        self.assertIn("0.15    0.40", text)
 
 
 class Pick(unittest.TestCase):

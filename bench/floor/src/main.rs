@@ -1,11 +1,13 @@
 //! `floor`: the cheapest relay, origin and load generators we know how to write.
 //!
 //! They exist to be measured against, so they do the work a proxy cannot avoid and nothing
-//! else: no configuration, no log, no timeouts, no chunked bodies. One process, one thread,
-//! raw epoll. Not a product: never put one in front of anything but the bench.
+//! else: no configuration, no log, no timeouts, no chunked bodies. One process, one thread (the relay may have
+//! several), raw epoll (the relay may use io_uring). Not a product: never put one in front of anything but the bench.
 
 #![deny(unsafe_code)]
 
+mod buffers;
+mod exchange;
 mod flags;
 mod http;
 mod idle;
@@ -13,6 +15,7 @@ mod load;
 mod origin;
 mod relay;
 mod sys;
+mod uring;
 mod waits;
 mod wakes;
 mod wsload;
@@ -21,7 +24,7 @@ use flags::Flags;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage:
-  floor relay  --listen ADDR --origin ADDR
+  floor relay  --listen ADDR --origin ADDR [--workers N] [--ring multi|single [--buffers N] | --send late]   on io_uring with --ring
   floor origin --listen ADDR          answers /1k, /64k, /1m; an Upgrade becomes an echo
   floor cached --listen ADDR          the same answers: a cache hit without a cache
   floor load   --target ADDR --path PATH --rate R --conns N --seconds S [--spread N]   PATH0, PATH1 ... in turns

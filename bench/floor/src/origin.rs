@@ -22,7 +22,7 @@ const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
 /// Answers for ever.
 pub fn run(flags: &Flags) -> io::Result<()> {
     let poll = Poll::new()?;
-    let listener = Listener::bind(flags.address("listen")?, &poll)?;
+    let listener = Listener::bind(flags.address("listen")?, false, &poll)?;
     let mut origin = Origin { poll, answers: answers(), conns: Vec::new(), free: Vec::new() };
     let mut events = Vec::new();
     let mut scratch = vec![0; SCRATCH];

@@ -9,7 +9,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use std::io::{self, IoSlice};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The token of the listening socket; connections use their slot number.
@@ -87,9 +87,8 @@ fn interest(writing: bool) -> epoll::EventFlags {
 pub struct Listener(OwnedFd);
 
 impl Listener {
-    pub fn bind(at: SocketAddr, poll: &Poll) -> io::Result<Self> {
-        let fd = OwnedFd::from(TcpListener::bind(at)?);
-        net::listen(&fd, BACKLOG)?; // std's own backlog is 128
+    pub fn bind(at: SocketAddr, shared: bool, poll: &Poll) -> io::Result<Self> {
+        let fd = listening(at, shared)?;
         rustix::io::ioctl_fionbio(&fd, true)?;
         epoll::add(&poll.epoll, &fd, epoll::EventData::new_u64(LISTENER as u64), epoll::EventFlags::IN)?;
         Ok(Listener(fd))
@@ -104,6 +103,17 @@ impl Listener {
         })
         .take(ACCEPT_BATCH)
     }
+}
+
+/// A socket that listens. With `shared`, others may listen at the same address, and the kernel spreads connections evenly.
+pub fn listening(at: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let fd = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    net::sockopt::set_socket_reuseaddr(&fd, true)?;
+    net::sockopt::set_socket_reuseport(&fd, shared)?;
+    net::bind(&fd, &at)?;
+    net::listen(&fd, BACKLOG)?;
+    Ok(fd)
 }
 
 /// Begins a connection; it is there when the socket first reports writable.

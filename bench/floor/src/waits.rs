@@ -1,10 +1,11 @@
 //! Compares ways to serve several events with one wake-up. No network takes part.
 //!
 //! A thread rings one of many eventfds at a fixed rate, as clients of a proxy send requests, and another takes the events.
-//! The second thread waits in four ways:
+//! The second thread waits in five ways:
 //!
 //! - `epoll`: in `epoll_wait`, so each event wakes it.
 //! - `sleep`: it sleeps before each `epoll_wait`, as a worker does with `worker_coalesce`.
+//! - `spin`: before it sleeps in `epoll_wait`, it asks `epoll_wait` again and again without a wait, for so many microseconds.
 //! - `ring`: in io_uring's minimum wait (Linux 6.12), with a poll request for each eventfd. Events do not end this wait.
 //! - `ring-epoll`: the same with one poll request, for an epoll instance.
 
@@ -82,9 +83,10 @@ pub fn run(flags: &Flags) -> io::Result<()> {
 }
 
 type Take = fn(&Run, Duration) -> io::Result<Taken>;
-const WAYS: [(&str, Take); 4] = [
+const WAYS: [(&str, Take); 5] = [
     ("epoll", |run, _| by_epoll(run, None)),
     ("sleep", |run, us| by_epoll(run, Some(us))),
+    ("spin", by_spin),
     ("ring", by_ring),
     ("ring-epoll", by_ring_epoll),
 ];
@@ -139,6 +141,22 @@ fn by_epoll(run: &Run, between: Option<Duration>) -> io::Result<Taken> {
         }
         wait(&epoll, &mut events, LOOK)?;
         woken = Instant::now();
+        take_all(run, &events, &mut taken);
+    }
+    Ok(taken)
+}
+
+fn by_spin(run: &Run, longest: Duration) -> io::Result<Taken> {
+    let (epoll, mut events, mut taken) = (watched(run)?, Vec::with_capacity(BELLS), Taken::default());
+    while !run.is_over() {
+        let begun = Instant::now();
+        wait(&epoll, &mut events, Duration::ZERO)?;
+        while events.is_empty() && begun.elapsed() < longest {
+            wait(&epoll, &mut events, Duration::ZERO)?;
+        }
+        if events.is_empty() {
+            wait(&epoll, &mut events, LOOK)?;
+        }
         take_all(run, &events, &mut taken);
     }
     Ok(taken)
