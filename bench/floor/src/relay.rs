@@ -21,14 +21,14 @@ const SCRATCH: usize = 256 * 1024;
 
 /// What every worker is told.
 #[derive(Clone, Copy)]
-pub struct Plan {
-    pub listen: SocketAddr,
-    pub origin: SocketAddr,
-    pub workers: usize,
+struct Plan {
+    listen: SocketAddr,
+    origin: SocketAddr,
+    workers: usize,
     /// On epoll: sends at the end of a turn.
     late: bool,
     /// None: on epoll.
-    pub ring: Option<uring::Tuning>,
+    ring: Option<uring::Tuning>,
 }
 
 /// Relays for ever, with `--workers N` threads; on io_uring with `--ring multi` or `--ring single`, else on epoll.
@@ -50,7 +50,7 @@ pub fn run(flags: &Flags) -> io::Result<()> {
 fn work(plan: &Plan) -> io::Result<()> {
     match plan.ring {
         None => on_epoll(plan),
-        Some(tuning) => uring::run(plan, tuning),
+        Some(tuning) => uring::run(plan.listen, plan.origin, plan.workers > 1, tuning),
     }
 }
 

@@ -9,7 +9,6 @@
 use crate::buffers::{Buffers, GROUP};
 use crate::exchange::{Carrier, Relay};
 use crate::flags::Flags;
-use crate::relay::Plan;
 use crate::sys;
 use io_uring::types::{Fd, Fixed};
 use io_uring::{CompletionQueue, IoUring, SubmissionQueue, Submitter, cqueue, opcode, squeue};
@@ -67,14 +66,14 @@ enum Kind {
 
 const KINDS: [Kind; 6] = [Kind::Received, Kind::Sent, Kind::SentLate, Kind::Accepted, Kind::Closed, Kind::Ignored];
 
-/// One worker; returns only on a failure of the ring.
-pub fn run(plan: &Plan, tuning: Tuning) -> io::Result<()> {
-    let listener = sys::listening(plan.listen, plan.workers > 1)?;
+/// One worker, of several that share the address if `is_one_of_many`; returns only on a failure of the ring.
+pub fn run(listen: SocketAddr, origin: SocketAddr, is_one_of_many: bool, tuning: Tuning) -> io::Result<()> {
+    let listener = sys::listening(listen, is_one_of_many)?;
     // Sockets inherit it from the listener.
     rustix::net::sockopt::set_tcp_nodelay(&listener, true)?;
     let ring: &'static mut IoUring = Box::leak(Box::new(make_ring()?));
     let mut buffers = Buffers::register(ring, tuning.buffers)?;
-    let mut relay = Relay::new(Uring::new(ring, plan.origin, tuning)?, plan.origin.to_string());
+    let mut relay = Relay::new(Uring::new(ring, origin, tuning)?, origin.to_string());
     let accept = opcode::AcceptMulti::new(Fd(listener.as_raw_fd())).build();
     relay.carrier.push(accept.clone(), 0, Kind::Accepted)?;
     let mut done = Vec::new();
