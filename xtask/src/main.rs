@@ -36,7 +36,7 @@ usage: cargo xtask COMMAND
   fuzz …               the targets of all parsers (its own --help says more)
   labs                 the field reports' configurations, some seconds each, with a release build
   sanitize             the tests of net and wire under AddressSanitizer
-  profile              a profile of weir at the bench's workloads, for package --profile (two builds' time)
+  profile              a profile of weir at the bench's workloads, for package --profile (a build and a minute)
   package …            packages, tarball, image and list of parts in target/package (its own --help says more)
   nginx-suite …        nginx's own test suite against weir (its own --help says more)";
 

@@ -1,35 +1,68 @@
 //! `cargo xtask profile`: a profile of weir at the bench's workloads, for `cargo xtask package --profile FILE`.
 //!
 //! The compiler places the code of each function by it: what every request runs comes together. It finds a function again
-//! by its name, and the name depends on the versions of all crates and on `--target`. So a profile is for one commit and
-//! one compiler, both builds name the target, and no profile is kept with the sources.
+//! by its name, and the name depends on the versions of all crates, on the compiler and on `--target`. So both builds are
+//! [`dist`], a profile is for one commit, and no profile is kept with the sources. The compiler says nothing of a profile
+//! under other names: [`check`] does.
 
-use crate::run::{cargo, output, run};
+use crate::run::{TARGET, cargo, output, run};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The flags are for this target, so that build scripts and macros get none. Both builds need it: see above.
-pub const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The command of a build of what users get, in this folder, and the path of its binary.
+pub fn dist(root: &Path, folder: &Path) -> (Command, PathBuf) {
+    let mut build = cargo(&format!("build --locked --profile dist --package weir --target {TARGET}"));
+    // PCRE2 becomes a part of the binary: other distributions have other versions of it, or none.
+    build.current_dir(root).env("CARGO_TARGET_DIR", folder).env("PCRE2_SYS_STATIC", "1");
+    (build, folder.join(TARGET).join("dist/weir"))
+}
 
 /// Builds an instrumented weir, runs `bench/profile.py`, and writes `target/weir.profdata`.
 pub fn profile(root: &Path) -> Result<(), String> {
     let merge = profdata()?;
-    let (target, raw) = (root.join("target/profile"), root.join("target/profile/raw"));
-    let told = |error: std::io::Error| format!("{}: {error}", raw.display());
+    let (folder, raw) = (root.join("target/profile"), root.join("target/profile/raw"));
     if raw.exists() {
-        fs::remove_dir_all(&raw).map_err(told)?;
+        fs::remove_dir_all(&raw).map_err(|error| format!("{}: {error}", raw.display()))?;
     }
-    let mut build = cargo(&format!("build --locked --profile dist --package weir --target {TARGET}"));
-    build.current_dir(root).env("CARGO_TARGET_DIR", &target);
-    run(build.env("RUSTFLAGS", format!("-Cprofile-generate={}", raw.display())).env("PCRE2_SYS_STATIC", "1"))?;
-    run(cargo("build --release --manifest-path bench/floor/Cargo.toml").current_dir(root))?;
-    let weir = target.join(TARGET).join("dist/weir");
+    let (mut build, weir) = dist(root, &folder);
+    run(build.env("RUSTFLAGS", format!("-Cprofile-generate={}", raw.display())))?;
     run(Command::new("python3").current_dir(root).arg("bench/profile.py").arg("--weir").arg(weir))?;
     let profile = root.join("target/weir.profdata");
     run(Command::new(merge).args(["merge", "--sparse", "-o"]).arg(&profile).arg(&raw))?;
     println!("\n{}: for cargo xtask package --profile", profile.display());
     Ok(())
+}
+
+/// Refuses a profile whose functions are not those of the binary that was built by it.
+pub fn check(profile: &Path, binary: &Path) -> Result<(), String> {
+    let link = output(Command::new("readelf").args(["--string-dump=.gnu_debuglink"]).arg(binary))?;
+    let name = link.split_whitespace().find(|word| word.ends_with(".debug"));
+    let symbols = binary.with_file_name(name.ok_or_else(|| format!("{} names no file of symbols", binary.display()))?);
+    let symbols = output(Command::new("nm").arg("--defined-only").arg(symbols))?;
+    let counted = output(Command::new(profdata()?).args(["show", "--all-functions"]).arg(profile))?;
+    judge(&counted, &symbols).map_err(|why| format!("{}: {why}", profile.display()))
+}
+
+/// `counted` is the list of llvm-profdata, `symbols` that of nm. Half of weir's functions must be in both: three quarters
+/// are, and the linker has inlined the others; under other names, none are.
+fn judge(counted: &str, symbols: &str) -> Result<(), String> {
+    let symbols: HashSet<&str> = symbols.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    // `  NAME:`, or `  PLACE;NAME:` for a function of one place alone; only weir's own.
+    let names = counted
+        .lines()
+        .filter_map(|line| line.strip_prefix("  _").or_else(|| line.split_once(";_").map(|(_, name)| name)));
+    let names: Vec<&str> =
+        names.filter_map(|name| name.strip_suffix(':')).filter(|name| name.contains("weir_")).collect();
+    let known = names.iter().filter(|name| symbols.contains(format!("_{name}").as_str())).count();
+    if !names.is_empty() && known * 2 >= names.len() {
+        return Ok(());
+    }
+    Err(format!(
+        "the binary has {known} of its {} functions of weir: it is of another commit or compiler; cargo xtask profile makes a new one",
+        names.len()
+    ))
 }
 
 /// The tool of the compiler's own LLVM: another version does not read its files.
@@ -40,5 +73,20 @@ fn profdata() -> Result<PathBuf, String> {
         Ok(tool)
     } else {
         Err(format!("{} is missing: rustup component add llvm-tools", tool.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_under_other_names_is_refused() {
+        let counted =
+            "Counters:\n  weir_edge.8c6b-cgu.0;_ZN9weir_edge3one17h5fdE:\n    Hash: 0x02\n  _ZN8weir_net3two17hbe6E:\n";
+        assert_eq!(judge(counted, "0000 t _ZN9weir_edge3one17h5fdE\n"), Ok(()));
+        let told = judge(counted, "0000 t _ZN9weir_edge3one17hfffE\n0001 T main\n").unwrap_err();
+        assert!(told.contains("0 of its 2 functions") && told.contains("cargo xtask profile"), "{told}");
+        assert!(judge("Total functions: 0\n", "0000 T main\n").is_err());
     }
 }

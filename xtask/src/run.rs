@@ -7,6 +7,9 @@ use std::time::Instant;
 /// The profile of `cargo xtask ci`.
 pub const CI: &str = "ci";
 
+/// The target of builds with flags of their own: with a target, build scripts and macros get none of the flags.
+pub const TARGET: &str = "x86_64-unknown-linux-gnu";
+
 /// `cargo WORDS`, with the cargo that runs this xtask.
 pub fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

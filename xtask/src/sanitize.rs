@@ -4,14 +4,11 @@
 //! standard library and the libraries in C are not instrumented: of their code, only calls such as `memcpy` and `malloc` are
 //! checked. Leaks are reported too.
 
-use crate::run::{cargo, run_tests};
+use crate::run::{TARGET, cargo, run_tests};
 use std::path::Path;
 
 /// Crates whose tests run: `net` has the `unsafe` code, and `wire` reads the bytes of strangers.
 const CRATES: [&str; 2] = ["weir-net", "weir-wire"];
-
-/// The flags are for this target, so that build scripts and macros get none.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Builds the tests anew, with a target folder of their own, and runs them.
 pub fn sanitize(root: &Path) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! The binary: built with profile `dist`, without a trace of this machine, and checked before it is packed.
 
-use crate::profile::TARGET;
-use crate::run::{cargo, output, run};
+use crate::profile;
+use crate::run::{output, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +12,7 @@ pub const LIBRARIES: [&str; 4] = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld
 
 /// Builds the binary, by a profile if there is one (`cargo xtask profile`). The paths of the checkout and of cargo's registry
 /// become `/weir` and `/cargo` in it.
-pub fn binary(root: &Path, epoch: &str, profile: Option<&Path>) -> Result<PathBuf, String> {
+pub fn binary(root: &Path, epoch: &str, by: Option<&Path>) -> Result<PathBuf, String> {
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     let cargo_home = cargo_home.ok_or("neither CARGO_HOME nor HOME is set")?;
@@ -20,15 +20,13 @@ pub fn binary(root: &Path, epoch: &str, profile: Option<&Path>) -> Result<PathBu
         let map = |from: &Path, to: &str| format!("{flag}={}={to}", from.display());
         [map(root, "/weir"), map(&cargo_home, "/cargo")].join(" ")
     };
-    let mut build = cargo(&format!("build --locked --profile dist --package weir --target {TARGET}"));
-    let by_profile = profile.map(|profile| format!(" -Cprofile-use={}", profile.display())).unwrap_or_default();
-    let rust_flags = maps("--remap-path-prefix") + &by_profile;
-    build.current_dir(root).env("CARGO_TARGET_DIR", root.join("target"));
-    build.env("SOURCE_DATE_EPOCH", epoch).env("RUSTFLAGS", rust_flags);
+    let (mut build, binary) = profile::dist(root, &root.join("target"));
+    let used = by.map(|by| format!(" -Cprofile-use={}", by.display())).unwrap_or_default();
+    build.env("SOURCE_DATE_EPOCH", epoch).env("RUSTFLAGS", maps("--remap-path-prefix") + &used);
     build.env("CFLAGS", maps("-ffile-prefix-map")).env("CXXFLAGS", maps("-ffile-prefix-map"));
-    // PCRE2 becomes a part of the binary: other distributions have other versions of it, or none.
-    run(build.env("PCRE2_SYS_STATIC", "1"))?;
-    Ok(root.join("target").join(TARGET).join("dist/weir"))
+    run(&mut build)?;
+    by.map_or(Ok(()), |by| profile::check(by, &binary))?;
+    Ok(binary)
 }
 
 /// Refuses a binary that needs more of a machine than Debian 12 has.

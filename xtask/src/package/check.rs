@@ -1,6 +1,6 @@
 //! Whether two builds are the same, bit by bit: in two clones, whose paths have different lengths.
 
-use super::given::From;
+use super::given::Way;
 use super::make;
 use super::stage::{files, sha256, told};
 use crate::run::{output, run};
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Builds and packs the last commit twice, and compares the products.
-pub fn check(root: &Path, from: &From) -> Result<(), String> {
+pub fn check(root: &Path, way: &Way) -> Result<(), String> {
     let top = root.join("target/package-check");
     let commit = output(Command::new("git").current_dir(root).args(["rev-parse", "HEAD"]))?;
     let mut products = Vec::new();
     for name in ["one", "two/in-a-longer-folder"] {
         let clone = top.join(name);
         refresh(root, &clone, commit.trim())?;
-        make::all(&clone, &clone.join("target/package"), from)?;
+        make::all(&clone, &clone.join("target/package"), way)?;
         products.push(sums_of(&clone.join("target/package"))?);
     }
     same(&products[0], &products[1])

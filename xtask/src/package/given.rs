@@ -2,19 +2,16 @@
 
 use std::path::PathBuf;
 
-/// What the packed binary comes from.
-#[derive(Debug, PartialEq)]
-pub enum From {
-    /// A binary that somebody has built.
-    Binary(PathBuf),
-    /// The sources, and a profile of weir at work if there is one.
-    Sources { profile: Option<PathBuf> },
-}
-
-impl Default for From {
-    fn default() -> Self {
-        From::Sources { profile: None }
-    }
+/// The way to the packed binary.
+#[derive(Debug, Default, PartialEq)]
+pub enum Way {
+    /// A build from the sources.
+    #[default]
+    Built,
+    /// The same by this profile of weir at work.
+    BuiltBy(PathBuf),
+    /// Nothing is built: this is the binary.
+    Given(PathBuf),
 }
 
 /// The input of all products.

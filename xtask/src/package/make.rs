@@ -1,6 +1,6 @@
 //! Makes the products, in order.
 
-use super::given::{From, Given};
+use super::given::{Given, Way};
 use super::{build, deb, image, sbom, stage, sums, tarball};
 use crate::run::{cargo, output};
 use std::fs;
@@ -8,17 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Makes every product anew; returns the path of the checksums.
-pub fn all(root: &Path, out: &Path, from: &From) -> Result<PathBuf, String> {
+pub fn all(root: &Path, out: &Path, way: &Way) -> Result<PathBuf, String> {
     let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(epoch) => epoch,
         Err(_) => output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))?.trim().to_owned(),
     };
     let whole = |path: &Path| std::path::absolute(path).map_err(|error| stage::told(path, &error));
-    let binary = match from {
-        From::Binary(binary) => whole(binary)?,
-        From::Sources { profile } => {
-            build::binary(root, &epoch, profile.as_deref().map(whole).transpose()?.as_deref())?
-        }
+    let binary = match way {
+        Way::Built => build::binary(root, &epoch, None)?,
+        Way::BuiltBy(profile) => build::binary(root, &epoch, Some(&whole(profile)?))?,
+        Way::Given(binary) => whole(binary)?,
     };
     build::check(&binary)?;
     if out.exists() {

@@ -13,7 +13,7 @@ mod stage;
 mod sums;
 mod tarball;
 
-use given::From;
+use given::Way;
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "\
@@ -28,17 +28,17 @@ usage: cargo xtask package [--binary FILE | --profile FILE] [--key FILE] [--chec
 pub fn package(root: &Path, words: &[String]) -> Result<(), String> {
     let asked = Asked::parse(words)?;
     if asked.is_check {
-        return check::check(root, &asked.from);
+        return check::check(root, &asked.way);
     }
     let out = root.join("target/package");
-    let sums = make::all(root, &out, &asked.from)?;
+    let sums = make::all(root, &out, &asked.way)?;
     println!("{}", image::origin()?);
     sums::sign(&sums, asked.key.as_deref(), &format!("weir {}", make::version(root)?))
 }
 
 #[derive(Debug, Default, PartialEq)]
 struct Asked {
-    from: From,
+    way: Way,
     key: Option<PathBuf>,
     is_check: bool,
 }
@@ -50,8 +50,11 @@ impl Asked {
         while let Some(word) = words.next() {
             let mut path = || words.next().map(PathBuf::from).ok_or_else(|| format!("{word} needs a file\n\n{USAGE}"));
             match word.as_str() {
-                "--binary" => asked.from = From::Binary(path()?),
-                "--profile" => asked.from = From::Sources { profile: Some(path()?) },
+                "--binary" | "--profile" if asked.way != Way::Built => {
+                    return Err(format!("--binary and --profile are two ways: name one\n\n{USAGE}"));
+                }
+                "--binary" => asked.way = Way::Given(path()?),
+                "--profile" => asked.way = Way::BuiltBy(path()?),
                 "--key" => asked.key = Some(path()?),
                 "--check" => asked.is_check = true,
                 _ => return Err(USAGE.to_owned()),
@@ -69,9 +72,12 @@ mod tests {
     #[test]
     fn flags_take_a_file() {
         let words = ["--binary", "b", "--key", "k", "--check"].map(str::to_owned);
-        let all = Asked { from: From::Binary("b".into()), key: Some("k".into()), is_check: true };
+        let all = Asked { way: Way::Given("b".into()), key: Some("k".into()), is_check: true };
         assert_eq!(Asked::parse(&words).unwrap(), all);
         assert!(Asked::parse(&words[..1]).unwrap_err().contains("--binary needs a file"));
         assert!(Asked::parse(&["--other".to_owned()]).is_err());
+        let both = ["--profile", "p", "--binary", "b"].map(str::to_owned);
+        assert_eq!(Asked::parse(&both[..2]).unwrap().way, Way::BuiltBy("p".into()));
+        assert!(Asked::parse(&both).unwrap_err().contains("name one"));
     }
 }
