@@ -99,6 +99,11 @@ def takes_part(workload, peer):
     return bool(peer.argv) and (workload.tuning_matters or not peer.tuned)
 
 
+def named(name):
+    """The workload of a name."""
+    return next(workload for workload in WORKLOADS if workload.name == name)
+
+
 def run(workload, peer, origin, seconds):
     """One run against a started peer: {"value": in the workload's unit, ...}."""
     if workload.cached:

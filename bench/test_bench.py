@@ -50,7 +50,7 @@ class Handshakes(unittest.TestCase):
         self.assertEqual(loads.parse_s_time("ERROR\n"), {"requests": 0, "errors": 1})
 
     def test_peers_that_speak_tls_take_part(self):
-        secure = next(w for w in loads.WORKLOADS if w.name == "tls-full")
+        secure = loads.named("tls-full")
         taking_part = {peer.name for peer in peers.all_peers("/bin/true", False) if loads.takes_part(secure, peer)}
         self.assertLessEqual({"weir"}, taking_part)
         self.assertFalse({"floor", "varnish", "weir-tuned"} & taking_part)

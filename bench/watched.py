@@ -42,7 +42,7 @@ MODES = {
 }
 ORIGIN = "127.0.0.1:18400"
 LISTEN = "127.0.0.1:18401"
-WORKLOAD = next(workload for workload in loads.WORKLOADS if workload.name == "1k-64")
+WORKLOAD = loads.named("1k-64")
 FOREIGN_SHARE = 0.10
 ATTEMPTS = 3
 WARM, SETTLE = 5, 1.2       # seconds before all windows, and before each

@@ -1,4 +1,4 @@
-//! What the relay does with HTTP/1.1, whoever moves its bytes: keep-alive on both sides, pooled upstream connections.
+//! The relay's HTTP/1.1: keep-alive on both sides, pooled upstream connections. A `Carrier` moves the bytes.
 //!
 //! Nothing here allocates on the steady path. An idle connection holds no bytes.
 
@@ -11,7 +11,7 @@ pub const NONE: usize = usize::MAX;
 
 /// Moves the bytes of connections: on epoll, or on io_uring.
 pub trait Carrier {
-    /// What it keeps of one connection.
+    /// The carrier's part of one connection.
     type Line;
     /// Begins a connection to the origin, for this slot of the relay.
     fn connect(&mut self, at: usize) -> Option<Self::Line>;
@@ -27,7 +27,7 @@ pub trait Carrier {
     fn close(&mut self, line: Self::Line);
 }
 
-/// What the bytes arriving on a connection are.
+/// The meaning of the next bytes of a connection.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Phase {
     /// A request head from a client, an answer's head from an upstream.
@@ -81,7 +81,7 @@ impl<C: Carrier> Relay<C> {
         self.insert(true, open);
     }
 
-    /// Bytes arrived: what they are depends on the phase.
+    /// Uses bytes that arrived, as the phase of their connection says.
     pub fn take(&mut self, at: usize, bytes: &[u8]) {
         let Some(conn) = self.get(at) else { return };
         let peer = conn.peer;
@@ -207,7 +207,7 @@ impl<C: Carrier> Relay<C> {
             let pipelined = std::mem::take(&mut conn.held);
             self.head(at, &pipelined);
         }
-        // What the client has sent meanwhile may have been left unread.
+        // The relay did not read from the client while it waited for the answer.
         if let Some(Some(conn)) = self.conns.get(at) {
             self.carrier.read_again(at, &conn.line);
         }

@@ -5,6 +5,8 @@
 //! several), raw epoll (the relay may use io_uring). Not a product: never put one in front of anything but the bench.
 
 #![deny(unsafe_code)]
+// The bans are for weir: its threads and its clock are those of `net`.
+#![allow(clippy::disallowed_methods)]
 
 mod buffers;
 mod exchange;

@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 /// One read takes at most this much: a 1 MiB body passes in a handful of turns.
 const SCRATCH: usize = 256 * 1024;
 
-/// What every worker is told.
+/// The settings of every worker.
 #[derive(Clone, Copy)]
 struct Plan {
     listen: SocketAddr,
@@ -78,7 +78,7 @@ fn on_epoll(plan: &Plan) -> io::Result<()> {
     }
 }
 
-/// What epoll's side of a relay consists of.
+/// A relay's carrier on epoll.
 struct Epoll {
     poll: Poll,
     origin: SocketAddr,
@@ -96,7 +96,7 @@ struct Line {
     readable: bool,
     ended: bool,
     watches_writing: bool,
-    /// What the socket has not taken yet.
+    /// Bytes that the socket has not taken yet.
     out: Vec<u8>,
 }
 
@@ -148,7 +148,7 @@ fn may_read(relay: &mut Relay<Epoll>, at: usize) -> bool {
     }
 }
 
-/// Sends what a turn has left for a connection; a slot's next owner has nothing, or has it here as well.
+/// Sends the bytes that a turn has left for a connection. If the slot has a new owner, these are the new owner's bytes.
 fn send_due(relay: &mut Relay<Epoll>, at: usize, scratch: &mut [u8]) {
     let Some(conn) = relay.get(at) else { return };
     if conn.line.out.is_empty() {

@@ -4,7 +4,7 @@
 //! added the first time a socket refuses bytes and then stays. So the steady path has no
 //! `epoll_ctl` at all.
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
@@ -53,13 +53,22 @@ impl Poll {
         Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(token as u64), interest(true))?)
     }
 
-    /// Waits and replaces `into` with what happened; `None` waits for ever.
+    /// Waits and replaces `into` with the events; `None` waits for ever.
+    ///
+    /// `epoll_wait` counts in milliseconds, and valgrind knows no `epoll_pwait2`. So `ppoll` waits for a time.
     pub fn wait(&mut self, into: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        let timeout = timeout
-            .map(|t| Timespec { tv_sec: t.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: t.subsec_nanos().into() });
         self.events.clear();
         into.clear();
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout.as_ref()) {
+        if let Some(time) = timeout {
+            let nanoseconds = time.subsec_nanos().into();
+            let time = Timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: nanoseconds };
+            match rustix::event::poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&time)) {
+                Ok(0) | Err(Errno::INTR) => return Ok(()),
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -21,7 +21,7 @@ const SUBMISSIONS: u32 = 2048;
 const COMPLETIONS: u32 = 8192;
 /// Registered files of a ring, unless the limit of descriptors is lower.
 const FILES_MAX: u64 = 8192;
-/// What waits for a socket before its source is no longer read.
+/// The relay stops to read from one socket while this many bytes wait for the other one.
 const WAITING_MAX: usize = 256 * 1024;
 /// Buffers kept for the next sends.
 const SPARE_MAX: usize = 256;
@@ -52,7 +52,7 @@ impl Tuning {
     }
 }
 
-/// What a completion is about; the low bits of its number. The others are the line.
+/// The request that a completion ends: the low bits of its number. The high bits are the number of the line.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Received,
@@ -197,7 +197,7 @@ struct Line {
     /// The kernel reads this: nothing changes it until the send has ended.
     out: Vec<u8>,
     gone: usize,
-    /// What came while `out` was being sent.
+    /// Bytes that came while the kernel sent `out`.
     waiting: Vec<u8>,
 }
 
@@ -272,19 +272,12 @@ impl Uring {
             (false, true) => opcode::AsyncCancel::new((number as u64) << 3 | Kind::Received as u64).build(),
             (false, false) => return,
         };
-        line.is_receiving = true;
-        line.is_cancelled = !wanted;
         let kind = if wanted { Kind::Received } else { Kind::Ignored };
-        if self.push(entry, number, kind).is_err() {
-            self.lose(number);
-        }
-    }
-
-    /// The ring does not take a request: the connection cannot go on, and its peer will find it dead.
-    fn lose(&mut self, number: usize) {
-        if let Some(line) = self.lines.get_mut(number) {
-            line.is_receiving = false;
-            line.is_sending = false;
+        let is_taken = self.push(entry, number, kind).is_ok();
+        // What the ring takes is outstanding until its completion. A send may be, at the same time.
+        if let Some(line) = self.lines.get_mut(number).filter(|_| is_taken) {
+            line.is_receiving = true;
+            line.is_cancelled = !wanted;
         }
     }
 
@@ -342,13 +335,12 @@ impl Uring {
         let rest = line.out.get(line.gone..).unwrap_or_default();
         let flags = if kind == Kind::Sent { MSG_NOSIGNAL | MSG_DONTWAIT } else { MSG_NOSIGNAL | MSG_WAITALL };
         let entry = opcode::Send::new(Fixed(number as u32), rest.as_ptr(), rest.len() as u32).flags(flags).build();
-        line.is_sending = true;
-        self.sends += usize::from(kind == Kind::Sent);
-        let pushed = self.push(entry, number, kind).is_ok();
-        if !pushed {
-            self.lose(number);
+        let is_taken = self.push(entry, number, kind).is_ok();
+        if let Some(line) = self.lines.get_mut(number).filter(|_| is_taken) {
+            line.is_sending = true;
+            self.sends += usize::from(kind == Kind::Sent);
         }
-        pushed
+        is_taken
     }
 
     /// Closes the file of a closed line once nothing is asked about it; its number is free when that has happened.
