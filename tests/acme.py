@@ -11,6 +11,8 @@ redis-server."""
 import argparse, base64, hmac, json, os, shutil, signal, socket, ssl, struct, subprocess, sys, tempfile, threading, time, urllib.request
 from pathlib import Path
 
+from ports import free_port
+
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE_S = 40
 # Per cent of good nonces that pebble refuses: weir tries a request four times, and four refusals in a row must stay rare.
@@ -22,12 +24,6 @@ parser.add_argument('--pebble', default=shutil.which('pebble') or 'pebble')
 parser.add_argument('--keep', action='store_true', help='keep the directories')
 parser.add_argument('names', nargs='*', metavar='NAME')
 chosen = parser.parse_args()
-
-
-def port():
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        return free.getsockname()[1]
 
 
 def within(what, seconds, test):
@@ -47,7 +43,7 @@ class Room:
     def __init__(self, name):
         self.path = Path(tempfile.mkdtemp(prefix=f'weir-acme-{name}-'))
         self.path.chmod(0o755)
-        self.children, self.plain, self.tls, self.dns = [], port(), port(), port()
+        self.children, self.plain, self.tls, self.dns = [], free_port(), free_port(), free_port()
         (self.path / 'records').write_text(''.join(
             f'{host} A 127.0.0.1\n' for host in ('a.test', 'b.test', 'c.test', 'www.a.test')))
         self.start('dns', [sys.executable, ROOT / 'tests/support/dns.py', f'127.0.0.1:{self.dns}', 'records', 'dns.log'])
@@ -80,7 +76,7 @@ class Room:
 class Pebble:
     def __init__(self, room, name='pebble', validity=3600, rejects=NONCE_REJECT, dns=None):
         self.dns = dns or room.dns
-        self.room, self.name, self.port, self.management, self.rejects = room, name, port(), port(), rejects
+        self.room, self.name, self.port, self.management, self.rejects = room, name, free_port(), free_port(), rejects
         (room.path / f'{name}.json').write_text(json.dumps({'pebble': {
             'listenAddress': f'127.0.0.1:{self.port}', 'managementListenAddress': f'127.0.0.1:{self.management}',
             'certificate': 'ca.crt', 'privateKey': 'ca.key', 'httpPort': room.plain, 'tlsPort': room.tls,
@@ -340,7 +336,7 @@ def tls_alpn_01(room):
 
 def several_issuers(room):
     pebbles = [Pebble(room, name) for name in ('first', 'second')]
-    dead = port()
+    dead = free_port()
     weir = Weir(room, issuer('first', pebbles[0].port) + issuer('second', pebbles[1].port) + issuer('third', dead),
                 server(room, 'a.test', 'first') + server(room, 'b.test', 'second') + server(room, 'c.test', 'third'))
     weir.gets('a.test')
@@ -433,7 +429,7 @@ WILD = ['DNS:*.a.test', 'DNS:a.test']
 
 def dns_01_responder(room):
     """weir answers the question of the authority itself, for a wildcard and its domain."""
-    own = port()
+    own = free_port()
     pebble = Pebble(room, dns=own)
     weir = Weir(room, f'    acme_dns_port 127.0.0.1:{own}; acme_dns_ttl 5s;\n' + issuer('one', pebble.port, 'challenge dns-01;'),
                 server(room, '*.a.test a.test', 'one'))
@@ -492,7 +488,7 @@ def dns_01_hook(room):
 
 def dns_persist_01(room):
     """The record that stays: weir serves it, or says which one the authority looks for."""
-    own = port()
+    own = free_port()
     pebble = Pebble(room, dns=own)
     weir = Weir(room, f'    acme_dns_port 127.0.0.1:{own};\n' + issuer('one', pebble.port, 'challenge dns-persist-01;'),
                 server(room, '*.a.test a.test', 'one'))
@@ -514,7 +510,7 @@ def dns_persist_01(room):
 def shared(room):
     rooms = [Room('shared-2'), Room('shared-3'), room]
     try:
-        redis_port = port()
+        redis_port = free_port()
         redis = room.start('redis', ['redis-server', '--port', redis_port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'])
         within('redis listens', 10, lambda: socket.socket().connect_ex(('127.0.0.1', redis_port)) == 0)
         pebble = Pebble(room)

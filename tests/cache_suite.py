@@ -24,6 +24,8 @@ import sys
 import tempfile
 import time
 
+from ports import free_port
+
 # How long all of the suite may take: it pauses for three seconds in every test, 25 tests at once.
 LIMIT_S = 280
 # How long a server may take to listen.
@@ -165,12 +167,6 @@ def cache_command(args, directory, origin, port):
     with open(conf, "w") as file:
         file.write(NGINX_CONF.format(dir=directory, port=port, origin=origin, directives=args.directives))
     return [program, "-p", directory, "-c", conf, "-e", os.path.join(directory, "error.log")]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def client(args, base, test):

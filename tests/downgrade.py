@@ -17,6 +17,8 @@ import threading
 import time
 from pathlib import Path
 
+from ports import free_port
+
 WAIT_SECONDS = 1.2
 CONF = """daemon off; worker_processes 1; error_log error.log info; pid nginx.pid;
 events {{}}
@@ -159,11 +161,6 @@ class Origin:
             stream.readline()
         stream.readline()
         return body
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def wait_for(port, tries=100):

@@ -29,6 +29,7 @@ import urllib.parse
 import urllib.request
 
 import prometheus_peers
+from ports import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HERE = ROOT / "package/monitoring"
@@ -273,12 +274,6 @@ def of_guide(begin, *changes):
             holds(f"the guide's block has {old}", False, text)
         text = text.replace(old, new)
     return text
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def within(what, is_so, more=lambda: "", seconds=PATIENCE_S):

@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from ports import free_port
+
 # How long one message may take. Nothing is measured: a test that hangs should end.
 LIMIT_S = 30
 # The manager's patience, in microseconds (WatchdogSec=).
@@ -106,12 +108,6 @@ class Manager:
             if key in message and value in (None, message[key]):
                 return message
         raise AssertionError(f"no message with {key}={value or '…'}")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def begin(port):

@@ -41,7 +41,8 @@ import peers
 import processes
 import room
 import scenario
-from edge import Edge, Setting, free_ports
+from edge import Edge, Setting
+from ports import free_ports
 from load import Load
 
 GROWTH_MIB = 1.5

@@ -13,12 +13,18 @@ export const TOKEN = "a token for tests only";
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
+// Below Linux's ephemeral range, so that no outgoing connection takes it, and not in the blocks of ../ports.py.
 async function freePort() {
-  const server = createServer();
-  await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address();
-  await new Promise((done) => server.close(done));
-  return port;
+  for (let tries = 0; tries < 100; tries++) {
+    const port = 10_000 + Math.floor(Math.random() * 10_000);
+    const server = createServer();
+    const is = await new Promise((done) => {
+      server.on("error", () => done(false));
+      server.listen(port, "127.0.0.1", () => server.close(() => done(true)));
+    });
+    if (is) return port;
+  }
+  throw new Error("no free port");
 }
 
 async function accepts(port) {

@@ -5,11 +5,12 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import urllib.request
 from pathlib import Path
+
+from ports import free_ports
 
 HTTP = {"http": ("proxy", "http://"), "https": ("proxy", "https://"), "h2": ("proxy", "http://"), "grpc": ("grpc", "grpc://"), "fastcgi": ("fastcgi", ""),
         "uwsgi": ("uwsgi", ""), "scgi": ("scgi", ""), "memcached": ("memcached", "")}
@@ -25,16 +26,6 @@ COMMON = {
     "scgi": "scgi_param CONTENT_LENGTH $content_length; scgi_param REQUEST_METHOD $request_method; scgi_param REQUEST_URI $request_uri;",
     "memcached": "set $memcached_key $uri;",
 }
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for taken in sockets:
-        taken.bind(("127.0.0.1", 0))
-    ports = [taken.getsockname()[1] for taken in sockets]
-    for taken in sockets:
-        taken.close()
-    return ports
 
 
 class NotStarted(Exception):

@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import urllib.request
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import processes
+from ports import free_ports
 from processes import within
 
 CONF = """
@@ -49,16 +49,6 @@ http {{
     {more}
 }}
 """
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for taken in sockets:
-        taken.bind(("127.0.0.1", 0))
-    ports = [taken.getsockname()[1] for taken in sockets]
-    for taken in sockets:
-        taken.close()
-    return ports
 
 
 @dataclass

@@ -8,7 +8,8 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from edge import Setting, free_ports
+from edge import Setting
+from ports import free_ports
 from processes import within
 from scenario import Scenario
 

@@ -11,6 +11,7 @@ import threading
 import time
 
 import wire
+from ports import free_port
 
 # Seconds for a start, and for the answer that shows that the server still serves.
 START_S, ALIVE_S = 20, 5
@@ -158,8 +159,7 @@ class Target:
 
     def configuration(self):
         for name in ("port", "port2"):
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                self.values[name] = str(free.getsockname()[1])
+            self.values[name] = str(free_port())
         self.port, self.port2 = int(self.values["port"]), int(self.values["port2"])
         http = f"http {{\naccess_log off;\n{self.row.http}\n}}\n" if self.row.http else ""
         text = self.fill(HEAD + http + self.row.main)

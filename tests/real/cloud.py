@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import parts
+from ports import free_port
 
 HERE = Path(__file__).resolve().parent
 DAV = "/remote.php/dav/files/kim/"
@@ -22,7 +23,7 @@ INTERNAL = "location /files-of-the-cloud/ { internal; alias DIR/data/kim/; }"
 def run(room, args):
     parts.needs(("/usr/share/php/Sabre/autoload.php", "php-sabre-dav"), ("/usr/sbin/php-fpm*", "php-fpm"),
                 ("/etc/php/*/mods-available/dom.ini", "php-xml"), ("/usr/bin/curl", "curl"), ("/etc/nginx/fastcgi_params", "nginx-common"))
-    port, site = parts.free_port(), room.dir / "site"
+    port, site = free_port(), room.dir / "site"
     shutil.copytree(HERE / "cloud", site)
     for file, text in (("config/config.php", "<?php $secret = 1;"), ("core/css/server.css", "body { color: blue }\n" * 100),
                        ("core/module.mjs", "export default 1;\n"), ("core/code.wasm", "\0asm")):

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import parts
 import provider
+from ports import free_port
 
 REFRESH_SECONDS = 2
 
@@ -20,7 +21,7 @@ def run(room, args):
     if not program:
         raise parts.Missing("go install github.com/oauth2-proxy/oauth2-proxy/v7@latest, and its folder in PATH or --oauth2-proxy BIN")
     parts.needs(("/usr/bin/openssl", "openssl"), ("/etc/nginx/fastcgi_params", "nginx-common"))
-    port, gate = parts.free_port(), parts.free_port()
+    port, gate = free_port(), free_port()
     people, app = provider.Provider(room.dir), Application()
     try:
         room.start("oauth2-proxy", [

@@ -53,12 +53,6 @@ def replaced(text, *pairs):
     return text
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def accepts(port):
     with socket.socket() as probe:
         probe.settimeout(1)

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import parts
+from ports import free_port
 
 SOURCE = Path("/usr/share/wordpress")
 THEMES = Path("/var/lib/wordpress/wp-content/themes")
@@ -35,7 +36,7 @@ def run(room, args):
         (str(SOURCE / "wp-load.php"), "wordpress"), (str(THEMES / "twentytwentythree"), "wordpress-theme-twentytwentythree"),
         ("/usr/sbin/mariadbd", "mariadb-server"), ("/usr/sbin/php-fpm*", "php-fpm"), ("/etc/php/*/mods-available/mysqli.ini", "php-mysql"),
         ("/etc/php/*/mods-available/gd.ini", "php-gd"), ("/etc/nginx/snippets", "nginx-common"))
-    port = parts.free_port()
+    port = free_port()
     unpack(room)
     room.mariadb()
     room.run("mariadb", "--no-defaults", f"--socket={room.dir}/mariadb.sock", "-e", "CREATE DATABASE wordpress")
