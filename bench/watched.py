@@ -3,6 +3,7 @@
 
     python3 bench/watched.py --weir target/dist/weir [--rounds 12] [--seconds 3] [--instructions]
     python3 bench/watched.py --weir target/dist/weir --turns 50 [--seconds 3]
+    python3 bench/watched.py --weir target/dist/weir --tick 20
 
     off        `dashboard off`, and nobody asks
     on         a dashboard is there, and nobody looks
@@ -14,6 +15,9 @@ exchanges, so adding the two up would say more of callgrind than of weir.
 
 With --turns one process stays under one load all the while, and viewers come and go: of each turn two windows are watched
 and two are not, the outer ones alike. What differs between starts is the same in both, so this tells smaller differences.
+
+With --tick one idle process has a dashboard, and nobody looks. The script measures the observer's thread for so many seconds:
+its CPU time, and then its system calls under strace.
 """
 
 import argparse
@@ -22,6 +26,7 @@ import os
 import random
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -53,6 +58,8 @@ def main():
     args = arguments()
     if args.turns:
         return turns(args)
+    if args.tick:
+        return tick(args)
     with tempfile.TemporaryDirectory(prefix="weir-watched-") as work, peers.start_origin(ORIGIN, work) as origin:
         values, observed, disturbed = {mode: {} for mode in MODES}, {mode: [] for mode in MODES}, 0
         for number in range(args.rounds):
@@ -126,12 +133,32 @@ def quiet(mode, args, work, origin):
     return stats.quietest((one() for _ in range(ATTEMPTS)), lambda run: run["foreign"], FOREIGN_SHARE)
 
 
+def tick(args):
+    """What the observer's thread does in a second of an idle process: CPU time, then system calls."""
+    with tempfile.TemporaryDirectory(prefix="weir-watched-") as work, started("on", args.weir, Path(work)) as peer:
+        time.sleep(WARM)
+        before = observer_ns(peer.pid)
+        time.sleep(args.tick)
+        used = (observer_ns(peer.pid) - before) / args.tick
+        trace = ["strace", "-qq", "-c", "-U", "calls,name", "-p", observer(peer.pid).name]
+        ended = subprocess.run(["timeout", "--signal=INT", str(args.tick), *trace], capture_output=True, text=True)
+    rows = [(int(count), name) for count, name in re.findall(r"^ *(\d+) (\w+)$", ended.stderr, re.MULTILINE) if name != "total"]
+    print(f"observer, idle, {args.tick} s: {used / 1e6:.3f} ms of CPU and {sum(count for count, _ in rows) / args.tick:.0f}"
+          " system calls a second")
+    for count, name in rows:
+        print(f"  {count / args.tick:7.1f} {name}")
+
+
 def observer_ns(pid):
     """What the observer's thread has used so far; nothing where nobody may ask, and it was not started."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        if (task / "comm").read_text().strip() == "observer":
-            return int((task / "schedstat").read_text().split()[0])
-    return 0
+    task = observer(pid)
+    return int((task / "schedstat").read_text().split()[0]) if task else 0
+
+
+def observer(root):
+    """The observer's thread in /proc, or nothing. A weir that starts as root serves in another process."""
+    tasks = (task for pid in proc.tree(root) for task in Path(f"/proc/{pid}/task").iterdir())
+    return next((task for task in tasks if (task / "comm").read_text().strip() == "observer"), None)
 
 
 def started(mode, weir, work, under=()):
@@ -215,6 +242,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--seconds", type=int, default=3, help="of each run or window")
     parser.add_argument("--turns", type=int, default=0, help="one process instead, watched and not watched so often")
+    parser.add_argument("--tick", type=int, default=0, help="measure only the observer of an idle process, for so many seconds")
     parser.add_argument("--instructions", action="store_true", help="count them, too (valgrind)")
     args = parser.parse_args()
     if not os.access(args.weir, os.X_OK):
