@@ -128,7 +128,8 @@ impl Live {
 impl Facts {
     /// The facts of the machine whose files are below `root`, and of the process with this id, if given.
     pub fn of_host(root: &Path, pid: Option<u32>) -> Facts {
-        let effective = host::effective_cpus_under(root);
+        let files = &host::Files::under(root);
+        let effective = host::effective_cpus_under(files);
         let present = host::allowed_cpus(root).len();
         let processes = pid.map(|pid| host::processes_under(root, pid)).unwrap_or_default();
         let unit = processes.first().and_then(|process| host::unit_under(root, process));
@@ -139,9 +140,9 @@ impl Facts {
             ),
             cpus_present: (present > 0).then_some(present),
             throttling: host::throttling_under(root, pid),
-            stolen: host::cpu_kinds_under(root).map(|(kinds, _)| kinds.stolen()),
+            stolen: host::cpu_kinds_under(files).map(|(kinds, _)| kinds.stolen()),
             somaxconn: host::sysctl_under(root, "net/core/somaxconn"),
-            local_ports: host::local_ports_under(root),
+            local_ports: host::local_ports_under(files),
             localhost_is_dual: host::localhost_is_dual_under(root),
             processes,
             unit,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use weir_http::conf::Conf;
-use weir_meter::host::{self, CpuKinds};
+use weir_meter::host::{self, CpuKinds, Files};
 use weir_meter::live::{Host, VmRow};
 
 use super::sums::groups;
@@ -21,12 +21,18 @@ pub(super) struct Machine {
     /// CPUs used of a quota, and periods throttled since the start.
     pub(super) quota_used: f64,
     pub(super) throttled_total: u64,
+    /// When the settings were read: `cpus`, `has_quota`, `files`, `port_range` and `speeds`.
+    settings_at_ms: u64,
+    cpus: u64,
+    has_quota: bool,
     /// `RLIMIT_NOFILE`, as last read.
     pub(super) files: Option<host::FileLimit>,
     pub(super) open_files: u64,
     pub(super) overflows: u64,
     /// The number of local ports that the kernel can give to connections towards one peer.
     pub(super) port_range: Option<u64>,
+    /// Bytes a second that a network device can send.
+    speeds: BTreeMap<String, u64>,
     /// By network device that reports its speed: bytes sent in a second, and how many it can send.
     pub(super) links: BTreeMap<String, (f64, u64)>,
     /// Seconds in which the hypervisor gave a large share of the CPUs to other machines.
@@ -52,46 +58,66 @@ struct Readings {
 impl Machine {
     /// Reads the machine's files below `root`; once a second. If the process has no free descriptor, weir cannot open
     /// these files either. Then all descriptors count as used, and every other figure keeps its last value.
+    ///
+    /// Each second it reads what counts or measures, and each file once. It opens the files anew, because a file that
+    /// stays open takes a descriptor from the clients. What somebody sets by hand, it reads only every
+    /// [`SETTINGS_EVERY_MS`]: the CPUs of the process, whether they have a quota, the limit of open files, the range of
+    /// ports, the speeds of links.
     pub(super) fn look(&mut self, root: &Path, now_ms: u64) {
+        let files = &Files::under(root);
+        self.look_at_settings(files, now_ms);
         // Read first and last: if both reads succeed, the reads in between could succeed too.
-        let files = host::file_limit_under(root);
-        let (memory_total, memory_available) = host::memory_under(root);
-        let times = host::cpu_kinds_under(root);
+        let times = host::cpu_kinds_under(files);
+        let (memory_total, memory_available) = host::memory_under(files);
         let now = Readings {
             at_ms: now_ms,
             times: times.map(|(times, _)| times),
-            threads: host::thread_times_under(root),
-            quota: host::quota_under(root),
-            resent: host::retransmitted_under(root),
-            links: host::links_under(root),
-            vm: host::vm_under(root),
+            threads: host::thread_times_under(files),
+            quota: self.has_quota.then(|| host::quota_under(files)).flatten(),
+            resent: host::retransmitted_under(files),
+            links: host::links_under(files, &self.speeds),
+            vm: host::vm_under(files),
         };
         let mut host = Host {
-            cpus: host::effective_cpus_under(root) as u64,
+            cpus: self.cpus,
             runnable: times.map(|(_, running)| running),
-            load: host::load_under(root),
-            psi_cpu: host::pressure_under(root, "cpu"),
-            psi_memory: host::pressure_under(root, "memory"),
-            psi_io: host::pressure_under(root, "io"),
+            load: host::load_under(files),
+            psi_cpu: host::pressure_under(files, "cpu"),
+            psi_memory: host::pressure_under(files, "memory"),
+            psi_io: host::pressure_under(files, "io"),
             quota_cpus: now.quota.map(|quota| quota.cpus),
             memory_total,
             memory_available,
-            rss: host::resident_under(root),
-            time_wait: host::waiting_sockets_under(root),
+            rss: host::resident_under(files),
+            time_wait: host::waiting_sockets_under(files),
             ..Host::default()
         };
-        let (overflows, port_range) = (host::listen_overflows_under(root), host::local_ports());
+        let overflows = host::listen_overflows_under(files);
         let open_files = host::open_files();
         if let Some(known) = self.files
-            && (files.is_none() || open_files.is_none())
+            && ((times.is_none() && self.before.times.is_some()) || open_files.is_none())
         {
             self.open_files = known.soft;
             return;
         }
         self.measure(&now, &mut host);
         (self.host, self.before) = (host, now);
-        (self.files, self.port_range) = (files, port_range);
         (self.open_files, self.overflows) = (open_files.unwrap_or(0), overflows.unwrap_or(0));
+    }
+
+    /// Reads the settings, if that is due. If the process has no free descriptor, they keep their last values.
+    fn look_at_settings(&mut self, files: &Files, now_ms: u64) {
+        if self.settings_at_ms != 0 && now_ms.saturating_sub(self.settings_at_ms) < SETTINGS_EVERY_MS {
+            return;
+        }
+        let limit = host::file_limit_under(files);
+        if limit.is_some() || self.files.is_none() {
+            (self.settings_at_ms, self.files) = (now_ms, limit);
+            self.cpus = host::effective_cpus_under(files) as u64;
+            self.has_quota = host::quota_under(files).is_some();
+            self.port_range = host::local_ports_under(files);
+            self.speeds = host::link_speeds_under(files);
+        }
     }
 
     /// The change since the last readings.
@@ -199,6 +225,9 @@ const PORT_PEERS_MAX: usize = 64;
 
 /// Peers whose ports are counted in one second.
 const PEERS_AT_ONCE: usize = 2;
+
+/// How often settings of the machine and of the process are read.
+const SETTINGS_EVERY_MS: u64 = 10_000;
 
 #[cfg(test)]
 mod tests {

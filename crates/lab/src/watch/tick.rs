@@ -134,6 +134,7 @@ pub struct HostTick {
 /// Takes a sample.
 pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let files = host::Files::under(root);
     let cpus = host::cpu_times_under(root);
     let kinds = ["cpu", "memory", "io"].into_iter();
     let mut processes: Vec<(ProcessTick, Vec<PathBuf>)> =
@@ -141,9 +142,9 @@ pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
     states(&mut processes);
     Tick {
         cpus: cpus.iter().map(|t| (t.cpu, ms(t.busy), ms(t.interrupts), ms(t.idle), ms(t.steal))).collect(),
-        runnable: host::cpu_kinds_under(root).map_or(0, |(_, runnable)| runnable),
+        runnable: host::cpu_kinds_under(&files).map_or(0, |(_, runnable)| runnable),
         stalled: kinds
-            .filter_map(|what| Some((what.to_owned(), host::stalled_under(root, what)?.as_secs_f64())))
+            .filter_map(|what| Some((what.to_owned(), host::stalled_under(&files, what)?.as_secs_f64())))
             .collect(),
         processes: processes.into_iter().map(|(tick, _)| tick).collect(),
         hosts: hosts(root, targets, with_sockets),

@@ -1,30 +1,32 @@
 //! The number of CPUs that weir may really use: affinity mask ∩ cgroup quota.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use super::files::Files;
 
 /// The number of workers that make sense on this machine, at least 1.
 ///
 /// The smaller of two numbers, rounded up: the CPUs in weir's affinity mask, and the CPU quota of its control group
 /// (v1 or v2, the tightest on the path to the root).
 pub fn effective_cpus() -> usize {
-    effective_cpus_under(Path::new("/"))
+    effective_cpus_under(&Files::under(Path::new("/")))
 }
 
-/// As [`effective_cpus`], reading `proc/` and `sys/` below `root`.
-pub fn effective_cpus_under(root: &Path) -> usize {
-    effective_cpus_at(root, "self")
+/// As [`effective_cpus`], reading `proc/` and `sys/` of `files`.
+pub fn effective_cpus_under(files: &Files) -> usize {
+    effective_cpus_at(files, "self")
 }
 
 /// As [`effective_cpus_under`], for another process; `None` if `/proc` does not have it.
 pub fn effective_cpus_of(root: &Path, pid: u32) -> Option<usize> {
     let pid = pid.to_string();
-    root.join("proc").join(&pid).exists().then(|| effective_cpus_at(root, &pid))
+    root.join("proc").join(&pid).exists().then(|| effective_cpus_at(&Files::under(root), &pid))
 }
 
-fn effective_cpus_at(root: &Path, process: &str) -> usize {
-    let allowed = allowed_cpus_of(root, process).len().max(1);
-    match quota_cpus(root, process) {
+fn effective_cpus_at(files: &Files, process: &str) -> usize {
+    let allowed = allowed_cpus_of(files, process).len().max(1);
+    match quota_cpus(files, process) {
         Some(quota) => allowed.min(quota).max(1),
         None => allowed,
     }
@@ -32,11 +34,11 @@ fn effective_cpus_at(root: &Path, process: &str) -> usize {
 
 /// The numbers of the CPUs that weir may run on, ascending; `[0]` if unknown.
 pub fn allowed_cpus(root: &Path) -> Vec<usize> {
-    allowed_cpus_of(root, "self")
+    allowed_cpus_of(&Files::under(root), "self")
 }
 
-fn allowed_cpus_of(root: &Path, process: &str) -> Vec<usize> {
-    let status = fs::read_to_string(root.join("proc").join(process).join("status")).unwrap_or_default();
+fn allowed_cpus_of(files: &Files, process: &str) -> Vec<usize> {
+    let status = files.text(&format!("proc/{process}/status")).unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
     let cpus = parse_list(list.trim());
     if cpus.is_empty() { vec![0] } else { cpus }
@@ -58,19 +60,19 @@ fn parse_list(list: &str) -> Vec<usize> {
 }
 
 /// The tightest CPU quota of weir's control group and its parents, in whole CPUs.
-fn quota_cpus(root: &Path, process: &str) -> Option<usize> {
-    let groups = fs::read_to_string(root.join("proc").join(process).join("cgroup")).ok()?;
+fn quota_cpus(files: &Files, process: &str) -> Option<usize> {
+    let groups = files.text(&format!("proc/{process}/cgroup"))?;
     groups
         .lines()
         .filter_map(|line| {
             let mut parts = line.splitn(3, ':');
             let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
             if controllers.is_empty() {
-                tightest(&root.join("sys/fs/cgroup"), path, quota_v2)
+                tightest(files, "sys/fs/cgroup", path, quota_v2)
             } else if controllers.split(',').any(|c| c == "cpu") {
                 ["sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu"]
                     .iter()
-                    .filter_map(|mount| tightest(&root.join(mount), path, quota_v1))
+                    .filter_map(|mount| tightest(files, mount, path, quota_v1))
                     .min()
             } else {
                 None
@@ -79,33 +81,30 @@ fn quota_cpus(root: &Path, process: &str) -> Option<usize> {
         .min()
 }
 
-/// Walks from the group up to the mount and returns the smallest quota on the way.
-///
-/// Inside a container, `/proc` often shows the host's path although the mount is already weir's own group. So the
-/// mount itself is always read.
-fn tightest(mount: &Path, group: &str, quota: fn(&Path) -> Option<usize>) -> Option<usize> {
-    let mut at: PathBuf = mount.to_path_buf();
-    let mut least = quota(&at);
+/// The directories from the mount down to the group. Inside a container, `/proc` often shows the host's path although
+/// the mount is already weir's own group. So the mount itself is always one of them.
+pub(super) fn path_to(mount: &str, group: &str) -> Vec<String> {
+    let mut all = vec![mount.to_owned()];
     for part in group.split('/').filter(|part| !part.is_empty() && *part != "..") {
-        at.push(part);
-        least = match (least, quota(&at)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        all.extend(all.last().map(|at| format!("{at}/{part}")));
     }
-    least
+    all
+}
+
+fn tightest(files: &Files, mount: &str, group: &str, quota: fn(&Files, &str) -> Option<usize>) -> Option<usize> {
+    path_to(mount, group).iter().filter_map(|at| quota(files, at)).min()
 }
 
 /// cgroup v2: `cpu.max` holds `QUOTA PERIOD` or `max PERIOD`.
-fn quota_v2(dir: &Path) -> Option<usize> {
-    let text = fs::read_to_string(dir.join("cpu.max")).ok()?;
+fn quota_v2(files: &Files, dir: &str) -> Option<usize> {
+    let text = files.text(&format!("{dir}/cpu.max"))?;
     let mut words = text.split_whitespace();
     whole_cpus(words.next()?.parse().ok()?, words.next()?.parse().ok()?)
 }
 
 /// cgroup v1: two files; a quota of -1 means none.
-fn quota_v1(dir: &Path) -> Option<usize> {
-    let number = |name: &str| -> Option<u64> { fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok() };
+fn quota_v1(files: &Files, dir: &str) -> Option<usize> {
+    let number = |name: &str| files.number::<u64>(&format!("{dir}/{name}"));
     whole_cpus(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
 }
 
@@ -151,7 +150,7 @@ mod tests {
 
     fn check(files: &[(&str, &str)], expect: usize) {
         let root = tree::made_up(files);
-        assert_eq!(effective_cpus_under(root.path()), expect, "{files:?}");
+        assert_eq!(effective_cpus_under(&Files::under(root.path())), expect, "{files:?}");
     }
 
     const EIGHT: (&str, &str) = ("proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-6,9\n");

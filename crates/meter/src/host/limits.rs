@@ -1,7 +1,8 @@
 //! The limit on open files.
 
-use std::fs;
 use std::path::Path;
+
+use super::files::Files;
 
 /// `RLIMIT_NOFILE`: the limit of file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,23 +15,23 @@ pub struct FileLimit {
 
 /// The file limit of this process; `None` if `/proc` does not have it.
 pub fn file_limit() -> Option<FileLimit> {
-    file_limit_under(Path::new("/"))
+    file_limit_under(&Files::under(Path::new("/")))
 }
 
-/// As [`file_limit`], reading `proc/self/limits` below `root`.
+/// As [`file_limit`], in `files`.
 ///
 /// `unlimited` reads as `u64::MAX`.
-pub fn file_limit_under(root: &Path) -> Option<FileLimit> {
-    read(&root.join("proc/self/limits"))
+pub fn file_limit_under(files: &Files) -> Option<FileLimit> {
+    read(files, "self")
 }
 
 /// As [`file_limit_under`], for another process.
 pub fn file_limit_of(root: &Path, pid: u32) -> Option<FileLimit> {
-    read(&root.join("proc").join(pid.to_string()).join("limits"))
+    read(&Files::under(root), &pid.to_string())
 }
 
-fn read(limits: &Path) -> Option<FileLimit> {
-    let text = fs::read_to_string(limits).ok()?;
+fn read(files: &Files, process: &str) -> Option<FileLimit> {
+    let text = files.text(&format!("proc/{process}/limits"))?;
     let rest = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     let mut numbers = rest.split_whitespace().map(|word| match word {
         "unlimited" => Some(u64::MAX),
@@ -47,7 +48,7 @@ mod tests {
 
     fn limit(line: &str) -> Option<FileLimit> {
         let root = tree::made_up(&[("proc/self/limits", line)]);
-        file_limit_under(root.path())
+        file_limit_under(&Files::under(root.path()))
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod cpu;
 mod ends;
+mod files;
 mod limits;
 mod listen;
 mod listeners;
@@ -27,6 +28,7 @@ mod vm;
 
 pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under};
 pub use ends::{Ends, ends_of};
+pub use files::Files;
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
 pub use listen::listens_of;
 pub use listeners::{Listeners, listeners_under};
@@ -41,7 +43,8 @@ pub use process::{
 pub use programs::{Program, Seen, programs, seen_under};
 pub use running::{Process, node_processes_under, processes_under};
 pub use sockets::{
-    local_ports, local_ports_under, localhost_is_dual_under, open_files, sysctl_under, waiting_sockets_under,
+    local_ports, local_ports_under, localhost_is_dual_under, open_files, sysctl_under, tcp_sockets_under,
+    waiting_sockets_under,
 };
 pub use strip::{
     CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_limit_under,
@@ -49,8 +52,8 @@ pub use strip::{
     thread_times_under,
 };
 pub use tcp::{
-    Held, PEERS_MAX, SOCKETS_MAX, Sockets, asking_names, counters_of, devices_of, links_under, local_port_range,
-    sockets_of,
+    Held, PEERS_MAX, SOCKETS_MAX, Sockets, asking_names, counters_of, devices_of, link_speeds_under, links_under,
+    local_port_range, sockets_of,
 };
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, own_thread, threads, threads_under};
 pub use unit::{Unit, unit_under};

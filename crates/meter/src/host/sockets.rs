@@ -3,14 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use super::files::Files;
+
 /// Number of local ports for outgoing connections; `None` if `/proc` does not have it.
 pub fn local_ports() -> Option<u64> {
-    local_ports_under(Path::new("/"))
+    local_ports_under(&Files::under(Path::new("/")))
 }
 
-/// As [`local_ports`], reading below `root`.
-pub fn local_ports_under(root: &Path) -> Option<u64> {
-    let range = fs::read_to_string(root.join("proc/sys/net/ipv4/ip_local_port_range")).ok()?;
+/// As [`local_ports`], in `files`.
+pub fn local_ports_under(files: &Files) -> Option<u64> {
+    let range = files.text("proc/sys/net/ipv4/ip_local_port_range")?;
     let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
     let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
     Some(high.checked_sub(low)? + 1)
@@ -33,12 +35,23 @@ pub fn localhost_is_dual_under(root: &Path) -> Option<bool> {
     Some(addresses.iter().any(|address| address.contains(':')) && addresses.iter().any(|address| address.contains('.')))
 }
 
-/// TCP connections of this network namespace that have ended but still hold their ports (`TIME_WAIT`), reading `/proc` below `root`.
-pub fn waiting_sockets_under(root: &Path) -> Option<u64> {
-    let stat = fs::read_to_string(root.join("proc/net/sockstat")).ok()?;
+/// TCP connections of this network namespace that have ended but still hold their ports (`TIME_WAIT`).
+pub fn waiting_sockets_under(files: &Files) -> Option<u64> {
+    tcp_figure(files, "tw")
+}
+
+/// All TCP sockets of the machine, and those of this network namespace that rest: never fewer than the local ports in
+/// use towards a peer.
+pub fn tcp_sockets_under(files: &Files) -> Option<u64> {
+    Some(tcp_figure(files, "alloc")? + waiting_sockets_under(files)?)
+}
+
+/// A figure of the line `TCP: inuse 4 orphan 0 tw 17 alloc 9 mem 1` (Linux, net/ipv4/proc.c, `sockstat_seq_show`).
+fn tcp_figure(files: &Files, name: &str) -> Option<u64> {
+    let stat = files.text("proc/net/sockstat")?;
     let tcp = stat.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let mut words = tcp.split_ascii_whitespace();
-    words.find(|word| *word == "tw")?;
+    words.find(|word| *word == name)?;
     words.next()?.parse().ok()
 }
 
@@ -62,11 +75,15 @@ mod tests {
         let root = std::env::temp_dir().join(format!("weir-sockets-{}", std::process::id()));
         fs::create_dir_all(root.join("proc/sys/net/ipv4")).unwrap();
         fs::create_dir_all(root.join("proc/net")).unwrap();
-        assert_eq!((local_ports_under(&root), waiting_sockets_under(&root)), (None, None));
+        let read = || {
+            let files = Files::under(&root);
+            (local_ports_under(&files), waiting_sockets_under(&files), tcp_sockets_under(&files))
+        };
+        assert_eq!(read(), (None, None, None));
         fs::write(root.join("proc/sys/net/ipv4/ip_local_port_range"), "50000\t50199\n").unwrap();
         let stat = "sockets: used 5\nTCP: inuse 4 orphan 0 tw 17 alloc 9 mem 1\nUDP: inuse 1 mem 0\n";
         fs::write(root.join("proc/net/sockstat"), stat).unwrap();
-        assert_eq!((local_ports_under(&root), waiting_sockets_under(&root)), (Some(200), Some(17)));
+        assert_eq!(read(), (Some(200), Some(17), Some(26)));
         fs::remove_dir_all(root).unwrap();
     }
 

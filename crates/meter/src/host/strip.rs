@@ -3,10 +3,12 @@
 //! All values are totals or levels from the kernel. To get rates, read twice.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::THREADS_MAX;
+use super::cpu::path_to;
+use super::files::{self, Files};
 use super::machine::{TICK, worked};
 use crate::live::CpuShares;
 
@@ -57,8 +59,8 @@ impl CpuKinds {
 }
 
 /// CPU times and the number of tasks that run or want to run; `None` if `/proc` does not have them.
-pub fn cpu_kinds_under(root: &Path) -> Option<(CpuKinds, u64)> {
-    let stat = fs::read_to_string(root.join("proc/stat")).ok()?;
+pub fn cpu_kinds_under(files: &Files) -> Option<(CpuKinds, u64)> {
+    let stat = files.text("proc/stat")?;
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let mut fields = line.split_ascii_whitespace().map(|word| word.parse::<u64>().unwrap_or(0));
     let mut next = || fields.next().unwrap_or(0);
@@ -73,19 +75,19 @@ pub fn cpu_kinds_under(root: &Path) -> Option<(CpuKinds, u64)> {
 
 /// Time in which some task waited for `what` (`cpu`, `memory` or `io`) since the machine started; `None` if the
 /// kernel has no PSI.
-pub fn stalled_under(root: &Path, what: &str) -> Option<Duration> {
-    Some(Duration::from_micros(some_pressure(root, what, "total=")?.parse().ok()?))
+pub fn stalled_under(files: &Files, what: &str) -> Option<Duration> {
+    Some(Duration::from_micros(some_pressure(files, what, "total=")?.parse().ok()?))
 }
 
 /// The share of time, over the last 10 s, in which some task waited for `what` (`cpu`, `memory` or `io`), 0 to 1;
 /// `None` if the kernel has no PSI.
-pub fn pressure_under(root: &Path, what: &str) -> Option<f64> {
-    Some(some_pressure(root, what, "avg10=")?.parse::<f64>().ok()? / 100.0)
+pub fn pressure_under(files: &Files, what: &str) -> Option<f64> {
+    Some(some_pressure(files, what, "avg10=")?.parse::<f64>().ok()? / 100.0)
 }
 
 /// A number from the `some` line, which counts the time in which at least one task waited.
-fn some_pressure(root: &Path, what: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(root.join("proc/pressure").join(what)).ok()?;
+fn some_pressure(files: &Files, what: &str, name: &str) -> Option<String> {
+    let text = files.text(&format!("proc/pressure/{what}"))?;
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     some.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)).map(str::to_owned)
 }
@@ -104,39 +106,28 @@ pub struct Quota {
 }
 
 /// The tightest quota of weir's control group and its parents; `None` without a quota.
-pub fn quota_under(root: &Path) -> Option<Quota> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+pub fn quota_under(files: &Files) -> Option<Quota> {
+    let groups = files.text("proc/self/cgroup")?;
     let mut all = Vec::new();
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next()) else { continue };
         if controllers.is_empty() {
-            all.extend(path_to(&root.join("sys/fs/cgroup"), group).iter().filter_map(|dir| quota_v2(dir)));
+            all.extend(path_to("sys/fs/cgroup", group).iter().filter_map(|dir| quota_v2(files, dir)));
         } else if controllers.split(',').any(|controller| controller == "cpu") {
             for mount in ["sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu"] {
-                all.extend(path_to(&root.join(mount), group).iter().filter_map(|dir| quota_v1(dir)));
+                all.extend(path_to(mount, group).iter().filter_map(|dir| quota_v1(files, dir)));
             }
         }
     }
     all.into_iter().min_by(|one, other| one.cpus.total_cmp(&other.cpus))
 }
 
-/// The directories from the mount down to the group; the mount may be weir's own group (see `cpu::tightest`).
-fn path_to(mount: &Path, group: &str) -> Vec<PathBuf> {
-    let mut at = mount.to_path_buf();
-    let mut all = vec![at.clone()];
-    for part in group.split('/').filter(|part| !part.is_empty() && *part != "..") {
-        at.push(part);
-        all.push(at.clone());
-    }
-    all
-}
-
-fn quota_v2(dir: &Path) -> Option<Quota> {
-    let max = fs::read_to_string(dir.join("cpu.max")).ok()?;
+fn quota_v2(files: &Files, dir: &str) -> Option<Quota> {
+    let max = files.text(&format!("{dir}/cpu.max"))?;
     let mut words = max.split_ascii_whitespace().map(str::parse::<f64>);
     let (quota, period) = (words.next()?.ok()?, words.next()?.ok()?);
-    let stat = fs::read_to_string(dir.join("cpu.stat")).ok()?;
+    let stat = files.text(&format!("{dir}/cpu.stat"))?;
     (period > 0.0).then(|| Quota {
         cpus: quota / period,
         periods: figure(&stat, "nr_periods"),
@@ -145,11 +136,13 @@ fn quota_v2(dir: &Path) -> Option<Quota> {
     })
 }
 
-fn quota_v1(dir: &Path) -> Option<Quota> {
-    let number = |name: &str| fs::read_to_string(dir.join(name)).ok()?.trim().parse::<f64>().ok();
-    let (quota, period) = (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?);
-    let stat = fs::read_to_string(dir.join("cpu.stat")).ok()?;
-    (quota > 0.0 && period > 0.0).then(|| Quota {
+fn quota_v1(files: &Files, dir: &str) -> Option<Quota> {
+    let number = |name: &str| files.number::<f64>(&format!("{dir}/{name}"));
+    // Most groups have no quota; their other files are not needed.
+    let quota = number("cpu.cfs_quota_us").filter(|quota| *quota > 0.0)?;
+    let period = number("cpu.cfs_period_us")?;
+    let stat = files.text(&format!("{dir}/cpu.stat"))?;
+    (period > 0.0).then(|| Quota {
         cpus: quota / period,
         periods: figure(&stat, "nr_periods"),
         throttled: figure(&stat, "nr_throttled"),
@@ -164,17 +157,17 @@ pub(super) fn figure(text: &str, name: &str) -> u64 {
 }
 
 /// Bytes of memory: total, and available.
-pub fn memory_under(root: &Path) -> (u64, u64) {
-    let text = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+pub fn memory_under(files: &Files) -> (u64, u64) {
+    let text = files.text("proc/meminfo").unwrap_or_default();
     (figure(&text, "MemTotal") * 1024, figure(&text, "MemAvailable") * 1024)
 }
 
 /// Bytes of memory that this process may have: those of the machine, or of the tightest limit of its control group and the
 /// parents; 0 if `/proc` does not have it.
 pub fn memory_limit_under(root: &Path) -> u64 {
-    let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let mut least = memory_under(root).0;
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let files = Files::under(root);
+    let mut least = memory_under(&files).0;
+    let groups = files.text("proc/self/cgroup").unwrap_or_default();
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next()) else { continue };
@@ -183,35 +176,36 @@ pub fn memory_limit_under(root: &Path) -> u64 {
             _ if controllers.split(',').any(|one| one == "memory") => ("sys/fs/cgroup/memory", "memory.limit_in_bytes"),
             _ => continue,
         };
-        let limits = path_to(&root.join(mount), group).into_iter().filter_map(|dir| number(dir.join(file)));
+        let dirs = path_to(mount, group);
+        let limits = dirs.iter().filter_map(|dir| files.number::<u64>(&format!("{dir}/{file}")));
         least = limits.fold(least, u64::min);
     }
     least
 }
 
 /// Resident memory of this process in bytes; 0 if `/proc` does not have it.
-pub fn resident_under(root: &Path) -> u64 {
-    figure(&fs::read_to_string(root.join("proc/self/status")).unwrap_or_default(), "VmRSS") * 1024
+pub fn resident_under(files: &Files) -> u64 {
+    figure(&files.text("proc/self/status").unwrap_or_default(), "VmRSS") * 1024
 }
 
 /// The load average over a minute.
-pub fn load_under(root: &Path) -> Option<f64> {
-    fs::read_to_string(root.join("proc/loadavg")).ok()?.split_ascii_whitespace().next()?.parse().ok()
+pub fn load_under(files: &Files) -> Option<f64> {
+    files.text("proc/loadavg")?.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// TCP segments of this network namespace that were retransmitted so far.
-pub fn retransmitted_under(root: &Path) -> Option<u64> {
-    column(&root.join("proc/net/snmp"), "Tcp:", "RetransSegs")
+pub fn retransmitted_under(files: &Files) -> Option<u64> {
+    column(files, "proc/net/snmp", "Tcp:", "RetransSegs")
 }
 
 /// Connections of this network namespace refused so far because the accept queue was full.
-pub fn listen_overflows_under(root: &Path) -> Option<u64> {
-    column(&root.join("proc/net/netstat"), "TcpExt:", "ListenOverflows")
+pub fn listen_overflows_under(files: &Files) -> Option<u64> {
+    column(files, "proc/net/netstat", "TcpExt:", "ListenOverflows")
 }
 
 /// A number from a file in which one line has the names of the next line's columns.
-fn column(path: &Path, prefix: &str, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(path).ok()?;
+fn column(files: &Files, path: &str, prefix: &str, name: &str) -> Option<u64> {
+    let text = files.text(path)?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
     let at = lines.next()?.split_ascii_whitespace().position(|word| word == name)?;
     lines.next()?.split_ascii_whitespace().nth(at)?.parse().ok()
@@ -231,26 +225,27 @@ pub struct ThreadTimes {
 }
 
 /// The times of this process's threads, at most [`THREADS_MAX`].
-pub fn thread_times_under(root: &Path) -> Vec<ThreadTimes> {
-    thread_times_in(&root.join("proc/self/task"))
+pub fn thread_times_under(files: &Files) -> Vec<ThreadTimes> {
+    thread_times_in(files, "self")
 }
 
 /// As [`thread_times_under`], for another process.
 pub fn thread_times_of(root: &Path, pid: u32) -> Vec<ThreadTimes> {
-    thread_times_in(&root.join(format!("proc/{pid}/task")))
+    thread_times_in(&Files::under(root), &pid.to_string())
 }
 
-fn thread_times_in(tasks: &Path) -> Vec<ThreadTimes> {
-    let Ok(tasks) = fs::read_dir(tasks) else { return Vec::new() };
+fn thread_times_in(files: &Files, process: &str) -> Vec<ThreadTimes> {
+    let Ok(tasks) = fs::read_dir(files.root().join(format!("proc/{process}/task"))) else { return Vec::new() };
+    let room = &mut *files.room();
     let read = |task: fs::DirEntry| {
         let id = task.file_name().to_str()?.parse().ok()?;
-        if let Ok(text) = fs::read_to_string(task.path().join("schedstat")) {
+        if let Some(text) = files::read(&task.path().join("schedstat"), room) {
             let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
             let (ran_ns, waited, runs) = (words.next()?.ok()?, words.next()?.ok()?, words.next()?.ok()?);
             return Some(ThreadTimes { id, ran_ns, waited_ns: Some(waited), runs: Some(runs) });
         }
-        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
-        let ran = super::thread::cpu_of(&stat)?;
+        let stat = files::read(&task.path().join("stat"), room)?;
+        let ran = super::thread::cpu_of(stat)?;
         Some(ThreadTimes { id, ran_ns: ran.as_nanos() as u64, waited_ns: None, runs: None })
     };
     tasks.flatten().take(THREADS_MAX).filter_map(read).collect()
@@ -275,15 +270,15 @@ mod tests {
             ("proc/self/task/7/schedstat", "1000 200 3\n"),
             ("proc/self/task/8/stat", "8 (short) R 1 1 1 0 -1 4194304 9 0 0 0 12 30 5 5 20 0 3 0 99\n"),
         ]);
-        let root = root.path();
+        let files = &Files::under(root.path());
         let times = CpuKinds { user: 12, system: 30, interrupts: 13, steal: 8, idle: 400, wait: 50, cpus: 1 };
-        assert_eq!(cpu_kinds_under(root), Some((times, 3)));
-        assert_eq!(pressure_under(root, "cpu"), Some(0.125));
-        assert_eq!((stalled_under(root, "cpu"), stalled_under(root, "io")), (Some(Duration::from_micros(5)), None));
-        assert_eq!((memory_under(root), resident_under(root)), ((1000 << 10, 400 << 10), 70 << 10));
-        assert_eq!((load_under(root), retransmitted_under(root)), (Some(1.25), Some(17)));
-        assert_eq!(listen_overflows_under(root), Some(4));
-        let mut threads = thread_times_under(root);
+        assert_eq!(cpu_kinds_under(files), Some((times, 3)));
+        assert_eq!(pressure_under(files, "cpu"), Some(0.125));
+        assert_eq!((stalled_under(files, "cpu"), stalled_under(files, "io")), (Some(Duration::from_micros(5)), None));
+        assert_eq!((memory_under(files), resident_under(files)), ((1000 << 10, 400 << 10), 70 << 10));
+        assert_eq!((load_under(files), retransmitted_under(files)), (Some(1.25), Some(17)));
+        assert_eq!(listen_overflows_under(files), Some(4));
+        let mut threads = thread_times_under(files);
         threads.sort_by_key(|thread| thread.id);
         let seven = ThreadTimes { id: 7, ran_ns: 1000, waited_ns: Some(200), runs: Some(3) };
         let eight = ThreadTimes { id: 8, ran_ns: 420_000_000, waited_ns: None, runs: None };
@@ -316,10 +311,10 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_unknown() {
-        let root = Path::new("/nowhere");
-        assert_eq!((cpu_kinds_under(root), pressure_under(root, "io"), quota_under(root)), (None, None, None));
-        assert_eq!((memory_under(root), load_under(root), retransmitted_under(root)), ((0, 0), None, None));
-        assert!(thread_times_under(root).is_empty());
+        let files = &Files::under(Path::new("/nowhere"));
+        assert_eq!((cpu_kinds_under(files), pressure_under(files, "io"), quota_under(files)), (None, None, None));
+        assert_eq!((memory_under(files), load_under(files), retransmitted_under(files)), ((0, 0), None, None));
+        assert!(thread_times_under(files).is_empty());
     }
 
     #[test]
@@ -332,7 +327,7 @@ mod tests {
             ("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 70\nnr_periods 12\nnr_throttled 11\n"),
         ]);
         let expected = Quota { cpus: 0.5, periods: 12, throttled: 11, used_us: 70 };
-        assert_eq!(quota_under(root.path()), Some(expected));
+        assert_eq!(quota_under(&Files::under(root.path())), Some(expected));
         let root = tree::made_up(&[
             ("proc/self/cgroup", "3:cpu,cpuacct:/x\n"),
             ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "10000\n"),
@@ -340,6 +335,9 @@ mod tests {
             ("sys/fs/cgroup/cpu/x/cpu.stat", "nr_periods 12\nnr_throttled 11\nthrottled_time 5\n"),
             ("sys/fs/cgroup/cpu/x/cpuacct.usage", "7000\n"),
         ]);
-        assert_eq!(quota_under(root.path()), Some(Quota { cpus: 0.1, periods: 12, throttled: 11, used_us: 7 }));
+        assert_eq!(
+            quota_under(&Files::under(root.path())),
+            Some(Quota { cpus: 0.1, periods: 12, throttled: 11, used_us: 7 })
+        );
     }
 }

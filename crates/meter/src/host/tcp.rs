@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use super::files::Files;
+
 /// Most sockets that are read; each is a line of about 150 bytes.
 pub const SOCKETS_MAX: usize = 200_000;
 /// Most peers that are counted separately; further ones are left out.
@@ -158,18 +160,31 @@ pub fn devices_of(root: &Path, pid: u32) -> BTreeMap<String, (u64, u64)> {
     text.lines().filter_map(device).filter(|(name, _)| name != "lo").take(PEERS_MAX).collect()
 }
 
-/// Network devices that report their speed: bytes sent so far, and bytes a second that they can send. Loopback and
-/// most virtual devices report none.
-pub fn links_under(root: &Path) -> BTreeMap<String, (u64, u64)> {
-    let text = fs::read_to_string(root.join("proc/self/net/dev")).unwrap_or_default();
+/// Network devices that report their speed: bytes a second that they can send. Loopback and most virtual devices
+/// report none.
+pub fn link_speeds_under(files: &Files) -> BTreeMap<String, u64> {
+    let text = files.text("proc/self/net/dev").unwrap_or_default();
+    let speed = |line: &str| {
+        let name = line.split_once(':')?.0.trim();
+        let megabits = files.number::<u64>(&format!("sys/class/net/{name}/speed")).filter(|megabits| *megabits > 0)?;
+        Some((name.to_owned(), megabits.saturating_mul(125_000)))
+    };
+    text.lines().filter_map(speed).take(PEERS_MAX).collect()
+}
+
+/// Of the devices in `speeds`: bytes sent so far, and the speed.
+pub fn links_under(files: &Files, speeds: &BTreeMap<String, u64>) -> BTreeMap<String, (u64, u64)> {
+    if speeds.is_empty() {
+        return BTreeMap::new();
+    }
+    let text = files.text("proc/self/net/dev").unwrap_or_default();
     let link = |line: &str| {
         let (name, numbers) = line.split_once(':')?;
-        let (name, sent) = (name.trim(), numbers.split_ascii_whitespace().nth(8)?.parse().ok()?);
-        let speed = fs::read_to_string(root.join(format!("sys/class/net/{name}/speed"))).ok()?;
-        let megabits = speed.trim().parse::<u64>().ok().filter(|megabits| *megabits > 0)?;
-        Some((name.to_owned(), (sent, megabits.saturating_mul(125_000))))
+        let speed = speeds.get(name.trim())?;
+        let sent = numbers.split_ascii_whitespace().nth(8)?.parse().ok()?;
+        Some((name.trim().to_owned(), (sent, *speed)))
     };
-    text.lines().filter_map(link).take(PEERS_MAX).collect()
+    text.lines().filter_map(link).collect()
 }
 
 /// The lowest and the highest local port of outgoing connections, in this thread's namespace.
@@ -228,7 +243,11 @@ mod tests {
         let dev = " eth0: 5 1 0 0 0 0 0 0 600 2 0\n tun0: 1 1 0 0 0 0 0 0 7 1 0\n lo: 1 1 0 0 0 0 0 0 8 1 0\n";
         let files =
             [("proc/self/net/dev", dev), ("sys/class/net/eth0/speed", "1000\n"), ("sys/class/net/tun0/speed", "-1\n")];
-        assert_eq!(links_under(tree::made_up(&files).path()), [("eth0".to_owned(), (600, 125_000_000))].into());
+        let made_up = tree::made_up(&files);
+        let files = Files::under(made_up.path());
+        let speeds = link_speeds_under(&files);
+        assert_eq!(speeds, [("eth0".to_owned(), 125_000_000)].into());
+        assert_eq!(links_under(&files, &speeds), [("eth0".to_owned(), (600, 125_000_000))].into());
         assert_eq!(local_port_range(root.path()), Some((50_000, 50_199)));
         assert_eq!(local_port_range(Path::new("/nowhere")), None);
     }

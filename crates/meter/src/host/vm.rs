@@ -1,8 +1,6 @@
 //! The counters of vmstat(8): tasks, memory, swap, disks, interrupts.
 
-use std::fs;
-use std::path::Path;
-
+use super::files::Files;
 use super::strip::figure;
 
 /// The kernel's counters at one instant. Sizes are in bytes, the other figures count since the machine started.
@@ -37,11 +35,11 @@ pub struct Vm {
 /// The size of a page in `/proc/vmstat`, as far as swap is concerned.
 const PAGE_BYTES: u64 = 4096;
 
-/// Reads the counters below `root`; `None` if the kernel's files are not there.
-pub fn vm_under(root: &Path) -> Option<Vm> {
-    let stat = fs::read_to_string(root.join("proc/stat")).ok()?;
-    let pages = fs::read_to_string(root.join("proc/vmstat")).unwrap_or_default();
-    let memory = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+/// Reads the counters; `None` if the kernel's files are not there.
+pub fn vm_under(files: &Files) -> Option<Vm> {
+    let stat = files.text("proc/stat")?;
+    let pages = files.text("proc/vmstat").unwrap_or_default();
+    let memory = files.text("proc/meminfo").unwrap_or_default();
     let kib = |name| figure(&memory, name) << 10;
     Some(Vm {
         running: figure(&stat, "procs_running"),
@@ -62,6 +60,8 @@ pub fn vm_under(root: &Path) -> Option<Vm> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::host::tree;
 
@@ -90,7 +90,7 @@ mod tests {
             interrupts: 900,
             switches: 70,
         };
-        assert_eq!(vm_under(root.path()), Some(expected));
-        assert_eq!(vm_under(Path::new("/nowhere")), None);
+        assert_eq!(vm_under(&Files::under(root.path())), Some(expected));
+        assert_eq!(vm_under(&Files::under(Path::new("/nowhere"))), None);
     }
 }
