@@ -39,8 +39,10 @@ pub(super) struct Machine {
     pub(super) stolen_seconds: u64,
     /// Local ports in use towards peers.
     pub(super) ports: HashMap<SocketAddr, u64>,
-    /// The peer whose ports are counted next.
+    /// The place of the peer whose ports are counted next.
     port_turn: usize,
+    /// All TCP sockets: no peer has more ports than that.
+    sockets: Option<u64>,
 }
 
 /// Figures that have a meaning only as a difference to the second before.
@@ -92,7 +94,7 @@ impl Machine {
             time_wait: host::waiting_sockets_under(files),
             ..Host::default()
         };
-        let overflows = host::listen_overflows_under(files);
+        let (overflows, sockets) = (host::listen_overflows_under(files), host::tcp_sockets_under(files));
         let open_files = host::open_files();
         if let Some(known) = self.files
             && ((times.is_none() && self.before.times.is_some()) || open_files.is_none())
@@ -103,6 +105,7 @@ impl Machine {
         self.measure(&now, &mut host);
         (self.host, self.before) = (host, now);
         (self.open_files, self.overflows) = (open_files.unwrap_or(0), overflows.unwrap_or(0));
+        self.sockets = sockets;
     }
 
     /// Reads the settings, if that is due. If the process has no free descriptor, they keep their last values.
@@ -154,8 +157,8 @@ impl Machine {
         }
     }
 
-    /// Asks the kernel about the ports towards the next few peers: the kernel walks through all connections for each
-    /// answer.
+    /// Asks the kernel about the ports towards the next few peers: the kernel walks through its whole table of
+    /// connections for each answer.
     pub(super) fn look_at_ports(&mut self, conf: &Conf) {
         let mut peers: Vec<SocketAddr> = Vec::new();
         let groups = groups(conf);
@@ -166,14 +169,22 @@ impl Machine {
             }
         }
         self.ports.retain(|address, _| peers.contains(address));
-        for _ in 0..PEERS_AT_ONCE.min(peers.len()) {
-            self.port_turn = (self.port_turn + 1) % peers.len();
+        let round = self.round(peers.len());
+        for _ in 0..PEERS_AT_ONCE.min(round) {
             let next = peers.get(self.port_turn);
+            self.port_turn = (self.port_turn + 1) % round;
             if let Some((address, taken)) = next.and_then(|peer| Some((*peer, weir_net::diag::connections_to(*peer)?)))
             {
                 self.ports.insert(address, taken);
             }
         }
+    }
+
+    /// The places in a round of counting ports. While no peer can be near the limit, a few peers share the round with
+    /// places that have no peer, so each peer is counted every [`FAR_SECONDS`] and not every second.
+    fn round(&self, peers: usize) -> usize {
+        let is_far = self.sockets.zip(self.port_range).is_some_and(|(sockets, range)| sockets < range / FAR_PARTS);
+        peers.max(if is_far { PEERS_AT_ONCE * FAR_SECONDS } else { 0 })
     }
 }
 
@@ -226,6 +237,11 @@ const PORT_PEERS_MAX: usize = 64;
 /// Peers whose ports are counted in one second.
 const PEERS_AT_ONCE: usize = 2;
 
+/// With fewer TCP sockets than this part of the range of ports, no peer is near the limit.
+const FAR_PARTS: u64 = 10;
+/// Seconds between two counts of a peer that is not near the limit; with many peers a round takes longer anyway.
+const FAR_SECONDS: usize = 5;
+
 /// How often settings of the machine and of the process are read.
 const SETTINGS_EVERY_MS: u64 = 10_000;
 
@@ -247,6 +263,16 @@ mod tests {
         assert_eq!((machine.links.get("eth0"), machine.stolen_seconds), (Some(&(1000.0, 1000)), 1));
         machine.measure(&reading(3000, 2500, 8, 192), &mut host);
         assert_eq!(machine.stolen_seconds, 1);
+    }
+
+    #[test]
+    fn few_peers_far_from_the_limit_are_counted_less_often() {
+        let machine = |sockets| Machine { sockets, port_range: Some(28_232), ..Machine::default() };
+        for (sockets, peers, round) in
+            [(Some(2822), 1, PEERS_AT_ONCE * FAR_SECONDS), (Some(2823), 1, 1), (Some(0), 64, 64), (None, 1, 1)]
+        {
+            assert_eq!(machine(sockets).round(peers), round, "{sockets:?} {peers}");
+        }
     }
 
     #[test]
