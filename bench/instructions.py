@@ -16,6 +16,9 @@ count how often such memory really goes from one core to another.
 
 --code counts the memory of the peer's own code that an exchange runs, in lines of 64 bytes and pages of 4 KiB: a worker runs
 most of it once in an exchange, the processor's first cache holds 32 KiB, and the kernel's code is there too.
+
+--caches counts the lines that the processor's first caches would not have, of code and of data, by callgrind's simulation of
+caches (--sizes). The kernel's code and data are not in it, so a real processor misses more.
 """
 
 import argparse
@@ -37,6 +40,8 @@ READY_SECONDS = 60          # valgrind starts a binary with debug information in
 CONNECTIONS = 64
 LEAST_SHOWN = 0.01          # executions in an exchange
 USUAL = 0.5                 # executions in an exchange: an instruction that is part of each
+# Bytes, ways and bytes of a line, as callgrind wants them: code, data, the next cache for both. A Xeon of 2023.
+SIZES = "32768,8,64 49152,12,64 2097152,16,64"
 
 
 def main():
@@ -53,7 +58,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="weir-instructions-") as work:
         for peer in [peer for peer in peers.all_peers(args.weir, None) if peer.name in wanted]:
             for workers in args.workers if peer.name != "floor" else [1]:
-                cost, counts = exchange(peer, args, Path(args.keep or work), workers)
+                events, counts = exchange(peer, args, Path(args.keep or work), workers)
+                cost = events["Ir"]
                 floor = cost if peer.name == "floor" else floor
                 ratio = f"  {cost / floor:.2f} of the floor" if floor else ""
                 many = f"  {workers} workers" if len(args.workers) > 1 else ""
@@ -62,6 +68,8 @@ def main():
                     show_atomics(counts, atomic_addresses(peer.program))
                 if args.code:
                     show_code(counts)
+                if args.caches:
+                    show_caches(events)
 
 
 def arguments():
@@ -77,6 +85,8 @@ def arguments():
                         help="numbers of workers, such as 1,2,4,8,16: what grows with it, grows with the cores")
     parser.add_argument("--atomics", action="store_true", help="count the instructions that lock memory, too")
     parser.add_argument("--code", action="store_true", help="count the memory of the code that an exchange runs, too")
+    parser.add_argument("--caches", action="store_true", help="count the misses of simulated caches, too")
+    parser.add_argument("--sizes", default=SIZES, help="of the simulated caches: code, data, the next for both")
     parser.add_argument("--short", type=int, default=1, help="seconds of the short run")
     parser.add_argument("--long", type=int, default=4, help="seconds of the long run")
     parser.add_argument("--keep", help="a directory in which callgrind's files are left, for callgrind_annotate")
@@ -84,15 +94,16 @@ def arguments():
 
 
 def exchange(peer, args, work, workers):
-    """Instructions of one exchange, and how often it runs each, by function and address: the long run's without the short one's."""
+    """Events of one exchange by callgrind's names, and how often it runs each instruction, by function and address: the long
+    run's without the short one's."""
     (short, few, short_counts), (long, many, long_counts) = (
         run(peer, args, work / f"{peer.name}-{workers}-{seconds}", seconds, workers) for seconds in (args.short, args.long))
-    counts = {at: (count - short_counts[at]) / (many - few) for at, count in long_counts.items()}
-    return (long - short) / (many - few), counts
+    return tuple({of: (count - less[of]) / (many - few) for of, count in more.items()}
+                 for less, more in ((short, long), (short_counts, long_counts)))
 
 
 def run(peer, args, work, seconds, workers):
-    """All instructions of a peer, its children included, from start to stop; the requests it answered; the counts of each."""
+    """All events of a peer, its children included, from start to stop; the requests it answered; the counts of each instruction."""
     shutil.rmtree(work, ignore_errors=True)
     (work / "logs").mkdir(parents=True)
     for directory in (work, work.parent):
@@ -107,11 +118,12 @@ def run(peer, args, work, seconds, workers):
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
     texts = [file.read_text(errors="replace") for file in work.glob("callgrind.out.*")]
-    counts = Counter()
-    if is_exact(args):
-        for text in texts:
-            counts += executed(text, peer.program)
-    return sum(parse_callgrind(text) for text in texts), requests, counts
+    counts, events = Counter(), Counter()
+    for text in texts:
+        events.update(parse_callgrind(text))
+        if is_exact(args):
+            counts.update(executed(text, peer.program))
+    return events, requests, counts
 
 
 def is_exact(args):
@@ -128,9 +140,11 @@ def start(peer, args, work, listen, origin, workers):
     alone = ("-g", "master_process off;") if peer.name.startswith("weir") else ()
     argv = [part.format(**values) for part in (*peer_argv, *alone)]
     with open(work / "output.log", "ab") as log:
-        exact = ["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"] if is_exact(args) else []
+        more = ["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"] if is_exact(args) else []
+        if args.caches:
+            more += ["--cache-sim=yes", *(f"--{name}={size}" for name, size in zip(("I1", "D1", "LL"), args.sizes.split(), strict=True))]
         return subprocess.Popen(
-            ["valgrind", "--tool=callgrind", "--vgdb=no", "--trace-children=yes", *exact,
+            ["valgrind", "--tool=callgrind", "--vgdb=no", "--trace-children=yes", *more,
              f"--callgrind-out-file={work}/callgrind.out.%p", *argv],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -166,9 +180,10 @@ def load(listen, args, seconds):
 
 
 def parse_callgrind(text):
-    """The instructions of one output file; none in one that was cut short."""
-    found = re.search(r"^(?:totals|summary): (\d+)$", text, re.M)
-    return int(found[1]) if found else 0
+    """The events of one output file by name, `Ir` for instructions; none in one that was cut short."""
+    names = re.search(r"^events: (.+)$", text, re.M)
+    found = re.search(r"^(?:totals|summary): ([\d ]+)$", text, re.M)
+    return dict(zip(names[1].split(), map(int, found[1].split()))) if names and found else {}
 
 
 def atomic_addresses(program):
@@ -212,6 +227,13 @@ def show_code(counts):
     lines, pages = ({address // size for address in usual} for size in (64, 4096))
     print(f"{'':12} {len(usual):8} different instructions in {len(lines)} lines ({len(lines) * 64 / 1024:.0f} KiB) "
           f"and {len(pages)} pages", flush=True)
+
+
+def show_caches(events):
+    code, data, code_next, data_next = (sum(events[name] for name in names)
+                                        for names in (["I1mr"], ["D1mr", "D1mw"], ["ILmr"], ["DLmr", "DLmw"]))
+    print(f"{'':12} {code:8.0f} lines of code and {data:.0f} of data are not in the first caches, "
+          f"{code_next:.0f} and {data_next:.0f} not in the next one", flush=True)
 
 
 if __name__ == "__main__":

@@ -58,9 +58,10 @@ class Handshakes(unittest.TestCase):
 
 class Callgrind(unittest.TestCase):
     def test_the_sum_of_a_file_and_none_of_a_cut_one(self):
-        self.assertEqual(instructions.parse_callgrind("events: Ir\nfn=(1) main\n+1 5\ntotals: 42270\n"), 42270)
-        self.assertEqual(instructions.parse_callgrind("events: Ir\nsummary: 7\nfn=(1) main\n"), 7)
-        self.assertEqual(instructions.parse_callgrind("events: Ir\nfn=(1) main\n+1 5\n"), 0)
+        self.assertEqual(instructions.parse_callgrind("events: Ir\nfn=(1) main\n+1 5\ntotals: 42270\n"), {"Ir": 42270})
+        self.assertEqual(instructions.parse_callgrind("events: Ir\nsummary: 7\nfn=(1) main\n"), {"Ir": 7})
+        self.assertEqual(instructions.parse_callgrind("events: Ir\nfn=(1) main\n+1 5\n"), {})
+        self.assertEqual(instructions.parse_callgrind("events: Ir I1mr\ntotals: 9 2\n"), {"Ir": 9, "I1mr": 2})
 
     def test_each_instruction_of_the_program_itself_is_counted(self):
         text = "ob=/bin/weir\nfn=main\n0x40 1 7\ncalls=3 0x90 1\n0x44 1 900\n0x48 1 3\nob=/lib/libc.so.6\nfn=read\n0x40 1 5\n"

@@ -232,7 +232,7 @@ def threads(mode, args, work, seconds):
     for path in work.glob(f"{mode}-{seconds}.*"):
         thread = re.search(r"-(\d+)$", path.name)
         if thread:
-            totals[thread[1]] = instructions.parse_callgrind(path.read_text(errors="replace"))
+            totals[thread[1]] = instructions.parse_callgrind(path.read_text(errors="replace")).get("Ir", 0)
     return totals, requests
 
 
