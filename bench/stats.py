@@ -23,6 +23,12 @@ def spread(values):
     return statistics.median(values), min(values), max(values)
 
 
+def quarter(values):
+    """A quarter of the values, or at least one of them, are at most this: the rounds that were disturbed least."""
+    values = sorted(values)
+    return values[max(len(values) // 4 - 1, 0)]
+
+
 def quietest(runs, disturbance, most):
     """The first run that was disturbed by at most this much, else the least disturbed one; None without any. Takes no
     further run than it needs."""

@@ -23,6 +23,9 @@ class Stats(unittest.TestCase):
         self.assertEqual((ratio.median, ratio.below, ratio.rounds), (2.0, 1, 3))
         self.assertEqual((ratio.low, ratio.high), (0.5, 3.0))
 
+    def test_the_quarter_of_few_rounds_is_the_smallest(self):
+        self.assertEqual([stats.quarter(values) for values in ([7], [9, 5, 8, 6], [8, 1, 7, 2, 6, 3, 5, 4])], [7, 5, 2])
+
     def test_no_common_round_gives_no_ratio(self):
         self.assertIsNone(stats.ratio({0: 1.0}, {1: 1.0}))
         self.assertIsNone(stats.ratio({0: 1.0}, {0: 0}))
