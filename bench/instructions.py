@@ -56,7 +56,7 @@ def main():
           f"a run of {args.short} s taken from one of {args.long} s")
     floor = None
     with tempfile.TemporaryDirectory(prefix="weir-instructions-") as work:
-        for peer in [peer for peer in peers.all_peers(args.weir, None) if peer.name in wanted]:
+        for peer in [peer for peer in peers.all_peers(args.weir, None, args.nginx) if peer.name in wanted]:
             for workers in args.workers if peer.name != "floor" else [1]:
                 events, counts = exchange(peer, args, Path(args.keep or work), workers)
                 cost = events["Ir"]
@@ -75,6 +75,7 @@ def main():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weir", help="the binary; left out without it")
+    parser.add_argument("--nginx", help="the binary, for example of a checkout; else the one in PATH")
     parser.add_argument("--only", help="some peers, by run.py's names, separated by commas")
     parser.add_argument("--cached", action="store_true", help="out of the peer's cache, as run.py's hit-1k")
     parser.add_argument("--tls", action="store_true", help="clients speak TLS, as run.py's tls-1k")
