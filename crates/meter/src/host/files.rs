@@ -1,6 +1,6 @@
 //! Small files of the kernel: each is read with few system calls, and once for all that need it.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -30,11 +30,6 @@ impl Files {
 
     pub(super) fn root(&self) -> &Path {
         &self.root
-    }
-
-    /// The buffer, for files that only one reader needs; no text can be asked for while it is lent.
-    pub(super) fn room(&self) -> RefMut<'_, Vec<u8>> {
-        self.room.borrow_mut()
     }
 
     /// The text of a file; `None` if it is absent, unreadable, too long or no text.

@@ -236,15 +236,15 @@ pub fn thread_times_of(root: &Path, pid: u32) -> Vec<ThreadTimes> {
 
 fn thread_times_in(files: &Files, process: &str) -> Vec<ThreadTimes> {
     let Ok(tasks) = fs::read_dir(files.root().join(format!("proc/{process}/task"))) else { return Vec::new() };
-    let room = &mut *files.room();
+    let mut room = Vec::new();
     let read = |task: fs::DirEntry| {
         let id = task.file_name().to_str()?.parse().ok()?;
-        if let Some(text) = files::read(&task.path().join("schedstat"), room) {
+        if let Some(text) = files::read(&task.path().join("schedstat"), &mut room) {
             let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
             let (ran_ns, waited, runs) = (words.next()?.ok()?, words.next()?.ok()?, words.next()?.ok()?);
             return Some(ThreadTimes { id, ran_ns, waited_ns: Some(waited), runs: Some(runs) });
         }
-        let stat = files::read(&task.path().join("stat"), room)?;
+        let stat = files::read(&task.path().join("stat"), &mut room)?;
         let ran = super::thread::cpu_of(stat)?;
         Some(ThreadTimes { id, ran_ns: ran.as_nanos() as u64, waited_ns: None, runs: None })
     };
