@@ -28,8 +28,9 @@ const LOOKS = [["1440", "light", "en"], ["390", "dark", "ko"], ["1440", "dark", 
 /** Seconds for which the edge is busy before its pictures are made. */
 const BUSY_S = Number(process.env.BUSY ?? 120);
 
-const browser = await launch();
 const run = promisify(execFile);
+if (!(await run("fc-list", [":lang=ko"])).stdout) throw new Error("no font has Korean letters: apt install fonts-noto-cjk");
+const browser = await launch();
 
 async function shoot(page, folder, name, size) {
   const tall = await page.evaluate(() => document.documentElement.scrollHeight);
