@@ -176,7 +176,8 @@ def load(listen, args, seconds):
                           capture_output=True, text=True)
     counted = loads.parse_wrk(done.stdout)
     if not counted["requests"] or counted["errors"]:
-        raise peers.PeerFailed(f"wrk: {done.stdout}{done.stderr}")
+        hint = "" if counted["requests"] else "valgrind is slow, on a busy machine above all: try --short 8 --long 16\n"
+        raise peers.PeerFailed(f"{hint}wrk: {done.stdout}{done.stderr}")
     return counted["requests"]
 
 
