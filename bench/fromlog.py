@@ -15,6 +15,8 @@ import subprocess
 import tempfile
 import time
 
+from ports import free_port
+
 KNOWN = """
 config:
   phases:
@@ -43,12 +45,6 @@ http {{
     server {{ listen 127.0.0.1:{port}; location / {{ return 200 ok; }} location /old {{ return 302 /; }} }}
 }}
 """
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Nginx:

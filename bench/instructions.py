@@ -35,6 +35,7 @@ from pathlib import Path
 
 import loads
 import peers
+from ports import free_ports
 
 READY_SECONDS = 60          # valgrind starts a binary with debug information in seconds
 CONNECTIONS = 64
@@ -109,12 +110,12 @@ def run(peer, args, work, seconds, workers):
     (work / "logs").mkdir(parents=True)
     for directory in (work, work.parent):
         directory.chmod(0o777)      # nginx's worker is nobody, and writes a file of its own
-    listen, origin = free_address(), free_address()
+    listen, origin = (f"127.0.0.1:{port}" for port in free_ports(2))
     with peers.start_origin(origin, work):
         process = start(peer, args, work, listen, origin, workers)
         try:
             await_listener(listen, process)
-            requests = load(listen, args, seconds)
+            requests = load(listen, args.path, seconds, args.connections, args.header, args.tls)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
@@ -138,7 +139,7 @@ def start(peer, args, work, listen, origin, workers):
         conf.write_text(conf.read_text().replace("worker_processes 1;", f"worker_processes {workers};"))
     values = dict(program=peer.program, conf=conf, prefix=f"{work}/", listen=listen, origin=origin)
     # valgrind makes system calls of its own, which the keeper's restrictions of its server refuse.
-    alone = ("-g", "master_process off;") if peer.name.startswith("weir") else ()
+    alone = peers.ALONE if peer.name.startswith("weir") else ()
     argv = [part.format(**values) for part in (*peer_argv, *alone)]
     with open(work / "output.log", "ab") as log:
         more = ["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"] if is_exact(args) else []
@@ -148,12 +149,6 @@ def start(peer, args, work, listen, origin, workers):
             ["valgrind", "--tool=callgrind", "--vgdb=no", "--trace-children=yes", *more,
              f"--callgrind-out-file={work}/callgrind.out.%p", *argv],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def await_listener(listen, process):
@@ -168,11 +163,11 @@ def await_listener(listen, process):
     raise peers.PeerFailed(f"{process.args} did not start")
 
 
-def load(listen, args, seconds):
+def load(listen, path, seconds, connections=CONNECTIONS, header=None, is_secure=False):
     """Keeps the peer full; how many requests it answered."""
-    header = ["-H", args.header] if args.header else []
-    done = subprocess.run(["wrk", "-t1", f"-c{args.connections}", f"-d{seconds}", *header,
-                           f"{'https' if args.tls else 'http'}://{listen}{args.path}"],
+    fields = ["-H", header] if header else []
+    done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}", *fields,
+                           f"{'https' if is_secure else 'http'}://{listen}{path}"],
                           capture_output=True, text=True)
     counted = loads.parse_wrk(done.stdout)
     if not counted["requests"] or counted["errors"]:

@@ -26,6 +26,7 @@ import time
 from pathlib import Path
 
 import load_scripts as scripts
+from ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET_CORE, LOAD_CORE = "0", "1"
@@ -38,12 +39,6 @@ http {{ access_log off; keepalive_requests 100000000; client_body_temp_path {dir
 fastcgi_temp_path {dir}/f; uwsgi_temp_path {dir}/u; scgi_temp_path {dir}/s;
 server {{ listen 127.0.0.1:{port}{spoken} backlog=8192; {tls} location / {{ default_type application/json; return 200 '{body}'; }} }} }}
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Target:

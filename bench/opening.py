@@ -20,14 +20,9 @@ import urllib.request
 from pathlib import Path
 
 import proc
+from ports import free_port
 
 PATIENCE_SECONDS = 20
-
-
-def free_port():
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
 
 
 class Edge:

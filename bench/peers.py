@@ -12,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 FLOOR = HERE / "floor" / "target" / "release" / "floor"
 PEER_CORE, LOAD_CORE = 0, 1
 READY_SECONDS = 5
+ALONE = ("-g", "master_process off;")     # weir in one process, without a keeper
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,7 @@ def main():
 def watched(weir):
     """weir in one process: it writes its profile at its end, and the keeper's restrictions of its server forbid that."""
     peer = next(peer for peer in peers.all_peers(weir, None) if peer.name == "weir")
-    alone = ("-g", "master_process off;")
-    return dataclasses.replace(peer, argv=peer.argv + alone, cache=(peer.cache[0], peer.cache[1] + alone))
+    return dataclasses.replace(peer, argv=peer.argv + peers.ALONE, cache=(peer.cache[0], peer.cache[1] + peers.ALONE))
 
 
 if __name__ == "__main__":

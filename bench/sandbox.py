@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 
 import proc
-from opening import Edge, free_port
+from opening import Edge
+from ports import free_port
 
 CONNECTIONS = 64
 

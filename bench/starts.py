@@ -31,16 +31,11 @@ import time
 from pathlib import Path
 
 import proc
+from ports import free_port
 
 STEPS = ["test", "start", "reload", "restart", "kill"]
 PATIENCE_SECONDS = 120
 PAUSE = 0.0005
-
-
-def free_port():
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
 
 
 def text(work, port, servers, number):

@@ -26,6 +26,7 @@ import time
 from pathlib import Path
 
 import proc
+from ports import free_port
 
 GROWTH_MIB = 1.0
 DESCRIPTORS = 8
@@ -172,12 +173,6 @@ def report(samples, work, loads):
 def start(command, log):
     with open(log, "wb") as out:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def wait_for(address, log):

@@ -135,6 +135,8 @@ def quiet(mode, args, work, origin):
 
 def tick(args):
     """What the observer's thread does in a second of an idle process: CPU time, then system calls."""
+    if not shutil.which("strace"):
+        sys.exit("strace is needed: apt install strace")
     with tempfile.TemporaryDirectory(prefix="weir-watched-") as work, started("on", args.weir, Path(work)) as peer:
         time.sleep(WARM)
         before = observer_ns(peer.pid)
@@ -143,6 +145,8 @@ def tick(args):
         trace = ["strace", "-qq", "-c", "-U", "calls,name", "-p", observer(peer.pid).name]
         ended = subprocess.run(["timeout", "--signal=INT", str(args.tick), *trace], capture_output=True, text=True)
     rows = [(int(count), name) for count, name in re.findall(r"^ *(\d+) (\w+)$", ended.stderr, re.MULTILINE) if name != "total"]
+    if not rows:
+        sys.exit(f"strace counted nothing: {ended.stderr}")
     print(f"observer, idle, {args.tick} s: {used / 1e6:.3f} ms of CPU and {sum(count for count, _ in rows) / args.tick:.0f}"
           " system calls a second")
     for count, name in rows:
@@ -150,7 +154,7 @@ def tick(args):
 
 
 def observer_ns(pid):
-    """What the observer's thread has used so far; nothing where nobody may ask, and it was not started."""
+    """What the observer's thread has used so far; nothing before its start. It runs in every mode: weir needs its figures itself."""
     task = observer(pid)
     return int((task / "schedstat").read_text().split()[0]) if task else 0
 
@@ -170,7 +174,9 @@ def started(mode, weir, work, under=()):
     for place, words in (("@top@", top), ("@dashboard@", dashboard), ("@listen@", LISTEN), ("@origin@", ORIGIN)):
         text = text.replace(place, words)
     (prefix / "peer.conf").write_text(text)
-    argv = [*under, weir, "edge", "-c", str(prefix / "peer.conf"), "-p", f"{prefix}/"]
+    # The keeper's restrictions of its server refuse valgrind's own system calls.
+    alone = peers.ALONE if under else ()
+    argv = [*under, weir, "edge", "-c", str(prefix / "peer.conf"), "-p", f"{prefix}/", *alone]
     return peers.Running(mode, argv, peers.PEER_CORE, LISTEN, prefix / "output.log")
 
 
@@ -224,8 +230,8 @@ def threads(mode, args, work, seconds):
              f"--callgrind-out-file={work}/{mode}-{seconds}.%p")
     ready, peers.READY_SECONDS = peers.READY_SECONDS, instructions.READY_SECONDS
     try:
-        with started(mode, args.weir, work, under) as peer, Watching(mode):
-            requests = instructions.load(LISTEN, argparse.Namespace(header=None, connections=64, path="/1k"), seconds)
+        with started(mode, args.weir, work, under), Watching(mode):
+            requests = instructions.load(LISTEN, "/1k", seconds)
     finally:
         peers.READY_SECONDS = ready
     totals = {}

@@ -1,6 +1,7 @@
 """Loopback ports for servers of tests and benches, from the same blocks as `free_port` in support/mod.rs.
 
-They lie below Linux's ephemeral range: between two starts of a server no outgoing connection takes its port.
+They lie below Linux's ephemeral range: between two starts of a server no outgoing connection takes its port. bench/ports.py
+is a link to this file.
 """
 import fcntl
 import itertools

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-/// First port for tests: below Linux's ephemeral range, so that no outgoing connection takes one.
+/// First port for tests, here and in tests/ports.py: below Linux's ephemeral range, so that no outgoing connection takes one.
 const PORT_FIRST: u16 = 20_000;
 /// Ports of one process: more than its scripts need, so that no port is given twice.
 const BLOCK_PORTS: u16 = 600;

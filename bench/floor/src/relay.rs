@@ -35,7 +35,11 @@ struct Plan {
 pub fn run(flags: &Flags) -> io::Result<()> {
     let workers = if flags.text("workers").is_some() { flags.need("workers")? } else { 1 };
     let ring = uring::Tuning::of(flags)?;
-    let late = flags.text("send") == Some("late");
+    let late = match flags.text("send") {
+        None => false,
+        Some("late") => true,
+        Some(_) => return Err(io::Error::other("--send is late, or not there")),
+    };
     let plan = Plan { listen: flags.address("listen")?, origin: flags.address("origin")?, workers, late, ring };
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..workers).map(|_| scope.spawn(move || work(&plan))).collect();

@@ -274,7 +274,7 @@ impl Uring {
         };
         let kind = if wanted { Kind::Received } else { Kind::Ignored };
         let is_taken = self.push(entry, number, kind).is_ok();
-        // What the ring takes is outstanding until its completion. A send may be, at the same time.
+        // Until its completion, the kernel has the request. It may have a send of the same line meanwhile.
         if let Some(line) = self.lines.get_mut(number).filter(|_| is_taken) {
             line.is_receiving = true;
             line.is_cancelled = !wanted;
@@ -382,7 +382,7 @@ impl Carrier for Uring {
         false
     }
 
-    /// What came early is held.
+    /// The kernel has read on meanwhile, and the relay holds these bytes.
     fn read_again(&mut self, _at: usize, _: &usize) {}
 
     /// Ends what is asked about the socket; the last completion releases it.
