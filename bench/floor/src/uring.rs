@@ -60,11 +60,13 @@ enum Kind {
     /// A send that could wait.
     SentLate,
     Accepted,
+    ShutDown,
     Closed,
     Ignored,
 }
 
-const KINDS: [Kind; 6] = [Kind::Received, Kind::Sent, Kind::SentLate, Kind::Accepted, Kind::Closed, Kind::Ignored];
+const KINDS: [Kind; 7] =
+    [Kind::Received, Kind::Sent, Kind::SentLate, Kind::Accepted, Kind::ShutDown, Kind::Closed, Kind::Ignored];
 
 /// One worker, of several that share the address if `is_one_of_many`; returns only on a failure of the ring.
 pub fn run(listen: SocketAddr, origin: SocketAddr, is_one_of_many: bool, tuning: Tuning) -> io::Result<()> {
@@ -108,6 +110,7 @@ fn completed(relay: &mut Relay<Uring>, buffers: &mut Buffers, line: usize, kind:
         Kind::Received => received(relay, buffers, line, entry),
         Kind::Sent | Kind::SentLate => sent(relay, line, kind, entry.result()),
         Kind::Accepted => accepted(relay, entry.result()),
+        Kind::ShutDown => relay.carrier.shut_down(line),
         Kind::Closed => relay.carrier.free.push(line),
         Kind::Ignored => {}
     }
@@ -194,6 +197,7 @@ struct Line {
     is_receiving: bool,
     is_cancelled: bool,
     is_sending: bool,
+    is_shutting_down: bool,
     /// The kernel reads this: nothing changes it until the send has ended.
     out: Vec<u8>,
     gone: usize,
@@ -343,10 +347,19 @@ impl Uring {
         is_taken
     }
 
+    /// Books a shutdown. The kernel does it on another thread, and looks the file up only then: until now, its number may not
+    /// be that of another socket.
+    fn shut_down(&mut self, number: usize) {
+        if let Some(line) = self.lines.get_mut(number) {
+            line.is_shutting_down = false;
+            self.release(number);
+        }
+    }
+
     /// Closes the file of a closed line once nothing is asked about it; its number is free when that has happened.
     fn release(&mut self, number: usize) {
         let Some(line) = self.lines.get_mut(number) else { return };
-        if line.is_closed && !line.is_receiving && !line.is_sending {
+        if line.is_closed && !line.is_receiving && !line.is_sending && !line.is_shutting_down {
             *line = Line { is_closed: true, ..Line::default() };
             // Without room for it the file stays open and its number unused.
             let _ = self.push(opcode::Close::new(Fixed(number as u32)).build(), number, Kind::Closed);
@@ -390,7 +403,11 @@ impl Carrier for Uring {
         let Some(line) = self.lines.get_mut(number) else { return };
         line.is_closed = true;
         if line.is_receiving || line.is_sending {
-            let _ = self.push(opcode::Shutdown::new(Fixed(number as u32), SHUT_RDWR).build(), number, Kind::Ignored);
+            let shutdown = opcode::Shutdown::new(Fixed(number as u32), SHUT_RDWR).build();
+            let is_taken = self.push(shutdown, number, Kind::ShutDown).is_ok();
+            if let Some(line) = self.lines.get_mut(number) {
+                line.is_shutting_down = is_taken;
+            }
         }
         self.release(number);
     }
