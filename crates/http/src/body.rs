@@ -351,7 +351,7 @@ fn has_arrived(length: Option<BodyLength>, bytes: &[u8], max: u64) -> bool {
 /// broken. nginx: `ngx_http_discard_request_body` before it answers itself.
 pub fn skim(exchange: &mut Exchange<'_>) -> Option<u16> {
     let is_unread = matches!(exchange.body, RequestBody::Unread) && exchange.reader.is_none();
-    if !is_unread || exchange.request.length != Some(BodyLength::Chunked) || exchange.response.status >= 300 {
+    if !is_unread || exchange.request.length != Some(BodyLength::Chunked) || exchange.response.status.get() >= 300 {
         return None;
     }
     exchange.discards_body = true;

@@ -19,6 +19,7 @@ use crate::request_body::RequestBody;
 use crate::response_body::{Body, Framing};
 use crate::route::LocationId;
 use crate::slots::{SlotStore, VariableId};
+use crate::status_code::StatusCode;
 use crate::trace::context::Trace;
 use crate::variable::{Definition, Reads};
 use crate::visit::Visit;
@@ -42,8 +43,8 @@ pub enum Plain {
 /// The answer being made.
 #[derive(Default)]
 pub struct Response {
-    /// Status code; 0 until there is one.
-    pub status: u16,
+    /// Its status.
+    pub status: StatusCode,
     /// The upstream's own status line after the version, sent unchanged; empty for weir's own.
     pub status_line: Vec<u8>,
     /// `Content-Type`, charset included; empty for none.
@@ -78,7 +79,7 @@ pub struct Response {
 impl Response {
     /// Resets everything but keeps the memory.
     pub fn clear(&mut self) {
-        self.status = 0;
+        self.status = StatusCode::default();
         self.status_line.clear();
         self.content_type.clear();
         self.content_length = None;
@@ -193,9 +194,6 @@ pub struct Exchange<'c> {
     pub redirects_left: u8,
     /// An `error_page` is being answered; further errors are answered without `error_page`.
     pub in_error_page: bool,
-    /// The status of the error being answered. It replaces the status of the answer; 0 keeps that status (no error,
-    /// or `error_page` with `=`).
-    pub error_status: u16,
     /// The connection may serve another request.
     pub keeps_alive: bool,
     /// The number of this request on its connection, from 1.
@@ -283,7 +281,6 @@ impl<'c> Exchange<'c> {
             uri_changed: false,
             redirects_left: REDIRECTS_MAX,
             in_error_page: false,
-            error_status: 0,
             keeps_alive: false,
             number_on_connection: 1,
             limit_rate: None,

@@ -74,6 +74,7 @@ pub mod route;
 pub mod settings;
 pub mod slots;
 pub mod special;
+pub mod status_code;
 pub mod subject;
 pub mod subrequest;
 pub mod table_place;

@@ -42,8 +42,7 @@ pub async fn send<S: Source>(
     conn: &mut Conn,
     source: &mut Option<S>,
 ) -> Result<Option<u16>, Gone> {
-    if exchange.error_status != 0 {
-        exchange.response.status = exchange.error_status;
+    if exchange.response.status.is_fixed() {
         exchange.response.status_line.clear();
     }
     if let Plain::Ready(..) = exchange.plain
@@ -143,9 +142,6 @@ pub async fn insert<S: Source>(
     conn: &mut Conn,
     source: &mut Option<S>,
 ) -> Result<Option<u16>, Gone> {
-    if exchange.error_status != 0 {
-        exchange.response.status = exchange.error_status;
-    }
     let filters = &exchange.location.inner_filters;
     if let Some(status) = refused(exchange, filters) {
         if let Some(mut source) = source.take() {
@@ -154,7 +150,7 @@ pub async fn insert<S: Source>(
         return Ok(Some(status));
     }
     exchange.step = weir_meter::Step::SendResponse;
-    let is_bodiless = exchange.response.header_only || matches!(exchange.response.status, 100..=199 | 204 | 304);
+    let is_bodiless = exchange.response.header_only || matches!(exchange.response.status.get(), 100..=199 | 204 | 304);
     let result = if is_bodiless {
         send_body(exchange, conn, source, Framing::Bodiless, &mut Vec::new()).await
     } else if composing::is_composed(exchange) {
@@ -216,7 +212,7 @@ async fn send_body<S: Source>(
 /// How the client will find the end of this response's body.
 fn framing(exchange: &mut Exchange<'_>, conn: &Conn) -> Framing {
     let response = &mut exchange.response;
-    if response.header_only || exchange.request.is_head() || matches!(response.status, 100..=199 | 204 | 304) {
+    if response.header_only || exchange.request.is_head() || matches!(response.status.get(), 100..=199 | 204 | 304) {
         return Framing::Bodiless;
     }
     let open = match conn.carried {
@@ -254,7 +250,7 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
     let response = &exchange.response;
     out.extend_from_slice(b"HTTP/1.1 ");
     if response.status_line.is_empty() {
-        special::status_line(response.status, out);
+        special::status_line(response.status.get(), out);
     } else {
         out.extend_from_slice(&response.status_line);
     }
@@ -270,14 +266,14 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n");
     }
     // nginx: its own 204 has no type; an upstream's 204 keeps its type.
-    let is_own_204 = response.status == 204 && response.status_line.is_empty();
+    let is_own_204 = response.status.get() == 204 && response.status_line.is_empty();
     if !response.content_type.is_empty() && !is_own_204 {
         encode::push_field(out, b"Content-Type", &response.content_type);
     }
     match (framing, response.content_length) {
         (Framing::Length, Some(length)) => encode::push_field_decimal(out, b"Content-Length", length),
         // RFC 9110 §9.3.2: an answer to HEAD may have the length of the answer to GET; 204 and 1xx must not (§8.6).
-        (Framing::Bodiless, Some(length)) if !matches!(response.status, 100..=199 | 204 | 304) => {
+        (Framing::Bodiless, Some(length)) if !matches!(response.status.get(), 100..=199 | 204 | 304) => {
             encode::push_field_decimal(out, b"Content-Length", length);
         }
         _ => {}
@@ -306,13 +302,13 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
 
 /// The time when the body last changed, if the response has it in a field of weir's own.
 pub fn last_modified(response: &Response) -> Option<i64> {
-    let tells = matches!(response.status, 200 | 206 | 304) && !response.fields.has(Known::LastModified);
+    let tells = matches!(response.status.get(), 200 | 206 | 304) && !response.fields.has(Known::LastModified);
     response.last_modified.filter(|_| tells)
 }
 
 /// `Connection` and `Keep-Alive`.
 fn connection_fields(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
-    if exchange.response.status == 101 {
+    if exchange.response.status.get() == 101 {
         out.extend_from_slice(b"Connection: upgrade\r\n");
     } else if exchange.keeps_alive {
         out.extend_from_slice(b"Connection: keep-alive\r\n");

@@ -24,7 +24,7 @@ use crate::walk;
 /// In both cases the client will see this status. A status that leaves the connection's state in doubt ends
 /// keep-alive (nginx: `ngx_http_special_response_handler`).
 pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
-    exchange.error_status = status;
+    exchange.response.status.fix(status);
     if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
         exchange.keeps_alive = false;
     }
@@ -49,8 +49,10 @@ pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
 
 /// Goes to the target of an `error_page`: a URI of this server, a named location, or another server.
 fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
-    if let Some(shown) = page.shown {
-        exchange.error_status = shown;
+    match page.shown {
+        None => {}
+        Some(0) => exchange.response.status.free(),
+        Some(shown) => exchange.response.status.fix(shown),
     }
     let target = page.target.text(exchange);
     match target.first() {
@@ -105,10 +107,9 @@ fn is_unsafe(path: &[u8]) -> bool {
 pub fn page(exchange: &mut Exchange<'_>, status: u16) {
     let shown = if matches!(status, 494..=497) { 400 } else { status };
     let tokens = exchange.location.values.core.server_tokens;
-    exchange.error_status = shown;
     exchange.own.remove::<Composed>();
     let response = &mut exchange.response;
-    response.status = shown;
+    response.status.fix(shown);
     response.status_line.clear();
     response.content_type.clear();
     response.last_modified = None;

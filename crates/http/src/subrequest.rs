@@ -42,13 +42,13 @@ struct Lineage {
     left: u8,
     /// Its answer is kept in memory as a whole.
     is_whole: bool,
+    /// The method of the client's request: after an `error_page`, that of the request for the page.
+    method: Rc<[u8]>,
     /// The same for all subrequests of one client's request.
     kin: Rc<Kin>,
 }
 
 struct Kin {
-    /// The method of the client's request.
-    method: Box<[u8]>,
     made: Cell<u32>,
     running: Cell<u32>,
 }
@@ -62,7 +62,7 @@ impl Owned for Head {}
 
 /// The method of the client's request that this subrequest serves; `None` for any other exchange.
 pub fn client_method<'e>(exchange: &'e Exchange<'_>) -> Option<&'e [u8]> {
-    exchange.own.get::<Lineage>().map(|lineage| &*lineage.kin.method)
+    exchange.own.get::<Lineage>().map(|lineage| &*lineage.method)
 }
 
 /// A request to a URI of this server whose answer decides how an exchange goes on (nginx: a waited subrequest). A handler
@@ -158,13 +158,12 @@ impl Subrequest {
 fn descend(exchange: &mut Exchange<'_>, is_whole: bool) -> Result<Lineage, (Level, &'static str, &'static str)> {
     const STEP: &str = " while processing";
     if exchange.own.get::<Lineage>().is_none() && exchange.own.get::<Head>().is_none() {
-        let kin = Kin { method: exchange.request.method().into(), made: Cell::new(0), running: Cell::new(0) };
-        exchange.own.add(Head(Rc::new(kin)));
+        exchange.own.add(Head(Rc::new(Kin { made: Cell::new(0), running: Cell::new(0) })));
     }
-    let (kin, left) = match (exchange.own.get::<Lineage>(), exchange.own.get::<Head>()) {
+    let (kin, method, left) = match (exchange.own.get::<Lineage>(), exchange.own.get::<Head>()) {
         (Some(lineage), _) if lineage.is_whole => return Err((Level::Error, "nested in-memory subrequest", "")),
-        (Some(lineage), _) => (&lineage.kin, lineage.left.checked_sub(1)),
-        (None, Some(head)) => (&head.0, Some(DEPTH_MAX)),
+        (Some(lineage), _) => (&lineage.kin, lineage.method.clone(), lineage.left.checked_sub(1)),
+        (None, Some(head)) => (&head.0, exchange.request.method().into(), Some(DEPTH_MAX)),
         (None, None) => return Err((Level::Crit, "no subrequest", STEP)),
     };
     let Some(left) = left else { return Err((Level::Error, "subrequests cycle", STEP)) };
@@ -172,7 +171,7 @@ fn descend(exchange: &mut Exchange<'_>, is_whole: bool) -> Result<Lineage, (Leve
         return Err((Level::Crit, "request reference counter overflow", STEP));
     }
     kin.made.set(kin.made.get() + 1);
-    Ok(Lineage { left, is_whole, kin: kin.clone() })
+    Ok(Lineage { left, is_whole, method, kin: kin.clone() })
 }
 
 /// Lends the values of one exchange's variables to another, and later gives them back: nginx keeps them once for a
@@ -306,7 +305,7 @@ impl Child {
         let way = Way { stub: self.stub, is_whole: self.is_whole, pipe: self.pipe.clone() };
         let result = work(&mut exchange, &mut self.conn, way).await;
         let changes = changes(&before, &exchange.slots);
-        self.pipe.end(result.is_ok(), exchange.response.status, changes);
+        self.pipe.end(result.is_ok(), exchange.response.status.get(), changes);
         drop(exchange.into_parts());
         drop(self.turn);
     }

@@ -141,7 +141,7 @@ fn common(exchange: &mut Exchange<'_>) {
 fn text(exchange: &mut Exchange<'_>, status: u16, media_type: &[u8], bytes: Vec<u8>) -> Outcome {
     common(exchange);
     let response = &mut exchange.response;
-    response.status = status;
+    response.status.answer(status);
     response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));
     response.content_type.clear();
     response.content_type.extend_from_slice(media_type);
@@ -163,7 +163,7 @@ fn method_not_allowed(exchange: &mut Exchange<'_>, allowed: &[u8]) -> Outcome {
 fn file(exchange: &mut Exchange<'_>, asset: &Asset) -> Outcome {
     common(exchange);
     let response = &mut exchange.response;
-    response.status = 200;
+    response.status.answer(200);
     response.fields.push_known(b"ETag", &asset.etag, Some(Known::Etag));
     response.fields.push_known(b"Cache-Control", b"no-cache", Some(Known::CacheControl));
     response.content_type.clear();
@@ -189,7 +189,7 @@ async fn sign_in(exchange: &mut Exchange<'_>, conn: &mut Conn, token: Option<&To
     let cookie = token.cookie(&exchange.location.name, exchange.client.shared.is_secure());
     common(exchange);
     let response = &mut exchange.response;
-    response.status = 204;
+    response.status.answer(204);
     response.fields.push_known(b"Set-Cookie", cookie.as_bytes(), Some(Known::SetCookie));
     response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));
     Ok(Outcome::Respond)
@@ -208,7 +208,7 @@ fn stream(exchange: &mut Exchange<'_>) -> Outcome {
     let Some(viewer) = crate::declared(exchange.conf).dashboard.hall().enter() else { return busy(exchange) };
     common(exchange);
     let response = &mut exchange.response;
-    response.status = 200;
+    response.status.answer(200);
     response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));
     // A proxy in between must not hold events back.
     response.fields.push(b"X-Accel-Buffering", b"no");

@@ -29,7 +29,7 @@ pub fn parting(exchange: &Exchange<'_>) -> After {
     let may_still_send = !body::is_consumed(exchange) || exchange.request.used < exchange.request.bytes.len();
     match core.lingering_close {
         Lingering::Off => After::Close,
-        Lingering::On if !may_still_send && exchange.response.status < 400 => After::Close,
+        Lingering::On if !may_still_send && exchange.response.status.get() < 400 => After::Close,
         Lingering::On | Lingering::Always => After::Linger(core.lingering_time, core.lingering_timeout),
     }
 }

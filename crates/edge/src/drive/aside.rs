@@ -17,6 +17,7 @@ use weir_http::request_body::{Reader, RequestBody};
 use weir_http::response_body::{Body, BodyFilter};
 use weir_http::route::{LocationId, ServerId};
 use weir_http::slots::{Captures, SlotStore, VariableId};
+use weir_http::status_code::StatusCode;
 use weir_http::trace::context::Trace;
 use weir_http::worker::{Generation, Worker};
 use weir_meter::Step;
@@ -48,7 +49,7 @@ struct RequestFacts {
 }
 
 struct ResponseFacts {
-    status: u16,
+    status: StatusCode,
     content_length: Option<u64>,
     last_modified: Option<i64>,
     expects_trailers: bool,
@@ -109,7 +110,6 @@ plain! {
     uri_changed: bool,
     redirects_left: u8,
     in_error_page: bool,
-    error_status: u16,
     keeps_alive: bool,
     number_on_connection: u64,
     limit_rate: Option<u64>,

@@ -25,12 +25,12 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
         }
         Some(Refused::TimedOut) => {
             // nginx logs 408, and sends nothing to a client that sends nothing.
-            exchange.response.status = 408;
+            exchange.response.status.answer(408);
             return Err(Gone::TimedOut);
         }
         Some(Refused::ClosedInHead) => {
             exchange.log(Level::Info, format_args!("client prematurely closed connection"));
-            exchange.response.status = 400;
+            exchange.response.status.answer(400);
             return Err(Gone::Cut);
         }
         None => understand(exchange),
@@ -118,7 +118,7 @@ fn check_target(core: &Core, raw: &[u8]) -> Result<(), Violation> {
 /// refused before (`HeadPolicy`). nginx's own suite requires both to work where nginx itself answers. An error page
 /// is a different request, so this does not apply to it.
 pub fn withheld(exchange: &Exchange<'_>) -> Option<&'static str> {
-    if exchange.error_status != 0 {
+    if exchange.response.status.is_fixed() {
         return None;
     }
     let request = &exchange.request;

@@ -139,14 +139,14 @@ async fn one(
 fn note(exchange: &mut Exchange<'_>, gone: &Gone) {
     match gone {
         Gone::TimedOut => {
-            if exchange.response.status == 0 {
-                exchange.response.status = 408;
+            if exchange.response.status.get() == 0 {
+                exchange.response.status.answer(408);
             }
             exchange.log(Level::Info, format_args!("client timed out (110: Connection timed out)"));
         }
         Gone::Closed(error) => {
-            if exchange.response.status == 0 {
-                exchange.response.status = 499;
+            if exchange.response.status.get() == 0 {
+                exchange.response.status.answer(499);
             }
             let error = log::Os(error);
             exchange.log(Level::Info, format_args!("client closed connection {error}"));

@@ -40,7 +40,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, resume: Resume) -
         }
         Err(gone) => {
             // nginx: a subrequest that ends the connection ends the client's request.
-            exchange.response.status = asked.response.status;
+            exchange.response.status.answer(asked.response.status.get());
             Err(gone)
         }
     };
@@ -70,7 +70,7 @@ pub async fn head(
         outcome = match outcome {
             Outcome::Respond => return Ok(None),
             Outcome::Status(status @ (408 | 444 | 499)) => {
-                exchange.response.status = status;
+                exchange.response.status.answer(status);
                 return Err(Gone::Cut);
             }
             Outcome::Status(status) => match special::redirect(exchange, status) {
@@ -117,9 +117,10 @@ pub async fn head(
 
 /// Puts the text of a stub in place of a response; only a text that `has_type` is processed further.
 fn stand_in(exchange: &mut Exchange<'_>, stub: &Stub, has_type: bool) -> Option<Source> {
-    exchange.error_status = 0;
     let response = &mut exchange.response;
-    (response.status, response.header_only) = (200, false);
+    response.status.free();
+    response.status.answer(200);
+    response.header_only = false;
     response.content_type.clear();
     response.content_type.extend_from_slice(if has_type { &stub.content_type } else { &[] });
     response.content_length = Some(stub.text.len() as u64);
@@ -196,9 +197,11 @@ pub async fn post_action(exchange: &mut Exchange<'_>) {
     while exchange.redirects_left > 0
         && let Some(target) = &exchange.location.values.core.post_action
     {
+        // nginx: the status that the client got is still that of the exchange, until the location answers.
         let status = exchange.response.status;
         exchange.response.clear();
-        (exchange.error_status, exchange.in_error_page, exchange.plain) = (0, false, Plain::No);
+        exchange.response.status = status;
+        (exchange.in_error_page, exchange.plain) = (false, Plain::No);
         let outcome = match target.strip_prefix('@') {
             Some(name) => walk::walk(exchange, From::Named(name.to_owned())),
             None => walk::redirect(exchange, target.as_bytes().to_vec(), Some(Vec::new())),

@@ -182,7 +182,7 @@ fn answer(exchange: &mut Exchange<'_>) -> bool {
     let Some(text) = crate::declared(exchange.conf).acme.challenges.text(&exchange.uri) else { return false };
     exchange.keeps_alive = false;
     let response = &mut exchange.response;
-    response.status = 200;
+    response.status.answer(200);
     response.status_line.clear();
     response.content_type.clear();
     response.content_type.extend_from_slice(b"text/plain");

@@ -66,7 +66,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     let response = &exchange.response;
     let is_listed =
         !response.content_type.is_empty() && media_types::is_listed(&settings.types, &response.content_type);
-    if response.status != 200 || !is_listed {
+    if response.status.get() != 200 || !is_listed {
         return;
     }
     let path = |path: &str| (!path.is_empty()).then(|| path.as_bytes().to_vec());

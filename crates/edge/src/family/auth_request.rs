@@ -108,8 +108,8 @@ fn take(exchange: &mut Exchange<'_>, answer: &mut Exchange<'_>) {
             Settable::BuiltIn(set) => set(exchange, &value),
         }
     }
-    let challenges = if answer.response.status == 401 { challenges(answer) } else { Vec::new() };
-    exchange.own.set(Verdict { status: answer.response.status, challenges });
+    let challenges = if answer.response.status.get() == 401 { challenges(answer) } else { Vec::new() };
+    exchange.own.set(Verdict { status: answer.response.status.get(), challenges });
 }
 
 /// The values of `WWW-Authenticate`: of the response, or of an origin's answer that an error page replaced.

@@ -156,7 +156,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         Format::Json | Format::Jsonp => ("application/json", json(&entries)),
     };
     let response = &mut exchange.response;
-    response.status = 200;
+    response.status.answer(200);
     response.status_line.clear();
     response.content_type.clear();
     response.content_type.extend_from_slice(kind.as_bytes());

@@ -185,7 +185,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     };
     content_type::set(exchange);
     let response = &mut exchange.response;
-    response.status = values.status;
+    response.status.answer(values.status);
     response.status_line.clear();
     response.content_length = None;
     response.body = body;

@@ -39,7 +39,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         return Next::Status(405);
     }
     let response = &mut exchange.response;
-    response.status = 200;
+    response.status.answer(200);
     response.status_line.clear();
     response.content_type.clear();
     response.content_type.extend_from_slice(b"image/gif");

@@ -217,7 +217,7 @@ fn change_answer(exchange: &mut Exchange<'_>) {
         let kind = &exchange.response.content_type;
         let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
         let has_type = command.types.is_empty() || command.types.iter().any(|listed| listed == kind);
-        let has_status = command.statuses.is_empty() || command.statuses.contains(&exchange.response.status);
+        let has_status = command.statuses.is_empty() || command.statuses.contains(&exchange.response.status.get());
         if !has_type || !has_status {
             continue;
         }

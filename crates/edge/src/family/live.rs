@@ -101,7 +101,7 @@ fn ended(exchange: &mut Exchange<'_>) {
     }
     let board = &*exchange.worker.board;
     let cell = board.zone(exchange.location.cell);
-    let (status, was_answered) = (exchange.response.status, exchange.bytes_sent > 0);
+    let (status, was_answered) = (exchange.response.status.get(), exchange.bytes_sent > 0);
     if was_answered {
         cell.codes.count(status);
     } else {
@@ -139,7 +139,7 @@ fn ended(exchange: &mut Exchange<'_>) {
 /// The problem of an exchange that ended; `None` for most.
 #[inline]
 fn mishap(exchange: &Exchange<'_>, was_answered: bool) -> Option<Mishap> {
-    let status = exchange.response.status;
+    let status = exchange.response.status.get();
     let why = || exchange.tries.last().and_then(|last| last.why);
     match exchange.refused_by {
         Some(policy) => Some(Mishap::Refused(policy)),
@@ -186,7 +186,7 @@ fn until_source(last: &Try, began: Instant) -> Option<u64> {
 /// Counts a mishap and keeps a sample of it. This happens rarely, or for requests that weir refuses under load.
 #[cold]
 fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
-    let (status, board) = (exchange.response.status, &exchange.worker.board);
+    let (status, board) = (exchange.response.status.get(), &exchange.worker.board);
     board.mishaps.count(mishap);
     board.sample(|| {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -43,7 +43,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     let is_msie = memchr::memmem::find(agent, MSIE).is_some_and(|at| at + MSIE.len() + 2 < agent.len());
     let response = &mut exchange.response;
     // Only a redirect of weir's own has its page in memory.
-    if !is_msie || !matches!(response.status, 301 | 302) || !matches!(response.body, Body::Bytes(_)) {
+    if !is_msie || !matches!(response.status.get(), 301 | 302) || !matches!(response.body, Body::Bytes(_)) {
         return;
     }
     let Some(location) = response.fields.get(Known::Location) else { return };
@@ -52,7 +52,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     page.extend_from_slice(b"\"></head><body></body></html>\r\n");
     response.fields.remove(Known::Location);
     response.own_location = false;
-    response.status = 200;
+    response.status.turn(200);
     response.status_line.clear();
     response.content_type = b"text/html".to_vec();
     response.content_length = Some(page.len() as u64);

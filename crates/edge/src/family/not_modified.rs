@@ -41,7 +41,7 @@ pub static FAMILY: Family = Family::new(
 
 fn filter(exchange: &mut Exchange<'_>) {
     let saw_it = matches!(exchange.response.body, Body::Origin) && !exchange.cache.holds_conditions_back();
-    if exchange.response.status != 200 || saw_it {
+    if exchange.response.status.get() != 200 || saw_it {
         return;
     }
     let condition = |known| {
@@ -61,7 +61,7 @@ fn filter(exchange: &mut Exchange<'_>) {
         }
         Verdict::NotModified => {
             let response = &mut exchange.response;
-            response.status = 304;
+            response.status.turn(304);
             response.status_line.clear();
             response.content_type.clear();
             response.content_length = None;

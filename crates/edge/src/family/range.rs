@@ -62,7 +62,7 @@ enum Asked {
 fn filter(exchange: &mut Exchange<'_>) {
     let response = &exchange.response;
     let Some(length) = response.content_length else { return };
-    if response.status != 200 || !response.allows_ranges || exchange.request.version() == Version::Http09 {
+    if response.status.get() != 200 || !response.allows_ranges || exchange.request.version() == Version::Http09 {
         return;
     }
     match asked(exchange, length) {
@@ -73,7 +73,7 @@ fn filter(exchange: &mut Exchange<'_>) {
             exchange.response.refused = Some(416);
         }
         Asked::Ranges(ranges) => {
-            exchange.response.status = 206;
+            exchange.response.status.turn(206);
             exchange.response.status_line.clear();
             exchange.response.fields.remove(Known::ContentLength);
             match ranges.as_slice() {

@@ -138,7 +138,7 @@ fn add_slash(exchange: &mut Exchange<'_>) -> Next {
 /// Answers with a file of that length and modification time.
 pub fn serve(exchange: &mut Exchange<'_>, file: File, length: u64, modified: i64) {
     let response = &mut exchange.response;
-    response.status = 200;
+    response.status.answer(200);
     response.status_line.clear();
     response.content_length = Some(length);
     response.last_modified = Some(modified);

@@ -73,7 +73,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     }
     let text = page(&exchange.worker.all_counters);
     let response = &mut exchange.response;
-    response.status = 200;
+    response.status.answer(200);
     response.content_type.clear();
     response.content_type.extend_from_slice(b"text/plain");
     response.content_length = Some(text.len() as u64);

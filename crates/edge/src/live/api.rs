@@ -94,7 +94,7 @@ async fn carry(exchange: &mut Exchange<'_>, conn: &mut Conn, mut question: Quest
         Reply { status: 503, content_type: "text/plain", body: format!("{text}\n").into_bytes() }
     });
     let response = &mut exchange.response;
-    response.status = reply.status;
+    response.status.answer(reply.status);
     response.content_type.clear();
     response.content_type.extend_from_slice(reply.content_type.as_bytes());
     response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));

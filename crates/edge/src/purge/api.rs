@@ -168,7 +168,7 @@ fn put(exchange: &mut Exchange<'_>, status: u16, value: &Value) {
     let mut text = value.to_string();
     text.push('\n');
     let response = &mut exchange.response;
-    response.status = status;
+    response.status.answer(status);
     response.content_type.clear();
     response.content_type.extend_from_slice(b"application/json");
     response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));

@@ -79,7 +79,7 @@ fn tell(exchange: &mut Exchange<'_>) {
             }
         }
     }
-    let (status, sent) = (exchange.response.status, exchange.bytes_sent);
+    let (status, sent) = (exchange.response.status.get(), exchange.bytes_sent);
     let ms = weir_net::clock::now().ms_since(exchange.started);
     let location = exchange.location.name.as_str();
     exchange.log(

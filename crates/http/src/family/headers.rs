@@ -250,7 +250,7 @@ fn is_fixed(location: &Location, reading: &Reading<'_>) -> bool {
 fn filter(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
     let values = &location.values.headers;
-    let is_safe = is_safe(exchange.response.status);
+    let is_safe = is_safe(exchange.response.status.get());
     if is_safe {
         set_expires(exchange, &values.expires);
     }
@@ -334,7 +334,7 @@ pub fn trailers(exchange: &mut Exchange<'_>) {
         return;
     }
     let location = exchange.location;
-    let is_safe = is_safe(exchange.response.status);
+    let is_safe = is_safe(exchange.response.status.get());
     let mut value = Vec::new();
     for addition in &location.values.headers.trailers {
         if !is_safe && !addition.always {

@@ -107,7 +107,7 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
 /// `$status`: three digits; `009` for an HTTP/0.9 request without a response, as in nginx.
 fn status(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let is_old = exchange.request.version() == weir_wire::Version::Http09 && !exchange.request.line().is_empty();
-    let status = match exchange.response.status {
+    let status = match exchange.response.status.get() {
         0 if is_old => 9,
         status => status,
     };

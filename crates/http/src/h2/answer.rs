@@ -18,16 +18,16 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
     let length = match (framing, response.content_length) {
         (Framing::Length, length) => length,
         // RFC 9110 §9.3.2 and §8.6, as for HTTP/1.1.
-        (Framing::Bodiless, length) if !matches!(response.status, 100..=199 | 204 | 304) => length,
+        (Framing::Bodiless, length) if !matches!(response.status.get(), 100..=199 | 204 | 304) => length,
         _ => None,
     };
     // A WebSocket begins with any 2xx (RFC 8441 §5); its bytes follow.
-    let is_switch = response.status == 101;
-    let status = if is_switch { 200 } else { response.status };
+    let is_switch = response.status.get() == 101;
+    let status = if is_switch { 200 } else { response.status.get() };
     let ends = !is_switch && (framing == Framing::Bodiless || framing == Framing::Length && length == Some(0));
     let body = if framing == Framing::Length { length } else { None };
     let core = &exchange.location.values.core;
-    let is_own_204 = response.status == 204 && response.status_line.is_empty();
+    let is_own_204 = response.status.get() == 204 && response.status_line.is_empty();
     let sent = stream.send_head(ends, body, |encoder, out| {
         encoder.status(status, out);
         if !response.fields.has(Known::Server) && !response.without_own.server {
@@ -73,7 +73,7 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
 /// Ends an answer whose body has been sent: with trailers if there are any; nothing is sent if the declared length
 /// already ended it.
 pub fn finish(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> Result<(), Gone> {
-    if exchange.response.status == 101 {
+    if exchange.response.status.get() == 101 {
         return Ok(());
     }
     if framing != Framing::Stream {

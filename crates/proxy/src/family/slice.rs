@@ -168,7 +168,7 @@ fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
 async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer, source: &mut Option<Source>) -> Answer {
     let size = crate::values(exchange.location).slice.size;
     let stands = matches!(answer, Answer::Response | Answer::Outcome(Outcome::Respond));
-    if size == 0 || !stands || exchange.response.status != 206 || is_part(exchange) {
+    if size == 0 || !stands || exchange.response.status.get() != 206 || is_part(exchange) {
         return answer;
     }
     let start = start(exchange).unwrap_or(0);
@@ -184,7 +184,7 @@ async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer, sour
         Err(gone) => return Answer::Gone(gone),
     };
     let response = &mut exchange.response;
-    response.status = 200;
+    response.status.turn(200);
     response.status_line.clear();
     response.content_length = Some(length);
     response.fields.remove(Known::ContentRange);
@@ -338,8 +338,8 @@ async fn part(
     let mut source = None;
     let answer = cache::forward::forward(&mut sub, conn, values, &mut source).await;
     let stands = matches!(answer, Answer::Response | Answer::Outcome(Outcome::Respond));
-    let told = if !stands || sub.response.status != 206 {
-        Err(format!("unexpected status code {} in slice response", sub.response.status))
+    let told = if !stands || sub.response.status.get() != 206 {
+        Err(format!("unexpected status code {} in slice response", sub.response.status.get()))
     } else if sub.response.fields.get(Known::Etag).unwrap_or_default() != etag {
         Err("etag mismatch in slice response".to_owned())
     } else {

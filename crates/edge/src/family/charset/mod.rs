@@ -258,7 +258,7 @@ fn name_it(exchange: &mut Exchange<'_>, bare: usize, name: &[u8]) {
     let content_type = &mut exchange.response.content_type;
     content_type.truncate(bare);
     // nginx names none in redirects: some browsers used it for the next page.
-    if !matches!(exchange.response.status, 301 | 302) {
+    if !matches!(exchange.response.status.get(), 301 | 302) {
         content_type.extend_from_slice(b"; charset=");
         content_type.extend_from_slice(name);
     }

@@ -188,7 +188,7 @@ fn respond(exchange: &mut Exchange<'_>, status: u16, has_location: bool) -> Next
         exchange.response.own_location = true;
     }
     let response = &mut exchange.response;
-    response.status = status;
+    response.status.answer(status);
     response.status_line.clear();
     response.content_type.clear();
     response.content_length = None;

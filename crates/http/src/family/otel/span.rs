@@ -68,7 +68,7 @@ pub fn write(exchange: &mut Exchange<'_>, trace: &Trace, told: Told, mut give: i
                 message(EVENTS, out, |out| event(attempt, &times, out));
             }
         }
-        if exchange.response.status >= 500 {
+        if exchange.response.status.get() >= 500 {
             message(STATUS, out, |out| number(3, ERROR, out));
         }
     });
@@ -164,8 +164,8 @@ fn attributes(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
         }
     }
     integer(ATTRIBUTES, "http.response_content_length", exchange.body_bytes_sent, out);
-    if exchange.response.status > 0 {
-        integer(ATTRIBUTES, "http.status_code", u64::from(exchange.response.status), out);
+    if exchange.response.status.get() > 0 {
+        integer(ATTRIBUTES, "http.status_code", u64::from(exchange.response.status.get()), out);
     }
     if let Some(status) = exchange.cache.status {
         text(ATTRIBUTES, "weir.cache.status", status.as_str().as_bytes(), out);

@@ -306,14 +306,14 @@ fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
         return Flow::Status(status);
     }
     // nginx: the text may read `$status`.
-    exchange.response.status = status;
+    exchange.response.status.answer(status);
     let text = text.text(exchange);
     if matches!(status, 301 | 302 | 303 | 307 | 308) {
         set_location(exchange, &text);
         return Flow::Status(status);
     }
     let response = &mut exchange.response;
-    response.status = status;
+    response.status.answer(status);
     response.content_length = Some(text.len() as u64);
     response.body = if text.is_empty() { Body::Empty } else { Body::Bytes(text) };
     crate::content_type::set(exchange);

@@ -66,7 +66,7 @@ pub fn sent_last_modified(exchange: &mut Exchange<'_>, argument: &Argument, out:
 
 /// `$sent_http_connection`.
 pub fn sent_connection(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let value: &[u8] = match (exchange.response.status, exchange.keeps_alive) {
+    let value: &[u8] = match (exchange.response.status.get(), exchange.keeps_alive) {
         (101, _) => b"upgrade",
         (_, true) => b"keep-alive",
         (_, false) => b"close",
@@ -85,8 +85,9 @@ pub fn sent_keep_alive(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<
 /// `$sent_http_transfer_encoding`.
 pub fn sent_transfer_encoding(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let response = &exchange.response;
-    let has_body =
-        !(response.header_only || exchange.request.is_head() || matches!(response.status, 0 | 100..=199 | 204 | 304));
+    let has_body = !(response.header_only
+        || exchange.request.is_head()
+        || matches!(response.status.get(), 0 | 100..=199 | 204 | 304));
     let is_chunked = has_body
         && response.content_length.is_none()
         && exchange.request.version() == Version::Http11

@@ -58,7 +58,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
         }
     };
     let response = &mut exchange.response;
-    response.status = object.head.status;
+    response.status.answer(object.head.status);
     response.content_length = Some(body.body.len());
     if let Some(coding) = coding {
         exchange.cache.packed = Some((coding.number(), (object.body.len(), body.body.len())));
@@ -79,7 +79,7 @@ fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
         && request.version() == Version::Http11
         && !facts.has_range
         && !facts.is_conditional
-        && exchange.error_status == 0
+        && !response.status.is_fixed()
         && exchange.limit_rate.is_none()
         && !exchange.is_subrequest
         && !part::is_part(exchange)
@@ -125,7 +125,7 @@ fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
     let is_personal =
         [Known::Location, Known::Refresh, Known::SetCookie].iter().any(|known| response.fields.has(*known));
     if framing != Framing::Length
-        || response.status != 200
+        || response.status.get() != 200
         || !response.body_filters.is_empty()
         || response.own_location
         || is_personal

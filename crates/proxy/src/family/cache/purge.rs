@@ -41,7 +41,7 @@ pub fn answer(exchange: &mut Exchange<'_>, zone: &Zone) -> Answer {
             return Answer::Outcome(Outcome::Status(400));
         }
     }
-    exchange.response.status = 204;
+    exchange.response.status.answer(204);
     exchange.response.body = Body::Empty;
     Answer::Outcome(Outcome::Respond)
 }

@@ -56,7 +56,7 @@ async fn refresh(exchange: &mut Exchange<'_>, conn: &mut Conn) {
             }
         }
         // Nobody gets this status, but the span reports it.
-        forward::Answer::Outcome(Outcome::Status(status)) => exchange.response.status = status,
+        forward::Answer::Outcome(Outcome::Status(status)) => exchange.response.status.answer(status),
         forward::Answer::Outcome(_) | forward::Answer::Tunnel(_) | forward::Answer::Gone(_) => {}
     }
     let how = outcome(exchange);

@@ -124,7 +124,7 @@ pub fn accepted(exchange: &Exchange<'_>, may: impl Fn(Coding) -> bool) -> impl I
 /// The codings in which clients that accept them get this response, as a set of bits.
 pub fn suited(exchange: &Exchange<'_>, values: &All) -> u8 {
     let response = &exchange.response;
-    let may = matches!(response.status, 200 | 403 | 404)
+    let may = matches!(response.status.get(), 200 | 403 | 404)
         && !response.header_only
         && response.fields.get(Known::ContentEncoding).is_none_or(<[u8]>::is_empty);
     if may { suited_by(values, &response.content_type, response.content_length) } else { 0 }

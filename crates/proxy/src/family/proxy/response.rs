@@ -51,7 +51,7 @@ pub fn accept(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, len
     if let Some(elsewhere) = accel_redirect(exchange, values, origin) {
         return Some(elsewhere);
     }
-    exchange.response.status = origin.head.status;
+    exchange.response.status.answer(origin.head.status);
     exchange.response.status_line.clear();
     // HTTP/2 has no reason phrase: weir uses its own.
     if origin.head.version != Version::Http2 {
