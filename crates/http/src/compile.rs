@@ -178,11 +178,11 @@ impl Compiler<'_> {
             match std::mem::replace(&mut child.kind, Kind::Plain) {
                 Kind::Location(pattern) => {
                     self.finish_scope(&mut child);
-                    let at = child.at;
+                    let (at, adds_slash) = (child.at, child.adds_slash);
                     let (inner, inside, rules) = self.place(child, pattern.text(), Some(pattern.clone()), named);
                     self.settle(inner, inside, rules);
                     inner_ids.push(inner);
-                    self.enlist(&mut places, named, pattern, inner, at);
+                    self.enlist((&mut places, named), pattern, inner, adds_slash, at);
                 }
                 Kind::If | Kind::Plain | Kind::Server(_) | Kind::Other(_) => {
                     child.handler = child.handler.or(scope.handler);
@@ -238,19 +238,17 @@ impl Compiler<'_> {
 
     fn enlist(
         &mut self,
-        places: &mut Places,
-        named: &mut HashMap<String, LocationId>,
+        (places, named): (&mut Places, &mut HashMap<String, LocationId>),
         pattern: Pattern,
         id: LocationId,
+        adds_slash: bool,
         at: weir_conf::At,
     ) {
         let duplicate = match pattern {
             Pattern::Named(name) => named.insert(name.clone(), id).map(|_| format!("@{name}")),
             Pattern::Exact(path) => places.add_exact(&path, id).then_some(path),
             Pattern::Prefix { path, stops_regex } => {
-                let redirects =
-                    self.locations.get(id.0 as usize).is_some_and(|l| l.handler.is_some()) && path.ends_with('/');
-                places.add_prefix(&path, id, stops_regex, redirects).then_some(path)
+                places.add_prefix(&path, id, stops_regex, adds_slash && path.ends_with('/')).then_some(path)
             }
             Pattern::Regex(regex) => {
                 places.add_regex(regex, id);

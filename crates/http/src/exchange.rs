@@ -8,7 +8,7 @@ use weir_meter::Step;
 use weir_meter::live::cells::Policy;
 use weir_net::{Instant, SocketAddress};
 use weir_wire::Known;
-use weir_wire::fields::Fields;
+use weir_wire::fields::{FieldRef, Fields};
 
 use crate::client::Client;
 use crate::conf::{Conf, Location, Server};
@@ -98,6 +98,17 @@ impl Response {
 }
 
 impl Response {
+    /// The fields in their order, without the `Location` that weir makes absolute. A second `Location`, which `add_header` has
+    /// added, is among them.
+    pub fn plain_fields(&self) -> impl Iterator<Item = FieldRef<'_>> {
+        let mut is_left_out = !self.own_location;
+        self.fields.iter().filter(move |field| {
+            let is_first = !is_left_out && field.known == Some(Known::Location);
+            is_left_out |= is_first;
+            !is_first
+        })
+    }
+
     /// Makes the entity tag weak: a changed body is at most equivalent to the original (RFC 9110 §8.8.1).
     pub fn weaken_etag(&mut self) {
         let weak = match self.fields.get(Known::Etag) {

@@ -223,7 +223,10 @@ fn framing(exchange: &mut Exchange<'_>, conn: &Conn) -> Framing {
         None => Framing::Close,
     };
     if response.expects_trailers && open != Framing::Close {
-        response.content_length = None;
+        // Chunks exclude a length (RFC 9112 §6.2). A stream has room for both (RFC 9113 §8.1).
+        if open == Framing::Chunked {
+            response.content_length = None;
+        }
         return open;
     }
     if response.content_length.is_some() {
@@ -292,10 +295,8 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n");
     }
     connection_fields(exchange, out);
-    for field in exchange.response.fields.iter() {
-        if !(exchange.response.own_location && field.known == Some(Known::Location)) {
-            encode::push_field(out, field.name, field.value);
-        }
+    for field in exchange.response.plain_fields() {
+        encode::push_field(out, field.name, field.value);
     }
     out.extend_from_slice(b"\r\n");
 }

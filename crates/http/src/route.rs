@@ -212,7 +212,7 @@ pub struct Places {
     exact: HashMap<Box<[u8]>, LocationId>,
     /// Sorted by name, each with the longest other prefix that is a prefix of it.
     prefixes: Vec<Prefix>,
-    /// Prefix locations that end in a slash and have a handler: a URI without the slash is redirected.
+    /// Prefix locations that end in a slash and ask an origin: a URI without the slash is redirected.
     slashless: HashMap<Box<[u8]>, LocationId>,
     regexes: Vec<(SharedRegex, LocationId)>,
 }

@@ -117,12 +117,8 @@ fn locate(exchange: &mut Exchange<'_>) -> Step {
         }
     };
     match place {
-        route::Place::Here(id) => exchange.enter(id),
+        route::Place::Here(id) | route::Place::AddSlash(id) => exchange.enter(id),
         route::Place::Nowhere => exchange.enter(exchange.server.root),
-        route::Place::AddSlash(id) => {
-            exchange.enter(id);
-            return Step::Over(add_slash(exchange));
-        }
     }
     if exchange.location.values.location.internal && !exchange.internal {
         return Step::Over(Outcome::Status(404));
@@ -132,10 +128,13 @@ fn locate(exchange: &mut Exchange<'_>) -> Step {
         exchange.expectation_met = true;
         return Step::Over(Outcome::Status(413));
     }
+    if matches!(place, route::Place::AddSlash(_)) {
+        return Step::Over(add_slash(exchange));
+    }
     Step::Inside
 }
 
-/// nginx: a prefix location that ends in a slash and has a handler redirects the URI without the slash.
+/// nginx: a prefix location that ends in a slash and asks an origin redirects the URI without the slash.
 fn add_slash(exchange: &mut Exchange<'_>) -> Outcome {
     let mut location = Vec::with_capacity(exchange.uri.len() + exchange.args.len() + 2);
     weir_wire::escape::escape_uri(exchange.location.name.as_bytes(), &mut location);

@@ -183,7 +183,7 @@ pub fn pass(b: &mut Build<'_>, statement: &Statement, scheme: Scheme, of: proxy:
     let url = statement.text(0);
     let pass =
         if url.contains('$') { Pass::computed(url, b.template(url)?, scheme) } else { Pass::parse(scheme, url)? };
-    b.scope().handler = Some(proxy::enter);
+    b.scope().pass(proxy::enter);
     proxy::claim(b, of, pass);
     Ok(())
 }

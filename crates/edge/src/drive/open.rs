@@ -231,18 +231,7 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         exchange.server = exchange.conf.server(id);
         exchange.enter(exchange.server.root);
     }
-    let length = length?;
-    let request = &exchange.request;
-    weir_wire::request_method(&request.bytes, &request.head, length, exchange.server.answers_connect)?;
-    let length = match length {
-        BodyLength::None if exchange.request.is_open_ended => BodyLength::UntilClose,
-        length => length,
-    };
-    exchange.request.length = Some(length);
-    if length == BodyLength::None {
-        exchange.body = RequestBody::Gone;
-    }
-
+    // The target comes before the rest, as in the request: the log of a refused request has its path.
     let core = &exchange.location.values.core;
     let raw = path.of(&exchange.request.bytes);
     check_target(core, raw)?;
@@ -256,6 +245,18 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         exchange.uri.extend_from_slice(target.path(raw, &[]));
     }
     exchange.args.extend_from_slice(target.args(raw));
+
+    let length = length?;
+    let request = &exchange.request;
+    weir_wire::request_method(&request.bytes, &request.head, length, exchange.server.answers_connect)?;
+    let length = match length {
+        BodyLength::None if exchange.request.is_open_ended => BodyLength::UntilClose,
+        length => length,
+    };
+    exchange.request.length = Some(length);
+    if length == BodyLength::None {
+        exchange.body = RequestBody::Gone;
+    }
     exchange.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
     Ok(())
 }

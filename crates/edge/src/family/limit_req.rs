@@ -221,13 +221,16 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     let settings = &crate::values(location).limit_req;
     let mut asked: Vec<(&Limit, &Buckets, Lease)> = Vec::new();
     let last = settings.limits.len().saturating_sub(1);
-    let mut longest = None;
+    let (mut longest, mut last_asked) = (None, None);
     for (index, limit) in settings.limits.iter().enumerate() {
         let Some(buckets) = limit.zone.and_then(|zone| crate::declared(conf).limit_req.get(zone)) else { continue };
         let Some(key) = buckets.key_of(exchange, KEY_BYTES_MAX) else { continue };
         match ask(buckets, &key, limit.burst, index == last) {
             Verdict::Overflows { excess } => return refuse(exchange, buckets, excess),
-            Verdict::Passes { excess } if index == last => longest = delay(buckets, limit, excess),
+            Verdict::Passes { excess } if index == last => {
+                longest = delay(buckets, limit, excess);
+                last_asked = Some(buckets);
+            }
             Verdict::Passes { .. } => asked.push((limit, buckets, key)),
         }
     }
@@ -243,12 +246,11 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     match longest {
         Some(delay) => delay.hold(exchange),
         None => {
-            for limit in settings.limits.iter() {
-                if let Some(buckets) = limit.zone.and_then(|zone| crate::declared(conf).limit_req.get(zone)) {
-                    exchange.worker.board.limit(buckets.cell).passed.one();
-                }
+            // nginx: a limit whose key is empty does not count, and another location may check the request.
+            for buckets in asked.iter().map(|(_, buckets, _)| *buckets).chain(last_asked) {
+                exchange.worker.board.limit(buckets.cell).passed.one();
+                exchange.own.set(Status("PASSED"));
             }
-            exchange.own.set(Status("PASSED"));
             Next::Continue
         }
     }

@@ -96,7 +96,7 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("sent_http_content_type", fields::sent_content_type),
     Variable::new("sent_http_content_length", fields::sent_content_length),
     Variable::new("sent_http_last_modified", fields::sent_last_modified),
-    Variable::new("sent_http_location", fields::sent),
+    Variable::new("sent_http_location", fields::sent_location),
     Variable::new("sent_http_connection", fields::sent_connection),
     Variable::new("sent_http_keep_alive", fields::sent_keep_alive),
     Variable::new("sent_http_transfer_encoding", fields::sent_transfer_encoding),

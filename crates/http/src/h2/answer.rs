@@ -16,7 +16,7 @@ use crate::{respond, special};
 pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> Result<(), Gone> {
     let response = &exchange.response;
     let length = match (framing, response.content_length) {
-        (Framing::Length, length) => length,
+        (Framing::Length | Framing::Stream, length) => length,
         // RFC 9110 §9.3.2 and §8.6, as for HTTP/1.1.
         (Framing::Bodiless, length) if !matches!(response.status.get(), 100..=199 | 204 | 304) => length,
         _ => None,
@@ -54,12 +54,11 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
             special::absolute(exchange, location, &mut whole);
             encoder.field(b"location", &whole, Some(Known::Location), out);
         }
-        for field in response.fields.iter() {
+        for field in response.plain_fields() {
             // Fields about an HTTP/1.1 connection are not allowed here (RFC 9113 §8.2.2).
             let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop());
             let is_proof = is_switch && field.name.eq_ignore_ascii_case(b"sec-websocket-accept");
-            let is_told = is_proof || response.own_location && field.known == Some(Known::Location);
-            if !is_hop && !is_told {
+            if !is_hop && !is_proof {
                 encoder.field(field.name, field.value, field.known, out);
             }
         }

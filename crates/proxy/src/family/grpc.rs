@@ -71,7 +71,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     } else {
         Pass::parse(Scheme::Grpc, url)?
     };
-    b.scope().handler = Some(proxy::enter);
+    b.scope().pass(proxy::enter);
     proxy::claim(b, |all| &mut all.grpc, pass);
     Ok(())
 }

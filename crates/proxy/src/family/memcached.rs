@@ -79,7 +79,7 @@ const NAMES: Names = Names {
 fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     // nginx evaluates no variables here.
     let pass = proxy::pass::Pass::parse(Scheme::Memcached, statement.text(0))?;
-    b.scope().handler = Some(enter);
+    b.scope().pass(enter);
     proxy::claim(b, |all| &mut all.memcached.proxy, pass);
     Ok(())
 }

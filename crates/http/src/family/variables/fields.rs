@@ -2,6 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::family::otel;
+use crate::special;
 use crate::texts::{cookie, decimal, joined, text};
 use crate::variable::Argument;
 use weir_wire::Version;
@@ -40,6 +41,17 @@ pub fn sent(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>)
     joined(exchange.response.fields.iter().map(|field| (field.name, field.value)), name, b", ", out)
 }
 
+/// `$sent_http_location`: after the head was sent, as the client got it.
+pub fn sent_location(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let own = exchange.response.fields.get(weir_wire::Known::Location).filter(|_| exchange.response.own_location);
+    match own {
+        Some(location) if exchange.head_bytes_sent > 0 => special::absolute(exchange, location, out),
+        Some(location) => out.extend_from_slice(location),
+        None => return sent(exchange, argument, out),
+    }
+    true
+}
+
 /// `$sent_trailer_NAME`.
 pub fn sent_trailer(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     joined(exchange.response.trailers.iter().map(|field| (field.name, field.value)), &argument.name, b", ", out)
@@ -58,6 +70,10 @@ pub fn sent_content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut 
 
 /// `$sent_http_last_modified`.
 pub fn sent_last_modified(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    // nginx: once the head was sent, only an answer with the resource itself has it.
+    if exchange.head_bytes_sent > 0 && !matches!(exchange.response.status.get(), 200 | 206 | 304) {
+        return false;
+    }
     if sent(exchange, argument, out) {
         return true;
     }

@@ -10,6 +10,8 @@ pub struct Hidden {
     pub(super) known: KnownSet,
     /// weir does not add its own field of these names: `Date` and `Server`, if `proxy_pass_header` names them.
     pub(super) without_own: KnownSet,
+    /// `proxy_hide_header Content-Type`: weir keeps the type in a place of its own, so `known` has it in any case.
+    pub(super) hides_type: bool,
     names: Vec<Box<[u8]>>,
 }
 
@@ -48,6 +50,7 @@ impl Hidden {
             own.filter(|known| shown(known.name())).for_each(|known| hidden.without_own.insert(known));
         }
         for name in hide.iter().filter(|name| !shown(name)) {
+            hidden.hides_type |= name.eq_ignore_ascii_case("Content-Type");
             match Known::of(name.as_bytes()) {
                 Some(known) => hidden.known.insert(known),
                 None => hidden.names.push(name.as_bytes().into()),

@@ -304,7 +304,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         let default_redirect = rewrite::default_redirect(b, url, parsed.uri.is_some());
         Pass { replaces: replaces.unwrap_or(0), default_redirect: Some(default_redirect), ..parsed }
     };
-    b.scope().handler = Some(enter);
+    b.scope().pass(enter);
     claim(b, |all| &mut all.proxy, pass);
     Ok(())
 }

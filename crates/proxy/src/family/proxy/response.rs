@@ -79,11 +79,13 @@ pub fn accept(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, len
             seen.insert(known);
         }
         match field.known {
-            Some(Known::ContentType) => {
+            Some(Known::ContentType) if !proxy.hidden.hides_type => {
                 exchange.response.content_type.clear();
                 exchange.response.content_type.extend_from_slice(value);
             }
-            Some(Known::LastModified) => exchange.response.last_modified = weir_wire::date::parse_http_date(value),
+            Some(Known::LastModified) if !proxy.hidden.hides(field.known, name) => {
+                exchange.response.last_modified = weir_wire::date::parse_http_date(value);
+            }
             Some(Known::XAccelLimitRate) if !proxy.ignore.has("X-Accel-Limit-Rate") => {
                 exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
             }
