@@ -343,7 +343,10 @@ impl<'c> Exchange<'c> {
                 }
                 let start = out.len();
                 let found = get(self, argument, out);
-                if found {
+                // A value that was made before the body came is not the value for later phases.
+                let is_early = matches!(self.body, RequestBody::Unread)
+                    && conf.reads_body.get(id.0 as usize).copied().unwrap_or_default();
+                if found && !is_early {
                     self.slots.set(id, out.get(start..).unwrap_or_default());
                 }
                 found
