@@ -29,8 +29,9 @@ use weir_cache::store::Zone;
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
 use weir_http::directive::{Arity, Directive, HSL, join};
+use weir_http::conf::Location;
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Family, Reading};
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_http::variable::Template;
@@ -80,6 +81,8 @@ weir_http::settings! {
     /// `proxy_cache_refresh_ahead`: the last part of an answer's life, in hundredths, in which a hit starts a refresh;
     /// 0 for never.
     refresh_ahead: u32 = 0,
+    /// A text that decides about the cache is made of the request's body: weir reads the body first.
+    reads_body: bool = false,
 }
 
 /// The declarations for all of `http`.
@@ -216,7 +219,30 @@ pub static FAMILY: Family = Family::new("cache", &ALL)
     .log(count)
     .adopt(|new, old| crate::declared_mut(new).cache.adopt(&crate::declared(old).cache))
     .finish(finish)
-    .judge(plain::judge);
+    .judge(judge);
+
+/// Decides for each place whether the cache needs the request's body, and whether heads may be kept ready.
+fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    plain::judge(locations, reading);
+    for location in locations {
+        let reads = crate::values(location).cache.texts().any(|text| reading.reads_body(text));
+        if reads {
+            crate::values_mut(location).cache.reads_body = true;
+        }
+    }
+}
+
+impl Values {
+    /// The texts that decide whether the cache answers, and whether it keeps an answer.
+    fn texts(&self) -> impl Iterator<Item = &Template> {
+        let zone = match &self.zone {
+            Use::Named(name) => Some(name),
+            Use::Off | Use::Zone(..) => None,
+        };
+        let lists = [&self.bypass, &self.no_cache, &self.purge, &self.purge_tag];
+        zone.into_iter().chain(&self.key).chain(lists.into_iter().flat_map(|list| list.iter()))
+    }
+}
 
 /// Selects a family's settings of the cache in a block.
 pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;

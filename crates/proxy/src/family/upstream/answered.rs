@@ -37,6 +37,8 @@ pub(super) fn take_answer(
             refuse(exchange, &mut hold, "upstream switched protocols unasked");
             return None;
         }
+        // The tunnel belongs to its client: a request that waits for this answer asks for its own.
+        exchange.cache.leave();
         response::accept(exchange, values, &origin, BodyLength::None);
         exchange.origin = Some(origin);
         return Some(Answer::Tunnel(Box::new(Upgraded { link, hold })));

@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
 use std::task::Poll;
 
 use weir_http::body::{self, Failed as BodyFailed};
@@ -153,6 +154,8 @@ pub struct Outgoing<'h> {
     pub head: &'h [u8],
     /// The framing of the body.
     pub framing: BodyFraming,
+    /// The text of `proxy_set_body`, which takes the place of the client's body.
+    pub text: Option<&'h Rc<[u8]>>,
     /// The location's settings.
     pub values: &'h Values,
 }
@@ -165,7 +168,7 @@ pub async fn exchange_heads(
     outgoing: Outgoing<'_>,
     progressed: &mut Progressed,
 ) -> Result<Box<Origin>, Failure> {
-    let body = BodyState::of(exchange, outgoing.framing);
+    let body = BodyState::of(exchange, &outgoing);
     let streams = body == BodyState::Client;
     if streams {
         body::welcome(exchange, conn).await.map_err(Failure::Client)?;

@@ -353,7 +353,8 @@ impl<'g> Walk<'g> {
     pub fn passes_over(&mut self, exchange: &mut Exchange<'_>, status: u16) -> bool {
         let Some(kind) = retry::Failure::of_status(status) else { return false };
         // Stricter than after a failure: a body that was read and is empty does not count as kept.
-        let body_at_hand = exchange.reader.as_ref().is_none_or(|_| exchange.body.length() > 0);
+        let has_text = self.outgoing.text.is_some();
+        let body_at_hand = has_text || exchange.reader.as_ref().is_none_or(|_| exchange.body.length() > 0);
         let decision = self.decide(exchange, kind, true, body_at_hand);
         if decision.is_ok() {
             self.give_back(exchange, kind, decision);
@@ -428,6 +429,9 @@ impl<'g> Walk<'g> {
 
     /// Whether the request's body can be sent again: it was kept, or there is none.
     fn body_at_hand(&self, exchange: &Exchange<'_>) -> bool {
+        if self.outgoing.text.is_some() {
+            return true;
+        }
         let has_body = !matches!(self.outgoing.framing, BodyFraming::None | BodyFraming::Length(0));
         let was_streamed = has_body && exchange.body.length() == 0;
         !matches!(exchange.body, RequestBody::Unread)
