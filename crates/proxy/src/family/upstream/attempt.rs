@@ -17,7 +17,7 @@ use weir_http::message::Origin;
 use weir_http::worker::ROOMS_MAX;
 use weir_meter::Step;
 use weir_net::{ConnectOptions, Deadline, Stream, Transport, clock};
-use weir_wire::Violation;
+use weir_wire::{BodyLength, Violation};
 
 use super::line::Opened;
 use super::pool::{Link, Terms};
@@ -64,6 +64,8 @@ pub enum HeadFault {
     Violation(Violation),
     /// It does not fit `proxy_buffer_size`.
     TooBig,
+    /// It switches protocols, and weir did not ask for that.
+    Switched,
     /// A fault of another protocol than HTTP, which is already logged.
     Told,
 }
@@ -145,6 +147,16 @@ pub async fn dial(
         Some(party) => Box::pin(shake_hands(exchange, conn, stream, address, party, &deadline, sessions)).await?.into(),
     };
     Ok((Opened { stream, place, at: opened, opening: None }, deadline))
+}
+
+/// The final answer of a peer: its head, the connection, and the length of the body.
+pub struct Answered {
+    /// The head.
+    pub origin: Box<Origin>,
+    /// The connection.
+    pub link: Box<Link>,
+    /// The length of the body.
+    pub length: BodyLength,
 }
 
 /// A request to send to a peer.

@@ -197,18 +197,16 @@ async fn ask_peers(
             }
         };
         match walk.ask(exchange, conn, next).await {
-            Ok((origin, link)) => {
-                if !walk.passes_over(exchange, origin.head.status) {
+            Ok(answered) => {
+                if !walk.passes_over(exchange, answered.origin.head.status) {
                     walk.note_head();
                     let bond = walk.hold.bond(upstream);
                     if let Some((sticky, peer)) = bond {
                         sticky.mark(exchange, peer);
                     }
                     // Do not learn a sticky session from a response that weir rejected.
-                    let got = (origin, link, walk.hold);
-                    let Some(answer) = take_answer(exchange, outgoing.values, got, judge, source) else {
-                        return Answer::Outcome(Outcome::Status(502));
-                    };
+                    let got = (answered, walk.hold);
+                    let answer = take_answer(exchange, outgoing.values, got, judge, source);
                     let is_whole = !matches!(answer, Answer::Response);
                     if let Some((sticky, peer)) = bond.filter(|(sticky, _)| is_whole || sticky.learns_at_head()) {
                         sticky.learn(exchange, peer);
