@@ -239,16 +239,15 @@ pub static FAMILY: Family = Family::new("proxy", &ALL)
     .variables(&[
         Variable::without_answer("proxy_host", |ex, _, out| {
             let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
-            match &ex.proxy_host {
-                Some(host) => out.extend_from_slice(host),
-                None => out.extend_from_slice(pass.host.as_bytes()),
+            if let (Some(host), Some(_)) = (&ex.proxy_host, &pass.template) {
+                out.extend_from_slice(host);
+                return true;
             }
-            true
+            passed(ex, pass, out, |pass| &pass.host)
         }),
         Variable::without_answer("proxy_port", |ex, _, out| {
             let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
-            out.extend_from_slice(pass.port.as_bytes());
-            true
+            passed(ex, pass, out, |pass| &pass.port)
         }),
         Variable::without_answer("proxy_add_x_forwarded_for", |ex, _, out| {
             let start = out.len();
@@ -429,6 +428,30 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         Some(_) | None => Protocol::Http1,
     });
     compile(b, proxy, Scheme::Http, at);
+}
+
+/// Appends a part of the target. A target with variables is evaluated: the key of a cache may have this part, and the
+/// upstream is chosen later.
+fn passed(exchange: &mut Exchange<'_>, pass: &Pass, out: &mut Vec<u8>, part: fn(&Pass) -> &str) -> bool {
+    let parsed = match &pass.template {
+        None => {
+            out.extend_from_slice(part(pass).as_bytes());
+            return true;
+        }
+        // A target that is made of its own host has none.
+        Some(_) if exchange.proxy_host.as_ref().is_some_and(Vec::is_empty) => return false,
+        Some(template) => {
+            let before = exchange.proxy_host.replace(Vec::new());
+            let text = template.text(exchange);
+            exchange.proxy_host = before;
+            text
+        }
+    };
+    match std::str::from_utf8(&parsed).map(|text| Pass::parse(pass.scheme, text)) {
+        Ok(Ok(parsed)) => out.extend_from_slice(part(&parsed).as_bytes()),
+        Ok(Err(_)) | Err(_) => return false,
+    }
+    true
 }
 
 /// Marks the places whose `proxy_pass` is made of the request's body: weir reads it before it chooses the upstream.

@@ -73,7 +73,6 @@ pub(super) fn take_answer(
         return Answer::Outcome(Outcome::Status(status));
     }
     let trails = may_trail(exchange, &link, values.proxy.pass_trailers);
-    exchange.response.expects_trailers |= trails;
     // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
     let mut body = source(exchange, values, (link, hold), &origin, to_read);
@@ -86,6 +85,7 @@ pub(super) fn take_answer(
             Answer::Outcome(elsewhere.enter(exchange))
         }
         None => {
+            exchange.response.expects_trailers |= trails;
             exchange.cache.saving = store::begin(exchange, values, &origin);
             exchange.origin = Some(origin);
             *to = Some(body);

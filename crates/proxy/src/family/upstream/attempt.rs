@@ -22,7 +22,7 @@ use weir_wire::{BodyLength, Violation};
 use super::line::Opened;
 use super::pool::{Link, Terms};
 use super::reading::{Reading, Received};
-use super::sending::{BodyState, Sending};
+use super::sending::{BodyState, Sending, Upload};
 use crate::family::Values;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
@@ -180,6 +180,8 @@ pub async fn exchange_heads(
     outgoing: Outgoing<'_>,
     progressed: &mut Progressed,
 ) -> Result<Box<Origin>, Failure> {
+    // The rest of a request to another peer, whose answer was not used, must not go to this one.
+    drop(exchange.own.take::<Upload>());
     let body = BodyState::of(exchange, &outgoing);
     let streams = body == BodyState::Client;
     if streams {
