@@ -186,15 +186,25 @@ impl Rule {
 }
 
 /// Puts a rule that reads the request's body before the rules of each server and location whose rules, or whose handlers
-/// before the content, read it. nginx has not read the body there, and the value would be empty for every request.
+/// before the content, read it. nginx has not read the body there, and the value would be empty for every request. Where
+/// `client_body_early_read` is written, it decides.
 pub fn read_bodies_first(servers: &mut [Server], locations: &mut [Location], reads: &dyn Fn(&Template) -> bool) {
     let by_handlers: Vec<bool> = locations.iter().map(|location| location.reads_body).collect();
     let place = |id: LocationId| by_handlers.get(id.0 as usize).copied().unwrap_or_default();
-    let servers = servers.iter_mut().map(|server| (&mut server.rules, false));
-    let locations = locations.iter_mut().map(|location| (&mut location.rules, location.reads_body));
-    for (rules, by_handler) in servers.chain(locations) {
+    let mut first = |rules: &mut Vec<Rule>, by_handler: bool| {
         if by_handler || rules.iter().any(|rule| rule.reads(reads, &place)) {
             rules.insert(0, Rule::ReadBody(vec![Template::fixed("1")]));
+        }
+    };
+    let is_free = |location: &Location| location.values.early_read.when.is_empty();
+    for server in servers {
+        if locations.get(server.root.0 as usize).is_some_and(is_free) {
+            first(&mut server.rules, false);
+        }
+    }
+    for location in locations {
+        if is_free(location) {
+            first(&mut location.rules, location.reads_body);
         }
     }
 }

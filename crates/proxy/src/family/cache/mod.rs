@@ -464,6 +464,37 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_or_a_rule_that_reads_the_body_waits_for_it() {
+        for (location, cache, rules) in [
+            ("proxy_cache_key $uri;", false, false),
+            ("proxy_cache_key $request_body;", true, false),
+            ("proxy_cache_key $uri; proxy_cache_bypass $request_body;", true, false),
+            ("proxy_cache_key $uri; proxy_no_cache a$request_body_file;", true, false),
+            ("proxy_cache_key $uri; proxy_cache_purge $request_body;", true, false),
+            ("proxy_cache_key $uri; proxy_set_header X-Body $request_body;", false, false),
+            ("set $key $request_body; proxy_cache_key $key;", true, true),
+            ("set $one $request_body; set $two $one; proxy_cache_key $two;", true, true),
+            ("set $one $request_body; proxy_cache_key $uri;", false, true),
+            ("if ($request_body ~ (?<part>a)) { set $one a; } proxy_cache_key $part;", true, true),
+            ("rewrite ^ /$request_body break; proxy_cache_key $uri;", false, true),
+            ("set $one $uri; proxy_cache_key $one;", false, false),
+            ("client_max_body_size 1; set $one a; proxy_cache_key $one;", false, false),
+        ] {
+            let text = format!(
+                "events {{}} http {{ proxy_cache_path /c keys_zone=a:1m; server {{ listen 127.0.0.1:1; location / {{ \
+                 proxy_cache a; proxy_pass http://127.0.0.1:2; {location} }} }} }}"
+            );
+            let (conf, said) = of_text(&text);
+            assert_eq!(said, [""; 0], "{location}");
+            let conf = conf.expect("there is no problem");
+            let place = conf.locations.iter().find(|place| place.name == "/").expect("the location");
+            assert_eq!(crate::values(place).cache.reads_body, cache, "{location}");
+            let waits = matches!(place.rules.first(), Some(weir_http::conf::Rule::ReadBody(_)));
+            assert_eq!(waits, rules, "{location}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said_in_nginx_s_words() {
         for (http, words) in [
             ("proxy_cache_path /c keys_zone=a:1m; proxy_cache a;", ""),
