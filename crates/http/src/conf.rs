@@ -191,7 +191,7 @@ impl Rule {
 pub fn read_bodies_first(servers: &mut [Server], locations: &mut [Location], reads: &dyn Fn(&Template) -> bool) {
     let by_handlers: Vec<bool> = locations.iter().map(|location| location.reads_body).collect();
     let place = |id: LocationId| by_handlers.get(id.0 as usize).copied().unwrap_or_default();
-    let mut first = |rules: &mut Vec<Rule>, by_handler: bool| {
+    let first = |rules: &mut Vec<Rule>, by_handler: bool| {
         if by_handler || rules.iter().any(|rule| rule.reads(reads, &place)) {
             rules.insert(0, Rule::ReadBody(vec![Template::fixed("1")]));
         }

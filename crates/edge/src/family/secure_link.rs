@@ -87,7 +87,8 @@ pub static FAMILY: Family = Family::new(
 
 fn secure_link(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let template = b.template(statement.text(0))?;
-    ["secure_link", "secure_link_expires"].map(|name| b.names.give(name));
+    b.names.give("secure_link");
+    b.names.give("secure_link_expires");
     crate::settings(b).secure_link.link = Some(template);
     Ok(())
 }
