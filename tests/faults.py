@@ -4,7 +4,7 @@
     tests/faults.py --weir BIN [--nginx BIN] [--table FILE] [NAME…]
 
 Each case of tests/faults/ is one fault. It is played towards clients over HTTP/1.1 and HTTP/2, through the cache, and with a
-second peer for a GET and for a POST. A case fails if weir's outcome is not the one of the table, if the log lacks nginx's line, if a counter is wrong, if an answer that is cut
+second peer for a GET, for a POST, and for an invalid answer (`invalid_header`). A case fails if weir's outcome is not the one of the table, if the log lacks nginx's line, if a counter is wrong, if an answer that is cut
 looks complete, if the cache keeps a part of it, or if the next client gets a byte that is not its own. With --nginx, nginx runs
 the same cases, and a difference needs a reason in the table. `protocol/part-of-a-name` selects cases.
 """

@@ -10,6 +10,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
+from play import TWO_PEERS
 from ports import free_ports
 
 HTTP = {"http": ("proxy", "http://"), "https": ("proxy", "https://"), "h2": ("proxy", "http://"), "grpc": ("grpc", "grpc://"), "fastcgi": ("fastcgi", ""),
@@ -51,8 +52,10 @@ class Edge:
                 upstreams.append(f"upstream {name} {{ server {address} max_fails=0; keepalive 4; }}\n"
                                  f"upstream {name}.two {{ server {address} max_fails=0; server 127.0.0.1:{suite.second} max_fails=0 backup; keepalive 4; }}")
                 for way in suite.ways_of(case):
-                    group = f"{name}.two" if way in ("second", "post") else name
+                    group = f"{name}.two" if way in TWO_PEERS else name
                     text = f"{COMMON[suite.protocol]} {word}_pass {scheme}{group}; {case.conf.replace('{p}', word)}"
+                    if way == "invalid":
+                        text += f" {word}_next_upstream error timeout invalid_header;"
                     if way == "cache":
                         text += f" {word}_cache faults; {word}_cache_key $uri; {word}_cache_valid 200 1m; add_header X-Cache $upstream_cache_status always;"
                     if self.is_weir:

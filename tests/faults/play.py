@@ -25,6 +25,9 @@ REASONS = [
 # The words of failures after which nginx asks another peer by default (`error timeout`).
 RETRIED = f"{CLOSED}|failed [(]|timed out|SSL_do_handshake"
 
+# The ways with a second peer: `invalid` asks it after an invalid answer too.
+TWO_PEERS = ("second", "post", "invalid")
+
 
 def at(words, step):
     """The line of a fault at this step; `|` separates words of which one is enough."""

@@ -6,12 +6,12 @@ import time
 
 import client
 import origin as origins
-from play import BODY, CLOSED, REASONS, RETRIED, Play
+from play import BODY, CLOSED, HEAD, REASONS, RETRIED, TWO_PEERS, Play
 
 # Cases under way at the same time.
 TOGETHER = 24
 
-ALL_WAYS = ("h1", "h2", "cache", "second", "post")
+ALL_WAYS = ("h1", "h2", "cache", "second", "post", "invalid")
 
 
 class Result:
@@ -140,6 +140,8 @@ class Suite:
             return case.of(case.ways[way], variant)
         if way == "second" and self.is_retried(case, variant):
             return "200 second"
+        if way == "invalid" and (self.is_retried(case, variant) or self.is_invalid(case, variant)):
+            return "200 second"
         return text
 
     def is_retried(self, case, variant):
@@ -148,6 +150,11 @@ class Suite:
             return bool(case.retried)
         log = self.log_of(case, variant)
         return bool(log and case.of(case.expect, variant) in ("502", "504") and re.search(RETRIED, log))
+
+    def is_invalid(self, case, variant):
+        """The answer is invalid before any of it reached the client: `invalid_header` asks the next peer."""
+        log = self.log_of(case, variant)
+        return bool(log and case.of(case.expect, variant) == "502" and HEAD in log)
 
     def read_log(self, edge, lines, results):
         """Each failure has its line, and nothing else is an error."""
@@ -189,7 +196,7 @@ class Suite:
                     is_broken = bool(log) and BODY in log and bool(re.search(f"{CLOSED}|failed [(]", log))
                     failed += bool(re.match("50[24]|closed", outcome) or outcome.endswith("cut") or is_broken)
                     if re.match("50[24]", case.of(case.expect, variant)):
-                        group = name + (".two" if way in ("second", "post") else "")
+                        group = name + (".two" if way in TWO_PEERS else "")
                         reason = case.counted or reasons(log)
                         tries.setdefault(group, {}).setdefault(reason, 0)
                         tries[group][reason] += 1

@@ -48,7 +48,7 @@ def together(ways, chosen):
     for way in chosen:
         result = ways[way]
         words = ", ".join(outcome + (f" ×{len(variants)}" if len(result.outcomes) > 1 else "") for outcome, variants in result.outcomes.items())
-        texts.setdefault(words + (", **and the next client gets the rest**" if result.foreign else ""), []).append({"second": "GET", "post": "POST"}.get(way, way))
+        texts.setdefault(words + (", **and the next client gets the rest**" if result.foreign else ""), []).append({"second": "GET", "post": "POST", "invalid": "GET with `invalid_header`"}.get(way, way))
     if len(texts) == 1:
         return next(iter(texts))
     return "; ".join(f"{' '.join(ways)}: {words}" for words, ways in texts.items())

@@ -79,6 +79,7 @@ reasons! {
     RequestNoStore NotStored "request-no-store" "The request says Cache-Control: no-store.";
     Divergent NotStored "divergent" "weir saw that bodies under this key differ by cookie.";
     NoCacheDirective NotStored "proxy-no-cache" "proxy_no_cache excludes it.";
+    Unbuffered NotStored "unbuffered" "weir passes it on without buffering: proxy_buffering off, or X-Accel-Buffering: no.";
     MinUses NotStored "min-uses" "The key has been requested fewer than proxy_cache_min_uses times.";
     CutShort NotStored "cut-short" "The origin broke off before the end of the body.";
     TooLarge NotStored "too-large" "It is larger than the zone allows for one object.";
@@ -111,6 +112,7 @@ reasons! {
     BypassSession Bypassed "bypass-session-cookie" "The request has a session-like cookie, and the stored answer does not say that it is for everybody.";
     BypassDivergent Bypassed "bypass-divergent" "weir saw that bodies under this key differ by cookie.";
     BypassRange Bypassed "bypass-range-offset" "The range begins beyond proxy_cache_max_range_offset.";
+    BypassBody Bypassed "bypass-body" "The key, or a condition of the cache, is made of the request's body, and the body is not in memory.";
     LockTimeout Bypassed "lock-timeout" "Waiting for another request's fetch took longer than proxy_cache_lock_timeout.";
 }
 

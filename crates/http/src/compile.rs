@@ -7,9 +7,9 @@ use weir_conf::{Problem, Tree};
 
 use crate::body;
 use crate::build::{Build, Kind, Paths, Resolve, Scope};
-use crate::conf::{Conf, Location, Rule, Server};
+use crate::conf::{self, Conf, Location, Rule, Server};
 use crate::directive;
-use crate::families::{Families, Reading};
+use crate::families::{BODY_VARIABLES, Families, Reading};
 use crate::family::Values;
 use crate::found::Found;
 use crate::listens::{self, Draft, Drafted, ListenDraft, Objection};
@@ -137,6 +137,7 @@ impl Compiler<'_> {
             rules: Vec::new(),
             handler: None,
             walk: Vec::new(),
+            reads_body: false,
             content: Vec::new(),
             filters: Vec::new(),
             inner_filters: Vec::new(),
@@ -282,8 +283,12 @@ impl Compiler<'_> {
         let problems = self.build.settle(unknown, tree);
         let Build { names, declared, above, paths, reach, .. } = self.build;
         let families = self.families;
-        let reading = Reading { names: &names, families };
+        let reads_body = names.made_of(&BODY_VARIABLES);
+        let reading = Reading { names: &names, reads_body: &reads_body, families };
         families.all.iter().filter_map(|family| family.judge).for_each(|judge| judge(&mut self.locations, &reading));
+        if !reads_body.is_empty() {
+            conf::read_bodies_first(&mut self.servers, &mut self.locations, &|text| reading.reads_body(text));
+        }
         let fails = problems.iter().any(|problem| matches!(problem.level, weir_conf::Level::Emerg));
         let conf = Conf {
             generation,
@@ -294,6 +299,7 @@ impl Compiler<'_> {
             servers: self.servers,
             locations: self.locations,
             definitions,
+            reads_body,
             names,
             known: &families.known,
             declared,

@@ -60,6 +60,8 @@ pub struct Conf {
     pub places_fixed: usize,
     /// Connections that the limit on open files leaves to a worker; no limit until the limit is known.
     pub places_by_files: usize,
+    /// For each variable, by number, whether its value is made of the request's body; empty if none is.
+    pub reads_body: Vec<bool>,
     /// The families' steps before the rules of a server.
     pub enter: Vec<fn(&mut Exchange<'_>)>,
     /// The families' steps before the rules of a location.
@@ -108,6 +110,8 @@ pub struct Location {
     pub handler: Option<Enter>,
     /// The handlers of the phases before the content, only those that have something to do.
     pub walk: Vec<(Phase, Enter)>,
+    /// A text of a handler in `walk` reads the request's body.
+    pub reads_body: bool,
     /// The handlers of the content phase for locations without a handler of their own.
     pub content: Vec<Enter>,
     /// The filters that have something to do, in the order in which they run.
@@ -155,6 +159,54 @@ pub enum Rule {
         /// The settings in force once the block ran; bound when the configuration is compiled.
         place: Option<LocationId>,
     },
+}
+
+impl Rule {
+    /// Whether `is_one` is true for a text or a variable that this rule, a rule inside it, or a handler of a block inside
+    /// it reads.
+    fn reads(&self, is_one: &dyn Fn(&Template) -> bool, place: &dyn Fn(LocationId) -> bool) -> bool {
+        match self {
+            Rule::Set(_, text) | Rule::SetBuiltIn(_, text) | Rule::Return(_, text) => is_one(text),
+            Rule::Compute(rule) => rule.of.iter().any(is_one),
+            Rule::ReadBody(_) | Rule::Answer(_) | Rule::Break => false,
+            Rule::Rewrite(rewrite) => match &rewrite.target {
+                Target::Uri { path, args, .. } => is_one(path) || args.as_ref().is_some_and(is_one),
+                Target::Redirect { location, .. } => is_one(location),
+            },
+            Rule::If { condition, inner, place: block, .. } => {
+                let holds = match condition {
+                    Condition::True(id) | Condition::Matches(id, ..) => is_one(&Template::of_id(*id)),
+                    Condition::Equals(id, text, _) => is_one(&Template::of_id(*id)) || is_one(text),
+                    Condition::File(_, text, _) => is_one(text),
+                };
+                holds || block.is_some_and(place) || inner.iter().any(|rule| rule.reads(is_one, place))
+            }
+        }
+    }
+}
+
+/// Puts a rule that reads the request's body before the rules of each server and location whose rules, or whose handlers
+/// before the content, read it. nginx has not read the body there, and the value would be empty for every request. Where
+/// `client_body_early_read` is written, it decides.
+pub fn read_bodies_first(servers: &mut [Server], locations: &mut [Location], reads: &dyn Fn(&Template) -> bool) {
+    let by_handlers: Vec<bool> = locations.iter().map(|location| location.reads_body).collect();
+    let place = |id: LocationId| by_handlers.get(id.0 as usize).copied().unwrap_or_default();
+    let first = |rules: &mut Vec<Rule>, by_handler: bool| {
+        if by_handler || rules.iter().any(|rule| rule.reads(reads, &place)) {
+            rules.insert(0, Rule::ReadBody(vec![Template::fixed("1")]));
+        }
+    };
+    let is_free = |location: &Location| location.values.early_read.when.is_empty();
+    for server in servers {
+        if locations.get(server.root.0 as usize).is_some_and(is_free) {
+            first(&mut server.rules, false);
+        }
+    }
+    for location in locations {
+        if is_free(location) {
+            first(&mut location.rules, location.reads_body);
+        }
+    }
 }
 
 /// A rule that sets a variable to a text that a family makes of other texts.

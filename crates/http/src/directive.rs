@@ -122,7 +122,10 @@ pub fn apply(build: &mut Build<'_>, directive: &'static Directive, statement: &S
     if !directive.block {
         build.scope().note(name, statement.at);
     }
-    (directive.set)(build, statement)?;
+    let around = build.names.begin_statement();
+    let set = (directive.set)(build, statement);
+    build.names.end_statement(around);
+    set?;
     if directive.is_idle_in(statement) {
         build.warn_idle(directive);
     }

@@ -169,7 +169,7 @@ pub struct Exchange<'c> {
     pub target_is_valid: bool,
     /// The path had percent escapes: weir escapes it again when it goes upstream.
     pub uri_was_quoted: bool,
-    /// `$proxy_host`, if `proxy_pass` has variables.
+    /// `$proxy_host` of the current location, if its `proxy_pass` has variables and weir has evaluated them.
     pub proxy_host: Option<Vec<u8>>,
     /// The answer.
     pub response: Box<Response>,
@@ -354,7 +354,10 @@ impl<'c> Exchange<'c> {
                 }
                 let start = out.len();
                 let found = get(self, argument, out);
-                if found {
+                // A value that was made before the body came is not the value for later phases.
+                let is_early = matches!(self.body, RequestBody::Unread)
+                    && conf.reads_body.get(id.0 as usize).copied().unwrap_or_default();
+                if found && !is_early {
                     self.slots.set(id, out.get(start..).unwrap_or_default());
                 }
                 found
@@ -379,6 +382,7 @@ impl<'c> Exchange<'c> {
     /// Moves to a location.
     pub fn enter(&mut self, id: LocationId) {
         self.location = self.conf.location(id);
+        self.proxy_host = None;
         self.alias_takes_uri = false;
         self.knows_password = false;
         self.handler_lost = false;

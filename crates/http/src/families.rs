@@ -15,6 +15,7 @@ use crate::family;
 use crate::found::Found;
 use crate::known::Known;
 use crate::phase::Phase;
+use crate::slots::VariableId;
 use crate::variable::{Names, Template, Variable};
 use crate::worker::Worker;
 
@@ -288,10 +289,15 @@ impl Families {
     }
 }
 
+/// The variables that are made of the request's body.
+pub const BODY_VARIABLES: [&str; 2] = ["request_body", "request_body_file"];
+
 /// The variables that a configuration reads, for judgements about heads that may be kept.
 pub struct Reading<'r> {
     /// The names that the configuration mentions.
     pub names: &'r Names,
+    /// For each name, whether its value is made of the request's body; empty if none is.
+    pub reads_body: &'r [bool],
     /// All families.
     pub families: &'r Families,
 }
@@ -302,6 +308,12 @@ impl Reading<'_> {
         let is_same =
             |id| self.families.known.variable(self.names.name(id)).is_some_and(|known| known.is_same_for_hits);
         template.variables().all(|variable| variable.is_some_and(is_same))
+    }
+
+    /// Whether the value of a text is made of the request's body, perhaps through other variables.
+    pub fn reads_body(&self, template: &Template) -> bool {
+        let reads = |id: VariableId| self.reads_body.get(id.0 as usize).copied().unwrap_or_default();
+        !self.reads_body.is_empty() && template.variables().flatten().any(reads)
     }
 
     /// Whether the configuration mentions a variable that reads the fields of an answer. All answers then have their

@@ -37,6 +37,8 @@ pub struct Request {
     pub pipelined: bool,
     /// The method that replaces the client's method after `error_page` or for a subrequest.
     pub method_override: Option<&'static [u8]>,
+    /// weir sends the client's request once more, for an answer that its client does not get as such.
+    pub is_copy: bool,
 }
 
 impl Request {
@@ -52,6 +54,7 @@ impl Request {
         self.is_changed = false;
         self.pipelined = false;
         self.method_override = None;
+        self.is_copy = false;
         self.head.clear();
         self.parser.reset();
         self.started = None;
@@ -103,6 +106,7 @@ impl Request {
             is_changed: self.is_changed,
             pipelined: false,
             method_override: self.method_override,
+            is_copy: true,
         }
     }
 
@@ -142,9 +146,10 @@ impl Request {
     }
 
     /// Whether the client asks for another protocol: `Connection` has the token and `Upgrade` names the protocol (RFC
-    /// 9110 §7.8; nginx: `headers_in.upgrade`).
+    /// 9110 §7.8; nginx: `headers_in.upgrade`). It does not ask with a copy of its request. The location decides whether
+    /// an origin is asked.
     pub fn wants_upgrade(&self) -> bool {
-        self.tokens.upgrade && self.field(Known::Upgrade).is_some()
+        self.tokens.upgrade && !self.is_copy && self.field(Known::Upgrade).is_some()
     }
 
     /// The first field of a known name.

@@ -123,6 +123,8 @@ pub enum Resume {
     Status(u16),
     /// At the server's rewrites.
     Server,
+    /// At the location's rewrites.
+    Location,
 }
 
 /// Where to start.

@@ -32,6 +32,15 @@ impl RequestBody {
         }
     }
 
+    /// Whether variables show all of it: it is in memory, or there is none. `reader` has read it.
+    pub fn is_known(&self, reader: Option<&Reader>) -> bool {
+        match self {
+            RequestBody::Unread | RequestBody::File(_) => false,
+            RequestBody::Gone => reader.is_none_or(|reader| reader.taken == 0),
+            RequestBody::Memory(_) => true,
+        }
+    }
+
     /// The same body for another exchange, none if it was not read. The first exchange removes the file of a body; the
     /// second one reads it through a descriptor of its own.
     pub fn copy(&self) -> io::Result<RequestBody> {

@@ -123,13 +123,32 @@ pub struct Names<G = Get> {
     definitions: Vec<Option<Definition<G>>>,
     /// The statement that reads each name first.
     used: Vec<Option<At>>,
+    /// For each name that a statement gives a value: the names that the statement reads.
+    made_of: Vec<(VariableId, VariableId)>,
+    /// The names of the statement that is being read.
+    mentioned: Mentioned,
     /// The place of the current statement.
     pub here: At,
 }
 
+/// The names that one statement mentions, without the statements in its block.
+#[derive(Default)]
+pub struct Mentioned {
+    read: Vec<VariableId>,
+    given: Vec<VariableId>,
+}
+
 impl<G> Default for Names<G> {
     fn default() -> Names<G> {
-        Names { ids: HashMap::new(), names: Vec::new(), definitions: Vec::new(), used: Vec::new(), here: At::default() }
+        Names {
+            ids: HashMap::new(),
+            names: Vec::new(),
+            definitions: Vec::new(),
+            used: Vec::new(),
+            made_of: Vec::new(),
+            mentioned: Mentioned::default(),
+            here: At::default(),
+        }
     }
 }
 
@@ -154,12 +173,48 @@ impl<G: Clone> Names<G> {
         if let Some(used @ None) = self.used.get_mut(id.0 as usize) {
             *used = Some(self.here);
         }
+        self.mentioned.read.push(id);
         id
+    }
+
+    /// Notes that the current statement gives this name a value.
+    pub fn give(&mut self, name: &str) -> VariableId {
+        let id = self.intern(name);
+        self.mentioned.given.push(id);
+        id
+    }
+
+    /// Begins a statement; returns the names of the statement around it.
+    pub fn begin_statement(&mut self) -> Mentioned {
+        std::mem::take(&mut self.mentioned)
+    }
+
+    /// Ends a statement: its values are made of the names that it reads. The statement around it goes on.
+    pub fn end_statement(&mut self, around: Mentioned) {
+        let Mentioned { read, given } = std::mem::replace(&mut self.mentioned, around);
+        self.made_of.extend(given.iter().flat_map(|given| read.iter().map(|read| (*given, *read))));
+    }
+
+    /// For each name, whether its value is made of one of these variables, perhaps through other names; empty if the file
+    /// mentions none of them.
+    pub fn made_of(&self, variables: &[&str]) -> Vec<bool> {
+        let mut made = vec![false; self.names.len()];
+        let mut new: Vec<VariableId> = variables.iter().filter_map(|name| self.find(name)).collect();
+        if new.is_empty() {
+            return Vec::new();
+        }
+        while let Some(id) = new.pop() {
+            if let Some(is_made @ false) = made.get_mut(id.0 as usize) {
+                *is_made = true;
+                new.extend(self.made_of.iter().filter(|(_, read)| *read == id).map(|(given, _)| *given));
+            }
+        }
+        made
     }
 
     /// Defines a name. A second definition replaces the first, as with a second `map` to one name.
     pub fn define(&mut self, name: &str, definition: Definition<G>) -> VariableId {
-        let id = self.intern(name);
+        let id = self.give(name);
         if let Some(slot) = self.definitions.get_mut(id.0 as usize) {
             *slot = Some(definition);
         }
@@ -168,7 +223,7 @@ impl<G: Clone> Names<G> {
 
     /// Defines a name that keeps its value in the exchange, unless something defines it already.
     pub fn define_slot(&mut self, name: &str) -> VariableId {
-        let id = self.intern(name);
+        let id = self.give(name);
         if let Some(slot @ None) = self.definitions.get_mut(id.0 as usize) {
             *slot = Some(Definition::Slot);
         }
@@ -177,7 +232,7 @@ impl<G: Clone> Names<G> {
 
     /// As `define`, but replaces only a plain slot and no other definition: for `set` on a `map`'s variable.
     pub fn define_weak(&mut self, name: &str, definition: Definition<G>) -> VariableId {
-        let id = self.intern(name);
+        let id = self.give(name);
         if let Some(slot @ (None | Some(Definition::Slot))) = self.definitions.get_mut(id.0 as usize) {
             *slot = Some(definition);
         }
@@ -284,6 +339,11 @@ impl Template {
     /// The value of one variable; its name may have any letters.
     pub fn of_variable(name: &str, names: &mut dyn Mentions) -> Template {
         Template { parts: vec![Part::Variable(names.read(name))] }
+    }
+
+    /// The value of the variable of this number.
+    pub fn of_id(id: VariableId) -> Template {
+        Template { parts: vec![Part::Variable(id)] }
     }
 
     /// The text, when it holds no variable.

@@ -8,10 +8,16 @@ use weir_net::log::Level;
 
 /// Walks an exchange through rewrites, location choice and phases, internal redirects included.
 pub fn walk(exchange: &mut Exchange<'_>, from: From) -> Outcome {
-    let mut next = match from {
-        From::Server => Jump::Server,
-        From::Named(name) => Jump::Named(name),
-    };
+    go(
+        exchange,
+        match from {
+            From::Server => Jump::Server,
+            From::Named(name) => Jump::Named(name),
+        },
+    )
+}
+
+fn go(exchange: &mut Exchange<'_>, mut next: Jump) -> Outcome {
     loop {
         let step = match next {
             Jump::Server => match server_rewrites(exchange) {
@@ -40,12 +46,17 @@ pub fn resume(exchange: &mut Exchange<'_>, resume: Resume) -> Outcome {
         Resume::Handler(from, refused) => (from, refused),
         Resume::Status(status) => return Outcome::Status(status),
         Resume::Server => return walk(exchange, From::Server),
+        Resume::Location => return over(exchange, inside),
     };
-    match handlers(exchange, from, refused) {
+    over(exchange, |exchange| handlers(exchange, from, refused))
+}
+
+/// Goes on with this step, and with the walk after it.
+fn over(exchange: &mut Exchange<'_>, step: impl FnOnce(&mut Exchange<'_>) -> Step) -> Outcome {
+    match step(exchange) {
         Step::Over(outcome) => outcome,
         Step::Inside => Outcome::Status(500),
-        Step::Jump(Jump::Named(name)) => walk(exchange, From::Named(name)),
-        Step::Jump(Jump::Server | Jump::Location) => walk(exchange, From::Server),
+        Step::Jump(jump) => go(exchange, jump),
     }
 }
 
@@ -199,8 +210,9 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
             }
             rewrite::Flow::Status(status) => return Step::Over(Outcome::Status(status)),
             rewrite::Flow::Respond => return Step::Over(Outcome::Respond),
-            // Only servers have that rule.
-            rewrite::Flow::ReadBody => return Step::Over(Outcome::Status(500)),
+            rewrite::Flow::ReadBody => {
+                return Step::Over(Outcome::ReadBody(Place::AsConfigured, Resume::Location));
+            }
         }
     }
     handlers(exchange, 0, None)

@@ -145,6 +145,11 @@ impl<T, P> Zone<T, P> {
         self.size
     }
 
+    /// The text that requests are counted by.
+    pub fn key(&self) -> &Template {
+        &self.key
+    }
+
     /// The key of this exchange; `None` if it is empty, or if it is too long, which weir logs.
     pub fn key_of<'c>(&self, subject: &mut impl Subject<'c>, bytes_max: usize) -> Option<Lease> {
         let mut key = buffer::lease(0);

@@ -287,7 +287,7 @@ impl Group {
             self.policy.note_end(&mut state.times, &held, outcome, now_ms);
         }
         match outcome {
-            Outcome::Failed => return state.note_failure(&slot.peer, now_ms / 1000),
+            Outcome::Failed => return state.note_failure(&slot.peer, now_ms),
             Outcome::Abandoned => {}
             Outcome::Ok | Outcome::Next if held.last_resort => state.readmit(&slot.peer, now_ms),
             Outcome::Ok | Outcome::Next => state.note_success(&slot.peer, now_ms),
@@ -498,8 +498,8 @@ impl Group {
                 // This peer is alive but was not chosen, so it is full.
                 return None;
             }
-            if !slot.saturated() && choice.is_none_or(|(failed, _)| state.accessed < failed) {
-                choice = Some((state.accessed, index));
+            if !slot.saturated() && choice.is_none_or(|(failed, _)| state.failed_ms < failed) {
+                choice = Some((state.failed_ms, index));
             }
         }
         let (_, peer) = choice?;

@@ -81,8 +81,8 @@ impl Peer {
 
 /// The state that failures and picks have left on one peer.
 ///
-/// The group's lock guards it. Times are in the seconds that the caller passes; whole seconds, because nginx compares
-/// whole seconds.
+/// The group's lock guards it. The times of a window are whole seconds, because nginx compares whole seconds. To choose
+/// among peers that have failed, weir compares milliseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerState {
     /// The current weight: failures lower it, and each pick raises it again.
@@ -93,6 +93,8 @@ pub(crate) struct PeerState {
     pub fails: u32,
     /// The second of the last failure.
     pub accessed: u64,
+    /// The millisecond of the last failure, to compare peers.
+    pub failed_ms: u64,
     /// The second when the window was last opened: by a failure, or by the first pick after `fail_timeout`.
     pub checked: u64,
     /// The millisecond when the peer last became available again; 0 if it always was.
@@ -157,6 +159,7 @@ impl PeerState {
         self.effective_weight = old.effective_weight.clamp(0, i64::from(peer.weight));
         self.fails = old.fails;
         self.accessed = old.accessed;
+        self.failed_ms = old.failed_ms;
         self.checked = old.checked;
         self.recovered_ms = old.recovered_ms;
         self.times = Times { header: old.times.header, response: old.times.response, ..Times::default() };
@@ -176,9 +179,11 @@ impl PeerState {
     }
 
     /// Records a failure; true if the peer is ejected.
-    pub(crate) fn note_failure(&mut self, peer: &Peer, now_s: u64) -> bool {
+    pub(crate) fn note_failure(&mut self, peer: &Peer, now_ms: u64) -> bool {
+        let now_s = now_ms / 1000;
         self.fails = self.fails.saturating_add(1);
         self.accessed = now_s;
+        self.failed_ms = now_ms;
         self.checked = now_s;
         if peer.max_fails == 0 {
             return false;

@@ -71,6 +71,7 @@ async fn run(
         queued: 0,
         spill: None,
         behind: None,
+        is_buffered: response::is_buffered(exchange),
         is_without_file: false,
         framing,
         ended: false,
@@ -198,6 +199,8 @@ struct Relay {
     spill: Option<Spill>,
     /// Body bytes behind those in the file: the disk has no room for them.
     behind: Option<Lease>,
+    /// weir reads ahead of the client; else each read goes to the client at once.
+    is_buffered: bool,
     /// The disk took no more bytes: the rest of the answer goes through memory, as fast as the client reads.
     is_without_file: bool,
     framing: Framing,
@@ -237,7 +240,7 @@ impl Relay {
         timeout: SendTimeout,
     ) -> Result<(), End> {
         let proxy = &crate::values(exchange.location).proxy;
-        let buffering = proxy.buffering && !is_unbuffered(exchange);
+        let buffering = self.is_buffered;
         let (count, size) = proxy.buffers;
         let memory_max = if buffering { (u64::from(count) * size).max(READ_BYTES as u64) as usize } else { 0 };
         let file_max = if buffering { proxy.max_temp_file } else { Some(0) };
@@ -480,8 +483,7 @@ impl Relay {
 
     /// Passes body bytes through the filters and queues their output. A filter may have more output than fits now.
     fn filter(&mut self, exchange: &mut Exchange<'_>, input: &[u8], last: bool) {
-        let flush = !crate::values(exchange.location).proxy.buffering;
-        match filtering::filtered(exchange, input, flush, last) {
+        match filtering::filtered(exchange, input, !self.is_buffered, last) {
             Ok(output) => {
                 self.unfinished = output.has_more.then_some(last);
                 self.put(exchange, output.bytes, last && !output.has_more);
@@ -524,7 +526,7 @@ impl Relay {
         let proxy = &crate::values(exchange.location).proxy;
         let (count, size) = proxy.buffers;
         let memory_max = (u64::from(count) * size).max(READ_BYTES as u64) as usize;
-        let is_full = self.queued >= memory_max && proxy.buffering && has_room(proxy.max_temp_file, 0);
+        let is_full = self.queued >= memory_max && self.is_buffered && has_room(proxy.max_temp_file, 0);
         self.spill.is_some() || (is_full && !self.is_without_file && !piece.is_empty())
     }
 
@@ -583,14 +585,4 @@ impl Relay {
         }
         Ok(count > 0)
     }
-}
-
-/// X-Accel-Buffering: no.
-fn is_unbuffered(exchange: &Exchange<'_>) -> bool {
-    !crate::values(exchange.location).proxy.ignore.has("X-Accel-Buffering")
-        && exchange
-            .origin
-            .as_ref()
-            .and_then(|origin| origin.field(weir_wire::Known::XAccelBuffering))
-            .is_some_and(|value| value.eq_ignore_ascii_case(b"no"))
 }

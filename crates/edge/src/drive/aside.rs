@@ -191,6 +191,8 @@ impl RequestFacts {
             sent: _,
             is_open_ended: _,
             is_changed,
+            // Only a client's own request becomes a tunnel.
+            is_copy: _,
         } = request;
         let head = (head.version == Version::Http2 || *is_changed).then(|| Box::new(head.clone()));
         RequestFacts { length: *length, port: *port, pipelined: *pipelined, method_override: *method_override, head }

@@ -84,8 +84,13 @@ pub async fn head(
                 Some(gone) => return Err(gone),
                 None => walk::resume(exchange, resume),
             },
-            // weir has read the body already, or does not need it.
-            Outcome::ReadBody(Place::AsConfigured, resume) => walk::resume(exchange, resume),
+            // weir has read the body already, or does not need it. The place must not ask for it again.
+            Outcome::ReadBody(Place::AsConfigured, resume) => {
+                if matches!(exchange.body, RequestBody::Unread) {
+                    exchange.body = RequestBody::Gone;
+                }
+                walk::resume(exchange, resume)
+            }
             Outcome::ReadBody(Place::File, resume) => match body::to_file(exchange) {
                 Ok(()) => walk::resume(exchange, resume),
                 Err(_) => Outcome::Status(500),

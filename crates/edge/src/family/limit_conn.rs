@@ -7,13 +7,14 @@ use std::sync::Arc;
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
 use weir_http::directive::{ALL_OF_STREAM, Arity, Directive, HSL, HTTP, ONE, SS, STREAM, TWO};
+use weir_http::conf::Location;
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Family, Reading};
 use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
 use weir_http::value;
-use weir_http::variable::Variable;
+use weir_http::variable::{Template, Variable};
 use weir_http::zone::{self, Table, Zone, Zones};
 use weir_meter::live::cells::Policy;
 use weir_net::log::Level;
@@ -103,13 +104,16 @@ pub static FAMILY: Family = Family::new(
     new.requests.adopt(&old.requests, "limit_conn_zone")?;
     new.sessions.adopt(&old.sessions, "limit_conn_zone")
 })
-.finish(finish);
+.finish(finish)
+.judge(judge);
 
 /// One `limit_conn`.
 #[derive(Clone)]
 pub struct Limit {
     name: String,
     zone: Option<usize>,
+    /// The key of the zone, once it is known.
+    key: Template,
     most: u32,
 }
 
@@ -158,7 +162,7 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         Some(0) | None => return Err(Refusal::whole(format!("invalid number of connections \"{number}\""))),
         Some(_) => return Err(Refusal::whole("connection limit must be less 65536")),
     };
-    Arc::make_mut(limits).push(Limit { name: name.to_owned(), zone: None, most });
+    Arc::make_mut(limits).push(Limit { name: name.to_owned(), zone: None, key: Template::default(), most });
     Ok(())
 }
 
@@ -171,13 +175,23 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
     let mut undeclared = Vec::new();
     for (number, limit) in Arc::make_mut(limits).iter_mut().enumerate() {
-        limit.zone = crate::declaring(b).limit_conn.of(is_stream).find(&limit.name);
+        let zones = &crate::declaring(b).limit_conn.of(is_stream);
+        limit.zone = zones.find(&limit.name);
+        limit.key = limit.zone.and_then(|zone| zones.get(zone)).map(|zone| zone.key().clone()).unwrap_or_default();
         if limit.zone.is_none() {
             undeclared.push((number, limit.name.clone()));
         }
     }
     for (number, name) in undeclared {
         zone::refuse_undeclared(b, ("limit_conn", scope.place("limit_conn", number)), &name);
+    }
+}
+
+/// Marks the places whose keys are made of the request's body: weir reads it before it counts.
+fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    for location in locations {
+        let limits = crate::values(location).limit_conn.limits.clone();
+        location.reads_body |= limits.iter().any(|limit| reading.reads_body(&limit.key));
     }
 }
 

@@ -9,13 +9,14 @@ use std::time::Duration;
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
 use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
+use weir_http::conf::Location;
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Family, Reading};
 use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
 use weir_http::value;
-use weir_http::variable::Variable;
+use weir_http::variable::{Template, Variable};
 use weir_http::zone::{self, Zone, Zones};
 use weir_meter::live::cells::Policy;
 use weir_net::Lease;
@@ -95,7 +96,8 @@ pub static FAMILY: Family = Family::new(
 })])
 .phase(Phase::Preaccess, |location| !crate::values(location).limit_req.limits.is_empty(), enter)
 .adopt(|new, old| crate::declared_mut(new).limit_req.adopt(&crate::declared(old).limit_req, "limit_req"))
-.finish(finish);
+.finish(finish)
+.judge(judge);
 
 /// Thousandths of a request a second.
 pub struct Rate(i64);
@@ -112,6 +114,8 @@ pub struct Bucket {
 pub struct Limit {
     name: String,
     zone: Option<usize>,
+    /// The key of the zone, once it is known.
+    key: Template,
     burst: i64,
     delay: i64,
 }
@@ -148,7 +152,7 @@ fn rate_of(text: &str) -> Option<i64> {
 
 fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut has_zone = false;
-    let mut limit = Limit { name: String::new(), zone: None, burst: 0, delay: 0 };
+    let mut limit = Limit { name: String::new(), zone: None, key: Template::default(), burst: 0, delay: 0 };
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         match word.split_once('=') {
             Some(("zone", name)) => {
@@ -184,7 +188,9 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
     let mut undeclared = Vec::new();
     for (number, limit) in Arc::make_mut(limits).iter_mut().enumerate() {
-        limit.zone = crate::declaring(b).limit_req.find(&limit.name);
+        let zones = &crate::declaring(b).limit_req;
+        limit.zone = zones.find(&limit.name);
+        limit.key = limit.zone.and_then(|zone| zones.get(zone)).map(|zone| zone.key().clone()).unwrap_or_default();
         if limit.zone.is_none() {
             undeclared.push((number, limit.name.clone()));
         }
@@ -210,6 +216,14 @@ impl Owned for Status {
     // A request is counted once, not again for the requests that weir makes for it.
     fn copy(&self) -> Option<Box<dyn Owned>> {
         Some(Box::new(Status(self.0)))
+    }
+}
+
+/// Marks the places whose keys are made of the request's body: weir reads it before it counts.
+fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    for location in locations {
+        let limits = crate::values(location).limit_req.limits.clone();
+        location.reads_body |= limits.iter().any(|limit| reading.reads_body(&limit.key));
     }
 }
 

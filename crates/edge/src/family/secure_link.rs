@@ -87,12 +87,15 @@ pub static FAMILY: Family = Family::new(
 
 fn secure_link(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let template = b.template(statement.text(0))?;
+    b.names.give("secure_link");
+    b.names.give("secure_link_expires");
     crate::settings(b).secure_link.link = Some(template);
     Ok(())
 }
 
 fn secure_link_md5(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let template = b.template(statement.text(0))?;
+    b.names.give("secure_link");
     crate::settings(b).secure_link.text = Some(template);
     Ok(())
 }

@@ -200,7 +200,10 @@ pub fn settable(
 ) -> Result<Settable, Refusal> {
     let name = declarable(b, word)?;
     Ok(match built_in(b.known, &name).and_then(|variable| variable.set) {
-        Some(set) => Settable::BuiltIn(set),
+        Some(set) => {
+            b.names.give(&name);
+            Settable::BuiltIn(set)
+        }
         None => Settable::Slot(define(b, &name)),
     })
 }

@@ -356,6 +356,18 @@ fn ejection_never_blacks_out_a_group() {
     }
 }
 
+/// Failures of one second are told apart: the last resort goes from peer to peer, so a dead peer does not hide a live one.
+#[test]
+fn the_last_resort_takes_turns_within_a_second() {
+    let mut world = World::new(Policy::RoundRobin, two_peers(|_| {}));
+    world.exchange(&none(), |_| Outcome::Failed);
+    let mut ask = || {
+        world.wait(100);
+        world.exchange(&none(), |_| Outcome::Failed).0[0]
+    };
+    assert_eq!([ask(), ask(), ask(), ask()], [0, 1, 0, 1]);
+}
+
 /// The last resort is only for exchanges that have asked no peer; an exchange whose peer has just failed gets
 /// `NoLivePeers`.
 #[test]

@@ -18,7 +18,7 @@ use weir_http::filtering::Place;
 use weir_http::pace::Pace;
 use weir_http::phase::Outcome;
 use weir_http::refusal::Refusal;
-use weir_http::request_body::RequestBody;
+use weir_http::request_body;
 use weir_http::response_body::{Body, Framing, Kept, Reading, Sending, Stream};
 use weir_http::variable::Variable;
 use weir_http::{counting, filtering, value};
@@ -81,7 +81,6 @@ fn continue_as_part<'c>(exchange: &mut Exchange<'c>, whole: &Exchange<'c>, start
     exchange.internal = whole.internal;
     exchange.told_address = whole.told_address.clone();
     exchange.trace = whole.trace.clone();
-    exchange.body = RequestBody::Gone;
     exchange.own.set(Part { start, is_further: true });
 }
 
@@ -334,6 +333,9 @@ async fn part(
         clock::unix_ms(),
     );
     continue_as_part(&mut sub, exchange, start);
+    // nginx: a part has the body of the request. Its key may be made of the body.
+    sub.body = exchange.body.copy().map_err(Gone::Closed)?;
+    sub.reader = Some(request_body::Reader::at_end(sub.body.length()));
     let values = crate::values(sub.location);
     let mut source = None;
     let answer = cache::forward::forward(&mut sub, conn, values, &mut source).await;

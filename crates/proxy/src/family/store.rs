@@ -23,7 +23,7 @@ use weir_http::visit::Along;
 use weir_http::{body, file_path, value};
 use weir_net::log::{self, Level};
 
-use crate::family::proxy;
+use crate::family::proxy::{self, response};
 
 weir_http::settings! {
     /// `proxy_store`.
@@ -124,7 +124,7 @@ pub struct Saving {
 /// Begins to save an answer with the head `origin`, if the location and the answer allow it.
 pub fn begin(exchange: &mut Exchange<'_>, settings: &crate::family::Values, origin: &Origin) -> Option<Box<dyn Along>> {
     let values = &settings.store;
-    if origin.head.status != 200 || exchange.request.method() != b"GET" {
+    if origin.head.status != 200 || exchange.request.method() != b"GET" || !response::buffers(settings, origin) {
         return None;
     }
     let path = match &values.store {

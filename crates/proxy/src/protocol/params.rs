@@ -147,6 +147,7 @@ impl Params {
             let is_condition = || field.known.is_some_and(|known| CONDITIONS.contains(&known));
             if self.replaces(own)
                 || own.eq_ignore_ascii_case(PROXY)
+                || (request.is_copy && field.known == Some(Known::Upgrade))
                 || (told.is_some() && otel::is_told(own))
                 || (holds_back && is_condition())
                 || fields.iter().take(at).any(is_same)

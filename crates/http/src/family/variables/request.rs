@@ -150,13 +150,16 @@ pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u
         return text(out, value);
     }
     let was_read = match &exchange.body {
+        // Also in an exchange that sends a chunked body once more.
         RequestBody::Memory(_) | RequestBody::File(_) => true,
         // Nothing came; a body that was passed on has no length here.
-        RequestBody::Gone => exchange.reader.as_ref().is_some_and(|reader| reader.is_done() && reader.taken == 0),
+        RequestBody::Gone => {
+            exchange.request.length == Some(BodyLength::Chunked)
+                && exchange.reader.as_ref().is_some_and(|reader| reader.is_done() && reader.taken == 0)
+        }
         RequestBody::Unread => false,
     };
-    let is_chunked = exchange.request.length == Some(BodyLength::Chunked);
-    is_chunked && was_read && decimal(out, exchange.body.length())
+    was_read && decimal(out, exchange.body.length())
 }
 
 /// `$pipe`: `p` if the request came together with the one before.

@@ -17,11 +17,12 @@ use weir_cache::store::{Found, Joined, KEY_BYTES_MAX, Leader, Object, Place, Rea
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::{Exchange, Plain};
 use weir_http::phase::Outcome;
+use weir_http::request_body::RequestBody;
 use weir_http::variable::any_set;
 use weir_http::visit::{Key, Visit};
 use weir_net::log::Level;
 use weir_net::{Deadline, Instant, buffer, clock};
-use weir_wire::Known;
+use weir_wire::{BodyLength, Known};
 
 use super::{Use, hit, keep, policy, purge, refresh};
 use crate::family::Values;
@@ -52,6 +53,10 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) 
     let is_kept = cache.methods.has(exchange.request.method());
     if !is_kept && cache.purge.is_empty() && weir_cache::request::is_safe(exchange.request.method()) {
         exchange.cache.reason = Some(Reason::BypassMethod);
+        return Said::Fetch;
+    }
+    if cache.reads_body && !exchange.body.is_known(exchange.reader.as_ref()) {
+        exchange.cache.reason = Some(Reason::BypassBody);
         return Said::Fetch;
     }
     exchange.cache.key = key(exchange, values);
@@ -334,7 +339,12 @@ impl Asked<'_> {
 
 /// Whether weir can repeat the request without its client: it has no body.
 fn may_be_repeated(exchange: &Exchange<'_>) -> bool {
-    matches!(exchange.request.method(), b"GET" | b"HEAD")
+    let has_body = match &exchange.body {
+        RequestBody::Unread => !matches!(exchange.request.length, None | Some(BodyLength::None | BodyLength::Exact(0))),
+        RequestBody::Gone => false,
+        RequestBody::Memory(_) | RequestBody::File(_) => exchange.body.length() > 0,
+    };
+    matches!(exchange.request.method(), b"GET" | b"HEAD") && !has_body
 }
 
 /// Waits for the request that leads, and watches whether the client disconnects.

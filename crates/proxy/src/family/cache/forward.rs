@@ -17,13 +17,17 @@ pub async fn forward(
     values: &Values,
     source: &mut Option<Source>,
 ) -> Answer {
-    // A tunnel belongs to one client.
-    if matches!(values.cache.zone, Use::Off) || exchange.request.wants_upgrade() {
+    if matches!(values.cache.zone, Use::Off) {
         if exchange.cache.is_concerned() {
             exchange.cache.leave();
             exchange.plain = Plain::No;
         }
         return forward::forward(exchange, conn, values, None, source).await;
+    }
+    if (values.cache.reads_body || values.proxy.pass_reads_body)
+        && let Err(answer) = forward::read_first(exchange, conn).await
+    {
+        return answer;
     }
     let begun = weir_net::clock::now();
     let said = ask::ask(exchange, conn, values).await;

@@ -15,10 +15,11 @@ use weir_http::variable::any_set;
 use weir_net::clock;
 use weir_net::log::Level;
 use weir_wire::fields::FieldRef;
-use weir_wire::{BodyLength, Known, encode};
+use weir_wire::{BodyLength, Known, Version, encode};
 
 use super::watch::Watch;
 use super::{hit, policy, purge};
+use crate::family::proxy::response;
 use crate::family::upstream::forward::Answer;
 
 /// A field in the kept head that marks weir's own 502 and 504, which `proxy_cache_valid` may name.
@@ -187,6 +188,9 @@ fn storable(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) ->
         return Err(reason);
     }
     let location = exchange.location;
+    if !response::buffers(crate::values(location), origin) {
+        return Err(Reason::Unbuffered);
+    }
     if origin.field(Known::XAccelRedirect).is_some() && !crate::values(location).proxy.ignore.has("X-Accel-Redirect") {
         return Err(Reason::AccelRedirect);
     }
@@ -211,8 +215,8 @@ fn storable(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) ->
     let (validity, reason) = storing::judge(&request, &facts, &policy, now_ms, took_ms)?;
     let fields = update::stored_fields(origin_fields(origin), &policy);
     let phrase = match origin.head.reason.of(&origin.bytes) {
-        // An answer of CGI need not have a phrase: the stored head gets the one that the client got.
-        b"" if origin.head.status_line.is_empty() => {
+        // An answer of CGI need not have a phrase, and one over HTTP/2 has none: the stored head gets the one that the client got.
+        b"" if origin.head.status_line.is_empty() || origin.head.version == Version::Http2 => {
             weir_wire::status::reason(origin.head.status).unwrap_or_default().as_bytes()
         }
         phrase => phrase,

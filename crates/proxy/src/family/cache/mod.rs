@@ -29,8 +29,9 @@ use weir_cache::store::Zone;
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
 use weir_http::directive::{Arity, Directive, HSL, join};
+use weir_http::conf::Location;
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Family, Reading};
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_http::variable::Template;
@@ -80,6 +81,8 @@ weir_http::settings! {
     /// `proxy_cache_refresh_ahead`: the last part of an answer's life, in hundredths, in which a hit starts a refresh;
     /// 0 for never.
     refresh_ahead: u32 = 0,
+    /// A text that decides about the cache is made of the request's body: weir reads the body first.
+    reads_body: bool = false,
 }
 
 /// The declarations for all of `http`.
@@ -216,7 +219,30 @@ pub static FAMILY: Family = Family::new("cache", &ALL)
     .log(count)
     .adopt(|new, old| crate::declared_mut(new).cache.adopt(&crate::declared(old).cache))
     .finish(finish)
-    .judge(plain::judge);
+    .judge(judge);
+
+/// Decides for each place whether the cache needs the request's body, and whether heads may be kept ready.
+fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    plain::judge(locations, reading);
+    for location in locations {
+        let reads = crate::values(location).cache.texts().any(|text| reading.reads_body(text));
+        if reads {
+            crate::values_mut(location).cache.reads_body = true;
+        }
+    }
+}
+
+impl Values {
+    /// The texts that decide whether the cache answers, and whether it keeps an answer.
+    fn texts(&self) -> impl Iterator<Item = &Template> {
+        let zone = match &self.zone {
+            Use::Named(name) => Some(name),
+            Use::Off | Use::Zone(..) => None,
+        };
+        let lists = [&self.bypass, &self.no_cache, &self.purge, &self.purge_tag];
+        zone.into_iter().chain(&self.key).chain(lists.into_iter().flat_map(|list| list.iter()))
+    }
+}
 
 /// Selects a family's settings of the cache in a block.
 pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
@@ -435,6 +461,37 @@ mod tests {
 
     fn said(http: &str) -> Vec<String> {
         of_text(&format!("events {{}} http {{ {http} }}")).1
+    }
+
+    #[test]
+    fn a_cache_or_a_rule_that_reads_the_body_waits_for_it() {
+        for (location, cache, rules) in [
+            ("proxy_cache_key $uri;", false, false),
+            ("proxy_cache_key $request_body;", true, false),
+            ("proxy_cache_key $uri; proxy_cache_bypass $request_body;", true, false),
+            ("proxy_cache_key $uri; proxy_no_cache a$request_body_file;", true, false),
+            ("proxy_cache_key $uri; proxy_cache_purge $request_body;", true, false),
+            ("proxy_cache_key $uri; proxy_set_header X-Body $request_body;", false, false),
+            ("set $key $request_body; proxy_cache_key $key;", true, true),
+            ("set $one $request_body; set $two $one; proxy_cache_key $two;", true, true),
+            ("set $one $request_body; proxy_cache_key $uri;", false, true),
+            ("if ($request_body ~ (?<part>a)) { set $one a; } proxy_cache_key $part;", true, true),
+            ("rewrite ^ /$request_body break; proxy_cache_key $uri;", false, true),
+            ("set $one $uri; proxy_cache_key $one;", false, false),
+            ("client_max_body_size 1; set $one a; proxy_cache_key $one;", false, false),
+        ] {
+            let text = format!(
+                "events {{}} http {{ proxy_cache_path /c keys_zone=a:1m; server {{ listen 127.0.0.1:1; location / {{ \
+                 proxy_cache a; proxy_pass http://127.0.0.1:2; {location} }} }} }}"
+            );
+            let (conf, said) = of_text(&text);
+            assert_eq!(said, [""; 0], "{location}");
+            let conf = conf.expect("there is no problem");
+            let place = conf.locations.iter().find(|place| place.name == "/").expect("the location");
+            assert_eq!(crate::values(place).cache.reads_body, cache, "{location}");
+            let waits = matches!(place.rules.first(), Some(weir_http::conf::Rule::ReadBody(_)));
+            assert_eq!(waits, rules, "{location}");
+        }
     }
 
     #[test]

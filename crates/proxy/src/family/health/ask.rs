@@ -130,15 +130,12 @@ async fn within_time(exchange: &mut Exchange<'_>, conn: &mut Conn, question: &Qu
 impl Question<'_> {
     async fn ask(&self, exchange: &mut Exchange<'_>, conn: &mut Conn, target: &Target) -> Ended {
         let proxy = &crate::values(exchange.location).proxy;
-        let mut framing = BodyFraming::None;
-        if let Some(template) = &proxy.set_body {
-            exchange.body = RequestBody::Memory(template.text(exchange));
-            framing = BodyFraming::Length(exchange.body.length());
-        }
-        if let Some(call) = &self.check.grpc {
-            exchange.body = RequestBody::Memory(call.message());
-            framing = BodyFraming::Length(exchange.body.length());
-        }
+        let text: Option<Rc<[u8]>> = match (&self.check.grpc, &proxy.set_body) {
+            (Some(call), _) => Some(call.message().into()),
+            (None, Some(template)) => Some(template.text(exchange).into()),
+            (None, None) => None,
+        };
+        let framing = text.as_ref().map_or(BodyFraming::None, |text| BodyFraming::Length(text.len() as u64));
         let mut head = exchange.worker.lease_out();
         self.compose(exchange, framing, &mut head);
         let values = crate::values(exchange.location);
@@ -146,7 +143,7 @@ impl Question<'_> {
         let (name, _) = self.group.known_peer(&exchange.worker.boards, self.peer);
         let is_tls = !matches!(asked, Asked::Nothing);
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, ..Try::at(name) });
-        let answered = self.answer(exchange, conn, &asked, Outgoing { head: &head, framing, values }, target).await;
+        let answered = self.answer(exchange, conn, &asked, Outgoing { head: &head, framing, text: text.as_ref(), values }, target).await;
         exchange.worker.return_out(head);
         match answered {
             Ok((origin, link)) => self.judge(exchange, origin, link, target).await,

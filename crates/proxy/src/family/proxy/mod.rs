@@ -19,8 +19,9 @@ use weir_conf::{At, Statement};
 use weir_http::authority::{self, split_host_port};
 use weir_http::build::{Build, Kind, Scope};
 use weir_http::directive::{Arity, Contexts, Directive, HSL, LIMIT_EXCEPT, LOCATION, LOCATION_IF, ONE, join};
+use weir_http::conf::Location;
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Family, Reading};
 use weir_http::found::Found;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
@@ -38,6 +39,8 @@ use crate::protocol::Protocol;
 weir_http::settings! {
     /// `proxy_pass`.
     pass: Option<Arc<Pass>> = None,
+    /// The text of `proxy_pass` is made of the request's body: weir reads the body first.
+    pass_reads_body: bool = false,
     /// `proxy_connect_timeout`.
     connect_timeout: Duration = Duration::from_secs(60),
     /// `proxy_send_timeout`.
@@ -236,16 +239,15 @@ pub static FAMILY: Family = Family::new("proxy", &ALL)
     .variables(&[
         Variable::without_answer("proxy_host", |ex, _, out| {
             let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
-            match &ex.proxy_host {
-                Some(host) => out.extend_from_slice(host),
-                None => out.extend_from_slice(pass.host.as_bytes()),
+            if let (Some(host), Some(_)) = (&ex.proxy_host, &pass.template) {
+                out.extend_from_slice(host);
+                return true;
             }
-            true
+            passed(ex, pass, out, |pass| &pass.host)
         }),
         Variable::without_answer("proxy_port", |ex, _, out| {
             let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
-            out.extend_from_slice(pass.port.as_bytes());
-            true
+            passed(ex, pass, out, |pass| &pass.port)
         }),
         Variable::without_answer("proxy_add_x_forwarded_for", |ex, _, out| {
             let start = out.len();
@@ -264,11 +266,16 @@ pub static FAMILY: Family = Family::new("proxy", &ALL)
             true
         }),
         Variable::without_answer("proxy_internal_body_length", |ex, _, out| {
-            weir_wire::encode::push_decimal(out, ex.body.length());
+            let length = match &crate::values(ex.location).proxy.set_body {
+                Some(template) => template.text(ex).len() as u64,
+                None => ex.body.length(),
+            };
+            weir_wire::encode::push_decimal(out, length);
             true
         }),
     ])
     .finish(finish)
+    .judge(judge)
     .check(check)
     .context(request::context);
 
@@ -421,6 +428,40 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         Some(_) | None => Protocol::Http1,
     });
     compile(b, proxy, Scheme::Http, at);
+}
+
+/// Appends a part of the target. A target with variables is evaluated: the key of a cache may have this part, and the
+/// upstream is chosen later.
+fn passed(exchange: &mut Exchange<'_>, pass: &Pass, out: &mut Vec<u8>, part: fn(&Pass) -> &str) -> bool {
+    let parsed = match &pass.template {
+        None => {
+            out.extend_from_slice(part(pass).as_bytes());
+            return true;
+        }
+        // A target that is made of its own host has none.
+        Some(_) if exchange.proxy_host.as_ref().is_some_and(Vec::is_empty) => return false,
+        Some(template) => {
+            let before = exchange.proxy_host.replace(Vec::new());
+            let text = template.text(exchange);
+            exchange.proxy_host = before;
+            text
+        }
+    };
+    match std::str::from_utf8(&parsed).map(|text| Pass::parse(pass.scheme, text)) {
+        Ok(Ok(parsed)) => out.extend_from_slice(part(&parsed).as_bytes()),
+        Ok(Err(_)) | Err(_) => return false,
+    }
+    true
+}
+
+/// Marks the places whose `proxy_pass` is made of the request's body: weir reads it before it chooses the upstream.
+fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    for location in locations {
+        let pass = crate::values(location).proxy.pass.as_ref();
+        if pass.and_then(|pass| pass.template.as_ref()).is_some_and(|text| reading.reads_body(text)) {
+            crate::values_mut(location).proxy.pass_reads_body = true;
+        }
+    }
 }
 
 /// Compiles the parts of a block that all upstream families share.

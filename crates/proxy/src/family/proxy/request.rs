@@ -151,14 +151,16 @@ pub struct Target {
     pub is_tls: bool,
 }
 
-/// Whether the client asks for a WebSocket that weir passes on by default.
+/// Whether the client asks for a WebSocket that weir passes on by default. Where a cache may keep the answer, only
+/// `proxy_set_header` makes the origin see the field: any client could choose the answer that all clients get.
 pub fn passes_upgrade(exchange: &Exchange<'_>, values: &Values) -> bool {
     let (request, proxy) = (&exchange.request, &values.proxy);
     proxy.plan.upgrades
         && proxy.version == Version::Http11
-        && request.tokens.upgrade
+        && request.wants_upgrade()
         && request.version() >= Version::Http11
         && request.method() == b"GET"
+        && exchange.cache.zone.is_none()
         && request.field(Known::Upgrade).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
 }
 
@@ -189,7 +191,11 @@ pub fn compose(
     if proxy.version < Version::Http11 && plan.upgrades {
         out.extend_from_slice(b"Connection: close\r\n");
     }
+    let start = out.len();
     push_set(exchange, plan, out);
+    if exchange.request.is_copy {
+        leave_out_upgrade(out, start);
+    }
     if plan.passes_te && takes_trailers(exchange) {
         out.extend_from_slice(b"TE: trailers\r\n");
     }
@@ -274,6 +280,27 @@ fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
     }
 }
 
+/// Removes the lines from `start` on that ask for another protocol: nobody would use a tunnel of a request that weir makes
+/// for another one.
+fn leave_out_upgrade(out: &mut Vec<u8>, start: usize) {
+    let lines = out.split_off(start);
+    let asks = |line: &[u8]| upgrade_line(line) != (false, false);
+    lines.split_inclusive(|byte| *byte == b'\n').filter(|line| !asks(line)).for_each(|line| out.extend_from_slice(line));
+}
+
+/// Whether a line is an `Upgrade`, and whether it is a `Connection` that names it.
+fn upgrade_line(line: &[u8]) -> (bool, bool) {
+    let Some((name, value)) = memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)) else {
+        return (false, false);
+    };
+    let value = value.get(1..).unwrap_or_default();
+    let is_upgrade = name.eq_ignore_ascii_case(b"upgrade") && !value.trim_ascii().is_empty();
+    let mut options = value.split(|byte| *byte == b',');
+    let names_it = name.eq_ignore_ascii_case(b"connection")
+        && options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"));
+    (is_upgrade, names_it)
+}
+
 /// Whether the request of this try asked the upstream for another protocol (RFC 9110 §7.8: `Upgrade`, and a
 /// `Connection` that names it). Used for the rare 101: it evaluates the fields again.
 pub fn asks_for_upgrade(exchange: &mut Exchange<'_>) -> bool {
@@ -285,11 +312,8 @@ pub fn asks_for_upgrade(exchange: &mut Exchange<'_>) -> bool {
     push_set(exchange, &values.proxy.plan, &mut lines);
     let (mut names_protocol, mut is_named) = (false, false);
     for line in lines.split(|byte| *byte == b'\n') {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
-        let (name, value) = (line.get(..colon).unwrap_or_default(), line.get(colon + 1..).unwrap_or_default());
-        names_protocol |= name.eq_ignore_ascii_case(b"upgrade") && !value.trim_ascii().is_empty();
-        is_named |= name.eq_ignore_ascii_case(b"connection")
-            && value.split(|byte| *byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"));
+        let (is_upgrade, names_it) = upgrade_line(line);
+        (names_protocol, is_named) = (names_protocol || is_upgrade, is_named || names_it);
     }
     names_protocol && is_named
 }

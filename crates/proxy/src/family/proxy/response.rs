@@ -10,6 +10,7 @@ use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Known, KnownSet, Version};
 
 use super::hidden::Named;
+use super::pass::Scheme;
 use super::rewrite;
 use crate::family::Values;
 
@@ -31,6 +32,27 @@ impl Elsewhere {
             Elsewhere::Named(name) => walk::walk(exchange, From::Named(name)),
             Elsewhere::Nowhere => Outcome::Status(404),
         }
+    }
+}
+
+/// Whether weir buffers the answer with the head in the exchange; see [`buffers`].
+pub fn is_buffered(exchange: &Exchange<'_>) -> bool {
+    let values = crate::values(exchange.location);
+    exchange.origin.as_ref().map_or(values.proxy.buffering, |origin| buffers(values, origin))
+}
+
+/// Whether weir buffers an answer with this head: `proxy_buffering`, unless `X-Accel-Buffering` says `yes` or `no`. An
+/// answer that is not buffered is not kept either, by the cache or by `proxy_store` (nginx:
+/// `ngx_http_upstream_send_response`).
+pub fn buffers(values: &Values, origin: &Origin) -> bool {
+    // nginx never buffers these two.
+    let is_fixed =
+        values.proxy.pass.as_ref().is_some_and(|pass| matches!(pass.scheme, Scheme::Grpc | Scheme::Memcached));
+    let is_obeyed = !is_fixed && !values.proxy.ignore.has("X-Accel-Buffering");
+    match origin.field(Known::XAccelBuffering).filter(|_| is_obeyed) {
+        Some(word) if word.eq_ignore_ascii_case(b"no") => false,
+        Some(word) if word.eq_ignore_ascii_case(b"yes") => true,
+        Some(_) | None => values.proxy.buffering,
     }
 }
 
@@ -152,11 +174,12 @@ fn accel_redirect(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin)
             exchange.response.content_type = value.to_vec();
         }
     }
-    if exchange.request.method() != b"HEAD" {
-        exchange.request.method_override = Some(b"GET");
-    }
+    // nginx: a named location gets the request as it is.
     if let Some(name) = to.strip_prefix(b"@") {
         return Some(Elsewhere::Named(String::from_utf8_lossy(name).into_owned()));
+    }
+    if exchange.request.method() != b"HEAD" {
+        exchange.request.method_override = Some(b"GET");
     }
     Some(match special::inner_uri(exchange, &to) {
         Some((path, args)) => Elsewhere::Uri(path, args),

@@ -1,63 +1,65 @@
 //! Interprets a peer's head: a tunnel, an answer with a body, or a redirect to another location.
 
-use weir_http::counting;
 use weir_http::exchange::Exchange;
 use weir_http::message::Origin;
 use weir_http::phase::Outcome;
-use weir_meter::Step;
-use weir_meter::live::cells::Why;
-use weir_net::log::Level;
-use weir_peers::group::Outcome as Verdict;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
+use super::attempt::{Answered, HeadFault};
 use super::forward::{Answer, Judge, Upgraded};
 use super::pool::Link;
 use super::source::{Hold, Source};
-use super::walk::end_try;
 use super::wrapped;
 use crate::family::Values;
 use crate::family::proxy::{request, response};
 use crate::family::store;
 use crate::protocol::Protocol;
 
-/// Interprets the head of the final answer, and puts the source of its body into `to`. If it makes no sense, logs it, blames the peer and returns `None`.
+/// The length of the body of an answer with this head, or the fault that makes the answer invalid. Nothing of the answer is
+/// used yet, so another peer may be asked.
+pub(super) fn measure(
+    exchange: &mut Exchange<'_>,
+    values: &Values,
+    origin: &Origin,
+    link: &Link,
+) -> Result<BodyLength, HeadFault> {
+    if origin.head.status == 101 {
+        // The client's request for an upgrade does not show that weir asked this peer for one.
+        let is_asked = exchange.request.wants_upgrade() && asks_for_upgrade(exchange, values);
+        return if is_asked { Ok(BodyLength::None) } else { Err(HeadFault::Switched) };
+    }
+    let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
+    match length.and_then(|length| begins_well(origin, values, length)) {
+        // nginx: an answer that ends with its head has an empty body.
+        Ok(BodyLength::UntilClose) if ends_with_head(origin, link) => Ok(BodyLength::Exact(0)),
+        length => length.map_err(HeadFault::Violation),
+    }
+}
+
+/// Interprets the head of the final answer, whose body has this length, and puts the source of its body into `to`.
 pub(super) fn take_answer(
     exchange: &mut Exchange<'_>,
     values: &Values,
-    (origin, link, mut hold): (Box<Origin>, Box<Link>, Hold),
+    (Answered { origin, link, length }, hold): (Answered, Hold),
     judge: Option<Judge>,
     to: &mut Option<Source>,
-) -> Option<Answer> {
+) -> Answer {
     let status = origin.head.status;
-    let is_tunnel = matches!(values.proxy.protocol, Protocol::Tunnel);
-    if status == 101 || is_tunnel {
-        // The client's request for an upgrade does not show that weir asked this peer for one.
-        if !is_tunnel && (!exchange.request.wants_upgrade() || !asks_for_upgrade(exchange, values)) {
-            refuse(exchange, &mut hold, "upstream switched protocols unasked");
-            return None;
-        }
+    if status == 101 || matches!(values.proxy.protocol, Protocol::Tunnel) {
+        // The tunnel belongs to its client: a request that waits for this answer asks for its own.
+        exchange.cache.leave();
         response::accept(exchange, values, &origin, BodyLength::None);
         exchange.origin = Some(origin);
-        return Some(Answer::Tunnel(Box::new(Upgraded { link, hold })));
+        return Answer::Tunnel(Box::new(Upgraded { link, hold }));
     }
-    let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
-    let length = match length.and_then(|length| begins_well(&origin, values, length)) {
-        // nginx: an answer that ends with its head has an empty body.
-        Ok(BodyLength::UntilClose) if ends_with_head(&origin, &link) => BodyLength::Exact(0),
-        Ok(length) => length,
-        Err(violation) => {
-            refuse(exchange, &mut hold, violation.upstream_message());
-            return None;
-        }
-    };
     if exchange.cache.is_concerned()
         && let Some(judge) = judge
         && let Some(answer) = judge(exchange, &origin, length)
     {
         source(exchange, values, (link, hold), &origin, length).dismiss(exchange);
         exchange.worker.return_origin(origin);
-        return Some(answer);
+        return answer;
     }
     let is_intercepted = values.proxy.intercept_errors
         && status >= 300
@@ -68,10 +70,9 @@ pub(super) fn take_answer(
         exchange.cache.keep(b"", true);
         source(exchange, values, (link, hold), &origin, length).dismiss(exchange);
         exchange.origin = Some(origin);
-        return Some(Answer::Outcome(Outcome::Status(status)));
+        return Answer::Outcome(Outcome::Status(status));
     }
     let trails = may_trail(exchange, &link, values.proxy.pass_trailers);
-    exchange.response.expects_trailers |= trails;
     // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
     let mut body = source(exchange, values, (link, hold), &origin, to_read);
@@ -81,13 +82,14 @@ pub(super) fn take_answer(
             body.finish(exchange);
             // Kept before the redirect: the other location may read `$upstream_http_…`.
             exchange.origin = Some(origin);
-            Some(Answer::Outcome(elsewhere.enter(exchange)))
+            Answer::Outcome(elsewhere.enter(exchange))
         }
         None => {
+            exchange.response.expects_trailers |= trails;
             exchange.cache.saving = store::begin(exchange, values, &origin);
             exchange.origin = Some(origin);
             *to = Some(body);
-            Some(Answer::Response)
+            Answer::Response
         }
     }
 }
@@ -128,15 +130,6 @@ fn begins_well(origin: &Origin, values: &Values, length: BodyLength) -> Result<B
         while let ChunkEvent::Data { .. } = decoder.next(&origin.bytes, &mut at)? {}
     }
     Ok(length)
-}
-
-/// Ends a try whose head has no valid meaning.
-fn refuse(exchange: &mut Exchange<'_>, hold: &mut Hold, why: &str) {
-    exchange.step = Step::AwaitHead;
-    exchange.log(Level::Error, format_args!("{why}"));
-    counting::blame(exchange, Why::BadHead);
-    hold.release(Verdict::Failed);
-    end_try(exchange, 502);
 }
 
 /// Whether trailers may follow for a client over HTTP/2: then the stream ends with them, not with the length.

@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
 use std::task::Poll;
 
 use weir_http::body::{self, Failed as BodyFailed};
@@ -16,12 +17,12 @@ use weir_http::message::Origin;
 use weir_http::worker::ROOMS_MAX;
 use weir_meter::Step;
 use weir_net::{ConnectOptions, Deadline, Stream, Transport, clock};
-use weir_wire::Violation;
+use weir_wire::{BodyLength, Violation};
 
 use super::line::Opened;
 use super::pool::{Link, Terms};
 use super::reading::{Reading, Received};
-use super::sending::{BodyState, Sending};
+use super::sending::{BodyState, Sending, Upload};
 use crate::family::Values;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
@@ -63,6 +64,8 @@ pub enum HeadFault {
     Violation(Violation),
     /// It does not fit `proxy_buffer_size`.
     TooBig,
+    /// It switches protocols, and weir did not ask for that.
+    Switched,
     /// A fault of another protocol than HTTP, which is already logged.
     Told,
 }
@@ -146,6 +149,16 @@ pub async fn dial(
     Ok((Opened { stream, place, at: opened, opening: None }, deadline))
 }
 
+/// The final answer of a peer: its head, the connection, and the length of the body.
+pub struct Answered {
+    /// The head.
+    pub origin: Box<Origin>,
+    /// The connection.
+    pub link: Box<Link>,
+    /// The length of the body.
+    pub length: BodyLength,
+}
+
 /// A request to send to a peer.
 #[derive(Clone, Copy)]
 pub struct Outgoing<'h> {
@@ -153,6 +166,8 @@ pub struct Outgoing<'h> {
     pub head: &'h [u8],
     /// The framing of the body.
     pub framing: BodyFraming,
+    /// The text of `proxy_set_body`, which takes the place of the client's body.
+    pub text: Option<&'h Rc<[u8]>>,
     /// The location's settings.
     pub values: &'h Values,
 }
@@ -165,7 +180,9 @@ pub async fn exchange_heads(
     outgoing: Outgoing<'_>,
     progressed: &mut Progressed,
 ) -> Result<Box<Origin>, Failure> {
-    let body = BodyState::of(exchange, outgoing.framing);
+    // The rest of a request to another peer, whose answer was not used, must not go to this one.
+    drop(exchange.own.take::<Upload>());
+    let body = BodyState::of(exchange, &outgoing);
     let streams = body == BodyState::Client;
     if streams {
         body::welcome(exchange, conn).await.map_err(Failure::Client)?;

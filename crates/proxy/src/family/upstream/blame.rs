@@ -57,6 +57,7 @@ impl fmt::Display for Failure {
             Failure::TimedOut => f.write_str("upstream timed out (110: Connection timed out)"),
             Failure::Head(HeadFault::TooBig) => f.write_str("upstream sent too big header"),
             Failure::Head(HeadFault::Violation(violation)) => f.write_str(violation.upstream_message()),
+            Failure::Head(HeadFault::Switched) => f.write_str("upstream switched protocols unasked"),
             Failure::Head(HeadFault::Told) => f.write_str("upstream sent invalid header"),
             Failure::Lost(lost) => lost.fmt(f),
             Failure::Unsendable(unsent) => unsent.fmt(f),
@@ -112,7 +113,7 @@ pub fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answe
         }
         Failure::Tls(Fault::Handshake(_) | Fault::OtherName(_)) => retry::Failure::Error,
         Failure::TimedOut => retry::Failure::Timeout,
-        Failure::Head(HeadFault::TooBig | HeadFault::Violation(_) | HeadFault::Told) => retry::Failure::InvalidHeader,
+        Failure::Head(_) => retry::Failure::InvalidHeader,
         // nginx: a stream reset in place of an answer counts as an invalid answer.
         Failure::Lost(Lost::TooBig | Lost::Malformed(_) | Lost::Rejected(_)) => retry::Failure::InvalidHeader,
         Failure::Lost(Lost::Unprocessed(_) | Lost::Closed) => retry::Failure::Error,

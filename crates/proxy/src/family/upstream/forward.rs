@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_http::body::{self, Failed};
@@ -63,6 +64,11 @@ pub async fn forward(
     source: &mut Option<Source>,
 ) -> Answer {
     let Some(pass) = &values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
+    if values.proxy.pass_reads_body
+        && let Err(answer) = read_first(exchange, conn).await
+    {
+        return answer;
+    }
     let (group, target) = match choose::group(exchange, pass) {
         Ok(Chosen::Group(group, target)) => (group, target),
         // Boxed: few exchanges resolve a name, and every one would need the room for it.
@@ -73,11 +79,14 @@ pub async fn forward(
         },
         Err(status) => return Answer::Outcome(Outcome::Status(status)),
     };
-    if let Err(answer) = ready_body(exchange, conn, values).await {
+    if matches!(exchange.body, RequestBody::Unread)
+        && let Err(answer) = read_body(exchange, conn, values).await
+    {
         return answer;
     }
+    let text = values.proxy.set_body.as_ref().map(|template| Rc::from(template.text(exchange)));
     let mut head = exchange.worker.lease_out();
-    let mut framing = framing(exchange, values);
+    let mut framing = framing(exchange, values, text.as_ref());
     match &values.proxy.protocol {
         Protocol::Http1 | Protocol::Http2 => {
             request::compose(exchange, (values, pass), target.as_ref(), framing, &mut head);
@@ -95,20 +104,16 @@ pub async fn forward(
         None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),
         Some(_) | None => Asked::Nothing,
     };
-    let asking = (asked.party(), Outgoing { head: &head, framing, values }, judge);
+    let asking = (asked.party(), Outgoing { head: &head, framing, text: text.as_ref(), values }, judge);
     let answer = ask_peers(exchange, conn, &group, None, asking, source).await;
     exchange.worker.return_out(head);
     answer
 }
 
-async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) -> Result<(), Answer> {
-    if matches!(exchange.body, RequestBody::Unread) {
-        read_body(exchange, conn, values).await?;
-    }
-    if let Some(template) = &values.proxy.set_body {
-        exchange.body = RequestBody::Memory(template.text(exchange));
-    }
-    Ok(())
+/// Reads the whole body, unless weir has begun to read it: a text that is made of it comes before the upstream.
+pub async fn read_first(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Answer> {
+    // Boxed: few exchanges read their body here, and every one would need the room for it.
+    Box::pin(body::read(exchange, conn)).await.map_err(|failed| unread(exchange, failed))
 }
 
 async fn read_body(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) -> Result<(), Answer> {
@@ -119,19 +124,27 @@ async fn read_body(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values
     let is_whole =
         proxy.request_buffering || proxy.set_body.is_some() || (is_chunked && proxy.version < Version::Http11);
     let read = if is_whole { body::read(exchange, conn).await } else { body::take_arrived(exchange, conn) };
-    match read {
-        Ok(()) => Ok(()),
-        Err(Failed::Status(status)) => Err(Answer::Outcome(Outcome::Status(status))),
-        Err(Failed::Gone(gone)) => {
+    read.map_err(|failed| unread(exchange, failed))
+}
+
+/// The answer to a request whose body could not be read.
+fn unread(exchange: &mut Exchange<'_>, failed: Failed) -> Answer {
+    match failed {
+        Failed::Status(status) => Answer::Outcome(Outcome::Status(status)),
+        Failed::Gone(gone) => {
             if matches!(gone, Gone::Closed(_)) {
                 exchange.log(Level::Info, format_args!("client prematurely closed connection"));
             }
-            Err(Answer::Gone(gone))
+            Answer::Gone(gone)
         }
     }
 }
 
-fn framing(exchange: &Exchange<'_>, values: &Values) -> BodyFraming {
+/// How the request declares its body: the text of `proxy_set_body`, or the client's body.
+fn framing(exchange: &Exchange<'_>, values: &Values, text: Option<&Rc<[u8]>>) -> BodyFraming {
+    if let Some(text) = text {
+        return BodyFraming::Length(text.len() as u64);
+    }
     if !values.proxy.pass_body {
         return BodyFraming::None;
     }
@@ -184,18 +197,16 @@ async fn ask_peers(
             }
         };
         match walk.ask(exchange, conn, next).await {
-            Ok((origin, link)) => {
-                if !walk.passes_over(exchange, origin.head.status) {
+            Ok(answered) => {
+                if !walk.passes_over(exchange, answered.origin.head.status) {
                     walk.note_head();
                     let bond = walk.hold.bond(upstream);
                     if let Some((sticky, peer)) = bond {
                         sticky.mark(exchange, peer);
                     }
                     // Do not learn a sticky session from a response that weir rejected.
-                    let got = (origin, link, walk.hold);
-                    let Some(answer) = take_answer(exchange, outgoing.values, got, judge, source) else {
-                        return Answer::Outcome(Outcome::Status(502));
-                    };
+                    let got = (answered, walk.hold);
+                    let answer = take_answer(exchange, outgoing.values, got, judge, source);
                     let is_whole = !matches!(answer, Answer::Response);
                     if let Some((sticky, peer)) = bond.filter(|(sticky, _)| is_whole || sticky.learns_at_head()) {
                         sticky.learn(exchange, peer);

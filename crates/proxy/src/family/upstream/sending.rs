@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(super) struct Sending<'h> {
     piece_sent: usize,
     file_at: u64,
     body: BodyState,
+    /// The text that the location sends in place of the client's body.
+    text: Option<Rc<[u8]>>,
     frame: Frame,
     /// The answer has begun and has its own deadlines; the upload uses this one.
     beside: Option<Deadline>,
@@ -79,7 +82,7 @@ impl Frame {
 pub(super) enum BodyState {
     /// No bytes follow the head and the current piece.
     Done,
-    /// `RequestBody::Memory`, from this byte.
+    /// The text of the location or `RequestBody::Memory`, from this byte.
     Memory(usize),
     /// `RequestBody::Memory`, from this byte, in frames.
     Framed(usize),
@@ -90,9 +93,12 @@ pub(super) enum BodyState {
 }
 
 impl BodyState {
-    pub fn of(exchange: &Exchange<'_>, framing: BodyFraming) -> BodyState {
+    pub fn of(exchange: &Exchange<'_>, &Outgoing { framing, text, .. }: &Outgoing<'_>) -> BodyState {
         if framing == BodyFraming::None {
             return BodyState::Done;
+        }
+        if text.is_some() {
+            return BodyState::Memory(0);
         }
         match &exchange.body {
             RequestBody::Unread => BodyState::Client,
@@ -105,7 +111,7 @@ impl BodyState {
 }
 
 impl<'h> Sending<'h> {
-    pub fn new(Outgoing { head, framing, .. }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
+    pub fn new(Outgoing { head, framing, text, .. }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
         let frame = match framing {
             BodyFraming::None | BodyFraming::Length(_) => Frame::Bare,
             BodyFraming::Chunked => Frame::Chunk,
@@ -119,6 +125,7 @@ impl<'h> Sending<'h> {
             piece_sent: 0,
             file_at: 0,
             body,
+            text: text.cloned(),
             frame,
             beside: None,
         }
@@ -191,10 +198,7 @@ impl<'h> Sending<'h> {
                     Poll::Pending => {}
                 }
             }
-            let memory: &[u8] = match (&self.body, &exchange.body) {
-                (BodyState::Memory(from), RequestBody::Memory(bytes)) => bytes.get(*from..).unwrap_or_default(),
-                _ => &[],
-            };
+            let memory = in_memory(self.body, self.text.as_deref(), exchange);
             let head = self.head.get(self.head_sent..).unwrap_or_default();
             let piece = self.piece.get(self.piece_sent..).unwrap_or_default();
             let wanted = head.len() + piece.len() + memory.len();
@@ -224,10 +228,8 @@ impl<'h> Sending<'h> {
                     if count == wanted && self.body == BodyState::Done {
                         return Poll::Ready(self.end(link));
                     }
-                    if count == wanted
-                        && let (BodyState::Memory(from), RequestBody::Memory(bytes)) = (self.body, &exchange.body)
-                        && from >= bytes.len()
-                    {
+                    let is_memory = matches!(self.body, BodyState::Memory(_));
+                    if count == wanted && is_memory && in_memory(self.body, self.text.as_deref(), exchange).is_empty() {
                         return Poll::Ready(self.end(link));
                     }
                     self.await_peer(link, proxy.send_timeout);
@@ -319,6 +321,17 @@ impl<'h> Sending<'h> {
         };
         Ok(())
     }
+}
+
+/// The rest of a body in memory: of the text that the location sends, or of the client's body.
+fn in_memory<'m>(body: BodyState, text: Option<&'m [u8]>, exchange: &'m Exchange<'_>) -> &'m [u8] {
+    let BodyState::Memory(from) = body else { return &[] };
+    let all = match (text, &exchange.body) {
+        (Some(text), _) => text,
+        (None, RequestBody::Memory(bytes)) => bytes.as_slice(),
+        (None, _) => &[],
+    };
+    all.get(from..).unwrap_or_default()
 }
 
 /// The rest of a request whose answer has begun: over HTTP/2 both continue at the same time.

@@ -536,10 +536,11 @@ impl Source {
         self.is_done() && self.may_be_kept && self.excess.is_none()
     }
 
-    /// Ends a broken body: closes the connection.
+    /// Ends a broken body: closes the connection. The peer has answered, so this is no failure of the peer (nginx:
+    /// `ngx_http_upstream_finalize_request`).
     pub fn fail(&mut self, exchange: &mut Exchange<'_>) {
         self.link = None;
-        self.end(exchange, Outcome::Failed);
+        self.end_unlearnt(exchange, Outcome::Ok);
     }
 
     /// Ends a body whose client left: closes the connection without blaming the peer.

@@ -12,7 +12,7 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::counting;
 use weir_http::exchange::Exchange;
 use weir_http::h2::reply::Lost;
-use weir_http::message::{Origin, Try};
+use weir_http::message::Try;
 use weir_http::phase::Outcome;
 use weir_http::request_body::{Reader, RequestBody};
 use weir_http::worker::Worker;
@@ -24,9 +24,11 @@ use weir_peers::balance::Affinity;
 use weir_peers::group::Outcome as Verdict;
 use weir_peers::pool_policy::BrokenAttempt;
 use weir_peers::retry::{self, Attempt, RetryPolicy};
+use weir_wire::BodyLength;
 
 use super::Upstream;
-use super::attempt::{self, Failure, Outgoing, Progressed};
+use super::answered;
+use super::attempt::{self, Answered, Failure, Outgoing, Progressed};
 use super::blame::{blame, why};
 use super::forward::Answer;
 use super::lend;
@@ -192,7 +194,7 @@ impl<'g> Walk<'g> {
         exchange: &mut Exchange<'_>,
         conn: &mut Conn,
         Next { peer, may_reuse }: Next,
-    ) -> Result<(Box<Origin>, Box<Link>), FailedTry> {
+    ) -> Result<Answered, FailedTry> {
         let proxy = &self.outgoing.values.proxy;
         let bound = proxy.bind.as_ref().and_then(|bind| bind.local(exchange));
         let terms = Terms { bound, party: self.party, sessions: self.upstream.sessions.as_deref() };
@@ -221,16 +223,21 @@ impl<'g> Walk<'g> {
             attempt.reused = reused;
         }
         if is_tunnel {
-            return Ok((wrapped::accepted(exchange), link));
+            return Ok(Answered { origin: wrapped::accepted(exchange), link, length: BodyLength::None });
         }
-        match attempt::exchange_heads(exchange, conn, &link, self.outgoing, &mut progressed).await {
-            Ok(origin) => {
+        let answered = attempt::exchange_heads(exchange, conn, &link, self.outgoing, &mut progressed).await;
+        let measured = answered.and_then(|origin| {
+            let measured = answered::measure(exchange, self.outgoing.values, &origin, &link);
+            measured.map(|length| (origin, length)).map_err(Failure::Head)
+        });
+        match measured {
+            Ok((origin, length)) => {
                 if let Some(attempt) = exchange.last_try() {
                     attempt.header_us = Some(attempt.elapsed_us());
                     attempt.status = origin.head.status;
                 }
                 exchange.request_complete = progressed.request_complete;
-                Ok((origin, link))
+                Ok(Answered { origin, link, length })
             }
             Err(failure) => {
                 // A request that the peer has not begun to process counts as not sent, if weir can send it again.
@@ -353,7 +360,8 @@ impl<'g> Walk<'g> {
     pub fn passes_over(&mut self, exchange: &mut Exchange<'_>, status: u16) -> bool {
         let Some(kind) = retry::Failure::of_status(status) else { return false };
         // Stricter than after a failure: a body that was read and is empty does not count as kept.
-        let body_at_hand = exchange.reader.as_ref().is_none_or(|_| exchange.body.length() > 0);
+        let has_text = self.outgoing.text.is_some();
+        let body_at_hand = has_text || exchange.reader.as_ref().is_none_or(|_| exchange.body.length() > 0);
         let decision = self.decide(exchange, kind, true, body_at_hand);
         if decision.is_ok() {
             self.give_back(exchange, kind, decision);
@@ -428,6 +436,9 @@ impl<'g> Walk<'g> {
 
     /// Whether the request's body can be sent again: it was kept, or there is none.
     fn body_at_hand(&self, exchange: &Exchange<'_>) -> bool {
+        if self.outgoing.text.is_some() {
+            return true;
+        }
         let has_body = !matches!(self.outgoing.framing, BodyFraming::None | BodyFraming::Length(0));
         let was_streamed = has_body && exchange.body.length() == 0;
         !matches!(exchange.body, RequestBody::Unread)
