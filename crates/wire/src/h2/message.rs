@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_is_malformed() {
-        let rows: [&[(&str, &str)]; 21] = [
+        let rows: [&[(&str, &str)]; 22] = [
             &with(&[("Upper", "x")]),
             &with(&[("connection", "close")]),
             &with(&[("te", "gzip")]),
