@@ -57,7 +57,7 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
     }
     if exchange.uri == ASTERISK {
         // The server as a whole answers, and no location: a client only learns that it is there (RFC 9110 §9.3.7).
-        exchange.response.status = 204;
+        exchange.response.status.answer(204);
         return Ok(Outcome::Respond);
     }
     exchange.step = Step::AwaitRequest; // between steps nginx names none
