@@ -33,14 +33,22 @@ fn pid(origin: &Origin, conf: &Conf, tree: &Tree) -> Option<Problem> {
     let file = pid_file(origin, conf);
     let error = process::try_pid_file(&file).err()?;
     let at = conf.main.process.pid.as_ref().and_then(|_| tree.named("pid").last()).map(|statement| statement.at);
-    let problem = obstacle(format!("open() \"{}\" failed {}", file.display(), Os(&error)), &error, at);
-    Some(match (error.kind(), file.parent()) {
-        (io::ErrorKind::NotFound, Some(directory)) => {
-            problem.todo(&format!("create the directory with mkdir -p {}", directory.display()))
-        }
-        _ => problem,
-    })
+    let what = format!("open() \"{}\" failed {}", file.display(), Os(&error));
+    let directory = file.parent().filter(|_| error.kind() == io::ErrorKind::NotFound);
+    let Some(directory) = directory else { return Some(obstacle(what, &error, at)) };
+    let shown = directory.display();
+    if RUNTIME.iter().any(|place| directory.starts_with(place)) {
+        // root may test the file of a service that does not run. nginx fails here.
+        let problem = Problem::nowhere(Level::Warn, what).at(at);
+        return Some(problem.todo(&format!(
+            "RuntimeDirectory= of systemd's unit makes the directory when the service starts; without it: mkdir -p {shown}"
+        )));
+    }
+    Some(obstacle(what, &error, at).todo(&format!("create the directory with mkdir -p {shown}")))
 }
+
+/// Directories that are empty after the machine starts: services make their own below them.
+const RUNTIME: [&str; 2] = ["/run", "/var/run"];
 
 /// The directories that the keeper makes. Without root they may belong to another user, and a start does not need them.
 fn directories(conf: &Conf, tree: &Tree) -> Vec<Problem> {
