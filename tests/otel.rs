@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 const INSTALL: &str = "python3 -m venv target/python && target/python/bin/pip install -r tests/grpc_peers.txt";
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b9c7c989f97918e1-01";
 

@@ -219,6 +219,12 @@ events {{ worker_connections 4096; }}\nhttp {{
         assert!(children.split_whitespace().all(|server| signal("KILL", server)));
         running.kill().unwrap();
         running.wait().unwrap();
+        // The server is no child of the test: until the kernel has closed its sockets, it gets the clients of the next
+        // edge and resets them.
+        within("nobody listens", || {
+            let refused = TcpStream::connect(("127.0.0.1", self.port)).err();
+            refused.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+        });
     }
 
     pub fn cache(&self) -> PathBuf {

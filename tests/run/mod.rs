@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use crate::support;
 
-/// Longest time for an edge to end after QUIT, when all peers of the script are gone already.
-const END_LIMIT: Duration = Duration::from_secs(5);
+/// Longest time for an edge to end after QUIT, when all peers of the script are gone already. It ends at once; a busy
+/// machine needs longer.
+const END_LIMIT: Duration = Duration::from_secs(60);
 /// `varnishtest` kills a script that runs longer; no script comes near this limit.
-const SCRIPT_LIMIT_SECONDS: &str = "30";
+const SCRIPT_LIMIT_SECONDS: &str = "120";
 /// Number of listen addresses of each script: `${listen}`, `${listen2}`, `${listen3}`.
 const LISTENS: usize = 4;
 

@@ -7,6 +7,7 @@
 
 use crate::run::{TARGET, cargo, output, run};
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,6 +34,15 @@ pub fn profile(root: &Path) -> Result<(), String> {
     run(Command::new(merge).args(["merge", "--sparse", "-o"]).arg(&profile).arg(&raw))?;
     println!("\n{}: for cargo xtask package --profile", profile.display());
     Ok(())
+}
+
+/// The full path of a profile that the compiler can read. Any other file is refused before cargo runs: cargo asks the
+/// compiler with the same flags, and keeps its failure in `target/` for later builds.
+pub fn readable(profile: &Path) -> Result<PathBuf, String> {
+    let told = |error: &dyn Display| format!("{}: {error}; cargo xtask profile makes one", profile.display());
+    let whole = fs::canonicalize(profile).map_err(|error| told(&error))?;
+    output(Command::new(profdata()?).arg("show").arg(&whole)).map_err(|error| told(&error))?;
+    Ok(whole)
 }
 
 /// Refuses a profile whose functions are not those of the binary that was built by it.
@@ -65,20 +75,45 @@ fn judge(counted: &str, symbols: &str) -> Result<(), String> {
     ))
 }
 
-/// The tool of the compiler's own LLVM: another version does not read its files.
+/// The tool of the compiler's LLVM, by its major version, which decides the form of the files: rustup's, or Debian's.
 fn profdata() -> Result<PathBuf, String> {
     let libraries = output(Command::new("rustc").args(["--print", "target-libdir"]))?;
-    let tool = Path::new(libraries.trim()).with_file_name("bin").join("llvm-profdata");
-    if tool.exists() {
-        Ok(tool)
-    } else {
-        Err(format!("{} is missing: rustup component add llvm-tools", tool.display()))
-    }
+    let of_rustup = Path::new(libraries.trim()).with_file_name("bin").join("llvm-profdata");
+    let version = output(Command::new("rustc").arg("-vV"))?;
+    let major = llvm_major(&version).ok_or("rustc -vV names no version of LLVM")?;
+    let of_debian = PathBuf::from(format!("/usr/lib/llvm-{major}/bin/llvm-profdata"));
+    let missing = || {
+        format!(
+            "llvm-profdata of LLVM {major} is missing, which is rustc's: apt-get install llvm-{major}, or rustup component add llvm-tools"
+        )
+    };
+    [of_rustup, of_debian].into_iter().find(|tool| tool.exists()).ok_or_else(missing)
+}
+
+/// The major version of LLVM in the output of `rustc -vV`.
+fn llvm_major(version: &str) -> Option<u32> {
+    let version = version.lines().find_map(|line| line.strip_prefix("LLVM version: "))?;
+    version.split('.').next()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_version_of_llvm_is_found() {
+        assert_eq!(
+            llvm_major("rustc 1.95.0 (59807616e 2026-04-14)\nrelease: 1.95.0\nLLVM version: 22.1.2\n"),
+            Some(22)
+        );
+        assert_eq!(llvm_major("rustc 1.95.0"), None);
+    }
+
+    #[test]
+    fn a_missing_profile_is_refused_with_the_command_that_makes_one() {
+        let told = readable(Path::new("/no/such.profdata")).unwrap_err();
+        assert!(told.starts_with("/no/such.profdata: ") && told.ends_with("cargo xtask profile makes one"), "{told}");
+    }
 
     #[test]
     fn a_profile_under_other_names_is_refused() {

@@ -87,12 +87,13 @@ pub fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
     }
 }
 
-/// Whether a list of entity tags contains `etag`; with `weakly`, `W/` is ignored on both sides.
+/// Whether a list of entity tags contains `etag`. With `weakly`, `W/` is ignored on both sides; without it, a weak tag is
+/// equal to none (RFC 9110 §8.8.3.2). nginx compares weak tags as text there.
 pub fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
     if list == b"*" {
         return true;
     }
-    let Some(etag) = etag else { return false };
+    let Some(etag) = etag.filter(|etag| weakly || !is_weak(etag)) else { return false };
     let strip = |tag| if weakly { strip_weak(tag) } else { tag };
     let etag = strip(etag);
     let mut rest = list;
@@ -109,6 +110,10 @@ pub fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
         }
     }
     false
+}
+
+fn is_weak(tag: &[u8]) -> bool {
+    tag.starts_with(b"W/")
 }
 
 fn strip_weak(tag: &[u8]) -> &[u8] {
@@ -193,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn entity_tags_are_compared_as_nginx_compares_them() {
+    fn entity_tags_are_compared_weakly_or_strongly() {
         for (list, etag, weakly, expected) in [
             ("\"a\"", Some("\"a\""), false, true),
             ("\"b\", \"a\"", Some("\"a\""), false, true),
@@ -202,6 +207,8 @@ mod tests {
             ("W/\"a\"", Some("\"a\""), true, true),
             ("\"a\"", Some("W/\"a\""), true, true),
             ("\"a\"", Some("W/\"a\""), false, false),
+            ("W/\"a\"", Some("W/\"a\""), false, false),
+            ("*", Some("W/\"a\""), false, true),
             ("\"aa\"", Some("\"a"), false, false),
             ("*", None, false, true),
             ("\"a\"", None, true, false),

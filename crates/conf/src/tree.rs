@@ -186,6 +186,14 @@ impl Tree {
         self.root.iter().filter(move |statement| statement.name == *name)
     }
 
+    /// The first statement that matches, in the order of the files; the reader limits the nesting of blocks.
+    pub fn first(&self, is_one: &dyn Fn(&Statement) -> bool) -> Option<&Statement> {
+        fn among<'t>(all: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -> Option<&'t Statement> {
+            all.iter().find_map(|one| if is_one(one) { Some(one) } else { among(one.children(), is_one) })
+        }
+        among(&self.root, is_one)
+    }
+
     /// The file of a place.
     pub fn source(&self, at: &At) -> Option<&Source> {
         self.files.get(at.file as usize)

@@ -311,6 +311,9 @@ impl<S: Server> Keeper<S> {
         self.server.serve(Load { conf, tree, answers, resources, dashboard, identity, ask_every })?;
         log::install(errors);
         let before = std::mem::replace(&mut self.in_force, in_force);
+        if self.successor.is_none() {
+            before.resources.remove_left_out(&self.in_force.resources);
+        }
         self.move_pid_file(&before.pid);
         self.store_sockets(before.resources.sockets.keys());
         Ok(())

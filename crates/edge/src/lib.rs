@@ -21,6 +21,7 @@ pub mod load;
 pub mod log_files;
 pub mod modules;
 pub mod obey;
+pub mod proof;
 pub mod purge;
 pub mod resources;
 

@@ -74,6 +74,7 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
         problems.push(problem.todo("add: events { }"));
     }
     problems.extend(conf.as_ref().and_then(|conf| oversized_table(conf, &tree)));
+    problems.extend(conf.as_ref().and_then(|conf| unknown_user(conf, &tree)));
     weir_conf::sort_as_read(&mut problems, &tree);
     let fails = problems.iter().any(is_grave);
     Loaded { tree, problems, conf: conf.filter(|_| !fails), dashboard }
@@ -122,6 +123,14 @@ fn oversized_table(conf: &Conf, tree: &Tree) -> Option<Problem> {
         let problem = Problem::nowhere(Gravity::Warn, what).at(statement.map(|statement| statement.at));
         problem.todo("raise the service's limit on open files, or lower worker_connections")
     })
+}
+
+/// nginx looks a user up while it reads the file.
+fn unknown_user(conf: &Conf, tree: &Tree) -> Option<Problem> {
+    let what = identity(conf).err()?;
+    let written = tree.named("user").last();
+    let problem = Problem::nowhere(Gravity::Emerg, what).at(written.map(|statement| statement.at));
+    Some(problem.todo("name a user and a group of /etc/passwd and /etc/group"))
 }
 
 /// How many addresses the configuration listens on.

@@ -24,8 +24,7 @@ pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
             let path = if name.starts_with('/') { name.to_owned() } else { format!("{}{name}", conf.paths.prefix) };
             statement.name.text == directive && path == file.path()
         };
-        let problem =
-            Problem::nowhere(weir_conf::Level::Emerg, what).at(first(&tree.root, &names_it).map(|found| found.at));
+        let problem = Problem::nowhere(weir_conf::Level::Emerg, what).at(tree.first(&names_it).map(|found| found.at));
         let Some(directory) = file.missing_directory() else { return Some(problem) };
         let otherwise = if directive == "access_log" { "access_log off;" } else { "error_log stderr;" };
         Some(problem.todo(&format!("create the directory with mkdir -p {directory}, or write: {otherwise}")))
@@ -40,15 +39,6 @@ pub fn of(conf: &Conf) -> impl Iterator<Item = &Arc<LogFile>> {
 fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)> {
     let errors = conf.declared.error_log.files.iter().map(|file| ("error_log", file));
     errors.chain(crate::declared(conf).log.files.iter().map(|file| ("access_log", file)))
-}
-
-/// The first statement that matches, also inside blocks; the reader of files limits their nesting.
-fn first<'t>(statements: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -> Option<&'t Statement> {
-    statements.iter().find_map(
-        |statement| {
-            if is_one(statement) { Some(statement) } else { first(statement.children(), is_one) }
-        },
-    )
 }
 
 /// USR1: opens every log file again by its name. If a file cannot be opened, weir keeps the old one and logs the error.

@@ -14,7 +14,7 @@ use weir_net::datagrams::{self, DatagramOptions, Receiving};
 use weir_net::log::file::LogFile;
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity};
-use weir_net::{Address, Listening, listener};
+use weir_net::{Address, ListenOptions, Listening, listener};
 
 use crate::acme::responder;
 use crate::family::{acme, dashboard};
@@ -69,13 +69,31 @@ impl Resources {
         self.datagrams.clear();
         self.dns = None;
         for (address, _) in self.sockets.drain() {
-            if let (Address::Unix(path), false) = (&address, is_succeeded) {
-                // A file that is gone already is the aim.
-                let _ = std::fs::remove_file(path);
+            if !is_succeeded {
+                remove_file(&address);
+            }
+        }
+    }
+
+    /// Removes the files of UNIX sockets that `next` does not have. Clients then learn from the kernel that nothing is
+    /// there (nginx: "deleting socket").
+    pub fn remove_left_out(&self, next: &Resources) {
+        for address in self.sockets.keys().filter(|address| !next.sockets.contains_key(*address)) {
+            if remove_file(address) {
+                log::global(Level::Warn, format_args!("deleting socket {address}"));
             }
         }
     }
 }
+
+/// Removes the file of a UNIX socket; `false` if there is none.
+fn remove_file(address: &Address) -> bool {
+    match address {
+        Address::Unix(path) => std::fs::remove_file(path).is_ok(),
+        Address::Tcp(_) => false,
+    }
+}
+
 /// How long weir retries binding an address that is in use (nginx: five times half a second).
 const BIND_TRIES: u32 = 5;
 const BIND_PAUSE: Duration = Duration::from_millis(500);
@@ -139,11 +157,7 @@ fn open_datagrams(conf: &Conf, known: &Datagrams, workers: usize) -> Result<Data
     let mut open = Datagrams::new();
     for socket in &weir_stream::conf::of(conf).datagrams.sockets {
         let Some(address) = socket.address.tcp() else { continue };
-        let options = DatagramOptions {
-            receive_buffer_bytes: socket.options.receive_buffer_bytes,
-            send_buffer_bytes: socket.options.send_buffer_bytes,
-            ipv6only: socket.options.ipv6only,
-        };
+        let options = datagram_options(&socket.options);
         let mut set = known.get(&address).cloned().unwrap_or_default();
         set.truncate(workers);
         while set.len() < workers {
@@ -155,7 +169,16 @@ fn open_datagrams(conf: &Conf, known: &Datagrams, workers: usize) -> Result<Data
     Ok(open)
 }
 
-fn bind(address: &Address, options: &weir_net::ListenOptions) -> Result<Listening, String> {
+/// The options of a UDP socket.
+pub fn datagram_options(options: &ListenOptions) -> DatagramOptions {
+    DatagramOptions {
+        receive_buffer_bytes: options.receive_buffer_bytes,
+        send_buffer_bytes: options.send_buffer_bytes,
+        ipv6only: options.ipv6only,
+    }
+}
+
+fn bind(address: &Address, options: &ListenOptions) -> Result<Listening, String> {
     let mut tries = 0;
     loop {
         match listener::bind(address, options) {

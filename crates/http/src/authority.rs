@@ -45,10 +45,9 @@ pub fn authority<'t>(text: &'t str, default_port: u16, directive: &str) -> Resul
 /// Like `resolve`, for another directive.
 pub fn resolve_in(b: &Build<'_>, text: &str, default_port: u16, directive: &str) -> Result<Vec<Address>, Refusal> {
     if let Some(path) = text.strip_prefix("unix:") {
-        if path.is_empty() {
-            return Err(Refusal::whole(format!("no path in the unix domain socket in {directive} \"{text}\"")));
-        }
-        return Ok(vec![Address::Unix(path.into())]);
+        let address =
+            Address::unix(path).map_err(|what| Refusal::whole(format!("{what} in {directive} \"{text}\"")))?;
+        return Ok(vec![address]);
     }
     let (host, port) = authority(text, default_port, directive)?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

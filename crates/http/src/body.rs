@@ -348,16 +348,18 @@ fn has_arrived(length: Option<BodyLength>, bytes: &[u8], max: u64) -> bool {
 }
 
 /// Checks the arrived part of a chunked body that nobody reads: returns the status to answer with if its framing is
-/// broken. nginx: `ngx_http_discard_request_body` before it answers itself.
+/// broken or if it is larger than `client_max_body_size`. nginx: `ngx_http_discard_request_body` before it answers itself.
 pub fn skim(exchange: &mut Exchange<'_>) -> Option<u16> {
     let is_unread = matches!(exchange.body, RequestBody::Unread) && exchange.reader.is_none();
     if !is_unread || exchange.request.length != Some(BodyLength::Chunked) || exchange.response.status.get() >= 300 {
         return None;
     }
-    exchange.discards_body = true;
     exchange.body = RequestBody::Gone;
     exchange.reader = Some(Reader::of(&exchange.request));
-    match take(exchange, &mut Vec::new()) {
+    let taken = take(exchange, &mut Vec::new());
+    // An error page does not refuse it again.
+    exchange.discards_body = true;
+    match taken {
         Err(Failed::Status(status)) => Some(status),
         Err(Failed::Gone(_)) | Ok(_) => None,
     }
@@ -387,7 +389,8 @@ async fn next(
 }
 
 /// Reads and drops the rest of the body, so that the connection can serve another request; the limits of a lingering
-/// close apply.
+/// close apply, and `client_max_body_size`: the client of a larger body needs another connection. nginx takes a chunked
+/// body of any size there.
 pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Gone> {
     if is_consumed(exchange) {
         return Ok(());
@@ -399,6 +402,7 @@ pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
     loop {
         sink.clear();
         match next(exchange, conn, &mut sink, timeout).await {
+            Ok(_) if is_beyond_max(exchange) => return Err(Gone::Cut),
             Ok(true) => return Ok(()),
             Ok(false) if clock::now() < until => {}
             Ok(false) => return Err(Gone::TimedOut),
@@ -406,6 +410,12 @@ pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
             Err(Failed::Status(_)) => return Err(Gone::Cut),
         }
     }
+}
+
+/// Whether more of the body was read than `client_max_body_size` allows.
+fn is_beyond_max(exchange: &Exchange<'_>) -> bool {
+    let max = exchange.location.values.core.body_max;
+    max > 0 && exchange.reader.as_ref().is_some_and(|reader| reader.taken > max)
 }
 
 static NEXT_FILE: AtomicU64 = AtomicU64::new(1);

@@ -70,7 +70,7 @@ pub enum Objection {
 /// Groups the `listen` statements of all servers into listens and sockets.
 pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<Socket>, Vec<Listen>) {
     let mut listens: Vec<Listen> = Vec::new();
-    let mut options: Vec<(ListenOptions, bool, bool)> = Vec::new(); // options, "bind" asked, options written
+    let mut wanted: Vec<Wanted> = Vec::new();
     let mut explicit_default: Vec<bool> = Vec::new();
     for (server, drafts, names) in drafts {
         for draft in drafts {
@@ -89,14 +89,14 @@ pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<So
                         listens[index].hosts.only_default = false;
                     }
                     if draft.sets_options {
-                        if options[index].2 {
+                        if wanted[index].is_written {
                             let shown = draft.shown();
                             object(Objection::Refused(
                                 Refusal::whole(format!("duplicate listen options for {shown}")),
                                 draft.at,
                             ));
                         }
-                        options[index] = (draft.options.clone(), draft.binds, true);
+                        wanted[index] = Wanted::by(draft);
                     }
                     listens[index].proxy_protocol |= draft.proxy_protocol;
                     listens[index].ssl |= draft.ssl;
@@ -111,7 +111,7 @@ pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<So
                         ssl: draft.ssl,
                         http2: draft.http2,
                     });
-                    options.push((draft.options.clone(), draft.binds, draft.sets_options));
+                    wanted.push(Wanted::by(draft));
                     explicit_default.push(draft.is_default);
                     listens.len() - 1
                 }
@@ -128,32 +128,53 @@ pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<So
             hosts.only_default = hosts.only_default && hosts.default == *server;
         }
     }
-    (sockets(&listens, options), listens)
+    (sockets(&listens, &wanted), listens)
+}
+
+/// How a socket is to be opened.
+struct Wanted {
+    options: ListenOptions,
+    /// `bind` asks for a socket of its own.
+    binds: bool,
+    /// A statement sets the options.
+    is_written: bool,
+    at: At,
+}
+
+impl Wanted {
+    fn by(draft: &ListenDraft) -> Wanted {
+        Wanted { options: draft.options.clone(), binds: draft.binds, is_written: draft.sets_options, at: draft.at }
+    }
+
+    fn socket(&self, address: &Address, fallback: usize) -> Socket {
+        Socket {
+            address: address.clone(),
+            options: self.options.clone(),
+            fallback,
+            by_address: Vec::new(),
+            at: self.at,
+        }
+    }
 }
 
 /// One socket per address; a wildcard socket also serves the specific addresses of its port (nginx: `bind`).
-fn sockets(listens: &[Listen], options: Vec<(ListenOptions, bool, bool)>) -> Vec<Socket> {
+fn sockets(listens: &[Listen], wanted: &[Wanted]) -> Vec<Socket> {
     let wildcard = |address: &Address| match address {
         Address::Tcp(tcp) if tcp.ip().is_unspecified() => Some((tcp.port(), tcp.is_ipv4())),
         Address::Tcp(_) | Address::Unix(_) => None,
     };
     let mut sockets: Vec<Socket> = Vec::new();
-    for (index, (listen, (options, _, _))) in listens.iter().zip(&options).enumerate() {
+    for (index, (listen, wanted)) in listens.iter().zip(wanted).enumerate() {
         if wildcard(&listen.address).is_some() {
-            sockets.push(Socket {
-                address: listen.address.clone(),
-                options: options.clone(),
-                fallback: index,
-                by_address: Vec::new(),
-            });
+            sockets.push(wanted.socket(&listen.address, index));
         }
     }
-    for (index, (listen, (options, binds, _))) in listens.iter().zip(&options).enumerate() {
+    for (index, (listen, wanted)) in listens.iter().zip(wanted).enumerate() {
         if wildcard(&listen.address).is_some() {
             continue;
         }
         let shared = match &listen.address {
-            Address::Tcp(tcp) if !binds => sockets
+            Address::Tcp(tcp) if !wanted.binds => sockets
                 .iter_mut()
                 .find(|socket| wildcard(&socket.address) == Some((tcp.port(), tcp.is_ipv4())))
                 .map(|socket| (socket, tcp.ip())),
@@ -161,12 +182,7 @@ fn sockets(listens: &[Listen], options: Vec<(ListenOptions, bool, bool)>) -> Vec
         };
         match shared {
             Some((socket, ip)) => socket.by_address.push((ip, index)),
-            None => sockets.push(Socket {
-                address: listen.address.clone(),
-                options: options.clone(),
-                fallback: index,
-                by_address: Vec::new(),
-            }),
+            None => sockets.push(wanted.socket(&listen.address, index)),
         }
     }
     sockets

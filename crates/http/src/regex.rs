@@ -148,6 +148,24 @@ impl SlotStore {
     }
 }
 
+impl SlotStore {
+    /// As [`SlotStore::capture`], for a match inside another text: returns the captures before it, for
+    /// [`SlotStore::restore`] once the part of the match is written. `None` if nothing matches.
+    pub fn capture_within(&mut self, regex: &Regex, subject: &[u8]) -> Result<Option<Captures>, MatchFailed> {
+        if self.captures.is_empty() {
+            return Ok(self.capture(regex, subject)?.then(Captures::default));
+        }
+        let before = std::mem::take(&mut self.captures);
+        match self.capture(regex, subject) {
+            Ok(true) => Ok(Some(before)),
+            failed => {
+                self.captures = before;
+                failed.map(|_| None)
+            }
+        }
+    }
+}
+
 /// The message of a `pcre2` error without its position.
 trait KindMessage {
     fn kind_message(&self) -> String;
@@ -239,6 +257,23 @@ mod tests {
             assert!(failed.ends_with("\" using \"^/f/(a+)+[bc]$\""), "{failed}");
             assert!(regex.is_match(&subject).is_err());
         }
+    }
+
+    #[test]
+    fn a_match_within_a_text_gives_back_the_captures_before_it() {
+        let (digits, word) = (regex("([0-9]+)", true), regex("(b+)", true));
+        let mut slots = SlotStore::default();
+        // Nothing has matched before: the captures stay, as in nginx.
+        let before = slots.capture_within(&word, b"abbc").unwrap().unwrap();
+        slots.restore(before);
+        assert_eq!(slots.captures.get(1), Some(&b"bb"[..]));
+        assert!(slots.capture(&digits, b"a17").unwrap());
+        let before = slots.capture_within(&word, b"abbc").unwrap().unwrap();
+        assert_eq!(slots.captures.get(1), Some(&b"bb"[..]));
+        slots.restore(before);
+        assert_eq!(slots.captures.get(1), Some(&b"17"[..]));
+        assert!(slots.capture_within(&word, b"x").unwrap().is_none());
+        assert_eq!(slots.captures.get(1), Some(&b"17"[..]));
     }
 
     #[test]

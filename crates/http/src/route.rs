@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
+use weir_conf::At;
 use weir_net::{Address, ListenOptions};
 
 use crate::regex::{MatchFailed, SharedRegex};
@@ -106,6 +107,8 @@ pub struct Socket {
     pub fallback: usize,
     /// Listens for particular addresses behind a wildcard socket.
     pub by_address: Vec<(IpAddr, usize)>,
+    /// The statement that names it.
+    pub at: At,
 }
 
 /// The servers of one address and port.

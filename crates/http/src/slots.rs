@@ -34,6 +34,13 @@ impl SlotStore {
         (0..).zip(&self.values).filter_map(|(id, value)| Some((VariableId(id), value.as_deref()?)))
     }
 
+    /// Puts back the captures of an earlier match. Without any, those of the last match stay.
+    pub fn restore(&mut self, before: Captures) {
+        if !before.is_empty() {
+            self.captures = before;
+        }
+    }
+
     /// The same values, without captures.
     pub fn without_captures(&self) -> SlotStore {
         SlotStore { values: self.values.clone(), captures: Captures::default() }

@@ -15,7 +15,7 @@ use crate::exchange::Exchange;
 use crate::family::core::Tokens;
 use crate::family::error_page::Page;
 use crate::family::server::address_text;
-use crate::phase::{From, Outcome};
+use crate::phase::{From, Next, Outcome};
 use crate::response_body::Body;
 use crate::walk;
 
@@ -42,6 +42,15 @@ pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
     Some(follow(exchange, page))
 }
 
+/// 405 with the methods that the place has. The field is required (RFC 9110 §15.5.6); nginx leaves it out.
+pub fn not_allowed(exchange: &mut Exchange<'_>, methods: &str) -> Next {
+    exchange.response.fields.replace(b"Allow", methods.as_bytes(), Known::Allow);
+    Next::Status(405)
+}
+
+/// The methods of a place that only shows something.
+pub const READS: &str = "GET, HEAD";
+
 /// Whether the location's `error_page` names this status, for `proxy_intercept_errors`.
 pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
     exchange.location.values.error_page.pages.iter().any(|page| page.status == status)
@@ -49,6 +58,9 @@ pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
 
 /// Goes to the target of an `error_page`: a URI of this server, a named location, or another server.
 fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
+    if page.shown.is_some_and(|shown| shown != 405) {
+        exchange.response.fields.remove(Known::Allow);
+    }
     match page.shown {
         None => {}
         Some(0) => exchange.response.status.free(),

@@ -87,6 +87,17 @@ static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 /// Closes a waiting connection to an upstream; `false` if there is none.
 pub type Close = fn(&Generation) -> bool;
 
+/// Whether a worker finishes its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Draining {
+    /// It serves.
+    No,
+    /// It finishes, and other workers accept its clients' next connections.
+    OthersGoOn,
+    /// It finishes, and so do all others.
+    Last,
+}
+
 /// The data of a worker.
 pub struct Worker {
     /// Its place among the counters of all workers: it writes only these.
@@ -100,7 +111,7 @@ pub struct Worker {
     /// The cells of this worker.
     pub board: Arc<Board>,
     generation: RefCell<Rc<Generation>>,
-    draining: Cell<bool>,
+    draining: Cell<Draining>,
     connections: RefCell<Slots<Rc<Shared>>>,
     spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
@@ -183,7 +194,7 @@ impl Worker {
             boards,
             board,
             generation: RefCell::new(Rc::new(generation)),
-            draining: Cell::new(false),
+            draining: Cell::new(Draining::No),
             connections: RefCell::new(Slots::new()),
             spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
@@ -255,16 +266,22 @@ impl Worker {
 
     /// Whether the worker is finishing its work.
     pub fn is_draining(&self) -> bool {
-        self.draining.get()
+        self.draining.get() != Draining::No
+    }
+
+    /// Whether it is finishing its work and no other worker will serve in its place.
+    pub fn is_last(&self) -> bool {
+        self.draining.get() == Draining::Last
     }
 
     /// Stops keeping connections: idle ones close now, the others after their exchange. If other workers go on, a
     /// connection whose first request may be on its way still gets an answer; if all workers end, it closes as in
     /// nginx.
     pub fn drain(self: &Rc<Self>, others_go_on: bool) {
-        if self.draining.replace(true) && others_go_on {
+        if others_go_on && self.is_draining() {
             return;
         }
+        self.draining.set(if others_go_on { Draining::OthersGoOn } else { Draining::Last });
         for shared in self.connections.borrow().iter() {
             if shared.tell() {
                 continue;

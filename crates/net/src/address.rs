@@ -7,6 +7,9 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+/// Bytes of a unix socket's path, at most; the kernel's form has a zero byte behind it (unix(7)).
+const UNIX_PATH_BYTES_MAX: usize = 107;
+
 /// The address of a listener, a peer or an origin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
@@ -23,6 +26,18 @@ impl Address {
     /// A unix-domain peer without a name.
     pub(crate) fn unnamed() -> Address {
         Address::Unix(PathBuf::new())
+    }
+
+    /// The unix socket with this path, which a file names.
+    ///
+    /// # Errors
+    /// The path is empty or too long for the kernel, in nginx's words.
+    pub fn unix(path: &str) -> Result<Address, &'static str> {
+        match path.len() {
+            0 => Err("no path in the unix domain socket"),
+            1..=UNIX_PATH_BYTES_MAX => Ok(Address::Unix(path.into())),
+            _ => Err("too long path in the unix domain socket"),
+        }
     }
 
     /// The TCP address, if it is one.
@@ -104,8 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn a_path_too_long_is_refused() {
-        let long = Address::Unix("x".repeat(200).into());
-        assert!(long.to_kernel().is_err());
+    fn a_path_is_as_long_as_the_kernel_takes() {
+        let longest = "x".repeat(UNIX_PATH_BYTES_MAX);
+        check(Address::unix(&longest).unwrap(), &format!("unix:{longest}"));
+        let too_long = format!("{longest}x");
+        assert_eq!(Address::unix(&too_long), Err("too long path in the unix domain socket"));
+        assert!(Address::Unix(too_long.into()).to_kernel().is_err());
+        assert_eq!(Address::unix(""), Err("no path in the unix domain socket"));
     }
 }

@@ -43,9 +43,26 @@ pub struct DatagramOptions {
 
 /// Binds a socket. Several sockets may have one address: each worker has one.
 pub fn bind(address: SocketAddr, options: &DatagramOptions) -> io::Result<Receiving> {
+    let fd = prepare(address, options)?;
+    sockopt::set_socket_reuseport(&fd, true)?;
+    net::bind(&fd, &address)?;
+    Receiving::from_fd(fd)
+}
+
+/// As [`crate::listener::try_bind`].
+///
+/// # Errors
+/// The kernel does not take the options, the address is not here, or this user may not bind it.
+pub fn try_bind(address: SocketAddr, options: &DatagramOptions) -> io::Result<()> {
+    match net::bind(&prepare(address, options)?, &address) {
+        Ok(()) | Err(Errno::ADDRINUSE) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn prepare(address: SocketAddr, options: &DatagramOptions) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let fd = net::socket_with(family, SocketType::DGRAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_reuseport(&fd, true)?;
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&fd, options.ipv6only.unwrap_or(true))?;
     }
@@ -58,8 +75,7 @@ pub fn bind(address: SocketAddr, options: &DatagramOptions) -> io::Result<Receiv
     if address.ip().is_unspecified() {
         sys::tell_destination(fd.as_fd(), address.is_ipv4())?;
     }
-    net::bind(&fd, &address)?;
-    Receiving::from_fd(fd)
+    Ok(fd)
 }
 
 impl Receiving {

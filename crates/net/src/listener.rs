@@ -86,6 +86,22 @@ pub fn bind(address: &SocketAddress, options: &ListenOptions) -> io::Result<List
     Listening::from_fd(fd)
 }
 
+/// Whether [`bind`] would get as far as this address: binds a socket of its own and closes it at once. An address that
+/// is in use is no error, because its holder is usually the program that the test is for (nginx: `ngx_test_config`).
+///
+/// # Errors
+/// The kernel does not take the options, the address is not here, or this user may not bind it.
+pub fn try_bind(address: &SocketAddress, options: &ListenOptions) -> io::Result<()> {
+    let fd = net::socket_with(address.family(), SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // Beside a socket with the same option, the test would get some of its clients.
+    prepare(fd.as_fd(), address, &ListenOptions { reuseport: false, ..options.clone() })?;
+    match (net::bind(&fd, &address.to_kernel()?), address) {
+        (Ok(()), Address::Unix(path)) => std::fs::remove_file(path),
+        (Ok(()) | Err(Errno::ADDRINUSE), _) => Ok(()),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
 impl Listening {
     /// Takes over the listening socket that another process left us under this number; `None`, and nothing is changed, if
     /// there is none. A number may be taken over once.
@@ -117,8 +133,11 @@ impl Listening {
     }
 
     /// Listens again with another backlog, and sets the options that may change on
-    /// a living socket; for a reload.
+    /// a living socket; for a reload. With `reuseport`, other sockets may join it at its address from then on.
     pub fn reconfigure(&self, options: &ListenOptions) -> io::Result<()> {
+        if options.reuseport {
+            sockopt::set_socket_reuseport(self.fd.as_fd(), true)?;
+        }
         set_buffers(self.fd.as_fd(), options)?;
         if !self.address.is_unix() {
             set_tcp(self.fd.as_fd(), options)?;
@@ -194,9 +213,8 @@ fn set_tcp(fd: BorrowedFd<'_>, options: &ListenOptions) -> io::Result<()> {
         let queue = i32::try_from(queue).unwrap_or(i32::MAX);
         sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, queue)?;
     }
-    if options.deferred {
-        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, 1)?;
-    }
+    // Also if it is off: a reload may have removed it.
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, i32::from(options.deferred))?;
     match &options.keepalive {
         Some(keepalive) => apply_keepalive(fd, keepalive),
         None => Ok(()),

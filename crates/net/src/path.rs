@@ -4,7 +4,7 @@
 //! Each component is opened from the one before it, so weir also notices a link that another process puts in place
 //! meanwhile. Two calls a component, or four where owners are compared.
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -47,6 +47,24 @@ pub fn append(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
 pub fn free_bytes(path: &std::path::Path) -> io::Result<u64> {
     let found = rustix::fs::statvfs(path)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// Whether this user can make a directory and those above it, or whether it is there. Makes nothing.
+///
+/// # Errors
+/// The error of `mkdir(2)`: a part of the path is no directory, or this user may not write in the last one that exists.
+pub fn try_directory(path: &Path) -> io::Result<()> {
+    let (found, above) = path
+        .ancestors()
+        .find_map(|above| std::fs::metadata(above).ok().map(|found| (found, above)))
+        .ok_or(io::ErrorKind::NotFound)?;
+    if !found.is_dir() {
+        return Err(if above == path { Errno::EXIST.into() } else { Errno::NOTDIR.into() });
+    }
+    if above == path {
+        return Ok(());
+    }
+    Ok(rustix::fs::accessat(CWD, above, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
 }
 
 /// `O_PATH`: weir only passes through the directory, and needs no permission to read it.
@@ -176,6 +194,20 @@ mod tests {
             assert_eq!(error.raw_os_error(), Some(Errno::LOOP.raw_os_error()));
         }
         assert_eq!(std::fs::read(format!("{room}/dir/log")).unwrap(), b"line\nline\n");
+        std::fs::remove_dir_all(room).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_can_be_made_is_not_made() {
+        let room = room("tried");
+        let tried = |path: &str| try_directory(&Path::new(&room).join(path)).map_err(|error| error.raw_os_error());
+        assert_eq!(tried("dir"), Ok(()));
+        assert_eq!(tried("dir/a/b"), Ok(()));
+        assert!(!Path::new(&room).join("dir/a").exists());
+        assert_eq!(tried("dir/file"), Err(Some(Errno::EXIST.raw_os_error())));
+        assert_eq!(tried("dir/file/a/b"), Err(Some(Errno::NOTDIR.raw_os_error())));
+        // Not even root makes one there.
+        assert!(try_directory(Path::new("/proc/weir/a")).is_err());
         std::fs::remove_dir_all(room).unwrap();
     }
 }

@@ -355,15 +355,22 @@ fn sleeps_while_serving(clients: usize, how: Coalesce, opens: Option<SocketAddr>
     })
 }
 
+/// Other work of the machine can make the clients so slow that the worker expects too few events: then another try.
+const TRIES_MAX: usize = 100;
+
+fn sleeps_in_some_try(how: Coalesce, opens: Option<SocketAddr>) -> bool {
+    (0..TRIES_MAX).any(|_| sleeps_while_serving(8, how, opens) > 0)
+}
+
 #[test]
 fn a_busy_worker_sleeps_between_its_clients_if_it_may() {
     let short = Coalesce::Time(Duration::from_micros(200));
     assert_eq!(sleeps_while_serving(8, Coalesce::Off, None), 0);
     assert_eq!(sleeps_while_serving(8, Coalesce::Auto, None), 0, "no request took long");
-    assert_ne!(sleeps_while_serving(8, short, None), 0);
+    assert!(sleeps_in_some_try(short, None));
     assert_eq!(sleeps_while_serving(1, short, None), 0, "nobody else comes");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || listener.incoming().for_each(drop));
-    assert_ne!(sleeps_while_serving(8, short, Some(address)), 0, "a connection is made soon");
+    assert!(sleeps_in_some_try(short, Some(address)), "a connection is made soon");
 }

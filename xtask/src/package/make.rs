@@ -2,6 +2,7 @@
 
 use super::given::{Given, Way};
 use super::{build, deb, image, sbom, stage, sums, tarball};
+use crate::profile;
 use crate::run::{cargo, output};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub fn all(root: &Path, out: &Path, way: &Way) -> Result<PathBuf, String> {
     let whole = |path: &Path| std::path::absolute(path).map_err(|error| stage::told(path, &error));
     let binary = match way {
         Way::Built => build::binary(root, &epoch, None)?,
-        Way::BuiltBy(profile) => build::binary(root, &epoch, Some(&whole(profile)?))?,
+        Way::BuiltBy(by) => build::binary(root, &epoch, Some(&profile::readable(by)?))?,
         Way::Given(binary) => whole(binary)?,
     };
     build::check(&binary)?;

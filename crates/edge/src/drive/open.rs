@@ -55,6 +55,11 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
     if let Some(status) = exchange.response.refused.take() {
         return Ok(Outcome::Status(status));
     }
+    if exchange.uri == ASTERISK {
+        // The server as a whole answers, and no location: a client only learns that it is there (RFC 9110 §9.3.7).
+        exchange.response.status.answer(204);
+        return Ok(Outcome::Respond);
+    }
     exchange.step = Step::AwaitRequest; // between steps nginx names none
     Ok(walk::walk(exchange, From::Server))
 }
@@ -139,6 +144,9 @@ pub fn withhold(exchange: &mut Exchange<'_>, why: &str) -> u16 {
     exchange.log(Level::Info, format_args!("{why}"));
     Violation::TargetByte.status()
 }
+
+/// The target of `OPTIONS *`; the path of every other target begins with a slash.
+const ASTERISK: &[u8] = b"*";
 
 /// RFC 9110 §15.5.20.
 const MISDIRECTED: u16 = 421;
@@ -231,9 +239,32 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         exchange.server = exchange.conf.server(id);
         exchange.enter(exchange.server.root);
     }
-    // The target comes before the rest, as in the request: the log of a refused request has its path.
+    // The log of a request that is refused for another reason has its path, as in nginx.
+    let target = read_target(exchange, path);
+    let length = length?;
+    let request = &exchange.request;
+    weir_wire::request_method(&request.bytes, &request.head, length, exchange.server.answers_connect)?;
+    target?;
+    let length = match length {
+        BodyLength::None if exchange.request.is_open_ended => BodyLength::UntilClose,
+        length => length,
+    };
+    exchange.request.length = Some(length);
+    if length == BodyLength::None {
+        exchange.body = RequestBody::Gone;
+    }
+    exchange.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
+    Ok(())
+}
+
+/// Fills path and arguments from the target.
+fn read_target(exchange: &mut Exchange<'_>, path: Span) -> Result<(), Violation> {
     let core = &exchange.location.values.core;
     let raw = path.of(&exchange.request.bytes);
+    if raw == ASTERISK {
+        exchange.uri.extend_from_slice(raw);
+        return Ok(());
+    }
     check_target(core, raw)?;
     let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
         .inspect_err(|_| exchange.uri.clear())?;
@@ -245,19 +276,6 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         exchange.uri.extend_from_slice(target.path(raw, &[]));
     }
     exchange.args.extend_from_slice(target.args(raw));
-
-    let length = length?;
-    let request = &exchange.request;
-    weir_wire::request_method(&request.bytes, &request.head, length, exchange.server.answers_connect)?;
-    let length = match length {
-        BodyLength::None if exchange.request.is_open_ended => BodyLength::UntilClose,
-        length => length,
-    };
-    exchange.request.length = Some(length);
-    if length == BodyLength::None {
-        exchange.body = RequestBody::Gone;
-    }
-    exchange.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
     Ok(())
 }
 

@@ -171,10 +171,13 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
         Ok(()) => {}
     }
     if exchange.keeps_alive {
-        if !body::is_consumed(exchange) && body::discard(exchange, conn).await.is_err() {
-            return After::Close;
+        let rest = if body::is_consumed(exchange) { Ok(()) } else { body::discard(exchange, conn).await };
+        match rest {
+            Ok(()) => return After::Idle(exchange.location.values.core.keepalive_timeout.0),
+            // The client may still send, and a close at once could destroy its answer.
+            Err(Gone::Cut) => {}
+            Err(Gone::TimedOut | Gone::Closed(_)) => return After::Close,
         }
-        return After::Idle(exchange.location.values.core.keepalive_timeout.0);
     }
     parting(exchange)
 }

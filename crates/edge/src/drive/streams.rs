@@ -16,9 +16,9 @@ use weir_http::h2::stream::Stream;
 use weir_http::head::{self, default_core, default_values};
 use weir_http::line;
 use weir_http::worker::{Entry, Worker};
-use weir_net::clock;
 use weir_net::log::{self, Level};
 use weir_net::worker::Task;
+use weir_net::{Instant, clock};
 use weir_wire::Violation;
 use weir_wire::h2::connection::{Event, Limits};
 use weir_wire::h2::{Code, Fault, message};
@@ -54,7 +54,7 @@ pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {
     let session =
         Session::new(Carrier::Client(conn.shared.clone()), limits(&generation.conf, listen), values.http2.chunk);
     let input = Input::of_client(early);
-    let drive = Drive { conn, entry, session, input, waits: Waits::Nothing };
+    let drive = Drive { conn, entry, session, input, waits: Waits::Nothing, notice_until: None };
     weir_net::worker::spawn(Box::pin(live(drive)));
 }
 
@@ -109,6 +109,8 @@ enum Waits {
     Frame,
     /// A request: `keepalive_timeout`.
     Idle,
+    /// The client's sign that it knows the announced end: [`NOTICE_MAX`].
+    Notice,
     /// The socket: `send_timeout`.
     Socket,
 }
@@ -119,7 +121,12 @@ struct Drive {
     session: Rc<Session>,
     input: Input,
     waits: Waits,
+    /// weir has announced the end of the connection, and waits until then for the client's answer.
+    notice_until: Option<Instant>,
 }
+
+/// How long weir waits for a client that knows of the announced end, at most: more than a round trip.
+const NOTICE_MAX: Duration = Duration::from_secs(1);
 
 impl Drive {
     fn poll(&mut self) -> Poll<End> {
@@ -157,11 +164,31 @@ impl Drive {
 
     /// A stop or a reload: open streams go on, new ones are refused. nginx's workers of an older configuration do the
     /// same.
-    fn go_if_told(&self) {
-        let worker = &self.entry.worker;
-        let is_old = self.conn.shared.generation.get() != worker.generation().conf.generation;
-        if worker.is_draining() || is_old {
-            go(&self.session);
+    ///
+    /// A request that is on its way gets its answer. So a connection without a request waits for its first one while
+    /// other workers serve, as a connection of HTTP/1.1 does. A connection that has served requests and has none now
+    /// learns of the end first: a GOAWAY that refuses nothing, and a PING whose answer shows that nothing is on its way
+    /// any more (RFC 9113 §6.8).
+    fn go_if_told(&mut self) {
+        let Drive { conn, entry, session, notice_until, .. } = self;
+        let (worker, generation) = (&entry.worker, entry.worker.generation());
+        let is_told = worker.is_draining() || conn.shared.generation.get() != generation.conf.generation;
+        if !is_told || session.wire.borrow().is_going() {
+            return;
+        }
+        // The configuration in force may have other servers for it, or none.
+        let listen = generation.listen_of(&conn.socket, conn.stream().socket());
+        listen.inspect(|listen| conn.client.listen.set(*listen));
+        match *notice_until {
+            _ if listen.is_none() || worker.is_last() => go(session),
+            Some(until) if clock::now() < until => {}
+            Some(_) => go(session),
+            None if session.tasks() > 0 => go(session),
+            None if conn.served() == 0 => {}
+            None => {
+                session.wire.borrow_mut().announce_end();
+                *notice_until = Some(clock::now() + NOTICE_MAX);
+            }
         }
     }
 
@@ -172,8 +199,11 @@ impl Drive {
     /// Reads and handles the bytes that are there; returns whether there may be more. After a fault, the client gets
     /// the error before the connection ends.
     fn read(&mut self) -> Result<bool, End> {
-        let Drive { conn, entry, session, input, waits } = self;
+        let Drive { conn, entry, session, input, waits, notice_until } = self;
         let read = input.read(session, &mut |event| {
+            if event == Event::Pong && notice_until.is_some() {
+                go(session);
+            }
             // Each frame has its own time, because a long upload takes longer than one timeout. The frames of one
             // header section share one time.
             if *waits == Waits::Frame && !session.wire.borrow().is_in_section() {
@@ -212,6 +242,7 @@ impl Drive {
             () if self.session.waiting() > 0 => Waits::Socket,
             () if self.input.is_within() || self.session.wire.borrow().is_in_section() => Waits::Frame,
             () if has_streams => Waits::Nothing,
+            () if self.notice_until.is_some() && !self.is_going() => Waits::Notice,
             () => Waits::Idle,
         };
         if waits != self.waits || waits == Waits::Socket && has_sent {
@@ -225,19 +256,19 @@ impl Drive {
         }
         let expired = match waits {
             Waits::Socket => self.conn.poll_took_nothing(),
-            Waits::Frame | Waits::Idle | Waits::Nothing => self.conn.deadline.poll_expired(),
+            Waits::Frame | Waits::Idle | Waits::Notice | Waits::Nothing => self.conn.deadline.poll_expired(),
         };
         if expired.is_pending() {
             return Poll::Pending;
         }
         match waits {
             Waits::Socket => Poll::Ready(Some(End::Stuck)),
-            Waits::Idle if !self.is_going() => {
+            Waits::Idle | Waits::Notice if !self.is_going() => {
                 go(&self.session);
                 Poll::Ready(None)
             }
             Waits::Nothing => Poll::Pending,
-            Waits::Idle | Waits::Frame => Poll::Ready(Some(End::Closed)),
+            Waits::Idle | Waits::Notice | Waits::Frame => Poll::Ready(Some(End::Closed)),
         }
     }
 
@@ -249,6 +280,7 @@ impl Drive {
             Waits::Frame => core.header_timeout,
             Waits::Idle if self.conn.served() == 0 => core.header_timeout,
             Waits::Idle => core.keepalive_timeout.0.max(Duration::from_millis(1)),
+            Waits::Notice => NOTICE_MAX,
             Waits::Socket => return self.conn.await_taking(core.send_timeout),
         };
         self.conn.deadline.set(time);
@@ -291,14 +323,15 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) 
             // No trailer is passed on; a malformed section makes the whole request malformed (RFC 9113 §8.1.1).
             let checked = message::check_trailers(session.wire.borrow_mut().block());
             let known = session.stream(stream);
-            if let Err(what) = checked {
-                note(conn, entry, what);
-                if let Some(known) = &known {
-                    known.malform();
+            match (checked, known) {
+                (Ok(()), Some(known)) => known.take_in(&[], true),
+                (Ok(()), None) => {}
+                (Err(what), known) => {
+                    note(conn, entry, what);
+                    if let Some(known) = known {
+                        known.malform();
+                    }
                 }
-            }
-            if let Some(known) = known {
-                known.take_in(&[], true);
             }
         }
         Event::Reset { stream, fault, .. } => {

@@ -7,6 +7,7 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::phase::Next;
 use weir_http::response_body::Body;
+use weir_http::special;
 
 weir_http::settings! {}
 
@@ -36,7 +37,7 @@ const MODIFIED: i64 = 23_349_600;
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {
     if !matches!(exchange.request.method(), b"GET" | b"HEAD") {
-        return Next::Status(405);
+        return special::not_allowed(exchange, special::READS);
     }
     let response = &mut exchange.response;
     response.status.answer(200);

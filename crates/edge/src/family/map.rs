@@ -10,6 +10,7 @@ use weir_http::family::rewrite::declarable;
 use weir_http::host_table::HostTable;
 use weir_http::refusal::Refusal;
 use weir_http::regex::Regex;
+use weir_http::slots::Captures;
 use weir_http::subject::Subject;
 use weir_http::value;
 use weir_http::variable::{Argument, Template};
@@ -128,25 +129,36 @@ fn get<'c>(subject: &mut impl Subject<'c>, argument: &Argument, out: &mut Vec<u8
     let mut lower = buffer::lease(text.len());
     lower.extend_from_slice(&text);
     lower.make_ascii_lowercase();
-    let value = map.keys.find(&lower).or_else(|| {
-        if text.is_empty() {
-            return None;
-        }
-        for (regex, value) in &map.regexes {
-            match subject.slots().capture(regex, &text) {
-                Ok(true) => return Some(value),
-                Ok(false) => {}
-                Err(failed) => {
-                    // nginx: the map then has its default value.
-                    subject.note(Level::Alert, format_args!("{failed}"));
-                    return None;
-                }
-            }
-        }
-        None
-    });
-    if let Some(value) = value.or(map.default.as_ref()) {
+    if let Some(value) = map.keys.find(&lower) {
         value.eval(subject, out);
+        return true;
+    }
+    // `$1` of a location or of a rewrite stays for the rest of the text that the map is a part of. nginx loses it.
+    match matched(map, subject, &text) {
+        Some((value, before)) => {
+            value.eval(subject, out);
+            subject.slots().restore(before);
+        }
+        None => map.default.iter().for_each(|value| value.eval(subject, out)),
     }
     true
+}
+
+/// The value of the first regex that matches, and the captures before the match.
+fn matched<'c, 'm>(map: &'m Map, subject: &mut impl Subject<'c>, text: &[u8]) -> Option<(&'m Template, Captures)> {
+    if text.is_empty() {
+        return None;
+    }
+    for (regex, value) in &map.regexes {
+        match subject.slots().capture_within(regex, text) {
+            Ok(Some(before)) => return Some((value, before)),
+            Ok(None) => {}
+            Err(failed) => {
+                // nginx: the map then has its default value.
+                subject.note(Level::Alert, format_args!("{failed}"));
+                return None;
+            }
+        }
+    }
+    None
 }

@@ -6,12 +6,13 @@
 use std::cell::Cell;
 use std::io::Write;
 
+use weir_cache::condition::{Validators, allows_range};
 use weir_http::directive::{Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::response_body::{Body, BodyFilter, Part, Whole};
 use weir_http::value;
-use weir_wire::{Known, Version, date};
+use weir_wire::{Known, Version};
 
 weir_http::settings! {
     /// `max_ranges`; `None` for no limit other than the sizes checked below.
@@ -95,12 +96,8 @@ fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
         return Asked::Whole;
     }
     if let Some(condition) = request.field(Known::IfRange) {
-        let holds = if condition.len() >= 2 && condition.ends_with(b"\"") {
-            response.fields.get(Known::Etag) == Some(condition)
-        } else {
-            response.last_modified.is_some() && date::parse_http_date(condition) == response.last_modified
-        };
-        if !holds {
+        let current = Validators { etag: response.fields.get(Known::Etag), last_modified: response.last_modified };
+        if !allows_range(condition, current) {
             return Asked::Whole;
         }
     }

@@ -17,9 +17,11 @@ use weir_http::family::variables::find_argument;
 use weir_http::file_path::{errno, path};
 use weir_http::phase::{Next, Phase};
 use weir_http::response_body::{Body, Part, Whole};
-use weir_http::{content_type, value};
+use weir_http::{content_type, special, value};
 use weir_net::log::{Level, Os};
 use weir_wire::Known;
+
+use super::dav;
 
 weir_http::settings! {
     /// `etag`.
@@ -44,7 +46,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     let method = exchange.request.method();
     let is_post = method == b"POST";
     if !is_post && method != b"GET" && method != b"HEAD" {
-        return Next::Status(405);
+        return not_allowed(exchange);
     }
     let Some((path, _)) = path(exchange) else { return Next::Status(500) };
     let shown = String::from_utf8_lossy(&path);
@@ -64,10 +66,15 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         return Next::Status(404);
     }
     if is_post {
-        return Next::Status(405);
+        return not_allowed(exchange);
     }
     serve(exchange, file, facts.len(), facts.mtime());
     Next::Respond
+}
+
+fn not_allowed(exchange: &mut Exchange<'_>) -> Next {
+    let methods = special::READS.to_owned() + &dav::further_methods(exchange.location);
+    special::not_allowed(exchange, &methods)
 }
 
 fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<(File, Metadata), Failed> {
@@ -90,7 +97,7 @@ pub struct Opened {
 /// Opens the file of the URI for `flv` and `mp4`, which leave everything but files to other handlers.
 pub fn open_media(exchange: &mut Exchange<'_>) -> Result<Opened, Next> {
     if !matches!(exchange.request.method(), b"GET" | b"HEAD") {
-        return Err(Next::Status(405));
+        return Err(not_allowed(exchange));
     }
     if exchange.uri.ends_with(b"/") {
         return Err(Next::Continue);

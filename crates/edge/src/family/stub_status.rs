@@ -10,6 +10,7 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::phase::Next;
 use weir_http::response_body::Body;
+use weir_http::special;
 use weir_http::variable::Variable;
 use weir_wire::encode;
 
@@ -69,7 +70,7 @@ fn waiting(all: &[Counters]) -> u64 {
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {
     if !matches!(exchange.request.method(), b"GET" | b"HEAD") {
-        return Next::Status(405);
+        return special::not_allowed(exchange, special::READS);
     }
     let text = page(&exchange.worker.all_counters);
     let response = &mut exchange.response;

@@ -164,12 +164,9 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// `unix:PATH`. `default` is the port of an address without one.
 pub fn addresses(b: &Build<'_>, text: &str, default: Option<u16>) -> Result<Vec<Address>, Refusal> {
     if let Some(path) = text.strip_prefix("unix:") {
-        if path.is_empty() {
-            return Err(Refusal::whole(format!(
-                "no path in the unix domain socket in \"{text}\" of the \"listen\" directive"
-            )));
-        }
-        return Ok(vec![Address::Unix(path.into())]);
+        let address = Address::unix(path)
+            .map_err(|what| Refusal::whole(format!("{what} in \"{text}\" of the \"listen\" directive")))?;
+        return Ok(vec![address]);
     }
     let (host, ports) = split_port(text);
     let ports = match ports {

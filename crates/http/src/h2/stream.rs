@@ -24,12 +24,10 @@ pub struct Stream {
     session: Rc<Session>,
     /// The bytes of the body that arrived, and how many of them were read.
     inbox: RefCell<(Lease, usize)>,
-    has_ended: Cell<bool>,
+    incoming: Cell<Incoming>,
     is_over: Cell<bool>,
     /// Head or body break the rules of a message: the stream is reset once the answer is sent.
     is_at_fault: Cell<bool>,
-    /// The body breaks them: it does not match the head.
-    is_malformed: Cell<bool>,
     /// A reader has started on the body.
     is_read: Cell<bool>,
     output: Cell<Output>,
@@ -39,6 +37,17 @@ pub struct Stream {
     replies: Option<Box<Replies>>,
     reader: Cell<Task>,
     writer: Cell<Task>,
+}
+
+/// How far the peer's message has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Incoming {
+    /// More may follow.
+    Open,
+    /// All of it has arrived, and it keeps the rules of a message.
+    Whole,
+    /// It breaks the rules behind its head. The end of the stream does not make it whole (RFC 9113 §8.1.1).
+    Malformed,
 }
 
 /// The part that is still to be sent.
@@ -72,10 +81,9 @@ impl Stream {
             replies,
             session,
             inbox: RefCell::new((Lease::none(), 0)),
-            has_ended: Cell::new(has_ended),
+            incoming: Cell::new(if has_ended { Incoming::Whole } else { Incoming::Open }),
             is_over: Cell::new(false),
             is_at_fault: Cell::new(false),
-            is_malformed: Cell::new(false),
             is_read: Cell::new(false),
             output: Cell::new(Output::Open),
             sent: Cell::new(0),
@@ -89,14 +97,15 @@ impl Stream {
         self.id
     }
 
-    /// Whether all of the request has arrived.
+    /// Whether all of the peer's message has arrived; never if it is malformed.
     pub fn has_ended(&self) -> bool {
-        self.has_ended.get()
+        self.incoming.get() == Incoming::Whole
     }
 
-    /// Whether the body does not match the head.
+    /// Whether the message breaks the rules behind its head: the body does not match the head, or the trailers are
+    /// malformed.
     pub fn is_malformed(&self) -> bool {
-        self.is_malformed.get()
+        self.incoming.get() == Incoming::Malformed
     }
 
     /// Bytes of a body that were sent on it.
@@ -129,9 +138,16 @@ impl Stream {
             bytes.extend_from_slice(data);
         }
         if ends {
-            self.has_ended.set(true);
+            self.end_incoming();
         }
         self.reader.replace(Task::NONE).wake();
+    }
+
+    /// Notes the end of the message.
+    fn end_incoming(&self) {
+        if self.incoming.get() == Incoming::Open {
+            self.incoming.set(Incoming::Whole);
+        }
     }
 
     /// Notes that the head is malformed; it may still be answered.
@@ -139,10 +155,10 @@ impl Stream {
         self.is_at_fault.set(true);
     }
 
-    /// Notes that the body does not match the head; it may still be answered.
+    /// Notes that the part behind the head is malformed; the request may still be answered.
     pub fn malform(&self) {
         self.is_at_fault.set(true);
-        self.is_malformed.set(true);
+        self.incoming.set(Incoming::Malformed);
         self.reader.replace(Task::NONE).wake();
     }
 
@@ -227,7 +243,7 @@ impl Stream {
     /// Notes a head: the final one, unless it is interim. `ends` if nothing follows it.
     pub(super) fn note_head(&self, ends: bool) {
         if ends {
-            self.has_ended.set(true);
+            self.end_incoming();
         }
         self.reader.replace(Task::NONE).wake();
     }
@@ -254,7 +270,7 @@ impl Stream {
 
     /// Whether all of the body has been read, or none will come.
     pub fn is_read(&self) -> bool {
-        self.has_ended.get() && self.inbox.borrow().0.is_empty()
+        self.has_ended() && self.inbox.borrow().0.is_empty()
     }
 
     /// Lets the peer's next message wake the current task.
@@ -272,7 +288,7 @@ impl Stream {
         if !self.is_lost() {
             let is_sent = self.output.get() == Output::Done;
             // All of the body has arrived, and only the end mark is missing: a reset is not needed.
-            let is_all_here = self.has_ended.get() || self.session.wire.borrow().expected(self.id) == Some(0);
+            let is_all_here = self.has_ended() || self.session.wire.borrow().expected(self.id) == Some(0);
             if !is_sent || !is_all_here {
                 self.session.wire.borrow_mut().reset(self.id, Code::Cancel);
             }
@@ -287,7 +303,7 @@ impl Stream {
     /// incomplete request means that weir does not want the rest of the request (RFC 9113 §8.1).
     pub fn close(&self) {
         if !self.session.is_dead() && !self.is_over.get() {
-            let code = match (self.output.get(), self.has_ended.get()) {
+            let code = match (self.output.get(), self.has_ended()) {
                 _ if self.is_at_fault.get() => Some(Code::Protocol),
                 (Output::Done, true) => None,
                 (Output::Done, false) => Some(Code::NoError),
@@ -314,7 +330,7 @@ impl Stream {
 
     /// When a reader starts on a body, its client may send more ahead: the reader takes the bytes at once.
     pub fn open_window(&self) {
-        if self.is_read.replace(true) || self.has_ended.get() || self.session.is_dead() {
+        if self.is_read.replace(true) || self.has_ended() || self.session.is_dead() {
             return;
         }
         let mut wire = self.session.wire.borrow_mut();
@@ -347,7 +363,7 @@ impl Carried for Stream {
     }
 
     fn poll_readable(&self) -> Poll<()> {
-        let is_ready = self.has_ended.get() || self.poll_closed().is_ready() || !self.inbox.borrow().0.is_empty();
+        let is_ready = self.has_ended() || self.poll_closed().is_ready() || !self.inbox.borrow().0.is_empty();
         if is_ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -364,7 +380,7 @@ impl Carried for Stream {
     }
 
     fn poll_closed(&self) -> Poll<()> {
-        if self.is_malformed.get() || self.is_over.get() || self.session.is_dead() {
+        if self.is_malformed() || self.is_over.get() || self.session.is_dead() {
             return Poll::Ready(());
         }
         self.reader.set(Task::current());
@@ -387,8 +403,8 @@ impl Carried for Stream {
         };
         if count == 0 && max > 0 {
             return match () {
-                () if self.is_malformed.get() => Err(io::ErrorKind::InvalidData.into()),
-                () if self.has_ended.get() => Ok(0),
+                () if self.is_malformed() => Err(io::ErrorKind::InvalidData.into()),
+                () if self.has_ended() => Ok(0),
                 () if self.poll_closed().is_ready() => Err(io::ErrorKind::ConnectionReset.into()),
                 () => Err(io::ErrorKind::WouldBlock.into()),
             };

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use weir_net::Address;
+
 /// A collector's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -38,13 +40,9 @@ impl Endpoint {
     pub fn parse(text: &str) -> Result<Endpoint, &'static str> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
+            Address::unix(path)?;
             let at = At::Unix(PathBuf::from(path));
-            let authority = "localhost".to_owned();
-            return if path.is_empty() {
-                Err("no path")
-            } else {
-                Ok(Endpoint { is_tls: false, at, authority, path: None })
-            };
+            return Ok(Endpoint { is_tls: false, at, authority: "localhost".to_owned(), path: None });
         }
         let is_scheme = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
         let (is_tls, rest) = match () {

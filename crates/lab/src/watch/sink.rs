@@ -255,7 +255,7 @@ mod tests {
         let sink = Sink::open(&path).unwrap();
         let sender = UnixDatagram::unbound().unwrap();
         sender.send_to(b"<190>x nginx: weirwhy|200|0.001|-|-|-|-|-||", &path).unwrap();
-        for _ in 0..500 {
+        for _ in 0..30_000 {
             if sink.account().steps.contains_key("total") {
                 break;
             }

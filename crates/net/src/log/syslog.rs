@@ -223,11 +223,7 @@ fn checked_tag(value: &str) -> Result<String, String> {
 fn server(text: &str, resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>) -> Result<Address, String> {
     let refusal = |what: &str| format!("{what} in syslog server \"{text}\"");
     if let Some(path) = text.strip_prefix("unix:") {
-        return if path.is_empty() {
-            Err(refusal("no path in the unix domain socket"))
-        } else {
-            Ok(Address::Unix(path.into()))
-        };
+        return Address::unix(path).map_err(refusal);
     }
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(Address::Tcp(address));

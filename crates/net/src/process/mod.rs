@@ -25,7 +25,7 @@ pub use child::{continue_group, end_group, kill_group, spawn_on, stop_group};
 pub use daemon::{Daemon, Ready, daemonise, is_background, redirect_stderr};
 pub use limits::{nofile, nofile_hard, raise_nofile, set_nofile, share_nofile};
 pub use manager::Manager;
-pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};
+pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, try_pid_file, write_pid_file};
 pub use places::restrict_files;
 pub use privilege::{
     Identity, confine, drop_privileges_this_thread, effective_user, is_confined, is_root, look_up, look_up_under,

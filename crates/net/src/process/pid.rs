@@ -12,6 +12,20 @@ pub fn write_pid_file(path: &Path) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
+/// Whether [`write_pid_file`] can write this file; leaves the file as it is, or none if there was none.
+///
+/// # Errors
+/// The directory is missing, the path is one of a directory, or this user may not write it.
+pub fn try_pid_file(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o644).open(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            OpenOptions::new().write(true).open(path).map(drop)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Reads a process id written by us or by nginx; `InvalidData` if it holds none.
 pub fn read_pid_file(path: &Path) -> io::Result<u32> {
     let text = fs::read_to_string(path)?;
@@ -43,6 +57,20 @@ pub fn rename_pid_file(from: &Path, to: &Path) -> io::Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_try_changes_nothing() {
+        let path = std::env::temp_dir().join(format!("weir-net-try-{}.pid", std::process::id()));
+        try_pid_file(&path).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, "7").unwrap();
+        try_pid_file(&path).unwrap();
+        assert_eq!(read_pid_file(&path).unwrap(), 7);
+        let below = try_pid_file(&path.join("nginx.pid")).unwrap_err();
+        assert_eq!(below.kind(), io::ErrorKind::NotADirectory);
+        assert_eq!(try_pid_file(&std::env::temp_dir()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        remove_pid_file(&path).unwrap();
+    }
 
     #[test]
     fn written_renamed_read_removed() {

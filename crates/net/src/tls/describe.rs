@@ -168,7 +168,7 @@ fn dotted(id: &[u8]) -> String {
     text
 }
 
-/// The last set comes first, `+` joins the pairs of a set, and escapes follow RFC 2253 §2: characters outside ASCII
+/// The last pair comes first, also within a set; `+` joins the pairs of a set, and escapes follow RFC 2253 §2: characters outside ASCII
 /// become `\XX` of their UTF-8.
 fn rfc2253(name: &[u8]) -> String {
     let mut text = String::new();
@@ -176,7 +176,7 @@ fn rfc2253(name: &[u8]) -> String {
         if !text.is_empty() {
             text.push(',');
         }
-        for (index, part) in set.iter().enumerate() {
+        for (index, part) in set.iter().rev().enumerate() {
             if index > 0 {
                 text.push('+');
             }
@@ -224,17 +224,19 @@ fn characters(tag: u8, value: &[u8]) -> Option<String> {
     }
 }
 
-/// `X509_NAME_oneline`: bytes outside of ASCII as `\xXX`.
+/// `X509_NAME_oneline`: `+` joins the pairs of a set; bytes outside of ASCII as `\xXX`.
 fn one_line(name: &[u8]) -> String {
     let mut text = String::new();
-    for part in sets(name).into_iter().flatten() {
-        text.push('/');
-        text.push_str(&attribute(part.id));
-        text.push('=');
-        for byte in part.value().1 {
-            match byte {
-                0x20..=0x7e => text.push(char::from(byte)),
-                _ => drop(write!(text, "\\x{byte:02X}")),
+    for set in sets(name) {
+        for (index, part) in set.iter().enumerate() {
+            text.push(if index > 0 { '+' } else { '/' });
+            text.push_str(&attribute(part.id));
+            text.push('=');
+            for byte in part.value().1 {
+                match byte {
+                    0x20..=0x7e => text.push(char::from(byte)),
+                    _ => drop(write!(text, "\\x{byte:02X}")),
+                }
             }
         }
     }
@@ -296,6 +298,14 @@ pbL4hQ5GcXW307WPNcSgQDjcEkov8yxWvc5X9x1l\n\
         assert_eq!(described.pem(), PEM);
         let subject = subject_der(&der).unwrap();
         assert!(subject.len() > 90 && der.windows(subject.len()).any(|window| window == subject));
+    }
+
+    #[test]
+    fn the_pairs_of_a_set_are_joined_as_by_openssl() {
+        // `openssl req -multivalue-rdn -subj /C=DE/OU=a+CN=J+O=x/L=here`; DER sorts a set.
+        let name = b"0<1\x0b0\x09\x06\x03U\x04\x06\x13\x02DE1\x1e0\x08\x06\x03U\x04\x03\x0c\x01J0\x08\x06\x03U\x04\x0a\x0c\x01x0\x08\x06\x03U\x04\x0b\x0c\x01a1\x0d0\x0b\x06\x03U\x04\x07\x0c\x04here";
+        assert_eq!(one_line(name), "/C=DE/CN=J+O=x+OU=a/L=here");
+        assert_eq!(rfc2253(name), "L=here,OU=a+O=x+CN=J,C=DE");
     }
 
     #[test]

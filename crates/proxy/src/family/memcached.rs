@@ -13,7 +13,7 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::{special, value};
 use weir_peers::retry::Conditions;
 
 use crate::bundle::{self, Names, own};
@@ -88,7 +88,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn enter(exchange: &mut Exchange<'_>) -> Next {
     match exchange.request.method() {
         b"GET" | b"HEAD" => Next::Forward,
-        _ => Next::Status(405),
+        _ => special::not_allowed(exchange, special::READS),
     }
 }
 

@@ -12,7 +12,7 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::{special, value};
 use weir_peers::retry::Conditions;
 
 use crate::bundle::{self, Names};
@@ -94,7 +94,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn enter(exchange: &mut Exchange<'_>) -> Next {
-    if exchange.request.method() == b"CONNECT" { Next::Forward } else { Next::Status(405) }
+    if exchange.request.method() == b"CONNECT" { Next::Forward } else { special::not_allowed(exchange, "CONNECT") }
 }
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {

@@ -11,6 +11,8 @@ pub const PAYLOAD_BYTES_DEFAULT: usize = 16_384;
 pub const PAYLOAD_BYTES_MAX: usize = (1 << 24) - 1;
 /// The largest window, and the largest increment of one (RFC 9113 §6.9.1).
 pub const WINDOW_MAX: u32 = (1 << 31) - 1;
+/// The largest number of a stream (RFC 9113 §5.1.1).
+pub const STREAM_MAX: u32 = (1 << 31) - 1;
 
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,7 +224,7 @@ impl<'a> Frame<'a> {
                 let Some(((last, _), code)) = numbers else {
                     return Err(Fault::connection(Code::FrameSize, "GOAWAY below 8 bytes"));
                 };
-                let last = number(last).unwrap_or_default() & WINDOW_MAX;
+                let last = number(last).unwrap_or_default() & STREAM_MAX;
                 Ok(Frame::GoAway { last, code: number(code).unwrap_or_default() })
             }
             Kind::WindowUpdate => window(stream, payload),

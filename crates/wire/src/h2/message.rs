@@ -48,7 +48,7 @@ pub fn request(block: &mut Block, is_connect_extended: bool, head: &mut RequestH
             check_scheme(scheme.of(&block.bytes))?;
             head.target = pseudo.path.ok_or("a request without :path")?;
             head.path = head.target;
-            check_path(head.target.of(&block.bytes))?;
+            check_path(method.of(&block.bytes), head.target.of(&block.bytes))?;
         }
     }
     name_host(block, head, pseudo.authority)?;
@@ -203,8 +203,11 @@ fn check_scheme(scheme: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// A path begins with a slash. `*` is refused, as over HTTP/1.1: no location could answer it.
-fn check_path(path: &[u8]) -> Result<(), Malformed> {
+/// A path begins with a slash; `*` is for OPTIONS alone (RFC 9113 §8.3.1).
+fn check_path(method: &[u8], path: &[u8]) -> Result<(), Malformed> {
+    if path == b"*" && method == b"OPTIONS" {
+        return Ok(());
+    }
     if path.first() != Some(&b'/') || path.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
         return Err("a :path that is none");
     }
@@ -323,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_is_malformed() {
-        let rows: [&[(&str, &str)]; 21] = [
+        let rows: [&[(&str, &str)]; 22] = [
             &with(&[("Upper", "x")]),
             &with(&[("connection", "close")]),
             &with(&[("te", "gzip")]),
@@ -344,6 +347,7 @@ mod tests {
             &[GET[0], GET[2], GET[3]],
             &[GET[0], GET[1], GET[2], (":path", "")],
             &[GET[0], GET[1], GET[2], (":path", "x")],
+            &[GET[0], GET[1], GET[2], (":path", "*")],
             &[(":method", "CONNECT"), (":authority", "a.test:1"), (":path", "/")],
         ];
         for fields in rows {
@@ -355,7 +359,8 @@ mod tests {
             (1, ":scheme", "", false),
             (1, ":scheme", "1http", false),
             (1, ":scheme", "http\u{1}://x", false),
-            (2, ":path", "*", false),
+            (2, ":path", "*", true),
+            (2, ":path", "**", false),
         ] {
             let mut fields = with(&[]);
             fields[0] = (":method", "OPTIONS");

@@ -1,7 +1,8 @@
 //! `METHOD SP target SP HTTP/1.x`, one line without its end.
 //!
 //! It follows nginx's ngx_http_parse_request_line: methods are `[A-Z_-]+`, spaces may be repeated between the parts
-//! and follow the version, targets are in origin form, absolute form, or (CONNECT only) authority form.
+//! and follow the version, targets are in origin form, absolute form, or (CONNECT only) authority form. nginx has no
+//! asterisk form; here OPTIONS has it.
 
 use crate::head::{RequestHead, Span, Version};
 use crate::violation::Violation;
@@ -37,6 +38,7 @@ pub(super) fn parse(line: &[u8], base: usize, out: &mut RequestHead) -> Parsed<(
     let end = match line.get(start) {
         _ if method == b"CONNECT" => authority_form(line, start, &mut target)?,
         Some(b'/') => path(line, start, &mut target)?,
+        Some(b'*') if method == b"OPTIONS" => asterisk_form(line, start, &mut target)?,
         Some(byte) if byte.is_ascii_alphabetic() => absolute_form(line, start, &mut target)?,
         _ => return Err(invalid(start)),
     };
@@ -95,6 +97,17 @@ fn path(line: &[u8], start: usize, target: &mut Target) -> Parsed<usize> {
             Ok(end)
         }
         Some(_) => Err(invalid(end)),
+    }
+}
+
+/// `*` (RFC 9112 §3.2.4): the server as a whole.
+fn asterisk_form(line: &[u8], start: usize, target: &mut Target) -> Parsed<usize> {
+    match line.get(start + 1) {
+        Some(b' ') => {
+            target.path = Some((start, start + 1));
+            Ok(start + 1)
+        }
+        _ => Err(invalid(start + 1)),
     }
 }
 

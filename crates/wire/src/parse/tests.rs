@@ -43,6 +43,7 @@ fn request_lines() {
         ("GET http://a?y HTTP/1.1", ["GET", "http://a?y", "?y", "a"]),
         ("GET x+1-.://[::1]:/y HTTP/1.1", ["GET", "x+1-.://[::1]:/y", "/y", "[::1]:"]),
         ("CONNECT a.b:443 HTTP/1.1", ["CONNECT", "a.b:443", "", "a.b:443"]),
+        ("OPTIONS * HTTP/1.1", ["OPTIONS", "*", "*", ""]),
         ("CONNECT [::1]:443 HTTP/1.1", ["CONNECT", "[::1]:443", "", "[::1]:443"]),
     ] {
         assert_eq!(line(text).unwrap(), expect, "{text}");
@@ -60,7 +61,9 @@ fn refused_request_lines() {
         ("GET", InvalidMethod),
         ("\u{16}\u{3}\u{1}", InvalidMethod),
         ("GET ", InvalidRequest),
-        ("OPTIONS * HTTP/1.1", InvalidRequest),
+        ("GET * HTTP/1.1", InvalidRequest),
+        ("OPTIONS *", InvalidRequest),
+        ("OPTIONS */ HTTP/1.1", InvalidRequest),
         ("GET a HTTP/1.1", InvalidRequest),
         ("GET \u{b}/ HTTP/1.1", InvalidRequest),
         ("GET /a\tb HTTP/1.1", InvalidRequest),

@@ -103,15 +103,17 @@ mod tests {
         let here = listener.local_addr().unwrap().to_string();
         let origins = [(here.clone(), "app".to_owned()), ("127.0.0.1:1".to_owned(), "gone".to_owned())];
         let mut programs = Programs::default();
-        let first = programs.look(Path::new("/"), clock::precise(), &origins);
+        let now = clock::precise();
+        let first = programs.look(Path::new("/"), now, &origins);
         let leads = &first["programs"][0];
         assert_eq!(leads["serves"][0], json!({"address": here, "name": "app"}));
         assert!(leads["is_own"] == true && leads["resident"].as_u64().unwrap() > 1 << 20, "{leads}");
         assert_eq!(first["elsewhere"], json!(["127.0.0.1:1"]));
         assert!(first["programs"].as_array().unwrap().len() <= PROGRAMS_MAX);
-        // A second question at once is answered from the same reading.
-        let at = programs.at;
-        drop(programs.look(Path::new("/"), clock::precise(), &origins));
-        assert_eq!(programs.at, at);
+        // A second question soon after it is answered from the same reading, a later one from another.
+        drop(programs.look(Path::new("/"), now + FRESH / 2, &origins));
+        assert_eq!(programs.at, Some(now));
+        drop(programs.look(Path::new("/"), now + FRESH, &origins));
+        assert_eq!(programs.at, Some(now + FRESH));
     }
 }

@@ -116,6 +116,13 @@ const METHODS: [(&str, Method); 5] = [
     ("MOVE", Method::Move),
 ];
 
+/// The methods that a location has besides those of files, each behind a comma.
+pub fn further_methods(location: &Location) -> String {
+    let bits = crate::values(location).dav.methods;
+    let on = METHODS.iter().enumerate().filter(|(place, _)| bits & (1 << place) != 0);
+    on.map(|(_, (name, _))| format!(", {name}")).collect()
+}
+
 fn methods(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut bits = 0;
     for word in statement.args.iter().map(|word| word.text.as_str()) {

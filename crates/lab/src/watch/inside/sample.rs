@@ -208,7 +208,7 @@ mod tests {
         let reader = told.recv().unwrap().unwrap();
         let followed = [Followed { label: 1, pid: std::process::id(), ports: Vec::new() }];
         let mut sampler = Sampler::new(Path::new("/"));
-        let seen = (0..500).find_map(|_| {
+        let seen = (0..6_000).find_map(|_| {
             std::thread::sleep(Duration::from_millis(10));
             sampler.look(&followed, Duration::from_millis(10));
             let all: Vec<Wait> = sampler.found.values().filter(|wait| wait.thread == reader).cloned().collect();

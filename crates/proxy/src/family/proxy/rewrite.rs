@@ -15,6 +15,7 @@ use weir_http::build::{Build, Kind};
 use weir_http::exchange::Exchange;
 use weir_http::refusal::Refusal;
 use weir_http::regex::{Regex, SharedRegex};
+use weir_http::slots::Captures;
 use weir_http::variable::Template;
 use weir_wire::Known;
 
@@ -313,30 +314,42 @@ fn url_in_refresh(value: &[u8]) -> Option<usize> {
 fn first_change(exchange: &mut Exchange<'_>, changes: &[Change], value: &[u8], start: usize) -> Option<Vec<u8>> {
     let (before, subject) = value.split_at_checked(start)?;
     changes.iter().find_map(|change| {
-        let (kept, rest) = change.what.fits(exchange, subject)?;
+        let Fit { kept, rest, before: captures } = change.what.fits(exchange, subject)?;
         let mut out = Vec::with_capacity(value.len());
         out.extend_from_slice(before);
         out.extend_from_slice(kept);
         change.to.eval(exchange, &mut out);
         out.extend_from_slice(rest);
+        exchange.slots.restore(captures);
         Some(out)
     })
 }
 
+/// A match of a change.
+struct Fit<'v> {
+    /// The part before the text to replace.
+    kept: &'v [u8],
+    /// The part behind it.
+    rest: &'v [u8],
+    /// The captures before the match: `$1` of the location.
+    before: Captures,
+}
+
 impl What {
-    /// The parts before and after the text to replace; `None` if there is no match. A regex sets the captures.
-    fn fits<'v>(&self, exchange: &mut Exchange<'_>, subject: &'v [u8]) -> Option<(&'v [u8], &'v [u8])> {
-        match self {
+    /// The match; `None` if there is none. A regex sets the captures.
+    fn fits<'v>(&self, exchange: &mut Exchange<'_>, subject: &'v [u8]) -> Option<Fit<'v>> {
+        let (kept, rest, before): (&[u8], &[u8], _) = match self {
             What::Prefix(from) => {
                 let from = text_of(from, exchange);
-                subject.strip_prefix(&*from).map(|rest| (&[][..], rest))
+                (&[], subject.strip_prefix(&*from)?, Captures::default())
             }
             What::Domain(from) => {
                 let from = text_of(from, exchange);
-                domain_fits(subject, &from).map(|dot| (dot, &[][..]))
+                (domain_fits(subject, &from)?, &[], Captures::default())
             }
-            What::Regex(regex) => captures(exchange, regex, subject).then_some((&[][..], &[][..])),
-        }
+            What::Regex(regex) => (&[], &[], captures(exchange, regex, subject)?),
+        };
+        Some(Fit { kept, rest, before })
     }
 }
 
@@ -346,9 +359,12 @@ fn domain_fits<'v>(subject: &'v [u8], domain: &[u8]) -> Option<&'v [u8]> {
     name.eq_ignore_ascii_case(domain).then_some(dot)
 }
 
-fn captures(exchange: &mut Exchange<'_>, regex: &Regex, subject: &[u8]) -> bool {
-    let matched = exchange.slots.capture(regex, subject);
-    matched.unwrap_or_else(|failed| exchange.match_failed(&failed))
+/// Matches; returns the captures before the match, `None` without one.
+fn captures(exchange: &mut Exchange<'_>, regex: &Regex, subject: &[u8]) -> Option<Captures> {
+    exchange.slots.capture_within(regex, subject).unwrap_or_else(|failed| {
+        exchange.match_failed(&failed);
+        None
+    })
 }
 
 fn text_of<'t>(template: &'t Template, exchange: &mut Exchange<'_>) -> Cow<'t, [u8]> {
@@ -360,9 +376,8 @@ fn text_of<'t>(template: &'t Template, exchange: &mut Exchange<'_>) -> Cow<'t, [
 
 /// The flags of the first entry that selects the cookie; none without one.
 fn flags_for(exchange: &mut Exchange<'_>, entries: &[CookieFlags], name: &[u8]) -> Flags {
-    let Some(entry) = entries.iter().find(|entry| entry.cookie.is(exchange, name)) else {
-        return Flags::default();
-    };
+    let found = entries.iter().find_map(|entry| Some((entry, entry.cookie.fits(exchange, name)?)));
+    let Some((entry, captures)) = found else { return Flags::default() };
     let mut flags = entry.fixed;
     for template in &entry.computed {
         let word = template.text(exchange);
@@ -370,13 +385,15 @@ fn flags_for(exchange: &mut Exchange<'_>, entries: &[CookieFlags], name: &[u8]) 
             flags.add(flag);
         }
     }
+    exchange.slots.restore(captures);
     flags
 }
 
 impl CookieName {
-    fn is(&self, exchange: &mut Exchange<'_>, name: &[u8]) -> bool {
+    /// Whether it is this name: the captures before the match, `None` without one.
+    fn fits(&self, exchange: &mut Exchange<'_>, name: &[u8]) -> Option<Captures> {
         match self {
-            CookieName::Text(text) => text_of(text, exchange).eq_ignore_ascii_case(name),
+            CookieName::Text(text) => text_of(text, exchange).eq_ignore_ascii_case(name).then(Captures::default),
             CookieName::Regex(regex) => captures(exchange, regex, name),
         }
     }

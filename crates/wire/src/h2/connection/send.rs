@@ -1,7 +1,7 @@
 //! The sending side.
 
 use crate::h2::Code;
-use crate::h2::frame::{self, HEAD_BYTES, Kind, WINDOW_MAX, flag};
+use crate::h2::frame::{self, HEAD_BYTES, Kind, STREAM_MAX, WINDOW_MAX, flag};
 use crate::h2::hpack::Encoder;
 
 use super::streams::{Incoming, Outgoing, Stream};
@@ -126,6 +126,13 @@ impl Connection {
         }
         frame::push_reset(&mut self.output, stream, code);
         self.streams.remove_reset(stream);
+    }
+
+    /// Announces that no new streams may begin soon, and asks for a sign of life ([`super::Event::Pong`]). The streams
+    /// that the peer began before it knew have begun by then, and [`Connection::goaway`] may follow (RFC 9113 §6.8).
+    pub fn announce_end(&mut self) {
+        frame::push_goaway(&mut self.output, STREAM_MAX, Code::NoError);
+        self.ping();
     }
 
     /// Lets no new streams begin; those that are open go on.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::frame::WINDOW_MAX;
+use super::super::frame::{STREAM_MAX, WINDOW_MAX};
 use super::super::{Code, Fault};
 use super::Role;
 
@@ -125,13 +125,13 @@ impl Streams {
 
     /// Whether there are numbers left for streams of ours.
     pub fn has_numbers(&self) -> bool {
-        self.last_of_ours < WINDOW_MAX - 1
+        self.last_of_ours < STREAM_MAX - 1
     }
 
     /// The number of the next stream of ours; `None` when there are no more numbers.
     pub fn next_of_ours(&mut self) -> Option<u32> {
         let next = if self.last_of_ours == 0 { 1 } else { self.last_of_ours + 2 };
-        if next > WINDOW_MAX {
+        if next > STREAM_MAX {
             return None;
         }
         self.last_of_ours = next;
