@@ -9,6 +9,7 @@ pub mod arrive;
 pub mod capture;
 pub mod client;
 pub mod cookie;
+mod csv;
 pub mod debug;
 pub mod duration;
 pub mod engine;
