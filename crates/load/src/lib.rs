@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod arrive;
 pub mod capture;
+pub mod check;
 pub mod client;
 pub mod cookie;
 mod csv;
