@@ -70,8 +70,14 @@ fn start(args: &RunArgs, language: Language) -> u8 {
     }
 }
 
+/// True if the text begins with a scheme, and is not an existing file; [`quick::run`] names the schemes that weir loads.
 fn is_url(text: &str) -> bool {
-    ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    scheme.is_some_and(is_scheme) && !std::path::Path::new(text).exists()
 }
 
 /// True if the text is `host:port` with or without a path, and not an existing file.

@@ -130,6 +130,43 @@ fn its_reports_have_what_was_sent() {
     std::fs::remove_dir_all(dir).ok();
 }
 
+/// A server that answers the first request of each connection and closes the connection at the second, and the number of
+/// requests that it has read.
+fn closing() -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    let seen = Arc::new(AtomicU64::new(0));
+    let counts = seen.clone();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut piece = [0; 2048];
+            for _ in 0..2 {
+                if stream.read(&mut piece).is_ok_and(|count| count > 0)
+                    && counts.fetch_add(1, Ordering::SeqCst) % 2 == 0
+                {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").ok();
+                }
+            }
+        }
+    });
+    Server { url, seen }
+}
+
+#[test]
+fn a_request_whose_connection_is_closed_is_a_failure_and_is_sent_once() {
+    let (json, _, dir) = room("url-closing");
+    for method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST"] {
+        let server = closing();
+        let output = load(&[&server.url, "-X", method, "-n", "6", "-c", "1", "-o", text(&json)]);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains("Statuses   200: 3") && printed.contains("3 failed: 3 errors"), "{method}: {printed}");
+        let counters = &report(&json)["aggregate"]["counters"];
+        assert_eq!((&counters["http.requests"], &counters["errors.ECONNRESET"]), (&6.into(), &3.into()), "{method}");
+        assert_eq!(server.seen(), 6, "{method}");
+    }
+    std::fs::remove_dir_all(dir).ok();
+}
+
 #[test]
 fn a_signal_ends_it_with_its_reports() {
     let server = Server::start();
@@ -216,6 +253,18 @@ fn a_place_without_its_scheme_is_asked_about() {
         assert_eq!(ended.status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("did you mean http://{place}?")), "{said}");
     }
+}
+
+#[test]
+fn a_scheme_is_known_in_any_case_and_a_strange_one_is_named() {
+    let server = Server::start();
+    let url = server.url.replace("http://", "HTTP://");
+    assert!(load(&[&url, "-n", "3", "-c", "1"]).status.success());
+    assert!(load(&["quick", "--count", "1", "--num", "1", &url]).status.success());
+    assert_eq!(server.seen(), 4);
+    let ended = load(&["ftp://127.0.0.1/x"]);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && said.contains("ftp") && said.contains("http://"), "{said}");
 }
 
 #[test]

@@ -12,8 +12,8 @@ const PROTOCOLS: [&str; 4] = ["http", "https", "ws", "wss"];
 
 /// Writes the script to a file of its own, runs it, and removes it; returns the exit code.
 pub fn run(args: &QuickArgs, language: Language) -> u8 {
-    let protocol = args.url.split_once("://").map(|(protocol, _)| protocol);
-    let Some(protocol) = protocol.filter(|protocol| PROTOCOLS.contains(protocol)) else {
+    let parts = args.url.split_once("://").map(|(protocol, rest)| (protocol.to_ascii_lowercase(), rest));
+    let Some((protocol, rest)) = parts.filter(|(protocol, _)| PROTOCOLS.contains(&protocol.as_str())) else {
         eprintln!("weir load quick: {}", say!(texts::NO_PROTOCOL, args.url.as_str()).say(language));
         return exit::FAILED;
     };
@@ -21,7 +21,7 @@ pub fn run(args: &QuickArgs, language: Language) -> u8 {
         return usage(&say!(texts::COUNTS_FROM_ONE), language);
     }
     let file = std::env::temp_dir().join(format!("weir-quick-{}.yml", std::process::id()));
-    if let Err(message) = super::write(&file, &text(args, protocol)) {
+    if let Err(message) = super::write(&file, &text(args, &protocol, rest)) {
         eprintln!("weir load quick: {}", message.say(language));
         return exit::FAILED;
     }
@@ -43,8 +43,8 @@ pub fn run(args: &QuickArgs, language: Language) -> u8 {
 }
 
 /// The script: all virtual users arrive within a second.
-fn text(args: &QuickArgs, protocol: &str) -> String {
-    let url = serde_json::Value::from(args.url.as_str());
+fn text(args: &QuickArgs, protocol: &str, rest: &str) -> String {
+    let url = serde_json::Value::from(format!("{protocol}://{rest}"));
     let (engine, step) = match protocol {
         "ws" | "wss" => ("ws", "send: \"hello from weir!\"".to_owned()),
         _ => ("http", format!("get: {{ url: {url} }}")),

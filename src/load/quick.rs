@@ -262,6 +262,9 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts, language: Language) ->
     lines.extend(latencies(quick, report, language));
     // Print this line for zero too: otherwise "nothing failed" looks like "failures are not counted".
     lines.push(format!("\n{}", failed(report).say(language)));
+    if report.resent > 0 {
+        lines.push(format!("  {}", say!(texts::RESENT, report.resent).say(language)));
+    }
     let place = Url::parse(&quick.url).map_or_else(|_| quick.url.clone(), |url| url.authority);
     for ((step, name), count) in &report.errors_at {
         let error = say!(texts::ERROR_WHILE, name.as_ref(), texts::doing(*step, &place));

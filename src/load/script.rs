@@ -43,13 +43,27 @@ pub fn run(args: &RunArgs, language: Language) -> u8 {
         if plan.vusers() == 0 {
             eprintln!("weir load: {}", texts::NOBODY.say(language));
         }
-        return 0;
+        return check(&plan, language);
     }
     match start(args, &options, plan, &id, language) {
         Ok(code) => code,
         Err((message, code)) => {
             eprintln!("weir load: {}", message.say(language));
             code
+        }
+    }
+}
+
+/// Loads the processor, which a run would do after its phases began; returns the exit code.
+fn check(plan: &Plan, language: Language) -> u8 {
+    match weir_load::check::processor(plan) {
+        Ok(missing) => {
+            missing.iter().for_each(|missing| eprintln!("weir load: {}", missing.say(language)));
+            0
+        }
+        Err(why) => {
+            eprintln!("weir load: {why}");
+            exit::WORKER
         }
     }
 }

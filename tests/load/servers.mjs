@@ -66,6 +66,7 @@ const routes = {
             ? text(answer, 'welcome')
             : answer.writeHead(401, { 'www-authenticate': 'Basic' }).end(),
     '/gone': (request) => request.socket.destroy(),
+    '/reset': (request) => request.socket.resetAndDestroy(),
     '/version': (request, answer) => text(answer, request.httpVersion),
     '/counts': (_, answer) => json(answer, counts),
 };

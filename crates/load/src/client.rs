@@ -28,5 +28,5 @@ pub use link::Link;
 pub use origin::{Origin, Origins};
 pub use proxy::Proxies;
 pub use resolve::Resolver;
-pub use session::{Call, Kept, exchange};
+pub use session::{Call, IDLE_MAX, Kept, exchange};
 pub use timings::Timings;

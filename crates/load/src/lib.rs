@@ -7,8 +7,10 @@
 pub mod agent;
 pub mod arrive;
 pub mod capture;
+pub mod check;
 pub mod client;
 pub mod cookie;
+mod csv;
 pub mod debug;
 pub mod duration;
 pub mod engine;

@@ -67,6 +67,8 @@ pub struct Report {
     pub failures: BTreeMap<Failure, u64>,
     /// The same failures by step and by Node's name.
     pub errors_at: BTreeMap<(Step, Cow<'static, str>), u64>,
+    /// Times that a request was sent again because the server had not begun with it (HTTP/2, RFC 9113 §8.7).
+    pub resent: u64,
     /// Complete answers by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Bytes received, heads included.
@@ -102,6 +104,7 @@ impl Report {
     /// Adds another thread's report, except what the recorders hold: latencies and dropped requests.
     pub(crate) fn merge(&mut self, other: &Report) {
         self.requests += other.requests;
+        self.resent += other.resent;
         for (failure, count) in &other.failures {
             *self.failures.entry(*failure).or_default() += count;
         }

@@ -162,6 +162,8 @@ weir_conf::texts! {
     PROXY_NO_TLS: "{0}: weir connects to a proxy without TLS; write http://", "{0}: 프록시에는 TLS 없이 연결합니다. http://로 쓰세요";
     CONNECT: "connect", "연결 (connect)";
     NEW_CONNECTIONS: "{0} new connections", "새 연결 {0}개";
+    NO_SUCH_FUNCTION: "the script names the function `{0}`, which {1} does not export", "스크립트에 있는 함수 `{0}`이(가) {1}의 export에 없습니다";
+    RESENT: "sent again: {0} (the server had not begun with the request)", "다시 보낸 요청 {0}건 (서버가 처리를 시작하지 않은 요청)";
     FAILED: "{0} failed: {1} errors, {2} answers of 400 or more; {3} answers other than 2xx", "실패 {0}건: 오류 {1}건, 400 이상의 응답 {2}건; 2xx가 아닌 응답 {3}건";
     NO_LATENCIES: "no latencies", "지연 시간 없음";
     SOME_LATENCIES: "response p50 {0} ms, p95 {1} ms, p99 {2} ms", "응답 p50 {0} ms, p95 {1} ms, p99 {2} ms";

@@ -142,8 +142,8 @@ struct Frame<'p> {
 /// The remaining rounds of a loop.
 struct Rounds<'p> {
     spec: &'p Loop,
-    /// The next value of the loop's counter.
-    count: i64,
+    /// Rounds that have ended.
+    done: usize,
     /// Rounds left after this one; `None`: endless.
     left: Option<i64>,
     /// The elements, if the loop has some.
@@ -157,11 +157,13 @@ enum Elements<'p> {
 }
 
 impl Elements<'_> {
-    fn all(&self) -> &[Value] {
-        match self {
+    /// The element, undefined beyond the last.
+    fn nth(&self, index: usize) -> Value {
+        let list: &[Value] = match self {
             Elements::Written(list) => list,
             Elements::Variable(list) => list,
-        }
+        };
+        list.get(index).cloned().unwrap_or_default()
     }
 }
 
@@ -189,20 +191,26 @@ impl<'p> Frame<'p> {
                 }
             }
             Times::Over(list) => (spec.from, i64::try_from(list.len()).ok(), Some(Elements::Written(list))),
-            Times::OverVariable(slot) => over(spec.from, vuser.vars.get(*slot).clone())?,
-            Times::OverPath(path) => over(spec.from, path.value(&vuser.vars, &*vuser.worker.functions))?,
+            Times::OverVariable(slot) => over(spec.from, vuser.vars.get(*slot).clone()),
+            Times::OverPath(path) => over(spec.from, path.value(&vuser.vars, &*vuser.worker.functions)),
         };
+        // As in Artillery, a loop without rounds sets its variables too. Without elements, the element is the start of the
+        // counter.
+        let count = Value::Number(count as f64);
+        let element = elements.as_ref().map_or_else(|| count.clone(), |elements| elements.nth(0));
+        vuser.vars.set(spec.element, element);
+        vuser.vars.set(spec.count, count);
         if rounds.is_some_and(|rounds| rounds <= 0) {
             return None;
         }
-        let rounds = Rounds { spec, count, left: rounds.map(|rounds| rounds - 1), elements };
-        rounds.set_variables(vuser, 0);
+        let rounds = Rounds { spec, done: 0, left: rounds.map(|rounds| rounds - 1), elements };
         Some(Frame { flow: &spec.flow, at: 0, rounds: Some(rounds) })
     }
 
     /// Begins another round; `false` if the flow is over.
     async fn another_round(&mut self, vuser: &mut Vuser) -> Result<bool, Failed> {
         let Some(rounds) = &mut self.rounds else { return Ok(false) };
+        rounds.end_round(vuser);
         if let Some(name) = &rounds.spec.while_true {
             let (worker, context) = vuser.context();
             let goes_on = match &worker.processor {
@@ -220,31 +228,29 @@ impl<'p> Frame<'p> {
             return Ok(false);
         }
         rounds.left = rounds.left.map(|left| left - 1);
-        rounds.count = rounds.count.wrapping_add(1);
-        let done = rounds.count.wrapping_sub(rounds.spec.from);
-        rounds.set_variables(vuser, usize::try_from(done).unwrap_or(0));
         self.at = 0;
         Ok(true)
     }
 }
 
-/// A loop over the value of a variable; a value that is not a list has no elements.
-fn over<'p>(from: i64, value: Value) -> Option<(i64, Option<i64>, Option<Elements<'p>>)> {
+/// A loop over the value of a variable; a value that is not a list has no elements, and the loop no rounds.
+fn over<'p>(from: i64, value: Value) -> (i64, Option<i64>, Option<Elements<'p>>) {
     match value {
-        Value::List(list) => Some((from, i64::try_from(list.len()).ok(), Some(Elements::Variable(list)))),
-        _ => None,
+        Value::List(list) => (from, i64::try_from(list.len()).ok(), Some(Elements::Variable(list))),
+        _ => (from, Some(0), None),
     }
 }
 
 impl Rounds<'_> {
-    fn set_variables(&self, vuser: &mut Vuser, round: usize) {
-        vuser.vars.set(self.spec.count, Value::Number(self.count as f64));
-        // Without elements, the element is the start of the counter, as in Artillery.
-        let element = match &self.elements {
-            Some(elements) => elements.all().get(round).cloned().unwrap_or_default(),
-            None => Value::Number(self.spec.from as f64),
-        };
-        vuser.vars.set(self.spec.element, element);
+    /// Sets the variables to those of the next round, also after the last round. As in Artillery, the counter is the
+    /// variable itself: steps and inner loops may change it.
+    fn end_round(&mut self, vuser: &mut Vuser) {
+        self.done = self.done.saturating_add(1);
+        let count = vuser.vars.get(self.spec.count).to_number() + 1.0;
+        vuser.vars.set(self.spec.count, Value::Number(count));
+        if let Some(elements) = &self.elements {
+            vuser.vars.set(self.spec.element, elements.nth(self.done));
+        }
     }
 }
 

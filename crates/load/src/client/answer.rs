@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::LazyLock;
 
 use weir_net::Lease;
-use weir_wire::{Known, ResponseHead};
+use weir_wire::{Known, ResponseHead, Version};
 
 use super::link::Link;
 use super::timings::Timings;
@@ -94,6 +94,20 @@ impl Answer {
     #[inline]
     pub fn status(&self) -> u16 {
         self.head.status
+    }
+
+    /// The text after the status code; empty over HTTP/2.
+    pub fn reason(&self) -> &[u8] {
+        self.head.reason.of(&self.buffer)
+    }
+
+    /// The protocol's version, as Node writes it.
+    pub fn version(&self) -> &'static str {
+        match self.head.version {
+            Version::Http09 | Version::Http10 => "1.0",
+            Version::Http11 => "1.1",
+            Version::Http2 => "2.0",
+        }
     }
 
     /// The first field of that name.

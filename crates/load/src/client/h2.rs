@@ -33,8 +33,8 @@ pub const NOT_SPOKEN: &str = "ERR_HTTP2_NOT_SPOKEN";
 enum Again {
     /// No: the server may have acted on the request.
     Never,
-    /// Only if the request is idempotent: the server sent nothing after it.
-    IfIdempotent,
+    /// Only if nothing of the request was sent: the connection was over already.
+    IfUnsent,
     /// Yes: the server reports that it did nothing (RFC 9113 §8.7).
     Always,
 }
@@ -49,6 +49,11 @@ struct Lost {
 impl Lost {
     fn for_good(error: Error) -> Lost {
         Lost { error, again: Again::Never }
+    }
+
+    /// The connection failed or was closed.
+    fn cut(error: Error) -> Lost {
+        Lost { error, again: Again::IfUnsent }
     }
 
     /// The server reset the stream.
@@ -66,6 +71,16 @@ impl Lost {
     /// The server broke a rule.
     fn fault(fault: Fault) -> Lost {
         Lost::for_good(coded("ERR_HTTP2_", Code::name(fault.code as u32)))
+    }
+
+    /// The same for an exchange of which something, or nothing, was sent.
+    fn after(self, is_sent: bool) -> Lost {
+        let again = match self.again {
+            Again::IfUnsent if is_sent => Again::Never,
+            Again::Always if !is_sent => Again::IfUnsent,
+            again => again,
+        };
+        Lost { again, ..self }
     }
 }
 

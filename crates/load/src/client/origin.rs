@@ -61,6 +61,12 @@ impl Origin {
         Origin { addresses: RefCell::new(Rc::from([address])), ..Origin::of(url, tls) }
     }
 
+    /// The address that worked last: the origin's, or its proxy's.
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        let reached = self.proxy.as_deref().map_or(self, |proxy| &proxy.origin);
+        reached.addresses.borrow().get(reached.preferred.get()).map(SocketAddr::ip)
+    }
+
     /// True if the URL belongs to this origin.
     pub fn is(&self, url: &Url) -> bool {
         (self.scheme, self.port) == (url.scheme, url.port) && self.host == url.host

@@ -8,6 +8,7 @@ use weir_net::Instant;
 use weir_meter::Step;
 use weir_net::tls::Sessions;
 use weir_net::{Deadline, clock};
+use weir_wire::Known;
 
 use super::answer::Answer;
 use super::error::Error;
@@ -18,6 +19,13 @@ use super::origin::Origin;
 use super::resolve::Resolver;
 use super::timings::Timings;
 
+/// Time after which a virtual user does not use an idle connection again; Artillery closes it then (`freeSocketTimeout` of
+/// its agent). A server that closes idle connections after 5 s, as Node does, would otherwise reset a request now and then.
+pub const IDLE_MAX: Duration = Duration::from_secs(4);
+/// Part of the time that a server keeps an idle connection, subtracted from it: the next request needs time to arrive.
+/// Of a shorter time than twice this, half is subtracted.
+const KEPT_MARGIN: Duration = Duration::from_secs(1);
+
 /// A connection kept for the next request.
 #[derive(Debug)]
 pub struct Kept {
@@ -25,6 +33,10 @@ pub struct Kept {
     pub origin: Rc<Origin>,
     /// The connection.
     pub link: Link,
+    /// End of the last answer.
+    pub idle_since: Instant,
+    /// Longest time after that in which a request may begin, from the server's `Keep-Alive: timeout=`.
+    idle_max: Option<Duration>,
     /// The time limit of the current exchange.
     deadline: Deadline,
     /// Times to resolve the address, to connect and to do the TLS handshake.
@@ -35,6 +47,11 @@ impl Kept {
     fn timings(&self, started: Instant, sent: Instant, is_fresh: bool) -> Timings {
         let (dns, tcp, tls) = self.opening;
         Timings { started, dns, tcp, tls, is_fresh, sent, head: started, end: started }
+    }
+
+    /// True if the server has closed the connection, or announced to close it by now.
+    fn is_stale(&self, now: Instant) -> bool {
+        self.idle_max.is_some_and(|most| now.saturating_duration_since(self.idle_since) >= most) || self.link.is_stale()
     }
 }
 
@@ -61,23 +78,25 @@ pub struct Call<'r> {
 /// Carries out one exchange, over the connection in `kept` if there is one. Keeps the connection there if another
 /// request may follow.
 ///
-/// If a kept connection turns out to be closed before any byte of an answer, it is replaced once by a new connection,
-/// if the method may be sent twice (RFC 9110 §9.2.2).
+/// A kept connection that is closed already is replaced before anything is sent. A connection that fails later fails the
+/// exchange: the origin may have acted on the request. It is never sent twice, which RFC 9110 §9.2.2 would allow.
 pub async fn exchange(kept: &mut Option<Kept>, call: &Call<'_>, resolver: &Resolver) -> Result<Answer, Error> {
     let started = call.started.unwrap_or_else(clock::precise);
-    if let Some(reused) = kept.take()
-        && Rc::ptr_eq(&reused.origin, call.origin)
-        && !reused.link.is_stale()
-    {
-        reused.deadline.set(call.timeout);
-        let timings = reused.timings(started, started, false);
-        let mut untouched = true;
-        match over(&reused.link, call, &reused.deadline, timings, &mut untouched).await {
-            Ok(read) => return Ok(settle(kept, reused, read)),
-            Err(error) if untouched && may_repeat(call.method) && error.name != "ETIMEDOUT" => {}
-            Err(error) => return Err(error),
+    let reused = kept.take().filter(|kept| Rc::ptr_eq(&kept.origin, call.origin) && !kept.is_stale(started));
+    let (used, timings) = match reused {
+        Some(reused) => {
+            reused.deadline.set(call.timeout);
+            let timings = reused.timings(started, started, false);
+            (reused, timings)
         }
-    }
+        None => open(call, resolver, started).await?,
+    };
+    let read = over(&used.link, call, &used.deadline, timings).await?;
+    Ok(settle(kept, used, read))
+}
+
+/// Opens a connection for the call.
+async fn open(call: &Call<'_>, resolver: &Resolver, started: Instant) -> Result<(Kept, Timings), Error> {
     let deadline = Deadline::new();
     deadline.set(call.timeout);
     let opened = open::open(call.origin, resolver, false, call.sessions, &deadline).await?;
@@ -85,17 +104,19 @@ pub async fn exchange(kept: &mut Option<Kept>, call: &Call<'_>, resolver: &Resol
     let tls = opened.secured.map(|secured| secured - opened.connected);
     let opening = (dns, opened.connected - opened.resolved, tls);
     let ready = opened.secured.unwrap_or(opened.connected);
-    let fresh = Kept { origin: call.origin.clone(), link: opened.link, deadline, opening };
+    let (origin, link) = (call.origin.clone(), opened.link);
+    let fresh = Kept { origin, link, idle_since: started, idle_max: None, deadline, opening };
     let timings = fresh.timings(started, ready, true);
-    let read = over(&fresh.link, call, &fresh.deadline, timings, &mut true).await?;
-    Ok(settle(kept, fresh, read))
+    Ok((fresh, timings))
 }
 
-fn settle(kept: &mut Option<Kept>, used: Kept, read: Read) -> Answer {
+fn settle(kept: &mut Option<Kept>, mut used: Kept, read: Read) -> Answer {
     let Read { mut answer, keeps } = read;
     if keeps {
         // A connection that is not in use needs no deadline.
         used.deadline.clear();
+        used.idle_since = answer.timings.end;
+        used.idle_max = answer.value(Known::KeepAlive).and_then(idle_max);
         *kept = Some(used);
     } else if answer.status() == 101 {
         answer.upgraded = Some(used.link);
@@ -103,18 +124,15 @@ fn settle(kept: &mut Option<Kept>, used: Kept, read: Read) -> Answer {
     answer
 }
 
-/// Safe and idempotent methods (RFC 9110 §9.2).
-pub(super) fn may_repeat(method: &[u8]) -> bool {
-    matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE" | b"TRACE")
+/// The time of `Keep-Alive: timeout=SECONDS` (RFC 2068 §19.7.1.1), less a margin.
+fn idle_max(field: &[u8]) -> Option<Duration> {
+    let parameters = std::str::from_utf8(field).ok()?.split(',').filter_map(|parameter| parameter.split_once('='));
+    let (_, seconds) = parameters.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"))?;
+    let announced = Duration::from_secs(u64::from(seconds.trim().parse::<u32>().ok()?));
+    Some(announced - KEPT_MARGIN.min(announced / 2))
 }
 
-async fn over(
-    link: &Link,
-    call: &Call<'_>,
-    deadline: &Deadline,
-    mut timings: Timings,
-    untouched: &mut bool,
-) -> Result<Read, Error> {
+async fn over(link: &Link, call: &Call<'_>, deadline: &Deadline, mut timings: Timings) -> Result<Read, Error> {
     let sent = send(link, call.head, call.body, deadline).await;
     match sent {
         Ok(at_once) => {
@@ -128,13 +146,12 @@ async fn over(
     }
     let mut incoming = Incoming::new(link, deadline);
     let read = incoming.answer(call.method, call.wants_body, timings).await;
-    *untouched = incoming.is_untouched();
     match (read, sent) {
         (Ok(mut read), Err(_)) => {
             read.keeps = false;
             Ok(read)
         }
-        (Err(_), Err(error)) if *untouched => Err(error),
+        (Err(_), Err(error)) if incoming.is_untouched() => Err(error),
         (read, _) => read,
     }
 }
@@ -163,4 +180,25 @@ async fn send(link: &Link, head: &[u8], body: &[u8], deadline: &Deadline) -> Res
         }
     }
     Ok(calls <= 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_announces_how_long_it_keeps_a_connection() {
+        let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
+        for (field, most) in [
+            (&b"timeout=5"[..], seconds(4.0)),
+            (b"max=100, Timeout = 65", seconds(64.0)),
+            (b"timeout=1, max=5", seconds(0.5)),
+            (b"timeout=0", seconds(0.0)),
+            (b"timeout=soon", None),
+            (b"max=100", None),
+            (b"\xff", None),
+        ] {
+            assert_eq!(idle_max(field), most, "{}", String::from_utf8_lossy(field));
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod hooks;
 pub(crate) mod metrics;
 mod multipart;
 mod outgoing;
+mod response;
 pub mod session;
 pub mod shared;
 mod sockets;
@@ -54,7 +55,7 @@ pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
     }
     let worker = vuser.worker.clone();
     let compiled = worker.http.compiled(&worker.plan, &worker.recorder, request);
-    let mut asked = Asked { request, compiled: &compiled, params: None, endpoint: None, outgoing: None };
+    let mut asked = Asked { request, compiled: &compiled, params: None, endpoint: None, outgoing: None, urls: Vec::new() };
     if hooks::has_before(vuser, request) {
         let made = Box::pin(hooks::before(vuser, request, &compiled)).await?;
         asked.params = Some(made.params);
@@ -107,6 +108,8 @@ struct Asked<'r> {
     endpoint: Option<(String, Option<String>)>,
     /// The rendered request; `None` while the compiled bytes are used.
     outgoing: Option<Box<Outgoing>>,
+    /// The URLs before the last redirect, the first one first; at most [`REDIRECTS_MAX`].
+    urls: Vec<String>,
 }
 
 impl Asked<'_> {
@@ -174,6 +177,14 @@ impl Asked<'_> {
         self.outgoing.as_ref().map_or(self.request.gzip != Some(false), |outgoing| outgoing.decompress)
     }
 
+    /// The origin of the request.
+    fn origin(&self) -> Option<&Rc<Origin>> {
+        match &self.outgoing {
+            Some(outgoing) => Some(&outgoing.origin),
+            None => self.ready().map(|ready| &ready.origin),
+        }
+    }
+
     /// The final URL of the request.
     fn url(&self) -> String {
         match (&self.outgoing, self.ready()) {
@@ -224,7 +235,10 @@ async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) 
         };
         let next = match hops > REDIRECTS_MAX {
             true => Err("ERR_TOO_MANY_REDIRECTS"),
-            false => outgoing.redirect(answer.status(), location, &worker.http.origins),
+            false => {
+                asked.urls.push(outgoing.url());
+                outgoing.redirect(answer.status(), location, &worker.http.origins)
+            }
         };
         asked.outgoing = Some(outgoing);
         if let Err(name) = next {
@@ -269,13 +283,18 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
     let sessions = sockets.sessions(origin);
     let call = Call { origin, method, head, body, wants_body, sessions, timeout, started: None };
     let resolver = &worker.http.resolver;
-    match asked.speaks_http2(worker.plan.http.http2, origin) {
-        Http2::Never => {}
-        Http2::Always => return Box::pin(sockets.line(origin).exchange(&call, resolver)).await,
-        Http2::Agreed => match Box::pin(sockets.line(origin).exchange(&call, resolver)).await {
-            Err(error) if error.name == NOT_AGREED => origin.lacks_http2.set(true),
-            outcome => return outcome,
-        },
+    let http2 = asked.speaks_http2(worker.plan.http.http2, origin);
+    if !matches!(http2, Http2::Never) {
+        let mut resent = 0;
+        let outcome = Box::pin(sockets.line(origin).exchange(&call, resolver, &mut resent)).await;
+        if vuser.scenario.is_some() {
+            worker.http.metrics.resent(&worker.recorder, resent);
+        }
+        let has_declined = |error: &Error| matches!(http2, Http2::Agreed) && error.name == NOT_AGREED;
+        if !outcome.as_ref().is_err_and(has_declined) {
+            return outcome;
+        }
+        origin.lacks_http2.set(true);
     }
     let mut permit = sockets.acquire(origin).await;
     client::exchange(&mut permit.kept, &call, resolver).await
@@ -291,10 +310,12 @@ fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answ
         (None, Some(ready)) => (&ready.origin, ready.target.as_str()),
         (None, None) => return,
     };
+    // As in Artillery, only the answer that opens the jar is checked.
+    let opens = !vuser.session.sends_cookies();
     vuser.session.send_cookies();
     for (_, value) in answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie")) {
         let is_taken = vuser.session.set_cookie(&String::from_utf8_lossy(value), &origin.host, target);
-        if !is_taken && vuser.scenario.is_some() {
+        if !is_taken && opens && vuser.scenario.is_some() {
             worker.count_error("cookie_parse_error_invalid_cookie");
         }
     }

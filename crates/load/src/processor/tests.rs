@@ -159,6 +159,8 @@ fn a_function_step_changes_variables_or_fails() {
     // The body of `go`, the outcome, the names of variables, their values afterwards.
     let cases = [
         ("go = (context, ee, done) => { context.vars.a = 1; done(); }", "", "a", "a=1"),
+        ("go = async (c) => c.vars.a.b.c", "Cannot read properties of undefined (reading 'b')", "a", "a=undefined"),
+        ("go = async (c) => { c.vars.null.b = 1; }", "Cannot set properties of null (setting 'b')", "a", "a=undefined"),
         (
             "go = function (context, ee, done) { context.vars['slotted'] += 1; return done(); }",
             "",
@@ -520,6 +522,47 @@ fn what_cannot_load_says_why() {
     }
     let error = Processor::load(Path::new("/nowhere/p.js")).err().unwrap();
     assert_eq!(error, "/nowhere/p.js: there is no such file");
+}
+
+/// A stand-in for esbuild: its output exports one function, whose name says where this esbuild was.
+fn esbuild(place: &str) -> String {
+    format!(
+        "exports.buildSync = () => ({{ outputFiles: [{{ text: 'exports.from_{place} = async () => {{}};' }}] }});"
+    )
+}
+
+#[test]
+fn typescript_is_built_by_the_esbuild_that_is_near_or_artillerys() {
+    let (near, inner) = (esbuild("near"), esbuild("artillery"));
+    let enums = ("tests/p.ts", "enum K { A = 1 } export const a = K.A;");
+    let package = ("node_modules/artillery/package.json", "{\"name\":\"artillery\"}");
+    let of_artillery = "node_modules/artillery/node_modules/esbuild-wasm/index.js";
+    for (files, name) in [
+        (&[enums, ("tests/node_modules/esbuild/index.js", &*near)][..], "from_near"),
+        (&[enums, ("node_modules/esbuild/index.js", &near), package, (of_artillery, &inner)], "from_near"),
+        (&[enums, ("node_modules/esbuild-wasm/index.js", &near)], "from_near"),
+        (&[enums, package, (of_artillery, &inner)], "from_artillery"),
+    ] {
+        let folder = Folder::new(files);
+        let processor = Processor::load_with(&folder.path(enums.0), Host::default(), Choice::Fitting).unwrap();
+        assert!(processor.has(name), "{name}");
+    }
+}
+
+#[test]
+fn typescript_that_needs_esbuild_says_so() {
+    for source in [
+        "enum K { A = 1 } export const a = K.A;",
+        "namespace N { export const a = 3 } export const b = N.a;",
+        "class A { constructor(private n: number) {} } export const a = new A(4);",
+        "import { b } from './other'; export const a = b;",
+        "import d from './data.json'; export const a = d;",
+    ] {
+        let folder = Folder::new(&[("p.ts", source), ("other.ts", "export const b = 1;"), ("data.json", "{}")]);
+        let error = Processor::load_with(&folder.path("p.ts"), Host::default(), Choice::Fitting).err().unwrap();
+        let remedy = format!("run `npm install esbuild` in {}", folder.0.display());
+        assert!(error.ends_with(&remedy), "{source}: {error}");
+    }
 }
 
 #[test]

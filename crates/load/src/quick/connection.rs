@@ -149,6 +149,12 @@ impl Run {
         if self.is_ending() { Next::Never } else { self.book.borrow_mut().next() }
     }
 
+    /// Counts the times that a request was sent again.
+    fn resent(&self, times: u64) {
+        self.metrics.resent(&self.recorder, times);
+        self.book.borrow_mut().report.resent += times;
+    }
+
     /// Counts an outcome; true if the connection failed.
     fn settle(&self, outcome: &Result<Answer, client::Error>, due: Option<Instant>, begin: Instant) -> bool {
         let Run { recorder, metrics, .. } = self;
@@ -226,10 +232,12 @@ async fn load(run: &Run, line: Option<Rc<Line>>) {
             started: Some(begin),
         };
         run.metrics.request(&run.recorder);
+        let mut resent = 0;
         let outcome = match &line {
             None => client::exchange(&mut kept, &call, &plan.resolver).await,
-            Some(line) => line.exchange(&call, &plan.resolver).await,
+            Some(line) => line.exchange(&call, &plan.resolver, &mut resent).await,
         };
+        run.resent(resent);
         // The end of one request is the start of the next, so the clock is read once for both.
         started = outcome.as_ref().ok().map(|answer| answer.timings.end);
         let failed = run.settle(&outcome, due, begin);

@@ -10,6 +10,7 @@ use super::keys;
 use super::node::Node;
 use super::notes::Notes;
 use super::number;
+use crate::csv::{self, Format};
 use crate::plan::Payload;
 use crate::texts::script as texts;
 use crate::value::{Map, Value, text_to_number};
@@ -90,18 +91,10 @@ fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut Names, notes: &mut Notes)
     Payload { fields: Vec::new(), rows: Vec::new(), is_sequence, all: Some((slot, all)) }
 }
 
-/// The CSV format of a file.
+/// The CSV format of a file, and whether numbers become numbers.
 struct Options {
-    delimiter: u8,
-    quote: u8,
-    escape: Option<u8>,
-    comment: Option<u8>,
-    from_line: u64,
-    to_line: u64,
+    format: Format,
     casts: bool,
-    trims: bool,
-    is_ragged: bool,
-    keeps_empty: bool,
 }
 
 impl Options {
@@ -118,58 +111,27 @@ impl Options {
         let line = |key: &str| raw(key).map(Node::number).filter(|line| *line >= 1.0).map(|line| line as u64);
         let is_on = |key: &str| raw(key).is_some_and(Node::is_truthy);
         let skips_header = node.get("skipHeader").is_some_and(|skip| skip.value() == Value::Bool(true));
-        Some(Options {
+        let mut quote = |key: &str| raw(key).map_or(Some(Some(b'"')), |node| byte(Some(node), notes));
+        let (quote, escape) = (quote("quote")?, quote("escape")?);
+        let format = Format {
             delimiter: byte(delimiter, notes)?.unwrap_or(b','),
-            quote: byte(raw("quote"), notes)?.unwrap_or(b'"'),
-            escape: byte(raw("escape"), notes)?.filter(|escape| *escape != b'"'),
+            quote,
+            escape,
             comment: byte(raw("comment"), notes)?,
             from_line: line("from_line").unwrap_or(if skips_header { 2 } else { 1 }),
             to_line: line("to_line").unwrap_or(u64::MAX),
-            casts: raw("cast").or(node.get("cast")).is_none_or(Node::is_truthy),
-            trims: is_on("trim") || (is_on("ltrim") && is_on("rtrim")),
+            trims_left: is_on("trim") || is_on("ltrim"),
+            trims_right: is_on("trim") || is_on("rtrim"),
+            is_relaxed: is_on("relax"),
             is_ragged: is_on("relax_column_count"),
             keeps_empty: skips.is_some_and(|skips| !skips.is_truthy() || skips.is_no()),
-        })
+        };
+        Some(Options { format, casts: raw("cast").or(node.get("cast")).is_none_or(Node::is_truthy) })
     }
 
     /// The rows; the error names the problem and the line.
     fn rows(&self, bytes: &[u8]) -> Result<Vec<Vec<Value>>, Said> {
-        let mut builder = csv::ReaderBuilder::new();
-        builder.has_headers(false).flexible(true).delimiter(self.delimiter).quote(self.quote).comment(self.comment);
-        builder.escape(self.escape).trim(if self.trims { csv::Trim::All } else { csv::Trim::None });
-        let mut reader = builder.from_reader(bytes);
-        let mut rows: Vec<Vec<Value>> = Vec::new();
-        let mut record = csv::ByteRecord::new();
-        loop {
-            let at = reader.position();
-            let line = at.line();
-            let empty = if self.keeps_empty { empty_lines(bytes, at.byte()) } else { 0 };
-            for index in 0..empty {
-                self.push(&mut rows, line + index, &mut [b"".as_slice()].into_iter())?;
-            }
-            if !reader.read_byte_record(&mut record).map_err(|error| error.to_string())? {
-                return Ok(rows);
-            }
-            let line = record.position().map_or(0, csv::Position::line) + empty;
-            self.push(&mut rows, line, &mut record.iter())?;
-        }
-    }
-
-    fn push(&self, rows: &mut Vec<Vec<Value>>, line: u64, fields: &mut dyn Iterator<Item = &[u8]>) -> Result<(), Said> {
-        if line < self.from_line || line > self.to_line {
-            return Ok(());
-        }
-        let row: Vec<Value> = fields.map(|field| self.value(field)).collect();
-        match rows.first().map(Vec::len) {
-            Some(expected) if expected != row.len() && !self.is_ragged => {
-                let got = row.len();
-                Err(say!(texts::RECORD_LENGTH, expected, got, line))
-            }
-            _ => {
-                rows.push(row);
-                Ok(())
-            }
-        }
+        csv::read(bytes, &self.format, |field| self.value(field))
     }
 
     fn value(&self, field: &[u8]) -> Value {
@@ -185,22 +147,6 @@ impl Options {
     }
 }
 
-/// Number of empty lines after the end of a record.
-fn empty_lines(bytes: &[u8], at: u64) -> u64 {
-    let at = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-    let (before, mut rest) = bytes.split_at_checked(at).unwrap_or_default();
-    if before.last() == Some(&b'\r') {
-        // The second half of the record's own line end.
-        rest = rest.strip_prefix(b"\n").unwrap_or(rest);
-    }
-    let mut lines = 0;
-    while let Some(next) = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")) {
-        lines += 1;
-        rest = next;
-    }
-    lines
-}
-
 /// Supported options of csv-parse.
 const RAW: &[&str] = &[
     "delimiter",
@@ -213,6 +159,7 @@ const RAW: &[&str] = &[
     "from_line",
     "to_line",
     "cast",
+    "relax",
     "relax_column_count",
     "skip_empty_lines",
 ];
@@ -249,7 +196,11 @@ mod tests {
             rows("{}", "a,007\n\n\"x, \"\"y\"\"\",true\r\n"),
             Ok(vec![vec![t("a"), n.clone()], vec![t("x, \"y\""), t("true")],])
         );
-        assert_eq!(rows("{skipHeader: true}", "a\n7\n"), Ok(vec![vec![n.clone()]]));
+        for csv in ["a\n7\n", "a\r\n7\r\n", "a\r7\r"] {
+            assert_eq!(rows("{skipHeader: true}", csv), Ok(vec![vec![n.clone()]]), "{csv:?}");
+        }
+        assert_eq!(rows("{options: {quote: false}}", "\"7\""), Ok(vec![vec![t("\"7\"")]]));
+        assert_eq!(rows("{options: {quote: \"'\", ltrim: true}}", " '7,8'"), Ok(vec![vec![t("7,8")]]));
         assert_eq!(rows("{skipHeader: 'true'}", "a\n7\n"), Ok(vec![vec![t("a")], vec![n.clone()]]));
         assert_eq!(rows("{delimiter: ;, cast: false}", "7;8"), Ok(vec![vec![t("7"), t("8")]]));
         assert_eq!(rows("{options: {comment: '#', trim: true}}", "#x\n 7 ,8x\n"), Ok(vec![vec![n, t("8x")]]));

@@ -121,6 +121,12 @@ weir_conf::texts! {
         "`order`가 있으면 `loadAll`은 한 번에 한 행만 줍니다(Artillery와 같음). 모든 행을 얻으려면 `order`를 지우세요";
     CSV_OPTION: "weir does not support `{0}` of csv-parse; it supports: {1}", "지원하지 않는 csv-parse 옵션입니다: `{0}`. 지원하는 옵션: {1}";
     RECORD_LENGTH: "Invalid Record Length: expect {0}, got {1} on line {2}", "{2}행의 필드 수가 맞지 않습니다: {0}개여야 하지만 {1}개입니다";
+    OPENING_QUOTE: "Invalid Opening Quote: a quote is found inside a field at line {0}", "{0}행의 필드 안에 따옴표가 있습니다";
+    CLOSING_QUOTE:
+        "Invalid Closing Quote: got \"{0}\" at line {1} instead of delimiter, record delimiter, trimable character (if activated) or comment",
+        "{1}행의 닫는 따옴표 뒤에 구분자나 줄 끝이 아니라 \"{0}\" 문자가 있습니다";
+    AFTER_QUOTE: "Invalid Closing Quote: found non trimable byte after quote at line {0}", "{0}행의 닫는 따옴표 뒤에 공백이 아닌 문자가 있습니다";
+    OPEN_QUOTE: "Quote Not Closed: the parsing is finished with an opening quote at line {0}", "{0}행에서 파일이 끝났지만 따옴표가 닫히지 않았습니다";
     ONE_CHARACTER: "this must be one ASCII character", "ASCII 문자 하나를 쓰세요";
 
     // Phases.

@@ -9,6 +9,7 @@ use super::routes::{Piece, Routes};
 use super::said;
 use super::sessions::{STEPS_MAX, Session, Sessions, Step};
 use super::wish::{Made, Wish};
+use crate::csv;
 
 /// Most rows of a scenario: its sessions, evenly chosen if there are more.
 const ROWS_MAX: usize = 1_000;
@@ -316,15 +317,12 @@ fn spread(row: usize, rows: usize, all: usize, random: &mut fastrand::Rng) -> us
 
 /// The rows as CSV.
 fn table(columns: &Columns) -> String {
-    let mut csv = csv::Writer::from_writer(Vec::new());
-    let names = columns.all.iter().map(|(name, _)| name.as_str());
-    let line = |row: usize| columns.all.iter().map(move |(_, values)| values.get(row).map_or("", String::as_str));
-    // Writing into memory cannot fail: all records have the same length.
-    let _ = csv.write_record(names);
+    let mut text = String::new();
+    csv::write(columns.all.iter().map(|(name, _)| name.as_str()), &mut text);
     for row in 0..columns.rows {
-        let _ = csv.write_record(line(row));
+        csv::write(columns.all.iter().map(|(_, values)| values.get(row).map_or("", String::as_str)), &mut text);
     }
-    csv.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+    text
 }
 
 /// The rows as a list in the script: Artillery takes one at random for each virtual user.

@@ -2,7 +2,6 @@
 //! once.
 
 use std::future::poll_fn;
-use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -16,7 +15,7 @@ use super::super::error::Error;
 use super::super::incoming::is_passing;
 use super::session::{OUT_MAX, Session};
 use super::slot::Taken;
-use super::{Again, Lost, NOT_SPOKEN};
+use super::{Lost, NOT_SPOKEN};
 
 /// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
@@ -58,8 +57,12 @@ impl Driver {
     }
 
     /// Reads the bytes that arrived, and sends the waiting frames.
+    ///
+    /// It reads first: a request must not be sent over a connection that the server has closed meanwhile.
     fn turn(&mut self) -> Result<(), Lost> {
-        self.flush()?;
+        if self.session.waiting_bytes() >= OUT_MAX {
+            self.flush()?;
+        }
         if self.session.waiting_bytes() < OUT_MAX {
             self.read()?;
             self.session.call_next();
@@ -68,9 +71,7 @@ impl Driver {
     }
 
     fn flush(&self) -> Result<(), Lost> {
-        self.session
-            .flush()
-            .map_err(|error| Lost { error: Error::io(Step::SendRequest, &error), again: Again::IfIdempotent })
+        self.session.flush().map_err(|error| Lost::cut(Error::io(Step::SendRequest, &error)))
     }
 
     fn read(&mut self) -> Result<(), Lost> {
@@ -83,13 +84,13 @@ impl Driver {
                 self.input = buffer::lease(room);
             }
             match self.session.transport.try_read_vec(&mut self.input, room) {
-                Ok(0) => return Err(Lost { error: Error::closed(Step::AwaitHead), again: Again::IfIdempotent }),
+                Ok(0) => return Err(Lost::cut(Error::closed(Step::AwaitHead))),
                 Ok(_) => {}
                 Err(error) if is_passing(&error) => {
                     self.shrink();
                     continue;
                 }
-                Err(error) => return Err(self.broken(&error)),
+                Err(error) => return Err(Lost::cut(Error::io(Step::AwaitHead, &error))),
             }
             self.check_first()?;
             self.session.hear();
@@ -99,10 +100,6 @@ impl Driver {
         // Give other tasks their turn.
         Task::current().wake();
         Ok(())
-    }
-
-    fn broken(&self, error: &io::Error) -> Lost {
-        Lost { error: Error::io(Step::AwaitHead, error), again: Again::IfIdempotent }
     }
 
     /// Detects a server that does not speak HTTP/2, by its first frame.

@@ -14,7 +14,7 @@ use super::super::error::Error;
 use super::super::open;
 use super::super::origin::Origin;
 use super::super::resolve::Resolver;
-use super::super::session::{Call, may_repeat};
+use super::super::session::Call;
 use super::session::Session;
 use super::slot::Slot;
 use super::{Again, NOT_AGREED};
@@ -22,7 +22,7 @@ use crate::url::Scheme;
 
 /// Most streams of one connection, whatever its server allows: they are searched linearly.
 pub const STREAMS_MAX: usize = 1000;
-/// Most attempts at an exchange that the server refuses before it does anything.
+/// Most attempts at an exchange that the server refuses, or whose connection is over, before it does anything.
 const TRIES_MAX: usize = 4;
 /// Slots kept for later exchanges.
 const SPARE_MAX: usize = 64;
@@ -64,29 +64,21 @@ impl Line {
         self.load.get()
     }
 
-    /// Carries out one exchange. Repeats it if the server refused it without processing; after a lost connection,
-    /// only if the request may be sent twice (RFC 9113 §8.7, RFC 9110 §9.2.2).
-    pub async fn exchange(&self, call: &Call<'_>, resolver: &Resolver) -> Result<Answer, Error> {
+    /// Carries out one exchange. Sends the request again only if the server reports that it did nothing (RFC 9113 §8.7), and
+    /// counts that in `resent`. Whatever else ends a connection ends its exchanges.
+    pub async fn exchange(&self, call: &Call<'_>, resolver: &Resolver, resent: &mut u64) -> Result<Answer, Error> {
         let started = call.started.unwrap_or_else(clock::precise);
         let used = Used::of(self);
         used.slot.deadline.set(call.timeout);
-        let mut tries = 0;
-        loop {
-            tries += 1;
+        for is_last in (1..=TRIES_MAX).map(|tries| tries == TRIES_MAX) {
             let session = self.session(call, &used.slot, resolver).await?;
-            let lost = match session.exchange(call, &used.slot, started).await {
+            match session.exchange(call, &used.slot, started).await {
                 Ok(answer) => return Ok(answer),
-                Err(lost) => lost,
-            };
-            let repeats = match lost.again {
-                Again::Never => false,
-                Again::IfIdempotent => tries == 1 && may_repeat(call.method),
-                Again::Always => tries < TRIES_MAX,
-            };
-            if !repeats {
-                return Err(lost.error);
+                Err(lost) if is_last || lost.again == Again::Never => return Err(lost.error),
+                Err(lost) => *resent += u64::from(lost.again == Again::Always),
             }
         }
+        Err(Error::closed(Step::SendRequest))
     }
 
     /// The connection, opened if there is none.

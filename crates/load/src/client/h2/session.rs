@@ -22,7 +22,7 @@ use super::super::incoming::is_passing;
 use super::super::session::Call;
 use super::super::timings::Timings;
 use super::slot::Slot;
-use super::{Again, Lost, driver};
+use super::{Lost, driver};
 
 /// Limit of bytes that wait for the socket. Above it, no body is written and no frame is read.
 pub(super) const OUT_MAX: usize = 64 << 10;
@@ -49,8 +49,8 @@ pub(super) struct Session {
     is_going: Cell<bool>,
     /// Why the connection is over.
     over: RefCell<Option<Lost>>,
-    /// Number of reads that returned data.
-    heard: Cell<u64>,
+    /// Something was read.
+    is_heard: Cell<bool>,
     carried: Cell<u64>,
     /// Times to resolve the address, to connect and to do the TLS handshake.
     opening: (Duration, Duration, Option<Duration>),
@@ -105,7 +105,7 @@ impl Session {
             driver: Cell::new(Task::NONE),
             is_going: Cell::new(false),
             over: RefCell::new(None),
-            heard: Cell::new(0),
+            is_heard: Cell::new(false),
             carried: Cell::new(0),
             opening,
         });
@@ -149,6 +149,7 @@ impl Session {
             return Err(Lost::for_good(state.place(Error::timed_out(state.step()), timings)));
         }
         if let Some(lost) = state.lost.clone() {
+            let lost = lost.after(state.sent.is_some());
             return Err(Lost { error: state.place(lost.error, timings), ..lost });
         }
         let answer = state.take(timings);
@@ -160,11 +161,10 @@ impl Session {
         let mut is_in_line = false;
         poll_fn(|_| {
             if let Some(lost) = self.over.borrow().clone() {
-                let again = if lost.again == Again::IfIdempotent { Again::Always } else { lost.again };
-                return Poll::Ready(Err(Lost { again, ..lost }));
+                return Poll::Ready(Err(lost.after(false)));
             }
             if self.is_going.get() {
-                return Poll::Ready(Err(Lost::unbegun(0)));
+                return Poll::Ready(Err(Lost::unbegun(0).after(false)));
             }
             let mut waiting = self.waiting.borrow_mut();
             let is_first = waiting.front().is_none_or(|first| Rc::ptr_eq(first, slot));
@@ -207,7 +207,6 @@ impl Session {
         self.out.borrow_mut().behind(&mut wire);
         drop(wire);
         slot.id.set(id);
-        slot.state.borrow_mut().heard = self.heard.get();
         self.streams.borrow_mut().push(slot.clone());
         self.unsent.borrow_mut().push(slot.clone());
         self.tell_driver();
@@ -246,12 +245,12 @@ impl Session {
     }
 
     pub fn hear(&self) {
-        self.heard.set(self.heard.get() + 1);
+        self.is_heard.set(true);
     }
 
     /// True if nothing has been read yet.
     pub fn is_unheard(&self) -> bool {
-        self.heard.get() == 0
+        !self.is_heard.get()
     }
 
     /// Bytes that wait for the socket.
@@ -331,11 +330,7 @@ impl Session {
     pub fn end(&self, lost: Lost) {
         self.driver.set(Task::NONE);
         for slot in self.streams.borrow().iter() {
-            // Bytes read after the request was sent may belong to other streams. Only without any bytes was the
-            // request unheard.
-            let is_unheard = slot.state.borrow().heard == self.heard.get();
-            let again = if lost.again == Again::IfIdempotent && !is_unheard { Again::Never } else { lost.again };
-            slot.lose(Lost { again, error: lost.error.clone() });
+            slot.lose(lost.clone());
         }
         self.over.replace(Some(lost));
         self.waiting.borrow().iter().for_each(|slot| slot.wake());

@@ -30,9 +30,8 @@ pub(super) struct Slot {
 
 /// The received parts of the answer.
 pub(super) struct State {
+    /// The first bytes of the request were given to the socket.
     pub sent: Option<Instant>,
-    /// The session's read counter when the request was sent.
-    pub heard: u64,
     pub lost: Option<Lost>,
     pub is_complete: bool,
     head: Option<(Head, Instant)>,
@@ -51,7 +50,6 @@ impl Default for State {
     fn default() -> State {
         State {
             sent: None,
-            heard: 0,
             lost: None,
             is_complete: false,
             head: None,

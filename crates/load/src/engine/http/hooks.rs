@@ -6,13 +6,12 @@ use std::sync::Arc;
 use super::compile::{self, Compiled, Hooked, With};
 use super::outgoing::{self, Outgoing, Own};
 use super::shared::Http;
-use super::{Asked, after};
+use super::{Asked, response};
 use crate::client::Answer;
 use crate::failed::Failed;
 use crate::plan::{Body, Engine, Plan, Request, Scenario};
 use crate::processor::{Form, Params, Processor, member};
 use crate::template::{Template, render_value};
-use crate::url::Url;
 use crate::value::{Map, Value};
 use crate::vuser::Vuser;
 
@@ -108,7 +107,7 @@ async fn after_all(
         return Ok(());
     }
     let params = final_params(vuser, asked);
-    let response = response(answer, body, &params);
+    let response = response::of(asked, answer, body, &params);
     for name in names {
         let name = rendered(vuser, name);
         let (worker, context) = vuser.context();
@@ -178,7 +177,7 @@ pub(super) fn hooked<'c>(vuser: &Vuser, request: &Request, compiled: &'c Compile
     })
 }
 
-/// `requestParams` after the request, with the URL and headers as they were sent.
+/// `requestParams` after the request, with the URL and headers as they were sent; of redirects, the first URL.
 fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
     let params = match &asked.params {
         Some(params) => params.value().into_owned(),
@@ -186,7 +185,8 @@ fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
     };
     let Value::Map(map) = params else { return params };
     let mut map = Arc::unwrap_or_clone(map);
-    map.insert("url".into(), Value::from(asked.url().as_str()));
+    let url = asked.urls.first().cloned().unwrap_or_else(|| asked.url());
+    map.insert("url".into(), Value::from(url.as_str()));
     if let Some(outgoing) = &asked.outgoing {
         let mut headers = Map::default();
         for line in outgoing.fields.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -198,55 +198,6 @@ fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
         map.insert("headers".into(), Value::from(headers));
     }
     Value::from(map)
-}
-
-/// The `response` argument of hooks.
-///
-/// `request` has the members that both request.js and got have (`method`, `uri`, `headers`): old Artillery scripts
-/// read them.
-fn response(answer: &Answer, body: &[u8], params: &Value) -> Value {
-    let timings = &answer.timings;
-    let ms = |time: std::time::Duration| Value::Number(time.as_millis() as f64);
-    let phases = Map::from_iter([
-        ("wait".into(), Value::Number(0.0)),
-        ("dns".into(), ms(timings.dns)),
-        ("tcp".into(), ms(timings.tcp)),
-        ("tls".into(), timings.tls.map_or(Value::Undefined, ms)),
-        ("request".into(), Value::Number(0.0)),
-        ("firstByte".into(), ms(timings.first_byte())),
-        ("download".into(), ms(timings.end - timings.head)),
-        ("total".into(), ms(timings.total())),
-    ]);
-    let timings = Map::from_iter([("phases".into(), Value::from(phases))]);
-    let url = member(params, "url").cloned().unwrap_or_default();
-    let mut request = Map::from_iter([("uri".into(), uri(&url.to_text()))]);
-    for name in ["method", "headers"] {
-        request.insert(name.into(), member(params, name).cloned().unwrap_or_default());
-    }
-    Value::from(Map::from_iter([
-        ("url".into(), url),
-        ("request".into(), Value::from(request)),
-        ("statusCode".into(), Value::Number(f64::from(answer.status()))),
-        ("headers".into(), Value::from(after::headers(answer))),
-        ("body".into(), Value::from(&*String::from_utf8_lossy(body))),
-        ("timings".into(), Value::from(timings)),
-    ]))
-}
-
-/// The members of Node's `url.parse` that scripts read.
-fn uri(url: &str) -> Value {
-    let Ok(parsed) = Url::parse(url) else { return Value::Undefined };
-    let (path, query) = parsed.target.split_once('?').unwrap_or((&parsed.target, ""));
-    Value::from(Map::from_iter([
-        ("href".into(), Value::from(url)),
-        ("protocol".into(), Value::from(format!("{}:", parsed.scheme.name()).as_str())),
-        ("host".into(), Value::from(&*parsed.authority)),
-        ("hostname".into(), Value::from(&*parsed.host)),
-        ("port".into(), Value::from(parsed.port.to_string().as_str())),
-        ("path".into(), Value::from(&*parsed.target)),
-        ("pathname".into(), Value::from(path)),
-        ("query".into(), Value::from(query)),
-    ]))
 }
 
 /// The URL as the hooks left it, not rendered.

@@ -91,6 +91,13 @@ impl Metrics {
         recorder.rate(self.request_rate);
     }
 
+    /// Counts the times that a request was sent again because the server reported that it had not begun with it.
+    pub(crate) fn resent(&self, recorder: &Recorder, times: u64) {
+        if times > 0 {
+            recorder.count(recorder.metric("http.resent"), times);
+        }
+    }
+
     /// Counts the head of an answer.
     pub(crate) fn head(&self, recorder: &Recorder, status: u16, timings: &Timings) {
         recorder.count(self.code(recorder, status), 1);

@@ -66,8 +66,16 @@ impl Outgoing {
     /// Writes the head; `cookies` is the Cookie field's value.
     pub(super) fn write_head(&self, cookies: &[u8], out: &mut Vec<u8>) {
         out.clear();
-        for part in [self.method.as_bytes(), b" ", self.target.as_bytes(), b" HTTP/1.1\r\n", &self.fields] {
+        for part in [self.method.as_bytes(), b" ", self.target.as_bytes(), b" HTTP/1.1\r\n"] {
             out.extend_from_slice(part);
+        }
+        if self.own.cookie && !cookies.is_empty() {
+            // The jar replaces the script's own field, as in Artillery's client.
+            let is_kept = |field: &&[u8]| !field.get(..7).is_some_and(|name| name.eq_ignore_ascii_case(b"cookie:"));
+            let fields = self.fields.split_inclusive(|&byte| byte == b'\n');
+            fields.filter(is_kept).for_each(|field| out.extend_from_slice(field));
+        } else {
+            out.extend_from_slice(&self.fields);
         }
         let expects_body = matches!(&*self.method, "POST" | "PUT" | "PATCH");
         match &self.body {

@@ -10,9 +10,10 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use weir_net::tls::Sessions;
+use weir_net::{Instant, clock};
 
 use crate::client::h2::{Line, STREAMS_MAX};
-use crate::client::{Kept, Origin};
+use crate::client::{IDLE_MAX, Kept, Origin};
 use crate::url::Scheme;
 
 /// TLS 1.3 tickets kept for one virtual user. A shared pool keeps one for each connection, up to
@@ -130,7 +131,7 @@ impl Sockets {
         })
         .await;
         place.waiter.granted.set(false);
-        self.permit(origin)
+        self.permit(origin, clock::now())
     }
 
     fn try_acquire(self: &Rc<Sockets>, origin: &Rc<Origin>) -> Option<Permit> {
@@ -139,11 +140,17 @@ impl Sockets {
             lane.in_use += usize::from(is_free);
             is_free
         });
-        is_free.then(|| self.permit(origin))
+        is_free.then(|| self.permit(origin, clock::now()))
     }
 
-    fn permit(self: &Rc<Sockets>, origin: &Rc<Origin>) -> Permit {
-        let kept = self.lane(origin, |lane| lane.idle.pop());
+    fn permit(self: &Rc<Sockets>, origin: &Rc<Origin>, now: Instant) -> Permit {
+        let kept = self.lane(origin, |lane| {
+            let newest = lane.idle.pop().filter(|kept| now.saturating_duration_since(kept.idle_since) < IDLE_MAX);
+            if newest.is_none() {
+                lane.idle.clear();
+            }
+            newest
+        });
         Permit { sockets: self.clone(), origin: origin.clone(), kept }
     }
 
@@ -201,8 +208,46 @@ impl Drop for Place<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::client::{Call, Resolver, exchange};
     use crate::url::Url;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::time::Duration;
     use weir_net::worker;
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn a_connection_that_was_idle_for_long_is_not_used_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            while stream.read(&mut [0; 512]).is_ok_and(|count| count > 0) {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+            }
+        });
+        worker::block_on(async move {
+            let (origin, sockets) = (Rc::new(Origin::of(&url, &Rc::default())), Sockets::new(1));
+            let (head, timeout) = (b"GET / HTTP/1.1\r\n\r\n", Duration::from_secs(9));
+            let call = Call {
+                origin: &origin,
+                method: b"GET",
+                head,
+                body: b"",
+                wants_body: false,
+                sessions: None,
+                timeout,
+                started: None,
+            };
+            let mut permit = sockets.acquire(&origin).await;
+            exchange(&mut permit.kept, &call, &Resolver::default()).await.unwrap();
+            drop(permit);
+            let end = sockets.permit(&origin, clock::now()).kept.as_ref().unwrap().idle_since;
+            assert!(sockets.permit(&origin, end + (IDLE_MAX - Duration::from_millis(1))).kept.is_some());
+            assert!(sockets.permit(&origin, end + IDLE_MAX).kept.is_none());
+        })
+        .unwrap();
+    }
 
     #[test]
     fn who_comes_first_is_served_first() {

@@ -52,9 +52,18 @@ fn talk(mut stream: TcpStream, number: usize, heard: &Heard) {
             "/short" => {
                 return stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc").unwrap();
             }
+            "/gone" => return,
+            "/once" => {
+                let answer = b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=0\r\nContent-Length: 0\r\n\r\n";
+                return stream.write_all(answer).unwrap();
+            }
             "/hang" => return drop(stream.read(&mut [0])),
             "/rubbish" => return stream.write_all(b"rubbish\r\n\r\n").unwrap(),
-            "/close" => return stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap(),
+            "/close" => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+                drop(stream);
+                return heard.lock().unwrap().push("closed".to_owned());
+            }
             _ => ("200 OK", "", "ok"),
         };
         let answer = format!(
@@ -350,6 +359,8 @@ fn cookies_come_back_from_the_first_on() {
     script.step("GET", "/x");
     let value = script.text("1");
     script.step("GET", "/x").cookies = vec![("own".to_owned(), value)];
+    // The jar is open: the bad cookie is passed over.
+    script.step("GET", "/cookie");
     let (outcome, counters, _) = script.run();
     assert_eq!(outcome, Ok(()));
     assert_eq!(counted(&counters, "errors.cookie_parse_error_invalid_cookie"), 1);
@@ -360,16 +371,79 @@ fn cookies_come_back_from_the_first_on() {
 }
 
 #[test]
-fn a_connection_closed_meanwhile_is_replaced_unseen() {
+fn the_jar_replaces_a_cookie_field_of_the_script() {
     let (target, heard) = serve();
     let mut script = Script::new(&target);
-    for _ in 0..5 {
+    for path in ["/x", "/cookie", "/x"] {
+        let (own, other) = (script.text("sid=1; theirs=2"), script.text("b"));
+        script.step("GET", path).headers = vec![("cookie".to_owned(), own), ("x-a".to_owned(), other)];
+    }
+    assert_eq!(script.run().0, Ok(()));
+    let heard = heard.lock().unwrap();
+    let cookies = |head: &str| -> Vec<String> {
+        let lines = head.lines().filter(|line| line.to_ascii_lowercase().starts_with("cookie:"));
+        lines.map(|line| line.split_once(": ").unwrap().1.to_owned()).collect()
+    };
+    let (own, jar) = (["sid=1; theirs=2"], ["sid=42"]);
+    assert_eq!([cookies(&heard[0]), cookies(&heard[1]), cookies(&heard[2])], [own, own, jar]);
+    assert!(heard[2].contains("x-a: b\r\n"), "{}", heard[2]);
+}
+
+/// A server that answers once another one has closed a connection.
+fn serve_after(other: Heard) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        while read(&mut stream).is_some() {
+            while other.lock().unwrap().last().is_none_or(|last| last != "closed") {
+                std::thread::yield_now();
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+        }
+    });
+    target
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_is_replaced_before_a_request() {
+    let (target, heard) = serve();
+    let after = serve_after(heard.clone());
+    let mut script = Script::new(&target);
+    for _ in 0..3 {
         script.step("GET", "/close");
+        script.step("GET", &after);
     }
     let (outcome, counters, _) = script.run();
     assert_eq!(outcome, Ok(()));
-    assert_eq!(counted(&counters, "http.requests"), 5);
-    assert!(heard.lock().unwrap().len() >= 5);
+    assert_eq!(counted(&counters, "http.codes.200"), 6);
+    assert_eq!(heard.lock().unwrap().iter().filter(|text| *text != "closed").count(), 3);
+}
+
+#[test]
+fn a_connection_that_its_server_does_not_keep_is_replaced_before_a_request() {
+    let (target, heard) = serve();
+    let mut script = Script::new(&target);
+    for _ in 0..9 {
+        script.step("GET", "/once");
+    }
+    let (outcome, ..) = script.run();
+    assert_eq!((outcome, heard.lock().unwrap().len()), (Ok(()), 9));
+}
+
+#[test]
+fn a_request_on_a_kept_connection_that_ends_is_an_error_and_is_not_sent_twice() {
+    for method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH"] {
+        let (target, heard) = serve();
+        let mut script = Script::new(&target);
+        script.step("GET", "/x");
+        script.step(method, "/gone");
+        script.step("GET", "/never");
+        let (outcome, counters, _) = script.run();
+        assert_eq!(outcome, Err("ECONNRESET".to_owned()), "{method}");
+        assert_eq!(counted(&counters, "http.requests"), 2, "{method}");
+        assert_eq!(heard.lock().unwrap().len(), 2, "{method}");
+    }
 }
 
 #[test]

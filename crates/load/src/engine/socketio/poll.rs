@@ -3,11 +3,12 @@
 //! Connections are kept, as browsers do; engine.io-client on Node opens one for each request.
 
 use weir_meter::Step;
-use weir_net::{Deadline, Transport, buffer};
+use weir_net::{Deadline, Instant, Transport, buffer, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, ConnectionTokens, ResponseHead, keeps_alive, response_body};
 
 use super::options::Options;
+use crate::client::IDLE_MAX;
 use crate::engine::dial::{READ_BYTES, Refused, dial, read_head, read_more, secure, write_all};
 
 /// The longest body of an answer.
@@ -16,7 +17,8 @@ const BODY_BYTES_MAX: usize = 64 << 20;
 /// A connection that is opened when needed.
 #[derive(Default)]
 pub(super) struct Poller {
-    stream: Option<Transport>,
+    /// With the end of its last answer.
+    kept: Option<(Transport, Instant)>,
 }
 
 /// An answer.
@@ -37,13 +39,12 @@ impl Poller {
         let mut out = buffer::lease(1024);
         request(&mut out, options, target, body);
         let method: &[u8] = if body.is_some() { b"POST" } else { b"GET" };
-        let kept = self.stream.take().filter(|stream| !stream.peek_closed());
-        if let Some(stream) = kept {
-            match self.exchange(stream, &out, method, deadline).await {
-                // The server closed the connection while the request was being sent, so it has not read the request.
-                Err(refused) if refused.message == "socket hang up" || refused.code == Some("EPIPE") => {}
-                outcome => return outcome,
-            }
+        let now = clock::now();
+        let is_young = |since: Instant| now.saturating_duration_since(since) < IDLE_MAX;
+        let kept = self.kept.take().filter(|(stream, since)| is_young(*since) && !stream.peek_closed());
+        if let Some((stream, _)) = kept {
+            // If this fails, the server may have acted on the request: it is not sent twice.
+            return self.exchange(stream, &out, method, deadline).await;
         }
         let stream = dial(&options.place.host, options.place.port, None, &options.resolver, deadline).await?;
         let stream = secure(stream, &options.place, &options.tls, deadline).await?;
@@ -92,7 +93,7 @@ impl Poller {
             }
         }
         if keeps && length != BodyLength::UntilClose && buf.is_empty() {
-            self.stream = Some(stream);
+            self.kept = Some((stream, clock::now()));
         }
         Ok(Answer { status: head.status, body })
     }

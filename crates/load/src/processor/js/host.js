@@ -1,6 +1,7 @@
 // Runs a processor in Node: frames of four bytes of length and JSON come in over descriptor 0, a socket, and answers go
 // back over it. The other end is node.rs; wire.rs says how values are written.
 
+const fs = require('node:fs');
 const net = require('node:net');
 const path = require('node:path');
 const Module = require('node:module');
@@ -250,25 +251,80 @@ const argumentsOf = ({ kind, first, second }, context) => {
 
 class Refusal extends Error {}
 
-const bundled = (file) => {
-  const folder = path.dirname(file);
-  let esbuild;
-  try {
-    esbuild = require(require.resolve('esbuild', { paths: [folder] }));
-  } catch {
-    if (process.features.typescript) return undefined;
-    throw new Refusal(`TypeScript needs Node.js >= 22.18 (this is ${process.version}) or esbuild: \`npm install esbuild\` in ${folder}`);
+const isTypescript = (file) => /\.[mc]?tsx?$/.test(file);
+
+/** The folder of a program on PATH, behind its links. */
+const folderOf = (program) => {
+  for (const folder of (process.env.PATH ?? '').split(path.delimiter)) {
+    try {
+      return path.dirname(fs.realpathSync(path.join(folder, program)));
+    } catch {}
   }
+  return undefined;
+};
+
+const found = (name, folder) => {
+  try {
+    return require.resolve(name, { paths: [folder] });
+  } catch {
+    return undefined;
+  }
+};
+
+/** esbuild: that of the script, beside it or above it; or Artillery's own; or the one on PATH. */
+const bundler = (folder) => {
+  const artillery = found('artillery/package.json', folder);
+  const folders = [folder, artillery && path.dirname(artillery), folderOf('artillery'), folderOf('esbuild')];
+  for (const from of folders.filter(Boolean)) {
+    for (const name of ['esbuild', 'esbuild-wasm']) {
+      const file = found(name, from);
+      if (file) return require(file);
+    }
+  }
+  return undefined;
+};
+
+const INSTALL = (folder) => `run \`npm install esbuild\` in ${folder}`;
+
+const bundled = (file, esbuild) => {
   const built = esbuild.buildSync({ entryPoints: [file], bundle: true, platform: 'node', format: 'cjs', packages: 'external',
     sourcemap: 'inline', write: false, logLevel: 'silent' });
   const module = new Module(file);
   module.filename = file;
-  module.paths = Module._nodeModulePaths(folder);
+  module.paths = Module._nodeModulePaths(path.dirname(file));
   module._compile(built.outputFiles[0].text, file);
   return module.exports;
 };
 
-const exportsOf = async (file) => (/\.[mc]?tsx?$/.test(file) ? bundled(file) : undefined) ?? import(pathToFileURL(file).href);
+/** Node itself only removes the types of a file that is otherwise JavaScript. */
+const stripped = async (file) => {
+  const folder = path.dirname(file);
+  if (!process.features.typescript) {
+    throw new Refusal(`TypeScript needs esbuild, which this script does not have (Node.js ${process.version} reads no TypeScript itself): ${INSTALL(folder)}`);
+  }
+  try {
+    return await import(pathToFileURL(file).href);
+  } catch (error) {
+    if (isOfTypescript(error)) {
+      throw new Refusal(`${firstLine(error)}. Without esbuild, Node.js ${process.version} only removes types: no \`enum\`, no \`namespace\`, no parameter properties, no \`<T>x\`, no imports without an extension: ${INSTALL(folder)}`);
+    }
+    throw error;
+  }
+};
+
+const firstLine = (error) => String(error?.message ?? error).split('\n')[0];
+
+/** Whether esbuild would read what Node did not. */
+const isOfTypescript = (error) =>
+  /TYPESCRIPT|ERR_UNKNOWN_FILE_EXTENSION|ERR_UNSUPPORTED_DIR_IMPORT|ERR_IMPORT_ATTRIBUTE/.test(error?.code ?? '') ||
+  error instanceof SyntaxError ||
+  (/MODULE_NOT_FOUND$/.test(error?.code ?? '') && /module '(\.|\/)/.test(firstLine(error)));
+
+const exportsOf = async (file) => {
+  if (!isTypescript(file)) return import(pathToFileURL(file).href);
+  const esbuild = bundler(path.dirname(file));
+  return esbuild ? bundled(file, esbuild) : stripped(file);
+};
 
 const load = async ({ file, facts, isScript }) => {
   try {

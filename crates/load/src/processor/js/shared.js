@@ -4,8 +4,13 @@
 /** The name after `errors.`; undefined when the value is no error (artillery.md 1.6). */
 const errorName = (error) => {
   if (error === undefined || error === null || error === false || error === '' || error === 0) return undefined;
-  return String(error.code || error.message || (typeof error === 'object' ? 'undefined' : error));
+  return String(error.code || messageOf(error) || (typeof error === 'object' ? 'undefined' : error));
 };
+
+/** The message; QuickJS's two most frequent ones in the words of Node. */
+const messageOf = ({ message }) =>
+  typeof message !== 'string' ? message : message.replace(/^cannot (read|set) property '(.*)' of (null|undefined)$/s,
+    (_, verb, name, what) => `Cannot ${verb} properties of ${what} (${verb === 'read' ? 'reading' : 'setting'} '${name}')`);
 
 /** Functions by name: what the default export holds, then what is exported by name. */
 const functionsOf = (exported) => {

@@ -98,7 +98,7 @@ pub(crate) const PAYLOAD: Object = Object {
         yes("name", "the variable of `loadAll`"),
         partly(
             "options",
-            "of csv-parse: `delimiter`, `quote`, `escape`, `comment`, `trim`, `from_line`, `to_line`, `cast`, `relax_column_count`",
+            "of csv-parse: `delimiter`, `quote`, `escape`, `comment`, `trim`, `ltrim`, `rtrim`, `from_line`, `to_line`, `cast`, `skip_empty_lines`, `relax`, `relax_column_count`",
         ),
     ],
 };

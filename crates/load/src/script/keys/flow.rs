@@ -88,7 +88,11 @@ pub(crate) const REQUEST: Object = Object {
         no("username", "write `auth`", "`auth`를 쓰세요"),
         no("password", "write `auth`", "`auth`를 쓰세요"),
         no("searchParams", "write `qs`", "`qs`를 쓰세요"),
-        no("retry", "weir never sends a request twice", "요청을 두 번 보내지 않습니다"),
+        no(
+            "retry",
+            "weir sends a request twice only if an HTTP/2 server reports that it did not begin with it, and counts that in `http.resent`",
+            "HTTP/2 서버가 처리를 시작하지 않았다고 알린 요청만 다시 보내고, `http.resent`에 셉니다",
+        ),
         no("https", "write `config.tls`", "`config.tls`를 쓰세요"),
         no("agent", "weir makes its own connections", "weir는 연결을 직접 만듭니다"),
         no("encoding", "weir reads bodies as UTF-8", "본문은 UTF-8로 읽습니다"),
