@@ -140,10 +140,12 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
     if args.host {
         return limits::run(args, language);
     }
-    // A program such as Node reads no nginx.conf. Its limits count all the same.
-    let reads_none = |pid: u32| args.conf.is_none() && args.nginx.is_none() && !is_reader(&args.root, pid);
-    if args.pid.is_some_and(reads_none) && args.against.is_none() && args.explain.is_none() && !args.fix {
-        return process_alone(args, language);
+    if let Some(pid) = args.pid.filter(|pid| reads_none(args, *pid)) {
+        // Its limits count all the same.
+        return match args.against.is_some() || args.explain.is_some() || args.fix {
+            true => Err(say!(texts::READS_NO_CONF, pid)),
+            false => process_alone(args, language),
+        };
     }
     let build = build(args)?;
     let told = args.nginx_version.or(build.as_ref().map(|build| build.version));
@@ -165,16 +167,11 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
     }
     facts.version_is_told = told;
     let known = weir_doctor::examine(&tree, target, &facts);
-    let is_asked = |finding: &Finding| args.only.is_empty() || args.only.iter().any(|name| name == finding.rule);
-    // If a fix makes another change necessary (a connection pool needs HTTP/1.1), that change belongs to the fix.
-    let is_new = |finding: &Finding| known.iter().all(|old| old.rule != finding.rule || old.what != finding.what);
-    let look = |tree: &Tree| {
-        let mut findings = weir_doctor::examine(tree, target, &facts);
-        findings.retain(|finding| is_asked(finding) || is_new(finding));
-        findings
-    };
+    let is_asked = |rule: &str| args.only.is_empty() || args.only.iter().any(|name| name == rule);
+    let look = |tree: &Tree| mend::those_of(weir_doctor::examine(tree, target, &facts), &known, &is_asked);
     if args.fix {
-        return fix(&tree, &look, args.write, language);
+        let examine = |tree: &Tree| weir_doctor::examine(tree, target, &facts);
+        return fix(&tree, &Looks { look: &look, examine: &examine }, args.write, language);
     }
     let findings = look(&tree);
     let here = std::env::current_dir().ok().and_then(|path| path.to_str().map(|path| format!("{path}/")));
@@ -293,6 +290,11 @@ fn build(args: &DoctorArgs) -> Result<Option<Build>, Sentence> {
         (None, None) if args.no_host => Ok(None),
         (None, None) => Ok(ask_binary(Path::new("nginx")).ok()),
     }
+}
+
+/// Whether the process is a program such as Node, which reads no nginx.conf, and the user names no file.
+fn reads_none(args: &DoctorArgs, pid: u32) -> bool {
+    args.conf.is_none() && args.nginx.is_none() && !is_reader(&args.root, pid)
 }
 
 /// The name of a process's program, and the name that its command line begins with.
@@ -423,10 +425,27 @@ fn status(url: &str) -> Result<Live, Sentence> {
     Live::read(&page).ok_or_else(|| say!(texts::NO_STUB_STATUS, url, u32::from(status)))
 }
 
-/// Shows the fixes; repeats the examination until nothing more can be fixed. Writes the files if `write` is set.
-fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language: Language) -> Result<u8, Sentence> {
+/// The two ways to look at a tree.
+struct Looks<'l> {
+    /// The findings that the user asked for.
+    look: &'l dyn Fn(&Tree) -> Vec<Finding>,
+    /// All findings.
+    examine: &'l dyn Fn(&Tree) -> Vec<Finding>,
+}
+
+/// Shows the fixes; repeats the examination until nothing more can be fixed. Writes the files if `write` is set. The
+/// exit code says if something is left: a change that was not written, or a line that nginx refuses.
+fn fix(tree: &Tree, looks: &Looks<'_>, write: bool, language: Language) -> Result<u8, Sentence> {
     let tell = |text: Said| eprintln!("{}", text.say(language));
-    let whole = mend::mend_whole(tree, look);
+    let whole = mend::mend_whole(tree, looks.look);
+    let changed = mend::with(tree, &whole.files);
+    let refused = refused(&changed, looks);
+    let say_refused = || {
+        for sentence in &refused {
+            tell(said!("nginx still refuses the file: {sentence}", "nginx가 여전히 이 파일을 거부합니다: {sentence}"));
+        }
+        u8::from(!refused.is_empty())
+    };
     for file in &whole.files {
         print!("{}", mend::diff(file));
     }
@@ -439,9 +458,10 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
     }
     if whole.files.is_empty() {
         tell(said!("the doctor can fix nothing automatically", "자동으로 고칠 수 있는 것이 없습니다"));
-        return Ok(0);
+        return Ok(say_refused());
     }
     if !write {
+        say_refused();
         tell(said!(
             "the doctor wrote nothing; --fix --write writes the changes",
             "아무것도 쓰지 않았습니다. 쓰려면 --fix --write를 지정하세요"
@@ -449,6 +469,13 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
         return Ok(1);
     }
     still_reads(tree, &whole.files).map_err(sentence)?;
+    let known = self::refused(tree, looks);
+    if let Some(new) = refused.iter().find(|sentence| known.is_empty() && !known.contains(sentence)) {
+        return Err(sentence(said!(
+            "the changes would make the configuration invalid ({new}): the doctor wrote nothing",
+            "변경하면 설정을 읽을 수 없게 됩니다({new}). 아무것도 쓰지 않았습니다"
+        )));
+    }
     let mut undos = Vec::new();
     for file in &whole.files {
         if std::str::from_utf8(&file.before).is_err() {
@@ -470,8 +497,23 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
             "{name}에 썼습니다. 되돌리려면: patch -d / -p1 < {undo}"
         ));
     }
-    tell(said!("Apply it with: nginx -t && nginx -s reload", "적용하려면: nginx -t && nginx -s reload"));
-    Ok(0)
+    let left = say_refused();
+    if left == 0 {
+        tell(said!("Apply it with: nginx -t && nginx -s reload", "적용하려면: nginx -t && nginx -s reload"));
+    }
+    Ok(left)
+}
+
+/// The lines that the program refuses, each with its message.
+fn refused(tree: &Tree, looks: &Looks<'_>) -> Vec<String> {
+    let all = (looks.examine)(tree);
+    let refused = all.iter().filter(|finding| rules::refuses(finding));
+    refused
+        .map(|finding| {
+            let place = finding.at.map_or(String::new(), |at| format!(" ({})", explain::place(tree, at)));
+            format!("{}{place}", finding.what.en)
+        })
+        .collect()
 }
 
 /// A sentence of the doctor as the other verbs have them.

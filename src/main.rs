@@ -91,7 +91,7 @@ enum Verb {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    weir_doctor::weirs::give(&weir_edge::family::ALL.known);
+    weir_doctor::weirs::give(&weir_edge::family::ALL.known, weir_edge::load::refused);
     let args: Vec<OsString> = std::env::args_os().collect();
     match Role::find() {
         Role::Own => {}

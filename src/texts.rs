@@ -173,6 +173,8 @@ weir_conf::texts! {
     NOT_NEGATIVE: "{0} needs a number that is not negative", "{0}에는 0 이상의 수를 쓰세요";
     NO_LIMITS_OF: "no process {0}, or its limits are not readable", "프로세스 {0}이(가) 없거나 그 한도를 읽을 수 없습니다";
     FILES_UNKNOWN: "the configuration does not say how many files it needs: add --files N", "설정에서 필요한 파일 수를 알 수 없습니다. --files N을 추가하세요";
+    FILES_UNKNOWN_OF: "process {0} reads no nginx.conf, so weir does not know how many files it needs: add --files N", "프로세스 {0}은(는) nginx.conf를 읽지 않아 필요한 파일 수를 알 수 없습니다. --files N을 추가하세요";
+    READS_NO_CONF: "process {0} reads no nginx.conf: name the file that you mean, as in weir doctor /etc/nginx/nginx.conf; for the limits of the process use --fix --host --files N", "프로세스 {0}은(는) nginx.conf를 읽지 않습니다. weir doctor /etc/nginx/nginx.conf처럼 파일을 지정하세요. 프로세스의 한도를 바꾸려면 --fix --host --files N을 쓰세요";
     NO_STUB_STATUS: "{0}: status {1}, and the answer is not a stub_status page", "{0}: 상태 코드 {1}, 응답이 stub_status 페이지가 아닙니다";
 
     // weir adopt.

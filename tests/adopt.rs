@@ -21,7 +21,8 @@ fn main() -> ExitCode {
     needs::run(cases![
         ALL => a_plain_site_gives_the_same_answers_and_nothing_of_it_changes, debian_s_own_files_are_ready,
             origins_are_asked_within_bounds_and_mirrors_are_not, servers_behind_tls_are_asked_by_name,
-            a_refusal_has_its_place_and_remedy, a_difference_has_its_place, rights_that_are_missing_are_named,
+            a_refusal_has_its_place_and_remedy, a_difference_has_its_place,
+            a_cached_page_that_changes_with_each_fill_is_not_compared, rights_that_are_missing_are_named,
             a_file_that_changed_since_nginx_read_it_is_named,
             without_nginx_the_installed_one_is_read, several_nginx_have_to_be_told_apart,
             logs_of_any_kind_do_no_harm, a_run_that_is_ended_leaves_nothing, wrong_words_are_refused;
@@ -289,6 +290,20 @@ fn a_difference_has_its_place() {
     ] {
         assert!(ran.out.contains(expected), "{expected}: {}", ran.out);
     }
+}
+
+/// nginx's cache and weir's cache were filled at different times.
+fn a_cached_page_that_changes_with_each_fill_is_not_compared() {
+    let http = "    proxy_cache_path cache keys_zone=pages:1m; proxy_cache_valid 200 1h;
+    server { listen 127.0.0.1:8080; proxy_cache pages; location /app { proxy_pass http://127.0.0.1:8081; } location /version { proxy_pass http://127.0.0.1:8081; } }
+    server { listen 127.0.0.1:8081; access_log off; location /app { return 200 $request_id; } location /version { return 200 same; } }";
+    let site = Site::new("changing", http);
+    let asks = asks("http://127.0.0.1:8080", &["/app", "/version"]);
+    let ran = site.run(&format!("$nginx; {asks} $weir --rate 200; echo; $weir --rate 200 --json > run.json"));
+    assert!(ran.out.contains("Answers: 0 of 2 differ"), "{}{}", ran.out, ran.err);
+    let row = "the application gives another value with each fill of a cache: body \u{d7} 1";
+    assert!(ran.out.contains(row) && !ran.out.contains("Not ready"), "{}", ran.out);
+    assert!(site.text("run.json").contains("\"changing\": [\n"), "{}", site.text("run.json"));
 }
 
 fn rights_that_are_missing_are_named() {

@@ -379,6 +379,46 @@ fn the_limit_of_a_process_and_its_source_are_named_without_a_finding() {
     assert!(shown.contains("65536. LimitNOFILE=100000 in") && shown.contains("is not in force"), "{shown}");
 }
 
+/// The file of this machine's nginx says nothing about another program.
+#[test]
+fn a_program_that_reads_no_nginx_conf_needs_files_by_number() {
+    let folder = machine(1024, "/system.slice/app.service");
+    let place = folder.0.to_str().unwrap();
+    let ask = |flags: &[&str]| doctor(&[&["--pid", "7", "--root", place], flags].concat());
+    let limits = ask(&["--fix", "--host"]);
+    assert_eq!(limits.status.code(), Some(2));
+    assert!(
+        said(&limits).contains("process 7 reads no nginx.conf") && said(&limits).contains("--files N"),
+        "{}",
+        said(&limits)
+    );
+    for flags in [&["--fix"][..], &["--explain"]] {
+        let other = ask(flags);
+        assert_eq!(other.status.code(), Some(2), "{flags:?}");
+        assert!(said(&other).contains("process 7 reads no nginx.conf: name the file"), "{}", said(&other));
+    }
+}
+
+/// A fix changes nothing about a value that nginx refuses.
+#[test]
+fn a_file_that_nginx_still_refuses_is_named_after_the_fix() {
+    let folder = Folder::new();
+    let text =
+        format!("{QUIET}http {{\n    sendfile yes;\n    server {{ listen 80; location /a {{ alias /b/; }} }}\n}}\n");
+    let path = folder.file("refused.conf", &text);
+    let flags = ["--no-host", "--nginx-version", "1.31.5", "--fix", "--write", path.to_str().unwrap()];
+    let output = doctor(&flags);
+    let shown = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("nginx still refuses the file") && shown.contains("invalid value \"yes\""), "{shown}");
+    assert!(!shown.contains("nginx -s reload"), "{shown}");
+    let report = doctor(&["--no-host", "--nginx-version", "1.31.5", path.to_str().unwrap()]);
+    assert!(said(&report).contains("refused.conf:5  the message of -t: invalid value \"yes\""), "{}", said(&report));
+    let part = folder.file("part.conf", "server { sendfile yes; }\n");
+    let report = said(&doctor(&["--no-host", part.to_str().unwrap()]));
+    assert!(report.contains("this file is a part of a configuration: weir did not check values"), "{report}");
+}
+
 /// A shell that lowers its limit, and a program that the shell starts.
 #[test]
 fn a_process_outside_of_units_inherits_its_limit() {

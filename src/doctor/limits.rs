@@ -9,7 +9,7 @@ use weir_doctor::{Facts, Language, limits, mend};
 
 use crate::texts;
 
-use super::{DoctorArgs, build, conf_path, free_undo, read, target};
+use super::{DoctorArgs, build, conf_path, free_undo, read, reads_none, target};
 
 /// Shows the changes, writes them if the user asks, and prints the commands; the exit code says if something is left.
 pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, Said> {
@@ -47,6 +47,9 @@ pub(super) fn sentence(args: &DoctorArgs, facts: &Facts, tree: Option<&Tree>) ->
 
 /// The number of files by the configuration that the process reads.
 fn needed(args: &DoctorArgs, facts: &Facts) -> Result<u64, Said> {
+    if let Some(pid) = args.pid.filter(|pid| reads_none(args, *pid)) {
+        return Err(say!(texts::FILES_UNKNOWN_OF, pid));
+    }
     let build = build(args)?;
     let (tree, _) = read(&conf_path(args, build.as_ref())?)?;
     let version = args.nginx_version.or(build.as_ref().map(|build| build.version)).unwrap_or(weir_doctor::NEWEST);

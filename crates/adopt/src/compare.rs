@@ -51,6 +51,8 @@ pub struct Compared {
     pub explained: Vec<usize>,
     /// The parts in which nginx differs from itself.
     pub noise: Vec<String>,
+    /// The parts that the application gives another value with each fill of a cache.
+    pub changing: Vec<String>,
 }
 
 /// A deliberate difference.
@@ -175,6 +177,17 @@ pub fn confirmed(mut compared: Compared, second: &Compared) -> Compared {
     let lasts = |one: &Difference| second.differences.iter().any(|other| other.part == one.part);
     let (lasting, passing): (Vec<_>, Vec<_>) = compared.differences.into_iter().partition(lasts);
     compared.noise.extend(passing.into_iter().map(|one| one.part));
+    compared.differences = lasting;
+    compared
+}
+
+/// Removes the differences in parts that weir's answer from an empty cache and another such answer do not share: the
+/// application changes them, and the caches of nginx and of weir were filled at different times.
+pub fn unsteady(mut compared: Compared, ours: &Answer, fresh: &Answer, port: Port) -> Compared {
+    let (ours, fresh) = (parts(ours, Some(port)), parts(fresh, Some(port)));
+    let (lasting, passing): (Vec<_>, Vec<_>) =
+        compared.differences.into_iter().partition(|one| is_same(&one.part, ours.get(&one.part), fresh.get(&one.part)));
+    compared.changing.extend(passing.into_iter().map(|one| one.part));
     compared.differences = lasting;
     compared
 }
@@ -404,5 +417,17 @@ mod tests {
         let lasting = confirmed(first.clone(), &compare(&hit, &hit, &hit, PORT));
         assert_eq!((lasting.differences, lasting.noise), (vec![], vec!["field x-cache".to_owned()]));
         assert_eq!(confirmed(first.clone(), &first).differences.len(), 1);
+    }
+
+    #[test]
+    fn a_part_that_changes_with_each_fill_is_not_compared() {
+        let answer = |body: &str| Answer::Whole { status: 200, fields: Vec::new(), body: body.as_bytes().to_vec() };
+        let port = Port { own: 1, of: 2, is_default: false };
+        let (nginx, ours) = (answer("a"), answer("b"));
+        let compared = compare(&nginx, &nginx, &ours, port);
+        let same = unsteady(compared.clone(), &ours, &answer("b"), port);
+        assert_eq!((same.differences.len(), same.changing.len()), (1, 0));
+        let other = unsteady(compared, &ours, &answer("c"), port);
+        assert_eq!((other.differences, other.changing), (vec![], vec!["body".to_owned()]));
     }
 }

@@ -264,11 +264,15 @@ fn answers(page: &mut Page, comparison: &Comparison) {
 /// The requests by location and by status, and the noise.
 fn asked(page: &mut Page, done: &Done) {
     let (mut places, mut statuses, mut noise) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut changing = BTreeMap::new();
     for outcome in &done.outcomes {
         *places.entry(outcome.request.place.as_str()).or_insert(0_usize) += 1;
         *statuses.entry(outcome.status).or_insert(0_usize) += 1;
         for part in &outcome.compared.noise {
             *noise.entry(part.as_str()).or_insert(0_usize) += 1;
+        }
+        for part in &outcome.compared.changing {
+            *changing.entry(part.as_str()).or_insert(0_usize) += 1;
         }
     }
     let list = |all: Vec<(String, usize)>| {
@@ -292,6 +296,16 @@ fn asked(page: &mut Page, done: &Done) {
         page.row(
             said!("not compared", "비교하지 않음"),
             said!("nginx itself gave two values: {noise}", "nginx의 두 응답이 서로 다름: {noise}"),
+        );
+    }
+    if !changing.is_empty() {
+        let changing = list(changing.into_iter().map(|(name, count)| (name.to_owned(), count)).collect());
+        page.row(
+            said!("not compared", "비교하지 않음"),
+            said!(
+                "the application gives another value with each fill of a cache: {changing}",
+                "캐시를 채울 때마다 앱의 값이 달라짐: {changing}"
+            ),
         );
     }
     if !done.unreached.is_empty() {
@@ -418,6 +432,7 @@ fn comparison(comparison: &Comparison) -> Value {
             "place": outcome.request.place,
             "status": outcome.status,
             "noise": outcome.compared.noise,
+            "changing": outcome.compared.changing,
             "explained": outcome.compared.explained.iter().filter_map(|index| Some(EXPLAINED.get(*index)?.name)).collect::<Vec<_>>(),
             "differences": differences.iter().map(|one| json!({"part": one.part, "nginx": one.nginx, "weir": one.weir})).collect::<Vec<_>>(),
         })

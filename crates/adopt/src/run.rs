@@ -24,6 +24,9 @@ use crate::urls::{self, Found, Log};
 const USUAL: &[&str] =
     &["/usr/sbin/nginx", "/usr/local/nginx/sbin/nginx", "/usr/local/sbin/nginx", "/opt/nginx/sbin/nginx"];
 
+/// Directives with which nginx and weir keep answers, each at its own time.
+const CACHES: &[&str] = &["proxy_cache", "fastcgi_cache", "uwsgi_cache", "scgi_cache"];
+
 /// The wishes of the user.
 #[derive(Clone, Debug)]
 pub struct Wish {
@@ -345,10 +348,11 @@ fn uses(statements: &[weir_conf::Statement], name: &str) -> bool {
     statements.iter().any(|statement| statement.name == *name || uses(statement.children(), name))
 }
 
-/// The doctor's findings for weir that are more than notes.
+/// The doctor's findings for weir that are more than notes. The page has the refused lines by themselves.
 fn findings(tree: &Tree) -> Vec<Noted> {
     let all = weir_doctor::examine(tree, Target::Weir, &Facts::default());
-    let noted = all.into_iter().filter(|finding| finding.level < Level::Note).map(|finding| Noted {
+    let is_more = |finding: &weir_doctor::Finding| finding.level < Level::Note && !weir_doctor::rules::refuses(finding);
+    let noted = all.into_iter().filter(is_more).map(|finding| Noted {
         level: finding.level,
         rule: finding.rule,
         place: finding.at.map(|at| weir_conf::places(&[at], tree)).unwrap_or_default(),
@@ -404,6 +408,18 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
     done.outcomes = send::all(requests, doors.clone(), wish.rate, asked.stop.clone())?;
     done.doors = doors.clone();
     drop(running);
+    let differing = done.differing();
+    if differing > 0 && CACHES.iter().any(|name| uses(&report.tree.root, name)) {
+        (asked.tell)(said!(
+            "asks weir with empty caches again for {differing} URLs that differ",
+            "캐시를 비운 weir에 서로 다른 URL {differing}개를 다시 묻습니다"
+        ));
+        // If weir does not start again, the differences stay.
+        if let Ok(running) = Beside::start(asked.weir, &report.tree, &report.origin, &doors) {
+            done.outcomes = send::again(done.outcomes, doors, wish.rate, asked.stop.clone())?;
+            drop(running);
+        }
+    }
     Ok(Comparison::Done(Box::new(done)))
 }
 

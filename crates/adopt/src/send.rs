@@ -29,6 +29,8 @@ pub(crate) struct Outcome {
     pub(crate) compared: Compared,
     /// The status of nginx's answer; 0 without an answer.
     pub(crate) status: u16,
+    /// The answer of weir, if it differs.
+    ours: Option<Answer>,
 }
 
 /// Asks all. Ends early when `stop` becomes true.
@@ -39,11 +41,7 @@ pub(crate) fn all(
     stop: Arc<AtomicBool>,
 ) -> Result<Vec<Outcome>, String> {
     let asked = worker::block_on(async move {
-        let mut sender = Sender {
-            tls: Tls::default().accepting_anyone(),
-            resolver: Resolver::default(),
-            pause: Duration::from_secs_f64(1.0 / rate),
-        };
+        let mut sender = Sender::new(rate);
         let mut outcomes = Vec::new();
         for request in requests {
             if stop.load(Ordering::Relaxed) {
@@ -58,6 +56,38 @@ pub(crate) fn all(
     asked.map_err(|error| format!("weir could not send requests: {error}"))
 }
 
+/// Asks a weir with empty caches once more for the answers that differ, and sets the parts apart that changed.
+pub(crate) fn again(
+    outcomes: Vec<Outcome>,
+    doors: Vec<Door>,
+    rate: f64,
+    stop: Arc<AtomicBool>,
+) -> Result<Vec<Outcome>, String> {
+    let asked = worker::block_on(async move {
+        let mut sender = Sender::new(rate);
+        let mut all = Vec::new();
+        for mut outcome in outcomes {
+            let ours = outcome.ours.take().filter(|_| !stop.load(Ordering::Relaxed));
+            if let Some((ours, door)) = ours.zip(doors.get(outcome.request.door))
+                && let Some(port) = port(door)
+            {
+                let fresh = sender.ask(door, door.weir, &outcome.request).await;
+                outcome.compared = compare::unsteady(outcome.compared, &ours, &fresh, port);
+            }
+            all.push(outcome);
+        }
+        all
+    });
+    asked.map_err(|error| format!("weir could not send requests: {error}"))
+}
+
+/// The ports of a door. `None` if nobody reaches nginx there.
+fn port(door: &Door) -> Option<Port> {
+    let nginx = door.nginx?;
+    let default = if door.tls { 443 } else { 80 };
+    Some(Port { own: door.weir.port(), of: nginx.port(), is_default: nginx.port() == default })
+}
+
 struct Sender {
     tls: Rc<Tls>,
     resolver: Resolver,
@@ -66,11 +96,17 @@ struct Sender {
 }
 
 impl Sender {
+    fn new(rate: f64) -> Sender {
+        Sender {
+            tls: Tls::default().accepting_anyone(),
+            resolver: Resolver::default(),
+            pause: Duration::from_secs_f64(1.0 / rate),
+        }
+    }
+
     async fn one(&mut self, doors: &[Door], request: Request) -> Option<Outcome> {
         let door = doors.get(request.door)?;
-        let nginx = door.nginx?;
-        let default = if door.tls { 443 } else { 80 };
-        let port = Port { own: door.weir.port(), of: nginx.port(), is_default: nginx.port() == default };
+        let (nginx, port) = (door.nginx?, port(door)?);
         let first = self.ask(door, nginx, &request).await;
         let ours = self.ask(door, door.weir, &request).await;
         let again = self.ask(door, nginx, &request).await;
@@ -80,11 +116,12 @@ impl Sender {
             compared = compare::confirmed(compared, &compare::compare(&first, &again, &second, port));
         }
         let compared = compare::explain(compared, request.method == "HEAD");
+        let ours = (!compared.differences.is_empty()).then_some(ours);
         let status = match first {
             Answer::Whole { status, .. } => status,
             Answer::Failed(_) => 0,
         };
-        Some(Outcome { request, compared, status })
+        Some(Outcome { request, compared, status, ours })
     }
 
     async fn ask(&mut self, door: &Door, at: SocketAddr, request: &Request) -> Answer {

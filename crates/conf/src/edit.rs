@@ -115,6 +115,11 @@ pub fn insert_after(tree: &Tree, statement: &Statement, lines: &str) -> Option<E
 
 /// The edit that adds `line` (without `;`) as the first statement of a block.
 pub fn insert_into(tree: &Tree, block: &Statement, line: &str) -> Option<Edit> {
+    insert_block_into(tree, block, &format!("{line};"))
+}
+
+/// The edit that adds a statement with its own end (`map … { … }`) as the first statement of a block.
+pub fn insert_block_into(tree: &Tree, block: &Statement, line: &str) -> Option<Edit> {
     let source = tree.source(&block.at)?;
     let from = block.at.span.end as usize;
     let brace = from + source.bytes.get(from..)?.iter().position(|byte| *byte == b'{')? + 1;
@@ -125,9 +130,9 @@ pub fn insert_into(tree: &Tree, block: &Statement, line: &str) -> Option<Edit> {
         Some(child) => indent(source, child.at.span.start as usize),
         None => format!("{outer}    "),
     };
-    let with = format!("\n{inner}{line};");
+    let with = format!("\n{inner}{line}");
     let closes_here = source.line_of(block.end.span.start) == source.line_of(block.at.span.start);
-    let with = if closes_here { format!(" {line};") } else { with };
+    let with = if closes_here { format!(" {line}") } else { with };
     Some(Edit { file: block.at.file, span: span(brace, brace), with: with.into_bytes() })
 }
 

@@ -9,6 +9,8 @@ use crate::Statement;
 
 /// nginx's predefined format.
 pub const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
+/// nginx.org's `main`: `combined` with the addresses that a proxy has passed on.
+pub const MAIN: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\" \"$http_x_forwarded_for\"";
 /// Apache's `common`.
 pub const COMMON: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent";
 /// Apache's `vhost_combined`: the virtual host and its port come first.
@@ -40,6 +42,19 @@ enum Part {
     Variable(String),
 }
 
+/// Why a line gives no request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It is no JSON object.
+    NotJson,
+    /// The text of the format is not where the format has it.
+    Text(String),
+    /// The value of this variable has another form.
+    Value(String),
+    /// A client cannot send this target again.
+    Target(String),
+}
+
 /// A request from a log. A field that the format does not have is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
@@ -47,10 +62,12 @@ pub struct Entry {
     pub method: Vec<u8>,
     /// Path and query, as the client sent them.
     pub target: Vec<u8>,
-    /// The host, in lower case.
+    /// The host, in lower case. That of a target in absolute form counts before others (RFC 9112 §3.2.2).
     pub host: Option<String>,
     /// True for `https`.
     pub is_tls: Option<bool>,
+    /// Whether the target had the host and the scheme.
+    pub is_absolute: bool,
     /// Bytes of the answer.
     pub body_bytes: Option<u64>,
     /// The client's `User-Agent`.
@@ -83,11 +100,15 @@ impl Format {
 
     /// The predefined format that reads most of these lines. `None`: none of them reads a line.
     pub fn guess(lines: &[&[u8]]) -> Option<(&'static str, Format)> {
-        let known = [("combined", COMBINED), ("vhost_combined", VHOST_COMBINED), ("common", COMMON)];
+        let known = [("vhost_combined", VHOST_COMBINED), ("main", MAIN), ("combined", COMBINED), ("common", COMMON)];
         let known = known.into_iter().filter_map(|(name, text)| Some((name, Format::read(&[text])?)));
         let counted = known.chain([("JSON", Format::json())]).map(|(name, format)| {
-            // A space in the address: another field stands before it.
-            let fits = |entry: Entry| entry.at_ms.is_some() && !entry.client.contains(&b' ');
+            // A space in the address: another field stands before it. The last field of `main` has addresses.
+            let is_client = |client: &[u8]| match name {
+                "main" => std::str::from_utf8(client).is_ok_and(|text| text.parse::<std::net::IpAddr>().is_ok()),
+                _ => !client.contains(&b' '),
+            };
+            let fits = |entry: Entry| entry.at_ms.is_some() && is_client(&entry.client);
             let read = lines.iter().filter(|line| format.entry(line).is_some_and(fits));
             (read.count(), name, format)
         });
@@ -96,13 +117,17 @@ impl Format {
         (best.0 > 0).then_some((best.1, best.2))
     }
 
-    /// True if the lines have the time of the request, and the client.
+    /// True if the lines have the time of the request.
     pub fn has_time(&self) -> bool {
-        let is_time = |part: &Part| match part {
-            Part::Variable(name) => matches!(name.as_str(), "time_local" | "time_iso8601" | "msec"),
-            Part::Text(_) => false,
-        };
-        self.parts.is_empty() || self.parts.iter().any(is_time)
+        self.parts.is_empty() || self.time().is_some()
+    }
+
+    /// The variable with the time of the request. `None` for JSON without a `log_format`.
+    pub fn time(&self) -> Option<&str> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Variable(name) => matches!(name.as_str(), "time_local" | "time_iso8601" | "msec").then_some(&**name),
+            Part::Text(_) => None,
+        })
     }
 
     /// Takes the texts of a `log_format` apart. `None`: its lines do not have the request.
@@ -120,29 +145,45 @@ impl Format {
 
     /// Reads a line. `None`: it is not of this format, or its request is not one that can be sent again.
     pub fn entry(&self, line: &[u8]) -> Option<Entry> {
+        self.fit(line).ok()
+    }
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// The first part of the line that does not fit.
+    pub fn fit(&self, line: &[u8]) -> Result<Entry, Unfit> {
         let mut entry = Entry { method: b"GET".to_vec(), ..Entry::default() };
         if self.parts.is_empty() {
-            json::fields(line, |name, value| self.take(&mut entry, name, value))?;
-            return is_sendable(&entry.target).then_some(entry);
+            let value = |name: &str| Unfit::Value(name.to_owned());
+            json::fields(line, |name, text| self.take(&mut entry, name, text).ok_or_else(|| value(name)))?;
+            return sendable(entry);
         }
         let mut rest = line;
         let mut parts = self.parts.iter().peekable();
         while let Some(part) = parts.next() {
             match part {
-                Part::Text(text) => rest = rest.strip_prefix(text.as_slice())?,
+                Part::Text(text) => {
+                    let missing = || Unfit::Text(String::from_utf8_lossy(text).into_owned());
+                    rest = rest.strip_prefix(text.as_slice()).ok_or_else(missing)?;
+                }
                 Part::Variable(name) => {
+                    let value = || Unfit::Value(name.clone());
                     let end = match parts.peek() {
-                        Some(Part::Text(next)) => self.end(rest, next)?,
-                        Some(Part::Variable(_)) => return None,
+                        Some(Part::Text(next)) => self
+                            .end(rest, next)
+                            .ok_or_else(|| Unfit::Text(String::from_utf8_lossy(next).into_owned()))?,
+                        // Two variables side by side have no border.
+                        Some(Part::Variable(_)) => return Err(value()),
                         None => rest.len(),
                     };
-                    let (value, after) = rest.split_at(end);
-                    self.take(&mut entry, name, value)?;
+                    let (text, after) = rest.split_at(end);
+                    self.take(&mut entry, name, text).ok_or_else(value)?;
                     rest = after;
                 }
             }
         }
-        is_sendable(&entry.target).then_some(entry)
+        sendable(entry)
     }
 
     /// The place of the next text. A quote inside a value is escaped and ends nothing: JSON and Apache write `\"`, and
@@ -164,14 +205,21 @@ impl Format {
                 if words.next().is_some() || !version.starts_with(b"HTTP/") {
                     return None;
                 }
-                (entry.method, entry.target) = (method.to_vec(), target.to_vec());
+                entry.method = method.to_vec();
+                entry.aim(target.to_vec());
             }
-            "request_uri" if entry.target.is_empty() => entry.target = self.unescaped(value),
+            "request_uri" if entry.target.is_empty() => entry.aim(self.unescaped(value)),
+            // JSON of programs that log the path and the query apart.
+            "args" if self.parts.is_empty() && text().is_some() && !entry.target.contains(&b'?') => {
+                let query = self.unescaped(value);
+                entry.target.push(b'?');
+                entry.target.extend_from_slice(query.strip_prefix(b"?").unwrap_or(&query));
+            }
             "request_method" => entry.method = value.to_vec(),
-            "host" | "http_host" | "server_name" if entry.host.is_none() => {
+            "host" | "http_host" | "server_name" if entry.host.is_none() && !entry.is_absolute => {
                 entry.host = text().map(|host| host.to_ascii_lowercase());
             }
-            "scheme" => entry.is_tls = Some(value == b"https"),
+            "scheme" if !entry.is_absolute => entry.is_tls = Some(value == b"https"),
             "remote_addr" | "realip_remote_addr" if entry.client.is_empty() => entry.client = value.to_vec(),
             "http_x_forwarded_for" => {
                 let first = value.split(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
@@ -181,6 +229,7 @@ impl Format {
             }
             "time_local" => entry.at_ms = moment::local(value),
             "time_iso8601" => entry.at_ms = moment::iso8601(value),
+            "msec" if self.parts.is_empty() => entry.at_ms = moment::number(value),
             "msec" => entry.at_ms = moment::seconds(value),
             "request_time" => entry.took_ms = moment::seconds(value),
             "status" => entry.status = text().and_then(|text| text.parse().ok()),
@@ -214,6 +263,42 @@ impl Format {
         }
         out
     }
+}
+
+impl Entry {
+    /// Takes a target. One in absolute form has the scheme and the host of the request (RFC 9112 §3.2.2).
+    fn aim(&mut self, target: Vec<u8>) {
+        let Some((is_tls, host, rest)) = absolute(&target) else {
+            self.target = target;
+            return;
+        };
+        (self.is_absolute, self.is_tls, self.host) = (true, Some(is_tls), Some(host));
+        self.target = rest;
+    }
+}
+
+/// TLS or not, the host with its port, and the path and query of `http://host:port/path`.
+fn absolute(target: &[u8]) -> Option<(bool, String, Vec<u8>)> {
+    let text = std::str::from_utf8(target).ok()?;
+    let (scheme, rest) = text.split_once("://")?;
+    let is_tls = match scheme.to_ascii_lowercase().as_str() {
+        "https" | "wss" => true,
+        "http" | "ws" => false,
+        _ => return None,
+    };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let default = if is_tls { ":443" } else { ":80" };
+    let host = host.strip_suffix(default).unwrap_or(host).to_ascii_lowercase();
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    (!host.is_empty()).then(|| (is_tls, host, path.into_bytes()))
+}
+
+fn sendable(entry: Entry) -> Result<Entry, Unfit> {
+    if is_sendable(&entry.target) {
+        return Ok(entry);
+    }
+    Err(Unfit::Target(String::from_utf8_lossy(&entry.target).into_owned()))
 }
 
 /// True if a client can send this target again.
@@ -284,7 +369,9 @@ mod tests {
         let common = r#"10.0.0.1 - - [26/Nov/2026:03:00:00 +0000] "GET /a HTTP/1.1" 304 -"#;
         let json = r#"{"time":"2026-11-26T03:00:00.250+09:00","remote_addr":"::1","request":"PUT /a?b=1 HTTP/1.1","status":"201","request_time":0.25,"user_agent":"x"}"#;
         let guess = |line: &str| Format::guess(&[b"garbage", line.as_bytes()]).map(|(name, _)| name);
-        assert_eq!((guess(combined), guess(common), guess(json)), (Some("combined"), Some("common"), Some("JSON")));
+        assert_eq!((guess(combined), guess(common), guess(json)), (Some("main"), Some("common"), Some("JSON")));
+        let with_id = combined.replace("1.2.3.4", "6f1e0a");
+        assert_eq!(guess(&with_id), Some("combined"));
         assert_eq!(guess(&format!("a.test:443 {combined}")), Some("vhost_combined"));
         assert_eq!(guess("x"), None);
         let entry = Format::read(&[COMBINED]).unwrap().entry(combined.as_bytes()).unwrap();
@@ -310,11 +397,68 @@ mod tests {
         ] {
             assert_eq!(target(&[COMBINED], line), None, "{line}");
         }
-        assert_eq!(target(&[COMBINED], "1 - - [t] \"GET http://x/ HTTP/1.1\" 200 0 \"-\" \"-\""), None);
         assert_eq!(target(&[COMBINED], "1 - - [t] \"\\x16\\x03\\x01\" 400 0 \"-\" \"-\""), None);
         assert!(Format::read(&["$status $uri"]).is_none());
         // Two variables side by side have no border.
         assert_eq!(target(&["$status$request"], "200GET / HTTP/1.1"), None);
+    }
+
+    #[test]
+    fn a_target_in_absolute_form_has_the_host() {
+        let of = |target: &str| {
+            let line = format!("h.test \"GET {target} HTTP/1.1\" http");
+            let entry = Format::read(&["$host \"$request\" $scheme"]).unwrap().entry(line.as_bytes())?;
+            Some((String::from_utf8(entry.target).unwrap(), entry.host.unwrap(), entry.is_tls.unwrap()))
+        };
+        let found = |target: &str, host: &str, is_tls| Some((target.to_owned(), host.to_owned(), is_tls));
+        assert_eq!(of("https://www.Ex.test:443/p?a=1"), found("/p?a=1", "www.ex.test", true));
+        assert_eq!(of("http://ex.test:8080"), found("/", "ex.test:8080", false));
+        assert_eq!(of("HTTP://u@ex.test?q"), found("/?q", "ex.test", false));
+        assert_eq!(of("/p?u=http://x/"), found("/p?u=http://x/", "h.test", false));
+        assert_eq!((of("ftp://x/"), of("http:///a"), of("*")), (None, None, None));
+    }
+
+    #[test]
+    fn the_first_part_that_does_not_fit_is_named() {
+        let combined = Format::read(&[COMBINED]).unwrap();
+        let unfit = |line: &str| combined.fit(line.as_bytes()).unwrap_err();
+        assert_eq!(unfit("1 x"), Unfit::Text(" - ".to_owned()));
+        assert_eq!(unfit("1 - - [t] \"\" 400 0 \"-\" \"-\""), Unfit::Value("request".to_owned()));
+        assert_eq!(unfit("1 - - [t] \"OPTIONS * HTTP/1.1\" 200 0 \"-\" \"-\""), Unfit::Target("*".to_owned()));
+        assert_eq!(Format::json().fit(b"x"), Err(Unfit::NotJson));
+    }
+
+    #[test]
+    fn json_of_other_programs_is_read() {
+        let rows = [
+            // line, target, client
+            (r#"{"msec":"1","uri":"/u","args":"a=1","remote_addr":"c"}"#, "/u?a=1", "c"),
+            (r#"{"msec":"1","uri":"/u","is_args":"?","query_string":"a=1","clientip":"c"}"#, "/u?a=1", "c"),
+            (r#"{"msec":"1","path":"/u","query":"?a=1","clientIp":"c"}"#, "/u?a=1", "c"),
+            (r#"{"msec":"1","uri":"/u","args":"","remote_host":"c"}"#, "/u", "c"),
+            (r#"{"msec":"1","uri":"/u","args":"-","source_ip":"c"}"#, "/u", "c"),
+            (r#"{"msec":"1","request_uri":"/u?b=2","args":"b=2","client_address":"c"}"#, "/u?b=2", "c"),
+            (r#"{"msec":"1","request":"GET /u?b=2 HTTP/1.1","args":"b=2","c-ip":"c"}"#, "/u?b=2", "c"),
+            (
+                r#"{"time":1000,"req":{"method":"GET","url":"/u?x","remoteAddress":"c"},"res":{"statusCode":200}}"#,
+                "/u?x",
+                "c",
+            ),
+            (
+                r#"{"@timestamp":"1970-01-01T00:00:01Z","url":{"path":"/u","query":"a=1"},"source":{"ip":"c"},"host":{"ip":"d"}}"#,
+                "/u?a=1",
+                "c",
+            ),
+        ];
+        for (line, target, client) in rows {
+            let entry = Format::json().entry(line.as_bytes()).unwrap();
+            let found = (String::from_utf8(entry.target).unwrap(), String::from_utf8(entry.client).unwrap());
+            assert_eq!((found.0.as_str(), found.1.as_str()), (target, client), "{line}");
+        }
+        for time in ["1709251201", "1709251201.0", "1709251201000", "1709251201000000", "1709251201000000000"] {
+            let line = format!("{{\"time\":{time},\"url\":\"/\"}}");
+            assert_eq!(Format::json().entry(line.as_bytes()).unwrap().at_ms, Some(1_709_251_201_000), "{time}");
+        }
     }
 
     mod mutate {

@@ -185,7 +185,8 @@ fn idle(view: &View<'_>, target: Target) -> Vec<At> {
     let mut idle: Vec<At> = IDLE_RULES.iter().flat_map(|rule| -> Vec<At> { at(rule) }).collect();
     // A pool that no request can use. The findings are at the proxy_pass statements, but the useless statement is in
     // the upstream.
-    let inert: Vec<At> = at(INERT_POOL);
+    let inert = found.iter().filter(|finding| finding.rule == INERT_POOL && finding.level == Level::Wrong);
+    let inert: Vec<At> = inert.filter_map(|finding| finding.at).collect();
     for upstream in view.named("upstream") {
         let asks = |spot: &Spot<'_>| spot.arg(0).split('/').nth(2) == Some(upstream.arg(0));
         let mut passes = view.named("proxy_pass").filter(asks).peekable();

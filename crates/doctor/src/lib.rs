@@ -11,6 +11,7 @@
 //! which it is silent, and both are tested; no content of a configuration can make a rule panic.
 #![forbid(unsafe_code)]
 
+pub mod caches;
 pub mod compare;
 pub mod defaults;
 pub mod dump;
@@ -18,6 +19,7 @@ pub mod explain;
 pub mod facts;
 pub mod limits;
 pub mod mend;
+pub mod possible;
 pub mod reach;
 pub mod reference;
 pub mod regex;
@@ -25,6 +27,7 @@ pub mod report;
 pub mod rule;
 pub mod rules;
 pub mod target;
+pub mod upgrade;
 pub mod version;
 pub mod view;
 pub mod weirs;
@@ -61,6 +64,9 @@ pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Fin
         .collect();
     findings
         .retain(|(_, finding)| finding.rule != "equals_default" || finding.at.is_none_or(|at| !harmed.contains(&at)));
+    let all: Vec<Finding> = findings.iter().map(|(_, finding)| finding.clone()).collect();
+    let all: Vec<&Finding> = all.iter().collect();
+    findings.retain(|(_, finding)| !rules::is_told(finding, &all));
     findings.sort_by_key(|(group, finding)| {
         let place = finding.at.map(|at| (at.file, at.line, at.span.start));
         (finding.level, *group, place)

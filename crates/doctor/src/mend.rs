@@ -3,11 +3,12 @@
 use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::udiff::UnifiedHunkHeader;
 use similar::{DiffOp, DiffableStr, group_diff_ops};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use weir_conf::edit::{self, Edit};
 use weir_conf::{MemoryFiles, Tree};
 
-use crate::rule::Finding;
+use crate::rule::{Finding, Level};
 
 /// Most rounds of changes and checks. One change may require another, as `keepalive` needs HTTP/1.1.
 pub const ROUNDS_MAX: usize = 8;
@@ -62,6 +63,35 @@ pub struct Whole {
     pub left: usize,
 }
 
+/// The findings of the rules that were asked for, and those of rules that had fewer or less grave ones before: if a
+/// change makes another one necessary (a connection pool needs HTTP/1.1), that change belongs to it.
+pub fn those_of(mut now: Vec<Finding>, before: &[Finding], is_asked: &dyn Fn(&str) -> bool) -> Vec<Finding> {
+    let counted = counts(&now);
+    let known = counts(before);
+    let count = |all: &Counts, finding: &Finding| {
+        all.iter()
+            .filter(|((rule, level), _)| *rule == finding.rule && *level <= finding.level)
+            .map(|(_, count)| count)
+            .sum::<usize>()
+    };
+    let is_old = |finding: &Finding| before.iter().any(|old| old.rule == finding.rule && old.what == finding.what);
+    now.retain(|finding| {
+        is_asked(finding.rule) || count(&counted, finding) > count(&known, finding) && !is_old(finding)
+    });
+    now
+}
+
+/// The number of findings of each rule and level.
+type Counts = BTreeMap<(&'static str, Level), usize>;
+
+fn counts(all: &[Finding]) -> Counts {
+    let mut counts = Counts::new();
+    for finding in all {
+        *counts.entry((finding.rule, finding.level)).or_default() += 1;
+    }
+    counts
+}
+
 /// Changes a tree, checks the result, and changes it again. `look` returns the findings for a tree.
 pub fn mend_whole(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>) -> Whole {
     let mut whole = Whole { files: Vec::new(), left: 0 };
@@ -74,7 +104,7 @@ pub fn mend_whole(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>) -> Whole {
         if mended.is_empty() {
             break;
         }
-        let next = again(now, &mended);
+        let next = with(now, &mended);
         for file in mended {
             match whole.files.iter_mut().find(|old| old.name == file.name) {
                 Some(old) => old.after = file.after,
@@ -91,7 +121,7 @@ pub fn mend_whole(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>) -> Whole {
 }
 
 /// The tree of the same files with these changes. Reads nothing from the disk.
-fn again(tree: &Tree, mended: &[Mended]) -> Tree {
+pub fn with(tree: &Tree, mended: &[Mended]) -> Tree {
     let mut files = MemoryFiles::new();
     for source in tree.files.iter().filter(|source| !source.is_command_line) {
         let changed = mended.iter().find(|file| file.name == source.name);

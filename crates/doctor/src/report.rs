@@ -47,6 +47,9 @@ pub fn text(subject: &Subject<'_>, findings: &[Finding], language: Language) -> 
         paragraph(&mut text, subject, rule, findings, language);
     }
     text.push_str(&summary(subject, findings, language));
+    rules::unchecked(subject.tree).iter().for_each(|said| {
+        let _ = writeln!(text, "{}", said.say(language));
+    });
     text
 }
 
@@ -172,6 +175,7 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
         "target": subject.target.to_string(),
         "counts": { "wrong": count(Level::Wrong), "risk": count(Level::Risk), "note": count(Level::Note) },
         "findings": list,
+        "unchecked": rules::unchecked(subject.tree).iter().map(|said| said.en.clone()).collect::<Vec<_>>(),
     })
 }
 

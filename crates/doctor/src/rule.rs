@@ -271,10 +271,13 @@ impl Case<'_> {
 pub mod prelude {
     pub use super::same;
     pub use super::{Case, Example, Finding, Found, Group, Level, Rule, Said, Words, words};
+    pub use crate::caches::{Names, caches};
     pub use crate::edit;
+    pub use crate::possible::Request;
     pub use crate::reach::{self, Piece};
     pub use crate::regex::ByteSet;
     pub use crate::said;
+    pub use crate::upgrade;
     pub use crate::version::Version;
     pub use crate::view::{Match, Scope, Spot, matches_by};
 }

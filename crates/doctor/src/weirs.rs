@@ -1,19 +1,39 @@
-//! The directives of weir's own edge. The program gives them once, as data: this crate knows no family.
+//! weir's own edge: its directives, and its reader of whole files. The program gives both once: this crate knows no
+//! family.
 
 use std::sync::OnceLock;
 
+use weir_conf::{Problem, Tree};
 use weir_http::known::Known;
 
-static KNOWN: OnceLock<&'static Known> = OnceLock::new();
+/// Reads a tree as `weir edge -t` does, without a look at names of hosts, and returns its grave problems.
+pub type Read = fn(&Tree) -> Vec<Problem>;
 
-/// Gives the directives that weir's edge has. Only the first call counts; before it, the edge has none.
-pub fn give(known: &'static Known) {
-    KNOWN.get_or_init(|| known);
+struct Edge {
+    known: &'static Known,
+    read: Read,
+}
+
+static EDGE: OnceLock<Edge> = OnceLock::new();
+
+/// Gives the directives and the reader of weir's edge. Only the first call counts; before it, the edge has none.
+pub fn give(known: &'static Known, read: Read) {
+    EDGE.get_or_init(|| Edge { known, read });
+}
+
+fn edge() -> &'static Edge {
+    #[cfg(test)]
+    give(&weir_edge::family::ALL.known, weir_edge::load::refused);
+    let none = || Known::new(std::iter::empty(), std::iter::empty(), std::iter::empty());
+    EDGE.get_or_init(|| Edge { known: Box::leak(Box::new(none())), read: |_| Vec::new() })
 }
 
 /// The directives that weir's edge has.
 pub fn known() -> &'static Known {
-    #[cfg(test)]
-    give(&weir_edge::family::ALL.known);
-    KNOWN.get_or_init(|| Box::leak(Box::new(Known::new(std::iter::empty(), std::iter::empty(), std::iter::empty()))))
+    edge().known
+}
+
+/// The problems for which weir's edge refuses this tree.
+pub fn refused(tree: &Tree) -> Vec<Problem> {
+    (edge().read)(tree)
 }

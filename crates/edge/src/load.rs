@@ -68,16 +68,34 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
         conf.places_fixed += all_sockets(conf) - conf.sockets.len();
     }
     problems.extend(found);
-    if conf.as_ref().is_some_and(|conf| !conf.main.process.events) && !problems.iter().any(is_grave) {
-        let last = tree.root.last().map(|statement| statement.end);
-        let problem = Problem::nowhere(Gravity::Emerg, "no \"events\" section in configuration").at(last);
-        problems.push(problem.todo("add: events { }"));
-    }
+    problems.extend(no_events(conf.as_ref(), &problems, &tree));
     problems.extend(conf.as_ref().and_then(|conf| oversized_table(conf, &tree)));
     problems.extend(conf.as_ref().and_then(|conf| unknown_user(conf, &tree)));
     weir_conf::sort_as_read(&mut problems, &tree);
     let fails = problems.iter().any(is_grave);
     Loaded { tree, problems, conf: conf.filter(|_| !fails), dashboard }
+}
+
+/// The problems for which this tree is refused. Names of hosts are not looked up: each is taken for one address.
+pub fn refused(tree: &Tree) -> Vec<Problem> {
+    let main = tree.files.iter().find(|source| !source.is_command_line).map_or("", |source| source.name.as_str());
+    let directory = main.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/"));
+    let paths = Paths { prefix: directory.clone(), conf_prefix: directory, ..Paths::default() };
+    let one_address = |_: &str| Ok(vec![SocketAddr::from(([127, 0, 0, 1], 0))]);
+    let (conf, mut problems) = compile(tree, paths, &one_address, 1, &ALL);
+    problems.extend(no_events(conf.as_ref(), &problems, tree));
+    problems.retain(is_grave);
+    weir_conf::sort_as_read(&mut problems, tree);
+    problems
+}
+
+fn no_events(conf: Option<&Conf>, problems: &[Problem], tree: &Tree) -> Option<Problem> {
+    if conf?.main.process.events || problems.iter().any(is_grave) {
+        return None;
+    }
+    let last = tree.root.last().map(|statement| statement.end);
+    let problem = Problem::nowhere(Gravity::Emerg, "no \"events\" section in configuration").at(last);
+    Some(problem.todo("add: events { }"))
 }
 
 /// Whether a problem prevents the configuration from coming into force.

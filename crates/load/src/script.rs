@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 pub use document::{Document, Entry};
 pub use keys::reference;
-pub use steps::times;
+pub use steps::{is_method, times};
 
 use weir_conf::said::Said;
 

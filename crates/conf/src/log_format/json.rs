@@ -2,31 +2,61 @@
 
 use serde_json::Value;
 
+use super::Unfit;
+
 /// Deepest object that is searched: some servers put the request into an object of its own.
 const DEPTH_MAX: usize = 3;
 
-/// Usual names of a field, and nginx's variable with this meaning.
-const NAMES: [(&str, &[&str]); 10] = [
-    ("request", &["request", "request_line"]),
-    ("request_uri", &["request_uri", "uri", "url", "path", "RequestPath"]),
-    ("request_method", &["request_method", "method", "verb", "RequestMethod"]),
-    ("host", &["host", "http_host", "server_name", "RequestHost"]),
-    ("remote_addr", &["remote_addr", "remote_ip", "client_ip", "client", "ip", "ClientHost"]),
-    ("http_x_forwarded_for", &["http_x_forwarded_for", "x_forwarded_for"]),
-    ("http_user_agent", &["http_user_agent", "user_agent", "agent", "request_User-Agent"]),
-    ("status", &["status", "status_code", "DownstreamStatus"]),
-    ("request_time", &["request_time"]),
-    ("body_bytes_sent", &["body_bytes_sent", "bytes_sent", "size"]),
+/// nginx's variable, and the usual names of its field: lower-case letters and digits alone, because programs write
+/// `client_ip`, `clientIp` and `client-ip`. A field of an object has also the name of both, as `ip` in `source`.
+const NAMES: [(&str, &[&str]); 11] = [
+    ("request", &["request", "requestline"]),
+    (
+        "request_uri",
+        &["requesturi", "uri", "url", "path", "requestpath", "uripath", "csuristem", "urlpath", "urloriginal"],
+    ),
+    ("args", &["args", "querystring", "query", "uriquery", "csuriquery", "urlquery"]),
+    ("request_method", &["requestmethod", "method", "verb", "httpmethod", "csmethod"]),
+    ("host", &["host", "httphost", "servername", "requesthost", "cshost"]),
+    (
+        "remote_addr",
+        &[
+            "remoteaddr",
+            "remoteip",
+            "clientip",
+            "client",
+            "sourceip",
+            "srcip",
+            "cip",
+            "remoteaddress",
+            "clientaddress",
+            "sourceaddress",
+            "clientaddr",
+            "remotehost",
+            "clienthost",
+            "ip",
+        ],
+    ),
+    ("http_x_forwarded_for", &["httpxforwardedfor", "xforwardedfor"]),
+    (
+        "http_user_agent",
+        &["httpuseragent", "useragent", "agent", "requestuseragent", "csuseragent", "useragentoriginal"],
+    ),
+    ("status", &["status", "statuscode", "downstreamstatus", "scstatus", "responsestatuscode"]),
+    ("request_time", &["requesttime"]),
+    ("body_bytes_sent", &["bodybytessent", "bytessent", "size", "scbytes"]),
 ];
 /// Names of the time, whose form differs.
-const TIMES: [&str; 9] =
-    ["time_iso8601", "time_local", "msec", "time", "timestamp", "@timestamp", "ts", "date", "StartUTC"];
+const TIMES: [&str; 8] = ["timeiso8601", "timelocal", "msec", "time", "timestamp", "ts", "date", "startutc"];
 
-/// Gives each known field of a line by nginx's name. `None`: the line is no object, or a value has another meaning.
-pub(super) fn fields(line: &[u8], mut take: impl FnMut(&str, &[u8]) -> Option<()>) -> Option<()> {
-    let whole: Value = serde_json::from_slice(line).ok()?;
-    whole.as_object()?;
-    if let Some(time) = TIMES.iter().find_map(|name| find(&whole, name, DEPTH_MAX)) {
+/// Gives each known field of a line by nginx's name.
+///
+/// # Errors
+/// The line is no object, or a value has another meaning.
+pub(super) fn fields(line: &[u8], mut take: impl FnMut(&str, &[u8]) -> Result<(), Unfit>) -> Result<(), Unfit> {
+    let whole: Value = serde_json::from_slice(line).map_err(|_| Unfit::NotJson)?;
+    whole.as_object().ok_or(Unfit::NotJson)?;
+    if let Some(time) = TIMES.iter().find_map(|name| find(&whole, "", name, DEPTH_MAX)) {
         let name = match () {
             () if time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => "msec",
             () if time.contains('/') => "time_local",
@@ -35,21 +65,34 @@ pub(super) fn fields(line: &[u8], mut take: impl FnMut(&str, &[u8]) -> Option<()
         take(name, time.as_bytes())?;
     }
     for (variable, names) in NAMES {
-        if let Some(value) = names.iter().find_map(|name| find(&whole, name, DEPTH_MAX)) {
+        if let Some(value) = names.iter().find_map(|name| find(&whole, "", name, DEPTH_MAX)) {
             // An object named `request` holds the fields; a text is the request line.
             take(variable, value.as_bytes())?;
         }
     }
-    Some(())
+    Ok(())
 }
 
-/// The text or the number with this name, in the object or in one inside it.
-fn find(value: &Value, name: &str, depth: usize) -> Option<String> {
+/// The text or the number with this name, in the object or in one inside it. `outer` is the name of this object.
+fn find(value: &Value, outer: &str, name: &str, depth: usize) -> Option<String> {
     let object = value.as_object().filter(|_| depth > 0)?;
-    let plain = match object.get(name) {
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(Value::Number(number)) => Some(number.to_string()),
+    let is_it = |key: &str| {
+        let key = plain(key);
+        key == name || name.strip_prefix(outer).is_some_and(|rest| !outer.is_empty() && key == rest)
+    };
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
         _ => None,
     };
-    plain.or_else(|| object.values().find_map(|inner| find(inner, name, depth - 1)))
+    let own = object.iter().filter(|(key, _)| is_it(key)).find_map(|(_, value)| text(value));
+    own.or_else(|| {
+        let mut objects = object.iter().filter(|(_, value)| value.is_object());
+        objects.find_map(|(key, inner)| find(inner, &plain(key), name, depth - 1))
+    })
+}
+
+/// A name without signs, in lower case.
+fn plain(key: &str) -> String {
+    key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }

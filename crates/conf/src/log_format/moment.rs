@@ -3,10 +3,10 @@
 /// The names of months in nginx's and Apache's logs.
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// `26/Nov/2026:03:00:00 +0000`.
+/// `26/Nov/2026:03:00:00 +0000`, with or without a fraction. A time without a zone, as HAProxy writes it, counts as UTC.
 pub(super) fn local(value: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(value).ok()?;
-    let (time, zone) = text.split_once(' ')?;
+    let (time, zone) = text.split_once(' ').unwrap_or((text, ""));
     let mut parts = time.splitn(3, '/');
     let (day, month, rest) = (parts.next()?, parts.next()?, parts.next()?);
     let (year, clock) = rest.split_once(':')?;
@@ -29,6 +29,20 @@ pub(super) fn iso8601(value: &[u8]) -> Option<u64> {
 pub(super) fn seconds(value: &[u8]) -> Option<u64> {
     let seconds: f64 = std::str::from_utf8(value).ok()?.parse().ok()?;
     (0.0..=1e12).contains(&seconds).then(|| (seconds * 1000.0).round() as u64)
+}
+
+/// A number since 1970: seconds, or milliseconds, microseconds or nanoseconds. No log has seconds after the year 5000
+/// or milliseconds before 1974.
+pub(super) fn number(value: &[u8]) -> Option<u64> {
+    let number: f64 = std::str::from_utf8(value).ok()?.parse().ok()?;
+    let ms = match number {
+        0.0..1e11 => number * 1e3,
+        1e11..1e14 => number,
+        1e14..1e17 => number / 1e3,
+        1e17..1e20 => number / 1e6,
+        _ => return None,
+    };
+    Some(ms.round() as u64)
 }
 
 /// The time of a clock such as `03:00:00.25` on a day, in a zone such as `+0900`, `+09:00`, `Z` or nothing.
@@ -81,6 +95,11 @@ mod tests {
         assert_eq!(iso8601(b"2024-03-01T00:00:01Z"), Some(1_709_251_201_000));
         assert_eq!(iso8601(b"2024-03-01T09:00:01.5+09:00"), Some(1_709_251_201_500));
         assert_eq!(seconds(b"1709251201.500"), Some(1_709_251_201_500));
+        assert_eq!(local(b"01/Mar/2024:00:00:01.5"), Some(1_709_251_201_500));
+        assert_eq!(
+            (number(b"1709251201.5"), number(b"1709251201500")),
+            (Some(1_709_251_201_500), Some(1_709_251_201_500))
+        );
         for bad in [
             "",
             "32/Mar/2024:00:00:01 +0000",

@@ -1,6 +1,5 @@
 //! Requests that wait for nginx's cache lock poll it twice a second.
 
-use super::cache_stampede::caches;
 use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
@@ -8,8 +7,8 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Speed,
     says: words(
-        "In nginx, a request that waits for proxy_cache_lock checks the cache every 500 ms",
-        "nginx에서 proxy_cache_lock을 기다리는 요청은 500ms 단위로 기다립니다",
+        "In nginx, a request that waits for a cache lock checks the cache every 500 ms",
+        "nginx에서 캐시 잠금을 기다리는 요청은 500ms 단위로 기다립니다",
     ),
     remedy: words(
         "If a page takes 300 ms, all requests but the first wait 500 ms. A stale answer avoids the wait while nginx refreshes an object. weir edge wakes the waiting requests as soon as the answer is in the cache.",
@@ -22,8 +21,8 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    for spot in caches(case) {
-        if let Some(lock) = spot.scope().effective("proxy_cache_lock").filter(|spot| spot.arg(0) == "on") {
+    for (spot, names) in caches(case.view) {
+        if let Some(lock) = spot.scope().effective(names.lock).filter(|spot| spot.arg(0) == "on") {
             found.add(Finding::at(
                 lock,
                 said!(

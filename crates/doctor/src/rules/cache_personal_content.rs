@@ -1,6 +1,5 @@
 //! Answers for one user are stored for all users.
 
-use super::cache_stampede::caches;
 use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
@@ -12,8 +11,8 @@ pub static RULE: Rule = Rule {
         "한 사용자의 페이지가 캐시를 통해 다른 사용자에게 갈 수 있습니다",
     ),
     remedy: words(
-        "The cache key does not contain cookies, and nginx ignores the origin's instruction not to store the answer. Remove Set-Cookie and Cache-Control from proxy_ignore_headers. Or let users with a session bypass the cache: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
-        "캐시 키에 쿠키가 없고, nginx는 저장하지 말라는 오리진의 지시를 무시합니다. proxy_ignore_headers에서 Set-Cookie와 Cache-Control을 빼세요. 또는 세션이 있는 사용자가 캐시를 거치지 않게 하세요: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
+        "The cache key does not contain cookies, and nginx ignores the origin's instruction not to store the answer. Remove Set-Cookie and Cache-Control from proxy_ignore_headers or fastcgi_ignore_headers. Or let users with a session bypass the cache: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
+        "캐시 키에 쿠키가 없고, nginx는 저장하지 말라는 오리진의 지시를 무시합니다. proxy_ignore_headers나 fastcgi_ignore_headers에서 Set-Cookie와 Cache-Control을 빼세요. 또는 세션이 있는 사용자가 캐시를 거치지 않게 하세요: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
     ),
     source: "RFC 9111 §3; engintron/engintron#133; lab.md B32, 4-16",
     check,
@@ -24,24 +23,25 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    // weir does not store personal answers for other users, unless the file turns that off.
-    if case.is_weir() && !case.view.named("proxy_cache_guard").any(|spot| spot.arg(0) == "off") {
-        return;
-    }
-    for spot in caches(case) {
+    for (spot, names) in caches(case.view) {
+        // weir does not store personal answers for other users, unless the file turns that off.
+        if case.is_weir() && !case.view.named(names.guard).any(|spot| spot.arg(0) == "off") {
+            continue;
+        }
         let scope = spot.scope();
         let passes = |name| {
             scope.effective(name).is_some_and(|spot| spot.arg(0) != "0") || scope.all().any(|spot| spot.name() == name)
         };
-        let key = scope.effective("proxy_cache_key").is_some_and(|key| {
+        let key = scope.effective(names.key).is_some_and(|key| {
             key.text().contains("$cookie_")
                 || key.text().contains("$http_cookie")
                 || key.text().contains("$http_authorization")
         });
-        if key || (passes("proxy_no_cache") && passes("proxy_cache_bypass")) {
+        if key || (passes(names.no_cache) && passes(names.bypass)) {
             continue;
         }
-        let ignored = scope.effective("proxy_ignore_headers").filter(|spot| {
+        let line = format!("{} $cookie_session; {} $cookie_session;", names.bypass, names.no_cache);
+        let ignored = scope.effective(names.ignore_headers).filter(|spot| {
             spot.args().any(|arg| arg.eq_ignore_ascii_case("set-cookie") || arg.eq_ignore_ascii_case("cache-control"))
         });
         match ignored {
@@ -55,19 +55,15 @@ fn check(case: &Case<'_>, found: &mut Found) {
                             ignored.text()
                         ),
                     )
-                    .write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"),
+                    .write(line),
                 );
             }
-            None if scope.effective("proxy_cache_valid").is_some() => {
+            None if scope.effective(names.valid).is_some() => {
                 let what = said!(
                     "the cache key contains no cookie: if the origin does not mark a signed-in user's page (private, Set-Cookie), nginx gives that page to everybody",
                     "키에 쿠키가 없습니다. 오리진이 표시하지 않은(private, Set-Cookie) 로그인 사용자의 페이지가 모두에게 제공됩니다"
                 );
-                found.add_as(
-                    Level::Note,
-                    Finding::at(spot, what)
-                        .write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"),
-                );
+                found.add_as(Level::Note, Finding::at(spot, what).write(line));
             }
             None => {}
         }

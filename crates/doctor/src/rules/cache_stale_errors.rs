@@ -1,6 +1,6 @@
 //! Stale answers are not used when the origin fails.
 
-use super::cache_stampede::caches;
+use super::cache_stampede::stale_words;
 use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
@@ -24,15 +24,16 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    for spot in caches(case) {
-        let Some(stale) = spot.scope().effective("proxy_cache_use_stale").filter(|spot| spot.arg(0) != "off") else {
+    for (spot, names) in caches(case.view) {
+        let Some(stale) = spot.scope().effective(names.use_stale).filter(|spot| spot.arg(0) != "off") else {
             continue;
         };
-        let missing: Vec<&str> =
-            ["error", "timeout", "http_502", "http_503"].into_iter().filter(|word| !stale.says(word)).collect();
+        let wanted =
+            stale_words(names).split(' ').filter(|word| ["error", "timeout", "http_502", "http_503"].contains(word));
+        let missing: Vec<&str> = wanted.filter(|word| !stale.says(word)).collect();
         if missing.len() > 1 {
-            let line = "proxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504";
-            let fix = edit::replace(stale.statement(), line);
+            let line = format!("{} {}", names.use_stale, stale_words(names));
+            let fix = edit::replace(stale.statement(), &line);
             found.add(
                 Finding::at(stale, said!("{} are passed on", "{}이(가) 그대로 전달됩니다", missing.join(", ")))
                     .write(format!("{line};"))

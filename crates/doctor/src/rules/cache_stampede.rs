@@ -21,25 +21,23 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    for spot in caches(case) {
+    for (spot, names) in caches(case.view) {
         let scope = spot.scope();
         // In weir the lock is on if the file does not set it. While one request fetches, the others get the stale
         // object.
-        let weirs_lock = case.is_weir() && case.view.named("proxy_cache_lock").next().is_none();
-        let locks = weirs_lock || scope.effective("proxy_cache_lock").is_some_and(|spot| spot.arg(0) == "on");
-        let refreshes = scope.effective("proxy_cache_background_update").is_none_or(|spot| spot.arg(0) == "on");
-        let stale = case.is_weir() && refreshes
-            || scope.effective("proxy_cache_use_stale").is_some_and(|spot| spot.says("updating"));
+        let weirs_lock = case.is_weir() && case.view.named(names.lock).next().is_none();
+        let locks = weirs_lock || scope.effective(names.lock).is_some_and(|spot| spot.arg(0) == "on");
+        let refreshes = scope.effective(names.background_update).is_none_or(|spot| spot.arg(0) == "on");
+        let stale =
+            case.is_weir() && refreshes || scope.effective(names.use_stale).is_some_and(|spot| spot.says("updating"));
         if !locks || !stale {
             let mut lines = Vec::new();
             if !locks {
-                lines.push("proxy_cache_lock on".to_owned());
+                lines.push(format!("{} on", names.lock));
             }
-            let written = scope.effective("proxy_cache_use_stale");
+            let written = scope.effective(names.use_stale);
             if !stale && written.is_none() {
-                lines.push(
-                    "proxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504".to_owned(),
-                );
+                lines.push(format!("{} {}", names.use_stale, stale_words(names)));
             }
             if !stale && let Some(written) = written.filter(|spot| spot.arg(0) != "off") {
                 lines.push(format!("{} updating", written.line()));
@@ -66,7 +64,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// Every `proxy_cache` that is not `off`.
-pub fn caches<'v>(case: &Case<'v>) -> Vec<Spot<'v>> {
-    case.view.named("proxy_cache").filter(|spot| spot.arg(0) != "off").collect()
+/// The words of `…_cache_use_stale` for a refresh and for failures. FastCGI, uwsgi and SCGI know fewer statuses.
+pub fn stale_words(names: &Names) -> &'static str {
+    match names.family {
+        "proxy" => "updating error timeout http_500 http_502 http_503 http_504",
+        _ => "updating error timeout http_500 http_503",
+    }
 }

@@ -1,4 +1,4 @@
-//! `keepalive` in an upstream, but requests to it have `Connection: close`.
+//! Connections to an origin that could be kept, but each request asks the origin to close its connection.
 
 use crate::rule::prelude::*;
 
@@ -6,12 +6,15 @@ pub static RULE: Rule = Rule {
     id: "inert_upstream_keepalive",
     level: Level::Wrong,
     group: Group::Speed,
-    says: words("nginx never uses the keepalive of this upstream", "upstream의 keepalive가 전혀 쓰이지 않습니다"),
-    remedy: words(
-        "Before 1.29.7, nginx sends HTTP/1.0 and \"Connection: close\" to origins unless both lines are there: `proxy_http_version 1.1;` and `proxy_set_header Connection \"\";`.",
-        "1.29.7 이전의 nginx는 두 줄 `proxy_http_version 1.1;`과 `proxy_set_header Connection \"\";`이 없으면 HTTP/1.0과 \"Connection: close\"로 요청합니다.",
+    says: words(
+        "Each request asks the origin to close the connection, so keepalive keeps none",
+        "요청마다 오리진에 연결을 닫으라고 하므로 keepalive가 유지할 연결이 없습니다",
     ),
-    source: "nginx.org ngx_http_upstream_module, keepalive; nginx CHANGES 1.29.7; lab.md B02, 2-7, E2d",
+    remedy: words(
+        "An origin closes the connection after \"Connection: close\" and after HTTP/1.0. nginx before 1.29.7 sends both unless both lines are there: `proxy_http_version 1.1;` and `proxy_set_header Connection \"\";`. A map for WebSockets needs an empty value for plain requests: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
+        "오리진은 \"Connection: close\"나 HTTP/1.0 요청 뒤에 연결을 닫습니다. 1.29.7 이전의 nginx는 두 줄 `proxy_http_version 1.1;`과 `proxy_set_header Connection \"\";`이 없으면 그렇게 요청합니다. WebSocket용 map은 일반 요청에 빈 값을 주어야 합니다: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
+    ),
+    source: "nginx.org ngx_http_upstream_module, keepalive; nginx CHANGES 1.29.7; RFC 9112 §9.3, §9.6; lab.md B02, 2-7, E2d",
     check,
     fires: Example::with(
         "http { upstream a { server 10.0.0.1; keepalive 64; } server { location / { proxy_pass http://a; } } }",
@@ -24,52 +27,232 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    if case.is_surely(Version(1, 29, 7)) {
-        return;
-    }
     for (pass, upstream) in passes(case) {
-        if upstream.inside().get("keepalive").is_none() {
-            continue;
-        }
-        let scope = pass.scope();
-        let version = scope.effective("proxy_http_version").is_some_and(|spot| spot.arg(0) != "1.0");
-        let headers = scope.effective_all("proxy_set_header");
-        let connection = headers.iter().find(|spot| spot.arg(0).eq_ignore_ascii_case("connection"));
-        // A map on $http_upgrade may give an empty value for plain requests.
-        let open = connection.is_some_and(|spot| spot.arg(1).is_empty() || spot.arg(1).contains('$'));
-        let missing = match (version, open) {
-            (true, true) => continue,
-            (false, true) => vec!["proxy_http_version 1.1"],
-            (true, false) => vec!["proxy_set_header Connection \"\""],
-            (false, false) => vec!["proxy_http_version 1.1", "proxy_set_header Connection \"\""],
+        let Some(kept) = kept(case, upstream) else { continue };
+        let Some(closing) = closing(case, pass) else { continue };
+        let group = pass.arg(0).split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
+        let kept_words = match kept {
+            Kept::Written(count) => format!("keepalive {count}"),
+            Kept::Always => "keepalive".to_owned(),
         };
-        let lines: Vec<String> = missing.iter().map(|line| format!("{line};")).collect();
-        let what = said!(
-            "each request to \"{}\" opens and closes a connection: keepalive {} has no connection to keep",
-            "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. keepalive {}이(가) 유지할 연결이 없습니다",
-            upstream.arg(0),
-            upstream.inside().get("keepalive").map_or("", |spot| spot.arg(0))
-        );
-        let mut finding = Finding::at(pass, what).write(lines.join(" "));
+        let what = match closing {
+            Closing::Missing(_) => said!(
+                "each request to \"{}\" opens and closes a connection: {} has no connection to keep",
+                "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. {}이(가) 유지할 연결이 없습니다",
+                group,
+                kept_words
+            ),
+            Closing::Field(_, true) => said!(
+                "for a plain request, Connection is \"close\": each request to \"{}\" opens and closes a connection, and {} has no connection to keep",
+                "일반 요청의 Connection이 \"close\"입니다. \"{}\"(으)로 가는 요청마다 연결을 열고 닫아 {}이(가) 유지할 연결이 없습니다",
+                group,
+                kept_words
+            ),
+            Closing::Field(_, false) => said!(
+                "Connection can be \"close\" for a plain request: such a request to \"{}\" opens and closes a connection in spite of {}",
+                "일반 요청의 Connection이 \"close\"일 수 있습니다. 그런 요청은 \"{}\"(으)로 가는 연결을 {}와(과) 상관없이 열고 닫습니다",
+                group,
+                kept_words
+            ),
+        };
+        let (line, fix) = remedy(case, pass, &closing);
+        let mut finding = Finding::at(pass, what).write(line);
+        finding.fix = fix.unwrap_or_default();
         // If the nginx version is unknown, it may be new enough.
-        let level = if case.facts.version_is_told.is_some() { RULE.level } else { Level::Risk };
-        let adds_header = missing.len() == 2 || !version || !open;
-        // A first proxy_set_header here would drop those of the outer blocks.
-        let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
-        if adds_header && !drops && connection.is_none() {
-            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join("\n")));
-        }
-        found.add_as(level, finding);
+        let is_known =
+            !matches!(closing, Closing::Missing(_)) || case.is_weir() || case.facts.version_is_told.is_some();
+        let is_certain = is_known && !matches!(closing, Closing::Field(_, false));
+        let is_asked = matches!(kept, Kept::Written(_));
+        found.add_as(if is_certain && is_asked { RULE.level } else { Level::Risk }, finding);
     }
 }
 
-/// Each `proxy_pass` to an upstream of this file, with that upstream.
-pub fn passes<'v>(case: &Case<'v>) -> Vec<(Spot<'v>, Spot<'v>)> {
+/// Connections that may wait for the next request.
+enum Kept<'v> {
+    /// The upstream says how many.
+    Written(&'v str),
+    /// As many as by default.
+    Always,
+}
+
+/// Whether the target keeps connections to this group, or to an address in `proxy_pass` itself. nginx keeps none to
+/// an address in any version.
+fn kept<'v>(case: &Case<'v>, upstream: Option<Spot<'v>>) -> Option<Kept<'v>> {
+    let written = upstream.and_then(|upstream| upstream.inside().get("keepalive"));
+    match written {
+        Some(written) => (written.arg(0) != "0").then(|| Kept::Written(written.arg(0))),
+        None => {
+            let is_by_default = case.is_weir() || upstream.is_some() && case.is_surely(Version(1, 29, 7));
+            is_by_default.then_some(Kept::Always)
+        }
+    }
+}
+
+/// The reason why the origin closes the connection.
+enum Closing<'v> {
+    /// These lines are not there.
+    Missing(Vec<String>),
+    /// The value of this `proxy_set_header`; whether it is so for every plain request.
+    Field(Spot<'v>, bool),
+}
+
+fn closing<'v>(case: &Case<'v>, pass: Spot<'v>) -> Option<Closing<'v>> {
+    let is_new = case.is_surely(Version(1, 29, 7));
+    let version = pass.scope().effective("proxy_http_version");
+    // HTTP/2 has no Connection.
+    if version.is_some_and(|spot| spot.arg(0) == "2") {
+        return None;
+    }
+    let is_old = version.map_or(!is_new, |spot| spot.arg(0) == "1.0");
+    let connection = upgrade::connection(pass);
+    if is_old || connection.is_none() && !is_new {
+        let mut missing = Vec::new();
+        if is_old {
+            missing.push("proxy_http_version 1.1".to_owned());
+        }
+        if connection.is_none() && !is_new {
+            missing.push("proxy_set_header Connection \"\"".to_owned());
+        }
+        return Some(Closing::Missing(missing));
+    }
+    let values = upgrade::values(connection?, Request::Plain);
+    let ends = |always| Some(Closing::Field(connection?, always));
+    if values.always(upgrade::ends) {
+        return ends(true);
+    }
+    if values.sometimes(upgrade::ends) { ends(false) } else { None }
+}
+
+/// The line to write, and the edits if they harm nothing else.
+fn remedy(case: &Case<'_>, pass: Spot<'_>, closing: &Closing<'_>) -> (String, Option<Vec<edit::Edit>>) {
+    let field = match closing {
+        Closing::Missing(missing) => {
+            let line = missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" ");
+            return (line, upgrade::lines(pass, missing));
+        }
+        Closing::Field(field, _) => *field,
+    };
+    let is_for_websockets = pass
+        .scope()
+        .effective_all("proxy_set_header")
+        .iter()
+        .any(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade") && !spot.arg(1).is_empty());
+    if reach::variables(field.arg(1)).next().is_none() {
+        let right = is_for_websockets.then(|| upgrade::right(case.view)).flatten();
+        let value = right.as_ref().map_or("\"\"", |right| right.variable.as_str());
+        let line = format!("proxy_set_header Connection {value}");
+        let own = field.scope().is(pass.scope());
+        let edits = own.then(|| {
+            let map = right.as_ref().and_then(|right| right.map.clone());
+            map.into_iter().chain([edit::replace(field.statement(), &line)]).collect()
+        });
+        return (format!("{line};"), edits);
+    }
+    let maps = case.view.named("map").filter(|map| map.arg(1).eq_ignore_ascii_case(field.arg(1)));
+    let entry = maps.into_iter().find_map(|map| Some((map, crate::possible::entry_for(map, Request::Plain)?)));
+    match entry {
+        Some((map, entry)) if entry.name().is_empty() => {
+            let fix = edit::replace(entry.statement(), "'' ''");
+            (format!("{} {{ … '' ''; }}", map.line()), harms_nothing(case, map).then(|| vec![fix]))
+        }
+        Some((map, _)) => {
+            let fix = edit::insert_into(case.tree(), map.statement(), "'' ''");
+            let fix = fix.filter(|_| harms_nothing(case, map)).map(|fix| vec![fix]);
+            (format!("{} {{ … '' ''; }}", map.line()), fix)
+        }
+        None => ("map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }".to_owned(), None),
+    }
+}
+
+/// Whether the variable of a map is only the Connection field of requests whose connections can be kept. Without
+/// keepalive, nginx would close each connection first, and the local port would stay busy.
+fn harms_nothing(case: &Case<'_>, map: Spot<'_>) -> bool {
+    let variable = map.arg(1).trim_start_matches('$');
+    let uses = |spot: &Spot<'_>| {
+        !spot.is(map) && spot.args().any(|arg| reach::variables(arg).any(|name| name.eq_ignore_ascii_case(variable)))
+    };
+    let is_field = |spot: Spot<'_>| spot.name() == "proxy_set_header" && spot.arg(0).eq_ignore_ascii_case("connection");
+    let keeps = |(pass, upstream): &(Spot<'_>, Option<Spot<'_>>)| {
+        let is_used = upgrade::connection(*pass).is_some_and(|field| uses(&field));
+        !is_used || kept(case, *upstream).is_some()
+    };
+    case.view.all().filter(uses).all(is_field) && passes(case).iter().all(keeps)
+}
+
+/// Each `proxy_pass` of `http` with its upstream; `None` for an address. Without those whose address has variables.
+fn passes<'v>(case: &Case<'v>) -> Vec<(Spot<'v>, Option<Spot<'v>>)> {
     let pass = case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream"));
     pass.filter_map(|spot| {
         let (_, rest) = spot.arg(0).split_once("://")?;
-        let name = rest.split('/').next()?;
-        Some((spot, case.view.upstream(name)?))
+        let name = rest.split('/').next().filter(|name| !name.contains('$'))?;
+        Some((spot, case.view.upstream(name)))
     })
     .collect()
+}
+
+/// Each `proxy_pass` to an upstream of this file, with that upstream.
+pub fn to_groups<'v>(case: &Case<'v>) -> Vec<(Spot<'v>, Spot<'v>)> {
+    passes(case).into_iter().filter_map(|(pass, upstream)| Some((pass, upstream?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use super::*;
+    use crate::Facts;
+    use crate::target::Target;
+
+    /// The findings of this rule for the location's lines, with these lines before the upstream.
+    fn levels(target: Target, maps: &str, group: &str, lines: &str, to: &str) -> Vec<Level> {
+        let conf = format!(
+            "http {{ {maps} upstream app {{ server 10.0.0.1; {group} }} server {{ location / {{ {lines} proxy_pass http://{to}; }} }} }}"
+        );
+        let files = weir_conf::MemoryFiles::new().with("/f", &conf);
+        let (tree, problems) = crate::load(&files, "/f", "/");
+        assert_eq!(problems, [], "{conf}");
+        let facts = Facts { version_is_told: Some(target.version()), ..Facts::default() };
+        let findings = crate::examine(&tree, target, &facts);
+        findings.iter().filter(|finding| finding.rule == RULE.id).map(|finding| finding.level).collect()
+    }
+
+    /// The connections that an origin counts for six requests decide: one is silence.
+    #[test]
+    fn the_value_for_a_plain_request_decides_in_every_version() {
+        let recipe = "map $http_upgrade $c { default upgrade; '' close; }";
+        let empty = "map $http_upgrade $c { default upgrade; '' ''; }";
+        let wrong = vec![Level::Wrong];
+        let field = |value: &str| format!("proxy_http_version 1.1; proxy_set_header Connection {value};");
+        let rows = [
+            ("", "upgrade", vec![]),
+            ("", "keep-alive", vec![]),
+            ("", "Keep-Alive", vec![]),
+            ("", "$http_connection", vec![]),
+            ("", "''", vec![]),
+            ("", "close", wrong.clone()),
+            ("", "'keep-alive, Close'", wrong.clone()),
+            (empty, "$c", vec![]),
+            (recipe, "$c", wrong.clone()),
+            ("map $http_upgrade $c { default close; websocket upgrade; }", "$c", wrong.clone()),
+            ("map $http_upgrade $a { '' x; } map $a $c { x close; }", "$c", wrong.clone()),
+            ("map $cookie_a $c { default close; a ''; }", "$c", vec![Level::Risk]),
+        ];
+        for target in [Target::Nginx(Version(1, 22, 1)), Target::Nginx(Version(1, 31, 5)), Target::Weir] {
+            for (maps, value, expected) in &rows {
+                let found = levels(target, maps, "keepalive 16;", &field(value), "app");
+                assert_eq!(found, *expected, "{target}: {maps} {value}");
+            }
+            let set = format!("set $c close; {}", field("$c"));
+            assert_eq!(levels(target, "", "keepalive 16;", &set, "app"), wrong, "{target}");
+            assert_eq!(levels(target, "", "keepalive 16;", "proxy_http_version 1.0;", "app"), wrong, "{target}");
+        }
+        let (old, new) = (Target::Nginx(Version(1, 22, 1)), Target::Nginx(Version(1, 31, 5)));
+        let at = |target, group: &str, to: &str| levels(target, recipe, group, &field("$c"), to);
+        // nginx keeps connections to a group by default since 1.29.7, and to an address never. weir keeps both.
+        assert_eq!((at(old, "", "app"), at(new, "", "app")), (vec![], vec![Level::Risk]));
+        assert_eq!((at(new, "keepalive 0;", "app"), at(new, "", "10.0.0.9")), (vec![], vec![]));
+        assert_eq!(
+            (at(Target::Weir, "", "app"), at(Target::Weir, "", "10.0.0.9")),
+            (vec![Level::Risk], vec![Level::Risk])
+        );
+    }
 }

@@ -30,6 +30,7 @@ rules! {
     cache_personal_content
     cache_stale_errors
     cache_stampede
+    cache_without_key
     certificate_expires
     compression_lost
     conflicting_server_name
@@ -70,6 +71,7 @@ rules! {
     proxy_headers_dropped
     proxy_pass_normalized
     quic_bpf_reuseport
+    refused_value
     regex_exact_match
     regex_redos
     resolver_external
@@ -108,11 +110,10 @@ rules! {
 
 /// Rules about behaviour of nginx that weir does not share. They are silent if weir reads the file. The edge's table of
 /// directives has weir's own behaviour; `weir edge -t` lists the directives that weir refuses or ignores, with reasons.
-pub const NGINXS_ALONE: [&str; 13] = [
+pub const NGINXS_ALONE: [&str; 12] = [
     // weir serves the stale object while it fetches, and wakes waiting requests.
     "cache_foreground_refresh",
     "cache_lock_polling",
-    "inert_upstream_keepalive",
     "multi_accept",
     "nginx_cves",
     "obsolete_directive",
@@ -127,6 +128,21 @@ pub const NGINXS_ALONE: [&str; 13] = [
     // weir forwards upgrades by default.
     "websocket_upgrade",
 ];
+
+/// Whether another rule has named the refusal of this line.
+pub(crate) fn is_told(finding: &crate::Finding, all: &[&crate::Finding]) -> bool {
+    refused_value::is_told(finding, all)
+}
+
+/// Whether a finding says that the program does not start with the file.
+pub fn refuses(finding: &crate::Finding) -> bool {
+    refused_value::refuses(finding)
+}
+
+/// The parts of the file whose values weir cannot judge.
+pub fn unchecked(tree: &weir_conf::Tree) -> Vec<crate::Said> {
+    refused_value::unchecked(&crate::view::View::new(tree))
+}
 
 /// Whether nginx, an nginx module or weir has a directive of this name.
 pub fn is_known(name: &str) -> bool {
@@ -187,6 +203,26 @@ mod tests {
         }
     }
 
+    /// A rule about caches speaks of the caches of every family.
+    #[test]
+    fn rules_about_caches_know_every_family() {
+        for rule in RULES.iter().filter(|rule| rule.id.starts_with("cache_") && rule.id != "cache_without_key") {
+            for names in &crate::caches::FAMILIES {
+                let of_family = |example: &Example| {
+                    let conf = example.conf.replace("proxy_", &format!("{}_", names.family));
+                    let tree = tree_of(conf.as_bytes());
+                    let findings = crate::examine(&tree, crate::NEWEST, &Facts::default());
+                    let own = findings.into_iter().filter(|finding| finding.rule == rule.id);
+                    own.map(|finding| finding.write.unwrap_or_default()).collect::<Vec<_>>()
+                };
+                let (fires, silent) = (of_family(&rule.fires), of_family(&rule.silent));
+                assert!(!fires.is_empty() && silent.is_empty(), "{} {}: {silent:?}", rule.id, names.family);
+                let is_own = |line: &String| line.is_empty() || line.starts_with(names.family);
+                assert!(fires.iter().all(is_own), "{} {}: {fires:?}", rule.id, names.family);
+            }
+        }
+    }
+
     fn tree_of(conf: &[u8]) -> weir_conf::Tree {
         crate::load(&weir_conf::MemoryFiles::new().with("/example", conf), "/example", "/").0
     }
@@ -214,6 +250,63 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Findings that the fix of another rule may bring: the rule of the fix, and the rule of the finding.
+    const MAY_COME: [(&str, &str); 3] = [
+        // Waiting for the lock is better than a request of each client.
+        ("cache_stampede", "cache_lock_polling"),
+        // A table that is large enough now is no problem; the note says so.
+        ("connection_table", "headroom"),
+        // Before, no WebSocket came through, so none could be closed.
+        ("websocket_upgrade", "websocket_timeout"),
+    ];
+
+    /// How many findings each rule has that are at least as grave as this level.
+    fn count(findings: &[crate::Finding], rule: &str, level: crate::Level) -> usize {
+        findings.iter().filter(|finding| finding.rule == rule && finding.level <= level).count()
+    }
+
+    /// The fix of one rule, with everything that belongs to it, brings no finding of another rule.
+    #[test]
+    fn no_fix_brings_a_new_finding() {
+        let mut worse = Vec::new();
+        for (rule, example) in RULES.iter().flat_map(|rule| [(rule, &rule.fires), (rule, &rule.silent)]) {
+            let mut facts = Facts::default();
+            (example.facts)(&mut facts);
+            for target in [Target::Nginx(crate::NEWEST), Target::Nginx(Version(1, 22, 1)), Target::Weir] {
+                let told = Facts { version_is_told: Some(target.version()), ..facts.clone() };
+                let tree = tree_of(example.conf.as_bytes());
+                let before = crate::examine(&tree, target, &told);
+                let mut fixed: Vec<&str> =
+                    before.iter().filter(|finding| !finding.fix.is_empty()).map(|finding| finding.rule).collect();
+                fixed.dedup();
+                for fix in fixed {
+                    let look = |tree: &weir_conf::Tree| {
+                        crate::mend::those_of(crate::examine(tree, target, &told), &before, &|rule| rule == fix)
+                    };
+                    let whole = crate::mend::mend_whole(&tree, &look);
+                    let Some(file) = whole.files.first() else { continue };
+                    let after = crate::examine(&tree_of(&file.after), target, &told);
+                    for finding in &after {
+                        // A refusal hides those that come after it.
+                        if finding.rule == "refused_value" && before.iter().any(refuses) {
+                            continue;
+                        }
+                        let is_more =
+                            count(&after, finding.rule, finding.level) > count(&before, finding.rule, finding.level);
+                        if is_more && !MAY_COME.contains(&(fix, finding.rule)) {
+                            let text = String::from_utf8_lossy(&file.after).into_owned();
+                            worse.push(format!(
+                                "{}, {target}: {fix} brings {}: {}\n{text}",
+                                rule.id, finding.rule, finding.what.en
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(worse.is_empty(), "{}", worse.join("\n"));
     }
 
     #[test]

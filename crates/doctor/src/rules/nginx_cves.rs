@@ -41,6 +41,40 @@ fn on(case: &Case<'_>, name: &str) -> bool {
     case.view.all().any(|spot| spot.name() == name && spot.arg(0) != "off")
 }
 
+/// The vulnerability that `…_cache_background_update on` exposes in a file with unnamed captures.
+const OF_BACKGROUND_UPDATES: &str = "CVE-2026-60005";
+
+/// Whether `…_cache_background_update on` would expose a known vulnerability in this file.
+pub fn background_update_opens(case: &Case<'_>) -> bool {
+    let Some(version) = case.facts.version_is_told.filter(|_| !case.is_weir()) else { return false };
+    let hole = HOLES.iter().find(|hole| hole.id == OF_BACKGROUND_UPDATES);
+    hole.is_some_and(|hole| hole.is_in(version)) && uses_captures(case) && !updates_in_background(case)
+}
+
+/// Whether a statement uses `$1` and its like.
+fn uses_captures(case: &Case<'_>) -> bool {
+    let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    case.view.all().any(|spot| spot.args().any(|arg| reach::variables(arg).any(is_number)))
+}
+
+fn updates_in_background(case: &Case<'_>) -> bool {
+    crate::caches::FAMILIES.iter().any(|names| on(case, names.background_update))
+}
+
+impl Hole {
+    /// Whether this version has it.
+    fn is_in(&self, version: Version) -> bool {
+        let same_branch =
+            self.mended.iter().any(|mended| (mended.0, mended.1) == (version.0, version.1) && version >= *mended);
+        version >= self.since && version < self.last() && !same_branch
+    }
+
+    /// The first version of the mainline without it.
+    fn last(&self) -> Version {
+        self.mended.last().copied().unwrap_or(Version(0, 0, 0))
+    }
+}
+
 fn listens(case: &Case<'_>, word: &str) -> bool {
     case.view.all().any(|spot| spot.name() == "listen" && spot.says(word))
 }
@@ -74,14 +108,14 @@ static HOLES: &[Hole] = &[
         },
     },
     Hole {
-        id: "CVE-2026-60005",
+        id: OF_BACKGROUND_UPDATES,
         what: words(
             "unnamed captures with slice or background updates read uninitialised memory",
             "이름 없는 캡처를 slice나 백그라운드 갱신과 함께 쓰면 초기화되지 않은 메모리를 읽습니다",
         ),
         since: Version(1, 15, 8),
         mended: &[Version(1, 30, 4), Version(1, 31, 3)],
-        opened_by: |case| on(case, "slice") || on(case, "proxy_cache_background_update"),
+        opened_by: |case| uses_captures(case) && (on(case, "slice") || updates_in_background(case)),
     },
     Hole {
         id: "CVE-2026-42530",
@@ -208,10 +242,8 @@ static HOLES: &[Hole] = &[
 fn check(case: &Case<'_>, found: &mut Found) {
     let Some(version) = case.facts.version_is_told else { return };
     for hole in HOLES {
-        let last = hole.mended.last().copied().unwrap_or(Version(0, 0, 0));
-        let same_branch =
-            hole.mended.iter().any(|mended| (mended.0, mended.1) == (version.0, version.1) && version >= *mended);
-        if version >= hole.since && version < last && !same_branch && (hole.opened_by)(case) {
+        let last = hole.last();
+        if hole.is_in(version) && (hole.opened_by)(case) {
             let what = Said {
                 en: format!("{}: {}; fixed in {last}", hole.id, hole.what.en),
                 ko: format!("{}: {} ({last}에서 수정됨)", hole.id, hole.what.ko),

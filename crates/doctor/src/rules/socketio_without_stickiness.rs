@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    for (pass, upstream) in super::inert_upstream_keepalive::passes(case) {
+    for (pass, upstream) in super::inert_upstream_keepalive::to_groups(case) {
         let scope = pass.scope();
         let path = scope.location().map(|location| location.text()).unwrap_or_default();
         let upgrades =

@@ -1,6 +1,6 @@
 //! Each request to an origin opens a connection.
 
-use super::inert_upstream_keepalive::passes;
+use super::inert_upstream_keepalive::to_groups;
 use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
@@ -25,21 +25,23 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    // From 1.29.7 on, `keepalive 32 local` and HTTP/1.1 are the default.
-    if case.is_surely(Version(1, 29, 7)) {
-        return;
+    // From 1.29.7 on, `keepalive 32 local` and HTTP/1.1 are the default of a group.
+    if !case.is_surely(Version(1, 29, 7)) {
+        groups(case, found);
     }
+    addresses(case, found);
+}
+
+fn groups(case: &Case<'_>, found: &mut Found) {
     let mut seen = std::collections::HashSet::new();
-    for (pass, upstream) in passes(case) {
+    for (pass, upstream) in to_groups(case) {
         if upstream.inside().get("keepalive").is_some() || !seen.insert(upstream.arg(0)) {
             continue;
         }
         let scope = pass.scope();
         let persists = scope.effective("proxy_http_version").is_some_and(|spot| spot.arg(0) == "1.1")
-            && scope
-                .effective_all("proxy_set_header")
-                .iter()
-                .any(|spot| spot.arg(0).eq_ignore_ascii_case("connection") && spot.arg(1).is_empty());
+            && upgrade::connection(pass)
+                .is_some_and(|field| !upgrade::values(field, Request::Plain).sometimes(upgrade::ends));
         let ports = case.facts.local_ports.unwrap_or(28_232);
         // A connection to a unix socket takes no port.
         let over_tcp = upstream.inside().named("server").filter(|server| !server.arg(0).starts_with("unix:")).count();
@@ -89,7 +91,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
             .and_then(|server| edit::insert_after(case.tree(), server.statement(), "keepalive 32"));
         found.add_as(level, Finding::at(upstream, what).write("keepalive 32;").fix(fix));
     }
-    // Before 1.29.7, an address in proxy_pass cannot keep connections.
+}
+
+/// nginx keeps no connection to an address in `proxy_pass`, in any version.
+fn addresses(case: &Case<'_>, found: &mut Found) {
     for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let Some((_, rest)) = pass.arg(0).split_once("://") else { continue };
         let authority = rest.split('/').next().unwrap_or_default();

@@ -28,31 +28,38 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let headers = scope.effective_all("proxy_set_header");
         let header = |name: &str| headers.iter().find(|spot| spot.arg(0).eq_ignore_ascii_case(name));
         let path = scope.location().map(|location| location.text().to_ascii_lowercase()).unwrap_or_default();
-        let upgrade = header("upgrade").filter(|spot| !spot.arg(1).is_empty());
-        let is_meant = upgrade.is_some() || PATHS.iter().any(|known| path.contains(known));
+        // A request that asks for a WebSocket decides.
+        let gets = |spot: Spot<'_>, option: fn(&str) -> bool| {
+            !upgrade::values(spot, Request::WebSocket).always(|value| !option(value))
+        };
+        let sent = header("upgrade").filter(|spot| gets(**spot, |value| !value.is_empty()));
+        let is_meant = sent.is_some() || PATHS.iter().any(|known| path.contains(known));
         if !is_meant {
             continue;
         }
-        let mut missing = Vec::new();
+        let (mut missing, mut names) = (Vec::new(), Vec::new());
         let one = scope
             .effective("proxy_http_version")
             .map_or(case.is_surely(Version(1, 29, 7)), |spot| spot.arg(0) == "1.1");
         if !one {
-            missing.push("proxy_http_version 1.1");
+            missing.push("proxy_http_version 1.1".to_owned());
+            names.push("proxy_http_version");
         }
-        if upgrade.is_none() {
-            missing.push("proxy_set_header Upgrade $http_upgrade");
+        if sent.is_none() {
+            missing.push("proxy_set_header Upgrade $http_upgrade".to_owned());
+            names.push("Upgrade");
         }
-        if header("connection").is_none_or(|spot| spot.arg(1).is_empty()) {
-            missing.push("proxy_set_header Connection $connection_upgrade");
+        let connection = upgrade::connection(pass);
+        let right = upgrade::right(case.view);
+        let lacks_option = !connection.is_some_and(|spot| gets(spot, |value| upgrade::names(value, "upgrade")));
+        if lacks_option {
+            let variable = right.as_ref().map_or("$connection_upgrade", |right| right.variable.as_str());
+            missing.push(format!("proxy_set_header Connection {variable}"));
+            names.push(if connection.is_some() { "Connection: upgrade" } else { "Connection" });
         }
         if missing.is_empty() {
             continue;
         }
-        let names: Vec<&str> = missing
-            .iter()
-            .map(|line| line.trim_start_matches("proxy_set_header ").split(' ').next().unwrap_or_default())
-            .collect();
         let mut finding = Finding::at(
             pass,
             said!(
@@ -62,10 +69,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
             ),
         )
         .write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
-        let has_map = case.view.named("map").any(|map| map.arg(1) == "$connection_upgrade");
-        let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
-        if !drops && (has_map || missing.iter().all(|line| !line.contains("$connection_upgrade"))) {
-            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join("\n")));
+        if let Some(edits) = upgrade::lines(pass, &missing).filter(|_| right.is_some() || !lacks_option) {
+            finding.fix = edits;
+            finding = finding.fix(right.and_then(|right| right.map).filter(|_| lacks_option));
         }
         found.add(finding);
     }

@@ -314,6 +314,12 @@ fn near_step(name: &str) -> Said {
     near.filter(|near| *near != name).map_or_else(Said::default, |near| say!(texts::NEAR, near))
 }
 
+/// Whether a step whose word is this is a request with that method.
+pub fn is_method(word: &str) -> bool {
+    let is_word = word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    is_word && (METHODS.contains(&word.to_ascii_uppercase().as_str()) || keys::STEP.key(word).is_none())
+}
+
 /// Methods that need no warning.
 const METHODS: [&str; 9] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "QUERY"];
 

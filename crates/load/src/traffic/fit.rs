@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn raking_gives_each_route_its_share() {
         let share = |requests| Share { requests, ..Share::default() };
-        let route = |_| Route { method: "GET", pieces: Vec::new() };
+        let route = |_| Route { method: "GET".into(), pieces: Vec::new() };
         let routes = Routes {
             all: (0..4).map(route).collect(),
             shares: [700, 200, 90, 10].map(share).into(),

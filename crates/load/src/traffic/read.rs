@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::IpAddr;
 
-use foldhash::HashMap;
-use weir_conf::log_format::{Entry, Format};
+use foldhash::{HashMap, HashSet};
+use weir_conf::log_format::{Entry, Format, Unfit};
 
 use super::said;
 use super::wish::Wish;
@@ -25,8 +25,10 @@ const GUESS_LINES: usize = 200;
 const SHOWN_MAX: usize = 3;
 /// Characters of an unread line that are shown.
 const SHOWN_CHARS: usize = 100;
-/// The methods that a step of a script can have.
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+/// Most different methods.
+const METHODS_MAX: usize = 100;
+/// The longest method.
+const METHOD_BYTES_MAX: usize = 32;
 /// Ends of the names of static files.
 const ASSETS: [&str; 20] = [
     "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf",
@@ -49,9 +51,16 @@ pub(super) struct Request {
 /// A method and a target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Call {
-    pub(super) method: &'static str,
+    pub(super) method: Box<str>,
     pub(super) host: u16,
     pub(super) target: Box<str>,
+}
+
+/// Why a line is left out.
+enum Why {
+    Long,
+    Time,
+    Unfit(Unfit),
 }
 
 /// Lines and requests that the script does not have, and why.
@@ -78,6 +87,8 @@ pub(super) struct Log {
     pub(super) formats: Vec<(String, String)>,
     /// The host of the requests, if the lines have hosts.
     pub(super) host: Option<String>,
+    /// The address of all requests, if there is only one; empty if the lines have none.
+    pub(super) only_client: Option<String>,
     /// False if every time is a whole second.
     pub(super) has_fractions: bool,
 }
@@ -96,6 +107,10 @@ pub(super) struct Reader<'w> {
     calls: HashMap<Call, u32>,
     clients: HashMap<Box<[u8]>, u32>,
     hosts: HashMap<String, u16>,
+    methods: HashSet<Box<str>>,
+    /// The address of the first request.
+    first_client: Option<Vec<u8>>,
+    has_other_client: bool,
 }
 
 impl<'w> Reader<'w> {
@@ -106,6 +121,9 @@ impl<'w> Reader<'w> {
             calls: HashMap::default(),
             clients: HashMap::default(),
             hosts: HashMap::default(),
+            methods: HashSet::default(),
+            first_client: None,
+            has_other_client: false,
         }
     }
 
@@ -168,21 +186,58 @@ impl<'w> Reader<'w> {
             return;
         }
         self.log.counts.lines += 1;
-        let entry = (line.len() < LINE_BYTES_MAX).then(|| format.entry(line)).flatten();
-        match entry.and_then(|entry| Some((entry.at_ms?, entry))) {
-            Some((at_ms, entry)) => self.entry(at_ms, &entry),
-            None => {
+        let read = if line.len() < LINE_BYTES_MAX { format.fit(line).map_err(Why::Unfit) } else { Err(Why::Long) };
+        match read.and_then(|entry| Ok((entry.at_ms.ok_or(Why::Time)?, entry))) {
+            Ok((at_ms, entry)) => self.entry(at_ms, &entry),
+            Err(why) => {
                 self.log.counts.unread += 1;
                 if self.log.unread.len() < SHOWN_MAX {
                     let shown: String = String::from_utf8_lossy(line).chars().take(SHOWN_CHARS).collect();
-                    self.log.unread.push(format!("{name}:{number}: {}", shown.escape_debug()));
+                    let why = self.why(&why, format);
+                    self.log.unread.push(format!("{name}:{number}: {} ({why})", shown.escape_debug()));
                 }
             }
         }
     }
 
+    /// The reason in words.
+    fn why(&self, why: &Why, format: &Format) -> String {
+        let fill = |text, value: &str| {
+            let shown: String = value.chars().take(SHOWN_CHARS).collect();
+            said::fill(text, self.wish.language, &[&shown.escape_debug().to_string()])
+        };
+        match why {
+            Why::Long => fill(said::LOAD_FROM_WHY_LONG, &LINE_BYTES_MAX.to_string()),
+            Why::Time => match format.time() {
+                Some(name) => fill(said::LOAD_FROM_WHY_VALUE, &format!("${name}")),
+                None => fill(said::LOAD_FROM_WHY_TIME, ""),
+            },
+            Why::Unfit(Unfit::NotJson) => fill(said::LOAD_FROM_WHY_JSON, ""),
+            Why::Unfit(Unfit::Text(text)) => fill(said::LOAD_FROM_WHY_TEXT, text),
+            Why::Unfit(Unfit::Value(name)) => fill(said::LOAD_FROM_WHY_VALUE, &format!("${name}")),
+            Why::Unfit(Unfit::Target(target)) if target.is_empty() => fill(said::LOAD_FROM_WHY_NO_TARGET, ""),
+            Why::Unfit(Unfit::Target(target)) => fill(said::LOAD_FROM_WHY_TARGET, target),
+        }
+    }
+
+    /// The method, if a step of a script can have it: the script writes it as the step's word.
+    fn method(&mut self, method: &[u8]) -> Option<Box<str>> {
+        let text = std::str::from_utf8(method).ok()?;
+        if let Some(known) = self.methods.get(text) {
+            return Some(known.clone());
+        }
+        let fits = (1..=METHOD_BYTES_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_uppercase())
+            && crate::script::is_method(&text.to_ascii_lowercase())
+            && self.methods.len() < METHODS_MAX;
+        fits.then(|| {
+            self.methods.insert(text.into());
+            text.into()
+        })
+    }
+
     fn entry(&mut self, at_ms: u64, entry: &Entry) {
-        let Some(method) = METHODS.into_iter().find(|method| method.as_bytes() == entry.method) else {
+        let Some(method) = self.method(&entry.method) else {
             self.log.counts.other_methods += 1;
             return;
         };
@@ -206,6 +261,10 @@ impl<'w> Reader<'w> {
             }
             None => None,
         };
+        match &self.first_client {
+            None => self.first_client = Some(entry.client.clone()),
+            Some(first) => self.has_other_client |= *first != entry.client,
+        }
         let client = self.client(entry);
         let took_ms = entry.took_ms.unwrap_or(0).min(u64::from(u32::MAX));
         match (call, client) {
@@ -258,7 +317,9 @@ impl<'w> Reader<'w> {
 
     /// The requests of one host, by their time.
     pub(super) fn finish(self) -> Result<Log, String> {
-        let Reader { wish, mut log, hosts, .. } = self;
+        let Reader { wish, mut log, hosts, first_client, has_other_client, .. } = self;
+        let only = first_client.filter(|_| !has_other_client);
+        log.only_client = only.map(|client| String::from_utf8_lossy(&client).into_owned());
         let mut totals = vec![0_u64; hosts.len()];
         let host_of = |log: &Log, request: &Request| log.calls.get(request.call as usize).map(|call| call.host);
         for request in &log.requests {

@@ -30,7 +30,7 @@ pub(super) enum Piece {
 /// A method with a target that may have parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Route {
-    pub(super) method: &'static str,
+    pub(super) method: Box<str>,
     pub(super) pieces: Vec<Piece>,
 }
 
@@ -88,7 +88,7 @@ type Known = (u32, u64, Vec<Box<str>>);
 /// A target that finds its route.
 struct Path<'l> {
     call: u32,
-    method: &'static str,
+    method: &'l str,
     segments: Vec<&'l str>,
     query: Option<&'l str>,
     requests: u64,
@@ -146,7 +146,7 @@ pub(super) fn find(log: &Log, requests: &[Request]) -> Routes {
             }
             routes.all.push(route);
         } else {
-            routes.gather(log, route.method, &calls);
+            routes.gather(log, &route.method, &calls);
         }
     }
     routes.count(requests);
@@ -155,8 +155,9 @@ pub(super) fn find(log: &Log, requests: &[Request]) -> Routes {
 
 impl Routes {
     /// The calls of a rare route become values of one route for all rare targets of the method.
-    fn gather(&mut self, log: &Log, method: &'static str, calls: &[Known]) {
-        let rest = Route { method, pieces: vec![Piece::Text("/".to_owned()), Piece::Value("path".to_owned())] };
+    fn gather(&mut self, log: &Log, method: &str, calls: &[Known]) {
+        let rest =
+            Route { method: method.into(), pieces: vec![Piece::Text("/".to_owned()), Piece::Value("path".to_owned())] };
         let number = self.all.iter().position(|route| *route == rest).unwrap_or_else(|| {
             self.all.push(rest);
             self.all.len() - 1
@@ -193,7 +194,7 @@ fn path(call: u32, one: &Call, requests: u64) -> Path<'_> {
         None => (&*one.target, None),
     };
     let segments = path.strip_prefix('/').unwrap_or(path).splitn(SEGMENTS_MAX, '/').collect();
-    Path { call, method: one.method, segments, query, requests, shape: Vec::new() }
+    Path { call, method: &one.method, segments, query, requests, shape: Vec::new() }
 }
 
 /// Gives the segments at this depth their shapes, then the segments below, separately for each shape.
@@ -295,7 +296,7 @@ fn route(path: &Path<'_>) -> (Route, Vec<Box<str>>) {
         pieces.text("?");
         pieces.query(query);
     }
-    (Route { method: path.method, pieces: pieces.pieces }, pieces.values)
+    (Route { method: path.method.into(), pieces: pieces.pieces }, pieces.values)
 }
 
 #[derive(Default)]
@@ -357,7 +358,8 @@ mod tests {
         let mut different: Vec<&String> = targets.iter().collect();
         different.sort();
         different.dedup();
-        let calls = different.iter().map(|target| Call { method: "GET", host: 0, target: target.as_str().into() });
+        let calls =
+            different.iter().map(|target| Call { method: "GET".into(), host: 0, target: target.as_str().into() });
         let log = Log { calls: calls.collect(), ..Log::default() };
         let call = |target: &String| different.binary_search(&target).map_or(0, |call| call as u32);
         let request = |target| Request { at_ms: 0, took_ms: 0, client: 0, call: call(target), status: 200 };

@@ -11,8 +11,8 @@ pub(super) fn fill(sentence: Text, language: Language, values: &[&str]) -> Strin
 
 weir_conf::texts! {
     LOAD_FROM_NO_FORMAT:
-        "{0}: no line has the form combined, common, vhost_combined or JSON: name the log_format with --conf FILE --format NAME, or write it with --format '$remote_addr …'",
-        "{0}: combined, common, vhost_combined, JSON 형식인 줄이 없습니다. --conf FILE --format NAME으로 log_format의 이름을 지정하거나 --format '$remote_addr …'로 직접 쓰세요";
+        "{0}: no line has the form combined, main, common, vhost_combined or JSON: name the log_format with --conf FILE --format NAME, or write it with --format '$remote_addr …'",
+        "{0}: combined, main, common, vhost_combined, JSON 형식인 줄이 없습니다. --conf FILE --format NAME으로 log_format의 이름을 지정하거나 --format '$remote_addr …'로 직접 쓰세요";
     LOAD_FROM_NO_REQUEST:
         "the logs have no request that can be sent again",
         "로그에 다시 보낼 수 있는 요청이 없습니다";
@@ -38,8 +38,35 @@ weir_conf::texts! {
         "These are the requests for the host {0}.",
         "호스트 {0}의 요청입니다.";
     LOAD_FROM_UNREAD:
-        "{0} of {1} lines are no request that can be sent again, and are left out. The first:",
-        "{0}줄(전체 {1}줄)은 다시 보낼 수 있는 요청이 아니어서 뺐습니다. 처음 줄:";
+        "{0} of {1} lines are no request that can be sent again, and are left out. The first, with the reason:",
+        "{0}줄(전체 {1}줄)은 다시 보낼 수 있는 요청이 아니어서 뺐습니다. 처음 줄과 이유:";
+    LOAD_FROM_WHY_LONG:
+        "the line is longer than {0} bytes",
+        "줄이 {0}바이트보다 깁니다";
+    LOAD_FROM_WHY_TIME:
+        "it has no time",
+        "시각이 없습니다";
+    LOAD_FROM_WHY_JSON:
+        "it is no JSON object",
+        "JSON 객체가 아닙니다";
+    LOAD_FROM_WHY_TEXT:
+        "the format has \"{0}\" there",
+        "그 자리에 \"{0}\"이(가) 있어야 합니다";
+    LOAD_FROM_WHY_VALUE:
+        "{0} has another form",
+        "{0}의 형식이 다릅니다";
+    LOAD_FROM_WHY_TARGET:
+        "a client cannot send the target \"{0}\"",
+        "클라이언트가 보낼 수 없는 대상입니다: \"{0}\"";
+    LOAD_FROM_WHY_NO_TARGET:
+        "it has no path",
+        "경로가 없습니다";
+    LOAD_FROM_ONE_CLIENT:
+        "All requests come from the address {0}, so requests with the same User-Agent are one client. If a proxy stands in front, log $http_x_forwarded_for.",
+        "모든 요청이 주소 {0}에서 왔으므로 User-Agent가 같은 요청은 클라이언트 하나로 봅니다. 앞에 프록시가 있으면 $http_x_forwarded_for를 로그에 남기세요.";
+    LOAD_FROM_NO_CLIENT:
+        "The lines do not have the client's address, so requests with the same User-Agent are one client. Log $remote_addr, or name the format with --format.",
+        "로그에 클라이언트 주소가 없으므로 User-Agent가 같은 요청은 클라이언트 하나로 봅니다. $remote_addr를 로그에 남기거나 --format으로 형식을 지정하세요.";
     LOAD_FROM_OTHER_HOSTS:
         "{0} requests for other hosts are left out; --host NAME chooses another host.",
         "다른 호스트로 간 요청 {0}건은 뺐습니다. --host NAME으로 다른 호스트를 고를 수 있습니다.";

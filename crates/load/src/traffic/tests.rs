@@ -75,18 +75,42 @@ fn a_session_becomes_a_scenario_with_its_values_and_its_pauses() {
 
 #[test]
 fn gzip_is_read_and_lines_that_are_no_requests_are_counted() {
-    let text = format!("{}garbage \u{1}\n{}", pairs(), line("10.1.1.1", 5, "PROPFIND /x", 207));
+    let text = format!(
+        "{}garbage \u{1}\n{}",
+        pairs(),
+        line("10.1.1.1", 5, "PROPFIND /x", 207) + &line("10.1.1.1", 6, "LOOP /x", 207)
+    );
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
     let made = from(&wish(), &gzip.finish().unwrap()).unwrap();
-    for note in ["1 of 602 lines are no request", "  a.log:601: garbage \\u{1}", "1 requests have a method"] {
+    for note in [
+        "1 of 603 lines are no request",
+        "  a.log:601: garbage \\u{1} (the format has \" - \" there)",
+        "1 requests have a method",
+    ] {
         assert!(made.notes.iter().any(|own| own.starts_with(note)), "{note}: {:?}", made.notes);
         assert!(made.script.contains(&format!("# {note}")));
     }
+    assert!(made.script.contains("      - propfind: { url: \"/x\""), "{}", made.script);
     assert!(from(&wish(), b"x\ny\n").unwrap_err().contains("no line has the form"));
     assert!(from(&wish(), b"").unwrap_err().contains("no request"));
     let long = format!("{}{}", "x".repeat(LINE_BYTES_MAX * 2), pairs());
     assert!(from(&wish(), long.as_bytes()).unwrap().notes.iter().any(|note| note.starts_with("1 of 600 lines")));
+}
+
+#[test]
+fn one_address_for_all_requests_is_named() {
+    let notes = |text: &str| from(&wish(), text.as_bytes()).unwrap().notes.join("\n");
+    let proxied = |client: &str, second| {
+        line("10.0.0.9", second, "GET /", 200).trim_end().to_owned() + &format!(" \"{client}\"\n")
+    };
+    let hint = "All requests come from the address 10.0.0.9";
+    assert!(notes(&(proxied("-", 1) + &proxied("-", 2))).contains(hint));
+    // The last field of nginx.org's `main` has the client.
+    let main = notes(&(proxied("1.1.1.1", 1) + &proxied("1.1.1.2, 10.0.0.8", 2)));
+    assert!(!main.contains(hint) && main.contains("2 sessions") && main.contains("has the format main"), "{main}");
+    let none = "{\"time\":1,\"url\":\"/a\"}\n{\"time\":2,\"url\":\"/a\"}\n";
+    assert!(notes(none).contains("The lines do not have the client's address"));
 }
 
 #[test]

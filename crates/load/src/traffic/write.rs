@@ -248,6 +248,11 @@ impl Parts<'_> {
             notes.push(first);
             notes.extend(self.log.unread.iter().map(|line| format!("  {line}")));
         }
+        match self.log.only_client.as_deref().filter(|_| self.log.requests.len() > 1) {
+            Some("") => notes.push(say(said::LOAD_FROM_NO_CLIENT, &[])),
+            Some(client) => notes.push(say(said::LOAD_FROM_ONE_CLIENT, &[client])),
+            None => {}
+        }
         count(&mut notes, said::LOAD_FROM_OTHER_HOSTS, counts.other_hosts);
         count(&mut notes, said::LOAD_FROM_OTHER_METHODS, counts.other_methods);
         count(&mut notes, said::LOAD_FROM_ASSETS, counts.assets);
@@ -263,7 +268,7 @@ impl Parts<'_> {
         );
         notes.push(say(said::LOAD_FROM_NOT_IN_LOG, &[]));
         let shares = || self.routes.all.iter().zip(&self.routes.shares);
-        let bodies = shares().filter(|(route, _)| matches!(route.method, "POST" | "PUT" | "PATCH"));
+        let bodies = shares().filter(|(route, _)| matches!(&*route.method, "POST" | "PUT" | "PATCH"));
         count(&mut notes, said::LOAD_FROM_BODIES, bodies.map(|(_, share)| share.requests).sum());
         let same = shares().flat_map(|(_, share)| &share.statuses).filter(|(status, _)| *status == 304);
         count(&mut notes, said::LOAD_FROM_NOT_MODIFIED, same.map(|(_, count)| count).sum());
