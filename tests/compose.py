@@ -200,9 +200,9 @@ class Run:
                 for kind in dict.fromkeys(one.kind for one in first):
                     self.kinds[kind].append(case.seed)
                     if self.options.v:
-                    one = next(one for one in first if one.kind == kind)
-                    print(f"seed {case.seed} request {one.number}: {report.difference_text(one)}", flush=True)
-                if self.reduced[kind] < self.options.each:
+                        one = next(one for one in first if one.kind == kind)
+                        print(f"seed {case.seed} request {one.number}: {report.difference_text(one)}", flush=True)
+                    if self.reduced[kind] < self.options.each:
                         self.reduced[kind] += 1
                         self.todo.append(("reduce", case, kind))
             case ("reduced", kind, None):
