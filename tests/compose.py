@@ -110,7 +110,6 @@ def loaded(found):
 
 def work(options, wire):
     """A process with one pair: takes ("seed", N) or ("reduce", case, kind), and gives the result."""
-    os.nice(5)
     version(options.nginx)
     with pairs.Pair(options.nginx, options.weir) as pair:
         while (job := wire.recv()) is not None:

@@ -11,6 +11,8 @@ PRODUCT = re.compile(r"(?:nginx/1\.[\d.]+|weir/[\d.]+|\bnginx\b|\bweir\b)")
 UNCOMPARED = {"date": "the moment of the answer", "server": "the edge's name"}
 # The boundary of a body of parts is the number of such bodies so far.
 BOUNDARY = re.compile(r"(?<=boundary=)0\d{19}|(?<=--)0\d{19}")
+# The number that `userid` gives to a client.
+CLIENT = re.compile(r"(?<==)[\w+/]{22}==")
 # Parameters and fields that name a port of the kernel's choice, or count connections.
 CHANCE = {"REMOTE_PORT": "the client's port", "x-connection": "tests/app counts connections", "x-request": "tests/app counts connections"}
 
@@ -36,6 +38,8 @@ def headers(answer):
             value = relative(value, answer)
         elif name == "content-type":
             value = BOUNDARY.sub("NUMBER", value)
+        elif name == "set-cookie":
+            value = CLIENT.sub("CLIENT", value)
         elif name == "content-length" and is_page(answer):
             # The product's name is in the page.
             value = str(len(body(answer)))
@@ -55,7 +59,7 @@ def relative(value, answer):
 
 def is_page(answer):
     """Whether the body is an error page of the edge itself."""
-    return b"<hr><center>" in answer["body"]
+    return b"</center>" in answer["body"] and PRODUCT.search(answer["body"].decode("latin-1")) is not None
 
 
 def body(answer):

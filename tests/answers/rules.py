@@ -66,9 +66,24 @@ def is_broken_stream(request, difference, _nginx, _weir):
     return request.http2 and bool(request.body) and difference.where == "status" and "curl's error 92" in (difference.nginx, difference.weir)
 
 
+def is_page_in_log(_request, difference, nginx, _weir):
+    """The log line of an answer with an error page, by the product's name in one to four pages."""
+    if difference.where not in ("log: body_bytes_sent", "log: sent_http_content_length") or not (difference.nginx.isdigit() and difference.weir.isdigit()):
+        return False
+    return int(difference.nginx) - int(difference.weir) in range(1, 5) or "gzip" in str(nginx["answer"]["headers"])
+
+
+def is_framing_of_origin(_request, difference, _nginx, _weir):
+    """The chunks of the origin's answer, in `$upstream_response_length`."""
+    left, right = difference.nginx.split(", "), difference.weir.split(", ")
+    return difference.where == "log: upstream_response_length" and len(left) == len(right) and all(one == other or one.isdigit() and other.isdigit() and int(one) > int(other) for one, other in zip(left, right))
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
+    ("length of a page in the log", "the product's name is in the page, and a compressed page has another length", is_page_in_log),
+    ("length from the origin", "`$upstream_response_length` counts the bytes of the body; nginx also counts the sizes of its chunks", is_framing_of_origin),
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
     ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),
     ("permission", "weir sends no `100 Continue` to a client that has sent the body already, or whose body it does not need (RFC 9110 10.1.1)", is_permission),

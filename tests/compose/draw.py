@@ -1,6 +1,7 @@
 """Draws a case from a seed: a configuration from the families, and requests that meet it."""
 import dataclasses
 import random
+import re
 
 import families
 import grammar
@@ -265,11 +266,11 @@ class Composer:
         return Statement("location /w/", unique(rows + self.modifiers("location", 3, "proxy")))
 
     def configuration(self):
-        http = self.modifiers("http", 4, self.prefix()) + self.dice.statements(grammar.sheet(KIT))
+        http, kit = self.modifiers("http", 4, self.prefix()), self.dice.statements(grammar.sheet(KIT))
         servers = [self.server(True)]
         if self.dice.happens(25):
             servers.append(self.server(False))
-        return unique(http) + tuple(servers)
+        return unique([*http, *used(kit, grammar.text((*http, *servers)))]) + tuple(servers)
 
     # Requests.
 
@@ -346,6 +347,22 @@ class Composer:
 
 
 pools.POOLS["any"] = pools.ORDINARY
+
+
+def used(kit, text):
+    """The statements of the kit that a text needs, and those that they need."""
+    kept, size = [], -1
+    while size != len(kept):
+        size = len(kept)
+        whole = text + grammar.text(kept)
+        kept = [statement for statement in kit if statement.name == "charset_map" and "charset " in whole or re.search(rf"(?<![\w$]){re.escape(name_of(statement))}\b", whole)]
+    return kept
+
+
+def name_of(statement):
+    """The name by which other statements use one of the kit."""
+    zone = re.search(r"(?:keys_)?zone=(\w+)", statement.text)
+    return zone[1] if zone else statement.text.split(" ")[-1 if statement.name in ("map", "geo", "split_clients") else 1]
 
 
 def ways(text):

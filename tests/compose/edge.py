@@ -24,13 +24,13 @@ LEVELS = re.compile(r"\[(emerg|alert|crit|error|warn)\]")
 BROKEN = re.compile(r"panicked|exited on signal|core dumped|ERROR: .*Sanitizer")
 LOGGED = """status body_bytes_sent uri request_uri args request upstream_status upstream_cache_status request_completion sent_http_content_type sent_http_content_length sent_http_location sent_http_cache_control sent_http_x_h1 sent_http_etag
  remote_user remote_addr request_filename host server_name server_protocol sent_http_transfer_encoding upstream_addr content_length document_root upstream_http_x_from is_args upstream_response_length sent_trailer_x_t1
- sent_http_last_modified limit_req_status upstream_http_location request_length""".split()
+ sent_http_last_modified limit_req_status limit_conn_status upstream_http_location request_length""".split()
 FORMAT = "log_format line escape=json '{" + ",".join(f'"{name}":"${name}"' for name in ["http_x_n", *LOGGED]) + "}';"
 FRAME = f"""worker_processes 1; daemon off; pid nginx.pid; error_log error.log info; @USER@
 events {{ worker_connections 256; }}
 """
 HTTP = f"""    {FORMAT}
-    access_log access.log line; default_type text/plain; types {{ text/html html shtml; text/css css; video/mp4 mp4; video/x-flv flv; }}
+    access_log access.log line; server_tokens off; default_type text/plain; types {{ text/html html shtml; text/css css; video/mp4 mp4; video/x-flv flv; }}
     client_body_temp_path temp/body; proxy_temp_path temp/proxy; fastcgi_temp_path temp/fastcgi; uwsgi_temp_path temp/uwsgi; scgi_temp_path temp/scgi;
     proxy_read_timeout 1s; fastcgi_read_timeout 1s; uwsgi_read_timeout 1s; scgi_read_timeout 1s; memcached_read_timeout 1s; grpc_read_timeout 1s;
     server_names_hash_bucket_size 128; variables_hash_bucket_size 128; map_hash_bucket_size 128;

@@ -64,8 +64,9 @@ def logs(nginx, weir):
             yield Difference("log: status", theirs["status"], ours["status"])
             continue
         for name in theirs:
-            if theirs[name] != ours.get(name):
-                yield Difference(f"log: {name}", str(theirs[name]), str(ours.get(name)))
+            values = [compare.BOUNDARY.sub("NUMBER", str(one.get(name))) for one in (theirs, ours)]
+            if values[0] != values[1]:
+                yield Difference(f"log: {name}", *values)
 
 
 def order(line):
@@ -85,7 +86,8 @@ def case(nginx, weir):
             yield Difference(f"error log: {level}", str(nginx["errors"]["lines"] if left else ""), str(weir["errors"]["lines"] if right else ""))
     for name in ("kept", "cached"):
         left, right = nginx["files"][name], weir["files"][name]
-        if left != right:
+        # Variants of one key have other names with weir.
+        if len(left) != len(right) if name == "cached" else left != right:
             yield Difference(f"files: {name}", str([one for one in left if one not in right]), str([one for one in right if one not in left]))
 
 

@@ -16,7 +16,7 @@ FAMILIES = [
         """, asks="Accept-Encoding: {gzip*5|identity|gzip;q=0|deflate|br, gzip} ~70\nVia: 1.1 v ~10"),
     Family("gunzip", 2, "http server location", "gunzip on\ngzip_static {on|always} ~50", asks="Accept-Encoding: {gzip|identity} ~40\n?o=gz ~40"),
     Family("sub_filter", 3, "http server location", """
-        sub_filter {foo|FOO|one|</body>|html|e|\\n} {bar|$uri|$status|<$arg_a>|""}
+        sub_filter {foo|FOO|one|</body>|html|text} {bar|$uri|$status|<$arg_a>|""}
         sub_filter {two|f} {2|$one} ~30
         sub_filter_once off ~40
         sub_filter_types {*|text/plain} ~40

@@ -5,7 +5,7 @@ FAMILIES = [
     Family("request", 8, "http server location", most=3, menu="""
         P_set_header {Host|X-V|X-Real|Connection|Accept-Encoding|Range|Cookie|X-O|Content-Type|Content-Length|Upgrade|X-Code} {<variable>|<text>|""|$host|$status}
         fastcgi_param {X_V|HTTP_X_V|CONTENT_LENGTH|HTTP_COOKIE|REQUEST_METHOD} {<variable>|<text>|""}
-        P_method {POST|GET|$verb|HEAD}
+        P_method {POST|GET|$verb|PUT}
         P_set_body {fixed|$request_body|$uri|b=$arg_a|"$request_body-$http_x_u"}
         P_pass_request_body off
         P_pass_request_headers off
