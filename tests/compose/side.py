@@ -21,7 +21,7 @@ import pools  # noqa: E402
 import talk  # noqa: E402
 
 # Seconds for requests that go on after the answer: copies, refreshes, log lines, files of a cache.
-SETTLE_S, SETTLE_MAX_S = 0.02, 0.5
+SETTLE_S, SETTLE_MAX_S = 0.012, 0.5
 
 
 class Side:
@@ -96,7 +96,7 @@ def main():
         data = pickle.dumps(answer)
         out.write(struct.pack(">I", len(data)) + data)
         out.flush()
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         asyncio.run(Side(binary, room).serve(take, give))
 
 
