@@ -35,6 +35,7 @@ sys.dont_write_bytecode = True
 
 import ask  # noqa: E402
 import draw  # noqa: E402
+import judge  # noqa: E402
 import pair as pairs  # noqa: E402
 import reduce as reducing  # noqa: E402
 import report  # noqa: E402
@@ -203,9 +204,10 @@ class Run:
                         print(f"seed {case.seed} request {one.number}: {report.difference_text(one)}", flush=True)
                     if self.is_known("\n".join(report.difference_text(one) for one in first if one.kind == kind)):
                         self.counts["differences that are known"] += 1
-                    elif self.reduced[kind] < self.options.each:
+                    elif kind in judge.leading(first) and self.reduced[kind] < self.options.each:
                         self.reduced[kind] += 1
                         self.todo.append(("reduce", case, kind))
+                        self.todo.sort(key=lambda job: judge.weight(job[2]))
             case ("reduced", kind, None):
                 self.counts["differences that did not come again"] += 1
             case ("reduced", kind, (case, found, tries)):

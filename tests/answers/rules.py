@@ -79,11 +79,23 @@ def is_framing_of_origin(_request, difference, _nginx, _weir):
     return difference.where == "log: upstream_response_length" and len(left) == len(right) and all(one == other or one.isdigit() and other.isdigit() and int(one) > int(other) for one, other in zip(left, right))
 
 
+def is_kept_by_refusal(_request, difference, nginx, _weir):
+    """The last request of a connection, if nginx refuses it before it has looked at the location's settings."""
+    return difference.where in ("field connection", "end") and nginx["answer"]["status"].startswith("HTTP/1.1 404") and re.search(r"keepalive_(?:requests|timeout|disable|time) ", nginx.get("conf", "")) is not None and "internal;" in nginx.get("conf", "")
+
+
+def is_length_without_body(_request, difference, _nginx, weir):
+    """A Content-Length that nginx announces to the origin without a body."""
+    return difference.where.lower() == "origin: field content-length" and difference.weir == "[]" and any(not one["body"] for one in weir["seen"])
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
     ("length of a page in the log", "the product's name is in the page, and a compressed page has another length", is_page_in_log),
     ("length from the origin", "`$upstream_response_length` counts the bytes of the body; nginx also counts the sizes of its chunks", is_framing_of_origin),
+    ("length without a body", "weir never announces a body to an origin that it does not send (docs/guide/mirror.md, auth_request.md)", is_length_without_body),
+    ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
     ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),
     ("permission", "weir sends no `100 Continue` to a client that has sent the body already, or whose body it does not need (RFC 9110 10.1.1)", is_permission),

@@ -132,3 +132,20 @@ def unexplained(found):
     open_ones = [one for one in found if one.rule is None]
     numbers = [number for number in dict.fromkeys(one.number for one in open_ones) if number is not None][:3]
     return [one for one in open_ones if one.number is None or one.number in numbers]
+
+
+# The kinds by what they tell of the others: a wrong status explains the fields, the log line and the body of its request.
+WEIGHTS = ("died", "error log: broken", "verdict", "status", "number of requests", "origin: request line", "origin: body", "body", "interim", "end", "trailers", "files", "origin: field", "field", "error log", "log")
+
+
+def weight(kind):
+    """The place of a kind in that order."""
+    return next((place for place, name in enumerate(WEIGHTS) if kind.startswith(name)), len(WEIGHTS))
+
+
+def leading(found):
+    """The kinds of which each is the first of its request."""
+    first = {}
+    for one in sorted(found, key=lambda one: weight(one.kind)):
+        first.setdefault(one.number, one.kind)
+    return set(first.values())
