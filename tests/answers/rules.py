@@ -89,12 +89,30 @@ def is_length_without_body(_request, difference, _nginx, weir):
     return difference.where.lower() == "origin: field content-length" and difference.weir == "[]" and any(not one["body"] for one in weir["seen"])
 
 
+def is_interim_in_log(_request, difference, _nginx, _weir):
+    """The status of an interim answer of the origin, in `$upstream_status`."""
+    return difference.where == "log: upstream_status" and "103" in difference.nginx and "103" not in difference.weir
+
+
+def is_unknown_charset(_request, difference, nginx, _weir):
+    """An answer whose `charset` is a variable without a value."""
+    return "charset $" in nginx.get("conf", "") and (difference.nginx == "closed" and difference.where == "status" or difference.where.startswith("log: ") and nginx["answer"]["status"] == "closed")
+
+
+def is_line_of_subrequest(_request, difference, nginx, _weir):
+    """The bytes in the log line of a subrequest: nginx counts those of the whole connection."""
+    return difference.where == "log: body_bytes_sent" and "log_subrequest on" in nginx.get("conf", "") and len(nginx["log"]) > 1
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
     ("length of a page in the log", "the product's name is in the page, and a compressed page has another length", is_page_in_log),
     ("length from the origin", "`$upstream_response_length` counts the bytes of the body; nginx also counts the sizes of its chunks", is_framing_of_origin),
     ("length without a body", "weir never announces a body to an origin that it does not send (docs/guide/mirror.md, auth_request.md)", is_length_without_body),
+    ("interim status", "`$upstream_status` is the status of the answer; nginx keeps that of the interim answer before it", is_interim_in_log),
+    ("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)", is_unknown_charset),
+    ("line of a subrequest", "a subrequest's line in the log counts its own bytes; nginx counts those that the client got before", is_line_of_subrequest),
     ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
     ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),

@@ -4,7 +4,7 @@ from families import Family
 FAMILIES = [
     Family("add_header", 5, "http server location if", """
         add_header {X-H1|X-H2|Cache-Control|Last-Modified|ETag|Vary|Set-Cookie|Location|X-Q|Content-Type} {<variable>|<text>|1|""}{| always}
-        add_header {X-H1|X-H3|Link|Server|Date|Content-Length|Warning|WWW-Authenticate} {<variable>|<text>}{| always} ~50
+        add_header {X-H1|X-H3|Link|Server|Date|Warning|WWW-Authenticate} {<variable>|<text>}{| always} ~50
         add_header_inherit {on|off|merge} ~20
         """),
     Family("add_trailer", 2, "http server location", "add_trailer X-T1 {$upstream_status|<variable>}{| always}\nadd_trailer X-T2 <text> ~30", asks="TE: trailers ~40"),
