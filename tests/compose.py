@@ -82,9 +82,9 @@ def reduce_seed(pair, options):
     seed = int(options.what)
     case, first, found, refusals = trial.steady(pair, trial.Case(*draw.draw(seed), seed))
     print(f"{len(found)} differences, {len([one for one in found if one.rule is None])} without a rule, {len(first)} steady ones at the first requests; nginx refused {len(refusals)} statements")
-    for kind in dict.fromkeys(one.kind for one in first):
+    for kind in sorted(judge.leading(first), key=judge.weight):
         if small := reducing.reduce(pair, case, kind):
-            print(f"\n=== {report.whole(small[0], small[1])}")
+            print(f"\n=== seed {seed}\n{report.whole(small[0], small[1])}", flush=True)
     return 1 if first else 0
 
 

@@ -12,7 +12,7 @@ UNCOMPARED = {"date": "the moment of the answer", "server": "the edge's name"}
 # The boundary of a body of parts is the number of such bodies so far.
 BOUNDARY = re.compile(r"(?<=boundary=)0\d{19}|(?<=--)0\d{19}")
 # The number that `userid` gives to a client.
-CLIENT = re.compile(r"(?<==)[\w+/]{22}==")
+CLIENT = re.compile(r"(?<==)[\w+/]{22,23}={1,2}(?=;|$)")
 # Parameters and fields that name a port of the kernel's choice, or count connections.
 CHANCE = {"REMOTE_PORT": "the client's port", "x-connection": "tests/app counts connections", "x-request": "tests/app counts connections"}
 

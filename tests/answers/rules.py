@@ -48,7 +48,7 @@ def is_of_cache(request, difference, nginx, weir):
 
 def is_lost_charset(request, difference, _nginx, _weir):
     """The charset of the answer that `X-Accel-Redirect` replaced."""
-    return "answer=accel" in request.target and difference.where == "field content-type" and difference.nginx.replace("; charset=utf-8", "") == difference.weir
+    return "=accel" in request.target and difference.where == "field content-type" and difference.nginx.replace("; charset=utf-8", "") == difference.weir
 
 
 def is_of_handshake(request, _difference, _nginx, _weir):
@@ -58,7 +58,10 @@ def is_of_handshake(request, _difference, _nginx, _weir):
 
 def is_order_of_cookie(request, difference, _nginx, _weir):
     """The place of the Cookie that the edge joins from HTTP/2's parts."""
-    return request.http2 and request.what == "HTTP/2 Cookie" and difference.where == "origin: order of fields"
+    if not request.http2 or difference.where != "origin: order of fields":
+        return False
+    left, right = ([name for name in re.findall(r"'([^']*)'", names) if name.lower() != "cookie"] for names in (difference.nginx, difference.weir))
+    return left == right
 
 
 def is_broken_stream(request, difference, _nginx, _weir):
@@ -104,6 +107,24 @@ def is_line_of_subrequest(_request, difference, nginx, _weir):
     return difference.where == "log: body_bytes_sent" and "log_subrequest on" in nginx.get("conf", "") and len(nginx["log"]) > 1
 
 
+def is_age(_request, difference, _nginx, _weir):
+    """The age of a stored answer."""
+    return difference.where == "field age" and difference.nginx == "[]"
+
+
+def is_same_moment(_request, difference, _nginx, _weir):
+    """A moment or a time that the two edges computed in different seconds."""
+    if difference.where not in ("field expires", "field cache-control", "field age", "log: sent_http_cache_control"):
+        return False
+    numbers = [[int(number) for number in re.findall(r"\d+", value)] for value in (difference.nginx, difference.weir)]
+    return re.sub(r"\d+", "", difference.nginx) == re.sub(r"\d+", "", difference.weir) and all(abs(one - other) <= 2 or {one, other} == {0, 59} for one, other in zip(*numbers))
+
+
+def is_overwritten_location(_request, difference, _nginx, _weir):
+    """`$upstream_http_location` after proxy_redirect: nginx changes the origin's bytes."""
+    return difference.where == "log: upstream_http_location" and bool(difference.weir) and difference.nginx.split(" ")[0] in difference.weir
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
@@ -113,6 +134,9 @@ RULES = [
     ("interim status", "`$upstream_status` is the status of the answer; nginx keeps that of the interim answer before it", is_interim_in_log),
     ("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)", is_unknown_charset),
     ("line of a subrequest", "a subrequest's line in the log counts its own bytes; nginx counts those that the client got before", is_line_of_subrequest),
+    ("age", "weir says the age of a stored answer (RFC 9111 5.1)", is_age),
+    ("moment", "the two edges answer in different seconds", is_same_moment),
+    ("overwritten Location", "nginx writes the Location that it changes over the origin's, so its variable has parts of both", is_overwritten_location),
     ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
     ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),

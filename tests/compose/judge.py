@@ -82,8 +82,8 @@ def case(nginx, weir):
         yield Difference("error log: broken", "", str(weir["errors"]["broken"]))
     for level in ("emerg", "alert", "crit"):
         left, right = (one["errors"]["levels"].get(level, 0) for one in (nginx, weir))
-        if bool(left) != bool(right):
-            yield Difference(f"error log: {level}", str(nginx["errors"]["lines"] if left else ""), str(weir["errors"]["lines"] if right else ""))
+        if right and not left:
+            yield Difference(f"error log: {level}", "", str(weir["errors"]["lines"]))
     for name in ("kept", "cached"):
         left, right = nginx["files"][name], weir["files"][name]
         # Variants of one key have other names with weir.
