@@ -45,10 +45,10 @@ def compared(text, asks, nginx, weir):
 
 
 def ends(nginx, weir):
-    """Trailers, and the end of the answer."""
+    """Trailers, the end of the answer, and whether the client got a body piece by piece as the origin sent it."""
     left, right = nginx["answer"], weir["answer"]
     if left["status"] == right["status"]:
-        for name in ("trailers", "end"):
+        for name in ("trailers", "end", "pieces"):
             if left[name] != right[name]:
                 yield Difference(name, left[name], right[name])
 
@@ -106,7 +106,7 @@ def kind(difference):
     where, left, right = difference.where, difference.nginx, difference.weir
     if where in ("status", "interim answers"):
         return f"{where}: {code(left)} -> {code(right)}"
-    if where in ("log: status", "end", "died"):
+    if where in ("log: status", "end", "pieces", "died"):
         return f"{where}: {left} -> {right}"
     if where == "verdict":
         return f"verdict: {generic(left)} -> {generic(right)}"
@@ -135,7 +135,7 @@ def unexplained(found):
 
 
 # The kinds by what they tell of the others: a wrong status explains the fields, the log line and the body of its request.
-WEIGHTS = ("died", "error log: broken", "verdict", "status", "number of requests", "origin: request line", "origin: body", "body", "interim", "end", "trailers", "files", "origin: field", "field", "error log", "log")
+WEIGHTS = ("died", "error log: broken", "verdict", "status", "number of requests", "origin: request line", "origin: body", "body", "interim", "end", "pieces", "trailers", "files", "origin: field", "field", "error log", "log")
 
 
 def weight(kind):

@@ -25,10 +25,10 @@ class Desk:
         self.clear()
 
     def clear(self):
-        self.records, self.current, self.arrived, self.busy = [], "", asyncio.Event(), 0
+        self.records, self.current, self.arrived, self.pieces, self.busy = [], "", asyncio.Event(), "", 0
 
     def begins(self, number):
-        self.current, self.arrived = number, asyncio.Event()
+        self.current, self.arrived, self.pieces = number, asyncio.Event(), ""
 
     def note(self, where, line, fields, body, given):
         shown = body.decode("latin-1")
@@ -37,8 +37,11 @@ class Desk:
 
     async def piece(self):
         """Waits until the client has got bytes of the answer's body."""
-        with contextlib.suppress(TimeoutError):
+        try:
             await asyncio.wait_for(self.arrived.wait(), PIECE_S)
+            self.pieces = "each piece by itself"
+        except TimeoutError:
+            self.pieces = "all pieces at the end"
 
 
 def lower(fields):

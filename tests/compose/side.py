@@ -55,7 +55,7 @@ class Side:
             if ask.pause:
                 await asyncio.sleep(ask.pause)
             self.desk.begins(str(number))
-            answers.append(await client.ask(ask, str(number)))
+            answers.append({**await client.ask(ask, str(number)), "pieces": self.desk.pieces})
         said = [await talk.stream(port) for port in streams]
         client.close()
         await self.settle()

@@ -120,7 +120,7 @@ class Origin(unittest.TestCase):
 
 def said(**more):
     """What one side says of a case with one request."""
-    answer = {"status": "HTTP/1.1 200 OK", "headers": [("Content-Type", "text/plain")], "body": b"hello", "before": [], "trailers": "", "end": "kept"} | more.pop("answer", {})
+    answer = {"status": "HTTP/1.1 200 OK", "headers": [("Content-Type", "text/plain")], "body": b"hello", "before": [], "trailers": "", "end": "kept", "pieces": ""} | more.pop("answer", {})
     seen = {"at": "one", "line": "GET / HTTP/1.1", "headers": [("Host", "x")], "body": ""} | more.pop("seen", {})
     line = {"status": "200", "uri": "/"} | more.pop("line", {})
     return {"answers": [answer], "seen": {"0": [seen]}, "log": {"0": [line]}, "errors": {"levels": {}, "broken": [], "lines": []}, "files": {"kept": [], "cached": []}, "died": False, "streams": []} | more
@@ -135,7 +135,7 @@ class Judge(unittest.TestCase):
 
     def test_each_part_of_an_answer_can_differ(self):
         for change, kind in (({"status": "HTTP/1.1 404 Not Found"}, "status: 200 -> 404"), ({"headers": []}, "field content-type: x -> -"), ({"body": b"other"}, "body"), ({"trailers": "X: 1"}, "trailers: - -> x"),
-                             ({"end": "cut short"}, "end: kept -> cut short"), ({"before": ["HTTP/1.1 103 Early Hints"]}, "interim answers: [] -> 103")):
+                             ({"pieces": "all pieces at the end"}, "pieces:  -> all pieces at the end"), ({"end": "cut short"}, "end: kept -> cut short"), ({"before": ["HTTP/1.1 103 Early Hints"]}, "interim answers: [] -> 103")):
             self.assertEqual(self.kinds(weir=said(answer=change)), [kind])
 
     def test_each_part_of_a_request_at_the_origin_can_differ(self):
