@@ -26,6 +26,21 @@ LOOSE_H2.check_hostname, LOOSE_H2.verify_mode = False, ssl.CERT_NONE
 LOOSE_H2.set_alpn_protocols(["h2"])
 
 
+class Arrival:
+    """Says once bytes of a body have come that a reader can use: of a compressed body, those that can be decompressed."""
+
+    def __init__(self, desk, given):
+        self.desk = desk
+        self.unpacked = zlib.decompressobj(31) if given.get("content-encoding") == "gzip" else None
+
+    def take(self, data):
+        try:
+            if not self.unpacked or self.unpacked.decompress(data):
+                self.desk.arrived.set()
+        except zlib.error:
+            self.desk.arrived.set()
+
+
 class Odd(Exception):
     """The answer is no HTTP."""
 
@@ -119,6 +134,7 @@ class Client:
     async def content(self, ask, code, fields, reader):
         """The body, decoded, with its trailers and with the end of the connection."""
         given = {name.lower(): value for name, value in fields}
+        arrival = Arrival(self.desk, given)
         body, trailers, end = b"", "", "closed" if given.get("connection") == "close" else "kept"
         try:
             if code == "101":
@@ -131,18 +147,19 @@ class Client:
                         trailers = piece
                     else:
                         body += piece
+                        arrival.take(piece)
             elif "content-length" in given:
                 length = int(given["content-length"])
                 while len(body) < length and (data := await reader.read(min(length - len(body), 65536))):
                     body += data
-                    self.desk.arrived.set()
+                    arrival.take(data)
                 if len(body) < length:
                     end = "cut short"
             else:
                 end = "closed"
                 while len(body) < BODY_MAX and (data := await reader.read(65536)):
                     body += data
-                    self.desk.arrived.set()
+                    arrival.take(data)
         except (asyncio.IncompleteReadError, ConnectionError, ValueError):
             end = "cut short"
         return {"body": plain(given, body), "trailers": trailers, "end": end}
@@ -161,7 +178,6 @@ class Client:
                 yield "\n".join(lines)
                 return
             yield await reader.readexactly(size)
-            self.desk.arrived.set()
             await reader.readline()
 
     async def by_http2(self, ask, number):
@@ -194,7 +210,7 @@ class Http2:
     HOPS = ("connection", "upgrade", "keep-alive", "transfer-encoding", "http2-settings", "expect", "host")
 
     def __init__(self, desk, reader, writer):
-        self.desk, self.reader, self.writer = desk, reader, writer
+        self.desk, self.reader, self.writer, self.arrival = desk, reader, writer, None
         config = h2.config.H2Configuration(client_side=True, header_encoding="latin-1", validate_outbound_headers=False, normalize_outbound_headers=False, validate_inbound_headers=False)
         self.link = h2.connection.H2Connection(config)
 
@@ -243,8 +259,9 @@ class Http2:
                     record["headers"] = [(name, value) for name, value in event.headers if not name.startswith(":")]
                 case h2.events.DataReceived():
                     record["body"] += event.data
+                    self.arrival = self.arrival or Arrival(self.desk, dict(record["headers"]))
+                    self.arrival.take(event.data)
                     self.link.acknowledge_received_data(event.flow_controlled_length, 1)
-                    self.desk.arrived.set()
                 case h2.events.TrailersReceived():
                     record["trailers"] = "\n".join(f"{name}: {value}" for name, value in event.headers)
                 case h2.events.StreamEnded():
