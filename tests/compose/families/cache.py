@@ -4,7 +4,7 @@ from families import Family
 FAMILIES = [
     Family("cache", 9, "http server location", """
         P_cache {P_zone*7|off}
-        P_cache_key {$uri$is_args$args|$request_uri|$request_method$request_uri|$uri-$cookie_c|$uri-$http_x_u|$scheme$host$uri|$pick$uri|$request_uri-$arg_a|k$slice_range$uri|$uri$remote_user|$request_uri-$request_body|$uri$is_args$args$one} ~75
+        P_cache_key {$scheme$proxy_host$uri$is_args$args|$uri$is_args$args|$request_uri|$request_method$request_uri|$uri-$cookie_c|$uri-$http_x_u|$scheme$host$uri|$pick$uri|$request_uri-$arg_a|k$slice_range$uri|$uri$remote_user|$request_uri-$request_body|$uri$is_args$args$one}
         P_cache_valid {1m|200 302 1m|any 1m|404 1m|any 0|200 1s|any 1s} ~70
         P_cache_valid {404 403 1m|500 1m|301 1m} ~20
         P_cache_methods {POST|GET HEAD POST} ~25
