@@ -125,6 +125,21 @@ def is_overwritten_location(_request, difference, _nginx, _weir):
     return difference.where == "log: upstream_http_location" and bool(difference.weir) and difference.nginx.split(" ")[0] in difference.weir
 
 
+def version():
+    """The version of the nginx that runs, as numbers; the newest if it is unknown."""
+    return tuple(int(part) for part in NGINX[0].split("/")[1].split(".")) if NGINX and "/" in NGINX[0] else (9,)
+
+
+def is_old_default(_request, difference, _nginx, _weir):
+    """The version of a request to an origin, which nginx has changed."""
+    return version() < (1, 29, 7) and (difference.where == "origin: request line" and difference.nginx.replace("HTTP/1.0", "HTTP/1.1") == difference.weir or difference.where.lower() == "origin: field connection")
+
+
+def is_old_answer(_request, difference, nginx, _weir):
+    """Bytes of an origin that are no HTTP, which nginx once passed on as HTTP/0.9."""
+    return version() < (1, 29) and nginx["answer"]["status"].startswith(("no HTTP", "silence")) and difference.where in ("status", "log: status")
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
@@ -137,6 +152,8 @@ RULES = [
     ("age", "weir says the age of a stored answer (RFC 9111 5.1)", is_age),
     ("moment", "the two edges answer in different seconds", is_same_moment),
     ("overwritten Location", "nginx writes the Location that it changes over the origin's, so its variable has parts of both", is_overwritten_location),
+    ("old default", "before 1.29.7, nginx spoke HTTP/1.0 to origins, and closed each connection", is_old_default),
+    ("old answer", "before 1.29, nginx passed an origin's bytes on that are no HTTP", is_old_answer),
     ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
     ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),

@@ -7,6 +7,7 @@ import families
 import grammar
 import pools
 from ask import Ask
+from families import stream
 from grammar import Statement
 
 # Statements that nginx takes several times in a block; of all others the first one stays.
@@ -270,7 +271,9 @@ class Composer:
         servers = [self.server(True)]
         if self.dice.happens(25):
             servers.append(self.server(False))
-        return unique([*http, *used(kit, grammar.text((*http, *servers)))]) + tuple(servers)
+        # The stream block stands beside the http block, and last.
+        sessions = self.dice.statements(grammar.sheet(stream.SHEET)) if self.dice.happens(stream.SHARE) else []
+        return unique([*http, *used(kit, grammar.text((*http, *servers)))]) + tuple(servers) + tuple(sessions)
 
     # Requests.
 

@@ -89,7 +89,7 @@ class Edge:
         for name in CHANGED:
             shutil.rmtree(self.room / name, ignore_errors=True)
             (self.room / name).mkdir()
-        for name in ("access.log", "error.log", "start.log", "nginx.pid"):
+        for name in ("access.log", "error.log", "start.log", "stream.log", "nginx.pid"):
             with contextlib.suppress(FileNotFoundError):
                 (self.room / name).unlink()
         file = self.room / "dav/f.txt"
@@ -160,4 +160,4 @@ class Edge:
         for folder in ("dav", "store"):
             kept += [(str(path.relative_to(self.room)), path.read_bytes()[:200].decode("latin-1") if path.is_file() else "folder", oct(path.stat().st_mode & 0o777)) for path in sorted((self.room / folder).rglob("*"))]
         cached = sorted(path.name for path in (self.room / "cache").rglob("*") if path.is_file() and len(path.name) == 32)
-        return {"kept": kept, "cached": cached}
+        return {"kept": kept, "cached": cached, "sessions": self.read("stream.log").split("\n")}

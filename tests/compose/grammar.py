@@ -5,6 +5,7 @@ template of the pool of this name (pools.py). `P_` at the beginning of a word st
 on. In a sheet of templates each line is one; ` ~30` at its end is its share in percent, and deeper lines are the statements in its block.
 """
 import dataclasses
+import functools
 import re
 
 SHARE = re.compile(r"\s+~(\d+)$")
@@ -32,6 +33,7 @@ class Line:
     block: tuple | None = None
 
 
+@functools.cache
 def sheet(text):
     """The lines of a sheet, as trees."""
     rows = []

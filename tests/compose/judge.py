@@ -84,7 +84,7 @@ def case(nginx, weir):
         left, right = (one["errors"]["levels"].get(level, 0) for one in (nginx, weir))
         if right and not left:
             yield Difference(f"error log: {level}", "", str(weir["errors"]["lines"]))
-    for name in ("kept", "cached"):
+    for name in ("kept", "cached", "sessions"):
         left, right = nginx["files"][name], weir["files"][name]
         # Variants of one key have other names with weir.
         if len(left) != len(right) if name == "cached" else left != right:

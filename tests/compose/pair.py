@@ -70,15 +70,15 @@ class Pair:
 
     def whole(self, tree):
         """The text of the file, and the place of the statement of each line."""
-        frame = edge.FRAME.replace("@USER@", "user root;")
-        text, lines = frame + "http {\n" + edge.HTTP, {}
-        number = text.count("\n")
-        body = []
+        lines = [*(edge.FRAME.replace("@USER@", "user root;") + "http {\n" + edge.HTTP).split("\n")[:-1]]
+        places, is_open = {}, True
         for line, place in grammar.written(tree, 1):
-            number += 1
-            lines[number] = place
-            body.append(line)
-        return text + "\n".join(body) + "\n}\n", lines
+            if is_open and tree[place[0]].name == "stream":
+                lines.append("}")
+                is_open = False
+            lines.append(line)
+            places[len(lines)] = place
+        return "\n".join(lines + ["}"] * is_open) + "\n", places
 
     def start(self, text):
         """Starts both; what each says if it does not start."""

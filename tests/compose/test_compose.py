@@ -84,7 +84,7 @@ class Drawing(unittest.TestCase):
             tree, asks = draw.draw(seed)
             words |= {statement.name for statement in grammar.walk(tree)}
             ways |= {ask.way for ask in asks}
-        self.assertLessEqual({"proxy_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "mp4", "flv", "dav_methods", "mirror", "auth_request", "limit_req", "slice", "ssi", "userid_name"}, words)
+        self.assertLessEqual({"proxy_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "mp4", "flv", "dav_methods", "mirror", "auth_request", "limit_req", "slice", "ssi", "userid_name", "stream"}, words)
         self.assertEqual(ways, {"plain", "h2c", "tls", "h2", "proxied"})
 
     def test_a_request_takes_only_a_way_that_the_file_has(self):
@@ -123,7 +123,7 @@ def said(**more):
     answer = {"status": "HTTP/1.1 200 OK", "headers": [("Content-Type", "text/plain")], "body": b"hello", "before": [], "trailers": "", "end": "kept", "pieces": ""} | more.pop("answer", {})
     seen = {"at": "one", "line": "GET / HTTP/1.1", "headers": [("Host", "x")], "body": ""} | more.pop("seen", {})
     line = {"status": "200", "uri": "/"} | more.pop("line", {})
-    return {"answers": [answer], "seen": {"0": [seen]}, "log": {"0": [line]}, "errors": {"levels": {}, "broken": [], "lines": []}, "files": {"kept": [], "cached": []}, "died": False, "streams": []} | more
+    return {"answers": [answer], "seen": {"0": [seen]}, "log": {"0": [line]}, "errors": {"levels": {}, "broken": [], "lines": []}, "files": {"kept": [], "cached": [], "sessions": []}, "died": False, "streams": []} | more
 
 
 class Judge(unittest.TestCase):
@@ -153,11 +153,11 @@ class Judge(unittest.TestCase):
         self.assertEqual(self.kinds(weir=said(died=True)), ["died: False -> True"])
         self.assertEqual(self.kinds(weir=said(errors={"levels": {"alert": 1}, "broken": [], "lines": ["[alert] x"]})), ["error log: alert: - -> x"])
         self.assertEqual(self.kinds(weir=said(errors={"levels": {}, "broken": ["panicked"], "lines": []})), ["error log: broken: - -> x"])
-        self.assertEqual(self.kinds(weir=said(files={"kept": [("dav/a", "x", "0o600")], "cached": []})), ["files: kept"])
-        self.assertEqual(self.kinds(weir=said(files={"kept": [], "cached": ["0" * 32]})), ["files: cached"])
+        self.assertEqual(self.kinds(weir=said(files={"kept": [("dav/a", "x", "0o600")], "cached": [], "sessions": []})), ["files: kept"])
+        self.assertEqual(self.kinds(weir=said(files={"kept": [], "cached": ["0" * 32], "sessions": []})), ["files: cached"])
 
     def test_variants_of_a_cache_may_have_other_names(self):
-        self.assertEqual(self.kinds(nginx=said(files={"kept": [], "cached": ["1" * 32]}), weir=said(files={"kept": [], "cached": ["0" * 32]})), [])
+        self.assertEqual(self.kinds(nginx=said(files={"kept": [], "cached": ["1" * 32], "sessions": []}), weir=said(files={"kept": [], "cached": ["0" * 32], "sessions": []})), [])
 
     def test_the_verdict_is_named_without_its_place(self):
         found = judge.verdict(None, 'nginx: [emerg] "x" directive is duplicate in /tmp/a/nginx.conf:3\n   3 | x;')

@@ -4,6 +4,10 @@ import dataclasses
 import draw
 import grammar
 import judge
+import pools
+
+# Sessions of TCP, for a file with a stream block.
+SESSIONS = 2
 
 
 @dataclasses.dataclass
@@ -29,7 +33,7 @@ def run(pair, case, repairs):
     text = grammar.text(case.tree)
     ways = draw.ways(text)
     asks = [ask if ask.way in ways else dataclasses.replace(ask, way="plain") for ask in case.asks]
-    return case, judge.compared(text, asks, *pair.play(asks)), refusals
+    return case, judge.compared(text, asks, *pair.play(asks, [pools.STREAM] * SESSIONS if "listen 8090;" in text else ())), refusals
 
 
 def steady(pair, case, repairs=True):

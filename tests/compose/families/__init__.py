@@ -1,5 +1,6 @@
 """The families: all tables together."""
 import dataclasses
+import functools
 
 import grammar
 
@@ -27,6 +28,7 @@ class Family:
         return drawn
 
 
+@functools.cache
 def load():
     from families import access, cache, core, errors, fields, filters, rewriting, upstream
     return [family for part in (access, cache, core, errors, fields, filters, rewriting, upstream) for family in part.FAMILIES]
