@@ -140,6 +140,25 @@ def is_old_answer(_request, difference, nginx, _weir):
     return version() < (1, 29) and nginx["answer"]["status"].startswith(("no HTTP", "silence")) and difference.where in ("status", "log: status")
 
 
+def is_framing(request, difference, nginx, _weir):
+    """The sizes of chunks, which depend on packets, in the log line of a chunked answer; or those of a request in chunks or frames."""
+    if difference.where == "log: body_bytes_sent":
+        return ("Transfer-Encoding", "chunked") in nginx["answer"]["headers"] or nginx["answer"]["end"] in ("cut short", "reset")
+    return difference.where == "log: request_length" and (request.http2 or getattr(request, "is_chunked", False))
+
+
+def is_asked_again(request, difference, nginx, weir):
+    """A request that found a kept connection closed, sent once more to the same server."""
+    if difference.where != "number of requests at origins" or not re.search(r"o=(?:nohead|reset|short)|X-O: (?:nohead|reset)|X-A: nohead|:9009|closing", f"{request.target} {request.headers} {nginx.get('conf', '')}".replace("', '", ": ")):
+        return False
+    return {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}
+
+
+def is_stored_coding(_request, difference, _nginx, weir):
+    """The length of a compressed answer that weir has stored."""
+    return difference.where in ("field content-length", "field transfer-encoding") and "_cache " in weir.get("conf", "") and ("Content-Encoding", "gzip") in weir["answer"]["headers"]
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
@@ -154,6 +173,9 @@ RULES = [
     ("overwritten Location", "nginx writes the Location that it changes over the origin's, so its variable has parts of both", is_overwritten_location),
     ("old default", "before 1.29.7, nginx spoke HTTP/1.0 to origins, and closed each connection", is_old_default),
     ("old answer", "before 1.29, nginx passed an origin's bytes on that are no HTTP", is_old_answer),
+    ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),
+    ("asked again", "weir keeps connections to origins by default; a request that finds one closed goes to the server once more", is_asked_again),
+    ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
     ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
     ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),

@@ -72,7 +72,7 @@ class Drawing(unittest.TestCase):
 
     def test_every_family_is_drawn_and_may_stand_somewhere(self):
         seen = set()
-        for seed in range(400):
+        for seed in range(150):
             seen |= {family.name for family in draw.Composer(seed).families}
         self.assertEqual(seen, {family.name for family in families.load()})
         for family in families.load():
@@ -80,7 +80,7 @@ class Drawing(unittest.TestCase):
 
     def test_every_handler_and_every_way_is_drawn(self):
         words, ways = set(), set()
-        for seed in range(300):
+        for seed in range(150):
             tree, asks = draw.draw(seed)
             words |= {statement.name for statement in grammar.walk(tree)}
             ways |= {ask.way for ask in asks}
