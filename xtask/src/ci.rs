@@ -9,7 +9,7 @@ use std::process::Command;
 const STRICT: &str = "WEIR_CI";
 
 /// The seeds that every run of `ci` composes.
-const COMPOSED: &str = "1-120";
+const COMPOSED: &str = "1-60";
 
 pub fn ci(root: &Path) -> Result<(), String> {
     format::format(root, true)?;
