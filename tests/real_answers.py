@@ -11,7 +11,7 @@ Each folder that the file serves gets the same files.
 
 Compared are the status, every field, the decoded body, and each request as the origin saw it: line, fields in order, body. Not compared are
 the values of Date and Server, the product's name, and the ports that the kernel chooses (answers/compare.py). A difference that weir's
-documentation explains has a named rule there, with its reason, and is counted by itself.
+documentation explains has a named rule in answers/rules.py, with its reason, and is counted by itself.
 
 The exit code is 0 if no other difference is left.
 """
@@ -34,6 +34,7 @@ import client  # noqa: E402
 import compare  # noqa: E402
 import conf  # noqa: E402
 import room  # noqa: E402
+import rules  # noqa: E402
 
 # Seconds for one case with both edges.
 LIMIT_S = 600
@@ -61,7 +62,7 @@ def main():
                    for case in os.listdir(os.path.join(options.corpus, repository)))
     cases = [case for case in cases if not options.parts or any(part in case for part in options.parts)]
     version = subprocess.run([options.nginx, "-v"], capture_output=True, text=True, check=True).stderr
-    compare.NGINX.append(version.rpartition(" ")[2].strip())
+    rules.NGINX.append(version.rpartition(" ")[2].strip())
     tally = Tally(options)
     with tempfile.TemporaryDirectory() as pair:
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost",
@@ -166,7 +167,7 @@ class Tally:
             self.origins.update(one["kind"] for one in nginx["seen"])
             unexplained, ruled = [], set()
             for difference in compare.differences(nginx, weir):
-                rule = compare.rule(request, difference, nginx, weir)
+                rule = rules.rule(request, difference, nginx, weir)
                 if rule:
                     ruled.add(rule)
                 else:
@@ -191,7 +192,7 @@ class Tally:
                 print(f"    {name} [{listen.address}]:{listen.port} {request.what}: {request.method} {request.target[:80]} Host: {request.host}")
                 print(f"      nginx: {difference.nginx[:SHOWN]}\n      weir:  {difference.weir[:SHOWN]}")
         print()
-        for name, reason, _ in compare.RULES:
+        for name, reason, _ in rules.RULES:
             print(f"{self.rules[name]:5} explained by {name}: {reason}")
         print("nginx's answers: " + ", ".join(f"{count} {status}" for status, count in self.statuses.most_common()))
         print("requests that reached an origin: " + ", ".join(f"{count} {kind}" for kind, count in self.origins.most_common()))

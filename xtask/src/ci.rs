@@ -8,6 +8,9 @@ use std::process::Command;
 /// The environment variable that makes a test with an unmet need fail (`tests/support/needs.rs`).
 const STRICT: &str = "WEIR_CI";
 
+/// The seeds that every run of `ci` composes.
+const COMPOSED: &str = "1-60";
+
 pub fn ci(root: &Path) -> Result<(), String> {
     format::format(root, true)?;
     tidy::tidy(root)?;
@@ -33,6 +36,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     labs::random_faults(root, &weir)?;
     real(root, &weir)?;
     faults(root, &weir)?;
+    composed(root, &weir)?;
     let tests = tests.join().map_err(|_| "building, fuzzing or nginx's own run panicked")??;
     // The page has seconds to show something: nothing runs beside it.
     dashboard(root, &weir)?;
@@ -52,7 +56,14 @@ fn peers(root: &Path) -> Result<(), String> {
     }
     let python = root.join("target/python");
     run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-    let lists = ["grpc_peers.txt", "cgi/python.txt", "grafana.txt", "faults/python.txt", "lasting/python.txt"];
+    let lists = [
+        "grpc_peers.txt",
+        "cgi/python.txt",
+        "grafana.txt",
+        "faults/python.txt",
+        "lasting/python.txt",
+        "compose/python.txt",
+    ];
     let lists = lists.map(|list| root.join("tests").join(list));
     run(Command::new(python.join("bin/pip"))
         .args(["install", "-q"])
@@ -87,6 +98,23 @@ fn faults(root: &Path, weir: &Path) -> Result<(), String> {
     run_tests(
         Command::new(root.join("target/python/bin/python")).arg(root.join("tests/faults.py")).arg("--weir").arg(weir),
     )
+}
+
+/// The composer's own tests, and configurations composed at random beside Debian's nginx: the same ones in each run, then
+/// a minute of others. A fault that a new seed finds is older than the change under test, so the first ones alone decide.
+fn composed(root: &Path, weir: &Path) -> Result<(), String> {
+    run(Command::new("python3").args(["-m", "unittest", "discover", "tests/compose"]).current_dir(root))?;
+    let compose = |seeds: [&str; 2]| {
+        let mut python = Command::new(root.join("target/python/bin/python"));
+        python.arg(root.join("tests/compose.py")).args(["run", "--jobs", "2", "--nginx", end_to_end::NGINX]);
+        python.arg("--known").arg(root.join("tests/compose/open.txt")).arg("--weir").arg(weir).args(seeds);
+        run(&mut python)
+    };
+    compose(["--seeds", COMPOSED])?;
+    if let Err(error) = compose(["--minutes", "1"]) {
+        println!("a new seed found a difference, which is above: {error}");
+    }
+    Ok(())
 }
 
 /// Reloads, upgrades, killed servers and full disks under load.

@@ -1,0 +1,194 @@
+"""The deliberate differences between weir and nginx: one list of rules for `real_answers.py` and `compose.py`."""
+import re
+
+from compare import headers
+
+# nginx's name with its version, as `nginx -v` says it.
+NGINX = []
+
+
+def is_page_length(request, difference, nginx, weir):
+    """HEAD: the announced length of an error page differs by the product's name alone."""
+    if request.method != "HEAD" or difference.where != "field content-length":
+        return False
+    lengths = [sum(int(value) for name, value in record["answer"]["headers"] if name.lower() == "content-length") for record in (nginx, weir)]
+    return lengths[0] - lengths[1] in [len(name) - len("weir") for name in ("nginx", *NGINX)]
+
+
+def is_websocket(request, difference, _nginx, _weir):
+    """An Upgrade that nginx does not pass on."""
+    return request.what == "Upgrade" and (difference.where == "status" and difference.weir.startswith("HTTP/1.1 101")
+                                          or difference.where in ("origin: field Connection", "origin: field Upgrade") and difference.nginx == "[]")
+
+
+def is_fragment(request, difference, _nginx, weir):
+    """A target with a fragment, for an origin."""
+    return "#" in request.target and weir["answer"]["status"].startswith("HTTP/1.1 400") and difference.where in ("status", "number of requests at origins")
+
+
+def is_permission(request, difference, nginx, weir):
+    """`100 Continue` to a client that has sent the body, or whose body nobody reads."""
+    is_answered = request.what == "Expect" and not (nginx["seen"] or weir["seen"])
+    return difference.where == "interim answers" and (is_answered or request.what == "Expect with the body")
+
+
+def is_order_of_vary(_request, difference, nginx, weir):
+    """The same values of Vary in another order."""
+    return difference.where == "field vary" and sorted(headers(nginx["answer"])["vary"]) == sorted(headers(weir["answer"])["vary"])
+
+
+def is_of_cache(request, difference, nginx, weir):
+    """A condition or a range at a location with a cache: weir answers it, nginx sends the whole answer."""
+    if difference.where == "field accept-ranges":
+        return difference.nginx == "[]" and difference.weir == "['bytes']" and bool(weir["seen"] or nginx["seen"])
+    is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
+    return is_asked and (difference.where == "status" and difference.nginx.startswith("HTTP/1.1 200") and difference.weir[9:12] in ("206", "304", "412", "416")
+                         or difference.where == "origin: field Range" and difference.nginx == "[]")
+
+
+def is_lost_charset(request, difference, _nginx, _weir):
+    """The charset of the answer that `X-Accel-Redirect` replaced."""
+    return "=accel" in request.target and difference.where == "field content-type" and difference.nginx.replace("; charset=utf-8", "") == difference.weir
+
+
+def is_of_handshake(request, _difference, _nginx, _weir):
+    """A request without a host over TLS, from a client that named a server in its handshake."""
+    return request.what in ("no version",)
+
+
+def is_order_of_cookie(request, difference, _nginx, _weir):
+    """The place of the Cookie that the edge joins from HTTP/2's parts."""
+    if not request.http2 or difference.where != "origin: order of fields":
+        return False
+    left, right = ([name for name in re.findall(r"'([^']*)'", names) if name.lower() != "cookie"] for names in (difference.nginx, difference.weir))
+    return left == right
+
+
+def is_broken_stream(request, difference, _nginx, _weir):
+    """An answer over HTTP/2 that curl drops (`client.BROKEN_STREAM`), from one of the edges alone."""
+    return request.http2 and bool(request.body) and difference.where == "status" and "curl's error 92" in (difference.nginx, difference.weir)
+
+
+def is_page_in_log(_request, difference, nginx, _weir):
+    """The log line of an answer with an error page, by the product's name in one to four pages."""
+    if difference.where not in ("log: body_bytes_sent", "log: sent_http_content_length") or not (difference.nginx.isdigit() and difference.weir.isdigit()):
+        return False
+    return int(difference.nginx) - int(difference.weir) in range(1, 5) or "gzip" in str(nginx["answer"]["headers"])
+
+
+def is_framing_of_origin(_request, difference, _nginx, _weir):
+    """The chunks of the origin's answer, in `$upstream_response_length`."""
+    left, right = difference.nginx.split(", "), difference.weir.split(", ")
+    return difference.where == "log: upstream_response_length" and len(left) == len(right) and all(one == other or one.isdigit() and other.isdigit() and int(one) > int(other) for one, other in zip(left, right))
+
+
+def is_kept_by_refusal(_request, difference, nginx, _weir):
+    """The last request of a connection, if nginx refuses it before it has looked at the location's settings."""
+    return difference.where in ("field connection", "end") and nginx["answer"]["status"].startswith("HTTP/1.1 404") and re.search(r"keepalive_(?:requests|timeout|disable|time) ", nginx.get("conf", "")) is not None and "internal;" in nginx.get("conf", "")
+
+
+def is_length_without_body(_request, difference, _nginx, weir):
+    """A Content-Length that nginx announces to the origin without a body."""
+    return difference.where.lower() == "origin: field content-length" and difference.weir == "[]" and any(not one["body"] for one in weir["seen"])
+
+
+def is_interim_in_log(_request, difference, _nginx, _weir):
+    """The status of an interim answer of the origin, in `$upstream_status`."""
+    return difference.where == "log: upstream_status" and "103" in difference.nginx and "103" not in difference.weir
+
+
+def is_unknown_charset(_request, difference, nginx, _weir):
+    """An answer whose `charset` is a variable without a value."""
+    return "charset $" in nginx.get("conf", "") and (difference.nginx == "closed" and difference.where == "status" or difference.where.startswith("log: ") and nginx["answer"]["status"] == "closed")
+
+
+def is_line_of_subrequest(_request, difference, nginx, _weir):
+    """The bytes in the log line of a subrequest: nginx counts those of the whole connection."""
+    return difference.where == "log: body_bytes_sent" and "log_subrequest on" in nginx.get("conf", "") and len(nginx["log"]) > 1
+
+
+def is_age(_request, difference, _nginx, _weir):
+    """The age of a stored answer."""
+    return difference.where == "field age" and difference.nginx == "[]"
+
+
+def is_same_moment(_request, difference, _nginx, _weir):
+    """A moment or a time that the two edges computed in different seconds."""
+    if difference.where not in ("field expires", "field cache-control", "field age", "log: sent_http_cache_control"):
+        return False
+    numbers = [[int(number) for number in re.findall(r"\d+", value)] for value in (difference.nginx, difference.weir)]
+    return re.sub(r"\d+", "", difference.nginx) == re.sub(r"\d+", "", difference.weir) and all(abs(one - other) <= 2 or {one, other} == {0, 59} for one, other in zip(*numbers))
+
+
+def is_overwritten_location(_request, difference, _nginx, _weir):
+    """`$upstream_http_location` after proxy_redirect: nginx changes the origin's bytes."""
+    return difference.where == "log: upstream_http_location" and bool(difference.weir) and difference.nginx.split(" ")[0] in difference.weir
+
+
+def version():
+    """The version of the nginx that runs, as numbers; the newest if it is unknown."""
+    return tuple(int(part) for part in NGINX[0].split("/")[1].split(".")) if NGINX and "/" in NGINX[0] else (9,)
+
+
+def is_old_default(_request, difference, _nginx, _weir):
+    """The version of a request to an origin, which nginx has changed."""
+    return version() < (1, 29, 7) and (difference.where == "origin: request line" and difference.nginx.replace("HTTP/1.0", "HTTP/1.1") == difference.weir or difference.where.lower() == "origin: field connection")
+
+
+def is_old_answer(_request, difference, nginx, _weir):
+    """Bytes of an origin that are no HTTP, which nginx once passed on as HTTP/0.9."""
+    return version() < (1, 29) and nginx["answer"]["status"].startswith(("no HTTP", "silence")) and difference.where in ("status", "log: status")
+
+
+def is_framing(request, difference, nginx, _weir):
+    """The sizes of chunks, which depend on packets, in the log line of a chunked answer; or those of a request in chunks or frames."""
+    if difference.where == "log: body_bytes_sent":
+        return ("Transfer-Encoding", "chunked") in nginx["answer"]["headers"] or nginx["answer"]["end"] in ("cut short", "reset")
+    return difference.where == "log: request_length" and (request.http2 or getattr(request, "is_chunked", False))
+
+
+def is_asked_again(request, difference, nginx, weir):
+    """A request that found a kept connection closed, sent once more to the same server."""
+    if difference.where != "number of requests at origins" or not re.search(r"o=(?:nohead|reset|short)|X-O: (?:nohead|reset)|X-A: nohead|:9009|closing", f"{request.target} {request.headers} {nginx.get('conf', '')}".replace("', '", ": ")):
+        return False
+    return {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}
+
+
+def is_stored_coding(_request, difference, _nginx, weir):
+    """The length of a compressed answer that weir has stored."""
+    return difference.where in ("field content-length", "field transfer-encoding") and "_cache " in weir.get("conf", "") and ("Content-Encoding", "gzip") in weir["answer"]["headers"]
+
+
+# Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
+RULES = [
+    ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
+    ("length of a page in the log", "the product's name is in the page, and a compressed page has another length", is_page_in_log),
+    ("length from the origin", "`$upstream_response_length` counts the bytes of the body; nginx also counts the sizes of its chunks", is_framing_of_origin),
+    ("length without a body", "weir never announces a body to an origin that it does not send (docs/guide/mirror.md, auth_request.md)", is_length_without_body),
+    ("interim status", "`$upstream_status` is the status of the answer; nginx keeps that of the interim answer before it", is_interim_in_log),
+    ("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)", is_unknown_charset),
+    ("line of a subrequest", "a subrequest's line in the log counts its own bytes; nginx counts those that the client got before", is_line_of_subrequest),
+    ("age", "weir says the age of a stored answer (RFC 9111 5.1)", is_age),
+    ("moment", "the two edges answer in different seconds", is_same_moment),
+    ("overwritten Location", "nginx writes the Location that it changes over the origin's, so its variable has parts of both", is_overwritten_location),
+    ("old default", "before 1.29.7, nginx spoke HTTP/1.0 to origins, and closed each connection", is_old_default),
+    ("old answer", "before 1.29, nginx passed an origin's bytes on that are no HTTP", is_old_answer),
+    ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),
+    ("asked again", "weir keeps connections to origins by default; a request that finds one closed goes to the server once more", is_asked_again),
+    ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
+    ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),
+    ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
+    ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),
+    ("permission", "weir sends no `100 Continue` to a client that has sent the body already, or whose body it does not need (RFC 9110 10.1.1)", is_permission),
+    ("order of Vary", "weir adds its own Vary after the origin's; the order has no meaning (RFC 9110 12.5.5)", is_order_of_vary),
+    ("cache", "where the cache asks for whole answers, weir itself answers ranges and conditions (docs/guide/cache.md)", is_of_cache),
+    ("charset", "nginx gives its own answer the charset of the answer that X-Accel-Redirect replaced", is_lost_charset),
+    ("handshake", "a request without a host belongs to the server that the client named in the TLS handshake; nginx: to the default server", is_of_handshake),
+    ("order of Cookie", "nginx puts the Cookie that it joins from HTTP/2's fields last; the order of different fields has no meaning (RFC 9110 5.3)", is_order_of_cookie),
+    ("broken stream", "curl 7.88 drops an answer whose stream is reset with NO_ERROR (RFC 9113 8.1); it depends on packets with both edges", is_broken_stream),
+]
+
+
+def rule(request, difference, nginx, weir):
+    """The name of the rule that explains this difference, or None."""
+    return next((name for name, _, test in RULES if test(request, difference, nginx, weir)), None)

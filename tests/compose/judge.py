@@ -1,0 +1,151 @@
+"""Compares what both sides say of a case, and sorts the differences into classes."""
+import dataclasses
+import re
+
+import compare
+import rules
+from ask import Ask
+from compare import Difference
+
+# A value of the log that is the body's length or the message's.
+EMPTY = (None, "", "-", "[]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A difference, the number of its request (None: of the whole case), and the rule that explains it."""
+    number: int | None
+    difference: Difference
+    rule: str | None
+
+    @property
+    def kind(self):
+        return kind(self.difference)
+
+
+def records(said, number, text):
+    """One side's record of one request."""
+    seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["at"], one["line"], one["body"]))
+    # The place of an origin stands before its line, so that another peer is a difference.
+    seen = [{**one, "line": f"{one['at']}: {one['line']}"} for one in seen]
+    return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text}
+
+
+def compared(text, asks, nginx, weir):
+    """All differences of a case."""
+    found = []
+    for number, ask in enumerate(asks):
+        left, right = records(nginx, number, text), records(weir, number, text)
+        for difference in [*compare.differences(left, right), *ends(left, right), *logs(left, right)]:
+            found.append(Found(number, difference, rules.rule(ask, difference, left, right)))
+    whole = {"conf": text}
+    for difference in case(nginx, weir):
+        found.append(Found(None, difference, rules.rule(Ask(), difference, whole, whole)))
+    return found
+
+
+def ends(nginx, weir):
+    """Trailers, the end of the answer, and whether the client got a body piece by piece as the origin sent it."""
+    left, right = nginx["answer"], weir["answer"]
+    if left["status"] == right["status"]:
+        for name in ("trailers", "end", "pieces"):
+            if left[name] != right[name]:
+                yield Difference(name, left[name], right[name])
+
+
+def logs(nginx, weir):
+    """The lines of the access log."""
+    left, right = nginx["log"], weir["log"]
+    if len(left) != len(right):
+        yield Difference("log: number of lines", str([one.get("uri") for one in left]), str([one.get("uri") for one in right]))
+        return
+    for ours, theirs in zip(sorted(right, key=order), sorted(left, key=order)):
+        if theirs["status"] != ours["status"]:
+            yield Difference("log: status", theirs["status"], ours["status"])
+            continue
+        for name in theirs:
+            values = [compare.BOUNDARY.sub("NUMBER", str(one.get(name))) for one in (theirs, ours)]
+            if values[0] != values[1]:
+                yield Difference(f"log: {name}", *values)
+
+
+def order(line):
+    return line.get("uri", ""), line.get("status", ""), line.get("body_bytes_sent", "")
+
+
+def case(nginx, weir):
+    """What belongs to no single request."""
+    for name in ("died", "streams"):
+        if nginx[name] != weir[name]:
+            yield Difference(name, str(nginx[name]), str(weir[name]))
+    if weir["errors"]["broken"] and not nginx["errors"]["broken"]:
+        yield Difference("error log: broken", "", str(weir["errors"]["broken"]))
+    for level in ("emerg", "alert", "crit"):
+        left, right = (one["errors"]["levels"].get(level, 0) for one in (nginx, weir))
+        if right and not left:
+            yield Difference(f"error log: {level}", "", str(weir["errors"]["lines"]))
+    for name in ("kept", "cached", "sessions"):
+        left, right = nginx["files"][name], weir["files"][name]
+        # Variants of one key have other names with weir.
+        if len(left) != len(right) if name == "cached" else left != right:
+            yield Difference(f"files: {name}", str([one for one in left if one not in right]), str([one for one in right if one not in left]))
+
+
+def verdict(nginx, weir):
+    """The difference between two verdicts on a file; `None` is a file that is taken."""
+    def said(text):
+        if text is None:
+            return "taken"
+        line = next((line for line in text.split("\n") if "[emerg]" in line), text[:200])
+        return re.sub(r".*\[emerg\]\s*(\d+#\d+: )?", "", re.sub(r" in /\S+:\d+", "", line)).strip()[:200]
+    return Difference("verdict", said(nginx), said(weir))
+
+
+def kind(difference):
+    """The class of a difference: where it is, and both values without what differs from case to case."""
+    where, left, right = difference.where, difference.nginx, difference.weir
+    if where in ("status", "interim answers"):
+        return f"{where}: {code(left)} -> {code(right)}"
+    if where in ("log: status", "end", "pieces", "died"):
+        return f"{where}: {left} -> {right}"
+    if where == "verdict":
+        return f"verdict: {generic(left)} -> {generic(right)}"
+    if where.startswith(("field", "origin: field", "log:", "trailers", "error log")):
+        return f"{where.lower()}: {'-' if left in EMPTY else 'x'} -> {'-' if right in EMPTY else 'x'}"
+    if where == "number of requests at origins":
+        counts = [len(re.findall(r"'\w+: ", one)) for one in (left, right)]
+        return f"{where}: {'more' if counts[0] < counts[1] else 'fewer'} from weir"
+    return where
+
+
+def code(status):
+    found = re.search(r"HTTP/\S+ (\d+)", status)
+    return found[1] if found else status[:30]
+
+
+def generic(text):
+    return re.sub(r'"[^"]*"', '"…"', text) if text.startswith(('"', "unknown", "invalid")) is False else re.sub(r"\d+", "N", text)
+
+
+def unexplained(found):
+    """The differences of the first requests that differ without a rule: later ones may follow from these."""
+    open_ones = [one for one in found if one.rule is None]
+    numbers = [number for number in dict.fromkeys(one.number for one in open_ones) if number is not None][:3]
+    return [one for one in open_ones if one.number is None or one.number in numbers]
+
+
+# The kinds by what they tell of the others: a wrong status explains the fields, the log line and the body of its request.
+WEIGHTS = ("died", "error log: broken", "verdict", "status", "number of requests", "origin: request line", "origin: body", "body", "interim", "end", "pieces", "trailers", "files", "origin: field", "field", "error log", "log")
+
+
+def weight(kind):
+    """The place of a kind in that order."""
+    return next((place for place, name in enumerate(WEIGHTS) if kind.startswith(name)), len(WEIGHTS))
+
+
+def leading(found):
+    """The kinds of which each is the first of its request."""
+    first = {}
+    for one in sorted(found, key=lambda one: weight(one.kind)):
+        first.setdefault(one.number, one.kind)
+    return set(first.values())

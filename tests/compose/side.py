@@ -1,0 +1,104 @@
+"""One side of a comparison, in a network and a mount of its own: the edge, its origins, the client. Run by pair.py.
+
+It reads commands as pickles from standard input and writes answers as pickles: ("start", text), ("play", asks, streams), ("stop",).
+"""
+import asyncio
+import contextlib
+import os
+import pickle
+import ssl
+import struct
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.dont_write_bytecode = True
+
+import edge as edges  # noqa: E402
+import origin  # noqa: E402
+import pools  # noqa: E402
+import talk  # noqa: E402
+
+# Seconds for requests that go on after the answer: copies, refreshes, log lines, files of a cache.
+SETTLE_S, SETTLE_MAX_S = 0.012, 0.5
+
+
+class Side:
+    def __init__(self, binary, room):
+        self.edge, self.desk = edges.Edge(binary, room), origin.Desk()
+        self.secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.secure.load_cert_chain(f"{room}/cert.pem", f"{room}/key.pem")
+
+    async def serve(self, take, give):
+        await origin.start(self.desk, pools.PORTS, self.secure)
+        loop = asyncio.get_running_loop()
+        while True:
+            command = await loop.run_in_executor(None, take)
+            match command:
+                case ("start", text):
+                    give(await self.edge.start(text))
+                case ("play", asks, streams):
+                    give(await self.play(asks, streams))
+                    self.edge.stop()
+                case ("stop",):
+                    self.edge.stop()
+                    give(None)
+                case None:
+                    return
+
+    async def play(self, asks, streams):
+        """Sends all requests in their order: everything that this side has to say of the case."""
+        self.desk.clear()
+        client, answers = talk.Client(self.desk), []
+        for number, ask in enumerate(asks):
+            if ask.pause:
+                await asyncio.sleep(ask.pause)
+            self.desk.begins(str(number))
+            answers.append({**await client.ask(ask, str(number)), "pieces": self.desk.pieces})
+        said = [await talk.stream(port) for port in streams]
+        client.close()
+        await self.settle()
+        died = self.edge.has_died()
+        seen = {}
+        for number, record in self.desk.records:
+            seen.setdefault(number, []).append(record)
+        return {"answers": answers, "seen": seen, "log": self.edge.log(), "errors": self.edge.errors(), "files": self.edge.files(), "died": died, "streams": said}
+
+    async def settle(self):
+        """Waits until no origin is at work and nothing new comes."""
+        waited, count = 0, -1
+        while waited < SETTLE_MAX_S and count != len(self.desk.records):
+            count = len(self.desk.records)
+            await asyncio.sleep(SETTLE_S)
+            waited += SETTLE_S
+
+
+def take():
+    size = sys.stdin.buffer.read(4)
+    return pickle.loads(sys.stdin.buffer.read(struct.unpack(">I", size)[0])) if len(size) == 4 else None
+
+
+def main():
+    binary, room, pair = sys.argv[1:4]
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    os.umask(0o022)
+    files = {name: open(f"{pair}/{name}", "rb").read() for name in ("cert.pem", "key.pem")}
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "tmpfs", room], check=True)
+    os.chdir(room)
+    for name, data in files.items():
+        with open(f"{room}/{name}", "wb") as file:
+            file.write(data)
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+
+    def give(answer):
+        data = pickle.dumps(answer)
+        out.write(struct.pack(">I", len(data)) + data)
+        out.flush()
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        asyncio.run(Side(binary, room).serve(take, give))
+
+
+if __name__ == "__main__":
+    main()

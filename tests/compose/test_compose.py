@@ -1,0 +1,243 @@
+"""The composer's own tests: `python3 -m unittest discover tests/compose`. They need neither an edge nor a package."""
+import dataclasses
+import random
+import sys
+import unittest
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "answers")]
+
+import answers
+import compare
+import draw
+import families
+import grammar
+import judge
+import pools
+import reduce
+import rules
+from ask import Ask
+from compare import Difference
+from grammar import Statement
+from trial import Case
+
+
+def dice(seed=1):
+    return grammar.Dice(random.Random(seed), pools.POOLS | {"animal": ["cat", "{dog|cow}"]})
+
+
+class Grammar(unittest.TestCase):
+    def test_a_template_gives_each_of_its_parts(self):
+        one = dice()
+        self.assertEqual({one.text("a {x|y{1|2}} <animal>") for _ in range(300)}, {f"a {part} {animal}" for part in ("x", "y1", "y2") for animal in ("cat", "dog", "cow")})
+
+    def test_a_weight_makes_a_part_frequent(self):
+        one = dice()
+        self.assertGreater([one.text("{a*9|b}") for _ in range(200)].count("a"), 150)
+
+    def test_the_name_of_a_group_in_a_regular_expression_is_no_pool(self):
+        self.assertEqual(dice().text("~^/q/(?<nm>x)"), "~^/q/(?<nm>x)")
+
+    def test_the_prefix_stands_only_at_the_beginning_of_a_word(self):
+        self.assertEqual(dice().text("P_cache P_zone $P_x XP_y", "fastcgi"), "fastcgi_cache fastcgi_zone $P_x XP_y")
+
+    def test_a_sheet_has_shares_and_blocks(self):
+        lines = grammar.sheet("a 1 ~30\nb :\n    c\n    d ~5\ne")
+        self.assertEqual([(line.template, line.share) for line in lines], [("a 1", 30), ("b", 100), ("e", 100)])
+        self.assertEqual([(line.template, line.share) for line in lines[1].block], [("c", 100), ("d", 5)])
+
+    def test_an_indentation_that_fits_nowhere_is_an_error(self):
+        with self.assertRaises(ValueError):
+            grammar.sheet("    a\n  b")
+
+    def test_a_written_line_knows_its_statement(self):
+        tree = (Statement("a"), Statement("b", (Statement("c"), Statement("d", ()))))
+        lines = list(grammar.written(tree))
+        self.assertEqual([line.strip() for line, _ in lines], ["a;", "b {", "c;", "d {", "}", "}"])
+        for line, place in lines:
+            if line.strip() != "}":
+                self.assertEqual(grammar.at(tree, place).text, line.strip().rstrip(";{ "))
+
+    def test_statements_are_left_out_and_replaced_by_their_place(self):
+        tree = (Statement("a"), Statement("b", (Statement("c"), Statement("d"))))
+        self.assertEqual(grammar.text(grammar.without(tree, {(0,), (1, 1)})), "b {\n    c;\n}\n")
+        self.assertEqual(grammar.text(grammar.replaced(tree, (1, 0), Statement("x"))), "a;\nb {\n    x;\n    d;\n}\n")
+        self.assertEqual(grammar.text(grammar.only(tree, lambda one: one.name != "d")), "a;\nb {\n    c;\n}\n")
+
+
+class Drawing(unittest.TestCase):
+    def test_a_seed_gives_the_same_case_and_another_seed_another(self):
+        self.assertEqual(draw.draw(7), draw.draw(7))
+        self.assertEqual(len({grammar.text(draw.draw(seed)[0]) for seed in range(30)}), 30)
+
+    def test_every_family_is_drawn_and_may_stand_somewhere(self):
+        seen = set()
+        for seed in range(150):
+            seen |= {family.name for family in draw.Composer(seed).families}
+        self.assertEqual(seen, {family.name for family in families.load()})
+        for family in families.load():
+            self.assertLessEqual(set(family.at.split()), {"http", "server", "location", "if"}, family.name)
+
+    def test_every_handler_and_every_way_is_drawn(self):
+        words, ways = set(), set()
+        for seed in range(150):
+            tree, asks = draw.draw(seed)
+            words |= {statement.name for statement in grammar.walk(tree)}
+            ways |= {ask.way for ask in asks}
+        self.assertLessEqual({"proxy_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "mp4", "flv", "dav_methods", "mirror", "auth_request", "limit_req", "slice", "ssi", "userid_name", "stream"}, words)
+        self.assertEqual(ways, {"plain", "h2c", "tls", "h2", "proxied"})
+
+    def test_a_request_takes_only_a_way_that_the_file_has(self):
+        for seed in range(60):
+            tree, asks = draw.draw(seed)
+            self.assertLessEqual({ask.way for ask in asks}, set(draw.ways(grammar.text(tree))))
+
+    def test_the_kit_keeps_only_what_is_used(self):
+        kit = dice().statements(grammar.sheet("map $a $b :\n    default $c\nmap $x $c :\n    default 1\nmap $x $d :\n    default 1\nupstream u :\n    server s\nproxy_cache_path p keys_zone=z:1m"))
+        self.assertEqual([one.text for one in draw.used(kit, "return 200 $b;")], ["map $a $b", "map $x $c"])
+        self.assertEqual([one.text for one in draw.used(kit, "proxy_pass http://u; proxy_cache z;")], ["upstream u", "proxy_cache_path p keys_zone=z:1m"])
+
+    def test_a_request_survives_its_file(self):
+        for ask in draw.draw(3)[1]:
+            self.assertEqual(Ask.load(ask.dump()), ask)
+
+
+class Origin(unittest.TestCase):
+    def test_a_request_chooses_its_answer(self):
+        self.assertEqual(answers.answer("GET", "/p?o=404", {}, b"")[0], "404 Not Found")
+        self.assertEqual(answers.answer("GET", "/p", {"x-o": "503"}, b"")[0], "503 Service Unavailable")
+        self.assertEqual(answers.answer("GET", "/auth?o=404", {"x-a": "403"}, b"")[0], "403 Forbidden")
+        self.assertEqual(answers.answer("GET", "/auth", {}, b"")[0], "204 No Content")
+
+    def test_every_name_of_the_pools_is_an_answer(self):
+        self.assertLessEqual({*pools.ORDINARY, *pools.RARE}, set(answers.ANSWERS))
+
+    def test_a_range_is_a_part_of_the_whole(self):
+        status, fields, body, _ = answers.answer("GET", "/p?o=range", {"range": "bytes=5-8"}, b"")
+        self.assertEqual((status, body), ("206 Partial Content", answers.BIG[5:9]))
+        self.assertIn(("Content-Range", f"bytes 5-8/{len(answers.BIG)}"), fields)
+
+
+def said(**more):
+    """What one side says of a case with one request."""
+    answer = {"status": "HTTP/1.1 200 OK", "headers": [("Content-Type", "text/plain")], "body": b"hello", "before": [], "trailers": "", "end": "kept", "pieces": ""} | more.pop("answer", {})
+    seen = {"at": "one", "line": "GET / HTTP/1.1", "headers": [("Host", "x")], "body": ""} | more.pop("seen", {})
+    line = {"status": "200", "uri": "/"} | more.pop("line", {})
+    return {"answers": [answer], "seen": {"0": [seen]}, "log": {"0": [line]}, "errors": {"levels": {}, "broken": [], "lines": []}, "files": {"kept": [], "cached": [], "sessions": []}, "died": False, "streams": []} | more
+
+
+class Judge(unittest.TestCase):
+    def kinds(self, nginx=None, weir=None, ask=None, text=""):
+        return [one.kind for one in judge.compared(text, [ask or Ask()], nginx or said(), weir or said()) if one.rule is None]
+
+    def test_equal_sides_have_no_difference(self):
+        self.assertEqual(self.kinds(), [])
+
+    def test_each_part_of_an_answer_can_differ(self):
+        for change, kind in (({"status": "HTTP/1.1 404 Not Found"}, "status: 200 -> 404"), ({"headers": []}, "field content-type: x -> -"), ({"body": b"other"}, "body"), ({"trailers": "X: 1"}, "trailers: - -> x"),
+                             ({"pieces": "all pieces at the end"}, "pieces:  -> all pieces at the end"), ({"end": "cut short"}, "end: kept -> cut short"), ({"before": ["HTTP/1.1 103 Early Hints"]}, "interim answers: [] -> 103")):
+            self.assertEqual(self.kinds(weir=said(answer=change)), [kind])
+
+    def test_each_part_of_a_request_at_the_origin_can_differ(self):
+        for change, kind in (({"line": "GET /x HTTP/1.1"}, "origin: request line"), ({"at": "two"}, "origin: request line"), ({"headers": []}, "origin: field host: x -> -"), ({"body": "b"}, "origin: body")):
+            self.assertEqual(self.kinds(weir=said(seen=change)), [kind])
+        fewer = said()
+        fewer["seen"] = {}
+        self.assertEqual(self.kinds(weir=fewer), ["number of requests at origins: fewer from weir"])
+        self.assertEqual(self.kinds(nginx=fewer), ["number of requests at origins: more from weir"])
+
+    def test_log_files_and_process_can_differ(self):
+        self.assertEqual(self.kinds(weir=said(line={"status": "000"})), ["log: status: 200 -> 000"])
+        self.assertEqual(self.kinds(weir=said(line={"uri": ""})), ["log: uri: x -> -"])
+        self.assertEqual(self.kinds(weir=said(log={})), ["log: number of lines: x -> -"])
+        self.assertEqual(self.kinds(weir=said(died=True)), ["died: False -> True"])
+        self.assertEqual(self.kinds(weir=said(errors={"levels": {"alert": 1}, "broken": [], "lines": ["[alert] x"]})), ["error log: alert: - -> x"])
+        self.assertEqual(self.kinds(weir=said(errors={"levels": {}, "broken": ["panicked"], "lines": []})), ["error log: broken: - -> x"])
+        self.assertEqual(self.kinds(weir=said(files={"kept": [("dav/a", "x", "0o600")], "cached": [], "sessions": []})), ["files: kept"])
+        self.assertEqual(self.kinds(weir=said(files={"kept": [], "cached": ["0" * 32], "sessions": []})), ["files: cached"])
+
+    def test_variants_of_a_cache_may_have_other_names(self):
+        self.assertEqual(self.kinds(nginx=said(files={"kept": [], "cached": ["1" * 32], "sessions": []}), weir=said(files={"kept": [], "cached": ["0" * 32], "sessions": []})), [])
+
+    def test_the_verdict_is_named_without_its_place(self):
+        found = judge.verdict(None, 'nginx: [emerg] "x" directive is duplicate in /tmp/a/nginx.conf:3\n   3 | x;')
+        self.assertEqual((found.nginx, found.weir), ("taken", '"x" directive is duplicate'))
+
+    def test_only_the_first_requests_that_differ_are_shown(self):
+        found = [judge.Found(number, Difference("body", "a", "b"), None) for number in (1, 1, 4, 5, 9)] + [judge.Found(None, Difference("died", "a", "b"), None), judge.Found(0, Difference("body", "a", "b"), "rule")]
+        self.assertEqual([one.number for one in judge.unexplained(found)], [1, 1, 4, 5, None])
+
+
+class Rules(unittest.TestCase):
+    def explained(self, difference, ask=None, nginx=None, weir=None, text=""):
+        left, right = (judge.records(one or said(), 0, text) for one in (nginx, weir))
+        return rules.rule(ask or Ask(), difference, left, right)
+
+    def test_every_rule_has_its_own_name_and_a_reason(self):
+        self.assertEqual(len({name for name, _, _ in rules.RULES}), len(rules.RULES))
+        self.assertTrue(all(len(reason) > 20 for _, reason, _ in rules.RULES))
+
+    def test_a_difference_without_a_reason_has_no_rule(self):
+        for where in ("status", "body", "field x", "end", "log: status", "origin: body", "origin: request line", "number of requests at origins", "files: kept", "died", "verdict"):
+            self.assertIsNone(self.explained(Difference(where, "1", "2")), where)
+
+    def test_the_length_of_a_page_may_differ_by_the_name_alone(self):
+        self.assertEqual(self.explained(Difference("log: body_bytes_sent", "151", "150")), "length of a page in the log")
+        self.assertIsNone(self.explained(Difference("log: body_bytes_sent", "151", "140")))
+        self.assertIsNone(self.explained(Difference("log: body_bytes_sent", "150", "151")))
+
+    def test_only_the_framing_of_the_origin_may_add_bytes(self):
+        where = "log: upstream_response_length"
+        self.assertEqual(self.explained(Difference(where, "54, 9", "36, 9")), "length from the origin")
+        for left, right in (("36", "54"), ("54", "36, 1"), ("-", "36")):
+            self.assertIsNone(self.explained(Difference(where, left, right)))
+
+    def test_the_number_of_a_client_is_not_compared(self):
+        self.assertEqual(compare.headers({"headers": [("Set-Cookie", "uid=CgACBl9ZXjgnYwXaAwMEAg==; path=/")], "body": b""})["set-cookie"], ["uid=CLIENT; path=/"])
+
+
+class Reduction(unittest.TestCase):
+    """The minimiser with a difference that is made up: it needs statements and requests, and nothing else."""
+
+    TREE = (Statement("a"), Statement("b one two three"), Statement("server", (Statement("c"), Statement("location /", (Statement("d"), Statement("e"))), Statement("f"))), Statement("g", (Statement("h"),)))
+
+    def reduced(self, holds, asks, number=None, tries=400):
+        reducer = reduce.Reducer(holds, tries)
+        return reducer.reduced(Case(self.TREE, asks), number), reducer
+
+    def test_only_what_the_difference_needs_is_left(self):
+        asks = tuple(Ask(target=f"/{number}", method="POST", body=b"long body", fields=(("Host", "x"), ("X-A", "1")), way="h2") for number in range(9))
+
+        def holds(case):
+            text = grammar.text(case.tree)
+            return "d;" in text and "b " in text and "two" in text and [ask.target for ask in case.asks if ask.target in ("/2", "/7")] == ["/2", "/7"] and case.asks[-1].method == "POST"
+        small, _ = self.reduced(holds, asks, 7)
+        self.assertEqual(grammar.text(small.tree), "b two;\nserver {\n    location / {\n        d;\n    }\n}\n")
+        self.assertEqual([(ask.target, ask.method, ask.body, ask.way, ask.fields) for ask in small.asks], [("/2", "GET", None, "plain", (("Host", "x"),)), ("/7", "POST", None, "plain", (("Host", "x"),))])
+
+    def test_a_difference_that_needs_everything_stays_whole(self):
+        asks = (Ask(target="/1"), Ask(target="/2"))
+        whole = Case(self.TREE, asks)
+        small, _ = self.reduced(lambda case: case == whole, asks, 1)
+        self.assertEqual(small, whole)
+
+    def test_the_tries_have_an_end(self):
+        count = []
+        _, reducer = self.reduced(lambda case: bool(count.append(1)), tuple(Ask(target=f"/{number}") for number in range(9)), 8, tries=10)
+        self.assertEqual((len(count), reducer.left), (10, 0))
+
+    def test_the_first_requests_can_be_the_needed_ones(self):
+        asks = tuple(Ask(target=f"/{number}") for number in range(9))
+        small, _ = self.reduced(lambda case: any(ask.target == "/0" for ask in case.asks) and any(ask.target == "/8" for ask in case.asks), asks, 8)
+        self.assertEqual([ask.target for ask in small.asks], ["/0", "/8"])
+
+
+class Wire(unittest.TestCase):
+    def test_a_case_is_compared_with_its_own_kind_only(self):
+        one = judge.Found(0, Difference("status", "HTTP/1.1 200 OK", "HTTP/1.1 500 X"), None)
+        self.assertEqual(one.kind, "status: 200 -> 500")
+        self.assertNotEqual(one.kind, dataclasses.replace(one, difference=Difference("status", "HTTP/1.1 200 OK", "HTTP/1.1 502 X")).kind)
+
+
+if __name__ == "__main__":
+    unittest.main()

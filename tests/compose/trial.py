@@ -1,0 +1,47 @@
+"""One run of a case with both sides."""
+import dataclasses
+
+import draw
+import grammar
+import judge
+import pools
+
+# Sessions of TCP, for a file with a stream block.
+SESSIONS = 2
+
+
+@dataclasses.dataclass
+class Case:
+    """A configuration and its requests."""
+    tree: tuple
+    asks: tuple
+    seed: int | None = None
+
+
+def run(pair, case, repairs):
+    """All differences of the case, and the case as it ran. With `repairs`, the file first loses the statements that nginx refuses."""
+    if repairs:
+        tree, refusals, verdicts = pair.repaired(case.tree)
+        case = dataclasses.replace(case, tree=tree)
+    else:
+        refusals = []
+        verdicts = pair.start(pair.whole(case.tree)[0])
+    if verdicts != [None, None]:
+        pair.stop(verdicts)
+        same = bool(verdicts[0]) == bool(verdicts[1])
+        return case, [] if same else [judge.Found(None, judge.verdict(*verdicts), None)], refusals
+    text = grammar.text(case.tree)
+    ways = draw.ways(text)
+    asks = [ask if ask.way in ways else dataclasses.replace(ask, way="plain") for ask in case.asks]
+    return case, judge.compared(text, asks, *pair.play(asks, [pools.STREAM] * SESSIONS if "listen 8090;" in text else ())), refusals
+
+
+def steady(pair, case, repairs=True):
+    """The differences without a rule that two runs of the case share, and all of the first run."""
+    case, found, refusals = run(pair, case, repairs)
+    first = judge.unexplained(found)
+    if first:
+        _, again, _ = run(pair, case, False)
+        kinds = {(one.number, one.kind) for one in again if one.rule is None}
+        first = [one for one in first if (one.number, one.kind) in kinds]
+    return case, first, found, refusals
