@@ -141,7 +141,7 @@ fn split_path_info(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refus
 
 const NAMES: Names = Names {
     scheme: Scheme::FastCgi,
-    cache: ("fastcgi_cache", "fastcgi_cache_path", "fastcgi_cache_key"),
+    cache: ("fastcgi_cache", "fastcgi_cache_key"),
     temporary: "fastcgi_temp",
 };
 

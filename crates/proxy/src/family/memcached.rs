@@ -72,7 +72,7 @@ pub static FAMILY: Family = Family::new("memcached", &ALL).finish(finish).settle
 const NAMES: Names = Names {
     scheme: Scheme::Memcached,
     // No directive sets a cache here.
-    cache: ("memcached_cache", "memcached_cache_path", "memcached_cache_key"),
+    cache: ("memcached_cache", "memcached_cache_key"),
     temporary: "memcached_temp",
 };
 

@@ -72,7 +72,7 @@ pub static FAMILY: Family = Family::new("tunnel", &ALL).finish(finish).settle(se
 const NAMES: Names = Names {
     scheme: Scheme::Tunnel,
     // No directive sets a cache here.
-    cache: ("tunnel_cache", "tunnel_cache_path", "tunnel_cache_key"),
+    cache: ("tunnel_cache", "tunnel_cache_key"),
     temporary: "tunnel_temp",
 };
 

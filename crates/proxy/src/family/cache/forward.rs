@@ -17,6 +17,9 @@ pub async fn forward(
     values: &Values,
     source: &mut Option<Source>,
 ) -> Answer {
+    if let Some(by) = values.cache.purge.by_method(exchange) {
+        return Answer::Outcome(ask::purge_by_method(exchange, values, by));
+    }
     if matches!(values.cache.zone, Use::Off) {
         if exchange.cache.is_concerned() {
             exchange.cache.leave();
