@@ -201,7 +201,14 @@ pub fn addresses(b: &Build<'_>, text: &str, default: Option<u16>) -> Result<Vec<
             },
         },
     };
-    Ok(ips.iter().flat_map(|ip| ports.clone().map(|port| Address::Tcp(SocketAddr::new(*ip, port)))).collect())
+    let mut found: Vec<Address> = Vec::new();
+    for address in ips.iter().flat_map(|ip| ports.clone().map(|port| Address::Tcp(SocketAddr::new(*ip, port)))) {
+        // nginx: a name that resolves twice to one address names it once.
+        if !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    Ok(found)
 }
 
 /// Host and port of `text`; a bare number is a port.
@@ -254,10 +261,10 @@ pub fn socket_parameter(options: &mut ListenOptions, word: &str) -> Result<(), R
             options.keepalive =
                 so_keepalive(text).ok_or_else(|| Refusal::whole(format!("invalid so_keepalive value: \"{text}\"")))?
         }
-        ("setfib" | "accept_filter", Some(_)) | ("multipath", None) => {
-            return Err(Refusal::whole(format!(
-                "\"{key}\" is not supported on this platform, ignored parameter \"{word}\""
-            )));
+        // nginx on Linux: "is not supported on this platform, ignored".
+        ("accept_filter", Some(_)) => {}
+        ("setfib", Some(_)) | ("multipath", None) => {
+            return Err(Refusal::whole(format!("\"{key}\" is not supported on this platform, parameter \"{word}\"")));
         }
         _ => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
     }

@@ -50,6 +50,30 @@ impl Default for Protocols {
 }
 
 impl Protocols {
+    /// Reads OpenSSL's `ALL,-TLSv1.2` and similar lists; `None` if a word is unknown or no version is left.
+    pub fn listed(value: &str) -> Option<Protocols> {
+        let mut kept = Protocols { tls12: false, tls13: false };
+        for word in value.split(',') {
+            let (is_on, version) = match word.strip_prefix('-') {
+                Some(version) => (false, version),
+                None => (true, word.strip_prefix('+').unwrap_or(word)),
+            };
+            match version {
+                "ALL" => kept = Protocols { tls12: is_on, tls13: is_on },
+                "TLSv1.2" => kept.tls12 = is_on,
+                "TLSv1.3" => kept.tls13 = is_on,
+                "SSLv3" | "TLSv1" | "TLSv1.1" => {}
+                _ => return None,
+            }
+        }
+        (!kept.is_empty()).then_some(kept)
+    }
+
+    /// The versions of both.
+    pub fn with(self, other: Protocols) -> Protocols {
+        Protocols { tls12: self.tls12 || other.tls12, tls13: self.tls13 || other.tls13 }
+    }
+
     /// Reads words such as `TLSv1.2`; `None` for a word that names no version. Older versions are left out.
     pub fn of_words<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Chosen<Protocols>> {
         let mut kept = Protocols { tls12: false, tls13: false };

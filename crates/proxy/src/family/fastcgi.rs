@@ -52,7 +52,8 @@ const OWN: &[Directive] = &[
         ONE,
         "A pattern with two groups: $fastcgi_script_name and $fastcgi_path_info.",
         split_path_info,
-    ),
+    )
+    .many(),
     Directive::new(
         "fastcgi_catch_stderr",
         HSL,

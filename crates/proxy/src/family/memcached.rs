@@ -51,6 +51,7 @@ const OWN: &[Directive] = &[
         "The failures after which weir tries another peer: error timeout invalid_response not_found off.",
         next_upstream,
     )
+    .many()
     .default("error timeout"),
     Directive::new(
         "memcached_gzip_flag",
@@ -93,7 +94,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
 }
 
 fn next_upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut conditions = Conditions::NONE;
+    let mut conditions = crate::settings(b).memcached.proxy.next_upstream.unwrap_or(Conditions::NONE);
     for word in &statement.args {
         conditions = conditions
             | match word.text.as_str() {

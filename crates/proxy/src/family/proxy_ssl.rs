@@ -360,7 +360,9 @@ pub fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(),
             Some("weir uses the other versions of the list".to_owned()),
         );
     }
-    of(crate::settings(b)).protocols = Some(chosen.kept);
+    // nginx: repeated in one block, the lists add up.
+    let protocols = of(crate::settings(b)).protocols.get_or_insert(chosen.kept);
+    *protocols = protocols.with(chosen.kept);
     Ok(())
 }
 

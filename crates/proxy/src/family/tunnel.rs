@@ -49,6 +49,7 @@ const OWN: &[Directive] = &[
         "The failures after which weir tries another peer: error timeout off.",
         |b, s| proxy::next_upstream(b, s, |all| &mut all.tunnel.proxy, is_condition),
     )
+    .many()
     .default("error timeout"),
     Directive::new("tunnel_socket_rcvbuf", HSL, ONE, "Receive buffer of upstream sockets.", |b, s| {
         crate::settings(b).tunnel.proxy.receive_buffer = Some(value::size(s)?);

@@ -154,7 +154,7 @@ pub static FAMILY: Family = Family::new("ssl", &[
     Directive::new("ssl_certificate_compression", HS, Arity::Flag, "Compresses certificates for clients that offer it (RFC 8879).",
         |b, s| { crate::settings(b).ssl.compresses = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_protocols", HS, Arity::AtLeast(1), "The TLS versions: TLSv1.2, TLSv1.3; weir leaves older ones out with a warning.",
-        protocols).default("TLSv1.2 TLSv1.3"),
+        protocols).many().default("TLSv1.2 TLSv1.3"),
     Directive::new("ssl_ciphers", HS, ONE, "The cipher suites for TLS 1.2, as an OpenSSL list; weir has no suites without forward secrecy.",
         |b, s| { let kept = ciphers(b, s.text(0))?; crate::settings(b).ssl.ciphers = Some(Arc::new(kept)); Ok(()) }).default("HIGH:!aNULL:!MD5"),
     Directive::new("ssl_prefer_server_ciphers", HS, Arity::Flag, "Prefers the server's order of cipher suites to the client's.",
@@ -165,7 +165,7 @@ pub static FAMILY: Family = Family::new("ssl", &[
     Directive::new("ssl_session_cache", HS, Arity::Between(1, 2),
         "Keeps sessions in memory, shared by all workers and kept across a reload: shared:NAME:SIZE, \
          builtin[:SESSIONS], none or off.",
-        sessions::cache).default("none"),
+        sessions::cache).many().default("none"),
     Directive::new("ssl_session_timeout", HS, ONE, "How long a client may resume a session.",
         |b, s| { crate::settings(b).ssl.timeout = Some(value::time(s)?); Ok(()) }).default("5m"),
     Directive::new("ssl_session_tickets", HS, Arity::Flag, "Gives clients encrypted tickets with which they can resume sessions.",
@@ -290,7 +290,9 @@ fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             Some("remove the version: RFC 8996 forbids it, and no browser offers it".to_owned()),
         );
     }
-    crate::settings(b).ssl.protocols = Some(chosen.kept);
+    // nginx: repeated in one block, the lists add up.
+    let protocols = crate::settings(b).ssl.protocols.get_or_insert(chosen.kept);
+    *protocols = protocols.with(chosen.kept);
     Ok(())
 }
 

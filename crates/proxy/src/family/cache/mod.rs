@@ -348,6 +348,16 @@ pub fn templates(b: &mut Build<'_>, statement: &Statement) -> Result<Arc<Vec<Tem
     templates.map(Arc::new)
 }
 
+/// Adds texts with variables to those of the block (nginx: `ngx_http_set_predicate_slot`).
+pub fn add(b: &mut Build<'_>, statement: &Statement, to: To) -> Result<(), Refusal> {
+    let more = templates(b, statement)?;
+    Arc::make_mut(to(crate::settings(b)).get_or_insert_default()).extend_from_slice(&more);
+    Ok(())
+}
+
+/// Selects a list of texts with variables in a block.
+pub type To = fn(&mut crate::family::Settings) -> &mut Option<Arc<Vec<Template>>>;
+
 const USE_STALE: &[(&str, UseStale)] = &[
     ("error", UseStale::ERROR),
     ("timeout", UseStale::TIMEOUT),

@@ -50,7 +50,7 @@ macro_rules! heads {
             Directive::new(concat!($prefix, "_ignore_headers"), HSL, Arity::AtLeast(1), "Names fields of the answer that weir does not obey.", |b, s| ignore(b, s, |all| &mut all.$($path)+)).many(),
             Directive::new(concat!($prefix, "_intercept_errors"), HSL, Arity::Flag, "Lets error_page answer in place of answers of 300 and above.",
                 |b, s| { crate::settings(b).$($path)+.intercept_errors = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_next_upstream"), HSL, Arity::AtLeast(1), "The failures after which weir tries another peer.", |b, s| next_upstream(b, s, |all| &mut all.$($path)+, $has)).default("error timeout"),
+            Directive::new(concat!($prefix, "_next_upstream"), HSL, Arity::AtLeast(1), "The failures after which weir tries another peer.", |b, s| next_upstream(b, s, |all| &mut all.$($path)+, $has)).many().default("error timeout"),
             Directive::new(concat!($prefix, "_socket_rcvbuf"), HSL, ONE, "Receive buffer of upstream sockets.",
                 |b, s| { crate::settings(b).$($path)+.receive_buffer = Some(value::size(s)?); Ok(()) }),
             Directive::new(concat!($prefix, "_socket_sndbuf"), HSL, ONE, "Send buffer of upstream sockets.",
