@@ -98,7 +98,7 @@ def commands(source):
         lists = {name: WORD.findall(body) for name, body in ENUM.findall(text)}
         for name, flags, reader, _, _, post in COMMAND.findall(text):
             module = "stream" if path.parent.name == "stream" else "http" if path.parent.parent.name == "http" or path.parent.name == "http" else "core"
-            words = lists.get(post.strip("& \n"), []) if reader in ("ngx_conf_set_enum_slot", "ngx_conf_set_bitmask_slot") else []
+            words = lists.get(post.split(",")[-1].strip("& \n"), []) if reader in ("ngx_conf_set_enum_slot", "ngx_conf_set_bitmask_slot") else []
             found.append(Command(module, name, re.sub(r"\s", "", flags).split("|"), reader, words))
     return found
 
@@ -174,6 +174,14 @@ def compare(number, rows, nginx, weir, port):
     return differ
 
 
+def brief(rows):
+    names = {}
+    for kind, who, words, name in rows:
+        names.setdefault((kind, who, words), set()).add(name)
+    for (kind, who, words), which in sorted(names.items()):
+        yield f"{kind}: {who} {words!r}: {' '.join(sorted(which))}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weir", required=True)
@@ -182,12 +190,14 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--kind", default="once,twice,value,count")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--brief", action="store_true", help="one line for each set of words, with the directives that differ")
     args = parser.parse_args()
     found = commands(args.source)
     if args.only:
         found = [command for command in found if command.name in args.only.split(",")]
     rows = list(cases(found, args.kind.split(",")))
-    workers = 2
+    workers = args.jobs
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch)
         for folder in ("logs", "html"):
@@ -198,7 +208,7 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             parts = [pool.submit(compare, n, rows[n::workers], nginx, weir, free[n]) for n in range(workers)]
             told = [row for part in parts for row in part.result()]
-    needed, wrong = set(), []
+    needed, wrong, told_wrong = set(), [], []
     for kind, name, block, words, its, said, ours, ours_said in sorted(told, key=lambda row: row[:4]):
         if its == ours:
             if args.all and kind == "once" and not its:
@@ -207,11 +217,12 @@ def main():
         reason = reasons.find(kind, name, block, words, its)
         needed.add(reason)
         if reason is None:
+            told_wrong.append((kind, "nginx takes" if its else "weir takes", words, name))
             wrong.append(f"{kind}: {name} in {block}: {words!r}: nginx {'takes it' if its else said}, weir {'takes it' if ours else ours_said}")
-    print("\n".join(wrong))
-    idle = [] if args.only or args.kind != "once,twice,value,count" else [row for row in reasons.ROWS if row not in needed]
+    print("\n".join(brief(told_wrong) if args.brief else wrong))
+    idle = [] if args.only or args.kind != "once,twice,value,count" else [row[4] for row in reasons.ROWS if row[4] not in needed]
     for row in idle:
-        print(f"no case needs the reason {row}")
+        print(f"no case needs the reason: {row}")
     print(f"{len(found)} directives, {len(rows)} files, {len(wrong)} differences without a reason")
     sys.exit(1 if wrong or idle else 0)
 

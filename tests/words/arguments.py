@@ -106,6 +106,9 @@ USUAL = {
     "ssl_protocols": "TLSv1.2",
     "ssl_session_cache": "shared:s:1m",
     "ssl_verify_client": "off",
+    "ssl_dhparam": "dh.pem",
+    "ssl_session_ticket_key": "ticket.key",
+    "quic_host_key": "ticket.key",
     "ssl_alpn": "h2",
     "env": "A=b",
     "error_log": "logs/e info",
@@ -282,7 +285,7 @@ VALUES = {
                          "MinProtocol TLSv1.2", "MaxProtocol TLSv1.3", "MinProtocol what", "Curves X25519", "Groups X25519:P-256", "Groups what",
                          "SignatureAlgorithms RSA+SHA256", "ClientSignatureAlgorithms ECDSA+SHA256", "SignatureAlgorithms what", "NumTickets 1", "NumTickets x",
                          "RecordPadding 512", "RecordPadding x", "VerifyMode Peer", "VerifyMode what", "What a", "Certificate cert.pem", "DHParameters what"],
-    "ssl_dhparam": ["nofile.pem"],
+    "ssl_dhparam": ["nofile.pem", "cert.pem"],
     "ssl_ocsp": ["on", "off", "leaf", "what"],
     "ssl_certificate_cache": ["off", "max=10", "max=10 inactive=1m valid=1m", "inactive=1m", "max=0", "what"],
     "try_files": ["$uri", "a b", "$uri =404", "$uri =1000", "$uri @a", "a =x"],
@@ -407,10 +410,24 @@ LEFT_OUT = {
 }
 
 
+# The group ffdhe2048 of RFC 7919.
+DH = """-----BEGIN DH PARAMETERS-----
+MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz
++8yTnc4kmz75fS/jY2MMddj2gbICrsRhetPfHtXV/WVhJDP1H18GbtCFY2VVPe0a
+87VXE15/V8k1mE8McODmi3fipona8+/och3xWKE2rec1MKzKT0g6eXq8CrGCsyT7
+YdEIqUuyyOP7uWrat2DX9GgdT0Kj3jlN9K5W7edjcrsZCwenyO4KbXCeAvzhzffi
+7MA0BM0oNC9hkXL+nOmFg/+OTxIy7vKBg8P+OxtMb61zO7X8vC7CIAXFjvGDfRaD
+ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
+-----END DH PARAMETERS-----
+"""
+
+
 def write_files(root):
     """Files that the arguments name."""
     import subprocess
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=a",
                     "-keyout", root / "key.pem", "-out", root / "cert.pem"], check=True, capture_output=True)
+    (root / "ticket.key").write_bytes(bytes(80))
+    (root / "dh.pem").write_text(DH)
     for name in ("a", "nginx.conf"):
         (root / name).write_text("")

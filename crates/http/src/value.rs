@@ -30,12 +30,12 @@ pub fn flag(statement: &Statement) -> Result<bool, Refusal> {
     }
 }
 
-/// A non-negative decimal number.
+/// A non-negative decimal number, up to nginx's limit of 2^63-1.
 pub fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    text.parse().ok()
+    text.parse().ok().filter(|number| *number <= i64::MAX as u64)
 }
 
 /// The first argument as a number.
@@ -51,6 +51,11 @@ pub fn bounded(statement: &Statement, low: u64, high: u64) -> Result<u64, Refusa
     } else {
         Err(Refusal::whole(format!("value must be between {low} and {high}")))
     }
+}
+
+/// A number of which weir can use no more than `high`: a larger one, which nginx takes, counts as `high`.
+pub fn at_most(statement: &Statement, high: u64) -> Result<u64, Refusal> {
+    Ok(first_number(statement)?.min(high))
 }
 
 /// Bytes with `k`, `m` or `g`: the suffix is read as nginx's `ngx_parse_offset` does.
@@ -146,14 +151,14 @@ pub fn choice<T: Copy>(statement: &Statement, choices: &[(&str, T)]) -> Result<T
     })
 }
 
-/// The value of a word.
+/// The value of a word, in any case (nginx: `ngx_conf_set_enum_slot`, `ngx_conf_set_bitmask_slot`).
 pub fn choice_of<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<T> {
-    choices.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
+    choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, value)| *value)
 }
 
 /// `NUMBER SIZE`, for `proxy_buffers` and `large_client_header_buffers`.
 pub fn buffers(statement: &Statement) -> Result<(u32, u64), Refusal> {
-    let count = number(statement.text(0)).filter(|n| (1..=u64::from(u32::MAX)).contains(n));
+    let count = number(statement.text(0)).filter(|n| *n > 0).map(|n| n.min(u64::from(u32::MAX)));
     let size = size_of(statement.text(1)).filter(|n| *n > 0);
     match (count, size) {
         (Some(count), Some(size)) => Ok((count as u32, size)),

@@ -134,6 +134,7 @@ pub static FAMILY: Family = Family::new(
             "Attributes of the cookie: secure, httponly, samesite=strict, samesite=lax, samesite=none.",
             flags,
         )
+        .many()
         .default("off"),
         Directive::new("userid_p3p", HSL, ONE, "The P3P field that is sent with the cookie.", |b, s| {
             crate::settings(b).userid.p3p = Some(without_none(s));

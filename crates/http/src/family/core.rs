@@ -237,7 +237,7 @@ pub static FAMILY: Family = Family::new("core", &[
             // nginx: repeated in one block, the lists add up, and "none" adds no browser.
             let mut list = b.settings().core.keepalive_disable.take().unwrap_or_default();
             for word in &s.args {
-                match word.text.as_str() {
+                match word.text.to_ascii_lowercase().as_str() {
                     "none" => {}
                     known @ ("msie6" | "safari") => list.push(known.to_owned()),
                     other => return Err(Refusal::whole(format!("invalid value \"{other}\""))),
@@ -321,6 +321,8 @@ pub static FAMILY: Family = Family::new("core", &[
         "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
     Directive::idle("open_file_cache_errors", HSL, Arity::Flag, "off",
         "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
+    Directive::idle("open_file_cache_events", HSL, Arity::Flag, "off",
+        "weir opens files anew for each request, so no file is stale", |_, s| value::flag(s).map(drop)),
     Directive::idle("optimize_server_names", HS, Arity::Flag, "",
         "weir compares names only where several servers share an address", |_, _| Ok(())),
 ]);

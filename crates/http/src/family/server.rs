@@ -319,26 +319,36 @@ pub fn read_name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
         b.warn(format!("server name \"{text}\" has suspicious symbols"), None);
     }
     let lower = text.to_ascii_lowercase();
-    let invalid = || Refusal::whole(format!("invalid server name or wildcard \"{text}\""));
+    if (lower.starts_with('*') && (lower.len() < 3 || !lower.starts_with("*."))) || lower == "." {
+        return Err(Refusal::whole(format!("server name \"{text}\" is invalid")));
+    }
+    // nginx refuses such a name only where several servers share an address, and never matches it where one has it.
+    let fits_nothing = |b: &mut Build<'_>| {
+        b.warn(
+            format!("server name \"{text}\" fits no host"),
+            Some("write a name, *.NAME, NAME.*, or a regular expression after ~".to_owned()),
+        );
+        Vec::new()
+    };
     let kinds = if lower == "$hostname" {
         vec![NameKind::Exact(weir_net::log::hostname().to_owned())]
     } else if let Some(rest) = lower.strip_prefix("*.") {
-        if rest.is_empty() || rest.contains('*') {
-            return Err(invalid());
+        match rest.contains('*') {
+            true => fits_nothing(b),
+            false => vec![NameKind::Suffix(format!(".{rest}"))],
         }
-        vec![NameKind::Suffix(format!(".{rest}"))]
     } else if let Some(rest) = lower.strip_prefix('.') {
-        if rest.is_empty() || rest.contains('*') {
-            return Err(invalid());
+        match rest.contains('*') {
+            true => fits_nothing(b),
+            false => vec![NameKind::Exact(rest.to_owned()), NameKind::Suffix(lower.clone())],
         }
-        vec![NameKind::Exact(rest.to_owned()), NameKind::Suffix(lower.clone())]
     } else if let Some(rest) = lower.strip_suffix(".*") {
-        if rest.is_empty() || rest.contains('*') {
-            return Err(invalid());
+        match rest.contains('*') {
+            true => fits_nothing(b),
+            false => vec![NameKind::Prefix(format!("{rest}."))],
         }
-        vec![NameKind::Prefix(format!("{rest}."))]
-    } else if lower.contains('*') && lower != "*" {
-        return Err(invalid());
+    } else if lower.contains('*') {
+        fits_nothing(b)
     } else {
         vec![NameKind::Exact(lower.clone())]
     };

@@ -79,10 +79,10 @@ impl Protocols {
         let mut kept = Protocols { tls12: false, tls13: false };
         let mut left_out = Vec::new();
         for word in words {
-            match word {
-                "TLSv1.2" => kept.tls12 = true,
-                "TLSv1.3" => kept.tls13 = true,
-                "SSLv2" | "SSLv3" | "TLSv1" | "TLSv1.1" => left_out.push(word.to_owned()),
+            match word.to_ascii_lowercase().as_str() {
+                "tlsv1.2" => kept.tls12 = true,
+                "tlsv1.3" => kept.tls13 = true,
+                "sslv2" | "sslv3" | "tlsv1" | "tlsv1.1" => left_out.push(word.to_owned()),
                 _ => return None,
             }
         }
@@ -126,7 +126,14 @@ impl Ciphers {
     pub fn of_list(text: &str) -> Result<Chosen<Ciphers>, Nothing> {
         let mut list = List::default();
         for word in text.split([':', ',', ' ', ';']).filter(|word| !word.is_empty()) {
-            list.apply(word);
+            // OpenSSL: a command may follow a word without a colon, as in DEFAULT@SECLEVEL=0.
+            match word.split_once('@') {
+                Some((word, command)) if !word.is_empty() => {
+                    list.apply(word);
+                    list.apply(&format!("@{command}"));
+                }
+                _ => list.apply(word),
+            }
         }
         let tls12: Vec<_> = list.rows.iter().filter(|(_, on)| *on).filter_map(|(row, _)| suite(row.id)).collect();
         if tls12.is_empty() && !list.names_nothing_but_tls13(text) {

@@ -155,7 +155,7 @@ fn proxied(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     // nginx: repeated in one block, the lists add up.
     let mut set = crate::settings(b).gzip.proxied.unwrap_or_default();
     for word in &statement.args {
-        let flag = match word.text.as_str() {
+        let flag = match word.text.to_ascii_lowercase().as_str() {
             "off" => &mut set.off,
             "expired" => &mut set.expired,
             "no-cache" => &mut set.no_cache,
@@ -165,7 +165,7 @@ fn proxied(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             "no_etag" => &mut set.no_etag,
             "auth" => &mut set.auth,
             "any" => &mut set.any,
-            other => return Err(Refusal::whole(format!("invalid value \"{other}\""))),
+            _ => return Err(Refusal::whole(format!("invalid value \"{}\"", word.text))),
         };
         if *flag {
             let word = &word.text;

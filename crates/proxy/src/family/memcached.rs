@@ -97,7 +97,7 @@ fn next_upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal
     let mut conditions = crate::settings(b).memcached.proxy.next_upstream.unwrap_or(Conditions::NONE);
     for word in &statement.args {
         conditions = conditions
-            | match word.text.as_str() {
+            | match word.text.to_ascii_lowercase().as_str() {
                 "error" => Conditions::ERROR,
                 "timeout" => Conditions::TIMEOUT,
                 "invalid_response" => Conditions::INVALID_HEADER,

@@ -205,7 +205,7 @@ macro_rules! towards_origins {
                 ONE,
                 "The largest number of authorities between an upstream's certificate and a trusted one.",
                 |b, s| {
-                    crate::settings(b).$($path)+.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
+                    crate::settings(b).$($path)+.verify_depth = Some(value::at_most(s, u64::from(u16::MAX))? as u16);
                     Ok(())
                 },
             )

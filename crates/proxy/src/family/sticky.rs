@@ -326,7 +326,7 @@ impl Cookie {
             None => {}
             Some(Expires::Never) => add("expires=", b"Thu, 31-Dec-37 23:55:55 GMT; max-age=315360000"),
             Some(Expires::After(seconds)) => {
-                let date = cookie_date(clock::unix_seconds().saturating_add(*seconds) as i64);
+                let date = cookie_date(clock::unix_seconds().saturating_add(seconds) as i64);
                 add("expires=", &date);
                 add("max-age=", seconds.to_string().as_bytes());
             }

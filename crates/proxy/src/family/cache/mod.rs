@@ -370,6 +370,8 @@ const USE_STALE: &[(&str, UseStale)] = &[
     ("http_403", UseStale::HTTP_403),
     ("http_404", UseStale::HTTP_404),
     ("http_429", UseStale::HTTP_429),
+    // nginx takes it here too, because the directive shares its words with proxy_next_upstream.
+    ("non_idempotent", UseStale::NOTHING),
     ("off", UseStale::NOTHING),
 ];
 
@@ -381,7 +383,7 @@ pub fn use_stale(b: &mut Build<'_>, statement: &Statement, of: Of, has: fn(&str)
         let bad = || Refusal::whole(format!("invalid value \"{}\"", word.text));
         set = set.with(value::choice_of(&word.text, USE_STALE).filter(|_| has(&word.text)).ok_or_else(bad)?);
     }
-    let is_off = statement.args.iter().any(|word| word.text == "off");
+    let is_off = statement.args.iter().any(|word| word.text.eq_ignore_ascii_case("off"));
     of(crate::settings(b)).use_stale = Some(Some(if is_off { UseStale::NOTHING } else { set }));
     Ok(())
 }
@@ -552,7 +554,8 @@ mod tests {
             ("proxy_cache_valid 200 x;", "invalid time value \"x\""),
             ("proxy_cache_valid 99 1s;", "invalid status \"99\""),
             ("proxy_cache_methods PUT;", "invalid value \"PUT\""),
-            ("proxy_cache_use_stale non_idempotent;", "invalid value \"non_idempotent\""),
+            ("proxy_cache_use_stale non_idempotent;", ""),
+            ("proxy_cache_use_stale http_501;", "invalid value \"http_501\""),
             ("proxy_cache_min_uses x;", "invalid number"),
         ] {
             let said = said(http);

@@ -17,7 +17,7 @@ macro_rules! talking {
             Directive::new(concat!($prefix, "_read_timeout"), HSL, ONE, "Longest pause between two reads from the upstream.",
                 |b, s| { crate::settings(b).$($path)+.read_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
             Directive::new(concat!($prefix, "_next_upstream_tries"), HSL, ONE, "The largest number of tries; 0 for no limit.",
-                |b, s| { crate::settings(b).$($path)+.tries = Some(value::bounded(s, 0, u64::from(u32::MAX))? as u32); Ok(()) }).default("0"),
+                |b, s| { crate::settings(b).$($path)+.tries = Some(value::at_most(s, u64::from(u32::MAX))? as u32); Ok(()) }).default("0"),
             Directive::new(concat!($prefix, "_next_upstream_timeout"), HSL, ONE, "The longest time in which weir tries further peers; 0 for no limit.",
                 |b, s| { crate::settings(b).$($path)+.tries_timeout = Some(value::time(s)?); Ok(()) }).default("0"),
             Directive::new(concat!($prefix, "_bind"), HSL, Arity::Between(1, 2), "The local address of connections to upstreams.", |b, s| bind(b, s, |all| &mut all.$($path)+)).default("off"),
