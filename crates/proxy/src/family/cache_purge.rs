@@ -332,11 +332,12 @@ mod tests {
 
     fn said(prefix: &str, place: &str, words: &str) -> Vec<String> {
         let statement = format!("{prefix}_cache_purge {words};");
-        let pass = if prefix == "proxy" { "proxy_pass http://127.0.0.1:2;" } else { &format!("{prefix}_pass 127.0.0.1:2;") };
+        let scheme = if prefix == "proxy" { "http://" } else { "" };
+        let pass = format!("{prefix}_pass {scheme}127.0.0.1:2; {prefix}_cache z; {prefix}_cache_key $uri;");
         let (http, location) = match place {
-            "http" => (statement.as_str(), ""),
-            "pass" => ("", &*format!("{pass} {prefix}_cache z; {prefix}_cache_key $uri; {statement}")),
-            _ => ("", statement.as_str()),
+            "http" => (statement, String::new()),
+            "pass" => (String::new(), format!("{pass} {statement}")),
+            _ => (String::new(), statement),
         };
         of_text(&format!(
             "events {{}} http {{ {prefix}_cache_path /c keys_zone=z:1m; {http} server {{ listen 127.0.0.1:1; location / {{ {location} }} }} }}"

@@ -66,7 +66,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
         }
         "ciphersuites" => {
             let kept = settings.ciphers.clone().unwrap_or_default();
-            let kept = kept.with_suites(&commands::own_suites(value).0).map_err(|_| {
+            let kept = kept.with_suites(&commands::own_suites(value)).map_err(|_| {
                 failed()
                     .todo("weir has TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 and TLS_AES_128_GCM_SHA256")
             })?;

@@ -43,7 +43,7 @@ impl Commands {
         let invalid = || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed (SSL: bad value)"));
         match name.to_ascii_lowercase().as_str() {
             "ciphersuites" => {
-                let (own, _) = commands::own_suites(value);
+                let own = commands::own_suites(value);
                 Ciphers::default().with_suites(&own).map_err(|_| invalid())?;
                 self.suites = Some(own);
             }
