@@ -241,7 +241,7 @@ impl Values {
             Use::Named(name) => Some(name),
             Use::Off | Use::Zone(..) => None,
         };
-        let lists = [&self.bypass, &self.no_cache, &self.purge, &self.purge_tag];
+        let lists: [&[Template]; 4] = [&self.bypass, &self.no_cache, self.purge.values(), &self.purge_tag];
         zone.into_iter().chain(&self.key).chain(lists.into_iter().flat_map(|list| list.iter()))
     }
 }
