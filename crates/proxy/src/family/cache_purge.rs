@@ -292,7 +292,7 @@ fn answer(exchange: &mut Exchange<'_>, zone: &Zone, key: &[u8], all: bool) -> Ou
     let form = crate::values(exchange.location).cache_purge.form;
     let (kind, page) = page(form, key);
     let response = &mut exchange.response;
-    response.status = 200;
+    response.status.answer(200);
     response.content_type.clear();
     response.content_type.extend_from_slice(kind);
     response.content_length = Some(page.len() as u64);

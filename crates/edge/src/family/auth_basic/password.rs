@@ -155,6 +155,24 @@ mod tests {
     }
 
     #[test]
+    fn costly_hashes_are_left_to_a_thread() {
+        for (stored, slow) in [
+            ("$2y$10$x", true),
+            ("$5$x", true),
+            ("$6$rounds=5000$x", true),
+            ("$y$j9T$x", true),
+            ("$7$C6", true),
+            ("$apr1$x", false),
+            ("$1$x", false),
+            ("{SHA}x", false),
+            ("sa3tHJ3/KuYvI", false),
+            ("", false),
+        ] {
+            assert_eq!(is_slow(stored.as_bytes()), slow, "{stored}");
+        }
+    }
+
+    #[test]
     fn every_way_of_hashing_is_checked() {
         // Made with Apache's htpasswd, openssl passwd and Python's hashlib for "password" (bcrypt: cost 4).
         for stored in [
