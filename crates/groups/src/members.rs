@@ -245,7 +245,8 @@ pub fn zone(statement: &Statement) -> Result<String, Refusal> {
 /// Reads a parameter of a `server` line.
 pub fn parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
     let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
-    let number = |text: &str| value::number(text).and_then(|n| u32::try_from(n).ok()).ok_or_else(invalid);
+    // nginx takes larger numbers; weir counts no further.
+    let number = |text: &str| value::number(text).map(|n| n.min(u64::from(u32::MAX)) as u32).ok_or_else(invalid);
     match word.split_once('=') {
         Some(("weight", text)) => {
             peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?

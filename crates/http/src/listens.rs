@@ -72,6 +72,7 @@ pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<So
     let mut listens: Vec<Listen> = Vec::new();
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut explicit_default: Vec<bool> = Vec::new();
+    let mut servers: Vec<usize> = Vec::new();
     for (server, drafts, names) in drafts {
         for draft in drafts {
             let index = match listens.iter().position(|listen| listen.address == draft.address) {
@@ -113,9 +114,11 @@ pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<So
                     });
                     wanted.push(Wanted::by(draft));
                     explicit_default.push(draft.is_default);
+                    servers.push(0);
                     listens.len() - 1
                 }
             };
+            servers[index] += 1;
             for name in names {
                 for kind in &name.kinds {
                     if !listens[index].hosts.add(kind, *server) {
@@ -126,6 +129,17 @@ pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<So
             }
             let hosts = &mut listens[index].hosts;
             hosts.only_default = hosts.only_default && hosts.default == *server;
+        }
+    }
+    for (draft, names) in drafts.iter().flat_map(|(_, drafts, names)| drafts.iter().map(move |draft| (draft, names))) {
+        let is_shared = |(listen, count): (&Listen, &usize)| listen.address == draft.address && *count > 1;
+        if listens.iter().zip(&servers).any(is_shared) {
+            // A single server answers all hosts of its address, so nginx does not look at its names there.
+            for name in names.iter().filter(|name| name.kinds.is_empty()) {
+                let (name, shown) = (&name.shown, draft.shown());
+                let what = format!("invalid server name or wildcard \"{name}\" on {shown}");
+                object(Objection::Refused(Refusal::whole(what), draft.at));
+            }
         }
     }
     (sockets(&listens, &wanted), listens)

@@ -30,12 +30,12 @@ pub fn flag(statement: &Statement) -> Result<bool, Refusal> {
     }
 }
 
-/// A non-negative decimal number.
+/// A non-negative decimal number, up to nginx's limit of 2^63-1.
 pub fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    text.parse().ok()
+    text.parse().ok().filter(|number| *number <= i64::MAX as u64)
 }
 
 /// The first argument as a number.
@@ -51,6 +51,11 @@ pub fn bounded(statement: &Statement, low: u64, high: u64) -> Result<u64, Refusa
     } else {
         Err(Refusal::whole(format!("value must be between {low} and {high}")))
     }
+}
+
+/// A number of which weir can use no more than `high`: a larger one, which nginx takes, counts as `high`.
+pub fn at_most(statement: &Statement, high: u64) -> Result<u64, Refusal> {
+    Ok(first_number(statement)?.min(high))
 }
 
 /// Bytes with `k`, `m` or `g`: the suffix is read as nginx's `ngx_parse_offset` does.
@@ -69,19 +74,36 @@ pub fn size(statement: &Statement) -> Result<u64, Refusal> {
     size_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
 }
 
-/// A time such as `1h 30m`, `500ms` or `60`; a bare number is seconds.
+/// The longest time in force: 68 years. nginx takes longer ones, and files have them where they mean "for ever". No
+/// client and no server lasts so long, and a sum of two such times never overflows.
+const TIME_MAX: Duration = Duration::from_secs(i32::MAX as u64);
+
+/// A time such as `1h 30m`, `500ms` or `60`; a bare number is seconds. Up to nginx's limit of 2^63-1 milliseconds; weir
+/// takes a time above 68 years for 68 years.
 pub fn time_of(text: &str) -> Option<Duration> {
+    let millis = units_of(text, 1_000)?;
+    Some(Duration::from_millis(millis).min(TIME_MAX))
+}
+
+/// Seconds such as `1h 30m`, `100y` or `60`, for times that clients see. Up to nginx's limit of 2^63-1 seconds.
+pub fn seconds_of(text: &str) -> Option<i64> {
+    units_of(text, 1).and_then(|seconds| i64::try_from(seconds).ok())
+}
+
+/// The sum of a time in units of which a second has `per_second`; at most 2^63-1.
+fn units_of(text: &str, per_second: u64) -> Option<u64> {
     // nginx: ngx_parse_time walks from the largest unit to the smallest, each at most once.
-    const UNITS: [(&str, u64); 8] = [
-        ("y", 31_536_000_000),
-        ("M", 2_592_000_000),
-        ("w", 604_800_000),
-        ("d", 86_400_000),
-        ("h", 3_600_000),
-        ("m", 60_000),
-        ("s", 1_000),
-        ("ms", 1),
+    const UNITS: [(&str, u64); 7] = [
+        ("y", 31_536_000),
+        ("M", 2_592_000),
+        ("w", 604_800),
+        ("d", 86_400),
+        ("h", 3_600),
+        ("m", 60),
+        ("s", 1),
     ];
+    // The places of a bare number, which is seconds, and of milliseconds.
+    let (bare, thousandths) = (UNITS.len(), UNITS.len() + 1);
     let mut rest = text;
     let mut next_unit = 0;
     let mut total: u64 = 0;
@@ -93,20 +115,23 @@ pub fn time_of(text: &str) -> Option<Duration> {
         let value = number(&rest[..digits])?;
         rest = &rest[digits..];
         let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-        let (unit, millis) = if letters == 0 {
-            (7, 1_000) // a bare number ends the value and counts seconds
-        } else {
-            let found = UNITS.iter().position(|(name, _)| *name == &rest[..letters])?;
-            (found, UNITS[found].1)
+        let (unit, scale) = match &rest[..letters] {
+            "" => (bare, per_second),
+            "ms" if per_second == 1_000 => (thousandths, 1),
+            word => {
+                let found = UNITS.iter().position(|(name, _)| *name == word)?;
+                (found, UNITS[found].1 * per_second)
+            }
         };
-        if unit < next_unit || (letters == 0 && rest.len() > letters) {
+        // A bare number ends the value.
+        if unit < next_unit || (letters == 0 && !rest.trim_start_matches(' ').is_empty()) {
             return None;
         }
         next_unit = unit + 1;
-        total = total.checked_add(value.checked_mul(millis)?)?;
+        total = total.checked_add(value.checked_mul(scale)?)?;
         rest = rest[letters..].trim_start_matches(' ');
     }
-    (total <= i32::MAX as u64 * 1000).then(|| Duration::from_millis(total))
+    (total <= i64::MAX as u64).then_some(total)
 }
 
 /// The first argument as a time.
@@ -126,14 +151,14 @@ pub fn choice<T: Copy>(statement: &Statement, choices: &[(&str, T)]) -> Result<T
     })
 }
 
-/// The value of a word.
+/// The value of a word, in any case (nginx: `ngx_conf_set_enum_slot`, `ngx_conf_set_bitmask_slot`).
 pub fn choice_of<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<T> {
-    choices.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
+    choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, value)| *value)
 }
 
 /// `NUMBER SIZE`, for `proxy_buffers` and `large_client_header_buffers`.
 pub fn buffers(statement: &Statement) -> Result<(u32, u64), Refusal> {
-    let count = number(statement.text(0)).filter(|n| (1..=u64::from(u32::MAX)).contains(n));
+    let count = number(statement.text(0)).filter(|n| *n > 0).map(|n| n.min(u64::from(u32::MAX)));
     let size = size_of(statement.text(1)).filter(|n| *n > 0);
     match (count, size) {
         (Some(count), Some(size)) => Ok((count as u32, size)),
@@ -180,8 +205,32 @@ mod tests {
             ("1s1h", None),
             ("-1", None),
             ("1.5s", None),
+            ("1s ", Some(1_000)),
+            ("60 ", Some(60_000)),
+            ("1 s", None),
+            ("1071906480m", Some(2_147_483_647_000)),
+            ("99999d", Some(2_147_483_647_000)),
+            ("9223372036854775807ms", Some(2_147_483_647_000)),
+            ("9223372036854775808ms", None),
+            ("9223372036854776s", None),
         ] {
             assert_eq!(time_of(text).map(|d| d.as_millis() as u64), millis, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn seconds_for_clients_are_exact() {
+        for (text, seconds) in [
+            ("100y", Some(3_153_600_000)),
+            ("1h 30m", Some(5_400)),
+            ("60", Some(60)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            ("292471208678y", None),
+            ("500ms", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds_of(text), seconds, "{text:?}");
         }
     }
 

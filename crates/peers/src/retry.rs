@@ -65,7 +65,7 @@ impl Conditions {
     /// The condition of one word of the directive.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find_map(|&(name, condition)| (name == word).then_some(condition))
+        Self::WORDS.iter().find_map(|&(name, condition)| name.eq_ignore_ascii_case(word).then_some(condition))
     }
 
     /// Whether every condition of `other` is in force.

@@ -124,8 +124,8 @@ pub fn settle(values: &mut crate::family::Values, of: fn(&mut crate::family::Val
 pub struct Names {
     /// The scheme.
     pub scheme: Scheme,
-    /// `…_cache`, `…_cache_path` and `…_cache_key`.
-    pub cache: (&'static str, &'static str, &'static str),
+    /// `…_cache` and `…_cache_key`.
+    pub cache: (&'static str, &'static str),
     /// The directory for answers if `…_temp_path` is not set.
     pub temporary: &'static str,
 }
@@ -142,8 +142,10 @@ pub fn finish(
     protocol: fn(&mut Build<'_>, own::Values) -> Result<Protocol, Refusal>,
 ) {
     let (prefix, directive) = (names.scheme.family(), names.scheme.directive());
-    let (cache, cache_path, cache_key) = names.cache;
-    cache::find_zone(b, scope, &mut settings.cache, (prefix, cache, cache_path));
+    let (cache, cache_key) = names.cache;
+    if let Some(zone) = &mut settings.cache.zone {
+        cache::find_zone(b, scope, zone, (prefix, cache));
+    }
     let Some(Some(_)) = &settings.proxy.pass else { return };
     let at = scope.place(directive, 0);
     proxy::compile(b, &mut settings.proxy, names.scheme, at);

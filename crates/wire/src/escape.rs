@@ -83,6 +83,27 @@ pub fn escape_html(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends `text` as the inside of a string in JSON (RFC 8259 §7). Bytes that are not UTF-8 stay as they are.
+pub fn escape_json(text: &[u8], out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            0..=0x1f => {
+                let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&digits);
+            }
+            _ => out.push(byte),
+        }
+    }
+}
+
 /// Which bytes [`unescape_uri`] decodes (`ngx_unescape_uri` types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unescape {
@@ -184,6 +205,9 @@ mod tests {
         out.clear();
         escape_html(b"<a href=\"x\">&</a>", &mut out);
         assert_eq!(out, b"&lt;a href=&quot;x&quot;&gt;&amp;&lt;/a&gt;");
+        out.clear();
+        escape_json(b"\"\\\n\r\t\x08\x0c\x01\x1f/\x7f", &mut out);
+        assert_eq!(out, b"\\\"\\\\\\n\\r\\t\\b\\f\\u0001\\u001F/\x7f");
     }
 
     #[test]

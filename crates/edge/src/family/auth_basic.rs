@@ -12,7 +12,8 @@ use weir_http::base64;
 use weir_http::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::phase::{Next, Phase};
+use weir_http::own::Owned;
+use weir_http::phase::{Chore, Next, Phase};
 use weir_http::variable::{Template, Variable};
 use weir_net::log::{Level, Os};
 use weir_net::opening;
@@ -63,6 +64,11 @@ pub static FAMILY: Family = Family::new(
 })])
 .phase(Phase::Access, |location| asks(&crate::values(location).auth_basic), enter);
 
+/// The verdict of a thread on the password of this request.
+struct Checked(Verdict);
+
+impl Owned for Checked {}
+
 /// Whether the location asks for a name and a password.
 pub fn asks(settings: &Values) -> bool {
     let is_off = settings.realm.as_ref().and_then(Template::literal) == Some(b"off");
@@ -102,7 +108,15 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         exchange.log(Level::Error, format_args!("user \"{shown}\" was not found in \"{path}\""));
         return ask(exchange, &realm);
     };
-    match password::verify(&secret, stored) {
+    let verdict = match exchange.own.take::<Checked>() {
+        Some(checked) => checked.0,
+        None if password::is_slow(stored) => {
+            let stored = stored.to_vec();
+            return Next::Aside(Chore::new(move || Checked(password::verify(&secret, &stored))));
+        }
+        None => password::verify(&secret, stored),
+    };
+    match verdict {
         Verdict::Right => {
             exchange.knows_password = true;
             Next::Allow

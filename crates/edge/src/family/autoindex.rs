@@ -299,7 +299,7 @@ fn json(entries: &[Entry]) -> Vec<u8> {
             out.push(b',');
         }
         out.extend_from_slice(b"\r\n{ \"name\":\"");
-        json_text(&entry.name, &mut out);
+        escape::escape_json(&entry.name, &mut out);
         let time = date::http_date(entry.modified);
         let written =
             write!(out, "\", \"type\":\"{}\", \"mtime\":\"{}\"", entry.kind.word(), String::from_utf8_lossy(&time));
@@ -312,25 +312,6 @@ fn json(entries: &[Entry]) -> Vec<u8> {
     }
     out.extend_from_slice(b"\r\n]");
     out
-}
-
-fn json_text(text: &[u8], out: &mut Vec<u8>) {
-    for &byte in text {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            0..=0x1f => {
-                let written = write!(out, "\\u{byte:04X}");
-                debug_assert!(written.is_ok());
-            }
-            _ => out.push(byte),
-        }
-    }
 }
 
 fn xml(entries: &[Entry]) -> Vec<u8> {

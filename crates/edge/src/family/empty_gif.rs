@@ -20,7 +20,8 @@ pub static FAMILY: Family = Family::new(
     &[Directive::new("empty_gif", LOCATION, NONE, "Answers with a transparent GIF of one pixel.", |b, _| {
         b.scope().handler = Some(answer);
         Ok(())
-    })],
+    })
+    .many()],
 );
 
 /// The smallest GIF of one transparent pixel: 43 bytes.

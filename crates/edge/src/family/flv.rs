@@ -29,7 +29,8 @@ pub static FAMILY: Family = Family::new(
             b.scope().handler = Some(answer);
             Ok(())
         },
-    )],
+    )
+    .many()],
 );
 
 /// The head of a file with audio and video, and the size of the tag before the first one.

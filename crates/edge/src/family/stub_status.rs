@@ -31,7 +31,8 @@ pub static FAMILY: Family = Family::new(
             b.scope().handler = Some(answer);
             Ok(())
         },
-    )],
+    )
+    .many()],
 )
 .variables(&[
     Variable::without_answer("connections_active", |exchange, _, out| put(out, active(&exchange.worker.all_counters))),

@@ -134,6 +134,7 @@ pub static FAMILY: Family = Family::new(
             "Attributes of the cookie: secure, httponly, samesite=strict, samesite=lax, samesite=none.",
             flags,
         )
+        .many()
         .default("off"),
         Directive::new("userid_p3p", HSL, ONE, "The P3P field that is sent with the cookie.", |b, s| {
             crate::settings(b).userid.p3p = Some(without_none(s));
@@ -178,9 +179,9 @@ fn expires(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let expires = match statement.text(0) {
         "max" => Expires::Never,
         "off" => Expires::Session,
-        text => match value::time_of(text).filter(|time| time.subsec_millis() == 0) {
-            Some(time) if time.is_zero() => Expires::Session,
-            Some(time) => Expires::After(time.as_secs() as i64),
+        text => match value::seconds_of(text) {
+            Some(0) => Expires::Session,
+            Some(seconds) => Expires::After(seconds),
             None => return Err(Refusal::directive("invalid value")),
         },
     };
@@ -436,7 +437,7 @@ fn set_cookie(settings: &Values, cookie: &Cookie, number: Number, now: i64) -> V
         Expires::Never => out.extend_from_slice(b"; expires=Thu, 31-Dec-37 23:55:55 GMT"),
         Expires::After(seconds) => {
             out.extend_from_slice(b"; expires=");
-            out.extend_from_slice(&date::cookie_date(now + seconds));
+            out.extend_from_slice(&date::cookie_date(now.saturating_add(seconds)));
         }
     }
     if !settings.domain.is_empty() {

@@ -51,7 +51,11 @@ impl Absent {
             Origin::Nginx | Origin::SeparateModule if !MIXED.contains(&module) => Subject::Module(module),
             Origin::Nginx | Origin::SeparateModule | Origin::Removed => Subject::Name(name.to_owned()),
         };
-        let what = format!("\"{name}\" is an nginx directive that weir does not have");
+        // Today's nginx does not know it either, and says so in these words.
+        let what = match entry.origin() {
+            Origin::Removed => format!("unknown directive \"{name}\""),
+            _ => format!("\"{name}\" is an nginx directive that weir does not have"),
+        };
         self.add(subject, Problem::emerg(what, statement.at), statement, entry.remedy());
     }
 

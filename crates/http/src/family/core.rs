@@ -234,17 +234,18 @@ pub static FAMILY: Family = Family::new("core", &[
          directive", |_, s| value::time(s).map(drop)),
     Directive::new("keepalive_disable", HSL, Arity::AtLeast(1), "Browsers that get no keep-alive after a POST.",
         |b, s| {
-            let mut list = Vec::new();
+            // nginx: repeated in one block, the lists add up, and "none" adds no browser.
+            let mut list = b.settings().core.keepalive_disable.take().unwrap_or_default();
             for word in &s.args {
-                match word.text.as_str() {
-                    "none" => list.clear(),
+                match word.text.to_ascii_lowercase().as_str() {
+                    "none" => {}
                     known @ ("msie6" | "safari") => list.push(known.to_owned()),
                     other => return Err(Refusal::whole(format!("invalid value \"{other}\""))),
                 }
             }
             b.settings().core.keepalive_disable = Some(list);
             Ok(())
-        }).default("msie6"),
+        }).many().default("msie6"),
     Directive::new("lingering_close", HSL, ONE, "Whether weir reads the client's remaining data before it closes the connection.",
         |b, s| {
             let choice = value::choice(s, &[("on", Lingering::On), ("off", Lingering::Off), ("always", Lingering::Always)])?;
@@ -320,6 +321,8 @@ pub static FAMILY: Family = Family::new("core", &[
         "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
     Directive::idle("open_file_cache_errors", HSL, Arity::Flag, "off",
         "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
+    Directive::idle("open_file_cache_events", HSL, Arity::Flag, "off",
+        "weir opens files anew for each request, so no file is stale", |_, s| value::flag(s).map(drop)),
     Directive::idle("optimize_server_names", HS, Arity::Flag, "",
         "weir compares names only where several servers share an address", |_, _| Ok(())),
 ]);

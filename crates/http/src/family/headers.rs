@@ -214,10 +214,7 @@ fn parse(text: &str, modified: bool) -> Result<Expires, &'static str> {
         "off" if !modified => return Ok(Expires::Off),
         _ => {}
     }
-    let seconds = |text: &str| {
-        let time = value::time_of(text).filter(|time| time.subsec_millis() == 0);
-        time.map(|time| time.as_secs() as i64).ok_or("invalid value")
-    };
+    let seconds = |text: &str| value::seconds_of(text).ok_or("invalid value");
     if let Some(daily) = text.strip_prefix('@') {
         if modified {
             return Err("daily time cannot be used with \"modified\" parameter");
@@ -305,10 +302,10 @@ fn set_expires(exchange: &mut Exchange<'_>, expires: &Expires) {
         Expires::Epoch => return put(exchange, b"Thu, 01 Jan 1970 00:00:01 GMT", b"no-cache"),
         Expires::Max => return put(exchange, b"Thu, 31 Dec 2037 23:55:55 GMT", b"max-age=315360000"),
         Expires::Access(0) | Expires::Modified(0) => (now, 0),
-        Expires::Access(after) => (now + after, *after),
+        Expires::Access(after) => (now.saturating_add(*after), *after),
         Expires::Modified(after) => match exchange.response.last_modified {
-            Some(modified) => (modified + after, modified + after - now),
-            None => (now + after, *after),
+            Some(modified) => (modified.saturating_add(*after), modified.saturating_add(*after).saturating_sub(now)),
+            None => (now.saturating_add(*after), *after),
         },
         Expires::Daily(time) => {
             let offset = i64::from(clock::utc_offset_minutes(now)) * 60;

@@ -54,7 +54,7 @@ pub static FAMILY: Family = Family::new(
             ONE,
             "Sets the largest number of open streams on a connection.",
             |b, s| {
-                b.settings().http2.streams_max = Some(value::bounded(s, 1, 65_535)? as u32);
+                b.settings().http2.streams_max = Some(value::at_most(s, 65_535)?.max(1) as u32);
                 Ok(())
             },
         )
@@ -84,22 +84,22 @@ pub static FAMILY: Family = Family::new(
         }),
         Directive::new("http2_max_requests", HS, ONE, "Obsolete in nginx: keepalive_requests.", |b, s| {
             obsolete(b, s, "keepalive_requests")
-        }),
+        }).many(),
         Directive::new("http2_max_field_size", HS, ONE, "Obsolete in nginx: large_client_header_buffers.", |b, s| {
             obsolete(b, s, "large_client_header_buffers")
-        }),
+        }).many(),
         Directive::new("http2_max_header_size", HS, ONE, "Obsolete in nginx: large_client_header_buffers.", |b, s| {
             obsolete(b, s, "large_client_header_buffers")
-        }),
+        }).many(),
         Directive::new("http2_recv_timeout", HS, ONE, "Obsolete in nginx: client_header_timeout.", |b, s| {
             obsolete(b, s, "client_header_timeout")
-        }),
+        }).many(),
         Directive::new("http2_idle_timeout", HS, ONE, "Obsolete in nginx: keepalive_timeout.", |b, s| {
             obsolete(b, s, "keepalive_timeout")
-        }),
+        }).many(),
         Directive::new("http2_max_concurrent_pushes", HS, ONE, "Obsolete in nginx, which ignores it.", ignored),
         Directive::new("http2_push", HSL, ONE, "Obsolete in nginx, which ignores it.", ignored).many(),
-        Directive::new("http2_push_preload", HSL, Arity::Flag, "Obsolete in nginx, which ignores it.", ignored),
+        Directive::new("http2_push_preload", HSL, Arity::Flag, "Obsolete in nginx, which ignores it.", ignored).many(),
     ],
 )
 .variables(&[Variable::without_answer("http2", protocol)]);

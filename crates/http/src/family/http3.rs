@@ -6,6 +6,7 @@
 use crate::directive::{Arity, Directive, HTTP, MAIN, ONE, SERVER};
 use crate::families::Family;
 use crate::value;
+use crate::variable::Variable;
 
 crate::settings! {}
 
@@ -31,4 +32,6 @@ pub static FAMILY: Family = Family::new(
         Directive::idle("quic_host_key", HS, ONE, "", WHY, |_, _| Ok(())),
         Directive::idle("quic_retry", HS, Arity::Flag, "off", WHY, |_, s| value::flag(s).map(drop)).default("off"),
     ],
-);
+)
+// nginx: empty for a request of another protocol.
+.variables(&[Variable::without_answer("http3", |_, _, _| false)]);

@@ -142,11 +142,12 @@ fn nesting(b: &Build<'_>, pattern: &Pattern) -> Result<(), Refusal> {
 fn limit_except(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut methods = Vec::new();
     for word in &statement.args {
-        let word = word.text.as_str();
-        if !METHODS.contains(&word) {
+        // nginx takes a method in any case here.
+        let word = word.text.to_ascii_uppercase();
+        if !METHODS.contains(&word.as_str()) {
             return Err(Refusal::whole(format!("invalid method \"{word}\"")));
         }
-        methods.push(word.to_owned());
+        methods.push(word.clone());
         if word == "GET" {
             methods.push("HEAD".to_owned());
         }

@@ -91,7 +91,7 @@ pub static FAMILY: Family = Family::new("process", &[
         |b, s| { b.settings().process.shutdown_timeout = Some(Some(value::time(s)?)); Ok(()) }),
     Directive::idle("worker_priority", MAIN, ONE, "",
         "the service manager sets the scheduling priority: set Nice= in the systemd unit",
-        |_, s| s.text(0).parse::<i32>().map(drop).map_err(|_| Refusal::directive("invalid number"))),
+        |_, s| s.text(0).parse::<i32>().map(drop).map_err(|_| Refusal::directive("invalid number"))).many(),
     Directive::idle("worker_rlimit_core", MAIN, ONE, "",
         "the service manager limits core dumps: set LimitCORE= in the systemd unit", |_, s| value::size(s).map(drop)),
     Directive::idle("working_directory", MAIN, ONE, "",

@@ -198,7 +198,14 @@ pub fn addresses(b: &Build<'_>, text: &str, default: Option<u16>) -> Result<Vec<
             },
         },
     };
-    Ok(ips.iter().flat_map(|ip| ports.clone().map(|port| Address::Tcp(SocketAddr::new(*ip, port)))).collect())
+    let mut found: Vec<Address> = Vec::new();
+    for address in ips.iter().flat_map(|ip| ports.clone().map(|port| Address::Tcp(SocketAddr::new(*ip, port)))) {
+        // nginx: a name that resolves twice to one address names it once.
+        if !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    Ok(found)
 }
 
 /// Host and port of `text`; a bare number is a port.
@@ -251,10 +258,10 @@ pub fn socket_parameter(options: &mut ListenOptions, word: &str) -> Result<(), R
             options.keepalive =
                 so_keepalive(text).ok_or_else(|| Refusal::whole(format!("invalid so_keepalive value: \"{text}\"")))?
         }
-        ("setfib" | "accept_filter", Some(_)) | ("multipath", None) => {
-            return Err(Refusal::whole(format!(
-                "\"{key}\" is not supported on this platform, ignored parameter \"{word}\""
-            )));
+        // nginx on Linux: "is not supported on this platform, ignored".
+        ("accept_filter", Some(_)) => {}
+        ("setfib", Some(_)) | ("multipath", None) => {
+            return Err(Refusal::whole(format!("\"{key}\" is not supported on this platform, parameter \"{word}\"")));
         }
         _ => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
     }
@@ -309,26 +316,36 @@ pub fn read_name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
         b.warn(format!("server name \"{text}\" has suspicious symbols"), None);
     }
     let lower = text.to_ascii_lowercase();
-    let invalid = || Refusal::whole(format!("invalid server name or wildcard \"{text}\""));
+    if (lower.starts_with('*') && (lower.len() < 3 || !lower.starts_with("*."))) || lower == "." {
+        return Err(Refusal::whole(format!("server name \"{text}\" is invalid")));
+    }
+    // nginx refuses such a name only where several servers share an address, and never matches it where one has it.
+    let fits_nothing = |b: &mut Build<'_>| {
+        b.warn(
+            format!("server name \"{text}\" fits no host"),
+            Some("write a name, *.NAME, NAME.*, or a regular expression after ~".to_owned()),
+        );
+        Vec::new()
+    };
     let kinds = if lower == "$hostname" {
         vec![NameKind::Exact(weir_net::log::hostname().to_owned())]
     } else if let Some(rest) = lower.strip_prefix("*.") {
-        if rest.is_empty() || rest.contains('*') {
-            return Err(invalid());
+        match rest.contains('*') {
+            true => fits_nothing(b),
+            false => vec![NameKind::Suffix(format!(".{rest}"))],
         }
-        vec![NameKind::Suffix(format!(".{rest}"))]
     } else if let Some(rest) = lower.strip_prefix('.') {
-        if rest.is_empty() || rest.contains('*') {
-            return Err(invalid());
+        match rest.contains('*') {
+            true => fits_nothing(b),
+            false => vec![NameKind::Exact(rest.to_owned()), NameKind::Suffix(lower.clone())],
         }
-        vec![NameKind::Exact(rest.to_owned()), NameKind::Suffix(lower.clone())]
     } else if let Some(rest) = lower.strip_suffix(".*") {
-        if rest.is_empty() || rest.contains('*') {
-            return Err(invalid());
+        match rest.contains('*') {
+            true => fits_nothing(b),
+            false => vec![NameKind::Prefix(format!("{rest}."))],
         }
-        vec![NameKind::Prefix(format!("{rest}."))]
-    } else if lower.contains('*') && lower != "*" {
-        return Err(invalid());
+    } else if lower.contains('*') {
+        fits_nothing(b)
     } else {
         vec![NameKind::Exact(lower.clone())]
     };

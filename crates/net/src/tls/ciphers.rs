@@ -50,15 +50,39 @@ impl Default for Protocols {
 }
 
 impl Protocols {
+    /// Reads OpenSSL's `ALL,-TLSv1.2` and similar lists; `None` if a word is unknown or no version is left.
+    pub fn listed(value: &str) -> Option<Protocols> {
+        let mut kept = Protocols { tls12: false, tls13: false };
+        for word in value.split(',') {
+            let (is_on, version) = match word.strip_prefix('-') {
+                Some(version) => (false, version),
+                None => (true, word.strip_prefix('+').unwrap_or(word)),
+            };
+            match version {
+                "ALL" => kept = Protocols { tls12: is_on, tls13: is_on },
+                "TLSv1.2" => kept.tls12 = is_on,
+                "TLSv1.3" => kept.tls13 = is_on,
+                "SSLv3" | "TLSv1" | "TLSv1.1" => {}
+                _ => return None,
+            }
+        }
+        (!kept.is_empty()).then_some(kept)
+    }
+
+    /// The versions of both.
+    pub fn with(self, other: Protocols) -> Protocols {
+        Protocols { tls12: self.tls12 || other.tls12, tls13: self.tls13 || other.tls13 }
+    }
+
     /// Reads words such as `TLSv1.2`; `None` for a word that names no version. Older versions are left out.
     pub fn of_words<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Chosen<Protocols>> {
         let mut kept = Protocols { tls12: false, tls13: false };
         let mut left_out = Vec::new();
         for word in words {
-            match word {
-                "TLSv1.2" => kept.tls12 = true,
-                "TLSv1.3" => kept.tls13 = true,
-                "SSLv2" | "SSLv3" | "TLSv1" | "TLSv1.1" => left_out.push(word.to_owned()),
+            match word.to_ascii_lowercase().as_str() {
+                "tlsv1.2" => kept.tls12 = true,
+                "tlsv1.3" => kept.tls13 = true,
+                "sslv2" | "sslv3" | "tlsv1" | "tlsv1.1" => left_out.push(word.to_owned()),
                 _ => return None,
             }
         }
@@ -102,7 +126,14 @@ impl Ciphers {
     pub fn of_list(text: &str) -> Result<Chosen<Ciphers>, Nothing> {
         let mut list = List::default();
         for word in text.split([':', ',', ' ', ';']).filter(|word| !word.is_empty()) {
-            list.apply(word);
+            // OpenSSL: a command may follow a word without a colon, as in DEFAULT@SECLEVEL=0.
+            match word.split_once('@') {
+                Some((word, command)) if !word.is_empty() => {
+                    list.apply(word);
+                    list.apply(&format!("@{command}"));
+                }
+                _ => list.apply(word),
+            }
         }
         let tls12: Vec<_> = list.rows.iter().filter(|(_, on)| *on).filter_map(|(row, _)| suite(row.id)).collect();
         if tls12.is_empty() && !list.names_nothing_but_tls13(text) {

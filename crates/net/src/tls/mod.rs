@@ -18,6 +18,7 @@
 mod accept;
 mod chain;
 pub mod ciphers;
+pub mod commands;
 mod client;
 mod der;
 mod describe;

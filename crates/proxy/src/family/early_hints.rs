@@ -42,12 +42,14 @@ pub static FAMILY: Family = Family::new(
         "weir passes an upstream's interim answers (1xx) on if one of these values is neither empty nor 0.",
         early_hints,
     )
+    .many()
     .default("1 over HTTP/2 and to clients that send Sec-Fetch-Mode, else 0 (nginx: 0)")],
 );
 
 fn early_hints(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let conditions: Result<Vec<Template>, Refusal> = statement.args.iter().map(|word| b.template(&word.text)).collect();
-    crate::settings(b).early_hints.conditions = Some(Some(Arc::new(conditions?)));
+    let all = crate::settings(b).early_hints.conditions.get_or_insert_default().get_or_insert_default();
+    Arc::make_mut(all).extend(conditions?);
     Ok(())
 }
 

@@ -52,7 +52,8 @@ const OWN: &[Directive] = &[
         ONE,
         "A pattern with two groups: $fastcgi_script_name and $fastcgi_path_info.",
         split_path_info,
-    ),
+    )
+    .many(),
     Directive::new(
         "fastcgi_catch_stderr",
         HSL,
@@ -141,7 +142,7 @@ fn split_path_info(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refus
 
 const NAMES: Names = Names {
     scheme: Scheme::FastCgi,
-    cache: ("fastcgi_cache", "fastcgi_cache_path", "fastcgi_cache_key"),
+    cache: ("fastcgi_cache", "fastcgi_cache_key"),
     temporary: "fastcgi_temp",
 };
 

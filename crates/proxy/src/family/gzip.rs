@@ -115,6 +115,7 @@ pub static FAMILY: Family = Family::new(
             "Selects the answers to proxies that weir compresses.",
             proxied,
         )
+        .many()
         .default("off"),
         Directive::new(
             "gzip_vary",
@@ -127,7 +128,7 @@ pub static FAMILY: Family = Family::new(
             },
         )
         .default("off"),
-        Directive::new("gzip_disable", HSL, Arity::AtLeast(1), "User agents that get no compressed answers.", disable),
+        Directive::new("gzip_disable", HSL, Arity::AtLeast(1), "User agents that get no compressed answers.", disable).many(),
         Directive::idle("gzip_buffers", HSL, TWO, "", "weir manages this memory itself", |_, s| {
             value::buffers(s).map(drop)
         }),
@@ -151,9 +152,10 @@ fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn proxied(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut set = Proxied::default();
+    // nginx: repeated in one block, the lists add up.
+    let mut set = crate::settings(b).gzip.proxied.unwrap_or_default();
     for word in &statement.args {
-        let flag = match word.text.as_str() {
+        let flag = match word.text.to_ascii_lowercase().as_str() {
             "off" => &mut set.off,
             "expired" => &mut set.expired,
             "no-cache" => &mut set.no_cache,
@@ -163,7 +165,7 @@ fn proxied(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             "no_etag" => &mut set.no_etag,
             "auth" => &mut set.auth,
             "any" => &mut set.any,
-            other => return Err(Refusal::whole(format!("invalid value \"{other}\""))),
+            _ => return Err(Refusal::whole(format!("invalid value \"{}\"", word.text))),
         };
         if *flag {
             let word = &word.text;
@@ -177,7 +179,7 @@ fn proxied(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn disable(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut set = Disable::default();
+    let mut set = crate::settings(b).gzip.disable.clone().unwrap_or_default();
     for word in &statement.args {
         match word.text.as_str() {
             "msie6" => set.msie6 = true,

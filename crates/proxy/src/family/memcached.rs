@@ -51,6 +51,7 @@ const OWN: &[Directive] = &[
         "The failures after which weir tries another peer: error timeout invalid_response not_found off.",
         next_upstream,
     )
+    .many()
     .default("error timeout"),
     Directive::new(
         "memcached_gzip_flag",
@@ -72,7 +73,7 @@ pub static FAMILY: Family = Family::new("memcached", &ALL).finish(finish).settle
 const NAMES: Names = Names {
     scheme: Scheme::Memcached,
     // No directive sets a cache here.
-    cache: ("memcached_cache", "memcached_cache_path", "memcached_cache_key"),
+    cache: ("memcached_cache", "memcached_cache_key"),
     temporary: "memcached_temp",
 };
 
@@ -93,10 +94,10 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
 }
 
 fn next_upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut conditions = Conditions::NONE;
+    let mut conditions = crate::settings(b).memcached.proxy.next_upstream.unwrap_or(Conditions::NONE);
     for word in &statement.args {
         conditions = conditions
-            | match word.text.as_str() {
+            | match word.text.to_ascii_lowercase().as_str() {
                 "error" => Conditions::ERROR,
                 "timeout" => Conditions::TIMEOUT,
                 "invalid_response" => Conditions::INVALID_HEADER,

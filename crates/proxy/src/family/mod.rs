@@ -7,6 +7,7 @@ weir_http::declare! {
     brotli
     zstd
     cache
+    cache_purge
     store
     slice
     proxy

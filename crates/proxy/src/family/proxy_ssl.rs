@@ -205,7 +205,7 @@ macro_rules! towards_origins {
                 ONE,
                 "The largest number of authorities between an upstream's certificate and a trusted one.",
                 |b, s| {
-                    crate::settings(b).$($path)+.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
+                    crate::settings(b).$($path)+.verify_depth = Some(value::at_most(s, u64::from(u16::MAX))? as u16);
                     Ok(())
                 },
             )
@@ -360,7 +360,9 @@ pub fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(),
             Some("weir uses the other versions of the list".to_owned()),
         );
     }
-    of(crate::settings(b)).protocols = Some(chosen.kept);
+    // nginx: repeated in one block, the lists add up.
+    let protocols = of(crate::settings(b)).protocols.get_or_insert(chosen.kept);
+    *protocols = protocols.with(chosen.kept);
     Ok(())
 }
 

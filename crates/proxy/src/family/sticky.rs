@@ -73,7 +73,7 @@ struct Cookie {
 
 #[derive(Clone, Copy)]
 enum Expires {
-    After(Duration),
+    After(u64),
     Never,
 }
 
@@ -169,8 +169,8 @@ fn cookie<'w>(b: &mut Build<'_>, mut words: impl Iterator<Item = &'w str>) -> Re
 fn expires(text: &str) -> Result<Expires, Refusal> {
     match text {
         "max" => Ok(Expires::Never),
-        text => value::time_of(text)
-            .map(Expires::After)
+        text => value::seconds_of(text)
+            .map(|seconds| Expires::After(seconds as u64))
             .ok_or_else(|| Refusal::directive("invalid \"expires\" parameter value").todo("write a time, or max")),
     }
 }
@@ -325,10 +325,10 @@ impl Cookie {
         match self.expires {
             None => {}
             Some(Expires::Never) => add("expires=", b"Thu, 31-Dec-37 23:55:55 GMT; max-age=315360000"),
-            Some(Expires::After(time)) => {
-                let date = cookie_date(clock::unix_seconds().saturating_add(time.as_secs()) as i64);
+            Some(Expires::After(seconds)) => {
+                let date = cookie_date(clock::unix_seconds().saturating_add(seconds) as i64);
                 add("expires=", &date);
-                add("max-age=", time.as_secs().to_string().as_bytes());
+                add("max-age=", seconds.to_string().as_bytes());
             }
         }
         let domain = self.domain.as_ref().map(|domain| domain.text(exchange)).unwrap_or_default();

@@ -49,6 +49,7 @@ const OWN: &[Directive] = &[
         "The failures after which weir tries another peer: error timeout off.",
         |b, s| proxy::next_upstream(b, s, |all| &mut all.tunnel.proxy, is_condition),
     )
+    .many()
     .default("error timeout"),
     Directive::new("tunnel_socket_rcvbuf", HSL, ONE, "Receive buffer of upstream sockets.", |b, s| {
         crate::settings(b).tunnel.proxy.receive_buffer = Some(value::size(s)?);
@@ -72,7 +73,7 @@ pub static FAMILY: Family = Family::new("tunnel", &ALL).finish(finish).settle(se
 const NAMES: Names = Names {
     scheme: Scheme::Tunnel,
     // No directive sets a cache here.
-    cache: ("tunnel_cache", "tunnel_cache_path", "tunnel_cache_key"),
+    cache: ("tunnel_cache", "tunnel_cache_key"),
     temporary: "tunnel_temp",
 };
 

@@ -68,7 +68,7 @@ pub static FAMILY: Family = Family::new("uwsgi", &ALL)
 
 const NAMES: Names = Names {
     scheme: Scheme::Uwsgi,
-    cache: ("uwsgi_cache", "uwsgi_cache_path", "uwsgi_cache_key"),
+    cache: ("uwsgi_cache", "uwsgi_cache_key"),
     temporary: "uwsgi_temp",
 };
 

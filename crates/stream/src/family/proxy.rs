@@ -131,7 +131,7 @@ pub static FAMILY: Family = Family::new("stream_proxy", &[
         |b, s| { crate::settings(b).proxy.responses = Some(Some(value::first_number(s)?)); Ok(()) }),
     flag!("proxy_next_upstream", next, "on", "Tries another peer if a connection cannot be made."),
     Directive::new("proxy_next_upstream_tries", SS, ONE, "The most peers that weir tries; 0 for no limit.",
-        |b, s| { crate::settings(b).proxy.next_tries = Some(value::bounded(s, 0, u64::from(u32::MAX))? as u32); Ok(()) })
+        |b, s| { crate::settings(b).proxy.next_tries = Some(value::at_most(s, u64::from(u32::MAX))? as u32); Ok(()) })
         .default("0"),
     time!("proxy_next_upstream_timeout", next_timeout, "0", "How long weir tries other peers; 0 for no limit."),
     Directive::new("proxy_protocol", SS, ONE, "Sends a PROXY protocol header to the peer: on for version 1, or v2.",

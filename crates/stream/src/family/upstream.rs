@@ -153,24 +153,28 @@ pub static FAMILY: Family = Family::new(
             Arity::Between(1, 2),
             "Names the group for the API. All workers share the group's state with or without it.",
             zone,
-        ),
+        )
+        .many(),
         Directive::new("least_conn", STREAM_UPSTREAM, NONE, "Prefers the peer with the fewest sessions.", |b, _| {
             method(b, Policy::LeastConn)
-        }),
+        })
+        .many(),
         Directive::new(
             "hash",
             STREAM_UPSTREAM,
             Arity::Between(1, 2),
             "Chooses by a key; consistent moves few keys when peers change.",
             hash,
-        ),
+        )
+        .many(),
         Directive::new(
             "random",
             STREAM_UPSTREAM,
             Arity::Between(0, 2),
             "Chooses at random; two chooses the better of two random peers, by least_conn or least_time=.",
             random,
-        ),
+        )
+        .many(),
         Directive::new(
             "least_time",
             STREAM_UPSTREAM,
@@ -178,7 +182,8 @@ pub static FAMILY: Family = Family::new(
             "Prefers the peer with the shortest time until connect, first_byte or last_byte, and the fewest sessions; \
              inflight also counts sessions whose time is not over.",
             least_time,
-        ),
+        )
+        .many(),
     ],
 )
 .adopt(|new, old| {

@@ -1,11 +1,12 @@
 //! Checks a password against an entry of an htpasswd file.
 //!
 //! `{PLAIN}`, `{SHA}`, `{SSHA}`, `$apr1$` and `$1$` (MD5), `$2a$`… (bcrypt), `$5$`, `$6$` (SHA-2), and the traditional
-//! DES hash of 13 letters. The worker that runs the exchange computes the hash, as in nginx: a costly bcrypt holds
-//! this worker for that time. The file sets the cost, and a client cannot raise it: weir rejects a password longer
-//! than any that was hashed, without a computation.
+//! DES hash of 13 letters, `$y$` (yescrypt) and `$7$` (scrypt). A costly hash is computed on a thread of its own
+//! (`is_slow`). The file sets the cost, and a client cannot raise it: weir rejects a password longer than any that was
+//! hashed, without a computation.
 
 mod des;
+mod scrypt;
 
 use md5::{Digest, Md5};
 use sha_crypt::{PasswordVerifier, ShaCrypt};
@@ -48,16 +49,24 @@ pub fn verify(secret: &[u8], stored: &[u8]) -> Verdict {
         match text.as_bytes() {
             [b'$', b'2', ..] => bcrypt::verify(secret, text).unwrap_or(false),
             [b'$', b'5' | b'6', b'$', ..] => sha2_crypt(secret, text),
-            [b'$', ..] => return Verdict::Unknown,
-            hash => match des::crypt(secret, hash) {
-                Some(computed) => same(&computed, hash),
+            [b'$', b'y' | b'7', b'$', ..] => match scrypt::verify(secret, text) {
+                Some(right) => right,
                 None => return Verdict::Unknown,
             },
+            [b'$' | b'{', ..] => return Verdict::Unknown,
+            // nginx: no password fits an empty entry, or one that is no hash, such as "*".
+            hash => des::crypt(secret, hash).is_some_and(|computed| same(&computed, hash)),
         }
     } else {
         return Verdict::Unknown;
     };
     if right { Verdict::Right } else { Verdict::Wrong }
+}
+
+/// Whether the check takes so long that other clients of the worker would wait for it: milliseconds, and as many as the
+/// file asks for.
+pub fn is_slow(stored: &[u8]) -> bool {
+    matches!(stored, [b'$', b'2' | b'5' | b'6' | b'7' | b'y', ..])
 }
 
 /// Compares in constant time: so the duration does not reveal where the texts differ.
@@ -146,6 +155,24 @@ mod tests {
     }
 
     #[test]
+    fn costly_hashes_are_left_to_a_thread() {
+        for (stored, slow) in [
+            ("$2y$10$x", true),
+            ("$5$x", true),
+            ("$6$rounds=5000$x", true),
+            ("$y$j9T$x", true),
+            ("$7$C6", true),
+            ("$apr1$x", false),
+            ("$1$x", false),
+            ("{SHA}x", false),
+            ("sa3tHJ3/KuYvI", false),
+            ("", false),
+        ] {
+            assert_eq!(is_slow(stored.as_bytes()), slow, "{stored}");
+        }
+    }
+
+    #[test]
     fn every_way_of_hashing_is_checked() {
         // Made with Apache's htpasswd, openssl passwd and Python's hashlib for "password" (bcrypt: cost 4).
         for stored in [
@@ -172,8 +199,12 @@ mod tests {
             ("$1$", Verdict::Wrong),
             ("$2y$broken", Verdict::Wrong),
             ("$argon2id$x", Verdict::Unknown),
-            ("*", Verdict::Unknown),
-            ("", Verdict::Unknown),
+            ("$y$broken", Verdict::Wrong),
+            ("$7$broken", Verdict::Wrong),
+            ("$gy$j75$salt$x", Verdict::Unknown),
+            ("{SMD5}x", Verdict::Unknown),
+            ("*", Verdict::Wrong),
+            ("", Verdict::Wrong),
         ] {
             assert_eq!(verify(b"password", stored.as_bytes()), verdict, "{stored}");
         }

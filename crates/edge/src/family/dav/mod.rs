@@ -57,6 +57,7 @@ pub static FAMILY: Family = Family::new(
             "The methods with which clients may change files: PUT, DELETE, MKCOL, COPY, MOVE; off for none.",
             methods,
         )
+        .many()
         .default("off"),
         Directive::new(
             "create_full_put_path",
@@ -124,7 +125,7 @@ pub fn further_methods(location: &Location) -> String {
 }
 
 fn methods(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut bits = 0;
+    let mut bits = crate::settings(b).dav.methods.unwrap_or(0);
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         let place = METHODS.iter().position(|(name, _)| word.eq_ignore_ascii_case(name));
         match place {

@@ -47,7 +47,8 @@ pub static FAMILY: Family = Family::new(
                 b.scope().handler = Some(answer);
                 Ok(())
             },
-        ),
+        )
+        .many(),
         Directive::new(
             "mp4_buffer_size",
             HSL,

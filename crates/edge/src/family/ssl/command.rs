@@ -7,26 +7,36 @@ use weir_http::build::Build;
 use weir_http::family::certificates::source::Source;
 use weir_http::refusal::Refusal;
 use weir_net::tls::ciphers::{Groups, Protocols};
+use weir_net::tls::commands;
 
 use super::Settings;
-
-/// Lets a client whose first suite has ChaCha20 decide, also if the server's order counts otherwise.
-const CHACHA_FIRST: &str = "PrioritizeChaCha";
 
 /// Reads the directive; refuses an invalid command at its place.
 pub(super) fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (name, value) = (statement.text(0).to_owned(), statement.text(1).to_owned());
     // Applied to empty settings: an error here is an error everywhere.
     apply(b, &mut Settings::default(), &name, &value)?;
-    if name.eq_ignore_ascii_case("options") && value.split(',').any(|word| word.trim_start_matches('+') == CHACHA_FIRST)
-    {
-        b.warn(
-            format!("weir ignores the option \"{CHACHA_FIRST}\""),
-            Some(
-                "with ssl_prefer_server_ciphers off, which is the default, the client's order of suites counts"
-                    .to_owned(),
-            ),
-        );
+    let todo = || Some("you may keep the line: weir has no such switch, and serves the same clients".to_owned());
+    if commands::is_idle(&name, &value).is_some() {
+        b.warn(format!("weir ignores the command \"{name}\""), todo());
+    }
+    if name.eq_ignore_ascii_case("options") {
+        for option in value.split(',').filter(|word| !word.starts_with('-')) {
+            let option = option.trim_start_matches('+');
+            match option {
+                "PrioritizeChaCha" => b.warn(
+                    format!("weir ignores the option \"{option}\""),
+                    Some(
+                        "with ssl_prefer_server_ciphers off, which is the default, the client's order of suites counts"
+                            .to_owned(),
+                    ),
+                ),
+                "KTLS" | "KTLSTxZerocopySendfile" | "NoResumptionOnRenegotiation" | "AllowNoDHEKEX" => {
+                    b.warn(format!("weir ignores the option \"{option}\""), todo());
+                }
+                _ => {}
+            }
+        }
     }
     crate::settings(b).ssl.commands.get_or_insert_default().push((name, value));
     Ok(())
@@ -45,10 +55,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
                 match option {
                     "ServerPreference" => settings.prefers_own_order = Some(is_on),
                     "SessionTicket" => settings.tickets = Some(is_on),
-                    CHACHA_FIRST => {}
-                    // weir never does any of these.
-                    "Compression" | "UnsafeLegacyRenegotiation" | "UnsafeLegacyServerConnect" if !is_on => {}
-                    "NoRenegotiation" | "EncryptThenMac" | "ExtendedMasterSecret" | "AntiReplay" | "Bugs" if is_on => {}
+                    _ if commands::is_idle_option(option) => {}
                     _ => {
                         return Err(failed().todo(format!(
                             "weir does not have the option \"{option}\"; it has ServerPreference and SessionTicket"
@@ -59,7 +66,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
         }
         "ciphersuites" => {
             let kept = settings.ciphers.clone().unwrap_or_default();
-            let kept = kept.with_suites(value).map_err(|_| {
+            let kept = kept.with_suites(&commands::own_suites(value)).map_err(|_| {
                 failed()
                     .todo("weir has TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 and TLS_AES_128_GCM_SHA256")
             })?;
@@ -69,7 +76,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
         "groups" | "curves" => {
             settings.groups = Some(Groups::of_list(value).map_err(|_| failed())?.kept.into());
         }
-        "protocol" => settings.protocols = Some(listed(value).ok_or_else(failed)?),
+        "protocol" => settings.protocols = Some(Protocols::listed(value).ok_or_else(failed)?),
         "minprotocol" | "maxprotocol" => {
             let is_min = name.eq_ignore_ascii_case("minprotocol");
             let kept = settings.protocols.unwrap_or_default();
@@ -82,6 +89,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
         }
         "certificate" => settings.certificates = Some(vec![Source::read(b, value)?]),
         "privatekey" => settings.keys = Some(vec![Source::read(b, value)?]),
+        _ if commands::is_idle(name, value) == Some(true) => {}
         _ => {
             return Err(failed().todo(
                 "weir has Options, Ciphersuites, CipherString, Groups, MinProtocol, MaxProtocol, Protocol, \
@@ -90,23 +98,4 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
         }
     }
     Ok(())
-}
-
-/// Reads `ALL,-TLSv1.2` and similar lists.
-fn listed(value: &str) -> Option<Protocols> {
-    let mut kept = Protocols { tls12: false, tls13: false };
-    for word in value.split(',') {
-        let (is_on, version) = match word.strip_prefix('-') {
-            Some(version) => (false, version),
-            None => (true, word.strip_prefix('+').unwrap_or(word)),
-        };
-        match version {
-            "ALL" => kept = Protocols { tls12: is_on, tls13: is_on },
-            "TLSv1.2" => kept.tls12 = is_on,
-            "TLSv1.3" => kept.tls13 = is_on,
-            "SSLv3" | "TLSv1" | "TLSv1.1" => {}
-            _ => return None,
-        }
-    }
-    (!kept.is_empty()).then_some(kept)
 }

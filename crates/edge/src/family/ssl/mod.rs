@@ -154,18 +154,18 @@ pub static FAMILY: Family = Family::new("ssl", &[
     Directive::new("ssl_certificate_compression", HS, Arity::Flag, "Compresses certificates for clients that offer it (RFC 8879).",
         |b, s| { crate::settings(b).ssl.compresses = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_protocols", HS, Arity::AtLeast(1), "The TLS versions: TLSv1.2, TLSv1.3; weir leaves older ones out with a warning.",
-        protocols).default("TLSv1.2 TLSv1.3"),
+        protocols).many().default("TLSv1.2 TLSv1.3"),
     Directive::new("ssl_ciphers", HS, ONE, "The cipher suites for TLS 1.2, as an OpenSSL list; weir has no suites without forward secrecy.",
         |b, s| { let kept = ciphers(b, s.text(0))?; crate::settings(b).ssl.ciphers = Some(Arc::new(kept)); Ok(()) }).default("HIGH:!aNULL:!MD5"),
     Directive::new("ssl_prefer_server_ciphers", HS, Arity::Flag, "Prefers the server's order of cipher suites to the client's.",
         |b, s| { crate::settings(b).ssl.prefers_own_order = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_ecdh_curve", HS, ONE, "The groups for key exchange, the preferred first; auto is X25519MLKEM768:X25519:prime256v1:secp384r1.",
         |b, s| { let kept = groups(b, s.text(0))?; crate::settings(b).ssl.groups = Some(Arc::new(kept)); Ok(()) }).default("auto"),
-    Directive::idle("ssl_dhparam", HS, ONE, "", "weir exchanges keys only over elliptic curves and ML-KEM", |_, _| Ok(())),
+    Directive::idle("ssl_dhparam", HS, ONE, "", "weir exchanges keys only over elliptic curves and ML-KEM", dhparam),
     Directive::new("ssl_session_cache", HS, Arity::Between(1, 2),
         "Keeps sessions in memory, shared by all workers and kept across a reload: shared:NAME:SIZE, \
          builtin[:SESSIONS], none or off.",
-        sessions::cache).default("none"),
+        sessions::cache).many().default("none"),
     Directive::new("ssl_session_timeout", HS, ONE, "How long a client may resume a session.",
         |b, s| { crate::settings(b).ssl.timeout = Some(value::time(s)?); Ok(()) }).default("5m"),
     Directive::new("ssl_session_tickets", HS, Arity::Flag, "Gives clients encrypted tickets with which they can resume sessions.",
@@ -176,7 +176,7 @@ pub static FAMILY: Family = Family::new("ssl", &[
         sessions::ticket_key).many(),
     Directive::new("ssl_verify_client", HS, ONE, "Asks clients for a certificate: on, optional, optional_no_ca or off.", verify_client).default("off"),
     Directive::new("ssl_verify_depth", HS, ONE, "The largest number of certificates between the client's and the authority's.",
-        |b, s| { crate::settings(b).ssl.depth = Some(value::bounded(s, 0, 100)? as usize); Ok(()) }).default("1"),
+        |b, s| { crate::settings(b).ssl.depth = Some(value::at_most(s, 100)? as usize); Ok(()) }).default("1"),
     Directive::new("ssl_client_certificate", HS, ONE, "A file of trusted authorities; weir sends their names to clients.",
         |b, s| { crate::settings(b).ssl.client_authorities = Some(s.text(0).to_owned()); Ok(()) }),
     Directive::new("ssl_trusted_certificate", HS, ONE, "A file of trusted authorities; weir does not send their names to clients.",
@@ -290,7 +290,22 @@ fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             Some("remove the version: RFC 8996 forbids it, and no browser offers it".to_owned()),
         );
     }
-    crate::settings(b).ssl.protocols = Some(chosen.kept);
+    // nginx: repeated in one block, the lists add up.
+    let protocols = crate::settings(b).ssl.protocols.get_or_insert(chosen.kept);
+    *protocols = protocols.with(chosen.kept);
+    Ok(())
+}
+
+/// `ssl_dhparam`: has no effect, but a file that is missing or has no parameters is a mistake, as for nginx.
+fn dhparam(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let name = statement.text(0);
+    let text = certificates::read(b, name)
+        .map_err(|(path, error)| Refusal::whole(format!("BIO_new_file(\"{path}\") failed ({error})")))?;
+    if memchr::memmem::find(&text, b"DH PARAMETERS-----").is_none() {
+        let path = certificates::full_name(b, name);
+        return Err(Refusal::whole(format!("PEM_read_bio_DHparams(\"{path}\") failed (no DH PARAMETERS)"))
+            .todo("remove the line: weir needs no parameters"));
+    }
     Ok(())
 }
 

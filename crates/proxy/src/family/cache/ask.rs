@@ -24,8 +24,9 @@ use weir_net::log::Level;
 use weir_net::{Deadline, Instant, buffer, clock};
 use weir_wire::{BodyLength, Known};
 
-use super::{Use, hit, keep, policy, purge, refresh};
+use super::{hit, keep, policy, purge, refresh};
 use crate::family::Values;
+use crate::family::cache_purge::{self, ByMethod};
 use crate::family::proxy::request;
 use crate::family::upstream::forward::Answer;
 
@@ -43,7 +44,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) 
         exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
         exchange.plain = Plain::No;
     }
-    let number = match zone_of(exchange, values) {
+    let number = match super::zone_number(exchange, &values.cache.zone) {
         Ok(Some(number)) => number,
         Ok(None) => return Said::Fetch,
         Err(status) => return Said::Answer(Answer::Outcome(Outcome::Status(status))),
@@ -51,7 +52,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) 
     let Some(zone) = crate::declared(exchange.conf).cache.zone(number) else { return Said::Fetch };
     let cache = &values.cache;
     let is_kept = cache.methods.has(exchange.request.method());
-    if !is_kept && cache.purge.is_empty() && weir_cache::request::is_safe(exchange.request.method()) {
+    if !is_kept && cache.purge.values().is_empty() && weir_cache::request::is_safe(exchange.request.method()) {
         exchange.cache.reason = Some(Reason::BypassMethod);
         return Said::Fetch;
     }
@@ -67,7 +68,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) 
         );
         return Said::Fetch;
     }
-    if any_set(exchange, &cache.purge) {
+    if any_set(exchange, cache.purge.values()) {
         return Said::Answer(purge::answer(exchange, zone));
     }
     if !is_kept {
@@ -85,27 +86,6 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) 
         return fetch(exchange);
     }
     look(exchange, conn, values, zone).await
-}
-
-/// The zone's number; `Err` is a status.
-fn zone_of(exchange: &mut Exchange<'_>, values: &Values) -> Result<Option<usize>, u16> {
-    let conf = exchange.conf;
-    match &values.cache.zone {
-        Use::Off => Ok(None),
-        Use::Zone(_, number) => Ok(*number),
-        Use::Named(template) => {
-            let name = template.text(exchange);
-            if name.is_empty() || name == b"off" {
-                return Ok(None);
-            }
-            let number = crate::declared(conf).cache.find(&name);
-            if number.is_none() {
-                let name = String::from_utf8_lossy(&name);
-                exchange.log(Level::Error, format_args!("cache \"{name}\" not found"));
-            }
-            number.map(Some).ok_or(500)
-        }
-    }
 }
 
 /// The key. Without `proxy_cache_key` it is nginx's default: scheme, host and URI as the upstream gets them.
@@ -126,6 +106,21 @@ fn key(exchange: &mut Exchange<'_>, values: &Values) -> Key {
         }
     }
     Key(key)
+}
+
+/// Purges as the request asks by its method; `values` are the settings of the location.
+pub fn purge_by_method(exchange: &mut Exchange<'_>, values: &Values, by: &ByMethod) -> Outcome {
+    if let Err(status) = cache_purge::check(exchange, by) {
+        return Outcome::Status(status);
+    }
+    match super::zone_of(exchange, &values.cache.zone) {
+        Ok(Some(zone)) => {
+            let key = key(exchange, values);
+            cache_purge::purge(exchange, zone, &key.0, by)
+        }
+        Ok(None) => Outcome::Status(404),
+        Err(status) => Outcome::Status(status),
+    }
 }
 
 async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values, zone: &Arc<Zone>) -> Said {

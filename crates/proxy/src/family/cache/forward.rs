@@ -17,6 +17,15 @@ pub async fn forward(
     values: &Values,
     source: &mut Option<Source>,
 ) -> Answer {
+    if let Some(by) = values.cache.purge.by_method(exchange) {
+        // The key may need the body.
+        if values.cache.reads_body
+            && let Err(answer) = forward::read_first(exchange, conn).await
+        {
+            return answer;
+        }
+        return Answer::Outcome(ask::purge_by_method(exchange, values, by));
+    }
     if matches!(values.cache.zone, Use::Off) {
         if exchange.cache.is_concerned() {
             exchange.cache.leave();

@@ -21,6 +21,7 @@ mod watch;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::family::cache_purge::Purging;
 use table::caching;
 use watch::Opened;
 use weir_cache::personal::ToldApart;
@@ -35,6 +36,7 @@ use weir_http::families::{Family, Reading};
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_http::variable::Template;
+use weir_net::log::Level;
 use weir_net::process::Identity;
 
 weir_http::settings! {
@@ -53,7 +55,7 @@ weir_http::settings! {
     /// `proxy_no_cache`.
     no_cache: Arc<Vec<Template>> = Arc::default(),
     /// `proxy_cache_purge`.
-    purge: Arc<Vec<Template>> = Arc::default(),
+    purge: Purging = Purging::Nobody,
     /// `proxy_cache_purge_tag`.
     purge_tag: Arc<Vec<Template>> = Arc::default(),
     /// `proxy_cache_lock`; `None` where it is not set.
@@ -239,7 +241,7 @@ impl Values {
             Use::Named(name) => Some(name),
             Use::Off | Use::Zone(..) => None,
         };
-        let lists = [&self.bypass, &self.no_cache, &self.purge, &self.purge_tag];
+        let lists: [&[Template]; 4] = [&self.bypass, &self.no_cache, self.purge.values(), &self.purge_tag];
         zone.into_iter().chain(&self.key).chain(lists.into_iter().flat_map(|list| list.iter()))
     }
 }
@@ -346,6 +348,16 @@ pub fn templates(b: &mut Build<'_>, statement: &Statement) -> Result<Arc<Vec<Tem
     templates.map(Arc::new)
 }
 
+/// Adds texts with variables to those of the block (nginx: `ngx_http_set_predicate_slot`).
+pub fn add(b: &mut Build<'_>, statement: &Statement, to: To) -> Result<(), Refusal> {
+    let more = templates(b, statement)?;
+    Arc::make_mut(to(crate::settings(b)).get_or_insert_default()).extend_from_slice(&more);
+    Ok(())
+}
+
+/// Selects a list of texts with variables in a block.
+pub type To = fn(&mut crate::family::Settings) -> &mut Option<Arc<Vec<Template>>>;
+
 const USE_STALE: &[(&str, UseStale)] = &[
     ("error", UseStale::ERROR),
     ("timeout", UseStale::TIMEOUT),
@@ -358,6 +370,8 @@ const USE_STALE: &[(&str, UseStale)] = &[
     ("http_403", UseStale::HTTP_403),
     ("http_404", UseStale::HTTP_404),
     ("http_429", UseStale::HTTP_429),
+    // nginx takes it here too, because the directive shares its words with proxy_next_upstream.
+    ("non_idempotent", UseStale::NOTHING),
     ("off", UseStale::NOTHING),
 ];
 
@@ -369,25 +383,21 @@ pub fn use_stale(b: &mut Build<'_>, statement: &Statement, of: Of, has: fn(&str)
         let bad = || Refusal::whole(format!("invalid value \"{}\"", word.text));
         set = set.with(value::choice_of(&word.text, USE_STALE).filter(|_| has(&word.text)).ok_or_else(bad)?);
     }
-    let is_off = statement.args.iter().any(|word| word.text == "off");
+    let is_off = statement.args.iter().any(|word| word.text.eq_ignore_ascii_case("off"));
     of(crate::settings(b)).use_stale = Some(Some(if is_off { UseStale::NOTHING } else { set }));
     Ok(())
 }
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let mut settings = std::mem::take(&mut crate::written_mut(scope).cache);
-    find_zone(b, scope, &mut settings, ("proxy", "proxy_cache", "proxy_cache_path"));
-    crate::written_mut(scope).cache = settings;
+    let Some(mut zone) = crate::written_mut(scope).cache.zone.take() else { return };
+    find_zone(b, scope, &mut zone, ("proxy", "proxy_cache"));
+    crate::written_mut(scope).cache.zone = Some(zone);
 }
 
-/// Finds the zone, which may be declared after its use; with the family's prefix and the names of two directives.
-pub fn find_zone(
-    b: &mut Build<'_>,
-    scope: &Scope,
-    settings: &mut Settings,
-    (prefix, cache, cache_path): (&str, &'static str, &'static str),
-) {
-    let Some(Use::Zone(name, number @ None)) = &mut settings.zone else { return };
+/// Finds the zone, which may be declared after its use; with the family's prefix and the directive that names the zone.
+pub fn find_zone(b: &mut Build<'_>, scope: &Scope, zone: &mut Use, (prefix, cache): (&str, &'static str)) {
+    let Use::Zone(name, number @ None) = zone else { return };
+    let cache_path = &format!("{prefix}_cache_path");
     let declared = &crate::declaring(b).cache;
     *number = declared.find(name.as_bytes());
     let other = number.and_then(|number| declared.paths.get(number)).filter(|path| path.prefix != prefix);
@@ -406,6 +416,33 @@ pub fn find_zone(
     // repeating it.
     *number = Some(usize::MAX);
     b.refuse_in(scope, cache, refusal.about(cache, 0));
+}
+
+/// The zone in which an exchange keeps its answers; `Err` is a status.
+pub fn zone_of<'e>(exchange: &mut Exchange<'e>, zone: &Use) -> Result<Option<&'e Arc<Zone>>, u16> {
+    let number = zone_number(exchange, zone)?;
+    Ok(number.and_then(|number| crate::declared(exchange.conf).cache.zone(number)))
+}
+
+/// The number of the zone; `Err` is a status.
+fn zone_number(exchange: &mut Exchange<'_>, zone: &Use) -> Result<Option<usize>, u16> {
+    let conf = exchange.conf;
+    match zone {
+        Use::Off => Ok(None),
+        Use::Zone(name, number) => Ok(number.or_else(|| crate::declared(conf).cache.find(name.as_bytes()))),
+        Use::Named(template) => {
+            let name = template.text(exchange);
+            if name.is_empty() || name == b"off" {
+                return Ok(None);
+            }
+            let number = crate::declared(conf).cache.find(&name);
+            if number.is_none() {
+                let name = String::from_utf8_lossy(&name);
+                exchange.log(Level::Error, format_args!("cache \"{name}\" not found"));
+            }
+            number.map(Some).ok_or(500)
+        }
+    }
 }
 
 /// The policy that a location's directives give to the rules.
@@ -517,7 +554,8 @@ mod tests {
             ("proxy_cache_valid 200 x;", "invalid time value \"x\""),
             ("proxy_cache_valid 99 1s;", "invalid status \"99\""),
             ("proxy_cache_methods PUT;", "invalid value \"PUT\""),
-            ("proxy_cache_use_stale non_idempotent;", "invalid value \"non_idempotent\""),
+            ("proxy_cache_use_stale non_idempotent;", ""),
+            ("proxy_cache_use_stale http_501;", "invalid value \"http_501\""),
             ("proxy_cache_min_uses x;", "invalid number"),
         ] {
             let said = said(http);

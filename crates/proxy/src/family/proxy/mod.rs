@@ -364,7 +364,8 @@ pub fn next_upstream(
     of: Of,
     has: fn(Conditions) -> bool,
 ) -> Result<(), Refusal> {
-    let mut conditions = Conditions::NONE;
+    // nginx: repeated in one block, the lists add up.
+    let mut conditions = of(crate::settings(b)).next_upstream.unwrap_or(Conditions::NONE);
     for word in &statement.args {
         let condition = Conditions::of_word(&word.text)
             .filter(|condition| *condition != Conditions::DENIED && has(*condition))

@@ -188,9 +188,6 @@ pub fn compose(
     out.extend_from_slice(if proxy.version < Version::Http11 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
 
     push_host(exchange, proxy.version, (plan, pass), target, out);
-    if proxy.version < Version::Http11 && plan.upgrades {
-        out.extend_from_slice(b"Connection: close\r\n");
-    }
     let start = out.len();
     push_set(exchange, plan, out);
     if exchange.request.is_copy {

@@ -4,6 +4,7 @@
 
 use weir_http::refusal::Refusal;
 use weir_net::tls::ciphers::{Ciphers, Protocols};
+use weir_net::tls::commands;
 
 /// The commands of a block.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,6 +13,8 @@ pub struct Commands {
     list: Option<String>,
     least: Option<Version>,
     most: Option<Version>,
+    /// `Protocol`: the versions, in place of those that the directive names.
+    only: Option<Protocols>,
     /// `Certificate` and `PrivateKey`: used in place of the files that the directives name.
     pub pair: (Option<String>, Option<String>),
 }
@@ -40,8 +43,9 @@ impl Commands {
         let invalid = || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed (SSL: bad value)"));
         match name.to_ascii_lowercase().as_str() {
             "ciphersuites" => {
-                Ciphers::default().with_suites(value).map_err(|_| invalid())?;
-                self.suites = Some(value.to_owned());
+                let own = commands::own_suites(value);
+                Ciphers::default().with_suites(&own).map_err(|_| invalid())?;
+                self.suites = Some(own);
             }
             "cipherstring" => {
                 Ciphers::of_list(value).map_err(|_| invalid())?;
@@ -53,13 +57,16 @@ impl Commands {
                 Version::Older => return Err(invalid().todo("TLSv1.2 or TLSv1.3")),
                 version => self.most = Some(version),
             },
+            "protocol" => self.only = Some(Protocols::listed(value).ok_or_else(invalid)?),
+            "options" if value.split(',').all(|word| commands::is_idle_option(word.trim_start_matches(['+', '-']))) => {}
             "certificate" => self.pair.0 = Some(value.to_owned()),
             "privatekey" => self.pair.1 = Some(value.to_owned()),
+            _ if commands::is_idle(name, value) == Some(true) => {}
             _ => {
                 return Err(Refusal::whole(format!(
                     "SSL_CONF_cmd(\"{name}\", \"{value}\") failed: weir has no such setting"
                 ))
-                .todo("weir has Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate and PrivateKey"));
+                .todo("weir has Ciphersuites, CipherString, Protocol, MinProtocol, MaxProtocol, Certificate and PrivateKey"));
             }
         }
         Ok(())
@@ -70,6 +77,7 @@ impl Commands {
         let is_within = |version: Version| {
             self.least.is_none_or(|least| least <= version) && self.most.is_none_or(|most| version <= most)
         };
+        let protocols = self.only.unwrap_or(protocols);
         let protocols = Protocols {
             tls12: protocols.tls12 && is_within(Version::Tls12),
             tls13: protocols.tls13 && is_within(Version::Tls13),
