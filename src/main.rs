@@ -96,6 +96,8 @@ fn main() -> ExitCode {
     match Role::find() {
         Role::Own => {}
         Role::Resolver => return ExitCode::SUCCESS,
+        // A shell ends with this code if it cannot start a program.
+        Role::Program => return ExitCode::from(127),
         Role::Server(channel) => return edge::serve_for(channel, served(&args)),
     }
     let name = args.first().cloned().unwrap_or_default();

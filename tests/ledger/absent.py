@@ -44,6 +44,6 @@ ROWS = [
     quic("2026-42530", "HTTP/3: use of freed memory", "1.31.0-1.31.1"),
     quic("2026-95101", "HTTP/3: injection into a body", "1.25.0-1.31.6"),
     quic("2026-121810", "HTTP/3: use of freed memory when connections run out", "before 1.31.9"),
-    Row("2026-90439, 2026-123640", "fixed in 1.31.6, and in `stream` in 1.31.9", "before 1.31.6; before 1.31.9", "not looked at: no description of the defect is known here",
+    Row("2026-90439", "fixed in 1.31.6", "before 1.31.6", "not looked at: no description of the defect is known here",
         absent="no description"),
 ]

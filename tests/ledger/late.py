@@ -204,6 +204,46 @@ def stale_captures(target):
     need(not wrong, f"a part of the file was asked for with a foreign capture: {wrong[:1]}")
 
 
+def hello(extensions):
+    """A ClientHello of TLS 1.2 in one record."""
+    body = b"\3\3" + b"r" * 32 + b"\0" + b"\0\2\0\x2f" + b"\1\0" + len(extensions).to_bytes(2, "big") + extensions
+    message = b"\1" + len(body).to_bytes(3, "big") + body
+    return b"\x16\3\1" + len(message).to_bytes(2, "big") + message
+
+
+def extension(kind, data, length=None):
+    return kind.to_bytes(2, "big") + (len(data) if length is None else length).to_bytes(2, "big") + data
+
+
+def server_name(name, kind=0, length=None, around=None):
+    entry = bytes([kind]) + (len(name) if length is None else length).to_bytes(2, "big") + name
+    return (len(entry) if around is None else around).to_bytes(2, "big") + entry
+
+
+def hellos(target):
+    """Hellos whose lengths lie, at each place that `ssl_preread` reads, whole and in two parts."""
+    name, protocols = server_name(b"a.test"), b"\0\x0c\2h2\x08http/1.1"
+    good = hello(extension(0, name) + extension(16, protocols) + extension(43, b"\2\3\4"))
+    lies = [0, 1, 2, 0x7f, 0xff, 0x7fff, 0xffff]
+    odd = [hello(extension(0, name, length)) for length in lies] + [hello(extension(16, protocols, length)) for length in lies]
+    odd += [hello(extension(0, server_name(b"a.test", length=length))) for length in lies]
+    odd += [hello(extension(0, server_name(b"a.test", around=length))) for length in lies]
+    odd += [hello(extension(0, name) * 3), hello(extension(0, b"")), hello(extension(0, b"\0")), hello(extension(0, server_name(b""))), hello(extension(0, server_name(b"x" * 5000))),
+            hello(extension(0, server_name(b"a\0b\xff"))), hello(extension(0, server_name(b"a", kind=1) + name)), hello(extension(16, b"\0\1\0")), hello(extension(16, b"\xff\xff\xff")),
+            hello(extension(43, b"\xff\3\4")), hello(extension(43, b"")), hello(b"\0"), hello(b"\0\0\0")]
+    odd += [good[:place] + bytes([byte]) + good[place + 1:] for place in range(len(good)) for byte in (0, 0xff)]
+    for data in [good, *odd]:
+        for cut in (len(data), len(data) // 2, len(data) - 1):
+            with socket.create_connection(("127.0.0.1", target.port2), timeout=5) as one:
+                try:
+                    one.sendall(data[:cut])
+                    one.sendall(data[cut:])
+                    one.shutdown(socket.SHUT_WR)
+                    one.recv(100)
+                except OSError:
+                    pass
+
+
 H2_ORIGIN = "proxy_http_version 2; proxy_pass http://127.0.0.1:<origin>;"
 ROWS = [
     Row("2026-42945", "`rewrite` with arguments, and captures after it: buffer overflow", "0.6.27-1.30.0", GROWS, many("/@"), release="1.30.0",
@@ -216,6 +256,9 @@ ROWS = [
     Row("2026-93479", "text expressions with variables: buffer overflow", "before 1.31.7", GROWS, many("/@"), near=True,
         http="map $uri $map { ~(?<capture>.*) $capture; } map prefix:$capture $again { volatile; ~(?<capture>.*) $capture; }"
         + SERVER % "location / { set $capture ''; add_header X-One '$again$capture$again'; root <dir>/files$again; try_files $again$map$uri$capture =404; }"),
+    Row("2026-123640", "`stream` with `ssl_preread`: extensions of a hello whose lengths lie", "before 1.31.9", "the reader of hellos is safe Rust: each length is checked", hellos, near=True,
+        main="http { server { listen 127.0.0.1:<port>; <alive> } }\nstream { map $ssl_preread_server_name:$ssl_preread_alpn_protocols:$ssl_preread_protocol $answer { default '$ssl_preread_server_name'; }\n"
+        "server { listen 127.0.0.1:<port2>; ssl_preread on; preread_timeout 1s; return $answer; } }"),
     Row("2026-15176", "`alias` with `rewrite`, and `$request_filename`: buffer overflow", "0.1.29-1.31.6", GROWS, many("/a/@", "/long-name-of-a-location/@"), release="1.31.4", prepare=files,
         alerts="where URI was rewritten",
         http=SERVER % "location /a/ { alias <dir>/files/; rewrite ^ /b; set $name $request_filename; return 200 $name; }\n"

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -280,7 +280,7 @@ fn furnish(room: &Path, tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<
             continue;
         }
         let place = room.join(number.to_string());
-        fs::write(&place, bytes).map_err(|error| format!("{}: {error}", place.display()))?;
+        secret(&place, &bytes)?;
         files.insert(source.name.clone(), number.to_string().into());
     }
     let path = |name: &str| room.join(name).display().to_string();
@@ -295,13 +295,13 @@ fn furnish(room: &Path, tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<
         "files": files,
     });
     let place = room.join(ORDERS);
-    fs::write(&place, orders.to_string()).map_err(|error| format!("{}: {error}", place.display()))?;
-    let secret = fs::Permissions::from_mode(0o600);
-    for entry in fs::read_dir(room).into_iter().flatten().flatten() {
-        fs::set_permissions(entry.path(), secret.clone())
-            .map_err(|error| format!("{}: {error}", entry.path().display()))?;
-    }
-    Ok(())
+    secret(&place, orders.to_string().as_bytes())
+}
+
+/// Writes a new file that only its owner may read, from its first moment on: a configuration has passwords.
+fn secret(place: &Path, bytes: &[u8]) -> Result<(), String> {
+    let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(place);
+    made.and_then(|mut file| file.write_all(bytes)).map_err(|error| format!("{}: {error}", place.display()))
 }
 
 fn spawn(program: &Path, room: &Path) -> Result<Child, String> {

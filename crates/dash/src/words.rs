@@ -76,6 +76,20 @@ pub static KINDS: &[Kind] = &[
         ),
     },
     Kind {
+        name: "buffers",
+        en: "Buffers of exchanges",
+        ko: "요청 처리 버퍼",
+        counts: true,
+        full: (
+            "weir does not compress, and reads answers no faster than clients take them",
+            "weir가 압축하지 않고, 클라이언트가 받는 속도로만 응답을 읽습니다",
+        ),
+        remedy: (
+            "find the clients that take large answers slowly, or raise limit_buffers",
+            "큰 응답을 느리게 받는 클라이언트를 찾거나 limit_buffers를 늘리세요",
+        ),
+    },
+    Kind {
         name: "temp_files",
         en: "Temporary files",
         ko: "임시 파일",

@@ -3,8 +3,9 @@
 //! A caller proves itself with a token, a password that was checked for this request, or a verified client
 //! certificate. Without any of these, only a direct local client may act. Its connection comes from this machine.
 //! Nothing shows a relay in between. Its `Host` is a loopback name, so that a page of another site cannot act through
-//! a browser. For writing, its socket must belong to root or to the user who started weir. This last check also finds
-//! most relays that add no field: they run as users of their own, and so do weir's workers. `docs/guide/live.md` has
+//! a browser. Its socket is not one of this edge's own, which a proxy or a tunnel of this edge would have opened. For writing, its
+//! socket must belong to root or to the user who started weir. This last check also finds most relays that add no field: they
+//! run as users of their own, and so do weir's workers. `docs/guide/live.md` has
 //! the words for users.
 
 use std::net::IpAddr;
@@ -159,14 +160,14 @@ fn not_local(exchange: &Exchange<'_>, deed: Deed) -> Option<String> {
     if !is_loopback_name(&exchange.request.host) {
         return Some("the field Host is neither localhost nor a loopback address".to_owned());
     }
-    // Looking needs no more than that. For example, a user of the machine makes an ssh tunnel.
-    if deed == Deed::Look {
-        return None;
-    }
     let trusted = [0, process::starter()];
     match diag::holder(exchange.client.shared.stream.socket()) {
+        Some(holder) if holder.is_us => {
+            Some("the request came through this edge itself (proxy_pass or tunnel_pass)".to_owned())
+        }
+        // Looking needs no more than that. For example, a user of the machine makes an ssh tunnel.
+        _ if deed == Deed::Look => None,
         None => Some("the kernel does not report the user of the connection".to_owned()),
-        Some(holder) if holder.is_us => Some("the request came through this edge itself (proxy_pass)".to_owned()),
         Some(holder) if !trusted.contains(&holder.uid) => Some(format!(
             "user {} made the connection; only root and the user that started weir may do this",
             holder.uid

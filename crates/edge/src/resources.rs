@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_http::conf::Conf;
+use weir_http::file_path::errno;
 use weir_net::datagrams::{self, DatagramOptions, Receiving};
 use weir_net::log::file::LogFile;
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity};
-use weir_net::{Address, ListenOptions, Listening, listener};
+use weir_net::{Address, ListenOptions, Listening, listener, path};
 
 use crate::acme::responder;
 use crate::family::{acme, dashboard};
@@ -105,8 +106,13 @@ fn make_directories(conf: &Conf, identity: Option<&Identity>) -> Result<(), Stri
         let name = directory.display();
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         match (made, identity) {
-            (Ok(()), Some(identity)) => std::os::unix::fs::chown(directory, Some(identity.uid), None)
-                .map_err(|error| format!("chown(\"{name}\", {}) failed {}", identity.uid, log::Os(&error)))?,
+            (Ok(()), Some(identity)) => path::give(directory, identity.uid).map_err(|error| {
+                let remedy = match error.raw_os_error() {
+                    Some(errno::ELOOP) => ": a link leads to a directory of another user, name that directory itself",
+                    Some(_) | None => "",
+                };
+                format!("chown(\"{name}\", {}) failed {}{remedy}", identity.uid, log::Os(&error))
+            })?,
             (Ok(()), None) => {}
             // Without root, the directory may belong to another user. A worker that needs a file there logs the error
             // then.

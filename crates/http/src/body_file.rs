@@ -80,8 +80,10 @@ impl BodyFile {
 
 impl Drop for BodyFile {
     fn drop(&mut self) {
+        // A thread that put the file elsewhere has left nothing to remove.
         if !self.is_kept
             && let Err(error) = std::fs::remove_file(&self.path)
+            && error.kind() != std::io::ErrorKind::NotFound
         {
             log::global(Level::Crit, format_args!("unlink() \"{}\" failed {}", self.path, Os(&error)));
         }

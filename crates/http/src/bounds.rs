@@ -6,12 +6,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir_net::clock;
 use weir_net::log::{self, Level};
 
-/// Resident memory of this process, in bytes, as last measured.
+use crate::own::Owned;
+
+/// Resident memory of this process, in bytes: as last measured, and what owners have taken since.
 pub static MEMORY: Bound = Bound::new("limit_memory");
+/// Memory that exchanges take beyond [`EXCHANGE_BYTES`] each: coders, read-ahead, listings, indexes of movies. An owner asks
+/// before it takes the memory.
+pub static BUFFERS: Bound = Bound::new("limit_buffers");
 /// Bytes in temporary files: bodies of requests, and answers that wait for slow clients.
 pub static TEMPORARY: Bound = Bound::new("limit_temp_files");
 /// Streams of HTTP/2 that clients have open.
 pub static STREAMS: Bound = Bound::new("limit_streams");
+
+/// Memory of an exchange that needs no share of [`BUFFERS`]: a request's head and an answer's buffers. `limit_streams` reckons
+/// with as much for each stream.
+pub const EXCHANGE_BYTES: u64 = 64 << 10;
 
 /// A quantity of which the whole process may hold so much.
 #[derive(Debug)]
@@ -62,6 +71,11 @@ impl Bound {
         self.most.load(Ordering::Relaxed)
     }
 
+    /// The rest of the limit.
+    pub fn room(&self) -> u64 {
+        self.most().saturating_sub(self.used())
+    }
+
     /// How often the limit has refused something.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
@@ -71,6 +85,12 @@ impl Bound {
     #[inline]
     pub fn is_full(&self) -> bool {
         self.used.load(Ordering::Relaxed) >= self.most.load(Ordering::Relaxed)
+    }
+
+    /// A measurement may have replaced the sum of the shares: it never falls below zero.
+    fn give_back(&self, less: u64) {
+        let rest = |used: u64| Some(used.saturating_sub(less));
+        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
     }
 
     /// An empty share, which grows with the things that its owner holds.
@@ -98,10 +118,18 @@ pub struct Share {
 impl Share {
     /// Holds more, if the limit allows it; else counts a refusal and holds no more than before.
     pub fn grow(&mut self, more: u64) -> bool {
+        let grows = self.try_grow(more);
+        if !grows {
+            self.bound.refuse();
+        }
+        grows
+    }
+
+    /// As `grow`, for an owner that can do with less: no refusal is counted.
+    pub fn try_grow(&mut self, more: u64) -> bool {
         let used = self.bound.used.fetch_add(more, Ordering::Relaxed);
         if used.saturating_add(more) > self.bound.most() {
-            self.bound.used.fetch_sub(more, Ordering::Relaxed);
-            self.bound.refuse();
+            self.bound.give_back(more);
             return false;
         }
         self.held += more;
@@ -117,9 +145,12 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.bound.used.fetch_sub(self.held, Ordering::Relaxed);
+        self.bound.give_back(self.held);
     }
 }
+
+/// The share lives as long as the exchange.
+impl Owned for Share {}
 
 #[cfg(test)]
 mod tests {
@@ -140,5 +171,16 @@ mod tests {
         assert!(!BOUND.is_full() && other.grow(1));
         drop(other);
         assert_eq!(BOUND.used(), 0);
+    }
+
+    #[test]
+    fn a_measurement_may_forget_shares() {
+        static BOUND: Bound = Bound::new("limit_test");
+        BOUND.set_most(10);
+        let mut share = BOUND.share();
+        assert!(share.grow(7) && !share.try_grow(4) && BOUND.refused() == 0 && BOUND.room() == 3);
+        BOUND.set_used(2);
+        drop(share);
+        assert_eq!(BOUND.used(), 0, "never below zero");
     }
 }

@@ -18,6 +18,7 @@ use crate::above;
 use crate::directive::{self, Contexts, Directive};
 use crate::exchange::Enter;
 use crate::family::{Declared, Settings};
+use crate::file_path::Root;
 use crate::known::Known;
 use crate::nginx_only;
 use crate::reach::Reach;
@@ -397,6 +398,23 @@ impl<'r> Build<'r> {
     /// Keeps a warning at the statement being read.
     pub fn warn(&mut self, what: impl Into<String>, todo: Option<String>) {
         self.problems.push(Problem { todo, ..Problem::warn(what.into(), self.at) });
+    }
+
+    /// Warns that the statement being read lets the server process open every file for `what` ("reading" or "writing"): its name
+    /// begins with a variable, or it is the root of the file system.
+    pub fn opens_all(&mut self, what: &str) {
+        self.warn(
+            format!("this name may be any file: the server process may open the whole file system for {what}"),
+            Some("begin the name with a directory".to_owned()),
+        );
+    }
+
+    /// Notes that the server writes below a root, once the file is read.
+    pub fn writes_under(&mut self, root: &Root) {
+        if self.reach.write_under(root.directory.beginning(), &self.paths.prefix) {
+            self.stand(root.at);
+            self.opens_all("writing");
+        }
     }
 
     /// Warns, once per configuration, that a directive has no effect.

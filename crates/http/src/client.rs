@@ -7,6 +7,7 @@ use std::rc::Rc;
 use weir_net::tls::{ClientHello, Complaint, Context, Noted};
 use weir_net::{Instant, SocketAddress};
 
+use crate::bounds::Share;
 use crate::conn::shared::Shared;
 use crate::own::Own;
 
@@ -98,6 +99,8 @@ pub enum Secured {
 
 /// The client's requests in its hello, and the result of the handshake.
 pub struct Facts {
+    /// The memory of the session, as long as the connection.
+    pub held: Share,
     /// The server name in its hello.
     pub server_name: Option<String>,
     /// Its full hello, if a variable needs it.

@@ -1,5 +1,6 @@
 //! The file that a URI names: `root` and `alias`.
 
+use weir_conf::At;
 use weir_net::log::Level;
 
 use crate::exchange::Exchange;
@@ -12,6 +13,8 @@ pub struct Root {
     pub directory: Template,
     /// How the URI is appended to it.
     pub alias: Alias,
+    /// The statement that sets it.
+    pub at: At,
 }
 
 /// The part of the URI that is appended to the directory.

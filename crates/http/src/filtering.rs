@@ -6,7 +6,7 @@
 use std::io::IoSlice;
 
 use weir_net::log::Level;
-use weir_net::{Lease, buffer};
+use weir_net::{Lease, buffer, worker};
 use weir_wire::encode;
 
 use crate::conn::{Conn, Gone};
@@ -14,6 +14,9 @@ use crate::exchange::Exchange;
 use crate::pace::Pace;
 use crate::response_body::{BodyFilter, FilterState, Framing};
 use crate::{kept, respond, writing};
+
+/// After a piece of this length, other tasks of the worker have a turn.
+const LONG_BYTES: usize = 32 << 10;
 
 /// The output of the filters for one piece.
 pub struct Filtered {
@@ -75,12 +78,17 @@ pub async fn send(
     place: Place,
     pace: &mut Option<Pace>,
 ) -> Result<(), Gone> {
+    await_room(exchange, conn).await?;
     loop {
         let output = if exchange.response.body_filters.is_empty() {
             Filtered { bytes: Lease::none(), has_more: false }
         } else {
             let output = filtered(exchange, piece, place.flush, place.last)?;
             kept::keep_packed(exchange, &output.bytes, place.last && !output.has_more);
+            if piece.len() >= LONG_BYTES {
+                // Filters take time, and a fast client never makes this task wait.
+                worker::yield_now().await;
+            }
             piece = &[];
             output
         };
@@ -110,6 +118,16 @@ pub async fn send(
             return Ok(());
         }
     }
+}
+
+/// Before a filter takes much memory, waits until the client's stream has room for output: a client that opens no window would
+/// hold that memory for nothing.
+pub async fn await_room(exchange: &Exchange<'_>, conn: &Conn) -> Result<(), Gone> {
+    let is_costly = exchange.response.body_filters.iter().any(|filter| filter.is_costly());
+    if is_costly && conn.carried.is_some() {
+        conn.until_writable(exchange.location.values.core.send_timeout).await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

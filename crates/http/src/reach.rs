@@ -28,9 +28,14 @@ impl Reach {
         self.reads.insert(parent(path.as_ref()));
     }
 
-    /// Adds the place from which the server reads files with such names. A name that is not absolute begins at `base`.
-    pub fn read_named(&mut self, name: Beginning<'_>, base: &str) {
-        self.reads.insert(place(name, base));
+    /// Adds the place from which the server reads files with such names; `true` if that is the whole file system
+    /// (`Build::opens_all`). A name that is not absolute begins at `base`.
+    #[must_use]
+    pub fn read_named(&mut self, name: Beginning<'_>, base: &str) -> bool {
+        let place = place(name, base);
+        let is_all = place == Path::new("/");
+        self.reads.insert(place);
+        is_all
     }
 
     /// Adds a directory in which the server makes, changes and removes files.
@@ -38,15 +43,25 @@ impl Reach {
         self.writes.insert(directory.into());
     }
 
-    /// Adds the place in which the server writes files with such names. A name that is not absolute begins at `base`.
-    pub fn write_named(&mut self, name: Beginning<'_>, base: &str) {
+    /// Adds the place in which the server writes files with such names; `true` if that is the whole file system. A name that
+    /// is not absolute begins at `base`.
+    #[must_use]
+    pub fn write_named(&mut self, name: Beginning<'_>, base: &str) -> bool {
         let place = place(name, base);
-        self.writes.insert(if name.1 { parent(&place) } else { place });
+        let place = if name.1 { parent(&place) } else { place };
+        let is_all = place == Path::new("/");
+        self.writes.insert(place);
+        is_all
     }
 
-    /// Adds a directory with such a name, in which the server writes. A name that is not absolute begins at `base`.
-    pub fn write_under(&mut self, name: Beginning<'_>, base: &str) {
-        self.writes.insert(place(name, base));
+    /// Adds a directory with such a name, in which the server writes; `true` if that is the whole file system. A name that is
+    /// not absolute begins at `base`.
+    #[must_use]
+    pub fn write_under(&mut self, name: Beginning<'_>, base: &str) -> bool {
+        let place = place(name, base);
+        let is_all = place == Path::new("/");
+        self.writes.insert(place);
+        is_all
     }
 
     /// Adds a file that the server writes and replaces: it makes the new one beside it.
@@ -152,13 +167,22 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_begins_with_a_variable_opens_everything() {
+        let mut reach = Reach::default();
+        for (name, is_all) in [("$root", true), ("/$host", true), ("/srv/$host", false), ("logs/$host", false)] {
+            assert_eq!(reach.read_named(beginning(name), "/base/"), is_all, "{name}");
+            assert_eq!(reach.write_named(beginning(name), "/base/"), is_all, "{name}");
+        }
+    }
+
+    #[test]
     fn a_directory_below_a_known_one_is_not_new() {
         let (mut before, mut next) = (Reach::default(), Reach::default());
         before.write("/var/cache");
         next.write("/var/cache/a");
         next.write_file("/var/cache/state.json");
         assert_eq!(next.new_write(&before), None);
-        next.write_named(beginning("/var/log/$host.log"), "");
+        assert!(!next.write_named(beginning("/var/log/$host.log"), ""));
         assert_eq!(next.new_write(&before), Some(Path::new("/var/log")));
     }
 }

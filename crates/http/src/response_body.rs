@@ -77,6 +77,11 @@ pub trait BodyFilter {
         false
     }
 
+    /// Whether its first `write` takes much memory: a client that has no room for the output does not make it run.
+    fn is_costly(&self) -> bool {
+        false
+    }
+
     /// The state after a `write`.
     fn state(&self) -> FilterState<'_> {
         FilterState::Done

@@ -5,7 +5,7 @@
 //! and the client's fields. Its answer decides about the client's exchange (`Ask`), or becomes a part of a body
 //! (`composed`). <https://nginx.org/en/docs/dev/development_guide.html#http_subrequests>
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use weir_net::log::{self, Level};
@@ -51,6 +51,20 @@ struct Lineage {
 struct Kin {
     made: Cell<u32>,
     running: Cell<u32>,
+    /// The reasons for refusals that the log has.
+    told: RefCell<Vec<&'static str>>,
+}
+
+impl Kin {
+    /// Whether the log needs a line for this reason: one for each request of a client.
+    fn tells(&self, why: &'static str) -> bool {
+        let mut told = self.told.borrow_mut();
+        let is_new = !told.contains(&why);
+        if is_new {
+            told.push(why);
+        }
+        is_new
+    }
 }
 
 impl Owned for Lineage {}
@@ -101,6 +115,14 @@ impl Subrequest {
         let lineage = match descend(exchange, is_whole) {
             Ok(lineage) => lineage,
             Err((level, why, step)) => {
+                // A page may ask for a hundred thousand subrequests that cannot be made.
+                let kin = match (exchange.own.get::<Lineage>(), exchange.own.get::<Head>()) {
+                    (Some(lineage), _) => Some(&lineage.kin),
+                    (None, head) => head.map(|head| &head.0),
+                };
+                if kin.is_some_and(|kin| !kin.tells(why)) {
+                    return None;
+                }
                 let shown = String::from_utf8_lossy(&uri).into_owned();
                 exchange.log(level, format_args!("{why}{step} \"{shown}\""));
                 return None;
@@ -158,7 +180,8 @@ impl Subrequest {
 fn descend(exchange: &mut Exchange<'_>, is_whole: bool) -> Result<Lineage, (Level, &'static str, &'static str)> {
     const STEP: &str = " while processing";
     if exchange.own.get::<Lineage>().is_none() && exchange.own.get::<Head>().is_none() {
-        exchange.own.add(Head(Rc::new(Kin { made: Cell::new(0), running: Cell::new(0) })));
+        let kin = Kin { made: Cell::new(0), running: Cell::new(0), told: RefCell::default() };
+        exchange.own.add(Head(Rc::new(kin)));
     }
     let (kin, method, left) = match (exchange.own.get::<Lineage>(), exchange.own.get::<Head>()) {
         (Some(lineage), _) if lineage.is_whole => return Err((Level::Error, "nested in-memory subrequest", "")),

@@ -4,7 +4,7 @@
 //! Each component is opened from the one before it, so weir also notices a link that another process puts in place
 //! meanwhile. Two calls a component, or four where owners are compared.
 
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, Uid, fchown, fstat, mkdirat, openat, stat, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -41,6 +41,45 @@ pub fn open(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
 pub fn append(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     Ok(File::from(walk(path, trusted, links, flags, Mode::from_raw_mode(0o644))?))
+}
+
+/// Opens a file for reading and writing, and creates it with `mode`. A link as the last component is refused, and a link before it
+/// whose target has another owner.
+pub fn create(path: &Path, mode: u32) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    Ok(File::from(walk(path.as_os_str().as_bytes(), 0, Links::OfOwner, flags, Mode::from_raw_mode(mode))?))
+}
+
+/// Makes a user the owner of a file or a directory. The path may be below directories of this user, who could have put a link to
+/// somebody else's file there: such a link is `ELOOP`, and a second name of a file is `EMLINK`.
+pub fn give(path: &Path, uid: u32) -> io::Result<()> {
+    if stat(path)?.st_uid == uid {
+        return Ok(());
+    }
+    let file = walk(path.as_os_str().as_bytes(), 0, Links::OfOwner, OFlags::RDONLY, Mode::empty())?;
+    let facts = fstat(&file)?;
+    if FileType::from_raw_mode(facts.st_mode) != FileType::Directory && facts.st_nlink > 1 {
+        return Err(Errno::MLINK.into());
+    }
+    Ok(fchown(&file, Some(Uid::from_raw(uid)), None)?)
+}
+
+/// Makes the missing directories above a file. Each is made in the one before it, so a long path costs no more than its parts.
+/// Links are followed.
+pub fn make_way(path: &Path, mode: u32) -> io::Result<()> {
+    let bytes = path.as_os_str().as_bytes();
+    let above = bytes.iter().rposition(|byte| *byte == b'/').and_then(|slash| bytes.get(..slash)).unwrap_or_default();
+    let begin = if bytes.starts_with(b"/") { "/" } else { "." };
+    let mut directory = openat(CWD, begin, SEARCH, Mode::empty())?;
+    for name in above.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        match mkdirat(&directory, name, Mode::from_raw_mode(mode)) {
+            // The rights of a directory above do not matter if it is there.
+            Ok(()) | Err(Errno::EXIST | Errno::ACCESS | Errno::ROFS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        directory = openat(&directory, name, SEARCH, Mode::empty())?;
+    }
+    Ok(())
 }
 
 /// Bytes that a user may still write to the file system a path is on (nginx: `min_free`).
@@ -208,6 +247,38 @@ mod tests {
         assert_eq!(tried("dir/file/a/b"), Err(Some(Errno::NOTDIR.raw_os_error())));
         // Not even root makes one there.
         assert!(try_directory(Path::new("/proc/weir/a")).is_err());
+        std::fs::remove_dir_all(room).unwrap();
+    }
+
+    #[test]
+    fn a_path_is_given_only_where_no_other_user_leads_it_elsewhere() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        const USER: u32 = 65_534;
+        let room = std::env::temp_dir().join(format!("weir-give-{}", std::process::id()));
+        let (own, foreign) = (room.join("own"), room.join("foreign"));
+        std::fs::create_dir_all(own.join("deep")).unwrap();
+        std::fs::create_dir_all(foreign.join("deep")).unwrap();
+        std::fs::write(foreign.join("file"), "x").unwrap();
+        let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
+        give(&own, USER).unwrap();
+        give(&own.join("deep"), USER).unwrap();
+        assert_eq!((owner(&own), owner(&own.join("deep"))), (USER, USER));
+        // The user replaces a directory by a link, as the last component and before it.
+        symlink(&foreign, own.join("link")).unwrap();
+        lchown(own.join("link"), Some(USER), None).unwrap();
+        for path in [own.join("link"), own.join("link/deep"), own.join("link/file")] {
+            assert_eq!(give(&path, USER).unwrap_err().raw_os_error(), Some(Errno::LOOP.raw_os_error()), "{path:?}");
+            assert_eq!(owner(&path), 0, "{path:?}");
+        }
+        assert!(create(&own.join("link/new"), 0o600).is_err() && !foreign.join("new").exists());
+        std::fs::hard_link(foreign.join("file"), own.join("second")).unwrap();
+        assert_eq!(give(&own.join("second"), USER).unwrap_err().raw_os_error(), Some(Errno::MLINK.raw_os_error()));
+        // A link of root's to a directory of root's.
+        symlink(&foreign, room.join("way")).unwrap();
+        give(&room.join("way/deep"), USER).unwrap();
+        assert_eq!(owner(&foreign.join("deep")), USER);
         std::fs::remove_dir_all(room).unwrap();
     }
 }

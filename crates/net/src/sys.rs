@@ -516,3 +516,22 @@ extern "C" fn note_frame(frame: *mut Frame, _: *mut libc::c_void) -> libc::c_int
     place.store(unsafe { _Unwind_GetIP(frame) }, Ordering::Relaxed);
     0
 }
+
+/// Makes file system calls of this thread those of a user and a group; the user and the group of the thread itself stay.
+pub(crate) fn set_file_user(uid: u32, gid: u32) -> bool {
+    // SAFETY: the calls take numbers and change this thread alone. They return the number before; asking once more for the same
+    // number returns it if it is in force.
+    unsafe {
+        libc::setfsgid(gid);
+        libc::setfsuid(uid);
+        libc::setfsgid(gid).cast_unsigned() == gid && libc::setfsuid(uid).cast_unsigned() == uid
+    }
+}
+
+/// Calls `fcntl` with the argument 0.
+#[cfg(test)]
+pub(crate) fn fcntl_of_test(fd: impl AsFd, command: libc::c_int) -> io::Result<()> {
+    // SAFETY: the commands of the test take a number or a pointer, and 0 is a pointer that the kernel refuses to read.
+    let result = unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), command, 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -17,6 +17,7 @@ use std::task::Poll;
 use aside::{drain_rest, feed_first, keep};
 use spill::{Spill, has_room};
 use weir_http::body::Failed;
+use weir_http::bounds::{BUFFERS, EXCHANGE_BYTES, Share};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
 use weir_http::pace::Pace;
@@ -82,6 +83,7 @@ async fn run(
         pace,
         read_pace,
         is_large: source.exact_left().is_some_and(|left| left >= direct::LARGE_BYTES),
+        ahead: None,
         read_next: source
             .exact_left()
             .map_or(READ_BYTES_FIRST, |left| usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)),
@@ -89,7 +91,15 @@ async fn run(
     if !head.is_empty() {
         relay.push_head(std::mem::take(head));
     }
-    let result = relay.pump(exchange, conn, source, timeout).await;
+    // Other clients may wait for an answer that the cache stores: it does not wait for this client.
+    let has_room = match exchange.cache.is_filling() {
+        true => Ok(()),
+        false => filtering::await_room(exchange, conn).await,
+    };
+    let result = match has_room {
+        Ok(()) => relay.pump(exchange, conn, source, timeout).await,
+        Err(gone) => Err(End::Client(gone)),
+    };
     match result {
         Ok(()) => source.finish(exchange),
         Err(End::Client(gone)) => {
@@ -218,9 +228,26 @@ struct Relay {
     read_next: usize,
     /// The body may pass inside the kernel.
     is_large: bool,
+    /// The memory beyond [`EXCHANGE_BYTES`], from the moment when the body first needs it: `Err` if it was refused.
+    ahead: Option<Result<Share, ()>>,
 }
 
 impl Relay {
+    /// The bytes that may wait in memory, of at most `wanted`, and the size of the next read. The body asks for memory beyond
+    /// [`EXCHANGE_BYTES`] once, when it first needs it; without that memory, weir reads no further than the client takes.
+    fn room(&mut self, wanted: usize) -> (usize, usize) {
+        let plain = EXCHANGE_BYTES as usize;
+        if self.ahead.is_none() && self.queued + self.read_next > plain {
+            let mut share = BUFFERS.share();
+            let more = wanted.max(self.read_next).saturating_sub(plain) as u64;
+            self.ahead = Some(if share.grow(more) { Ok(share) } else { Err(()) });
+        }
+        match self.ahead {
+            Some(Err(())) => (wanted.min(plain / 2), self.read_next.min(plain / 2)),
+            _ => (wanted, self.read_next),
+        }
+    }
+
     fn push_head(&mut self, head: Vec<u8>) {
         let mut bytes = buffer::lease(head.len());
         bytes.extend_from_slice(&head);
@@ -423,6 +450,7 @@ impl Relay {
         if self.ended || self.is_cut {
             return Poll::Pending;
         }
+        let (memory_max, read_next) = self.room(memory_max);
         let in_memory = self.spill.is_none() && (self.queued == 0 || self.queued < memory_max);
         // weir reads no further now: this function runs again when the client has accepted some bytes.
         let written = self.spill.as_ref().map_or(0, |spill| spill.written);
@@ -443,7 +471,7 @@ impl Relay {
                 Poll::Pending => Poll::Pending,
             };
         }
-        let room = self.read_pace.as_ref().map_or(self.read_next, |pace| pace.ask(self.read_next).unwrap_or(1));
+        let room = self.read_pace.as_ref().map_or(read_next, |pace| pace.ask(read_next).unwrap_or(1));
         let mut piece = buffer::lease(room);
         match source.poll_read(exchange, &mut piece, room) {
             Poll::Ready(Ok(_)) => {
@@ -522,10 +550,10 @@ impl Relay {
     }
 
     /// Whether body bytes must go into the file: other bytes wait there, or memory is full.
-    fn must_spill(&self, exchange: &Exchange<'_>, piece: &[u8]) -> bool {
+    fn must_spill(&mut self, exchange: &Exchange<'_>, piece: &[u8]) -> bool {
         let proxy = &crate::values(exchange.location).proxy;
         let (count, size) = proxy.buffers;
-        let memory_max = (u64::from(count) * size).max(READ_BYTES as u64) as usize;
+        let (memory_max, _) = self.room((u64::from(count) * size).max(READ_BYTES as u64) as usize);
         let is_full = self.queued >= memory_max && self.is_buffered && has_room(proxy.max_temp_file, 0);
         self.spill.is_some() || (is_full && !self.is_without_file && !piece.is_empty())
     }

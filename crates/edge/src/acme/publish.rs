@@ -1,14 +1,15 @@
 //! The ways in which a record of a challenge gets into DNS: weir's own responder, an update of a zone, a program.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_acme::{Record, SharedKey};
 use weir_net::log::Os;
-use weir_net::process;
+use weir_net::process::{self, Identity};
 use weir_net::{Datagram, Deadline, aside, clock, random};
 use weir_wire::dns::{Code, Name, update};
 
@@ -145,13 +146,22 @@ impl Hook {
             && text.len() == DIGEST_LENGTH
     }
 
-    /// Runs it, and waits until it has ended. The error is for the log.
-    pub fn run(&self) -> Result<(), String> {
+    fn start(&self, user: Option<&Identity>) -> io::Result<Child> {
+        if let Some(user) = user {
+            let program = self.program.to_str().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+            let words: Vec<String> = std::iter::once(program).chain(self.words.iter().cloned()).collect();
+            return process::start_as(user, &words);
+        }
         let mut command = Command::new(&self.program);
         command.args(&self.words);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         process::detach(&mut command);
-        let mut child = process::spawn_on(&[], &mut command).map_err(|error| Os(&error).to_string())?;
+        process::spawn_on(&[], &mut command)
+    }
+
+    /// Runs it, as another user if a process that is root runs it, and waits until it has ended. The error is for the log.
+    pub fn run(&self, user: Option<&Identity>) -> Result<(), String> {
+        let mut child = self.start(user).map_err(|error| Os(&error).to_string())?;
         let mut waited = Duration::ZERO;
         while waited < HOOK_TIMEOUT {
             match child.try_wait() {
@@ -177,7 +187,7 @@ pub async fn run_hook(program: PathBuf, record: &Record, adds: bool) -> Result<(
     let hook = Hook { program, words };
     let shown = hook.program.display().to_string();
     let errand = Errand::Hook(hook.program.clone(), hook.words.clone());
-    let ran = aside::run("acme hook", move || match errands::run(errand, || Some(Done::Hook(hook.run()))) {
+    let ran = aside::run("acme hook", move || match errands::run(errand, || Some(Done::Hook(hook.run(None)))) {
         Some(Done::Hook(result)) => result,
         Some(_) | None => Err("(the keeper refuses to run it)".to_owned()),
     });

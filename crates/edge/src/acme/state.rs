@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use weir_acme::{Begun, Issued, Order};
 use weir_net::process::Identity;
-use weir_net::whole_file;
+use weir_net::{path, whole_file};
 
 /// The largest file: a chain of certificates.
 const FILE_BYTES_MAX: u64 = 256 << 10;
@@ -53,12 +53,12 @@ impl Directory {
     pub fn make(&self, identity: Option<&Identity>) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
         let Some(identity) = identity else { return Ok(()) };
-        std::os::unix::fs::chown(&self.0, Some(identity.uid), None)?;
+        path::give(&self.0, identity.uid)?;
         // Files that another user made, nginx's master for one, must stay replaceable.
         for entry in std::fs::read_dir(&self.0)?.flatten().take(ENTRIES_MAX) {
             let name = entry.file_name().to_string_lossy().into_owned();
             if name.ends_with(".key") || name.ends_with(".crt") || name.ends_with(".order") || name == ACCOUNT_URL {
-                std::os::unix::fs::lchown(entry.path(), Some(identity.uid), None)?;
+                path::give(&entry.path(), identity.uid)?;
             }
         }
         Ok(())

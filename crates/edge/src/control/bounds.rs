@@ -1,8 +1,8 @@
-//! Puts the limits of `limit_memory`, `limit_temp_files` and `limit_streams` in force. Without a line, the machine decides.
+//! Puts the limits of `limit_memory`, `limit_buffers`, `limit_temp_files` and `limit_streams` in force. Without a line, the machine decides.
 
 use std::path::Path;
 
-use weir_http::bounds::{MEMORY, STREAMS, TEMPORARY};
+use weir_http::bounds::{BUFFERS, EXCHANGE_BYTES, MEMORY, STREAMS, TEMPORARY};
 use weir_http::conf::Conf;
 use weir_http::family::bounds::Most;
 use weir_meter::host;
@@ -12,18 +12,23 @@ use weir_net::path;
 const MEMORY_PER_CENT: u64 = 80;
 /// The part of the free bytes on a disk that temporary files may have.
 const DISK_PART: u64 = 2;
-/// Memory behind each stream: a request's head and an answer's buffers.
-const STREAM_BYTES: u64 = 64 << 10;
+/// The part of weir's memory that streams may fill, and the part for what exchanges take beyond that. Both together leave room
+/// for connections and for everything that has no bound of its own.
+const STREAMS_PART: u64 = 2;
+const BUFFERS_PART: u64 = 4;
 /// Fewest streams, also on the smallest machine.
 const STREAMS_MIN: u64 = 1024;
 
 /// Puts the limits of a configuration in force, for the whole process.
 pub fn apply(conf: &Conf) {
     let bounds = &conf.main.bounds;
-    let memory = host::memory_limit_under(Path::new("/"));
-    MEMORY.set_most(of(bounds.memory, || memory / 100 * MEMORY_PER_CENT));
+    let machine = host::memory_limit_under(Path::new("/")) / 100 * MEMORY_PER_CENT;
+    MEMORY.set_most(of(bounds.memory, || machine));
+    // Without `limit_memory`, the machine still has an end.
+    let memory = if MEMORY.most() == u64::MAX { machine } else { MEMORY.most() };
+    BUFFERS.set_most(of(bounds.buffers, || memory / BUFFERS_PART));
     TEMPORARY.set_most(of(bounds.temp_files, || free(conf) / DISK_PART));
-    STREAMS.set_most(of(bounds.streams, || (memory / 2 / STREAM_BYTES).max(STREAMS_MIN)));
+    STREAMS.set_most(of(bounds.streams, || (memory / STREAMS_PART / EXCHANGE_BYTES).max(STREAMS_MIN)));
 }
 
 /// The limit in the file, else the default. A default of 0 is one that could not be found: there is no limit.

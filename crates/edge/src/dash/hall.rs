@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -32,7 +32,7 @@ const DELTAS_MAX: usize = 8;
 /// # Errors
 /// The system's.
 pub fn make_history(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(false).mode(0o640).open(path)
+    weir_net::path::create(path, 0o640)
 }
 
 /// The data that an edge shows. It outlives reloads.

@@ -145,7 +145,9 @@ fn serve_as(
         tls.refuse(Alert::UnrecognizedName);
         return None;
     };
+    let held = agree::room(tls)?;
     let facts = Facts {
+        held,
         server_name: name,
         context: speaks.context,
         generation: conf.generation,

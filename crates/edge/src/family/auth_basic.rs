@@ -49,7 +49,9 @@ pub static FAMILY: Family = Family::new(
         .default("off"),
         Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.", |b, s| {
             let file = b.template(s.text(0))?;
-            b.reach.read_named(file.beginning(), &b.paths.conf_prefix);
+            if b.reach.read_named(file.beginning(), &b.paths.conf_prefix) {
+                b.opens_all("reading");
+            }
             crate::settings(b).auth_basic.user_file = Some(Some(file));
             Ok(())
         }),

@@ -7,6 +7,7 @@ use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 
+use weir_http::bounds::{BUFFERS, EXCHANGE_BYTES};
 use weir_http::directive::{Arity, Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
@@ -142,7 +143,8 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         Format::Html | Format::Json | Format::Xml => Vec::new(),
     };
     let entries = match entries(exchange, &directory) {
-        Ok(entries) => entries,
+        Ok(Some(entries)) => entries,
+        Ok(None) => return Next::Status(503),
         Err(error) => return failed(exchange, &directory, &error),
     };
     let offset = if settings.localtime { clock::utc_offset_minutes(clock::unix_seconds() as i64) } else { 0 };
@@ -191,9 +193,12 @@ fn callback(args: &[u8]) -> Result<&[u8], (&'static str, &[u8])> {
     if name.iter().all(is_plain) { Ok(name) } else { Err(("invalid", name)) }
 }
 
-/// The entries of the directory, sorted.
-fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entry>> {
-    let mut list = Vec::new();
+/// Memory of an entry and of its row in the answer, without the name.
+const ENTRY_BYTES: u64 = 256;
+
+/// The entries of the directory, sorted; `None` if there is no memory for them.
+fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Option<Vec<Entry>>> {
+    let (mut list, mut share, mut bytes) = (Vec::new(), BUFFERS.share(), 0);
     for name in opening::names(directory)? {
         let name = name?;
         if name.starts_with(b".") {
@@ -221,13 +226,18 @@ fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entr
             (false, true) => Kind::File,
             (false, false) => Kind::Other,
         };
+        bytes += ENTRY_BYTES + 4 * name.len() as u64;
+        if bytes > EXCHANGE_BYTES && !share.grow(std::mem::take(&mut bytes)) {
+            return Ok(None);
+        }
         list.push(Entry { name, kind, modified: facts.mtime(), size: facts.len() });
     }
+    exchange.own.add(share);
     list.sort_unstable_by(|a, b| {
         let key = |entry: &Entry| entry.kind != Kind::Directory;
         key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
     });
-    Ok(list)
+    Ok(Some(list))
 }
 
 fn html(uri: &[u8], entries: &[Entry], exact_size: bool, offset_minutes: i32) -> Vec<u8> {

@@ -5,6 +5,7 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 use weir_http::altered;
+use weir_http::bounds::{BUFFERS, Share};
 use weir_http::directive::{Arity, Directive, HSL, TWO};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
@@ -76,8 +77,10 @@ fn filter(exchange: &mut Exchange<'_>) {
     altered::forget_length(response);
     altered::forget_ranges(response);
     altered::weaken_etag(response);
-    let max = usize::try_from(u64::from(count).saturating_mul(size)).unwrap_or(usize::MAX);
-    response.body_filters.push(Box::new(Gunzip::new(max)));
+    // Without the memory for its buffers, the decoder gives less at once, and needs no more than each exchange may have.
+    let (mut share, max) = (BUFFERS.share(), u64::from(count).saturating_mul(size));
+    let max = if max <= SMALL_BYTES || share.grow(max) { max } else { SMALL_BYTES };
+    response.body_filters.push(Box::new(Gunzip::new(usize::try_from(max).unwrap_or(usize::MAX), share)));
 }
 
 /// Decompresses a body as it passes through.
@@ -90,23 +93,29 @@ struct Gunzip {
     is_full: bool,
     /// The most output of one call in bytes.
     max: usize,
+    #[expect(dead_code, reason = "it counts the output until the filter ends")]
+    share: Share,
     failure: Option<String>,
 }
 
 /// The 32k window that gzip uses.
 const WINDOW_BITS: u8 = 15;
 
+/// The output of one call that needs no share of the memory for buffers.
+const SMALL_BYTES: u64 = 8 << 10;
+
 /// Output grows by this much at a time.
 const STEP_BYTES: usize = 16 << 10;
 
 impl Gunzip {
-    fn new(max: usize) -> Gunzip {
+    fn new(max: usize, share: Share) -> Gunzip {
         Gunzip {
             stream: Decompress::new_gzip(WINDOW_BITS),
             is_over: false,
             waiting: Vec::new(),
             is_full: false,
             max: max.max(1),
+            share,
             failure: None,
         }
     }
@@ -212,7 +221,7 @@ mod tests {
 
     /// The output for pieces of a body, and the failure.
     fn through<'p>(pieces: impl Iterator<Item = &'p [u8]>, max: usize) -> (Vec<u8>, Option<String>) {
-        let mut filter = Gunzip::new(max);
+        let mut filter = Gunzip::new(max, BUFFERS.share());
         let mut all = Vec::new();
         let mut write = |input: &[u8], last| {
             let mut input = input;

@@ -175,7 +175,9 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
     let path = b.path(word);
     if word.contains('$') {
         let name = b.template(&path)?;
-        b.reach.write_named(name.beginning(), &b.paths.prefix);
+        if b.reach.write_named(name.beginning(), &b.paths.prefix) {
+            b.opens_all("writing");
+        }
         return Ok(Target::Path(name));
     }
     let file = LogFile::shared(&path);

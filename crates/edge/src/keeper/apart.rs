@@ -13,11 +13,10 @@ use weir_http::reach::Reach;
 use weir_meter::host;
 use weir_net::clock::{self, Instant};
 use weir_net::log::{self, Level};
-use weir_net::process::{self, Channel, Identity};
+use weir_net::process::{self, Channel, Identity, Life};
 use weir_net::worker;
 
-use crate::keeper::desk::{Allowed, Desk};
-use crate::keeper::opener::Opener;
+use crate::keeper::desk::{Allowed, Clerk, Desk};
 use crate::keeper::order::{Order, Report, Serve, User};
 use crate::keeper::passed::Passed;
 use crate::keeper::{Bell, Load, News, Server};
@@ -299,14 +298,15 @@ impl Process {
         let (child, channel) = process::start_server(title).map_err(failed)?;
         let (send, reports) = sync_channel(REPORTS_MAX);
         let user = last.serve.user.clone();
-        let opener = Opener::start(user.as_ref().map(Identity::from)).map_err(failed)?;
+        let clerk = Clerk::new(user.as_ref().map(Identity::from)).map_err(failed)?;
         let (own, bell, desk) = (channel.another().map_err(failed)?, bell.clone(), desk.clone());
+        let life = Life::of(&child);
         worker::block_aside("server", move || {
             // A message that is no report is the end of this server's reports.
-            while let Ok(Some((bytes, answer))) = own.receive_small() {
+            while let Ok(Some((bytes, answer))) = own.receive_while(&life) {
                 match (Report::from_bytes(&bytes), answer) {
                     (None, _) => break,
-                    (Some(Report::Errand(errand)), Some(answer)) => desk.take(errand, answer, &opener),
+                    (Some(Report::Errand(errand)), Some(answer)) => desk.take(errand, answer, &clerk),
                     (Some(report), _) => {
                         if send.send(report).is_err() {
                             break;

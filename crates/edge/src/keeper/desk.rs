@@ -2,6 +2,7 @@
 //!
 //! Invariant: the keeper does only errands that the configuration in force, which it has read itself, allows ([`Allowed`]).
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,6 @@ use std::sync::{Arc, Mutex};
 use weir_http::board::lock;
 use weir_http::conf::Conf;
 use weir_http::reach::Reach;
-use weir_net::identity::assume;
 use weir_net::path::as_path;
 use weir_net::process::{self, Channel, Identity};
 use weir_net::{clock, worker};
@@ -21,7 +21,7 @@ use crate::family::dashboard::LogPlace;
 use crate::keeper::opener::Opener;
 use crate::keeper::order::{Done, Errand};
 
-/// Errands that the keeper does at once, at most; one more gets no answer.
+/// Errands that the keeper does for one server at once, at most; one more gets no answer.
 const RUNNING_MAX: usize = 8;
 
 /// The errands that a configuration allows.
@@ -97,7 +97,6 @@ pub struct Desk(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     allowed: Mutex<Allowances>,
-    running: AtomicUsize,
     /// The last readings of the machine, for shares of CPU.
     programs: Mutex<Programs>,
 }
@@ -124,14 +123,14 @@ impl Desk {
         }
     }
 
-    /// Does an errand, and answers. `opener` opens files, one after another; every other errand has a thread of its own. A
+    /// Does an errand, and answers. The opener of `clerk` opens files, one after another; every other errand has a thread of its own. A
     /// refused errand gets no answer.
-    pub fn take(&self, errand: Errand, answer: Channel, opener: &Opener) {
+    pub fn take(&self, errand: Errand, answer: Channel, clerk: &Clerk) {
         let errand = match errand {
             Errand::Open(opening) => {
                 let path = as_path(&opening.path);
                 if self.find(|allowed| allowed.reach.has_read(path).then_some(())).is_some() {
-                    opener.open(opening, answer);
+                    clerk.opener.open(opening, answer);
                 }
                 return;
             }
@@ -139,26 +138,23 @@ impl Desk {
         };
         let found = self.find(|allowed| Some((allowed.task(errand.clone())?, allowed.identity.clone())));
         let Some((task, identity)) = found else { return };
-        let running = Running::new(&self.0);
+        let (running, shared) = (Running::new(&clerk.running), self.0.clone());
         if running.number > RUNNING_MAX {
             return;
         }
         let work = move || {
-            // A program of the user's runs as the server does.
-            if matches!(task, Task::Hook(_)) && !assume(identity.as_ref()) {
-                return;
-            }
             let done = match task {
                 Task::Programs(origins) => {
-                    let mut programs = lock(&running.shared.programs);
+                    let mut programs = lock(&shared.programs);
                     Done::Programs(programs.look(Path::new("/"), clock::precise(), &origins))
                 }
                 Task::Output(source) => Done::Output(source.tail()),
-                Task::Hook(hook) => Done::Hook(hook.run()),
+                // A program of the user's runs as the server does.
+                Task::Hook(hook) => Done::Hook(hook.run(identity.as_ref())),
                 Task::Resolve(host) => Done::Resolved(process::resolve(&host).map_err(|error| error.to_string())),
             };
-            // A server that does not wait any more needs no answer.
-            let _ = answer.send(&done.to_bytes(), &[]);
+            drop(running);
+            answer.answer(&done.to_bytes(), &[]);
         };
         // Without a thread, the errand gets no answer.
         let _ = worker::block_aside("errand", work);
@@ -171,22 +167,38 @@ impl Desk {
     }
 }
 
+/// The part of the desk that works for one server. Another server, also a hostile one, takes nothing from it.
+pub struct Clerk {
+    opener: Opener,
+    running: Arc<AtomicUsize>,
+}
+
+impl Clerk {
+    /// The clerk of a server of this user.
+    ///
+    /// # Errors
+    /// The kernel has no more threads.
+    pub fn new(identity: Option<Identity>) -> io::Result<Clerk> {
+        Ok(Clerk { opener: Opener::start(identity)?, running: Arc::default() })
+    }
+}
+
 /// Counts an errand until it has ended.
 struct Running {
-    shared: Arc<Shared>,
+    all: Arc<AtomicUsize>,
     /// How many run, with this one.
     number: usize,
 }
 
 impl Running {
-    fn new(shared: &Arc<Shared>) -> Running {
-        Running { shared: shared.clone(), number: shared.running.fetch_add(1, Ordering::AcqRel) + 1 }
+    fn new(all: &Arc<AtomicUsize>) -> Running {
+        Running { all: all.clone(), number: all.fetch_add(1, Ordering::AcqRel) + 1 }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.shared.running.fetch_sub(1, Ordering::AcqRel);
+        self.all.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

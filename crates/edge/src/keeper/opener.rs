@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use weir_net::identity::assume;
-use weir_net::process::{Channel, Identity};
+use weir_net::log::{self, Level, Os};
+use weir_net::process::{self, Channel, Identity};
 use weir_net::{opening, worker};
 
 use crate::keeper::order::{Done, Opening};
@@ -24,8 +24,10 @@ impl Opener {
     pub fn start(identity: Option<Identity>) -> io::Result<Opener> {
         let (send, wanted) = sync_channel(WAITING_MAX);
         worker::block_aside("opener", move || {
-            if assume(identity.as_ref()) {
-                serve(&wanted);
+            match identity.as_ref().map_or(Ok(()), process::open_files_as) {
+                Ok(()) => serve(&wanted),
+                // Without the thread, the files are refused.
+                Err(error) => log::global(Level::Emerg, format_args!("setfsuid() failed {}", Os(&error))),
             }
         })?;
         Ok(Opener(send))
@@ -46,7 +48,6 @@ fn serve(wanted: &Receiver<(Opening, Channel)>) {
             Err(error) => Done::Opened(Err(error.raw_os_error().unwrap_or(0))),
         };
         let files: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
-        // A server that does not wait any more needs no answer.
-        let _ = answer.send(&done.to_bytes(), &files);
+        answer.answer(&done.to_bytes(), &files);
     }
 }

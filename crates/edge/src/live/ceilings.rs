@@ -1,6 +1,6 @@
 //! Each limit and how much of it is used.
 
-use weir_http::bounds::{MEMORY, STREAMS, TEMPORARY};
+use weir_http::bounds::{BUFFERS, MEMORY, STREAMS, TEMPORARY};
 use weir_http::conf::Conf;
 use weir_meter::live::cells::Why;
 use weir_meter::live::{Limit, Snapshot};
@@ -105,9 +105,12 @@ fn upstreams(conf: &Conf, scene: &Scene, snapshot: &Snapshot, push: &mut impl Pu
 
 /// The limits of what all clients together may hold.
 fn together(push: &mut impl Push) {
-    for (bound, kind, unit) in
-        [(&MEMORY, "own_memory", "bytes"), (&TEMPORARY, "temp_files", "bytes"), (&STREAMS, "streams", "count")]
-    {
+    for (bound, kind, unit) in [
+        (&MEMORY, "own_memory", "bytes"),
+        (&BUFFERS, "buffers", "bytes"),
+        (&TEMPORARY, "temp_files", "bytes"),
+        (&STREAMS, "streams", "count"),
+    ] {
         if bound.most() < u64::MAX {
             let (used, most) = (bound.used() as f64, bound.most() as f64);
             push(kind, String::new(), unit, used, most, bound.refused(), bound.name());

@@ -12,6 +12,8 @@ use crate::value;
 crate::settings! {
     /// `limit_memory`.
     memory: Most = Most::Default,
+    /// `limit_buffers`.
+    buffers: Most = Most::Default,
     /// `limit_temp_files`.
     temp_files: Most = Most::Default,
     /// `limit_streams`.
@@ -40,6 +42,13 @@ pub static FAMILY: Family = Family::new("bounds", &[
          refuses new connections and new streams.",
         |b, s| { let most = most(s, value::size_of)?; b.settings().bounds.memory = Some(most); Ok(()) })
         .default("80 % of the memory that the machine or the cgroup has"),
+    Directive::new("limit_buffers", MAIN, ONE,
+        "weir's own: the most memory that exchanges may take together beyond 64 kilobytes each, for compression, for reading ahead \
+         of slow clients, for lists of directories and indexes of movies; off for no limit. Above half of it, weir compresses with \
+         small windows; above it, weir does not compress, reads an answer no faster than the client takes it, and answers 503 \
+         where it cannot do without the memory.",
+        |b, s| { let most = most(s, value::size_of)?; b.settings().bounds.buffers = Some(most); Ok(()) })
+        .default("a quarter of limit_memory"),
     Directive::new("limit_temp_files", MAIN, ONE,
         "weir's own: the most bytes that temporary files may have together; off for no limit. Above it, weir answers 503 to a \
          request whose body needs a file, and reads answers no faster than clients take them.",
@@ -49,7 +58,7 @@ pub static FAMILY: Family = Family::new("bounds", &[
         "weir's own: the most streams of HTTP/2 that all clients together may have open; off for no limit. weir refuses a \
          stream above it with REFUSED_STREAM: the client may repeat the request.",
         |b, s| { let most = most(s, value::number)?; b.settings().bounds.streams = Some(most); Ok(()) })
-        .default("one for each 64 kilobytes of half of the memory"),
+        .default("one for each 64 kilobytes of half of limit_memory"),
 ]);
 
 fn most(statement: &Statement, read: fn(&str) -> Option<u64>) -> Result<Most, Refusal> {
@@ -70,11 +79,12 @@ mod tests {
 
     #[test]
     fn limits_are_sizes_or_off() {
-        let (conf, said) = of_text("limit_memory 1g; limit_temp_files off; limit_streams 70; events {} http { }");
+        let (conf, said) = of_text("limit_memory 1g; limit_temp_files off; limit_streams 70; limit_buffers 30m; events {} http { }");
         let conf = conf.ok_or(said).unwrap();
         let bounds = &conf.main.bounds;
         assert_eq!((bounds.memory, bounds.temp_files, bounds.streams), (Most::Of(1 << 30), Most::Off, Most::Of(70)));
-        for line in ["limit_memory 0;", "limit_streams 1k;", "limit_temp_files -1;"] {
+        assert_eq!(bounds.buffers, Most::Of(30 << 20));
+        for line in ["limit_memory 0;", "limit_streams 1k;", "limit_buffers 0;", "limit_temp_files -1;"] {
             let (conf, said) = of_text(&format!("{line} events {{}} http {{ }}"));
             assert!(conf.is_none() && said[0].contains("invalid value"), "{line}: {said:?}");
         }

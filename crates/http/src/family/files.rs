@@ -101,8 +101,10 @@ fn root(b: &mut Build<'_>, statement: &Statement, is_alias: bool) -> Result<(), 
     let text = if is_alias { text } else { text.strip_suffix('/').unwrap_or(text) };
     let full = if text.starts_with('$') { text.to_owned() } else { b.path_of_root(text) };
     let directory = b.template(&full)?;
-    b.reach.read_named(directory.beginning(), &b.paths.prefix);
-    b.settings().files.root = Some(Some(Root { directory, alias }));
+    if b.reach.read_named(directory.beginning(), &b.paths.prefix) {
+        b.opens_all("reading");
+    }
+    b.settings().files.root = Some(Some(Root { directory, alias, at: b.at() }));
     Ok(())
 }
 
@@ -140,7 +142,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if root.is_none() {
         let directory = b.path("html");
         b.reach.read(&directory);
-        *root = Some(Some(Root { directory: Template::fixed(directory), alias: Alias::Off }));
+        *root = Some(Some(Root { directory: Template::fixed(directory), alias: Alias::Off, at: scope.at }));
     }
 }
 

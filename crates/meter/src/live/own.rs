@@ -306,7 +306,7 @@ pub struct Traces {
 #[serde(default)]
 pub struct Limit {
     /// The kind of limit: `connections`, `fds`, `ports`, `accept_queue`, `pool`, `worker_cpu`, `cpu_quota`,
-    /// `cache_size`, `upstream_conns`, `upstream_queue`, `memory`, `own_memory`, `temp_files`, `streams`, `cpu_credits`, `tx_link`.
+    /// `cache_size`, `upstream_conns`, `upstream_queue`, `memory`, `own_memory`, `buffers`, `temp_files`, `streams`, `cpu_credits`, `tx_link`.
     pub kind: String,
     /// The object of the limit, if there are several: a worker, `ADDRESS` of a peer, a cache; otherwise empty.
     pub of: String,

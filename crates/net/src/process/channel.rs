@@ -3,20 +3,24 @@
 //! A small message is one packet, so several threads may send at once. A large one begins with packets of descriptors;
 //! bytes that do not fit into a packet are in a file in memory, whose descriptor comes last.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::process::Child;
 use std::time::Duration;
 
 use rustix::cmsg_space;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, sendmsg, shutdown, socketpair, sockopt,
 };
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// Bytes of a packet, at most.
 const PACKET_BYTES: usize = 32 << 10;
@@ -37,6 +41,26 @@ const IN_FILE: u8 = b'm';
 /// The bytes and the descriptors of a message.
 pub type Message = (Vec<u8>, Vec<OwnedFd>);
 
+/// Messages that a process sent before its end, and that are read after it, at most.
+const LAST_WORDS_MAX: usize = 64;
+
+/// The life of a child process.
+#[derive(Debug)]
+pub struct Life {
+    /// Readable once it has ended; a kernel before Linux 5.3 has no such descriptor.
+    process: Option<OwnedFd>,
+    last_words: Cell<usize>,
+}
+
+impl Life {
+    /// The life of this child.
+    pub fn of(child: &Child) -> Life {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let process = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Life { process, last_words: Cell::new(LAST_WORDS_MAX) }
+    }
+}
+
 /// One end.
 #[derive(Debug)]
 pub struct Channel(OwnedFd);
@@ -54,6 +78,13 @@ impl Channel {
     /// The end that a descriptor is.
     pub(super) fn of(fd: OwnedFd) -> Channel {
         Channel(fd)
+    }
+
+    /// The end that a descriptor of another process is, if it is one of a channel.
+    fn of_stranger(fd: OwnedFd) -> Option<Channel> {
+        let is_channel = sockopt::socket_type(&fd).is_ok_and(|kind| kind == SocketType::SEQPACKET)
+            && sockopt::socket_domain(&fd).is_ok_and(|family| family == AddressFamily::UNIX);
+        is_channel.then_some(Channel(fd))
     }
 
     /// The descriptor of this end.
@@ -87,22 +118,33 @@ impl Channel {
     /// # Errors
     /// The other end is closed; the kernel has no more memory.
     pub fn send(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.send_with(bytes, files, SendFlags::NOSIGNAL)
+    }
+
+    fn send_with(&self, bytes: &[u8], files: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
         let (before, last) = match files.len() {
             ..=PACKET_FILES => (&[][..], files),
             _ => (files, &[][..]),
         };
         for part in before.chunks(PACKET_FILES) {
-            self.packet(&[FILES], part)?;
+            self.packet(&[FILES], part, flags)?;
         }
         if bytes.len() < PACKET_BYTES {
-            return self.packet(&[&[BYTES], bytes].concat(), last);
+            return self.packet(&[&[BYTES], bytes].concat(), last, flags);
         }
         if !last.is_empty() {
-            self.packet(&[FILES], last)?;
+            self.packet(&[FILES], last, flags)?;
         }
         let mut file = File::from(memfd_create("weir message", MemfdFlags::CLOEXEC)?);
         file.write_all(bytes)?;
-        self.packet(&[IN_FILE], &[file.as_fd()])
+        self.packet(&[IN_FILE], &[file.as_fd()], flags)
+    }
+
+    /// Sends an answer without waiting: an end that asked has room for one. An end that has none, or that is no such channel, gets
+    /// no answer.
+    pub fn answer(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) {
+        // Whoever does not wait any more needs no answer.
+        let _ = self.send_with(bytes, files, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 
     /// The next message; `None` when the other end is closed.
@@ -143,8 +185,35 @@ impl Channel {
         bytes.truncate(length);
         match bytes.first() {
             None => Ok(None),
-            Some(&BYTES) if files.len() < 2 => Ok(Some((bytes.split_off(1), files.pop().map(Channel)))),
+            Some(&BYTES) if files.len() < 2 => Ok(Some((bytes.split_off(1), files.pop().and_then(Channel::of_stranger)))),
             Some(_) => Err(io::Error::other("a message is not small")),
+        }
+    }
+
+    /// As [`Channel::receive_small`], and `None` also when the process at the other end has ended: another process may hold a copy
+    /// of that end. The last messages of the process come before that.
+    ///
+    /// # Errors
+    /// As [`Channel::receive_small`].
+    pub fn receive_while(&self, life: &Life) -> io::Result<Option<(Vec<u8>, Option<Channel>)>> {
+        let Some(process) = &life.process else { return self.receive_small() };
+        loop {
+            let mut ends = [PollFd::new(&self.0, PollFlags::IN), PollFd::new(process, PollFlags::IN)];
+            match poll(&mut ends, None) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let [has_message, has_ended] = ends.map(|end| !end.revents().is_empty());
+            if has_ended && life.last_words.replace(life.last_words.get().saturating_sub(1)) == 0 {
+                return Ok(None);
+            }
+            if has_message {
+                return self.receive_small();
+            }
+            if has_ended {
+                return Ok(None);
+            }
         }
     }
 
@@ -166,14 +235,14 @@ impl Channel {
         let _ = shutdown(&self.0, Shutdown::Read);
     }
 
-    fn packet(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    fn packet(&self, bytes: &[u8], files: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PACKET_FILES))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
             return Err(io::Error::other("a packet has too many descriptors"));
         }
         loop {
-            match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL) {
+            match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, flags) {
                 Err(Errno::INTR) => {}
                 sent => return Ok(sent.map(drop)?),
             }
@@ -253,7 +322,7 @@ mod tests {
                     let (mut rest, mut sent) = (bytes, 0);
                     while let Some((&length, after)) = rest.split_first() {
                         let (packet, after) = after.split_at(usize::from(length).min(after.len()));
-                        here.packet(packet, &[]).unwrap();
+                        here.packet(packet, &[], SendFlags::NOSIGNAL).unwrap();
                         (rest, sent) = (after, sent + 1);
                     }
                     drop(here);
@@ -283,6 +352,40 @@ mod tests {
         assert!(there.receive_small().is_err());
         here.send(&vec![0; PACKET_BYTES], &[]).unwrap();
         assert!(there.receive_small().is_err());
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_seen_though_another_holds_its_channel() {
+        let (here, there) = Channel::pair().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let life = Life::of(&child);
+        there.send(b"word", &[]).unwrap();
+        assert_eq!(here.receive_while(&life).unwrap().unwrap().0, b"word");
+        there.send(b"last word", &[]).unwrap();
+        child.kill().unwrap();
+        assert_eq!(here.receive_while(&life).unwrap().unwrap().0, b"last word");
+        assert!(here.receive_while(&life).unwrap().is_none(), "the channel itself is still open");
+        // Whoever holds it cannot speak for the process without end.
+        for _ in 0..LAST_WORDS_MAX {
+            there.send(b"more", &[]).unwrap();
+            let _ = here.receive_while(&life).unwrap();
+        }
+        there.send(b"more", &[]).unwrap();
+        assert!(here.receive_while(&life).unwrap().is_none());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn an_answer_waits_for_nobody() {
+        let (here, _there) = Channel::pair().unwrap();
+        // The other end takes nothing: the socket is full long before.
+        for _ in 0..1_000 {
+            here.answer(&[0; PACKET_BYTES / 2], &[]);
+        }
+        let (near, far) = Channel::pair().unwrap();
+        let (stream, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.send(b"ask", &[stream.as_fd()]).unwrap();
+        assert!(far.receive_small().unwrap().unwrap().1.is_none(), "a stream is no channel");
     }
 
     #[test]

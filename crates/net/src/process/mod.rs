@@ -20,7 +20,7 @@ mod stack;
 mod terminal;
 mod upgrade;
 
-pub use channel::{Channel, Message};
+pub use channel::{Channel, Life, Message};
 pub use child::{continue_group, end_group, kill_group, spawn_on, stop_group};
 pub use daemon::{Daemon, Ready, daemonise, is_background, redirect_stderr};
 pub use limits::{nofile, nofile_hard, raise_nofile, set_nofile, share_nofile};
@@ -29,9 +29,9 @@ pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, try_pid_file, wri
 pub use places::restrict_files;
 pub use privilege::{
     Identity, confine, drop_privileges_this_thread, effective_user, is_confined, is_root, look_up, look_up_under,
-    starter,
+    open_files_as, starter,
 };
-pub use roles::{Role, resolve, resolve_elsewhere, start_server};
+pub use roles::{Role, resolve, resolve_elsewhere, start_as, start_server};
 pub use sandbox::restrict_calls;
 pub use secret::kept_elsewhere;
 pub use signal::{Sender, Signal, Signals, SignalsHandle, ignore_signals, send_signal, signals};

@@ -6,6 +6,7 @@
 //! (docs/why/001-runtime.md).
 
 use crate::log::{self, Level, Os};
+use crate::sys;
 use rustix::process::{Gid, Uid, geteuid, getuid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities, set_keep_capabilities,
@@ -129,6 +130,18 @@ pub fn drop_privileges_this_thread(identity: &Identity) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets the calling thread open files as `identity`, for good, and gives up its capabilities. The thread itself keeps its user: a
+/// process of `identity`'s user may not signal it, nor with it the whole process.
+pub fn open_files_as(identity: &Identity) -> io::Result<()> {
+    let groups: Vec<Gid> = identity.groups.iter().copied().map(Gid::from_raw).collect();
+    set_thread_groups(&groups)?;
+    if !sys::set_file_user(identity.uid, identity.gid) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
+}
+
 /// Whether this process has its user for good.
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
 
@@ -226,6 +239,29 @@ mod tests {
                 assert_eq!(kept, left);
             }
         }
+    }
+
+    #[test]
+    fn a_thread_opens_files_as_a_user_that_may_not_signal_it() {
+        if !is_root() {
+            return;
+        }
+        let path = std::env::temp_dir().join(format!("weir-files-as-{}", std::process::id()));
+        fs::write(&path, "x").unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let (file, identity) = (path.clone(), Identity { uid: 65_534, gid: 65_534, groups: vec![65_534], keeps_raw: false });
+        let thread = std::thread::spawn(move || {
+            open_files_as(&identity).unwrap();
+            let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+            (fs::read(&file).unwrap_err().kind(), line("Uid:"), line("CapEff:\t"))
+        });
+        let (refused, uids, capabilities) = thread.join().unwrap();
+        assert_eq!(refused, io::ErrorKind::PermissionDenied);
+        // Real, effective, saved, of files: the kernel asks the first and the third whether a signal may come.
+        assert_eq!(uids, "\t0\t0\t0\t65534");
+        assert_eq!(capabilities.trim_start_matches('0'), "");
+        fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The processes that a keeper starts from its own file: the server, and a resolver.
+//! The processes that a keeper starts from its own file: the server, a resolver, and one that becomes a program of the user.
 //!
 //! They run the keeper's command line, with a marked environment and their end of a channel as standard input.
 
 use super::channel::Channel;
 use super::daemon::{ENV_ROLE, is_background, unmark};
 use super::manager::keep_from_manager;
-use super::privilege::{Identity, confine, is_root};
+use super::privilege::{Identity, confine, drop_privileges_this_thread, is_root};
 use super::sandbox::restrict_calls;
 use super::upgrade::ENV_SOCKETS;
 use crate::log;
@@ -25,6 +25,7 @@ use std::time::Duration;
 
 const SERVER: &str = "server";
 const RESOLVER: &str = "resolver";
+const PROGRAM: &str = "program";
 
 /// Begins an answer that is not an error.
 const FOUND: &str = "found\n";
@@ -56,8 +57,11 @@ fn own_command(title: &str) -> Command {
 
 /// Starts this program again in a role, with its end of a channel as standard input.
 fn start(role: &str, title: &str) -> io::Result<(Child, Channel)> {
+    start_with(role, own_command(title))
+}
+
+fn start_with(role: &str, mut command: Command) -> io::Result<(Child, Channel)> {
     let (here, there) = Channel::pair()?;
-    let mut command = own_command(title);
     command.stdin(Stdio::from(there.into_fd()));
     // Somebody may wait until the terminal of a process that goes into the background is closed.
     if is_background() {
@@ -81,6 +85,42 @@ pub fn start_server(title: &str) -> io::Result<(Child, Channel)> {
     // A server that stands still must not hold up its keeper.
     channel.set_patience(ORDER_PATIENCE, false)?;
     Ok((child, channel))
+}
+
+/// Starts a program as another user, as the leader of a process group. No thread of this process becomes that user: a process of
+/// the user could signal it. `words` are the program, a full path, and its arguments.
+///
+/// # Errors
+/// The process cannot be started; the program ends with code 127 if it cannot.
+pub fn start_as(identity: &Identity, words: &[String]) -> io::Result<Child> {
+    if !HAS_ROLES.load(Ordering::Relaxed) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let mut command = own_command("weir: program");
+    command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+    let (child, channel) = start_with(PROGRAM, command)?;
+    channel.set_patience(ORDER_PATIENCE, false)?;
+    let numbers = [identity.uid, identity.gid].into_iter().chain(identity.groups.iter().copied());
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    let message = [numbers.join(" "), words.join("\0")].join("\0");
+    channel.send(message.as_bytes(), &[])?;
+    Ok(child)
+}
+
+/// Becomes a program of a user; returns only if that fails.
+fn become_program(channel: &Channel) -> io::Result<()> {
+    let bad = || io::Error::from(io::ErrorKind::InvalidData);
+    let (message, _) = channel.receive_small()?.ok_or_else(bad)?;
+    let message = String::from_utf8(message).map_err(|_| bad())?;
+    let mut parts = message.split('\0');
+    let numbers: Option<Vec<u32>> =
+        parts.next().map(|numbers| numbers.split(' ').filter_map(|number| number.parse().ok()).collect());
+    let (Some([uid, gid, groups @ ..]), Some(program)) = (numbers.as_deref(), parts.next()) else { return Err(bad()) };
+    drop_privileges_this_thread(&Identity { uid: *uid, gid: *gid, groups: groups.to_vec(), keeps_raw: false })?;
+    let mut command = Command::new(program);
+    command.args(parts).stdin(Stdio::null());
+    unmark(&mut command);
+    Err(command.exec())
 }
 
 /// Asks another process for the addresses of a host.
@@ -137,6 +177,8 @@ pub enum Role {
     Server(Channel),
     /// The resolver, which has answered: the process ends.
     Resolver,
+    /// A program of the user, which could not be started: the process ends.
+    Program,
 }
 
 impl Role {
@@ -151,6 +193,11 @@ impl Role {
                 // The keeper sees that the channel is closed.
                 let _ = answer(&channel);
                 Role::Resolver
+            }),
+            Ok(PROGRAM) => channel().map_or(Role::Own, |channel| {
+                // A shell's code for the same: nobody reads the reason.
+                let _ = become_program(&channel);
+                Role::Program
             }),
             Ok(_) | Err(_) => Role::Own,
         }

@@ -1,7 +1,7 @@
 //! The system calls of a server: those that serving needs, and no others (seccomp(2)).
 //!
 //! A call that is not in the list fails with `EPERM`; a program that the list cannot foresee gets an error, not a signal.
-//! No call starts a program, traces or signals another process, mounts, loads code into the kernel, or makes a socket of
+//! No call starts a program, traces or signals another process (also not by a descriptor that the kernel signals for), mounts, loads code into the kernel, or makes a socket of
 //! another family. Which files a server may open is decided elsewhere.
 
 use libc::c_long;
@@ -36,7 +36,6 @@ const FREE: &[c_long] = &[
     libc::SYS_close_range,
     libc::SYS_dup,
     libc::SYS_dup3,
-    libc::SYS_fcntl,
     libc::SYS_flock,
     libc::SYS_pipe2,
     libc::SYS_eventfd2,
@@ -234,6 +233,25 @@ fn bound() -> [(c_long, u8, Vec<u64>); 7] {
     ]
 }
 
+/// What `fcntl` may do. Not among it: the owner of a descriptor and its signal, which would signal other processes.
+const FCNTL: &[libc::c_int] = &[
+    libc::F_DUPFD,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_GETLK,
+    libc::F_SETLK,
+    libc::F_SETLKW,
+    libc::F_OFD_GETLK,
+    libc::F_OFD_SETLK,
+    libc::F_OFD_SETLKW,
+    libc::F_GETPIPE_SZ,
+    libc::F_SETPIPE_SZ,
+    libc::F_ADD_SEALS,
+    libc::F_GET_SEALS,
+];
+
 /// Restricts this thread, and all threads that it starts, to the calls of a server; for good.
 ///
 /// Call before any thread is started, and after `no_new_privs` is set.
@@ -267,6 +285,15 @@ fn rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, seccompiler::BackendErr
         let each = values.into_iter().map(|value| SeccompRule::new(vec![when(place, SeccompCmpOp::Eq, value)?]));
         rules.insert(call, each.collect::<Result<_, _>>()?);
     }
+    let number = |value: libc::c_int| u64::from(value.cast_unsigned());
+    let mut fcntl = Vec::new();
+    for command in FCNTL {
+        fcntl.push(SeccompRule::new(vec![when(1, SeccompCmpOp::Eq, number(*command))?])?);
+    }
+    // Flags, but no signals when the descriptor is ready.
+    let quiet = when(2, SeccompCmpOp::MaskedEq(number(libc::O_ASYNC)), 0)?;
+    fcntl.push(SeccompRule::new(vec![when(1, SeccompCmpOp::Eq, number(libc::F_SETFL))?, quiet])?);
+    rules.insert(libc::SYS_fcntl, fcntl);
     // A new thread, but no new process.
     let thread = u64::from(libc::CLONE_THREAD.cast_unsigned());
     let clone = SeccompRule::new(vec![when(0, SeccompCmpOp::MaskedEq(thread), thread)?])?;
@@ -316,6 +343,16 @@ mod tests {
         assert_eq!(started.kind(), io::ErrorKind::PermissionDenied, "a program");
         refused("a signal", rustix::process::kill_process(parent, rustix::process::Signal::CONT).unwrap_err());
         refused("a probe", rustix::process::test_kill_process(parent).unwrap_err());
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(one.set_nonblocking(true).is_ok() && one.try_clone().is_ok(), "flags and copies of a descriptor");
+        let asynchronous = rustix::fs::OFlags::from_bits_retain(libc::O_ASYNC.cast_unsigned());
+        let flags = rustix::fs::fcntl_getfl(&one).unwrap();
+        refused("a signal by a descriptor", rustix::fs::fcntl_setfl(&one, flags | asynchronous).unwrap_err());
+        // <linux/fcntl.h>: F_SETSIG and F_SETOWN_EX.
+        for command in [libc::F_SETOWN, 10, 15, libc::F_SETLEASE, libc::F_NOTIFY] {
+            let allowed = crate::sys::fcntl_of_test(&one, command);
+            assert_eq!(allowed.unwrap_err().raw_os_error(), Some(libc::EPERM), "fcntl {command}");
+        }
         refused("packets", socket(AddressFamily::PACKET, SocketType::RAW, None).unwrap_err());
         refused("a session", rustix::process::setsid().unwrap_err());
         refused("a directory to work in", rustix::process::chdir("/").unwrap_err());

@@ -237,7 +237,7 @@ macro_rules! towards_origins {
                 "A PEM file with the certificate that weir shows to upstreams that request one; variables are allowed.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
-                    b.reach.read_named(template.beginning(), &b.paths.conf_prefix);
+                    weir_http::family::certificates::source::reach(b, s.text(0), &template);
                     crate::settings(b).$($path)+.certificate = Some((template, s.text(0).to_owned()));
                     Ok(())
                 },
@@ -249,7 +249,7 @@ macro_rules! towards_origins {
                 "A PEM file with the key of that certificate; variables are allowed.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
-                    b.reach.read_named(template.beginning(), &b.paths.conf_prefix);
+                    weir_http::family::certificates::source::reach(b, s.text(0), &template);
                     crate::settings(b).$($path)+.certificate_key = Some(Some((template, s.text(0).to_owned())));
                     Ok(())
                 },

@@ -82,7 +82,7 @@ pub static FAMILY: Family = Family::new("store", storing!("proxy", store)).check
 fn check(b: &mut Build<'_>, found: &Found<'_>) {
     let stores = |location: &&Location| matches!(crate::values(location).store.store, Store::On);
     for root in found.locations.iter().filter(stores).filter_map(|location| location.values.files.root.as_ref()) {
-        b.reach.write_under(root.directory.beginning(), &b.paths.prefix);
+        b.writes_under(root);
     }
 }
 
@@ -97,7 +97,9 @@ pub fn store(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Ref
         path => {
             let path = if path.starts_with('$') { path.to_owned() } else { b.path(path) };
             let name = b.template(&path)?;
-            b.reach.write_named(name.beginning(), &b.paths.prefix);
+            if b.reach.write_named(name.beginning(), &b.paths.prefix) {
+                b.opens_all("writing");
+            }
             Store::At(name)
         }
     };

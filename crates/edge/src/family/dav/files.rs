@@ -4,7 +4,7 @@
 
 use std::fs::{self, DirBuilder, File, FileTimes, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use weir_http::file_path::errno;
 use weir_net::log::{Level, Os};
-use weir_net::path::as_path;
+use weir_net::path::{self, as_path};
 
 /// The result of some work: the status of the answer, and lines for the error log.
 pub struct Done {
@@ -115,22 +115,11 @@ pub fn directory_mode(access: u32) -> u32 {
 pub fn rename(from: &Path, to: &Path, access: Option<u32>) -> io::Result<()> {
     match (fs::rename(from, to), access) {
         (Err(error), Some(access)) if error.kind() == io::ErrorKind::NotFound => {
-            make_way(to, directory_mode(access))?;
+            path::make_way(to, directory_mode(access))?;
             fs::rename(from, to)
         }
         (result, _) => result,
     }
-}
-
-fn make_way(path: &Path, mode: u32) -> io::Result<()> {
-    let bytes = path.as_os_str().as_bytes();
-    for (slash, _) in bytes.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/') {
-        match DirBuilder::new().mode(mode).create(as_path(bytes.get(..slash).unwrap_or_default())) {
-            Err(error) if !matches!(error.raw_os_error(), Some(EEXIST | errno::EACCES)) => return Err(error),
-            Err(_) | Ok(()) => {}
-        }
-    }
-    Ok(())
 }
 
 /// The permissions and the time that a copy gets.
@@ -144,6 +133,22 @@ pub struct Copied {
 impl Copied {
     fn of(facts: &Metadata) -> Copied {
         Copied { mode: facts.mode() & 0o777, modified: facts.modified().ok() }
+    }
+}
+
+/// Makes the directories for the file of a body, and gives it its name there.
+pub fn put_below_new(from: &Path, to: &Path, status: u16, copied: &Copied) -> Done {
+    let mut done = Done::new(status);
+    let placed = path::make_way(to, directory_mode(copied.mode)).and_then(|()| fs::rename(from, to));
+    match placed {
+        Ok(()) => done,
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => put(from, to, status, copied),
+        Err(error) => {
+            let (from, to) = (from.display(), to.display());
+            done.note(Level::Crit, format!("rename() \"{from}\" to \"{to}\" failed {}", Os(&error)));
+            done.status = 500;
+            done
+        }
     }
 }
 

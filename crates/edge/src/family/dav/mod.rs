@@ -95,7 +95,7 @@ pub static FAMILY: Family = Family::new(
 fn check(b: &mut Build<'_>, found: &Found<'_>) {
     let writes = |location: &&Location| crate::values(location).dav.methods != 0;
     for root in found.locations.iter().filter(writes).filter_map(|location| location.values.files.root.as_ref()) {
-        b.reach.write_under(root.directory.beginning(), &b.paths.prefix);
+        b.writes_under(root);
     }
 }
 
@@ -256,7 +256,7 @@ fn name_body(exchange: &mut Exchange<'_>) -> Next {
         exchange.log(Level::Crit, format_args!("{call} \"{name}\" failed {}", Os(&error)));
         return Next::Status(500);
     }
-    match files::rename(name.as_ref(), &target, values.create_full_put_path.then_some(values.access)) {
+    match files::rename(name.as_ref(), &target, None) {
         Ok(()) => {
             if let RequestBody::File(body) = &mut exchange.body {
                 body.is_kept = true;
@@ -266,6 +266,11 @@ fn name_body(exchange: &mut Exchange<'_>) -> Next {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             let keeps = files::Copied { mode: values.access, modified };
             chore(move || files::put(name.as_ref(), &target, status, &keeps))
+        }
+        // A path may have two thousand directories.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && values.create_full_put_path => {
+            let keeps = files::Copied { mode: values.access, modified };
+            chore(move || files::put_below_new(name.as_ref(), &target, status, &keeps))
         }
         Err(error) => {
             let to = target.display();

@@ -15,8 +15,29 @@ const FTYP_BYTES_MAX: u64 = 1024;
 /// The new head of the file, and the range of the file that follows it; `None` if the client wants the file as it is.
 pub type Part = Option<(Vec<u8>, Range<u64>)>;
 
-/// Makes the part of a file that a client wants; an error is a line for the error log, in nginx's words.
-pub fn part(file: &(impl Bytes + ?Sized), end: u64, wish: &Wish, path: &str) -> Result<Part, String> {
+/// Why a file has no such part.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A line for the error log, in nginx's words.
+    File(String),
+    /// There is no memory for its index.
+    Full,
+}
+
+impl From<String> for Fault {
+    fn from(text: String) -> Fault {
+        Fault::File(text)
+    }
+}
+
+/// Makes the part of a file that a client wants. `holds` is asked for the memory of the file's index before that is read.
+pub fn part(
+    file: &(impl Bytes + ?Sized),
+    end: u64,
+    wish: &Wish,
+    path: &str,
+    mut holds: impl FnMut(u64) -> bool,
+) -> Result<Part, Fault> {
     let mut ftyp = None;
     let mut movie: Option<(Movie, Vec<u8>)> = None;
     let mut media: Option<Range<u64>> = None;
@@ -31,10 +52,10 @@ pub fn part(file: &(impl Bytes + ?Sized), end: u64, wish: &Wish, path: &str) -> 
             b"ftyp" => {
                 if atom.data.end - atom.data.start > FTYP_BYTES_MAX {
                     let size = atom.data.end - atom.data.start;
-                    return Err(format!("\"{path}\" mp4 ftyp atom is too large:{size}"));
+                    return Err(format!("\"{path}\" mp4 ftyp atom is too large:{size}").into());
                 }
                 if ftyp.is_some() {
-                    return Err(format!("duplicate mp4 ftyp atom in \"{path}\""));
+                    return Err(format!("duplicate mp4 ftyp atom in \"{path}\"").into());
                 }
                 ftyp = Some(read(file, atom.data, path)?);
             }
@@ -43,13 +64,17 @@ pub fn part(file: &(impl Bytes + ?Sized), end: u64, wish: &Wish, path: &str) -> 
                     return Ok(None);
                 }
                 if movie.is_some() {
-                    return Err(format!("duplicate mp4 moov atom in \"{path}\""));
+                    return Err(format!("duplicate mp4 moov atom in \"{path}\"").into());
                 }
                 let size = atom.data.end - atom.data.start;
                 if size > wish.index_bytes_max {
                     return Err(format!(
                         "\"{path}\" mp4 moov atom is too large:{size}, you may want to increase mp4_max_buffer_size"
-                    ));
+                    ).into());
+                }
+                // The index, its tables, and the new index.
+                if !holds(size.saturating_mul(3)) {
+                    return Err(Fault::Full);
                 }
                 let bytes = read(file, atom.data, path)?;
                 movie = Some((Movie::read(&bytes, wish, path)?, bytes));
@@ -59,7 +84,7 @@ pub fn part(file: &(impl Bytes + ?Sized), end: u64, wish: &Wish, path: &str) -> 
             }
             b"mdat" => {
                 if media.is_some() {
-                    return Err(format!("duplicate mp4 mdat atom in \"{path}\""));
+                    return Err(format!("duplicate mp4 mdat atom in \"{path}\"").into());
                 }
                 media = Some(atom.data);
                 if movie.as_ref().is_some_and(|(movie, _)| movie.has_tracks()) {
@@ -70,15 +95,15 @@ pub fn part(file: &(impl Bytes + ?Sized), end: u64, wish: &Wish, path: &str) -> 
         }
     }
     let Some((mut movie, mut index)) = movie.filter(|(movie, _)| movie.has_tracks()) else {
-        return Err(format!("no mp4 trak atoms were found in \"{path}\""));
+        return Err(format!("no mp4 trak atoms were found in \"{path}\"").into());
     };
-    let Some(media) = media else { return Err(format!("no mp4 mdat atom was found in \"{path}\"")) };
+    let Some(media) = media else { return Err(format!("no mp4 mdat atom was found in \"{path}\"").into()) };
     let range = movie.crop(&mut index, end, media.end, wish, path)?;
     if range.end <= range.start {
-        return Err(format!("no data between start time and end time in \"{path}\""));
+        return Err(format!("no data between start time and end time in \"{path}\"").into());
     }
     if range.start >= media.end {
-        return Err(format!("start time is out mp4 mdat atom in \"{path}\""));
+        return Err(format!("start time is out mp4 mdat atom in \"{path}\"").into());
     }
     Ok(Some((head(&movie, &index, ftyp.as_deref(), &range), range)))
 }
@@ -237,7 +262,11 @@ mod tests {
     }
 
     fn cut(file: &[u8], wish: &Wish) -> Result<Vec<u8>, String> {
-        let (mut head, range) = part(file, file.len() as u64, wish, "f")?.unwrap();
+        let part = part(file, file.len() as u64, wish, "f", |_| true).map_err(|fault| match fault {
+            Fault::File(text) => text,
+            Fault::Full => panic!("the memory was there"),
+        });
+        let (mut head, range) = part?.unwrap();
         head.extend_from_slice(&file[range.start as usize..range.end as usize]);
         Ok(head)
     }
@@ -286,7 +315,7 @@ mod tests {
                 assert_eq!(samples(&part), expected(from, to), "{start} {length:?} {is_index_first}");
             }
         }
-        assert!(part(sample(true).as_slice(), sample(true).len() as u64, &wish(0, None), "f").unwrap().is_none());
+        assert!(part(sample(true).as_slice(), sample(true).len() as u64, &wish(0, None), "f", |_| true).unwrap().is_none());
         assert_eq!(samples(&cut(&sample(false), &wish(0, None)).unwrap()), expected(1, 10));
     }
 
@@ -306,6 +335,8 @@ mod tests {
         assert_eq!(said(&file, &wish(11_000, None)), "\"f\" mp4 start time exceeds file duration");
         // nginx: a part that ends in the chunk that it starts in the middle of has no end.
         assert_eq!(said(&file, &wish(3000, Some(1000))), "no data between start time and end time in \"f\"");
+        let refused = part(file.as_slice(), file.len() as u64, &wish(1000, None), "f", |_| false);
+        assert_eq!(refused, Err(Fault::Full), "the index was not read");
         let small = Wish { index_bytes_max: 10, ..wish(1000, None) };
         assert!(said(&file, &small).contains("you may want to increase mp4_max_buffer_size"));
         let mut cut_off = file.clone();
@@ -335,7 +366,7 @@ mod tests {
                 file[at] = byte;
             }
             let wish = Wish { starts_at_key_frame, ..wish(start, length) };
-            if let Ok(Some((head, range))) = part(file.as_slice(), file.len() as u64, &wish, "f") {
+            if let Ok(Some((head, range))) = part(file.as_slice(), file.len() as u64, &wish, "f", |_| true) {
                 prop_assert!(range.start < range.end && range.end <= file.len() as u64);
                 prop_assert!(head.len() < file.len() + 200);
             }
@@ -368,7 +399,7 @@ mod tests {
                     [(0, None, false), (3_000, Some(4_000), true), (9_999, Some(1), false)]
                 {
                     let wish = Wish { starts_at_key_frame, ..wish(start, length) };
-                    if let Ok(Some((head, range))) = part(file, file.len() as u64, &wish, "f") {
+                    if let Ok(Some((head, range))) = part(file, file.len() as u64, &wish, "f", |_| true) {
                         assert!(range.start < range.end && range.end <= file.len() as u64);
                         assert!(head.len() < file.len() + 200, "{} of {} bytes", head.len(), file.len());
                     }

@@ -11,6 +11,7 @@ mod movie;
 
 use std::os::unix::fs::MetadataExt;
 
+use weir_http::bounds::{BUFFERS, EXCHANGE_BYTES};
 use weir_http::directive::{Arity, Directive, HSL, LOCATION, NONE, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
@@ -20,6 +21,7 @@ use weir_net::log::Level;
 
 use crate::family::static_files::{self, Opened};
 
+use file::Fault;
 use movie::Wish;
 
 weir_http::settings! {
@@ -97,13 +99,18 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         starts_at_key_frame: settings.start_key_frame,
         index_bytes_max: settings.max_buffer_size.max(settings.buffer_size),
     };
-    match file::part(&file, facts.len(), &wish, &String::from_utf8_lossy(&path)) {
+    let mut share = BUFFERS.share();
+    let part =
+        file::part(&file, facts.len(), &wish, &String::from_utf8_lossy(&path), |bytes| bytes <= EXCHANGE_BYTES || share.grow(bytes));
+    exchange.own.add(share);
+    match part {
         Ok(None) => static_files::serve(exchange, file, facts.len(), facts.mtime()),
         Ok(Some((head, range))) => static_files::serve_rest(exchange, file, facts.mtime(), head, range),
-        Err(text) => {
+        Err(Fault::File(text)) => {
             exchange.log(Level::Error, format_args!("{text}"));
             return Next::Status(500);
         }
+        Err(Fault::Full) => return Next::Status(503),
     }
     Next::Respond
 }

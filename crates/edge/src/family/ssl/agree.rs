@@ -3,13 +3,28 @@
 use std::io;
 use std::rc::Rc;
 
+use weir_http::bounds::{MEMORY, Share};
 use weir_http::client::Agreed;
 use weir_http::worker::Worker;
 use weir_net::clock;
 use weir_net::log::Os;
-use weir_net::tls::{Complaint, Noted, Purpose, TlsStream, failure};
+use weir_net::tls::{Alert, Complaint, Noted, Purpose, TlsStream, failure};
 
 use super::assemble::ServerTls;
+
+/// Memory of a session of TLS, also while its connection is idle: a record in each direction, keys, and the handshake. Many
+/// handshakes in one second would pass a limit on memory that is only measured.
+const SESSION_BYTES: u64 = 48 << 10;
+
+/// The memory of a session, counted before the session is made. Without it, the client gets an alert.
+pub fn room(tls: &TlsStream) -> Option<Share> {
+    let mut share = MEMORY.share();
+    if share.grow(SESSION_BYTES) {
+        return Some(share);
+    }
+    tls.refuse(Alert::InternalError);
+    None
+}
 
 /// Judges the client's certificate chain, and collects the parameters of the session.
 pub async fn agreed(worker: &Rc<Worker>, speaks: Option<&ServerTls>, tls: &TlsStream, noted: Noted) -> Agreed {

@@ -90,7 +90,9 @@ fn begin(session: &mut Session<'_>, tls: &TlsStream, hello: Option<Box<ClientHel
         tls.refuse(Alert::UnrecognizedName);
         return None;
     };
+    let held = agree::room(tls)?;
     let facts = Facts {
+        held,
         server_name: name,
         context: speaks.context,
         generation: session.conf.generation,

@@ -39,10 +39,7 @@ impl Source {
         }
         // A PEM text never contains a "$": base64 has none.
         let template = b.template(text)?;
-        // A client's name may choose the file, and a fixed one may be read again.
-        if let Named::File(_) = Named::of(text) {
-            b.reach.read_named(template.beginning(), &b.paths.conf_prefix);
-        }
+        reach(b, text, &template);
         Ok(Source { shown: text.to_owned(), template })
     }
 
@@ -54,6 +51,19 @@ impl Source {
     /// The name as a template: the text as written, with variables.
     pub fn template(&self) -> &Template {
         &self.template
+    }
+}
+
+/// Variables whose values are PEM texts of weir's own, never names of files.
+const TEXTS: [&str; 2] = ["acme_certificate", "acme_certificate_key"];
+
+/// Notes the files that such a name of a certificate or key may be: a client's name may choose the file, and a fixed one may be
+/// read again.
+pub fn reach(b: &mut Build<'_>, text: &str, template: &Template) {
+    let variable = text.strip_prefix('$').map(|name| name.trim_matches(['{', '}']));
+    let is_text = matches!(Named::of(text), Named::Text(_)) || variable.is_some_and(|name| TEXTS.contains(&name));
+    if !is_text && b.reach.read_named(template.beginning(), &b.paths.conf_prefix) {
+        b.opens_all("reading");
     }
 }
 

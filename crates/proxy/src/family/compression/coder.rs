@@ -1,14 +1,87 @@
-//! The filters that compress a body as it passes through, one for each coding.
+//! The filters that compress a body as it passes through, one for each coding. `cost` knows their memory.
 
 use brotli::enc::StandardAlloc;
 use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct};
 use flate2::{Compress, Compression, FlushCompress, Status};
+use weir_http::bounds::Share;
 use weir_http::response_body::{BodyFilter, FilterState};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
+use super::{Coding, cost};
+
 /// Output grows by this much at a time.
 const STEP_BYTES: usize = 8 << 10;
+
+/// A coder that is made when the first piece of its body comes. Its memory is counted before that.
+pub struct Counted<C> {
+    plan: Plan,
+    coder: Option<C>,
+    #[expect(dead_code, reason = "it counts the memory until the filter ends")]
+    share: Share,
+}
+
+/// The settings of a coder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The coding.
+    pub coding: Coding,
+    /// Its level.
+    pub level: i32,
+    /// Its window as a power of two, where the settings say it.
+    pub window_bits: Option<i32>,
+    /// The length of the body, if it is known.
+    pub length: Option<u64>,
+}
+
+/// The filter of a plan. `share` has the memory of the coder.
+pub fn filter(plan: Plan, share: Share) -> Box<dyn BodyFilter> {
+    match plan.coding {
+        Coding::Gzip => Box::new(Counted::<Gzip> { plan, coder: None, share }),
+        Coding::Brotli => Box::new(Counted::<Brotli> { plan, coder: None, share }),
+        Coding::Zstd => Box::new(Counted::<Zstd> { plan, coder: None, share }),
+    }
+}
+
+impl<C: BodyFilter + From<Plan>> BodyFilter for Counted<C> {
+    fn is_outer(&self) -> bool {
+        true
+    }
+
+    fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>) {
+        self.coder.get_or_insert_with(|| C::from(self.plan)).write(input, flush, last, out);
+    }
+
+    fn is_costly(&self) -> bool {
+        self.coder.is_none()
+    }
+
+    fn state(&self) -> FilterState<'_> {
+        self.coder.as_ref().map_or(FilterState::Done, BodyFilter::state)
+    }
+
+    fn bytes(&self) -> Option<(u64, u64)> {
+        self.coder.as_ref().map_or(Some((0, 0)), BodyFilter::bytes)
+    }
+}
+
+impl From<Plan> for Gzip {
+    fn from(plan: Plan) -> Gzip {
+        Gzip::new(plan.level.unsigned_abs())
+    }
+}
+
+impl From<Plan> for Brotli {
+    fn from(plan: Plan) -> Brotli {
+        Brotli::new(plan.level, plan.window_bits.unwrap_or(cost::BROTLI_WINDOW_BITS_MAX), plan.length)
+    }
+}
+
+impl From<Plan> for Zstd {
+    fn from(plan: Plan) -> Zstd {
+        Zstd::new(plan.level, plan.window_bits.map(i32::unsigned_abs), plan.length)
+    }
+}
 
 /// Compresses with gzip.
 pub struct Gzip {
@@ -24,16 +97,12 @@ const LEVEL_MIN: u32 = 2;
 
 impl Gzip {
     /// A coder of this level.
-    pub fn new(level: u32) -> Gzip {
+    fn new(level: u32) -> Gzip {
         Gzip { stream: Compress::new_gzip(Compression::new(level.max(LEVEL_MIN)), WINDOW_BITS) }
     }
 }
 
 impl BodyFilter for Gzip {
-    fn is_outer(&self) -> bool {
-        true
-    }
-
     fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>) {
         let how = match (last, flush) {
             (true, _) => FlushCompress::Finish,
@@ -71,18 +140,10 @@ pub struct Brotli {
     has_failed: bool,
 }
 
-/// The smallest window of brotli in bits.
-const BROTLI_WINDOW_BITS_MIN: i32 = 10;
-
 impl Brotli {
-    /// A coder for a body of this length, if the length is known. A short body needs no larger window than itself: its
-    /// tables are then small, too.
-    pub fn new(level: i32, window_bits: i32, length: Option<u64>) -> Brotli {
-        let fits = |bits: &i32| length.is_none_or(|length| length <= 1 << bits);
-        let bits = match length {
-            Some(_) => (BROTLI_WINDOW_BITS_MIN..window_bits).find(fits).unwrap_or(window_bits),
-            None => window_bits,
-        };
+    /// A coder for a body of this length, if the length is known.
+    fn new(level: i32, window_bits: i32, length: Option<u64>) -> Brotli {
+        let bits = cost::brotli_window(level, window_bits, length);
         let mut encoder = Box::new(BrotliEncoderStateStruct::new(StandardAlloc::default()));
         encoder.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_QUALITY, level as u32);
         encoder.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_LGWIN, bits as u32);
@@ -94,10 +155,6 @@ impl Brotli {
 }
 
 impl BodyFilter for Brotli {
-    fn is_outer(&self) -> bool {
-        true
-    }
-
     fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>) {
         let how = match (last, flush) {
             (true, _) => BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
@@ -162,11 +219,11 @@ const ZSTD_LEVEL_LARGE: i32 = 20;
 
 impl Zstd {
     /// A coder for a body of this length, if the length is known: then the tables are no larger than the body needs.
-    pub fn new(level: i32, length: Option<u64>) -> Zstd {
+    fn new(level: i32, window_bits: Option<u32>, length: Option<u64>) -> Zstd {
         let mut zstd = Zstd { context: CCtx::create(), taken: 0, given: 0, failure: None };
         let mut parameter = zstd.context.set_parameter(CParameter::CompressionLevel(level));
-        if level >= ZSTD_LEVEL_LARGE {
-            parameter = parameter.and_then(|_| zstd.context.set_parameter(CParameter::WindowLog(ZSTD_WINDOW_BITS_MAX)));
+        if let Some(bits) = window_bits.or((level >= ZSTD_LEVEL_LARGE).then_some(ZSTD_WINDOW_BITS_MAX)) {
+            parameter = parameter.and_then(|_| zstd.context.set_parameter(CParameter::WindowLog(bits)));
         }
         if length.is_some() {
             parameter = parameter.and_then(|_| zstd.context.set_pledged_src_size(length));
@@ -183,10 +240,6 @@ fn text(code: zstd_safe::ErrorCode) -> String {
 }
 
 impl BodyFilter for Zstd {
-    fn is_outer(&self) -> bool {
-        true
-    }
-
     fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>) {
         let how = match (last, flush) {
             (true, _) => ZSTD_EndDirective::ZSTD_e_end,
@@ -255,7 +308,7 @@ mod tests {
             all.push((format!("brotli {level}"), Box::new(Brotli::new(level, 19, length)), unbrotli));
         }
         for level in [-5, 1, 3, 22] {
-            all.push((format!("zstd {level}"), Box::new(Zstd::new(level, length)), unzstd));
+            all.push((format!("zstd {level}"), Box::new(Zstd::new(level, None, length)), unzstd));
         }
         all
     }
@@ -277,6 +330,57 @@ mod tests {
                 assert_eq!(filter.bytes(), Some((text.len() as u64, out.len() as u64)), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn a_coder_takes_no_more_memory_than_its_plan_says() {
+        let mut seed = 1u32;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 24) as u8
+        })
+        .take(1 << 20)
+        .collect();
+        let brotli = |level, bits| (Coding::Brotli, level, Some(bits));
+        let plans = [1, 6, 9].map(|level| (Coding::Gzip, level, None));
+        let plans = plans.into_iter().chain([0, 1, 2, 4, 5, 6, 7, 9, 11].map(|level| brotli(level, 19)));
+        let plans = plans.chain([brotli(5, 10), brotli(6, 16), brotli(2, 22), brotli(1, 24)]);
+        let plans = plans.chain([-1, 1, 3, 6, 9, 12, 15, 16, 22].map(|level| (Coding::Zstd, level, None)));
+        for (coding, level, window_bits) in plans {
+            for length in [None, Some(1 << 16), Some(1 << 20)] {
+                let plan = Plan { coding, level, window_bits, length };
+                for plan in [plan, cost::small(plan)] {
+                    let used = memory(plan, noise.get(..length.unwrap_or(1 << 20) as usize).unwrap());
+                    assert!(used <= cost::bytes(plan) as i64, "{plan:?} takes {} KiB", used >> 10);
+                    assert!(cost::bytes(cost::small(plan)) <= 640 << 10, "{plan:?}");
+                }
+            }
+        }
+    }
+
+    /// The most memory that a coder takes between two pieces of a body. The allocator does not see zstd's memory, which zstd
+    /// itself tells.
+    fn memory(plan: Plan, body: &[u8]) -> i64 {
+        let mut out = Vec::with_capacity(4 << 20);
+        let before = weir_net::counts::held_bytes();
+        let mut zstd = (plan.coding == Coding::Zstd).then(|| Zstd::from(plan));
+        let mut filter = filter(plan, weir_http::bounds::BUFFERS.share());
+        let mut most = 0;
+        for piece in body.chunks(32 << 10) {
+            out.clear();
+            let used = match &mut zstd {
+                Some(zstd) => {
+                    zstd.write(piece, false, false, &mut out);
+                    zstd.context.sizeof() as i64
+                }
+                None => {
+                    filter.write(piece, false, false, &mut out);
+                    weir_net::counts::held_bytes() - before
+                }
+            };
+            most = most.max(used);
+        }
+        most
     }
 
     #[test]
@@ -322,3 +426,4 @@ mod tests {
         }
     }
 }
+

@@ -1,14 +1,16 @@
 //! Compression: chooses the coding of a response (gzip, brotli, zstd) and adds the filter that applies it.
 //!
 //! `gzip`, `brotli` and `zstd` are the families with the directives; this one has the variables. `accept` reads
-//! `Accept-Encoding`, `coder` has the filters of bodies. The client's weights decide; of codings with the same weight,
-//! weir takes the first of [`ALL`]. Invariant: only the response head and the request head decide whether a response is
-//! compressed, so HEAD gets the same fields.
+//! `Accept-Encoding`, `coder` has the filters of bodies, `cost` their memory. The client's weights decide; of codings with the
+//! same weight, weir takes the first of [`ALL`]. Invariant: only the response head and the request head decide whether a
+//! response is compressed, so HEAD gets the same fields. The one exception is a lack of memory for coders.
 
 mod accept;
 mod coder;
+mod cost;
 
 use weir_cache::store::Coding as Kind;
+use weir_http::bounds::BUFFERS;
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::response_body::BodyFilter;
@@ -16,7 +18,7 @@ use weir_http::variable::Variable;
 use weir_http::{altered, composing, media_types};
 use weir_wire::Known;
 
-use coder::{Brotli, Gzip, Zstd};
+use coder::Plan;
 
 use super::cache::pack;
 use super::{Values as All, gzip};
@@ -90,6 +92,16 @@ impl Coding {
         Kind { number: self.number(), level }
     }
 
+    /// The coder that the settings ask for, for a body of this length if the length is known.
+    fn plan(self, values: &All, length: Option<u64>) -> Plan {
+        let (level, window_bits) = match self {
+            Coding::Zstd => (values.zstd.level, None),
+            Coding::Brotli => (values.brotli.level, Some(values.brotli.window_bits)),
+            Coding::Gzip => (values.gzip.level as i32, None),
+        };
+        Plan { coding: self, level, window_bits, length }
+    }
+
     /// Whether a body of this type and length is compressed with it for clients that accept it.
     fn suits(self, values: &All, content_type: &[u8], length: Option<u64>) -> bool {
         let (types, min_length) = match self {
@@ -147,27 +159,60 @@ fn filter(exchange: &mut Exchange<'_>) {
         vary(exchange);
     }
     let may = |coding: Coding| suited & coding.bit() != 0 && coding.is_allowed(exchange, values);
-    let Some(coding) = accepted(exchange, may).next() else { return };
-    let length = exchange.response.content_length;
-    let response = &mut exchange.response;
-    response.fields.push_known(b"Content-Encoding", coding.name().as_bytes(), Some(Known::ContentEncoding));
-    altered::forget_length(response);
-    altered::forget_ranges(response);
-    altered::weaken_etag(response);
+    let codings: [Option<Coding>; ALL.len()] = {
+        let mut best_first = accepted(exchange, may);
+        std::array::from_fn(|_| best_first.next())
+    };
+    let Some(first) = codings[0] else { return };
     // The stored body is the original, before any other filter and without the answers of subrequests.
     let is_changed = composing::is_composed(exchange) || !exchange.response.body_filters.is_empty();
-    if is_changed || !pack::replace(exchange, coding.kind(values)) {
-        exchange.response.body_filters.push(coder(coding, values, length));
-    }
+    let (coding, filter) = if !is_changed && let Some(packed) = pack::stored(exchange, first.kind(values)) {
+        altered::forget_length(&mut exchange.response);
+        pack::replace(exchange, first.number(), packed);
+        (first, None)
+    } else {
+        let length = exchange.response.content_length;
+        let Some((plan, filter)) = affordable(exchange, codings, values, length) else {
+            return;
+        };
+        if !is_changed && plan == plan.coding.plan(values, length) {
+            pack::begin(exchange, plan.coding.kind(values));
+        }
+        altered::forget_length(&mut exchange.response);
+        (plan.coding, Some(filter))
+    };
+    let response = &mut exchange.response;
+    response.fields.push_known(b"Content-Encoding", coding.name().as_bytes(), Some(Known::ContentEncoding));
+    altered::forget_ranges(response);
+    altered::weaken_etag(response);
+    response.body_filters.extend(filter);
 }
 
-/// The filter of a coding, for a body of this length if the length is known.
-fn coder(coding: Coding, values: &All, length: Option<u64>) -> Box<dyn BodyFilter> {
-    match coding {
-        Coding::Gzip => Box::new(Gzip::new(values.gzip.level)),
-        Coding::Brotli => Box::new(Brotli::new(values.brotli.level, values.brotli.window_bits, length)),
-        Coding::Zstd => Box::new(Zstd::new(values.zstd.level, length)),
+/// The filter for the best coding whose memory is free, and its plan. While the half of all memory for coders is taken, weir
+/// plans with small windows. `None` leaves the answer as it is: nothing is refused for lack of this memory.
+fn affordable(
+    exchange: &Exchange<'_>,
+    codings: [Option<Coding>; ALL.len()],
+    values: &All,
+    length: Option<u64>,
+) -> Option<(Plan, Box<dyn BodyFilter>)> {
+    let mut share = BUFFERS.share();
+    // No body, no coder.
+    let is_free = exchange.request.is_head();
+    for coding in codings.into_iter().flatten() {
+        let full = coding.plan(values, length);
+        let small = cost::small(full);
+        let half = BUFFERS.most() / 2;
+        let plan = match BUFFERS.room().checked_sub(half) {
+            Some(room) if room >= cost::bytes(full) || BUFFERS.most() == u64::MAX => full,
+            Some(_) | None => small,
+        };
+        if is_free || share.try_grow(cost::bytes(plan)) {
+            return Some((plan, coder::filter(plan, share)));
+        }
     }
+    BUFFERS.refuse();
+    None
 }
 
 /// Adds, once, that the answer depends on Accept-Encoding.

@@ -27,6 +27,7 @@ use super::live::{Seen, all_seen};
 use super::pool::{Link, pools};
 use super::records::{self, End, Records};
 use crate::family::sticky::Sticky;
+use crate::protocol::Protocol;
 
 /// The group of an exchange: from the configuration, or made for this exchange.
 #[derive(Clone)]
@@ -570,6 +571,21 @@ impl Source {
     }
 }
 
+/// Whether the origin may have left the body of the request unread. It would take these bytes for the next request, whose answer
+/// another client gets. Origins do this with methods whose bodies mean nothing (RFC 9110 §9.3.1), and some with every method. A
+/// block with `keepalive` vouches for the latter, as in nginx.
+fn may_be_unread(exchange: &Exchange<'_>, upstream: &Upstream) -> bool {
+    let proxy = &crate::values(exchange.location).proxy;
+    if !matches!(proxy.protocol, Protocol::Http1) {
+        return false;
+    }
+    let has_body = proxy.set_body.is_some()
+        || matches!(exchange.request.length, Some(BodyLength::Exact(1..) | BodyLength::Chunked));
+    has_body
+        && (upstream.is_implicit
+            || matches!(exchange.request.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"DELETE" | b"TRACE"))
+}
+
 /// Puts a connection back into the worker's pool, if its group is declared. Only `Source::release` may call this.
 fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
     if let Some((generation, number)) = group.home() {
@@ -577,7 +593,7 @@ fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
         // If variables name a certificate, weir loads it for each connection, as in nginx, or keeps it while its cache
         // allows. A connection with an old certificate would outlive both. A block with `keepalive` accepts that.
         let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
-        let is_reusable = !may_be_stale && !exchange.worker.is_draining();
+        let is_reusable = !may_be_stale && !may_be_unread(exchange, upstream) && !exchange.worker.is_draining();
         pools(generation).put(number, link, &upstream.pooling, is_reusable);
     }
 }
