@@ -55,7 +55,8 @@ pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
     }
     let worker = vuser.worker.clone();
     let compiled = worker.http.compiled(&worker.plan, &worker.recorder, request);
-    let mut asked = Asked { request, compiled: &compiled, params: None, endpoint: None, outgoing: None, urls: Vec::new() };
+    let mut asked =
+        Asked { request, compiled: &compiled, params: None, endpoint: None, outgoing: None, urls: Vec::new() };
     if hooks::has_before(vuser, request) {
         let made = Box::pin(hooks::before(vuser, request, &compiled)).await?;
         asked.params = Some(made.params);

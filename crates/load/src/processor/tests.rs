@@ -526,9 +526,7 @@ fn what_cannot_load_says_why() {
 
 /// A stand-in for esbuild: its output exports one function, whose name says where this esbuild was.
 fn esbuild(place: &str) -> String {
-    format!(
-        "exports.buildSync = () => ({{ outputFiles: [{{ text: 'exports.from_{place} = async () => {{}};' }}] }});"
-    )
+    format!("exports.buildSync = () => ({{ outputFiles: [{{ text: 'exports.from_{place} = async () => {{}};' }}] }});")
 }
 
 #[test]
