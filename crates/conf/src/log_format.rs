@@ -156,7 +156,9 @@ impl Format {
         let mut entry = Entry { method: b"GET".to_vec(), ..Entry::default() };
         if self.parts.is_empty() {
             let value = |name: &str| Unfit::Value(name.to_owned());
-            json::fields(line, |name, text| self.take(&mut entry, name, text).ok_or_else(|| value(name)))?;
+            json::fields(line, Unfit::NotJson, |name, text| {
+                self.take(&mut entry, name, text).ok_or_else(|| value(name))
+            })?;
             return sendable(entry);
         }
         let mut rest = line;

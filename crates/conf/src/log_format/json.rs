@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use super::Unfit;
-
 /// Deepest object that is searched: some servers put the request into an object of its own.
 const DEPTH_MAX: usize = 3;
 
@@ -52,10 +50,14 @@ const TIMES: [&str; 8] = ["timeiso8601", "timelocal", "msec", "time", "timestamp
 /// Gives each known field of a line by nginx's name.
 ///
 /// # Errors
-/// The line is no object, or a value has another meaning.
-pub(super) fn fields(line: &[u8], mut take: impl FnMut(&str, &[u8]) -> Result<(), Unfit>) -> Result<(), Unfit> {
-    let whole: Value = serde_json::from_slice(line).map_err(|_| Unfit::NotJson)?;
-    whole.as_object().ok_or(Unfit::NotJson)?;
+/// `not_json` if the line is no object; the error of `take`.
+pub(super) fn fields<E: Clone>(
+    line: &[u8],
+    not_json: E,
+    mut take: impl FnMut(&str, &[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let whole: Value = serde_json::from_slice(line).map_err(|_| not_json.clone())?;
+    whole.as_object().ok_or(not_json)?;
     if let Some(time) = TIMES.iter().find_map(|name| find(&whole, "", name, DEPTH_MAX)) {
         let name = match () {
             () if time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => "msec",

@@ -108,7 +108,7 @@ fn foreign<'v>(view: &'v View<'v>) -> BTreeSet<&'v str> {
 
 fn is_foreign(name: &str) -> bool {
     let is_nginxs = nginx_only::lookup(name).is_some_and(|entry| entry.origin() == Origin::Nginx);
-    name == "load_module" || !is_nginxs && !super::is_weirs(name)
+    name == "load_module" || !is_nginxs && !crate::weirs::known().has(name)
 }
 
 /// Whether the problem is about the file alone, not about this machine's other files, names and users.
