@@ -136,7 +136,7 @@ class Composer:
     def __init__(self, seed):
         self.dice = grammar.Dice(random.Random(seed), pools.POOLS)
         self.random = self.dice.random
-        every = families.load()
+        every = families.ALL
         # A case has a few families, often: what one file never mixes shows elsewhere.
         some = self.random.randint(4, 12)
         self.families = []
