@@ -159,6 +159,11 @@ def is_stored_coding(_request, difference, _nginx, weir):
     return difference.where in ("field content-length", "field transfer-encoding") and "_cache " in weir.get("conf", "") and ("Content-Encoding", "gzip") in weir["answer"]["headers"]
 
 
+def is_personal(request, difference, nginx, _weir):
+    """A request with Authorization at a location with a cache."""
+    return "_cache " in nginx.get("conf", "") and any(name.lower() == "authorization" for name, _ in request.headers) and difference.where in ("number of requests at origins", "log: upstream_cache_status", "log: upstream_status", "log: upstream_addr", "log: upstream_response_length")
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
@@ -176,6 +181,7 @@ RULES = [
     ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),
     ("asked again", "weir keeps connections to origins by default; a request that finds one closed goes to the server once more", is_asked_again),
     ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
+    ("personal", "weir gives no stored answer to a request with Authorization, unless the answer is for everybody (docs/guide/cache.md)", is_personal),
     ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
     ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),

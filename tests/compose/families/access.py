@@ -1,5 +1,5 @@
 """The families that let a request in, and those that limit it."""
-from families import Family
+from family import Family
 
 USER = "dTpw"  # u:p
 

@@ -1,5 +1,5 @@
 """The cache of every family of origins."""
-from families import Family
+from family import Family
 
 FAMILIES = [
     Family("cache", 9, "http server location", """

@@ -1,5 +1,5 @@
 """The core module, static files, and what listens."""
-from families import Family
+from family import Family
 
 FAMILIES = [
     Family("body", 4, "http server location", most=2, menu="""

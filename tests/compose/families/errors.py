@@ -1,5 +1,5 @@
 """Error pages and internal redirects."""
-from families import Family
+from family import Family
 
 FAMILIES = [
     Family("error_page", 9, "http server location if", """

@@ -1,5 +1,5 @@
 """Fields of the answer."""
-from families import Family
+from family import Family
 
 FAMILIES = [
     Family("add_header", 5, "http server location if", """

@@ -1,5 +1,5 @@
 """The filters of bodies."""
-from families import Family
+from family import Family
 
 FAMILIES = [
     Family("gzip", 5, "http server location if", """

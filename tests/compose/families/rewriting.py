@@ -1,5 +1,5 @@
 """The rewrite module and the variables."""
-from families import Family
+from family import Family
 
 GO = """
         rewrite {^*2|^/(.*)$|^/(.)/(.*)$|^/a/(.*)|txt$|^/p/(.*)} {/b/$1|/p/$1|/e|/p/k?o=html|/c/$1?|/b/a.html?z=$arg_a|/q/$1/x|$uri|http://x.test/$1|/i/a.txt|/x.php}{| last| break| redirect| permanent}

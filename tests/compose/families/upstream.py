@@ -1,5 +1,5 @@
 """What an edge says to an origin, and what it takes from its answer."""
-from families import Family
+from family import Family
 
 FAMILIES = [
     Family("request", 8, "http server location", most=3, menu="""
