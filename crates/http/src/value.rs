@@ -93,15 +93,8 @@ pub fn seconds_of(text: &str) -> Option<i64> {
 /// The sum of a time in units of which a second has `per_second`; at most 2^63-1.
 fn units_of(text: &str, per_second: u64) -> Option<u64> {
     // nginx: ngx_parse_time walks from the largest unit to the smallest, each at most once.
-    const UNITS: [(&str, u64); 7] = [
-        ("y", 31_536_000),
-        ("M", 2_592_000),
-        ("w", 604_800),
-        ("d", 86_400),
-        ("h", 3_600),
-        ("m", 60),
-        ("s", 1),
-    ];
+    const UNITS: [(&str, u64); 7] =
+        [("y", 31_536_000), ("M", 2_592_000), ("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
     // The places of a bare number, which is seconds, and of milliseconds.
     let (bare, thousandths) = (UNITS.len(), UNITS.len() + 1);
     let mut rest = text;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
-use weir_http::directive::{ALL_OF_STREAM, Arity, Directive, HSL, HTTP, ONE, SS, STREAM, TWO};
 use weir_http::conf::Location;
+use weir_http::directive::{ALL_OF_STREAM, Arity, Directive, HSL, HTTP, ONE, SS, STREAM, TWO};
 use weir_http::exchange::Exchange;
 use weir_http::families::{Family, Reading};
 use weir_http::own::Owned;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
 use weir_http::conf::Location;
+use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::{Family, Reading};
 use weir_http::own::Owned;

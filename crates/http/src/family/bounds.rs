@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn limits_are_sizes_or_off() {
-        let (conf, said) = of_text("limit_memory 1g; limit_temp_files off; limit_streams 70; limit_buffers 30m; events {} http { }");
+        let (conf, said) =
+            of_text("limit_memory 1g; limit_temp_files off; limit_streams 70; limit_buffers 30m; events {} http { }");
         let conf = conf.ok_or(said).unwrap();
         let bounds = &conf.main.bounds;
         assert_eq!((bounds.memory, bounds.temp_files, bounds.streams), (Most::Of(1 << 30), Most::Off, Most::Of(70)));

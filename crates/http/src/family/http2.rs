@@ -84,19 +84,24 @@ pub static FAMILY: Family = Family::new(
         }),
         Directive::new("http2_max_requests", HS, ONE, "Obsolete in nginx: keepalive_requests.", |b, s| {
             obsolete(b, s, "keepalive_requests")
-        }).many(),
+        })
+        .many(),
         Directive::new("http2_max_field_size", HS, ONE, "Obsolete in nginx: large_client_header_buffers.", |b, s| {
             obsolete(b, s, "large_client_header_buffers")
-        }).many(),
+        })
+        .many(),
         Directive::new("http2_max_header_size", HS, ONE, "Obsolete in nginx: large_client_header_buffers.", |b, s| {
             obsolete(b, s, "large_client_header_buffers")
-        }).many(),
+        })
+        .many(),
         Directive::new("http2_recv_timeout", HS, ONE, "Obsolete in nginx: client_header_timeout.", |b, s| {
             obsolete(b, s, "client_header_timeout")
-        }).many(),
+        })
+        .many(),
         Directive::new("http2_idle_timeout", HS, ONE, "Obsolete in nginx: keepalive_timeout.", |b, s| {
             obsolete(b, s, "keepalive_timeout")
-        }).many(),
+        })
+        .many(),
         Directive::new("http2_max_concurrent_pushes", HS, ONE, "Obsolete in nginx, which ignores it.", ignored),
         Directive::new("http2_push", HSL, ONE, "Obsolete in nginx, which ignores it.", ignored).many(),
         Directive::new("http2_push_preload", HSL, Arity::Flag, "Obsolete in nginx, which ignores it.", ignored).many(),

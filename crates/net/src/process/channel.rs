@@ -185,7 +185,9 @@ impl Channel {
         bytes.truncate(length);
         match bytes.first() {
             None => Ok(None),
-            Some(&BYTES) if files.len() < 2 => Ok(Some((bytes.split_off(1), files.pop().and_then(Channel::of_stranger)))),
+            Some(&BYTES) if files.len() < 2 => {
+                Ok(Some((bytes.split_off(1), files.pop().and_then(Channel::of_stranger))))
+            }
             Some(_) => Err(io::Error::other("a message is not small")),
         }
     }

@@ -249,7 +249,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("weir-files-as-{}", std::process::id()));
         fs::write(&path, "x").unwrap();
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let (file, identity) = (path.clone(), Identity { uid: 65_534, gid: 65_534, groups: vec![65_534], keeps_raw: false });
+        let (file, identity) =
+            (path.clone(), Identity { uid: 65_534, gid: 65_534, groups: vec![65_534], keeps_raw: false });
         let thread = std::thread::spawn(move || {
             open_files_as(&identity).unwrap();
             let status = fs::read_to_string("/proc/thread-self/status").unwrap();

@@ -18,8 +18,8 @@
 mod accept;
 mod chain;
 pub mod ciphers;
-pub mod commands;
 mod client;
+pub mod commands;
 mod der;
 mod describe;
 mod error;

@@ -88,24 +88,58 @@ pub struct Here {
 const FORMS: &[(&str, Form)] = &[("html", Form::Html), ("json", Form::Json), ("xml", Form::Xml), ("text", Form::Text)];
 
 /// The family. The directives `…_cache_purge` are in the tables of their caches.
-pub static FAMILY: Family = Family::new("cache_purge", &[
-    Directive::new("cache_purge_response_type", HSL, ONE,
-        "The form of the page after a purge by a method, or by a zone and a key: html, json, xml or text.",
-        |b, s| { crate::settings(b).cache_purge.form = Some(value::choice(s, FORMS)?); Ok(()) }).default("html"),
-    Directive::new("cache_purge_legacy_status", HTTP, Arity::Flag,
-        "Answers 412 if such a purge finds nothing; with off, weir answers 404.",
-        |b, s| { crate::declaring(b).cache_purge.absent_is_not_found = !value::flag(s)?; Ok(()) }).default("on"),
-    Directive::idle("cache_purge_background_queue", HTTP, Arity::Flag, "off",
-        "a purge of weir is complete before its answer, and reads no files", |_, s| value::flag(s).map(drop)),
-    Directive::idle("cache_purge_queue_size", HTTP, ONE, "", "weir's purges need no queue",
-        |_, s| value::first_number(s).map(drop)),
-    Directive::idle("cache_purge_batch_size", HTTP, ONE, "", "weir's purges need no queue",
-        |_, s| value::first_number(s).map(drop)),
-    Directive::idle("cache_purge_throttle_ms", HTTP, ONE, "", "weir's purges need no queue",
-        |_, s| value::time(s).map(drop)),
-    Directive::idle("cache_purge_vary_aware", HTTP, Arity::Flag, "on",
-        "a purge of weir always removes all variants of a key", |_, s| value::flag(s).map(drop)),
-])
+pub static FAMILY: Family = Family::new(
+    "cache_purge",
+    &[
+        Directive::new(
+            "cache_purge_response_type",
+            HSL,
+            ONE,
+            "The form of the page after a purge by a method, or by a zone and a key: html, json, xml or text.",
+            |b, s| {
+                crate::settings(b).cache_purge.form = Some(value::choice(s, FORMS)?);
+                Ok(())
+            },
+        )
+        .default("html"),
+        Directive::new(
+            "cache_purge_legacy_status",
+            HTTP,
+            Arity::Flag,
+            "Answers 412 if such a purge finds nothing; with off, weir answers 404.",
+            |b, s| {
+                crate::declaring(b).cache_purge.absent_is_not_found = !value::flag(s)?;
+                Ok(())
+            },
+        )
+        .default("on"),
+        Directive::idle(
+            "cache_purge_background_queue",
+            HTTP,
+            Arity::Flag,
+            "off",
+            "a purge of weir is complete before its answer, and reads no files",
+            |_, s| value::flag(s).map(drop),
+        ),
+        Directive::idle("cache_purge_queue_size", HTTP, ONE, "", "weir's purges need no queue", |_, s| {
+            value::first_number(s).map(drop)
+        }),
+        Directive::idle("cache_purge_batch_size", HTTP, ONE, "", "weir's purges need no queue", |_, s| {
+            value::first_number(s).map(drop)
+        }),
+        Directive::idle("cache_purge_throttle_ms", HTTP, ONE, "", "weir's purges need no queue", |_, s| {
+            value::time(s).map(drop)
+        }),
+        Directive::idle(
+            "cache_purge_vary_aware",
+            HTTP,
+            Arity::Flag,
+            "on",
+            "a purge of weir always removes all variants of a key",
+            |_, s| value::flag(s).map(drop),
+        ),
+    ],
+)
 .finish(finish);
 
 /// `…_cache_purge` of the family with this prefix.
@@ -371,7 +405,8 @@ mod tests {
                 ("http", "PURGE from 127.0.0.1", ""),
             ] {
                 let said = said(prefix, place, words);
-                let is_said = if refusal.is_empty() { said.is_empty() } else { said.iter().any(|one| one.contains(refusal)) };
+                let is_said =
+                    if refusal.is_empty() { said.is_empty() } else { said.iter().any(|one| one.contains(refusal)) };
                 assert!(is_said, "{prefix} {place} {words}: {said:?}");
             }
         }

@@ -140,11 +140,8 @@ fn split_path_info(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refus
     Ok(())
 }
 
-const NAMES: Names = Names {
-    scheme: Scheme::FastCgi,
-    cache: ("fastcgi_cache", "fastcgi_cache_key"),
-    temporary: "fastcgi_temp",
-};
+const NAMES: Names =
+    Names { scheme: Scheme::FastCgi, cache: ("fastcgi_cache", "fastcgi_cache_key"), temporary: "fastcgi_temp" };
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let mut settings = std::mem::take(&mut crate::written_mut(scope).fastcgi);

@@ -128,7 +128,8 @@ pub static FAMILY: Family = Family::new(
             },
         )
         .default("off"),
-        Directive::new("gzip_disable", HSL, Arity::AtLeast(1), "User agents that get no compressed answers.", disable).many(),
+        Directive::new("gzip_disable", HSL, Arity::AtLeast(1), "User agents that get no compressed answers.", disable)
+            .many(),
         Directive::idle("gzip_buffers", HSL, TWO, "", "weir manages this memory itself", |_, s| {
             value::buffers(s).map(drop)
         }),

@@ -39,8 +39,7 @@ pub static FAMILY: Family = Family::new("scgi", &ALL)
     .finish(finish)
     .settle(|location| bundle::settle(crate::values_mut(location), |values| &mut values.scgi));
 
-const NAMES: Names =
-    Names { scheme: Scheme::Scgi, cache: ("scgi_cache", "scgi_cache_key"), temporary: "scgi_temp" };
+const NAMES: Names = Names { scheme: Scheme::Scgi, cache: ("scgi_cache", "scgi_cache_key"), temporary: "scgi_temp" };
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let mut settings = std::mem::take(&mut crate::written_mut(scope).scgi);

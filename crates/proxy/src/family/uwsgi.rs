@@ -66,11 +66,8 @@ pub static FAMILY: Family = Family::new("uwsgi", &ALL)
     .finish(finish)
     .settle(|location| bundle::settle(crate::values_mut(location), |values| &mut values.uwsgi));
 
-const NAMES: Names = Names {
-    scheme: Scheme::Uwsgi,
-    cache: ("uwsgi_cache", "uwsgi_cache_key"),
-    temporary: "uwsgi_temp",
-};
+const NAMES: Names =
+    Names { scheme: Scheme::Uwsgi, cache: ("uwsgi_cache", "uwsgi_cache_key"), temporary: "uwsgi_temp" };
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let mut settings = std::mem::take(&mut crate::written_mut(scope).uwsgi);

@@ -70,7 +70,8 @@ pub fn part(
                 if size > wish.index_bytes_max {
                     return Err(format!(
                         "\"{path}\" mp4 moov atom is too large:{size}, you may want to increase mp4_max_buffer_size"
-                    ).into());
+                    )
+                    .into());
                 }
                 // The index, its tables, and the new index.
                 if !holds(size.saturating_mul(3)) {
@@ -315,7 +316,9 @@ mod tests {
                 assert_eq!(samples(&part), expected(from, to), "{start} {length:?} {is_index_first}");
             }
         }
-        assert!(part(sample(true).as_slice(), sample(true).len() as u64, &wish(0, None), "f", |_| true).unwrap().is_none());
+        assert!(
+            part(sample(true).as_slice(), sample(true).len() as u64, &wish(0, None), "f", |_| true).unwrap().is_none()
+        );
         assert_eq!(samples(&cut(&sample(false), &wish(0, None)).unwrap()), expected(1, 10));
     }
 

@@ -100,8 +100,9 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         index_bytes_max: settings.max_buffer_size.max(settings.buffer_size),
     };
     let mut share = BUFFERS.share();
-    let part =
-        file::part(&file, facts.len(), &wish, &String::from_utf8_lossy(&path), |bytes| bytes <= EXCHANGE_BYTES || share.grow(bytes));
+    let part = file::part(&file, facts.len(), &wish, &String::from_utf8_lossy(&path), |bytes| {
+        bytes <= EXCHANGE_BYTES || share.grow(bytes)
+    });
     exchange.own.add(share);
     match part {
         Ok(None) => static_files::serve(exchange, file, facts.len(), facts.mtime()),

@@ -48,9 +48,10 @@ impl Pattern {
     /// The length of the longest end of `text` that is a beginning of this one, but not all of it.
     fn begun(&self, text: &[u8]) -> usize {
         let start = (text.len() + 1).saturating_sub(self.text.len());
-        text.get(start..).unwrap_or_default().iter().fold(0, |have, byte| {
-            step(&self.text, &self.borders, have, Some(byte.to_ascii_lowercase()))
-        })
+        text.get(start..)
+            .unwrap_or_default()
+            .iter()
+            .fold(0, |have, byte| step(&self.text, &self.borders, have, Some(byte.to_ascii_lowercase())))
     }
 }
 
@@ -122,7 +123,11 @@ impl Patterns {
     pub fn find(&self, text: &[u8], from: usize, may: impl Fn(usize) -> bool) -> Option<Found> {
         match (&self.search, self.all.as_slice()) {
             (Search::Beginnings(searcher, _), [only]) => {
-                if may(0) { find_only(searcher, only, text, from) } else { None }
+                if may(0) {
+                    find_only(searcher, only, text, from)
+                } else {
+                    None
+                }
             }
             (Search::Beginnings(searcher, starting), _) => self.find_by_beginnings(searcher, starting, text, from, may),
             (Search::Automaton(automaton), _) => self.find_by_automaton(automaton, text, from, may),

@@ -33,7 +33,8 @@ pub fn bytes(plan: Plan) -> u64 {
     match plan.coding {
         Coding::Gzip => GZIP_BYTES,
         Coding::Brotli => {
-            let window = 1 << brotli_window(plan.level, plan.window_bits.unwrap_or(BROTLI_WINDOW_BITS_MAX), plan.length);
+            let window =
+                1 << brotli_window(plan.level, plan.window_bits.unwrap_or(BROTLI_WINDOW_BITS_MAX), plan.length);
             // Tables of the level in KiB, and windows of input and output.
             let (tables, windows) = match plan.level {
                 ..=1 => return 256 << 10,

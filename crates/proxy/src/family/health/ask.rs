@@ -143,7 +143,9 @@ impl Question<'_> {
         let (name, _) = self.group.known_peer(&exchange.worker.boards, self.peer);
         let is_tls = !matches!(asked, Asked::Nothing);
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, ..Try::at(name) });
-        let answered = self.answer(exchange, conn, &asked, Outgoing { head: &head, framing, text: text.as_ref(), values }, target).await;
+        let answered = self
+            .answer(exchange, conn, &asked, Outgoing { head: &head, framing, text: text.as_ref(), values }, target)
+            .await;
         exchange.worker.return_out(head);
         match answered {
             Ok((origin, link)) => self.judge(exchange, origin, link, target).await,

@@ -282,7 +282,10 @@ fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
 fn leave_out_upgrade(out: &mut Vec<u8>, start: usize) {
     let lines = out.split_off(start);
     let asks = |line: &[u8]| upgrade_line(line) != (false, false);
-    lines.split_inclusive(|byte| *byte == b'\n').filter(|line| !asks(line)).for_each(|line| out.extend_from_slice(line));
+    lines
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| !asks(line))
+        .for_each(|line| out.extend_from_slice(line));
 }
 
 /// Whether a line is an `Upgrade`, and whether it is a `Connection` that names it.

@@ -58,7 +58,8 @@ impl Commands {
                 version => self.most = Some(version),
             },
             "protocol" => self.only = Some(Protocols::listed(value).ok_or_else(invalid)?),
-            "options" if value.split(',').all(|word| commands::is_idle_option(word.trim_start_matches(['+', '-']))) => {}
+            "options" if value.split(',').all(|word| commands::is_idle_option(word.trim_start_matches(['+', '-']))) => {
+            }
             "certificate" => self.pair.0 = Some(value.to_owned()),
             "privatekey" => self.pair.1 = Some(value.to_owned()),
             _ if commands::is_idle(name, value) == Some(true) => {}
