@@ -80,7 +80,12 @@ impl Address {
 fn unix_path(any: SocketAddrAny) -> PathBuf {
     SocketAddrUnix::try_from(any)
         .ok()
-        .and_then(|unix| unix.path_bytes().map(|bytes| PathBuf::from(std::ffi::OsStr::from_bytes(bytes))))
+        .and_then(|unix| {
+            let bytes = unix.path_bytes()?;
+            // The longest path comes back with the zero byte behind it.
+            let end = bytes.len().min(UNIX_PATH_BYTES_MAX);
+            Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes.get(..end)?)))
+        })
         .unwrap_or_default()
 }
 
