@@ -18,10 +18,9 @@ use crate::above;
 use crate::directive::{self, Contexts, Directive};
 use crate::exchange::Enter;
 use crate::family::{Declared, Settings};
-use crate::file_path::Root;
 use crate::known::Known;
 use crate::nginx_only;
-use crate::reach::Reach;
+use crate::reach::{Beginning, Reach};
 use crate::refusal::{Need, Refusal};
 use crate::regex::Regex;
 use crate::variable::{Mentions, Names, Template};
@@ -409,10 +408,10 @@ impl<'r> Build<'r> {
         );
     }
 
-    /// Notes that the server writes below a root, once the file is read.
-    pub fn writes_under(&mut self, root: &Root) {
-        if self.reach.write_under(root.directory.beginning(), &self.paths.prefix) {
-            self.stand(root.at);
+    /// Notes, once the file is read, that the server writes below a directory with such a name, which the statement at `at` sets.
+    pub fn writes_under(&mut self, directory: Beginning<'_>, at: At) {
+        if self.reach.write_under(directory, &self.paths.prefix) {
+            self.stand(at);
             self.opens_all("writing");
         }
     }

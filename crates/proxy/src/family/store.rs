@@ -82,7 +82,7 @@ pub static FAMILY: Family = Family::new("store", storing!("proxy", store)).check
 fn check(b: &mut Build<'_>, found: &Found<'_>) {
     let stores = |location: &&Location| matches!(crate::values(location).store.store, Store::On);
     for root in found.locations.iter().filter(stores).filter_map(|location| location.values.files.root.as_ref()) {
-        b.writes_under(root);
+        b.writes_under(root.directory.beginning(), root.at);
     }
 }
 

@@ -95,7 +95,7 @@ pub static FAMILY: Family = Family::new(
 fn check(b: &mut Build<'_>, found: &Found<'_>) {
     let writes = |location: &&Location| crate::values(location).dav.methods != 0;
     for root in found.locations.iter().filter(writes).filter_map(|location| location.values.files.root.as_ref()) {
-        b.writes_under(root);
+        b.writes_under(root.directory.beginning(), root.at);
     }
 }
 

@@ -24,9 +24,9 @@ use weir_net::log::Level;
 use weir_net::{Deadline, Instant, buffer, clock};
 use weir_wire::{BodyLength, Known};
 
+use super::purging::{self, ByMethod};
 use super::{hit, keep, policy, purge, refresh};
 use crate::family::Values;
-use crate::family::cache_purge::{self, ByMethod};
 use crate::family::proxy::request;
 use crate::family::upstream::forward::Answer;
 
@@ -110,13 +110,13 @@ fn key(exchange: &mut Exchange<'_>, values: &Values) -> Key {
 
 /// Purges as the request asks by its method; `values` are the settings of the location.
 pub fn purge_by_method(exchange: &mut Exchange<'_>, values: &Values, by: &ByMethod) -> Outcome {
-    if let Err(status) = cache_purge::check(exchange, by) {
+    if let Err(status) = purging::check(exchange, by) {
         return Outcome::Status(status);
     }
     match super::zone_of(exchange, &values.cache.zone) {
         Ok(Some(zone)) => {
             let key = key(exchange, values);
-            cache_purge::purge(exchange, zone, &key.0, by)
+            purging::purge(exchange, zone, &key.0, by)
         }
         Ok(None) => Outcome::Status(404),
         Err(status) => Outcome::Status(status),

@@ -13,6 +13,7 @@ pub mod pack;
 pub mod path;
 pub mod plain;
 mod purge;
+pub mod purging;
 mod refresh;
 pub mod table;
 mod variables;
@@ -21,7 +22,7 @@ mod watch;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::family::cache_purge::Purging;
+use purging::Purging;
 use table::caching;
 use watch::Opened;
 use weir_cache::personal::ToldApart;

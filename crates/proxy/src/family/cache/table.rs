@@ -33,13 +33,8 @@ macro_rules! caching {
             Directive::new(concat!($prefix, "_no_cache"), HSL, Arity::AtLeast(1),
                 "weir does not store the answer if one of these values is neither empty nor 0.",
                 |b, s| cache::add(b, s, |all| &mut all.$($path)+.no_cache)).many(),
-            Directive::new(concat!($prefix, "_cache_purge"), HSL, Arity::AtLeast(1),
-                "If one of these values is neither empty nor 0, weir purges the key; if the key ends in *, all keys that begin \
-                 with it. Without a variable in the first word, as ngx_cache_purge: on|off|METHOD [purge_all] [from \
-                 all|ADDRESS...], or in a location of its own: ZONE KEY.",
-                |b, s| $crate::family::cache_purge::read(b, s, ($prefix, concat!($prefix, "_cache_purge")), |all| &mut all.$($path)+)),
             Directive::new(concat!($prefix, "_cache_purge_tag"), HSL, Arity::AtLeast(1),
-                "weir's own: if the directive above applies and one of these values names tags, separated by spaces or commas, \
+                "weir's own: if the purge applies and one of these values names tags, separated by spaces or commas, \
                  weir purges all answers of the zone with one of the tags, in place of the key.",
                 |b, s| { let value = cache::templates(b, s)?; crate::settings(b).$($path)+.purge_tag = Some(value); Ok(()) }),
             Directive::new(concat!($prefix, "_cache_lock"), HSL, Arity::Flag,
