@@ -33,6 +33,8 @@ class Side:
     async def serve(self, take, give):
         await origin.start(self.desk, pools.PORTS, self.secure)
         loop = asyncio.get_running_loop()
+        # Connections that the end of this process cuts are no news.
+        loop.set_exception_handler(lambda *_: None)
         while True:
             command = await loop.run_in_executor(None, take)
             match command:
