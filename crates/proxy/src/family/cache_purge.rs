@@ -258,7 +258,6 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::*;
     use crate::of_text;
 
     fn said(prefix: &str, place: &str, words: &str) -> Vec<String> {

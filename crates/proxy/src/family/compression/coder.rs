@@ -8,7 +8,8 @@ use weir_http::response_body::{BodyFilter, FilterState};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
-use super::{Coding, cost};
+use super::coding::{Coding, Plan};
+use super::cost;
 
 /// Output grows by this much at a time.
 const STEP_BYTES: usize = 8 << 10;
@@ -19,19 +20,6 @@ pub struct Counted<C> {
     coder: Option<C>,
     #[expect(dead_code, reason = "it counts the memory until the filter ends")]
     share: Share,
-}
-
-/// The settings of a coder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// The coding.
-    pub coding: Coding,
-    /// Its level.
-    pub level: i32,
-    /// Its window as a power of two, where the settings say it.
-    pub window_bits: Option<i32>,
-    /// The length of the body, if it is known.
-    pub length: Option<u64>,
 }
 
 /// The filter of a plan. `share` has the memory of the coder.

@@ -2,8 +2,7 @@
 //!
 //! The figures are upper bounds of the memory that the libraries take; a test beside the coders measures it.
 
-use super::Coding;
-use super::coder::Plan;
+use super::coding::{Coding, Plan};
 
 /// zlib's window and tables are the same for every level.
 const GZIP_BYTES: u64 = 400 << 10;

@@ -7,6 +7,7 @@
 
 mod accept;
 mod coder;
+mod coding;
 mod cost;
 
 use weir_cache::store::Coding as Kind;
@@ -18,7 +19,8 @@ use weir_http::variable::Variable;
 use weir_http::{altered, composing, media_types};
 use weir_wire::Known;
 
-use coder::Plan;
+pub use coding::Coding;
+use coding::Plan;
 
 use super::cache::pack;
 use super::{Values as All, gzip};
@@ -37,17 +39,6 @@ pub static FAMILY: Family = Family::new("compression", &[])
         Variable::without_answer("brotli_ratio", |exchange, _, out| ratio(exchange, Coding::Brotli, out)),
         Variable::without_answer("zstd_ratio", |exchange, _, out| ratio(exchange, Coding::Zstd, out)),
     ]);
-
-/// A content coding (RFC 9110 §8.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coding {
-    /// RFC 8878.
-    Zstd,
-    /// RFC 7932.
-    Brotli,
-    /// RFC 1952.
-    Gzip,
-}
 
 /// All codings. Every client that accepts one also accepts those after it, so with another order the first would never
 /// be used.
