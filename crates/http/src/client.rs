@@ -90,6 +90,7 @@ pub struct Proxied {
 }
 
 /// The facts about a connection to a socket that speaks TLS.
+#[allow(clippy::large_enum_variant)] // in memory of its own, and nearly every one speaks TLS
 pub enum Secured {
     /// The client speaks plain HTTP.
     Plain,
