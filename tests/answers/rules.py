@@ -137,7 +137,17 @@ def is_old_default(_request, difference, _nginx, _weir):
 
 def is_old_answer(_request, difference, nginx, _weir):
     """Bytes of an origin that are no HTTP, which nginx once passed on as HTTP/0.9."""
-    return version() < (1, 29) and nginx["answer"]["status"].startswith(("no HTTP", "silence")) and difference.where in ("status", "log: status")
+    return version() < (1, 29) and difference.where in ("status", "log: status") and nginx["answer"]["status"].startswith(("no HTTP", "silence"))
+
+
+def is_allow(_request, difference, nginx, _weir):
+    """The field that names the allowed methods."""
+    return difference.where == "field allow" and nginx["answer"]["status"].split(" ")[1:2] == ["405"]
+
+
+def is_upgrade_of_copy(_request, difference, _nginx, _weir):
+    """The client's Upgrade in the parameters of a subrequest."""
+    return difference.where == "origin: field http_upgrade" and not difference.weir
 
 
 def is_framing(request, difference, nginx, _weir):
@@ -178,6 +188,8 @@ RULES = [
     ("overwritten Location", "nginx writes the Location that it changes over the origin's, so its variable has parts of both", is_overwritten_location),
     ("old default", "before 1.29.7, nginx spoke HTTP/1.0 to origins, and closed each connection", is_old_default),
     ("old answer", "before 1.29, nginx passed an origin's bytes on that are no HTTP", is_old_answer),
+    ("allow", "405 names the allowed methods (RFC 9110 15.5.6)", is_allow),
+    ("upgrade of a copy", "a subrequest never asks for an upgrade, in parameters either (docs/guide/auth_request.md)", is_upgrade_of_copy),
     ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),
     ("asked again", "weir keeps connections to origins by default; a request that finds one closed goes to the server once more", is_asked_again),
     ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
