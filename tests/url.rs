@@ -142,7 +142,7 @@ fn closing() -> Server {
             let mut piece = [0; 2048];
             for _ in 0..2 {
                 if stream.read(&mut piece).is_ok_and(|count| count > 0)
-                    && counts.fetch_add(1, Ordering::SeqCst) % 2 == 0
+                    && counts.fetch_add(1, Ordering::SeqCst).is_multiple_of(2)
                 {
                     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").ok();
                 }
