@@ -193,7 +193,7 @@ mod tests {
         let n = Value::from(7.0);
         let t = |text: &str| Value::from(text);
         assert_eq!(
-            rows("{}", "a,007\n\n\"x, \"\"y\"\"\",true\r\n"),
+            rows("{}", "a,007\n\n\"x, \"\"y\"\"\",true\n"),
             Ok(vec![vec![t("a"), n.clone()], vec![t("x, \"y\""), t("true")],])
         );
         for csv in ["a\n7\n", "a\r\n7\r\n", "a\r7\r"] {

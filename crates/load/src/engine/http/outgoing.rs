@@ -254,7 +254,7 @@ mod tests {
         let text = head(&outgoing("POST", "http://a:81/x?y"), b"c=1");
         assert_eq!(
             text,
-            "POST /x?y HTTP/1.1\r\nuser-agent: u\r\ncookie: a\r\ncontent-type: t\r\ncontent-length: 3\r\n\
+            "POST /x?y HTTP/1.1\r\nuser-agent: u\r\ncontent-type: t\r\ncontent-length: 3\r\n\
              accept-encoding: gzip, deflate, br, zstd\r\nauthorization: Basic dTpw\r\ncookie: c=1\r\n\
              Host: a:81\r\nConnection: keep-alive\r\n\r\n"
         );
