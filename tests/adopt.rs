@@ -253,13 +253,13 @@ fn servers_behind_tls_are_asked_by_name() {
 fn a_refusal_has_its_place_and_remedy() {
     let site = Site::new(
         "refused",
-        "    server { listen 127.0.0.1:8080; open_file_cache_events on;\n location /a { proxy_ssl_conf_command Options x; open_file_cache_events on; } }",
+        "    server { listen 127.0.0.1:8080; proxy_ssl_conf_command Options y;\n location /a { proxy_ssl_conf_command Options x; } }",
     );
     let ran = site.run("$nginx && $weir");
     assert_eq!(ran.code, Some(1), "{}{}", ran.out, ran.err);
     for expected in [
         "weir refuses this configuration; reasons: 2",
-        "\"open_file_cache_events\" is an nginx directive that weir does not have",
+        "SSL_CONF_cmd(\"Options\", \"x\") failed: weir has no such setting",
         "nginx.conf:8",
         "nginx.conf:9",
         "Not ready",
