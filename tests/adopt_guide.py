@@ -21,7 +21,7 @@ SITE = '''server {
     server_name shop.test;
     root /var/www/shop;
     open_file_cache max=1000;
-    open_file_cache_events on;
+    proxy_ssl_conf_command VerifyMode Peer;
     location / { try_files $uri @app; }
     location /api/ { proxy_pass http://127.0.0.1:3000/; proxy_set_header Host $host; }
     location = /edge { add_header X-Edge $nginx_version; return 204; }
