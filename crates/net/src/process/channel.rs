@@ -143,7 +143,7 @@ impl Channel {
     /// Sends an answer without waiting: an end that asked has room for one. An end that has none, or that is no such channel, gets
     /// no answer.
     pub fn answer(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) {
-        // Whoever does not wait any more needs no answer.
+        // A server that does not wait any more needs no answer.
         let _ = self.send_with(bytes, files, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 
@@ -367,7 +367,7 @@ mod tests {
         child.kill().unwrap();
         assert_eq!(here.receive_while(&life).unwrap().unwrap().0, b"last word");
         assert!(here.receive_while(&life).unwrap().is_none(), "the channel itself is still open");
-        // Whoever holds it cannot speak for the process without end.
+        // A process that still holds the channel cannot speak for the dead one without end.
         for _ in 0..LAST_WORDS_MAX {
             there.send(b"more", &[]).unwrap();
             let _ = here.receive_while(&life).unwrap();
