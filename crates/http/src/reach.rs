@@ -32,10 +32,7 @@ impl Reach {
     /// (`Build::opens_all`). A name that is not absolute begins at `base`.
     #[must_use]
     pub fn read_named(&mut self, name: Beginning<'_>, base: &str) -> bool {
-        let place = place(name, base);
-        let is_all = place == Path::new("/");
-        self.reads.insert(place);
-        is_all
+        add(&mut self.reads, place(name, base))
     }
 
     /// Adds a directory in which the server makes, changes and removes files.
@@ -48,20 +45,14 @@ impl Reach {
     #[must_use]
     pub fn write_named(&mut self, name: Beginning<'_>, base: &str) -> bool {
         let place = place(name, base);
-        let place = if name.1 { parent(&place) } else { place };
-        let is_all = place == Path::new("/");
-        self.writes.insert(place);
-        is_all
+        add(&mut self.writes, if name.1 { parent(&place) } else { place })
     }
 
     /// Adds a directory with such a name, in which the server writes; `true` if that is the whole file system. A name that is
     /// not absolute begins at `base`.
     #[must_use]
     pub fn write_under(&mut self, name: Beginning<'_>, base: &str) -> bool {
-        let place = place(name, base);
-        let is_all = place == Path::new("/");
-        self.writes.insert(place);
-        is_all
+        add(&mut self.writes, place(name, base))
     }
 
     /// Adds a file that the server writes and replaces: it makes the new one beside it.
@@ -102,6 +93,13 @@ impl Reach {
     pub fn new_write<'r>(&'r self, before: &Reach) -> Option<&'r Path> {
         self.writes().find(|path| !path.ancestors().any(|above| before.writes.contains(above)))
     }
+}
+
+/// Adds a place; `true` if it is the whole file system.
+fn add(places: &mut BTreeSet<PathBuf>, place: PathBuf) -> bool {
+    let is_all = place == Path::new("/");
+    places.insert(place);
+    is_all
 }
 
 /// The directory that all files of such a name are below, or the file itself if the name has no variables.

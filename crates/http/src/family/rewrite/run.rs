@@ -313,7 +313,6 @@ fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
         return Flow::Status(status);
     }
     let response = &mut exchange.response;
-    response.status.answer(status);
     response.content_length = Some(text.len() as u64);
     response.body = if text.is_empty() { Body::Empty } else { Body::Bytes(text) };
     crate::content_type::set(exchange);
