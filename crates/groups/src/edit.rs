@@ -10,7 +10,7 @@ use weir_http::value;
 use weir_peers::group::MAX_PEERS;
 use weir_peers::peer::Peer;
 
-use crate::members::{Kind, Member, Members, ROUTE_BYTES_MAX, named};
+use crate::members::{Kind, Member, Members, ROUTE_BYTES_MAX, ignored, named};
 use crate::state::written_time;
 use crate::{Live, Parts, assemble, lock, state};
 
@@ -254,13 +254,11 @@ impl<P: Parts> Live<P> {
         let mut known = lock(&self.known);
         let mut members = known.members.clone();
         let done = change(&mut members)?;
-        let has = |is_set: fn(&Peer) -> bool| members.list.iter().any(|member| is_set(member.pattern()));
-        for (is_set, parameter) in
-            [(has(|peer| peer.backup), "backup"), (has(|peer| peer.slow_start_ms > 0), "slow_start")]
-        {
-            if is_set && self.parts.policy().is_plain() {
-                return Err(Refused::format(format!("balancing method does not support parameter \"{parameter}\"")));
-            }
+        // A server that the file gives may have such a parameter, if the method stands after it.
+        let misfit =
+            |members: &Members| members.list.iter().find_map(|member| ignored(self.parts.policy(), member.pattern()));
+        if let Some(parameter) = misfit(&members).filter(|_| misfit(&known.members).is_none()) {
+            return Err(Refused::format(format!("balancing method does not support parameter \"{parameter}\"")));
         }
         let (peers, too_many) = members.peers();
         if too_many {

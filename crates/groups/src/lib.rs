@@ -18,7 +18,7 @@ pub mod rounds;
 mod state;
 mod watch;
 
-pub use members::{Kind, Member, Members, Named, ROUTE_BYTES_MAX, named, parameter, zone};
+pub use members::{Kind, Member, Members, Named, ROUTE_BYTES_MAX, fits, named, parameter, zone};
 pub use state::{read, written_time};
 pub use watch::watch;
 

@@ -5,6 +5,7 @@ use weir_http::authority::{authority, literal_address, split_host_port};
 use weir_http::dns::Place;
 use weir_http::refusal::Refusal;
 use weir_http::value;
+use weir_peers::balance::Policy;
 use weir_peers::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
 use weir_peers::peer::Peer;
 
@@ -240,6 +241,25 @@ pub fn zone(statement: &Statement) -> Result<String, Refusal> {
         return Err(Refusal::whole(format!("invalid zone size \"{}\"", statement.text(1))));
     }
     Ok(statement.text(0).to_owned())
+}
+
+/// The parameter of this server that the method of balancing ignores, if there is one.
+pub fn ignored(policy: Policy, peer: &Peer) -> Option<&'static str> {
+    if !policy.is_plain() {
+        return None;
+    }
+    [(peer.backup, "backup"), (peer.slow_start_ms > 0, "slow_start")]
+        .into_iter()
+        .find_map(|(is_set, name)| is_set.then_some(name))
+}
+
+/// Refuses a server with a parameter that the method of balancing ignores. As in nginx, only a method that stands before the server counts:
+/// files have `ip_hash` after a `backup`, which then serves only if no other server can.
+pub fn fits(policy: Option<Policy>, peer: &Peer) -> Result<(), Refusal> {
+    match policy.and_then(|policy| ignored(policy, peer)) {
+        Some(name) => Err(Refusal::whole(format!("balancing method does not support parameter \"{name}\""))),
+        None => Ok(()),
+    }
 }
 
 /// Reads a parameter of a `server` line.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use weir_conf::{At, Statement};
-use weir_groups::{Members, Named, named, parameter};
+use weir_groups::{Members, Named, fits, named, parameter};
 use weir_http::authority::{literal_address, resolve_in, split_host_port};
 use weir_http::build::{Build, Kind, Scope};
 use weir_http::directive::{Arity, Directive, NONE, ONE, STREAM, STREAM_UPSTREAM};
@@ -244,13 +244,6 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS:PORT;"));
     }
     let Values { servers, named, policy, measure, hash_key, zone } = settings.values();
-    let has = |is_set: fn(&Peer) -> bool| servers.iter().chain(named.iter().map(|named| &named.pattern)).any(is_set);
-    for (is_set, parameter) in [(has(|peer| peer.backup), "backup"), (has(|peer| peer.slow_start_ms > 0), "slow_start")]
-    {
-        if is_set && policy.is_plain() {
-            return Err(Refusal::whole(format!("balancing method does not support parameter \"{parameter}\"")));
-        }
-    }
     let frame = Frame { name, policy, measure, hash_key, zone, at: b.at() };
     let built = if frame.zone.is_some() {
         let made = Live::new(frame, Members::new(servers, named), None);
@@ -295,6 +288,7 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             },
         }
     }
+    fits(crate::settings(b).upstream.policy, &pattern)?;
     if let Some(named) = named(&written, &pattern, resolves, service, None)? {
         crate::settings(b).upstream.named.get_or_insert_default().push(named);
         return Ok(());
@@ -362,7 +356,7 @@ mod tests {
             ("", "no servers are inside upstream"),
             ("server 127.0.0.1;", "no port in upstream \"127.0.0.1\""),
             ("server 127.0.0.1:1 weight=0;", "invalid parameter \"weight=0\""),
-            ("server 127.0.0.1:1 backup; hash $remote_addr;", "balancing method does not support parameter \"backup\""),
+            ("hash $remote_addr; server 127.0.0.1:1 backup;", "balancing method does not support parameter \"backup\""),
             ("server 127.0.0.1:1; hash $remote_addr x;", "invalid parameter \"x\""),
             ("server 127.0.0.1:1; zone z 1k;", "invalid zone size \"1k\""),
             ("server 127.0.0.1:1 drain;", "invalid parameter \"drain\""),
@@ -381,7 +375,7 @@ mod tests {
             ("server 127.0.0.1:1; least_time header;", "invalid value \"header\""),
             ("server 127.0.0.1:1; least_time connect x;", "invalid parameter \"x\""),
             ("server 127.0.0.1:1; random two least_time;", "invalid parameter \"least_time\""),
-            ("server 127.0.0.1:1 slow_start=5s; random;", "balancing method does not support parameter \"slow_start\""),
+            ("random; server 127.0.0.1:1 slow_start=5s;", "balancing method does not support parameter \"slow_start\""),
         ] {
             let text = format!("events {{}}\nstream {{ upstream u {{ {upstream} }} }}");
             assert_eq!(of_text(&text).1, [words], "{upstream}");

@@ -1,6 +1,6 @@
 //! Groups whose peers change at run time, as exchanges use them: `weir_groups` has the mechanism.
 
-pub use weir_groups::{Members, Named, Parts, edit, named, parameter, read, written_time};
+pub use weir_groups::{Members, Named, Parts, edit, fits, named, parameter, read, written_time};
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;

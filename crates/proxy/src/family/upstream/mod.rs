@@ -27,7 +27,7 @@ mod wrapped;
 use std::sync::Arc;
 use std::time::Duration;
 
-use live::{Frame, Live, Members, Named, named, parameter};
+use live::{Frame, Live, Members, Named, fits, named, parameter};
 use queue::Queue;
 use weir_conf::Statement;
 use weir_http::authority::{literal_address, resolve};
@@ -226,15 +226,6 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     }
     let is_keepalive_written = settings.keepalive.is_some();
     let values = settings.values();
-    let has_backup =
-        values.servers.iter().chain(values.named.iter().map(|named| &named.pattern)).any(|peer| peer.backup);
-    let mut patterns = values.servers.iter().chain(values.named.iter().map(|named| &named.pattern));
-    let starts_slowly = patterns.any(|peer| peer.slow_start_ms > 0);
-    for (is_set, parameter) in [(has_backup, "backup"), (starts_slowly, "slow_start")] {
-        if is_set && values.policy.is_plain() {
-            return Err(Refusal::whole(format!("balancing method does not support parameter \"{parameter}\"")));
-        }
-    }
     let pooling = PoolPolicy {
         max_idle: values.keepalive,
         max_requests: values.keepalive_requests,
@@ -312,6 +303,7 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             },
         }
     }
+    fits(crate::settings(b).upstream.policy, &pattern)?;
     if let Some(named) = named(&written, &pattern, resolves, service, Some(80))? {
         crate::settings(b).upstream.named.get_or_insert_default().push(named);
         return Ok(());
