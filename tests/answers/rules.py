@@ -56,14 +56,6 @@ def is_of_handshake(request, _difference, _nginx, _weir):
     return request.what in ("no version",)
 
 
-def is_order_of_cookie(request, difference, _nginx, _weir):
-    """The place of the Cookie that the edge joins from HTTP/2's parts."""
-    if not request.http2 or difference.where != "origin: order of fields":
-        return False
-    left, right = ([name for name in re.findall(r"'([^']*)'", names) if name.lower() != "cookie"] for names in (difference.nginx, difference.weir))
-    return left == right
-
-
 def is_broken_stream(request, difference, _nginx, _weir):
     """An answer over HTTP/2 that curl drops (`client.BROKEN_STREAM`), from one of the edges alone."""
     return request.http2 and bool(request.body) and difference.where == "status" and "curl's error 92" in (difference.nginx, difference.weir)
@@ -174,6 +166,67 @@ def is_personal(request, difference, nginx, _weir):
     return "_cache " in nginx.get("conf", "") and any(name.lower() == "authorization" for name, _ in request.headers) and difference.where in ("number of requests at origins", "log: upstream_cache_status", "log: upstream_status", "log: upstream_addr", "log: upstream_response_length")
 
 
+def is_discarded_chunks(request, difference, _nginx, _weir):
+    """The length of a body in chunks that nobody has read."""
+    return difference.where == "log: content_length" and (difference.nginx, difference.weir) == ("0", "") and (request.http2 or getattr(request, "is_chunked", False))
+
+
+def is_interim_counted(request, difference, _nginx, _weir):
+    """The 25 bytes of `100 Continue`, in the count of the body's bytes."""
+    return difference.where == "log: body_bytes_sent" and getattr(request, "expects", False) and difference.nginx.isdigit() and int(difference.nginx) - int(difference.weir) == len("HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def is_after(_request, difference, nginx, _weir):
+    """The log line of a request with a post_action, and the connection after it."""
+    if "post_action " not in nginx.get("conf", ""):
+        return False
+    return difference.where.startswith("log: ") and difference.where != "log: number of lines" or difference.nginx == "closed"
+
+
+def is_first_value(_request, difference, nginx, _weir):
+    """A variable in the log that the file reads elsewhere too, before the answer is there."""
+    name = difference.where.removeprefix("log: ")
+    return name.startswith(("sent_http_", "upstream_", "limit_", "request_completion")) and difference.where.startswith("log: ") and re.search(rf"\${name}\b", nginx.get("conf", "")) is not None
+
+
+def is_trailer_unsent(_request, difference, _nginx, weir):
+    """A trailer that is not sent, because the answer is not in chunks."""
+    return difference.where.startswith("log: sent_trailer_") and difference.weir in ("", "-") and not weir["answer"]["trailers"]
+
+
+def is_single_field(_request, difference, _nginx, _weir):
+    """Server and Date of `add_header` beside the edge's own."""
+    return difference.where in ("field server", "field date") and difference.nginx.count("(the ") > difference.weir.count("(the ") or difference.where in ("field server", "field date") and difference.nginx.count("', '") == 1 and difference.weir.count("', '") == 0
+
+
+def is_length_written(_request, difference, nginx, _weir):
+    """A Content-Length that the file writes for a request to an origin."""
+    return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: body") and re.search(r"_set_header Content-Length |_param CONTENT_LENGTH ", nginx.get("conf", "")) is not None
+
+
+def is_trailer_late(request, difference, nginx, _weir):
+    """Trailers of a request over HTTP/2 whose answer came before them."""
+    return request.http2 and bool(getattr(request, "trailers", ())) and nginx["answer"]["status"] in ("closed", "no HTTP: ProtocolError") and difference.where in ("status", "log: status", "log: number of lines")
+
+
+def is_subrequest_logged(_request, difference, nginx, _weir):
+    """The log line of a subrequest."""
+    return difference.where in ("log: request_completion", "log: sent_http_content_type", "log: sent_http_content_length") and "log_subrequest on" in nginx.get("conf", "") and len(nginx["log"]) > 1
+
+
+def is_field_of_hop(_request, difference, _nginx, weir):
+    """A field of the connection, for an origin that speaks HTTP/2."""
+    return difference.where in ("origin: field upgrade", "origin: field connection", "origin: field te", "origin: field keep-alive") and difference.weir == "[]" and all(one["line"].startswith("grpc: ") for one in weir["seen"])
+
+
+def is_order_of_te(_request, difference, _nginx, _weir):
+    """The place of TE and Content-Length among the fields for an origin."""
+    if difference.where != "origin: order of fields":
+        return False
+    left, right = ([name for name in re.findall(r"'([^']*)'", names) if name.lower() not in ("te", "content-length", "cookie")] for names in (difference.nginx, difference.weir))
+    return left == right
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
@@ -183,6 +236,16 @@ RULES = [
     ("interim status", "`$upstream_status` is the status of the answer; nginx keeps that of the interim answer before it", is_interim_in_log),
     ("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)", is_unknown_charset),
     ("line of a subrequest", "a subrequest's line in the log counts its own bytes; nginx counts those that the client got before", is_line_of_subrequest),
+    ("length of discarded chunks", "`$content_length` is 0 in nginx once it has discarded a body in chunks; its length is unknown", is_discarded_chunks),
+    ("interim answer counted", "`$body_bytes_sent` has no bytes of `100 Continue`; nginx counts them", is_interim_counted),
+    ("log after post_action", "after post_action, nginx's log line mixes both requests: the place of the one, fields and bytes of the other", is_after),
+    ("first value", "nginx keeps the value that a variable had when it was read first; weir gives that of the moment (docs/guide/nginx-files.md)", is_first_value),
+    ("unsent trailer", "`$sent_trailer_NAME` is a trailer that was sent; nginx computes it for answers without chunks too", is_trailer_unsent),
+    ("single field", "Server and Date stand once in an answer (RFC 9110 5.3): those of add_header replace weir's (docs/guide/nginx-files.md)", is_single_field),
+    ("length written", "weir itself says the length of the body that it sends to an origin (docs/guide/nginx-files.md)", is_length_written),
+    ("late trailers", "nginx ends a connection of HTTP/2 if trailers come after the answer", is_trailer_late),
+    ("log line of a subrequest", "nginx fills the fields of a subrequest's answer only if its body is sent", is_subrequest_logged),
+    ("field of the connection", "HTTP/2 has no fields of the connection (RFC 9113 8.2.2): weir does not send them to such an origin", is_field_of_hop),
     ("age", "weir says the age of a stored answer (RFC 9111 5.1)", is_age),
     ("moment", "the two edges answer in different seconds", is_same_moment),
     ("overwritten Location", "nginx writes the Location that it changes over the origin's, so its variable has parts of both", is_overwritten_location),
@@ -202,7 +265,7 @@ RULES = [
     ("cache", "where the cache asks for whole answers, weir itself answers ranges and conditions (docs/guide/cache.md)", is_of_cache),
     ("charset", "nginx gives its own answer the charset of the answer that X-Accel-Redirect replaced", is_lost_charset),
     ("handshake", "a request without a host belongs to the server that the client named in the TLS handshake; nginx: to the default server", is_of_handshake),
-    ("order of Cookie", "nginx puts the Cookie that it joins from HTTP/2's fields last; the order of different fields has no meaning (RFC 9110 5.3)", is_order_of_cookie),
+    ("order of fields", "nginx has other places for Content-Length, TE and the Cookie that it joins; the order of different fields has no meaning (RFC 9110 5.3)", is_order_of_te),
     ("broken stream", "curl 7.88 drops an answer whose stream is reset with NO_ERROR (RFC 9113 8.1); it depends on packets with both edges", is_broken_stream),
 ]
 

@@ -36,12 +36,21 @@ def compared(text, asks, nginx, weir):
     found = []
     for number, ask in enumerate(asks):
         left, right = records(nginx, number, text), records(weir, number, text)
-        for difference in [*compare.differences(left, right), *ends(left, right), *logs(left, right)]:
-            found.append(Found(number, difference, rules.rule(ask, difference, left, right)))
+        differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
+        ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]
+        why = {one.where: rule for one, rule in ruled}
+        found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
     whole = {"conf": text}
     for difference in case(nginx, weir):
         found.append(Found(None, difference, rules.rule(Ask(), difference, whole, whole)))
     return found
+
+
+def told(where):
+    """The part of the answer that this value of the log repeats: the reason for a difference there is the reason here."""
+    if where == "log: status":
+        return "status"
+    return "field " + where.removeprefix("log: sent_http_").replace("_", "-")
 
 
 def ends(nginx, weir):

@@ -31,7 +31,7 @@ pub fn read(b: &mut Build<'_>, statement: &Statement, earlier: Option<Arc<Vec<St
     Arc::new(types)
 }
 
-/// Whether the media type, without its parameters, is in the list.
+/// Whether the media type, without its parameters, is in the list. `*` takes an answer without a type too, as nginx's does.
 pub fn is_listed(types: &[String], content_type: &[u8]) -> bool {
     let bare = content_type.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
     types.is_empty() || types.iter().any(|kind| kind.as_bytes().eq_ignore_ascii_case(bare))

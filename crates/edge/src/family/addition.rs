@@ -64,8 +64,7 @@ fn is_active(location: &Location) -> bool {
 fn filter(exchange: &mut Exchange<'_>) {
     let settings = &crate::values(exchange.location).addition;
     let response = &exchange.response;
-    let is_listed =
-        !response.content_type.is_empty() && media_types::is_listed(&settings.types, &response.content_type);
+    let is_listed = media_types::is_listed(&settings.types, &response.content_type);
     if response.status.get() != 200 || !is_listed {
         return;
     }

@@ -119,8 +119,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     let is_main = !exchange.is_subrequest;
     let response = &exchange.response;
     let is_empty = response.content_length == Some(0) || matches!(response.body, Body::Empty);
-    let is_listed =
-        !response.content_type.is_empty() && media_types::is_listed(&settings.types, &response.content_type);
+    let is_listed = media_types::is_listed(&settings.types, &response.content_type);
     if is_empty || !is_listed {
         return;
     }
