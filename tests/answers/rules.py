@@ -139,7 +139,7 @@ def is_allow(_request, difference, nginx, _weir):
 
 def is_upgrade_of_copy(_request, difference, _nginx, _weir):
     """The client's Upgrade in the parameters of a subrequest."""
-    return difference.where == "origin: field http_upgrade" and not difference.weir
+    return difference.where == "origin: field http_upgrade" and difference.weir in ("", "[]")
 
 
 def is_framing(request, difference, nginx, _weir):
@@ -161,9 +161,66 @@ def is_stored_coding(_request, difference, _nginx, weir):
     return difference.where in ("field content-length", "field transfer-encoding") and "_cache " in weir.get("conf", "") and ("Content-Encoding", "gzip") in weir["answer"]["headers"]
 
 
-def is_personal(request, difference, nginx, _weir):
+def is_personal(request, difference, nginx, weir):
     """A request with Authorization at a location with a cache."""
-    return "_cache " in nginx.get("conf", "") and any(name.lower() == "authorization" for name, _ in request.headers) and difference.where in ("number of requests at origins", "log: upstream_cache_status", "log: upstream_status", "log: upstream_addr", "log: upstream_response_length")
+    def asks(one):
+        return any(name.lower() == "authorization" for name, _ in one.headers)
+    if "_cache " not in nginx.get("conf", ""):
+        return False
+    if difference.where == "files: cached":
+        return any(asks(one) for one in nginx.get("asks", ()))
+    return asks(request) and bool(weir["seen"]) and is_of_stored(nginx) and not difference.where.startswith("origin: ")
+
+
+def is_of_stored(record):
+    """Whether a stored answer was a part of the exchange."""
+    return any(line.get("upstream_cache_status") for line in record["log"])
+
+
+def is_head_stored(request, difference, nginx, _weir):
+    """A HEAD at a location that caches answers of an application."""
+    if re.search(r"\b(?:fastcgi|uwsgi|scgi)_cache ", nginx.get("conf", "")) is None:
+        return False
+    if difference.where == "files: cached":
+        return any(one.method == "HEAD" for one in nginx.get("asks", ()))
+    return is_of_stored(nginx) and any(one.method == "HEAD" for one in (request, *nginx.get("earlier", ()))) and difference.where.startswith(("log: upstream_", "number of requests", "field ", "body", "log: sent_http_", "log: body_bytes_sent", "status", "log: status"))
+
+
+def is_sent_field(_request, difference, nginx, weir):
+    """`$sent_http_NAME`, which is the field that was sent, as the client sees it."""
+    if not difference.where.startswith("log: sent_http_") or "answer" not in nginx:
+        return False
+    name = difference.where.removeprefix("log: sent_http_").replace("_", "-")
+
+    def sent(record):
+        values = [value for found, value in record["answer"]["headers"] if found.lower() == name]
+        return values[-1] if values else ""
+    return len(nginx["log"]) == 1 and difference.nginx.strip("-") != sent(nginx) and difference.weir.strip("-") == sent(weir)
+
+
+def is_loop_of_copies(_request, difference, nginx, weir):
+    """Copies that make copies: each server has its bound."""
+    return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and max(len(nginx["seen"]), len(weir["seen"])) > 8
+
+
+def is_cut_answer(_request, difference, nginx, _weir):
+    """`$request_completion` of an answer that was cut short."""
+    return difference.where == "log: request_completion" and (difference.nginx, difference.weir) == ("OK", "") and (nginx["answer"]["end"] in ("cut short", "reset") or nginx["answer"]["status"] in ("closed", "silence") or "o=short" in str(nginx["seen"]))
+
+
+def is_unread_counted(request, difference, _nginx, _weir):
+    """The bytes of a body that nobody has read, in `$request_length`."""
+    return difference.where == "log: request_length" and getattr(request, "body", None) is not None and difference.nginx.isdigit() and 0 < int(difference.weir) - int(difference.nginx) <= len(request.body) + 40
+
+
+def is_length_of_head(request, difference, nginx, weir):
+    """HEAD for an origin that speaks HTTP/2 and tells no length."""
+    return request.method == "HEAD" and difference.where in ("field content-length", "log: sent_http_content_length") and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") and all(one["line"].startswith("grpc: ") for one in weir["seen"])
+
+
+def is_after_body(_request, difference, nginx, _weir):
+    """A kept connection that an edge closed because of a body that nobody had read."""
+    return difference.where == "reused" and bool(nginx.get("earlier")) and (nginx["earlier"][-1].body is not None or "post_action " in nginx["conf"])
 
 
 def is_discarded_chunks(request, difference, _nginx, _weir):
@@ -256,6 +313,13 @@ RULES = [
     ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),
     ("asked again", "weir keeps connections to origins by default; a request that finds one closed goes to the server once more", is_asked_again),
     ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
+    ("HEAD of an application", "weir keeps no answer of an application to HEAD: nginx gives its empty body to a later GET (docs/guide/fastcgi.md)", is_head_stored),
+    ("sent field", "`$sent_http_NAME` is the field as it was sent; nginx has it before its last changes", is_sent_field),
+    ("loop of copies", "copies that make copies end at each server's own bound", is_loop_of_copies),
+    ("cut answer", "`$request_completion` is empty for an answer that was cut short", is_cut_answer),
+    ("unread body", "`$request_length` counts the bytes of a body that came; nginx counts those that were read for a use", is_unread_counted),
+    ("length of HEAD", "a HEAD whose origin tells no length has none (RFC 9110 9.3.2); nginx writes 0", is_length_of_head),
+    ("unread body on a connection", "each server has its own bound for a body that nobody reads, and then ends the connection (docs/guide/nginx-files.md)", is_after_body),
     ("personal", "weir gives no stored answer to a request with Authorization, unless the answer is for everybody (docs/guide/cache.md)", is_personal),
     ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),

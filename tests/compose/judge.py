@@ -23,24 +23,24 @@ class Found:
         return kind(self.difference)
 
 
-def records(said, number, text):
-    """One side's record of one request."""
+def records(said, number, text, asks=()):
+    """One side's record of one request; with the requests of the case."""
     seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["at"], one["line"], one["body"]))
     # The place of an origin stands before its line, so that another peer is a difference.
     seen = [{**one, "line": f"{one['at']}: {one['line']}"} for one in seen]
-    return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text}
+    return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text, "earlier": asks[:number], "asks": asks}
 
 
 def compared(text, asks, nginx, weir):
     """All differences of a case."""
     found = []
     for number, ask in enumerate(asks):
-        left, right = records(nginx, number, text), records(weir, number, text)
+        left, right = records(nginx, number, text, asks), records(weir, number, text, asks)
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
         ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]
         why = {one.where: rule for one, rule in ruled}
         found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
-    whole = {"conf": text}
+    whole = {"conf": text, "asks": asks}
     for difference in case(nginx, weir):
         found.append(Found(None, difference, rules.rule(Ask(), difference, whole, whole)))
     return found
@@ -57,9 +57,9 @@ def ends(nginx, weir):
     """Trailers, the end of the answer, and whether the client got a body piece by piece as the origin sent it."""
     left, right = nginx["answer"], weir["answer"]
     if left["status"] == right["status"]:
-        for name in ("trailers", "end", "pieces"):
-            if left[name] != right[name]:
-                yield Difference(name, left[name], right[name])
+        for name in ("trailers", "end", "pieces", "reused"):
+            if left.get(name, "") != right.get(name, ""):
+                yield Difference(name, left.get(name, ""), right.get(name, ""))
 
 
 def logs(nginx, weir):
@@ -115,7 +115,7 @@ def kind(difference):
     where, left, right = difference.where, difference.nginx, difference.weir
     if where in ("status", "interim answers"):
         return f"{where}: {code(left)} -> {code(right)}"
-    if where in ("log: status", "end", "pieces", "died"):
+    if where in ("log: status", "end", "pieces", "died", "reused"):
         return f"{where}: {left} -> {right}"
     if where == "verdict":
         return f"verdict: {generic(left)} -> {generic(right)}"
@@ -144,7 +144,7 @@ def unexplained(found):
 
 
 # The kinds by what they tell of the others: a wrong status explains the fields, the log line and the body of its request.
-WEIGHTS = ("died", "error log: broken", "verdict", "status", "number of requests", "origin: request line", "origin: body", "body", "interim", "end", "pieces", "trailers", "files", "origin: field", "field", "error log", "log")
+WEIGHTS = ("died", "error log: broken", "verdict", "status", "number of requests", "origin: request line", "origin: body", "body", "interim", "end", "pieces", "reused", "trailers", "files", "origin: field", "field", "error log", "log")
 
 
 def weight(kind):

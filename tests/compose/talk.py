@@ -92,11 +92,21 @@ class Client:
             self.close()
             reader, writer = await self.opened(ask)
         self.kept = None
+        is_stale = False
         try:
-            record = await self.exchange(ask, number, reader, writer)
+            try:
+                record = await self.exchange(ask, number, reader, writer)
+            except ConnectionError:
+                record = blank("closed")
+            if reused and record["status"] == "closed" and not record["before"]:
+                # The edge has closed the kept connection: a client sends such a request once more.
+                writer.close()
+                reader, writer = await self.opened(ask)
+                record, is_stale = await self.exchange(ask, number, reader, writer), True
         except BaseException:
             writer.close()
             raise
+        record["reused"] = "closed" if is_stale else ""
         if record["end"] == "kept":
             self.kept = reader, writer, ask.way
         else:

@@ -37,12 +37,15 @@ pub struct Running {
 
 /// Where a cache's files are written first: in the directory for temporary files of answers (`proxy_temp_path`) of
 /// the first location that uses the cache. nginx reads it from each location; in weir, a cache's thread has one such
-/// directory.
-fn cache_temporary(conf: &Conf, number: usize) -> String {
-    let uses = |location: &&Location| matches!(weir_proxy::values(location).cache.zone, Use::Zone(_, Some(used)) if used == number);
-    let path =
-        conf.locations.iter().find(uses).and_then(|location| weir_proxy::values(location).proxy.temp_path.as_deref());
-    conf.paths.temporary(path, proxy::TEMPORARY)
+/// directory. `None` if no location uses the cache: then nobody asked for the directory.
+fn cache_temporary(conf: &Conf, number: usize) -> Option<String> {
+    let uses = |location: &&Location| match &weir_proxy::values(location).cache.zone {
+        Use::Zone(_, used) => *used == Some(number),
+        Use::Named(_) => true,
+        Use::Off => false,
+    };
+    let location = conf.locations.iter().find(uses)?;
+    Some(conf.paths.temporary(weir_proxy::values(location).proxy.temp_path.as_deref(), proxy::TEMPORARY))
 }
 
 /// Fits the workers' tables of connections to the limit on open files in force.

@@ -179,6 +179,11 @@ pub fn access(statement: &Statement) -> Result<u32, Refusal> {
     Ok(mode)
 }
 
+/// The permissions of the directories on the way to a file with these: search where reading is allowed (nginx: `ngx_dir_access`).
+pub fn directory_access(access: u32) -> u32 {
+    access | (access & 0o444) >> 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@
 use std::fs::{File, FileTimes, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use weir_conf::Statement;
@@ -22,6 +22,7 @@ use weir_http::variable::Template;
 use weir_http::visit::Along;
 use weir_http::{body, file_path, value};
 use weir_net::log::{self, Level};
+use weir_net::path;
 
 use crate::family::proxy::{self, response};
 
@@ -168,11 +169,12 @@ impl Saving {
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
             self.file.set_times(FileTimes::new().set_modified(time))?;
         }
-        match std::fs::rename(&self.temporary, &self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                std::fs::create_dir_all(self.path.parent().unwrap_or(Path::new("/")))?;
-                std::fs::rename(&self.temporary, &self.path)
-            }
+        let mut placed = std::fs::rename(&self.temporary, &self.path);
+        if placed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            path::make_way(&self.path, value::directory_access(self.mode))?;
+            placed = std::fs::rename(&self.temporary, &self.path);
+        }
+        match placed {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy(),
             done => done,
         }

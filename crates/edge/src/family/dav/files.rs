@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use weir_http::file_path::errno;
+use weir_http::value::directory_access;
 use weir_net::log::{Level, Os};
 use weir_net::path::{self, as_path};
 
@@ -106,16 +107,11 @@ fn without_slash(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
 }
 
-/// The permissions of a directory: search where reading is allowed.
-pub fn directory_mode(access: u32) -> u32 {
-    access | (access & 0o444) >> 2
-}
-
 /// Renames; with `access`, makes the missing directories on the way.
 pub fn rename(from: &Path, to: &Path, access: Option<u32>) -> io::Result<()> {
     match (fs::rename(from, to), access) {
         (Err(error), Some(access)) if error.kind() == io::ErrorKind::NotFound => {
-            path::make_way(to, directory_mode(access))?;
+            path::make_way(to, directory_access(access))?;
             fs::rename(from, to)
         }
         (result, _) => result,
@@ -139,7 +135,7 @@ impl Copied {
 /// Makes the directories for the file of a body, and gives it its name there.
 pub fn put_below_new(from: &Path, to: &Path, status: u16, copied: &Copied) -> Done {
     let mut done = Done::new(status);
-    let placed = path::make_way(to, directory_mode(copied.mode)).and_then(|()| fs::rename(from, to));
+    let placed = path::make_way(to, directory_access(copied.mode)).and_then(|()| fs::rename(from, to));
     match placed {
         Ok(()) => done,
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => put(from, to, status, copied),
@@ -315,7 +311,7 @@ fn copy_tree(from: &Path, to: &Path, made: (u64, u64), done: &mut Done) -> io::R
         if facts.is_file() {
             copy(&source, &target, &Copied::of(&facts), done);
         } else if facts.is_dir() && (facts.dev(), facts.ino()) != made {
-            let mode = directory_mode(facts.mode() & 0o777);
+            let mode = directory_access(facts.mode() & 0o777);
             if let Err(error) = DirBuilder::new().mode(mode).create(&target) {
                 done.pass_over(&error, "mkdir()", &target);
             }

@@ -373,7 +373,7 @@ fn make_collection(exchange: &mut Exchange<'_>, values: &Values) -> Next {
         return next;
     }
     let target = as_path(path.strip_suffix(b"/").unwrap_or(&path));
-    match fs::DirBuilder::new().mode(files::directory_mode(values.access)).create(target) {
+    match fs::DirBuilder::new().mode(value::directory_access(values.access)).create(target) {
         Ok(()) => respond(exchange, 201, true),
         Err(error) => {
             let mut done = Done::new(201);

@@ -104,7 +104,7 @@ pub struct Declared {
 impl Declared {
     /// Opens the caches when the configuration comes into force. Caches taken over from the previous configuration
     /// stay open. `temporary` gives the directory where the cache of that number first writes its files.
-    pub fn open(&self, temporary: impl Fn(usize) -> String, identity: Option<&Identity>) {
+    pub fn open(&self, temporary: impl Fn(usize) -> Option<String>, identity: Option<&Identity>) {
         self.zones.get_or_init(|| {
             let inherited = self.inherited.iter().cloned().chain(std::iter::repeat(None));
             let opened =
@@ -113,7 +113,7 @@ impl Declared {
                         opened.zone.retune(path.tuning());
                         opened
                     }
-                    None => Opened::new(path.open(&temporary(number), identity)),
+                    None => Opened::new(path.open(temporary(number), identity)),
                 });
             opened.collect()
         });

@@ -72,8 +72,8 @@ pub struct CachePath {
 }
 
 impl CachePath {
-    /// Opens the cache as `identity`. Files are first written in `temporary`, unless `use_temp_path` is off.
-    pub fn open(&self, temporary: &str, identity: Option<&Identity>) -> Arc<Zone> {
+    /// Opens the cache as `identity`. Files are first written in `temporary`, unless `use_temp_path` is off or there is no such directory.
+    pub fn open(&self, temporary: Option<String>, identity: Option<&Identity>) -> Arc<Zone> {
         let zone = Zone::new(Settings {
             name: self.name.clone(),
             keys_bytes: self.keys_bytes,
@@ -81,7 +81,7 @@ impl CachePath {
             directory: Some(Directory {
                 path: self.directory.clone().into(),
                 levels: self.levels.clone(),
-                temp_path: self.use_temp_path.then(|| temporary.into()),
+                temp_path: temporary.filter(|_| self.use_temp_path).map(Into::into),
             }),
         });
         zone.retune(self.tuning());
