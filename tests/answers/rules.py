@@ -40,7 +40,7 @@ def is_order_of_vary(_request, difference, nginx, weir):
 def is_of_cache(request, difference, nginx, weir):
     """A condition or a range at a location with a cache: weir answers it, nginx sends the whole answer."""
     if difference.where == "field accept-ranges":
-        return difference.nginx == "[]" and difference.weir == "['bytes']" and bool(weir["seen"] or nginx["seen"])
+        return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_of_stored(nginx))
     is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
     return is_asked and (difference.where == "status" and difference.nginx.startswith("HTTP/1.1 200") and difference.weir[9:12] in ("206", "304", "412", "416")
                          or difference.where == "origin: field Range" and difference.nginx == "[]")
@@ -114,7 +114,7 @@ def is_same_moment(_request, difference, _nginx, _weir):
 
 def is_overwritten_location(_request, difference, _nginx, _weir):
     """`$upstream_http_location` after proxy_redirect: nginx changes the origin's bytes."""
-    return difference.where == "log: upstream_http_location" and bool(difference.weir) and difference.nginx.split(" ")[0] in difference.weir
+    return difference.where == "log: upstream_http_location" and bool(difference.weir) and re.split("[^!-~]", difference.nginx)[0] in difference.weir
 
 
 def version():
@@ -139,7 +139,7 @@ def is_allow(_request, difference, nginx, _weir):
 
 def is_upgrade_of_copy(_request, difference, _nginx, _weir):
     """The client's Upgrade in the parameters of a subrequest."""
-    return difference.where == "origin: field http_upgrade" and difference.weir in ("", "[]")
+    return difference.where.lower() == "origin: field http_upgrade" and difference.weir in ("", "[]")
 
 
 def is_framing(request, difference, nginx, _weir):
@@ -174,7 +174,7 @@ def is_personal(request, difference, nginx, weir):
 
 def is_of_stored(record):
     """Whether a stored answer was a part of the exchange."""
-    return any(line.get("upstream_cache_status") for line in record["log"])
+    return any(line.get("upstream_cache_status") for line in record.get("log", ()))
 
 
 def is_head_stored(request, difference, nginx, _weir):
@@ -268,7 +268,7 @@ def is_trailer_late(request, difference, nginx, _weir):
 
 def is_subrequest_logged(_request, difference, nginx, _weir):
     """The log line of a subrequest."""
-    return difference.where in ("log: request_completion", "log: sent_http_content_type", "log: sent_http_content_length") and "log_subrequest on" in nginx.get("conf", "") and len(nginx["log"]) > 1
+    return difference.where.startswith(("log: request_completion", "log: sent_http_", "log: sent_trailer_")) and "log_subrequest on" in nginx.get("conf", "") and len(nginx["log"]) > 1
 
 
 def is_field_of_hop(_request, difference, _nginx, weir):

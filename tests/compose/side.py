@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import pickle
+import re
 import ssl
 import struct
 import subprocess
@@ -20,13 +21,15 @@ import origin  # noqa: E402
 import pools  # noqa: E402
 import talk  # noqa: E402
 
-# Seconds for requests that go on after the answer: copies, refreshes, log lines, files of a cache.
-SETTLE_S, SETTLE_MAX_S = 0.012, 0.5
+# Seconds without news at the end of a case, and at most. Copies and refreshes go on after the answer, and may wait for the delayed acknowledgment of TCP.
+SETTLE_S, SETTLE_LATE_S, SETTLE_MAX_S = 0.012, 0.09, 0.9
+LATE = re.compile(r"\b(?:mirror|post_action|\w+_background_update|slice) ")
 
 
 class Side:
     def __init__(self, binary, room):
         self.edge, self.desk = edges.Edge(binary, room), origin.Desk()
+        self.quiet_s = SETTLE_S
         self.secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.secure.load_cert_chain(f"{room}/cert.pem", f"{room}/key.pem")
 
@@ -39,6 +42,7 @@ class Side:
             command = await loop.run_in_executor(None, take)
             match command:
                 case ("start", text):
+                    self.quiet_s = SETTLE_LATE_S if LATE.search(text) else SETTLE_S
                     give(await self.edge.start(text))
                 case ("play", asks, streams):
                     give(await self.play(asks, streams))
@@ -72,8 +76,8 @@ class Side:
         waited, count = 0, -1
         while waited < SETTLE_MAX_S and count != len(self.desk.records):
             count = len(self.desk.records)
-            await asyncio.sleep(SETTLE_S)
-            waited += SETTLE_S
+            await asyncio.sleep(self.quiet_s)
+            waited += self.quiet_s
 
 
 def take():

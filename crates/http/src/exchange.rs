@@ -109,6 +109,12 @@ impl Response {
         })
     }
 
+    /// `Content-Type` as the client gets it: weir's own 204 has none, an upstream's keeps it (as in nginx).
+    pub fn told_type(&self) -> &[u8] {
+        let is_own_204 = self.status.get() == 204 && self.status_line.is_empty();
+        if is_own_204 { b"" } else { &self.content_type }
+    }
+
     /// Makes the entity tag weak: a changed body is at most equivalent to the original (RFC 9110 §8.8.1).
     pub fn weaken_etag(&mut self) {
         let weak = match self.fields.get(Known::Etag) {
@@ -211,7 +217,7 @@ pub struct Exchange<'c> {
     pub number_on_connection: u64,
     /// Bytes per second to the client, 0 for no limit; `set $limit_rate` changes it.
     pub limit_rate: Option<u64>,
-    /// Head bytes sent.
+    /// Head bytes sent, with the trailers of HTTP/2.
     pub head_bytes_sent: u64,
     /// Body bytes sent, without framing: the number for the cache's counters and for spans. `$body_bytes_sent` is
     /// nginx's number: all sent bytes except the head, so it includes the framing of chunks.

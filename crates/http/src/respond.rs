@@ -268,10 +268,9 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(&clock::http_date());
         out.extend_from_slice(b"\r\n");
     }
-    // nginx: its own 204 has no type; an upstream's 204 keeps its type.
-    let is_own_204 = response.status.get() == 204 && response.status_line.is_empty();
-    if !response.content_type.is_empty() && !is_own_204 {
-        encode::push_field(out, b"Content-Type", &response.content_type);
+    let content_type = response.told_type();
+    if !content_type.is_empty() {
+        encode::push_field(out, b"Content-Type", content_type);
     }
     match (framing, response.content_length) {
         (Framing::Length, Some(length)) => encode::push_field_decimal(out, b"Content-Length", length),

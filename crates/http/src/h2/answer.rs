@@ -27,7 +27,7 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
     let ends = !is_switch && (framing == Framing::Bodiless || framing == Framing::Length && length == Some(0));
     let body = if framing == Framing::Length { length } else { None };
     let core = &exchange.location.values.core;
-    let is_own_204 = response.status.get() == 204 && response.status_line.is_empty();
+    let content_type = response.told_type();
     let sent = stream.send_head(ends, body, |encoder, out| {
         encoder.status(status, out);
         if !response.fields.has(Known::Server) && !response.without_own.server {
@@ -36,8 +36,8 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
         if !response.fields.has(Known::Date) && !response.without_own.date {
             encoder.field(b"date", &clock::http_date(), Some(Known::Date), out);
         }
-        if !response.content_type.is_empty() && !is_own_204 {
-            encoder.field(b"content-type", &response.content_type, Some(Known::ContentType), out);
+        if !content_type.is_empty() {
+            encoder.field(b"content-type", content_type, Some(Known::ContentType), out);
         }
         if let Some(length) = length {
             let mut digits = Vec::new();
@@ -88,7 +88,10 @@ pub fn finish(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) ->
             encoder.field(field.name, field.value, field.known, out);
         }
     });
-    exchange.bytes_sent += sent.map_err(Gone::Closed)? as u64;
+    let sent = sent.map_err(Gone::Closed)? as u64;
+    exchange.bytes_sent += sent;
+    // As in nginx, a block of fields is no part of `$body_bytes_sent`.
+    exchange.head_bytes_sent += sent;
     Ok(())
 }
 

@@ -59,23 +59,25 @@ pub fn sent_trailer(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut 
 
 /// `$sent_http_content_type`.
 pub fn sent_content_type(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let value = &exchange.response.content_type;
+    let value = exchange.response.told_type();
     !value.is_empty() && text(out, value)
 }
 
 /// `$sent_http_content_length`.
 pub fn sent_content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    exchange.response.content_length.is_some_and(|length| decimal(out, length))
+    // RFC 9110 §8.6: these have no length.
+    let has_one = !matches!(exchange.response.status.get(), 100..=199 | 204 | 304);
+    has_one && exchange.response.content_length.is_some_and(|length| decimal(out, length))
 }
 
 /// `$sent_http_last_modified`.
 pub fn sent_last_modified(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    if sent(exchange, argument, out) {
+        return true;
+    }
     // nginx: once the head was sent, only an answer with the resource itself has it.
     if exchange.head_bytes_sent > 0 && !matches!(exchange.response.status.get(), 200 | 206 | 304) {
         return false;
-    }
-    if sent(exchange, argument, out) {
-        return true;
     }
     exchange.response.last_modified.is_some_and(|seconds| text(out, &weir_wire::date::http_date(seconds)))
 }
