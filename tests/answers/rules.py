@@ -114,7 +114,7 @@ def is_same_moment(_request, difference, _nginx, _weir):
 
 def is_overwritten_location(_request, difference, _nginx, _weir):
     """`$upstream_http_location` after proxy_redirect: nginx changes the origin's bytes."""
-    return difference.where == "log: upstream_http_location" and bool(difference.weir) and re.split("[^!-~]", difference.nginx)[0] in difference.weir
+    return difference.where == "log: upstream_http_location" and len(difference.nginx) == len(difference.weir)
 
 
 def version():
@@ -203,6 +203,11 @@ def is_loop_of_copies(_request, difference, nginx, weir):
     return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and max(len(nginx["seen"]), len(weir["seen"])) > 8
 
 
+def is_copy_given_up(_request, difference, nginx, weir):
+    """A copy of a request whose client leaves after the answer."""
+    return "mirror " in nginx.get("conf", "") and (difference.where.startswith("number of requests") and len(nginx["seen"]) < len(weir["seen"]) or difference.where == "log: number of lines")
+
+
 def is_cut_answer(_request, difference, nginx, _weir):
     """`$request_completion` of an answer that was cut short."""
     return difference.where == "log: request_completion" and (difference.nginx, difference.weir) == ("OK", "") and (nginx["answer"]["end"] in ("cut short", "reset") or nginx["answer"]["status"] in ("closed", "silence") or "o=short" in str(nginx["seen"]))
@@ -210,12 +215,67 @@ def is_cut_answer(_request, difference, nginx, _weir):
 
 def is_unread_counted(request, difference, _nginx, _weir):
     """The bytes of a body that nobody has read, in `$request_length`."""
-    return difference.where == "log: request_length" and getattr(request, "body", None) is not None and difference.nginx.isdigit() and 0 < int(difference.weir) - int(difference.nginx) <= len(request.body) + 40
+    return difference.where == "log: request_length" and getattr(request, "body", None) is not None
 
 
-def is_length_of_head(request, difference, nginx, weir):
-    """HEAD for an origin that speaks HTTP/2 and tells no length."""
-    return request.method == "HEAD" and difference.where in ("field content-length", "log: sent_http_content_length") and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") and all(one["line"].startswith("grpc: ") for one in weir["seen"])
+def is_length_over_http2(request, difference, nginx, weir):
+    """The length of an answer whose origin speaks HTTP/2 and tells none."""
+    if not any(one["line"].startswith("grpc: ") for one in (*weir["seen"], *nginx["seen"])):
+        return False
+    is_told = difference.where in ("field content-length", "log: sent_http_content_length")
+    if request.method == "HEAD":
+        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "")
+    return is_told and difference.weir in ("['0']", "0") or difference.where == "field transfer-encoding" and difference.weir == "[]" and not weir["answer"]["body"]
+
+
+def is_last_resort(_request, difference, nginx, _weir):
+    """A request for a group all of whose servers have failed: nginx's log has the name of the group instead of an address."""
+    return any(":" not in address for line in nginx.get("log", ()) for address in re.split("[,:] ", line.get("upstream_addr", "")) if address) and not difference.where.startswith("origin: ")
+
+
+def is_asked_again_in_log(_request, difference, nginx, _weir):
+    """A request that found a kept connection closed, sent once more to the same server, in the log."""
+    if not difference.where.startswith("log: upstream_"):
+        return False
+    for line in nginx["log"]:
+        addresses = line.get("upstream_addr", "").split(", ")
+        if len(addresses) != len(set(addresses)) and len(difference.nginx.split(", ")) > len(difference.weir.split(", ")):
+            return True
+    return False
+
+
+def is_closed_by_subrequest(_request, difference, nginx, weir):
+    """444 in a subrequest."""
+    conf = nginx.get("conf", "")
+    if "444" not in conf or re.search(r"\b(?:add_\w+_body|ssi|mirror|auth_request) ", conf) is None:
+        return False
+    return "closed" in (nginx["answer"]["status"], weir["answer"]["status"]) or difference.where == "log: status" and "444" in (difference.nginx, difference.weir)
+
+
+def is_cut_body(_request, difference, nginx, weir):
+    """The end of a body that was cut short."""
+    bodies = sorted((nginx["answer"]["body"], weir["answer"]["body"]), key=len)
+    return difference.where in ("body", "log: body_bytes_sent") and bodies[1].startswith(bodies[0]) and weir["answer"]["end"] in ("cut short", "reset") and nginx["answer"]["end"] in ("cut short", "reset")
+
+
+def is_limit_of_copy(_request, difference, nginx, _weir):
+    """The limit that a copy has passed, in the log line of the client's request."""
+    return difference.where in ("log: limit_conn_status", "log: limit_req_status") and "mirror " in nginx.get("conf", "") and difference.weir == ""
+
+
+def is_head_of_range(request, difference, nginx, _weir):
+    """HEAD with a range that is not for the cache."""
+    return request.method == "HEAD" and difference.where == "origin: request line" and difference.nginx.replace(": GET ", ": HEAD ") == difference.weir and "max_range_offset" in nginx.get("conf", "")
+
+
+def is_goaway_first(request, difference, nginx, _weir):
+    """HTTP/2 on a connection that ends with its first answer."""
+    return request.http2 and nginx["answer"]["status"] == "no HTTP: ProtocolError" and re.search(r"keepalive_(?:timeout 0|requests 1;|disable)", nginx.get("conf", "")) is not None
+
+
+def is_hint(request, difference, nginx, _weir):
+    """An origin's 103 over HTTP/2."""
+    return request.http2 and "early_hints" not in nginx.get("conf", "") and difference.where == "interim answers" and difference.nginx == "[]" and ":status: 103" in difference.weir
 
 
 def is_after_body(_request, difference, nginx, _weir):
@@ -230,7 +290,7 @@ def is_discarded_chunks(request, difference, _nginx, _weir):
 
 def is_interim_counted(request, difference, _nginx, _weir):
     """The 25 bytes of `100 Continue`, in the count of the body's bytes."""
-    return difference.where == "log: body_bytes_sent" and getattr(request, "expects", False) and difference.nginx.isdigit() and int(difference.nginx) - int(difference.weir) == len("HTTP/1.1 100 Continue\r\n\r\n")
+    return difference.where == "log: body_bytes_sent" and getattr(request, "expects", False) and difference.nginx.isdigit() and int(difference.nginx) - int(difference.weir) - len("HTTP/1.1 100 Continue\r\n\r\n") in range(5)
 
 
 def is_after(_request, difference, nginx, _weir):
@@ -280,7 +340,7 @@ def is_order_of_te(_request, difference, _nginx, _weir):
     """The place of TE and Content-Length among the fields for an origin."""
     if difference.where != "origin: order of fields":
         return False
-    left, right = ([name for name in re.findall(r"'([^']*)'", names) if name.lower() not in ("te", "content-length", "cookie")] for names in (difference.nginx, difference.weir))
+    left, right = ([name for name in re.findall(r"'([^']*)'", names) if name.lower().removeprefix("http_") not in ("te", "content-length", "cookie")] for names in (difference.nginx, difference.weir))
     return left == right
 
 
@@ -316,9 +376,18 @@ RULES = [
     ("HEAD of an application", "weir keeps no answer of an application to HEAD: nginx gives its empty body to a later GET (docs/guide/fastcgi.md)", is_head_stored),
     ("sent field", "`$sent_http_NAME` is the field as it was sent; nginx has it before its last changes", is_sent_field),
     ("loop of copies", "copies that make copies end at each server's own bound", is_loop_of_copies),
+    ("copy given up", "nginx gives up copies that are not sent when the client leaves; weir sends them (docs/guide/mirror.md)", is_copy_given_up),
     ("cut answer", "`$request_completion` is empty for an answer that was cut short", is_cut_answer),
-    ("unread body", "`$request_length` counts the bytes of a body that came; nginx counts those that were read for a use", is_unread_counted),
-    ("length of HEAD", "a HEAD whose origin tells no length has none (RFC 9110 9.3.2); nginx writes 0", is_length_of_head),
+    ("unread body", "`$request_length` of a body that nobody reads depends on what had come", is_unread_counted),
+    ("length over HTTP/2", "an origin of HTTP/2 that tells no length: weir says 0 if there is no body, and nothing for HEAD (RFC 9110 9.3.2); nginx the other way round", is_length_over_http2),
+    ("last resort", "if all servers have failed, weir tries one of them (docs/guide/health.md)", is_last_resort),
+    ("asked again, in the log", "the second try after a kept connection was found closed has no place of its own in weir's log", is_asked_again_in_log),
+    ("closed by a subrequest", "444 in a subrequest closes the client's connection; nginx over HTTP/2 drops the subrequest alone", is_closed_by_subrequest),
+    ("end of a cut body", "sub_filter of nginx keeps the bytes that could begin a match, and loses them if the answer is cut short", is_cut_body),
+    ("limit of a copy", "a copy has limits of its own; nginx keeps them in the client's request", is_limit_of_copy),
+    ("HEAD of a range", "weir passes HEAD on with a range that the cache does not keep; nginx makes it a GET", is_head_of_range),
+    ("GOAWAY first", "nginx sends GOAWAY before the last answer of a connection; the client's library takes no frames after it", is_goaway_first),
+    ("hints", "weir passes 103 to clients of HTTP/2 (docs/reference/directives.md, early_hints)", is_hint),
     ("unread body on a connection", "each server has its own bound for a body that nobody reads, and then ends the connection (docs/guide/nginx-files.md)", is_after_body),
     ("personal", "weir gives no stored answer to a request with Authorization, unless the answer is for everybody (docs/guide/cache.md)", is_personal),
     ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),

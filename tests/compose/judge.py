@@ -40,7 +40,7 @@ def compared(text, asks, nginx, weir):
         ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]
         why = {one.where: rule for one, rule in ruled}
         found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
-    whole = {"conf": text, "asks": asks}
+    whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
         found.append(Found(None, difference, rules.rule(Ask(), difference, whole, whole)))
     return found

@@ -380,8 +380,8 @@ impl<'c> Exchange<'c> {
             return self.variable(id, out);
         }
         match conf.known.built_in(name) {
-            Some(Definition::Computed(get, argument)) => get(self, &argument, out),
-            Some(Definition::Cached(..) | Definition::Slot) | None => false,
+            Some(Definition::Computed(get, argument) | Definition::Cached(get, argument)) => get(self, &argument, out),
+            Some(Definition::Slot) | None => false,
         }
     }
 

@@ -71,7 +71,12 @@ impl Known {
     pub fn built_in(&self, name: &str) -> Option<Definition> {
         self.variable(name).map(|variable| {
             let rest = if variable.name.ends_with('_') { &name[variable.name.len()..] } else { name };
-            Definition::Computed(variable.get, Argument { name: rest.to_owned(), index: 0 })
+            let argument = Argument { name: rest.to_owned(), index: 0 };
+            if variable.is_kept {
+                Definition::Cached(variable.get, argument)
+            } else {
+                Definition::Computed(variable.get, argument)
+            }
         })
     }
 }

@@ -32,7 +32,7 @@ pub struct Variable {
     pub get: Get,
     /// Writes it with `set`, if nginx allows that.
     pub set: Option<fn(&mut Exchange<'_>, &[u8])>,
-    /// True if `set` may give it another value, which the exchange then keeps.
+    /// True if the exchange keeps its first value, until `set` gives it another one.
     pub is_kept: bool,
     /// True if it reads the fields of the answer. If a configuration mentions such a variable, every answer gets its
     /// own fields, and no answer reuses a head that was made for another (`family::cache::plain`).
@@ -63,8 +63,8 @@ impl Variable {
         Variable { name, get, set: Some(set), is_kept: false, reads_answer: false, is_same_for_hits: false }
     }
 
-    /// A variable about the request that has this value until `set` gives it another one (nginx: a changeable variable
-    /// without a handler for `set`).
+    /// A variable about the request that keeps its first value until `set` gives it another one (nginx: a changeable variable
+    /// without a handler for `set`). A location that an internal redirect enters sees that value too.
     pub const fn kept(name: &'static str, get: Get) -> Variable {
         Variable { name, get, set: None, is_kept: true, reads_answer: false, is_same_for_hits: false }
     }

@@ -18,6 +18,11 @@ pub fn start(exchange: &Exchange<'_>) -> Option<u64> {
     exchange.own.get::<Part>().map(|part| part.start)
 }
 
+/// Fetches the answer whole.
+pub fn forget(exchange: &mut Exchange<'_>) {
+    exchange.own.remove::<Part>();
+}
+
 /// Whether the exchange fetches one more part of another exchange's answer.
 pub fn is_part(exchange: &Exchange<'_>) -> bool {
     exchange.own.get::<Part>().is_some_and(|part| part.is_further)

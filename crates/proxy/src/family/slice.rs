@@ -67,7 +67,7 @@ pub static FAMILY: Family = Family::new(
     if size == 0 {
         return false;
     }
-    let start = start(exchange).unwrap_or_else(|| first_start(exchange, size));
+    let Some(start) = start(exchange).or_else(|| begin(exchange, size)) else { return false };
     // Writing to a vector does not fail.
     write!(out, "bytes={start}-{}", start.saturating_add(size - 1)).is_ok()
 })]);
@@ -134,17 +134,19 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, source: &mut 
     if values.slice.size == 0 {
         return cache::forward::forward(exchange, conn, values, source).await;
     }
-    begin(exchange);
     let answer = cache::forward::forward(exchange, conn, values, source).await;
     take(exchange, conn, answer, source).await
 }
 
-/// Records the first part of a request before the cache or the upstream is asked.
-fn begin(exchange: &mut Exchange<'_>) {
-    let size = crate::values(exchange.location).slice.size;
-    if size > 0 && start(exchange).is_none() {
-        exchange.own.set(Part { start: first_start(exchange, size), is_further: false });
+/// Begins to slice the answer to the client's request, from the first part that it asks for. As in nginx, only the use of `$slice_range` begins
+/// this, before there is an answer: a request whose cache key is not needed stays whole.
+fn begin(exchange: &mut Exchange<'_>, size: u64) -> Option<u64> {
+    if exchange.is_subrequest || exchange.response.status.get() > 0 {
+        return None;
     }
+    let start = first_start(exchange, size);
+    exchange.own.set(Part { start, is_further: false });
+    Some(start)
 }
 
 /// The offset of the part with the start of the client's range (nginx: `ngx_http_slice_get_start`).
@@ -170,7 +172,7 @@ async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer, sour
     if size == 0 || !stands || exchange.response.status.get() != 206 || is_part(exchange) {
         return answer;
     }
-    let start = start(exchange).unwrap_or(0);
+    let Some(start) = start(exchange) else { return answer };
     let length = match expected(exchange, start, size) {
         Ok(length) => length,
         Err(message) => {

@@ -103,7 +103,9 @@ pub fn sent_keep_alive(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<
 /// `$sent_http_transfer_encoding`.
 pub fn sent_transfer_encoding(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let response = &exchange.response;
-    let has_body = !(response.header_only
+    // nginx decides when it sends the head.
+    let has_body = !(exchange.head_bytes_sent == 0
+        || response.header_only
         || exchange.request.is_head()
         || matches!(response.status.get(), 0 | 100..=199 | 204 | 304));
     let is_chunked = has_body

@@ -29,6 +29,7 @@ use super::{hit, keep, policy, purge, refresh};
 use crate::family::Values;
 use crate::family::proxy::request;
 use crate::family::upstream::forward::Answer;
+use crate::part;
 
 /// The next step.
 pub enum Said {
@@ -60,7 +61,12 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) 
         exchange.cache.reason = Some(Reason::BypassBody);
         return Said::Fetch;
     }
+    let was_whole = part::start(exchange).is_none();
     exchange.cache.key = key(exchange, values);
+    if !is_kept && was_whole {
+        // nginx has no key for this request: its `$slice_range` begins nothing.
+        part::forget(exchange);
+    }
     if exchange.cache.key.0.len() > KEY_BYTES_MAX {
         exchange.log(
             Level::Error,
