@@ -29,7 +29,7 @@ def is_fragment(request, difference, _nginx, weir):
 def is_permission(request, difference, nginx, weir):
     """`100 Continue` to a client that has sent the body, or whose body nobody reads."""
     is_answered = request.what == "Expect" and not (nginx["seen"] or weir["seen"])
-    return difference.where == "interim answers" and (is_answered or request.what == "Expect with the body")
+    return difference.where == "interim answers" and (is_answered or request.what == "Expect with the body" or getattr(request, "expects", False))
 
 
 def is_order_of_vary(_request, difference, nginx, weir):
@@ -70,7 +70,7 @@ def is_page_in_log(_request, difference, nginx, _weir):
 
 def is_framing_of_origin(_request, difference, _nginx, _weir):
     """The chunks of the origin's answer, in `$upstream_response_length`."""
-    left, right = difference.nginx.split(", "), difference.weir.split(", ")
+    left, right = (re.split("[,:] | : ", lengths) for lengths in (difference.nginx, difference.weir))
     return difference.where == "log: upstream_response_length" and len(left) == len(right) and all(one == other or one.isdigit() and other.isdigit() and int(one) > int(other) for one, other in zip(left, right))
 
 
@@ -169,7 +169,10 @@ def is_personal(request, difference, nginx, weir):
         return False
     if difference.where == "files: cached":
         return any(asks(one) for one in nginx.get("asks", ()))
-    return asks(request) and bool(weir["seen"]) and is_of_stored(nginx) and not difference.where.startswith("origin: ")
+    # A subrequest has no line of its own in the log, but weir asks the origin again.
+    lines = [one["line"] for one in nginx["seen"]]
+    is_extra = any(one["line"] not in lines for one in weir["seen"])
+    return asks(request) and (is_extra or bool(weir["seen"]) and is_of_stored(nginx) and not difference.where.startswith("origin: "))
 
 
 def is_of_stored(record):
@@ -261,6 +264,25 @@ def is_cut_body(_request, difference, nginx, weir):
 def is_limit_of_copy(_request, difference, nginx, _weir):
     """The limit that a copy has passed, in the log line of the client's request."""
     return difference.where in ("log: limit_conn_status", "log: limit_req_status") and "mirror " in nginx.get("conf", "") and difference.weir == ""
+
+
+def is_body_read(request, difference, nginx, weir):
+    """A text of the body where no handler of nginx has read it."""
+    if getattr(request, "body", None) is None or re.search(r"\$(?:request_body|bodied)\b", nginx.get("conf", "")) is None or is_of_stored(nginx) or is_of_stored(weir):
+        return False
+    return difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status"))
+
+
+def is_count(_request, difference, nginx, _weir):
+    """A count of bytes in a text of the file."""
+    if re.search(r"\$(?:body_bytes_sent|bytes_sent|request_length|upstream_response_length|content_length)\b", nginx.get("conf", "")) is None:
+        return False
+    return difference.where.startswith(("field ", "trailers", "origin: field ", "log: sent_", "body")) and re.sub(r"\d+", "0", difference.nginx) == re.sub(r"\d+", "0", difference.weir)
+
+
+def is_post_stored(_request, difference, nginx, _weir):
+    """The answer to another method than GET, as a file."""
+    return difference.where == "files: kept" and "_store " in nginx.get("conf", "") and difference.weir == "[]" and any(one.method != "GET" for one in nginx.get("asks", ()))
 
 
 def is_head_of_range(request, difference, nginx, _weir):
@@ -385,6 +407,9 @@ RULES = [
     ("closed by a subrequest", "444 in a subrequest closes the client's connection; nginx over HTTP/2 drops the subrequest alone", is_closed_by_subrequest),
     ("end of a cut body", "sub_filter of nginx keeps the bytes that could begin a match, and loses them if the answer is cut short", is_cut_body),
     ("limit of a copy", "a copy has limits of its own; nginx keeps them in the client's request", is_limit_of_copy),
+    ("body in a text", "weir reads the body for a text that has it; in nginx `$request_body` is empty unless a handler has read it (docs/guide/nginx-files.md)", is_body_read),
+    ("count", "a count of bytes in a text has the reasons of the same count in the log", is_count),
+    ("stored answer", "proxy_store keeps answers to GET; nginx keeps those to other methods too", is_post_stored),
     ("HEAD of a range", "weir passes HEAD on with a range that the cache does not keep; nginx makes it a GET", is_head_of_range),
     ("GOAWAY first", "nginx sends GOAWAY before the last answer of a connection; the client's library takes no frames after it", is_goaway_first),
     ("hints", "weir passes 103 to clients of HTTP/2 (docs/reference/directives.md, early_hints)", is_hint),

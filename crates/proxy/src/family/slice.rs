@@ -139,9 +139,9 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, source: &mut 
 }
 
 /// Begins to slice the answer to the client's request, from the first part that it asks for. As in nginx, only the use of `$slice_range` begins
-/// this, before there is an answer: a request whose cache key is not needed stays whole.
+/// this, before the head of the answer is sent: a request whose cache key is not needed stays whole.
 fn begin(exchange: &mut Exchange<'_>, size: u64) -> Option<u64> {
-    if exchange.is_subrequest || exchange.response.status.get() > 0 {
+    if exchange.is_subrequest || exchange.head_bytes_sent > 0 {
         return None;
     }
     let start = first_start(exchange, size);

@@ -175,7 +175,8 @@ pub fn compose(
     let proxy = &values.proxy;
     let plan = &proxy.plan;
     out.clear();
-    match &proxy.method {
+    // As in nginx, a HEAD that the cache makes a GET stays one, whatever `proxy_method` says.
+    match proxy.method.as_ref().filter(|_| !exchange.cache.asks_with_get()) {
         Some(template) => {
             template.eval(exchange, out);
             make_safe(out);
