@@ -7,6 +7,10 @@ from compare import headers
 NGINX = []
 
 
+# A statement that makes subrequests.
+SUBREQUEST = r"\b(?:add_(?:before|after)_body|ssi|mirror|auth_request|slice|\w+_background_update) "
+
+
 def is_page_length(request, difference, nginx, weir):
     """HEAD: the announced length of an error page differs by the product's name alone."""
     if request.method != "HEAD" or difference.where != "field content-length":
@@ -34,7 +38,7 @@ def is_permission(request, difference, nginx, weir):
 
 def is_order_of_vary(_request, difference, nginx, weir):
     """The same values of Vary in another order."""
-    return difference.where == "field vary" and sorted(headers(nginx["answer"])["vary"]) == sorted(headers(weir["answer"])["vary"])
+    return difference.where == "field vary" and set(headers(nginx["answer"])["vary"]) == set(headers(weir["answer"])["vary"])
 
 
 def is_of_cache(request, difference, nginx, weir):
@@ -250,7 +254,7 @@ def is_asked_again_in_log(_request, difference, nginx, _weir):
 def is_closed_by_subrequest(_request, difference, nginx, weir):
     """444 in a subrequest."""
     conf = nginx.get("conf", "")
-    if "444" not in conf or re.search(r"\b(?:add_\w+_body|ssi|mirror|auth_request) ", conf) is None:
+    if "444" not in conf or re.search(SUBREQUEST, conf) is None:
         return False
     return "closed" in (nginx["answer"]["status"], weir["answer"]["status"]) or difference.where == "log: status" and "444" in (difference.nginx, difference.weir)
 
@@ -262,8 +266,8 @@ def is_cut_body(_request, difference, nginx, weir):
 
 
 def is_limit_of_copy(_request, difference, nginx, _weir):
-    """The limit that a copy has passed, in the log line of the client's request."""
-    return difference.where in ("log: limit_conn_status", "log: limit_req_status") and "mirror " in nginx.get("conf", "") and difference.weir == ""
+    """The limit that a subrequest has passed, in the log line of the client's request."""
+    return difference.where in ("log: limit_conn_status", "log: limit_req_status") and difference.weir == "" and re.search(SUBREQUEST, nginx.get("conf", "")) is not None
 
 
 def is_body_read(request, difference, nginx, weir):
@@ -285,9 +289,51 @@ def is_post_stored(_request, difference, nginx, _weir):
     return difference.where == "files: kept" and "_store " in nginx.get("conf", "") and difference.weir == "[]" and any(one.method != "GET" for one in nginx.get("asks", ()))
 
 
-def is_head_of_range(request, difference, nginx, _weir):
-    """HEAD with a range that is not for the cache."""
-    return request.method == "HEAD" and difference.where == "origin: request line" and difference.nginx.replace(": GET ", ": HEAD ") == difference.weir and "max_range_offset" in nginx.get("conf", "")
+def is_field_of_server(request, difference, nginx, _weir):
+    """A field with an odd name, if two servers of one address differ about it."""
+    conf = nginx.get("conf", "")
+    return conf.count("server_name ") > 1 and re.search("underscores_in_headers|ignore_invalid_headers", conf) is not None and any(re.search("[_.]", name) for name, _ in request.headers) and difference.where.startswith(("origin: field", "field", "log: "))
+
+
+def is_head_not_kept(request, difference, nginx, _weir):
+    """HEAD whose answer the cache does not keep."""
+    return request.method == "HEAD" and difference.where == "origin: request line" and difference.nginx.replace(": GET ", ": HEAD ") == difference.weir and "_cache " in nginx.get("conf", "")
+
+
+def is_body_of_subrequest(request, difference, nginx, _weir):
+    """A subrequest whose location allows a smaller body than the client's request has."""
+    conf = nginx.get("conf", "")
+    if not getattr(request, "body", None) or "client_max_body_size " not in conf or re.search(SUBREQUEST, conf) is None:
+        return False
+    is_told = b"413 " in nginx["answer"]["body"] or any(line.get("status") == "413" for line in nginx["log"])
+    return is_told or difference.nginx.startswith("HTTP/") and " 500" in difference.nginx or difference.nginx == "500" or difference.where.startswith("number of requests")
+
+
+def is_length_of_stored(_request, difference, nginx, _weir):
+    """The length of an answer that the cache has."""
+    return is_of_stored(nginx) and (difference.where in ("field content-length", "log: sent_http_content_length") and difference.nginx in ("[]", "") or difference.where == "field transfer-encoding" and difference.weir == "[]")
+
+
+def is_short_life(_request, difference, nginx, weir):
+    """A stored answer that lives for a second."""
+    is_cached = is_of_stored(nginx) or is_of_stored(weir)
+    return re.search(r"_cache_valid [^;]*\b1s", nginx.get("conf", "")) is not None and is_cached and difference.where.startswith(("number of requests", "log: upstream_"))
+
+
+def is_other_turn(_request, difference, nginx, weir):
+    """The server of a group whose turn it is, after a difference in the number of requests to that group."""
+    def turned(line):
+        return re.sub("^(?:one|two): ", "", line)
+    if not nginx.get("diverged"):
+        return False
+    if difference.where == "origin: request line":
+        return turned(difference.nginx) == turned(difference.weir)
+    return difference.where == "log: upstream_addr" and re.sub(":900[12]", "", difference.nginx) == re.sub(":900[12]", "", difference.weir)
+
+
+def is_no_http(_request, difference, nginx, _weir):
+    """Bytes of an application that are no HTTP."""
+    return nginx["answer"]["status"].startswith("no HTTP: ") and difference.where in ("status", "log: status") and ("009" in (difference.nginx, difference.weir) or difference.where == "status") and "garbage" in str(nginx["seen"]) + nginx.get("conf", "")
 
 
 def is_goaway_first(request, difference, nginx, _weir):
@@ -319,7 +365,7 @@ def is_after(_request, difference, nginx, _weir):
     """The log line of a request with a post_action, and the connection after it."""
     if "post_action " not in nginx.get("conf", ""):
         return False
-    return difference.where.startswith("log: ") and difference.where != "log: number of lines" or difference.nginx == "closed"
+    return difference.where.startswith(("log: ", "number of requests")) or difference.nginx == "closed"
 
 
 def is_first_value(_request, difference, nginx, _weir):
@@ -334,7 +380,9 @@ def is_trailer_unsent(_request, difference, _nginx, weir):
 
 
 def is_single_field(_request, difference, _nginx, _weir):
-    """Server and Date of `add_header` beside the edge's own."""
+    """Server and Date of `add_header` beside the edge's own, and the moments that are compared with Date."""
+    if difference.where == "field expires" and "add_header Date " in _nginx.get("conf", ""):
+        return True
     return difference.where in ("field server", "field date") and difference.nginx.count("(the ") > difference.weir.count("(the ") or difference.where in ("field server", "field date") and difference.nginx.count("', '") == 1 and difference.weir.count("', '") == 0
 
 
@@ -406,11 +454,17 @@ RULES = [
     ("asked again, in the log", "the second try after a kept connection was found closed has no place of its own in weir's log", is_asked_again_in_log),
     ("closed by a subrequest", "444 in a subrequest closes the client's connection; nginx over HTTP/2 drops the subrequest alone", is_closed_by_subrequest),
     ("end of a cut body", "sub_filter of nginx keeps the bytes that could begin a match, and loses them if the answer is cut short", is_cut_body),
-    ("limit of a copy", "a copy has limits of its own; nginx keeps them in the client's request", is_limit_of_copy),
+    ("limit of a subrequest", "a subrequest has limits of its own; nginx keeps them in the client's request", is_limit_of_copy),
     ("body in a text", "weir reads the body for a text that has it; in nginx `$request_body` is empty unless a handler has read it (docs/guide/nginx-files.md)", is_body_read),
     ("count", "a count of bytes in a text has the reasons of the same count in the log", is_count),
     ("stored answer", "proxy_store keeps answers to GET; nginx keeps those to other methods too", is_post_stored),
-    ("HEAD of a range", "weir passes HEAD on with a range that the cache does not keep; nginx makes it a GET", is_head_of_range),
+    ("names of fields", "the default server of the address decides about names of fields; nginx: the named server, for fields after Host", is_field_of_server),
+    ("HEAD that is not kept", "weir makes a HEAD a GET only if the cache keeps the answer; nginx always", is_head_not_kept),
+    ("body of a subrequest", "a subrequest has no body of the client, so weir does not compare the length with its client_max_body_size (docs/guide/nginx-files.md)", is_body_of_subrequest),
+    ("length of a stored answer", "weir knows the length of an answer that the cache has whole", is_length_of_stored),
+    ("short life", "the answer was old for one of the two edges, and not for the other", is_short_life),
+    ("other turn", "the turns of a group's servers follow the requests that it got before", is_other_turn),
+    ("no HTTP", "weir answers 502 if an application's answer is no HTTP", is_no_http),
     ("GOAWAY first", "nginx sends GOAWAY before the last answer of a connection; the client's library takes no frames after it", is_goaway_first),
     ("hints", "weir passes 103 to clients of HTTP/2 (docs/reference/directives.md, early_hints)", is_hint),
     ("unread body on a connection", "each server has its own bound for a body that nobody reads, and then ends the connection (docs/guide/nginx-files.md)", is_after_body),
@@ -419,7 +473,7 @@ RULES = [
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
     ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),
     ("permission", "weir sends no `100 Continue` to a client that has sent the body already, or whose body it does not need (RFC 9110 10.1.1)", is_permission),
-    ("order of Vary", "weir adds its own Vary after the origin's; the order has no meaning (RFC 9110 12.5.5)", is_order_of_vary),
+    ("order of Vary", "weir adds its own Vary after the origin's, once; the order has no meaning (RFC 9110 12.5.5)", is_order_of_vary),
     ("cache", "where the cache asks for whole answers, weir itself answers ranges and conditions (docs/guide/cache.md)", is_of_cache),
     ("charset", "nginx gives its own answer the charset of the answer that X-Accel-Redirect replaced", is_lost_charset),
     ("handshake", "a request without a host belongs to the server that the client named in the TLS handshake; nginx: to the default server", is_of_handshake),

@@ -33,12 +33,14 @@ def records(said, number, text, asks=()):
 
 def compared(text, asks, nginx, weir):
     """All differences of a case."""
-    found = []
+    found, diverged = [], False
     for number, ask in enumerate(asks):
-        left, right = records(nginx, number, text, asks), records(weir, number, text, asks)
+        left, right = ({**records(said, number, text, asks), "diverged": diverged} for said in (nginx, weir))
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
         ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]
         why = {one.where: rule for one, rule in ruled}
+        # From here on, groups of servers and caches may have other states.
+        diverged |= any(one.where.startswith("number of requests") and rule for one, rule in ruled)
         found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
@@ -79,7 +81,7 @@ def logs(nginx, weir):
 
 
 def order(line):
-    return line.get("uri", ""), line.get("status", ""), line.get("body_bytes_sent", "")
+    return line.get("uri", ""), line.get("status", ""), line.get("request_length", ""), line.get("body_bytes_sent", "")
 
 
 def case(nginx, weir):

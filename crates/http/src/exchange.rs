@@ -207,7 +207,7 @@ pub struct Exchange<'c> {
     pub alias_takes_uri: bool,
     /// `uri` went through a `rewrite` in this location.
     pub uri_changed: bool,
-    /// Internal redirects left (nginx: 10).
+    /// Internal redirects left, and one more: the redirect that makes it zero fails (nginx: `uri_changes`).
     pub redirects_left: u8,
     /// An `error_page` is being answered; further errors are answered without `error_page`.
     pub in_error_page: bool,
@@ -217,7 +217,7 @@ pub struct Exchange<'c> {
     pub number_on_connection: u64,
     /// Bytes per second to the client, 0 for no limit; `set $limit_rate` changes it.
     pub limit_rate: Option<u64>,
-    /// Head bytes sent, with the trailers of HTTP/2.
+    /// Head bytes sent; over HTTP/2 with the interim answers and the trailers.
     pub head_bytes_sent: u64,
     /// Body bytes sent, without framing: the number for the cache's counters and for spans. `$body_bytes_sent` is
     /// nginx's number: all sent bytes except the head, so it includes the framing of chunks.
@@ -296,7 +296,7 @@ impl<'c> Exchange<'c> {
             internal: false,
             alias_takes_uri: false,
             uri_changed: false,
-            redirects_left: REDIRECTS_MAX,
+            redirects_left: REDIRECTS_MAX + 1,
             in_error_page: false,
             keeps_alive: false,
             number_on_connection: 1,

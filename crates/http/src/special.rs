@@ -28,6 +28,10 @@ pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
     if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
         exchange.keeps_alive = false;
     }
+    if status != 405 {
+        // An earlier 405 has set it.
+        exchange.response.fields.remove(Known::Allow);
+    }
     exchange.response.content_type.clear();
     exchange.response.body_filters.clear();
     exchange.own.remove::<Composed>();

@@ -80,8 +80,14 @@ enum Step {
     Jump(Jump),
 }
 
+/// Counts a change of the URI; `false` if it is one too many. No error page follows then.
+fn may_change(exchange: &mut Exchange<'_>) -> bool {
+    exchange.redirects_left = exchange.redirects_left.saturating_sub(1);
+    exchange.redirects_left > 0
+}
+
 fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) -> Result<(), Outcome> {
-    if exchange.redirects_left == 0 {
+    if !may_change(exchange) {
         let shown = String::from_utf8_lossy(&uri).into_owned();
         exchange.log(
             weir_net::log::Level::Error,
@@ -89,7 +95,6 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
         );
         return Err(Outcome::Status(500));
     }
-    exchange.redirects_left -= 1;
     // nginx: a location that ends the connection does so for the location that answers in its place too.
     exchange.keeps_alive &= !exchange.location.values.core.keepalive_timeout.0.is_zero();
     exchange.uri = uri;
@@ -159,14 +164,13 @@ fn add_slash(exchange: &mut Exchange<'_>) -> Outcome {
 }
 
 fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
-    if exchange.redirects_left == 0 {
+    if !may_change(exchange) {
         exchange.log(
             weir_net::log::Level::Error,
             format_args!("rewrite or internal redirection cycle while redirect to named location \"@{name}\""),
         );
         return Step::Over(Outcome::Status(500));
     }
-    exchange.redirects_left -= 1;
     if exchange.uri.is_empty() {
         exchange.log(weir_net::log::Level::Error, format_args!("empty URI in redirect to named location \"@{name}\""));
         return Step::Over(Outcome::Status(500));
@@ -197,7 +201,7 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
         match rewrite::run(exchange, &location.rules) {
             rewrite::Flow::Continue | rewrite::Flow::Break => {}
             rewrite::Flow::Last => {
-                if exchange.redirects_left == 0 {
+                if !may_change(exchange) {
                     let shown = String::from_utf8_lossy(&exchange.uri).into_owned();
                     exchange.log(
                         weir_net::log::Level::Error,
@@ -205,7 +209,6 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
                     );
                     return Step::Over(Outcome::Status(500));
                 }
-                exchange.redirects_left -= 1;
                 return Step::Jump(Jump::Location);
             }
             rewrite::Flow::Status(status) => return Step::Over(Outcome::Status(status)),

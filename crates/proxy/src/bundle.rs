@@ -228,9 +228,10 @@ macro_rules! cgi_tables {
             $prefix,
             "$scheme$request_method$host$request_uri (nginx: empty)",
             $crate::bundle::has_word,
-            $family.cache
+            ($family.store),
+            ($family.cache)
         );
-        const STORING: &[Directive] = $crate::family::store::storing!($prefix, $family.store);
+        const STORING: &[Directive] = $crate::family::store::storing!($prefix, ($family.cache), ($family.store));
         const PARAM: &[Directive] = &[Directive::new(
             concat!($prefix, "_param"),
             HSL,

@@ -199,7 +199,7 @@ pub async fn post_action(exchange: &mut Exchange<'_>) {
             return exchange.log(Level::Error, format_args!("post_action failed to start {error}"));
         }
     };
-    while exchange.redirects_left > 0
+    while exchange.redirects_left > 1
         && let Some(target) = &exchange.location.values.core.post_action
     {
         // nginx: the status that the client got is still that of the exchange, until the location answers.

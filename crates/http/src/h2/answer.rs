@@ -55,8 +55,8 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
             encoder.field(b"location", &whole, Some(Known::Location), out);
         }
         for field in response.plain_fields() {
-            // Fields about an HTTP/1.1 connection are not allowed here (RFC 9113 §8.2.2).
-            let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop());
+            // Fields about an HTTP/1.1 connection are not allowed here (RFC 9113 §8.2.2); Trailer is about the message.
+            let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop() && known != Known::Trailer);
             let is_proof = is_switch && field.name.eq_ignore_ascii_case(b"sec-websocket-accept");
             if !is_hop && !is_proof {
                 encoder.field(field.name, field.value, field.known, out);
@@ -64,8 +64,9 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
         }
     });
     let sent = sent.map_err(Gone::Closed)? as u64;
-    exchange.head_bytes_sent = sent;
     exchange.bytes_sent += sent;
+    // Interim answers came before: no block of fields is a part of `$body_bytes_sent`.
+    exchange.head_bytes_sent = exchange.bytes_sent;
     Ok(())
 }
 
@@ -90,7 +91,6 @@ pub fn finish(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) ->
     });
     let sent = sent.map_err(Gone::Closed)? as u64;
     exchange.bytes_sent += sent;
-    // As in nginx, a block of fields is no part of `$body_bytes_sent`.
     exchange.head_bytes_sent += sent;
     Ok(())
 }

@@ -66,10 +66,7 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
         return match h2::answer::interim(stream, origin.head.status, fields) {
             Err(error) if proxy::is_for_its_client_alone(exchange) => Err(Gone::Closed(error)),
             sent => {
-                let sent = sent.unwrap_or(0) as u64;
-                exchange.bytes_sent += sent;
-                // A block of fields is no part of `$body_bytes_sent`.
-                exchange.head_bytes_sent += sent;
+                exchange.bytes_sent += sent.unwrap_or(0) as u64;
                 Ok(())
             }
         };

@@ -47,10 +47,10 @@ pub enum Store {
     At(Template),
 }
 
-/// The directives of one family of upstreams. The arguments are the prefix of the names, and the path of the family's
-/// settings below `Settings`.
+/// The directives of one family of upstreams. The arguments are the prefix of the names, and the paths below `Settings` of the
+/// family's settings for its cache and for these.
 macro_rules! storing {
-    ($prefix:literal, $($path:tt)+) => {{
+    ($prefix:literal, ($($cache:tt)+), ($($path:tt)+)) => {{
                 use weir_http::directive::{Arity, Directive, HSL, ONE};
         use $crate::family::store;
         &[
@@ -59,7 +59,15 @@ macro_rules! storing {
                 HSL,
                 ONE,
                 "Stores answers as files: on, off, or the file's path.",
-                |b, s| store::store(b, s, |all| &mut all.$($path)+),
+                |b, s| {
+                    let store = store::store(b, s)?;
+                    let all = crate::settings(b);
+                    if !matches!(store, store::Store::Off) {
+                        all.$($cache)+.give_way(concat!($prefix, "_cache"))?;
+                    }
+                    all.$($path)+.store = Some(store);
+                    Ok(())
+                },
             )
             .default("off"),
             Directive::new(
@@ -77,7 +85,7 @@ macro_rules! storing {
 pub(crate) use storing;
 
 /// The family.
-pub static FAMILY: Family = Family::new("store", storing!("proxy", store)).check(check);
+pub static FAMILY: Family = Family::new("store", storing!("proxy", (cache), (store))).check(check);
 
 /// `…_store on` saves under the root.
 fn check(b: &mut Build<'_>, found: &Found<'_>) {
@@ -91,8 +99,8 @@ fn check(b: &mut Build<'_>, found: &Found<'_>) {
 pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
 
 /// `…_store`.
-pub fn store(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
-    let store = match statement.text(0) {
+pub fn store(b: &mut Build<'_>, statement: &Statement) -> Result<Store, Refusal> {
+    Ok(match statement.text(0) {
         "off" => Store::Off,
         "on" => Store::On,
         path => {
@@ -103,9 +111,19 @@ pub fn store(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Ref
             }
             Store::At(name)
         }
-    };
-    of(crate::settings(b)).store = Some(store);
-    Ok(())
+    })
+}
+
+impl Settings {
+    /// Stores no files because of the blocks around this one, which has a cache, as in nginx. Refuses a block that has both; `store` is the name
+    /// of the directive.
+    pub fn give_way(&mut self, store: &str) -> Result<(), Refusal> {
+        if matches!(self.store, Some(Store::On | Store::At(_))) {
+            return Err(Refusal::directive(format!("is incompatible with \"{store}\"")));
+        }
+        self.store = Some(Store::Off);
+        Ok(())
+    }
 }
 
 /// `…_store_access`.

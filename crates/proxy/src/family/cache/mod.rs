@@ -202,7 +202,7 @@ impl Methods {
     }
 }
 
-const TABLE: &[Directive] = caching!("proxy", "$scheme://$proxy_host$request_uri", |_| true, cache);
+const TABLE: &[Directive] = caching!("proxy", "$scheme://$proxy_host$request_uri", |_| true, (store), (cache));
 const OWN: &[Directive] = &[Directive::new(
     "proxy_cache_convert_head",
     HSL,
@@ -299,6 +299,18 @@ pub fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<Use, Refusal> {
     match template.literal() {
         Some(_) => Ok(Use::Zone(text.to_owned(), None)),
         None => Ok(Use::Named(template)),
+    }
+}
+
+impl Settings {
+    /// Uses no cache of the blocks around this one, which stores files, as in nginx. Refuses a block that has both; `cache` is the name of the
+    /// directive.
+    pub fn give_way(&mut self, cache: &str) -> Result<(), Refusal> {
+        if matches!(self.zone, Some(Use::Zone(..) | Use::Named(_))) {
+            return Err(Refusal::directive(format!("is incompatible with \"{cache}\"")));
+        }
+        self.zone = Some(Use::Off);
+        Ok(())
     }
 }
 

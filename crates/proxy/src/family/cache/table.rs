@@ -1,9 +1,9 @@
 //! The directives of a cache, under the prefix of a family of upstreams.
 
 /// The table of one family. The arguments are the prefix of the names, the default key as the reference shows it, whether
-/// the family's `…_use_stale` has a word, and the path of the family's settings below `Settings`.
+/// the family's `…_use_stale` has a word, and the paths below `Settings` of the family's settings for files and for these.
 macro_rules! caching {
-    ($prefix:literal, $key:literal, $has:expr, $($path:tt)+) => {{
+    ($prefix:literal, $key:literal, $has:expr, ($($store:tt)+), ($($path:tt)+)) => {{
         use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
         use weir_http::value;
         use $crate::family::cache;
@@ -14,7 +14,15 @@ macro_rules! caching {
                 |b, s| cache::declare(b, s, $prefix)).many(),
             Directive::new(concat!($prefix, "_cache"), HSL, ONE,
                 "The zone that stores the answers.",
-                |b, s| { let value = cache::zone(b, s)?; crate::settings(b).$($path)+.zone = Some(value); Ok(()) }).default("off"),
+                |b, s| {
+                    let zone = cache::zone(b, s)?;
+                    let all = crate::settings(b);
+                    if !matches!(zone, cache::Use::Off) {
+                        all.$($store)+.give_way(concat!($prefix, "_store"))?;
+                    }
+                    all.$($path)+.zone = Some(zone);
+                    Ok(())
+                }).default("off"),
             Directive::new(concat!($prefix, "_cache_key"), HSL, ONE,
                 "The key that identifies an answer.",
                 |b, s| cache::key(b, s, |all| &mut all.$($path)+)).default($key),
