@@ -117,7 +117,7 @@ def work(options, wire):
             try:
                 if job[0] == "seed":
                     case, first, found, refusals = trial.steady(pair, trial.Case(*draw.draw(job[1]), job[1]))
-                    wire.send(("seed", case, first, collections.Counter(one.rule for one in found if one.rule), len(case.asks), [(verdicts[0], verdicts[1]) for _, *verdicts in refusals]))
+                    wire.send(("seed", case, first, collections.Counter(one.rule for one in found if one.rule), len(case.asks), len(refusals)))
                 else:
                     wire.send(("reduced", job[2], reducing.reduce(pair, job[1], job[2])))
             except pairs.Lost:
@@ -194,7 +194,7 @@ class Run:
             case ("seed", case, first, explained, asks, refusals):
                 self.counts["configurations"] += 1
                 self.counts["requests"] += asks
-                self.counts["statements that nginx refused"] += len(refusals)
+                self.counts["statements that nginx refused"] += refusals
                 self.rules.update(explained)
                 self.counts["configurations with differences"] += bool(first)
                 for kind in dict.fromkeys(one.kind for one in first):

@@ -142,8 +142,10 @@ def is_allow(_request, difference, nginx, _weir):
 
 
 def is_upgrade_of_copy(_request, difference, _nginx, _weir):
-    """The client's Upgrade in the parameters of a subrequest."""
-    return difference.where.lower() == "origin: field http_upgrade" and difference.weir in ("", "[]")
+    """The client's Upgrade in a subrequest, as a parameter or a field."""
+    if difference.where in ("origin: field upgrade", "origin: field connection") and re.search(SUBREQUEST, _nginx.get("conf", "")) is None:
+        return False
+    return difference.where.lower() in ("origin: field http_upgrade", "origin: field upgrade", "origin: field connection") and difference.weir in ("", "[]")
 
 
 def is_framing(request, difference, nginx, _weir):
@@ -309,6 +311,11 @@ def is_body_of_subrequest(request, difference, nginx, _weir):
     return is_told or difference.nginx.startswith("HTTP/") and " 500" in difference.nginx or difference.nginx == "500" or difference.where.startswith("number of requests")
 
 
+def is_session_reset(_request, difference, nginx, _weir):
+    """The text of a stream server's `return`, if the connection is reset before the client reads it."""
+    return difference.where == "streams" and re.search(r"return \"text", nginx.get("conf", "")) is not None and "b''" in difference.nginx + difference.weir
+
+
 def is_length_of_stored(_request, difference, nginx, _weir):
     """The length of an answer that the cache has."""
     return is_of_stored(nginx) and (difference.where in ("field content-length", "log: sent_http_content_length") and difference.nginx in ("[]", "") or difference.where == "field transfer-encoding" and difference.weir == "[]")
@@ -317,7 +324,7 @@ def is_length_of_stored(_request, difference, nginx, _weir):
 def is_short_life(_request, difference, nginx, weir):
     """A stored answer that lives for a second."""
     is_cached = is_of_stored(nginx) or is_of_stored(weir)
-    return re.search(r"_cache_valid [^;]*\b1s", nginx.get("conf", "")) is not None and is_cached and difference.where.startswith(("number of requests", "log: upstream_"))
+    return re.search(r"_cache_valid [^;]*\b1s", nginx.get("conf", "")) is not None and (is_cached and difference.where.startswith("log: upstream_") or difference.where.startswith("number of requests"))
 
 
 def is_other_turn(_request, difference, nginx, weir):
@@ -352,8 +359,8 @@ def is_after_body(_request, difference, nginx, _weir):
 
 
 def is_discarded_chunks(request, difference, _nginx, _weir):
-    """The length of a body in chunks that nobody has read."""
-    return difference.where == "log: content_length" and (difference.nginx, difference.weir) == ("0", "") and (request.http2 or getattr(request, "is_chunked", False))
+    """The length of a body in chunks, in the log."""
+    return difference.where == "log: content_length" and difference.nginx.isdigit() and difference.weir == "" and (request.http2 or getattr(request, "is_chunked", False))
 
 
 def is_interim_counted(request, difference, _nginx, _weir):
@@ -365,7 +372,7 @@ def is_after(_request, difference, nginx, _weir):
     """The log line of a request with a post_action, and the connection after it."""
     if "post_action " not in nginx.get("conf", ""):
         return False
-    return difference.where.startswith(("log: ", "number of requests")) or difference.nginx == "closed"
+    return difference.where.startswith(("log: ", "number of requests", "files: cached")) or difference.nginx == "closed"
 
 
 def is_first_value(_request, difference, nginx, _weir):
@@ -423,7 +430,7 @@ RULES = [
     ("interim status", "`$upstream_status` is the status of the answer; nginx keeps that of the interim answer before it", is_interim_in_log),
     ("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)", is_unknown_charset),
     ("line of a subrequest", "a subrequest's line in the log counts its own bytes; nginx counts those that the client got before", is_line_of_subrequest),
-    ("length of discarded chunks", "`$content_length` is 0 in nginx once it has discarded a body in chunks; its length is unknown", is_discarded_chunks),
+    ("length of chunks", "`$content_length` of a body in chunks is known while weir has the body; nginx counts what it read, and 0 for a body that it discards", is_discarded_chunks),
     ("interim answer counted", "`$body_bytes_sent` has no bytes of `100 Continue`; nginx counts them", is_interim_counted),
     ("log after post_action", "after post_action, nginx's log line mixes both requests: the place of the one, fields and bytes of the other", is_after),
     ("first value", "nginx keeps the value that a variable had when it was read first; weir gives that of the moment (docs/guide/nginx-files.md)", is_first_value),
@@ -439,7 +446,7 @@ RULES = [
     ("old default", "before 1.29.7, nginx spoke HTTP/1.0 to origins, and closed each connection", is_old_default),
     ("old answer", "before 1.29, nginx passed an origin's bytes on that are no HTTP", is_old_answer),
     ("allow", "405 names the allowed methods (RFC 9110 15.5.6)", is_allow),
-    ("upgrade of a copy", "a subrequest never asks for an upgrade, in parameters either (docs/guide/auth_request.md)", is_upgrade_of_copy),
+    ("upgrade of a copy", "a subrequest never asks for an upgrade, by fields or parameters (docs/guide/auth_request.md)", is_upgrade_of_copy),
     ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),
     ("asked again", "weir keeps connections to origins by default; a request that finds one closed goes to the server once more", is_asked_again),
     ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
@@ -461,6 +468,7 @@ RULES = [
     ("names of fields", "the default server of the address decides about names of fields; nginx: the named server, for fields after Host", is_field_of_server),
     ("HEAD that is not kept", "weir makes a HEAD a GET only if the cache keeps the answer; nginx always", is_head_not_kept),
     ("body of a subrequest", "a subrequest has no body of the client, so weir does not compare the length with its client_max_body_size (docs/guide/nginx-files.md)", is_body_of_subrequest),
+    ("session reset", "a close with bytes of the client unread is a reset, which can overtake the answer", is_session_reset),
     ("length of a stored answer", "weir knows the length of an answer that the cache has whole", is_length_of_stored),
     ("short life", "the answer was old for one of the two edges, and not for the other", is_short_life),
     ("other turn", "the turns of a group's servers follow the requests that it got before", is_other_turn),

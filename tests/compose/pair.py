@@ -86,6 +86,10 @@ class Pair:
             side.tell("start", text)
         return [side.hear() for side in self.sides]
 
+    def start_one(self, number, text):
+        self.sides[number].tell("start", text)
+        return self.sides[number].hear()
+
     def stop(self, verdicts):
         for side, verdict in zip(self.sides, verdicts):
             if verdict is None:
@@ -97,17 +101,14 @@ class Pair:
         tree, refusals = grammar.only(tree, lambda statement: statement.name not in self.absent), []
         while True:
             text, lines = self.whole(tree)
-            verdicts = self.start(text)
-            if not verdicts[0] or len(refusals) >= REPAIRS:
-                return tree, refusals, verdicts
-            # Some refusals of nginx have no place.
-            found = PLACE.search(refusal(verdicts[0])) or PLACE.search(refusal(verdicts[1] or ""))
-            if not found or int(found[1]) not in lines:
-                return tree, refusals, verdicts
-            self.stop(verdicts)
+            # Only a file that nginx takes is one for both.
+            verdict = self.start_one(0, text)
+            found = PLACE.search(refusal(verdict or ""))
+            if not verdict or len(refusals) >= REPAIRS or not found or int(found[1]) not in lines:
+                return tree, refusals, [verdict, self.start_one(1, text)]
             place = lines[int(found[1])]
-            refusals.append((grammar.at(tree, place), *verdicts))
-            if word := UNKNOWN.search(refusal(verdicts[0])):
+            refusals.append((grammar.at(tree, place), verdict))
+            if word := UNKNOWN.search(refusal(verdict)):
                 self.absent.add(word[1])
                 tree = grammar.only(tree, lambda statement: statement.name not in self.absent)
             else:

@@ -66,10 +66,7 @@ pub fn read_head(object: &Object, origin: &mut Origin) -> bool {
 
 fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>, origin: &Origin) -> Answer {
     let code = object.head.status;
-    if crate::values(exchange.location).proxy.intercept_errors
-        && code >= 300
-        && weir_http::special::is_intercepted(exchange, code)
-    {
+    if response::is_intercepted(exchange, code) {
         response::pass_authentication(exchange, origin);
         return Answer::Outcome(Outcome::Status(code));
     }

@@ -191,7 +191,10 @@ fn storable(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) ->
     if !response::buffers(crate::values(location), origin) {
         return Err(Reason::Unbuffered);
     }
-    if origin.field(Known::XAccelRedirect).is_some() && !crate::values(location).proxy.ignore.has("X-Accel-Redirect") {
+    let redirects =
+        origin.field(Known::XAccelRedirect).is_some() && !crate::values(location).proxy.ignore.has("X-Accel-Redirect");
+    // An error that `error_page` answers redirects nowhere.
+    if redirects && !response::is_intercepted(exchange, origin.head.status) {
         return Err(Reason::AccelRedirect);
     }
     let cache = &crate::values(location).cache;

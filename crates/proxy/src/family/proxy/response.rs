@@ -56,6 +56,11 @@ pub fn buffers(values: &Values, origin: &Origin) -> bool {
     }
 }
 
+/// Whether `error_page` answers in the place of an upstream's answer of this status (`proxy_intercept_errors`).
+pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
+    crate::values(exchange.location).proxy.intercept_errors && status >= 300 && special::is_intercepted(exchange, status)
+}
+
 /// Passes `WWW-Authenticate` of an intercepted 401 on to the client.
 pub fn pass_authentication(exchange: &mut Exchange<'_>, origin: &Origin) {
     if origin.head.status != 401 {

@@ -61,10 +61,8 @@ pub(super) fn take_answer(
         exchange.worker.return_origin(origin);
         return answer;
     }
-    let is_intercepted = values.proxy.intercept_errors
-        && status >= 300
-        && (weir_http::special::is_intercepted(exchange, status) || wrapped::is_not_found(values, status));
-    if is_intercepted {
+    let is_missing = values.proxy.intercept_errors && wrapped::is_not_found(values, status);
+    if is_missing || response::is_intercepted(exchange, status) {
         response::pass_authentication(exchange, &origin);
         // The cache keeps only the status of an intercepted answer.
         exchange.cache.keep(b"", true);
