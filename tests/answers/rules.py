@@ -46,7 +46,7 @@ def is_of_cache(request, difference, nginx, weir):
     if difference.where == "field accept-ranges":
         return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_of_stored(nginx))
     is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
-    return is_asked and (difference.where == "status" and difference.nginx.startswith("HTTP/1.1 200") and difference.weir[9:12] in ("206", "304", "412", "416")
+    return is_asked and (difference.where == "status" and difference.nginx.split(" ")[1:2] == ["200"] and difference.weir.split(" ")[1:2][0] in ("206", "304", "412", "416")
                          or difference.where == "origin: field Range" and difference.nginx == "[]")
 
 
@@ -188,11 +188,11 @@ def is_of_stored(record):
 
 def is_head_stored(request, difference, nginx, _weir):
     """A HEAD at a location that caches answers of an application."""
-    if re.search(r"\b(?:fastcgi|uwsgi|scgi)_cache ", nginx.get("conf", "")) is None:
+    if re.search(r"\b(?:fastcgi|uwsgi|scgi)_cache |_cache_convert_head off", nginx.get("conf", "")) is None:
         return False
     if difference.where == "files: cached":
         return any(one.method == "HEAD" for one in nginx.get("asks", ()))
-    return is_of_stored(nginx) and any(one.method == "HEAD" for one in (request, *nginx.get("earlier", ()))) and difference.where.startswith(("log: upstream_", "number of requests", "field ", "body", "log: sent_http_", "log: body_bytes_sent", "status", "log: status"))
+    return is_of_stored(nginx) and any(one.method == "HEAD" for one in (request, *nginx.get("earlier", ()))) and difference.where.startswith(("log: ", "number of requests", "field ", "body", "status"))
 
 
 def is_sent_field(_request, difference, nginx, weir):
@@ -288,7 +288,7 @@ def is_count(_request, difference, nginx, _weir):
 
 def is_post_stored(_request, difference, nginx, _weir):
     """The answer to another method than GET, as a file."""
-    return difference.where == "files: kept" and "_store " in nginx.get("conf", "") and difference.weir == "[]" and any(one.method != "GET" for one in nginx.get("asks", ()))
+    return difference.where == "files: kept" and "_store " in nginx.get("conf", "") and any(one.method != "GET" for one in nginx.get("asks", ()))
 
 
 def is_field_of_server(request, difference, nginx, _weir):
@@ -314,6 +314,16 @@ def is_body_of_subrequest(request, difference, nginx, _weir):
 def is_session_reset(_request, difference, nginx, _weir):
     """The text of a stream server's `return`, if the connection is reset before the client reads it."""
     return difference.where == "streams" and re.search(r"return \"text", nginx.get("conf", "")) is not None and "b''" in difference.nginx + difference.weir
+
+
+def is_address_of_subrequest(_request, difference, nginx, _weir):
+    """The client's address that a subrequest has read from a field."""
+    return difference.where in ("log: remote_addr", "field x-real") and re.search(SUBREQUEST, nginx.get("conf", "")) is not None and "set_real_ip_from" in nginx["conf"]
+
+
+def is_trailer_named(_request, difference, nginx, _weir):
+    """Trailer, for an answer that the cache may keep."""
+    return difference.where in ("field trailer", "log: sent_http_trailer") and difference.weir in ("[]", "") and is_of_stored(nginx)
 
 
 def is_length_of_stored(_request, difference, nginx, _weir):
@@ -450,7 +460,7 @@ RULES = [
     ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),
     ("asked again", "weir keeps connections to origins by default; a request that finds one closed goes to the server once more", is_asked_again),
     ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
-    ("HEAD of an application", "weir keeps no answer of an application to HEAD: nginx gives its empty body to a later GET (docs/guide/fastcgi.md)", is_head_stored),
+    ("HEAD stored", "weir keeps no answer to a HEAD that stays one, if GET has the same key: nginx gives its empty body to a later GET (docs/guide/fastcgi.md)", is_head_stored),
     ("sent field", "`$sent_http_NAME` is the field as it was sent; nginx has it before its last changes", is_sent_field),
     ("loop of copies", "copies that make copies end at each server's own bound", is_loop_of_copies),
     ("copy given up", "nginx gives up copies that are not sent when the client leaves; weir sends them (docs/guide/mirror.md)", is_copy_given_up),
@@ -469,6 +479,8 @@ RULES = [
     ("HEAD that is not kept", "weir makes a HEAD a GET only if the cache keeps the answer; nginx always", is_head_not_kept),
     ("body of a subrequest", "a subrequest has no body of the client, so weir does not compare the length with its client_max_body_size (docs/guide/nginx-files.md)", is_body_of_subrequest),
     ("session reset", "a close with bytes of the client unread is a reset, which can overtake the answer", is_session_reset),
+    ("address of a subrequest", "the address that realip reads in a subrequest is that subrequest's; nginx gives it to the connection", is_address_of_subrequest),
+    ("name of trailers", "Trailer announces fields that weir does not keep: a stored answer has neither", is_trailer_named),
     ("length of a stored answer", "weir knows the length of an answer that the cache has whole", is_length_of_stored),
     ("short life", "the answer was old for one of the two edges, and not for the other", is_short_life),
     ("other turn", "the turns of a group's servers follow the requests that it got before", is_other_turn),

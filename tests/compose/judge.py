@@ -49,7 +49,10 @@ def compared(text, asks, nginx, weir):
 
 
 def told(where):
-    """The part of the answer that this value of the log repeats: the reason for a difference there is the reason here."""
+    """The difference that this one follows from: its reason is the reason here. A value of the log repeats a part of the answer, and after another
+    number of requests their pairs are not the same requests."""
+    if where.startswith("origin: "):
+        return "number of requests at origins"
     if where == "log: status":
         return "status"
     return "field " + where.removeprefix("log: sent_http_").replace("_", "-")

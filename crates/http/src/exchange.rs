@@ -205,7 +205,7 @@ pub struct Exchange<'c> {
     pub internal: bool,
     /// In a regex location with `alias`, the URI names a file below the alias (`try_files` found the file).
     pub alias_takes_uri: bool,
-    /// `uri` went through a `rewrite` in this location.
+    /// A `rewrite … break` has changed `uri` since the request or the last internal redirect (nginx: `valid_location` is 0).
     pub uri_changed: bool,
     /// Internal redirects left, and one more: the redirect that makes it zero fails (nginx: `uri_changes`).
     pub redirects_left: u8,

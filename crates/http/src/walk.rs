@@ -103,6 +103,7 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
     }
     exchange.internal = true;
     exchange.target_is_valid = false;
+    exchange.uri_changed = false;
     Ok(())
 }
 
@@ -186,7 +187,6 @@ fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
 
 /// The location's rewrites, then its handlers.
 fn inside(exchange: &mut Exchange<'_>) -> Step {
-    exchange.uri_changed = false;
     // nginx: a method outside limit_except's list uses the settings of that block, rewrites included.
     if let Some((methods, other)) = &exchange.location.limit_except
         && !methods.has(exchange.request.method())

@@ -57,7 +57,6 @@ FAMILIES = [
         autoindex on
         autoindex_format {html|json|xml}
         autoindex_exact_size off
-        random_index on
         try_files $uri $uri/ {=404|@n1|/p/k|/e?$args}
         root {html|html/b|html/$http_x_u}
         """),

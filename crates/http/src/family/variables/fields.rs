@@ -5,7 +5,7 @@ use crate::family::otel;
 use crate::special;
 use crate::texts::{cookie, decimal, joined, text};
 use crate::variable::Argument;
-use weir_wire::Version;
+use weir_wire::{Version, date};
 
 /// `$http_NAME`: the values of all such fields, joined by `, `.
 pub fn http(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
@@ -72,12 +72,14 @@ pub fn sent_content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut 
 
 /// `$sent_http_last_modified`.
 pub fn sent_last_modified(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    // nginx: once the head was sent, only an answer with the resource itself has it, unless it is no date.
+    let response = &exchange.response;
+    let is_date = response.fields.get(weir_wire::Known::LastModified).is_none_or(|value| date::parse_http_date(value).is_some());
+    if exchange.head_bytes_sent > 0 && !matches!(response.status.get(), 200 | 206 | 304) && is_date {
+        return false;
+    }
     if sent(exchange, argument, out) {
         return true;
-    }
-    // nginx: once the head was sent, only an answer with the resource itself has it.
-    if exchange.head_bytes_sent > 0 && !matches!(exchange.response.status.get(), 200 | 206 | 304) {
-        return false;
     }
     exchange.response.last_modified.is_some_and(|seconds| text(out, &weir_wire::date::http_date(seconds)))
 }
