@@ -325,6 +325,16 @@ impl<'c> Exchange<'c> {
         self.told_address.as_ref().unwrap_or(&self.client.remote)
     }
 
+    /// Reads something that may depend on an upstream's answer, such as `$upstream_http_NAME`, before the exchange has that answer.
+    pub fn reading<R>(&mut self, origin: &mut Box<Origin>, read: impl FnOnce(&mut Self) -> R) -> R {
+        let before = self.origin.replace(std::mem::take(origin));
+        let value = read(self);
+        if let Some(read) = std::mem::replace(&mut self.origin, before) {
+            *origin = read;
+        }
+        value
+    }
+
     /// Ends the exchange; returns its memory and the bytes after this request.
     // A call would copy the whole exchange to its argument.
     #[inline(always)]

@@ -143,7 +143,11 @@ pub struct Saving {
 }
 
 /// Begins to save an answer with the head `origin`, if the location and the answer allow it.
-pub fn begin(exchange: &mut Exchange<'_>, settings: &crate::family::Values, origin: &Origin) -> Option<Box<dyn Along>> {
+pub fn begin(
+    exchange: &mut Exchange<'_>,
+    settings: &crate::family::Values,
+    origin: &mut Box<Origin>,
+) -> Option<Box<dyn Along>> {
     let values = &settings.store;
     if origin.head.status != 200 || exchange.request.method() != b"GET" || !response::buffers(settings, origin) {
         return None;
@@ -151,7 +155,7 @@ pub fn begin(exchange: &mut Exchange<'_>, settings: &crate::family::Values, orig
     let path = match &values.store {
         Store::Off => return None,
         Store::On => file_path::path(exchange)?.0,
-        Store::At(template) => template.text(exchange),
+        Store::At(template) => exchange.reading(origin, |exchange| template.text(exchange)),
     };
     let path = weir_net::path::as_path(&path).to_path_buf();
     let (file, temporary) = body::temporary(exchange, settings.proxy.temp_path.as_deref(), proxy::TEMPORARY)?;

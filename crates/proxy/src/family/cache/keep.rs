@@ -27,7 +27,7 @@ const OWN_ERROR: &[u8] = b"X-Weir-Own-Error";
 
 /// Judges the upstream's answer before weir uses any part of it: begins to store the answer, or replaces it by a stored
 /// one.
-pub fn judge(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Option<Answer> {
+pub fn judge(exchange: &mut Exchange<'_>, origin: &mut Box<Origin>, length: BodyLength) -> Option<Answer> {
     if exchange.cache.zone.is_none() {
         purge::after_unsafe(exchange, origin);
         return None;
@@ -183,7 +183,11 @@ fn stored_origin(exchange: &Exchange<'_>, object: &Object) -> Option<Box<Origin>
 }
 
 /// Whether the answer may be stored, and in which form.
-fn storable(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Result<(Draft, Reason), Reason> {
+fn storable(
+    exchange: &mut Exchange<'_>,
+    origin: &mut Box<Origin>,
+    length: BodyLength,
+) -> Result<(Draft, Reason), Reason> {
     if let Some(reason) = exchange.cache.may_not_keep {
         return Err(reason);
     }
@@ -206,7 +210,8 @@ fn storable(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) ->
     if opened.is_some_and(|opened| opened.is_personal(&exchange.cache.key.0)) {
         return Err(Reason::Divergent);
     }
-    if any_set(exchange, &crate::values(location).cache.no_cache) {
+    let conditions = &crate::values(location).cache.no_cache;
+    if !conditions.is_empty() && exchange.reading(origin, |exchange| any_set(exchange, conditions)) {
         return Err(Reason::NoCacheDirective);
     }
     let policy = policy(crate::values(location));

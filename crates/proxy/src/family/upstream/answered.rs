@@ -41,7 +41,7 @@ pub(super) fn measure(
 pub(super) fn take_answer(
     exchange: &mut Exchange<'_>,
     values: &Values,
-    (Answered { origin, link, length }, hold): (Answered, Hold),
+    (Answered { mut origin, link, length }, hold): (Answered, Hold),
     judge: Option<Judge>,
     to: &mut Option<Source>,
 ) -> Answer {
@@ -55,7 +55,7 @@ pub(super) fn take_answer(
     }
     if exchange.cache.is_concerned()
         && let Some(judge) = judge
-        && let Some(answer) = judge(exchange, &origin, length)
+        && let Some(answer) = judge(exchange, &mut origin, length)
     {
         source(exchange, values, (link, hold), &origin, length).dismiss(exchange);
         exchange.worker.return_origin(origin);
@@ -84,7 +84,7 @@ pub(super) fn take_answer(
         }
         None => {
             exchange.response.expects_trailers |= trails;
-            exchange.cache.saving = store::begin(exchange, values, &origin);
+            exchange.cache.saving = store::begin(exchange, values, &mut origin);
             exchange.origin = Some(origin);
             *to = Some(body);
             Answer::Response

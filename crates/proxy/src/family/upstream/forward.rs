@@ -52,7 +52,7 @@ pub enum Answer {
 
 /// Judges a peer's answer before weir uses any part of it; returns the answer that takes its place, if one does. The
 /// length is that of the body.
-pub type Judge = fn(&mut Exchange<'_>, &Origin, BodyLength) -> Option<Answer>;
+pub type Judge = fn(&mut Exchange<'_>, &mut Box<Origin>, BodyLength) -> Option<Answer>;
 
 /// Asks the location's upstream; `values` are the settings of the location. The body of the response is put into `source`,
 /// which belongs to the caller that sends it: a source is large, and moving it from one future to the next costs time.
