@@ -85,7 +85,7 @@ def is_kept_by_refusal(_request, difference, nginx, _weir):
 
 def is_length_without_body(_request, difference, _nginx, weir):
     """A Content-Length that nginx announces to the origin without a body."""
-    return difference.where.lower() == "origin: field content-length" and difference.weir == "[]" and any(not one["body"] for one in weir["seen"])
+    return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: field http_content_length") and difference.weir in ("[]", "['0']", "['']") and any(not one["body"] for one in weir["seen"])
 
 
 def is_interim_in_log(_request, difference, _nginx, _weir):
@@ -93,8 +93,11 @@ def is_interim_in_log(_request, difference, _nginx, _weir):
     return difference.where == "log: upstream_status" and "103" in difference.nginx and "103" not in difference.weir
 
 
-def is_unknown_charset(_request, difference, nginx, _weir):
+def is_unknown_charset(request, difference, nginx, _weir):
     """An answer whose `charset` is a variable without a value."""
+    if "charset $" in nginx.get("conf", "") and getattr(request, "again", False) and difference.where in ("number of requests at origins", "reused", "log: number of lines"):
+        # The connection that nginx has closed, and the request that comes again.
+        return True
     return "charset $" in nginx.get("conf", "") and (difference.nginx == "closed" and difference.where == "status" or difference.where.startswith("log: ") and nginx["answer"]["status"] == "closed")
 
 
@@ -217,8 +220,10 @@ def is_copy_given_up(_request, difference, nginx, weir):
     return "mirror " in nginx.get("conf", "") and (difference.where.startswith("number of requests") and len(nginx["seen"]) < len(weir["seen"]) or difference.where == "log: number of lines")
 
 
-def is_cut_answer(_request, difference, nginx, _weir):
-    """`$request_completion` of an answer that was cut short."""
+def is_cut_answer(_request, difference, nginx, weir):
+    """An answer that was cut short: `$request_completion`, and the head that nginx has not sent yet."""
+    if nginx["answer"]["status"] == "closed" and weir["answer"]["end"] in ("cut short", "reset"):
+        return difference.where in ("status", "number of requests at origins") or difference.where.startswith("log: ")
     return difference.where == "log: request_completion" and (difference.nginx, difference.weir) == ("OK", "") and (nginx["answer"]["end"] in ("cut short", "reset") or nginx["answer"]["status"] in ("closed", "silence") or "o=short" in str(nginx["seen"]))
 
 
@@ -326,6 +331,12 @@ def is_trailer_named(_request, difference, nginx, _weir):
     return difference.where in ("field trailer", "log: sent_http_trailer") and difference.weir in ("[]", "") and is_of_stored(nginx)
 
 
+def is_capture(_request, difference, nginx, _weir):
+    """`$1` after a map with a regular expression."""
+    conf = nginx.get("conf", "")
+    return re.search(r"\$[12]\b", conf) is not None and re.search(r"map [^{]*\{[^}]*~", conf) is not None and difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent", "log: upstream_response_length"))
+
+
 def is_length_of_stored(_request, difference, nginx, _weir):
     """The length of an answer that the cache has."""
     return is_of_stored(nginx) and (difference.where in ("field content-length", "log: sent_http_content_length") and difference.nginx in ("[]", "") or difference.where == "field transfer-encoding" and difference.weir == "[]")
@@ -365,11 +376,15 @@ def is_hint(request, difference, nginx, _weir):
 
 def is_after_body(_request, difference, nginx, _weir):
     """A kept connection that an edge closed because of a body that nobody had read."""
-    return difference.where == "reused" and bool(nginx.get("earlier")) and (nginx["earlier"][-1].body is not None or "post_action " in nginx["conf"])
+    if difference.where != "reused" or not nginx.get("earlier"):
+        return False
+    return nginx["earlier"][-1].body is not None or re.search("post_action |keepalive_(?:requests|timeout|disable|time) ", nginx["conf"]) is not None
 
 
 def is_discarded_chunks(request, difference, _nginx, _weir):
-    """The length of a body in chunks, in the log."""
+    """The length of a body in chunks, in the log or in a text."""
+    if "$content_length" in _nginx.get("conf", "") and (request.http2 or getattr(request, "is_chunked", False)):
+        return difference.where.startswith(("field ", "body", "log: ", "origin: field ", "trailers"))
     return difference.where == "log: content_length" and difference.nginx.isdigit() and difference.weir == "" and (request.http2 or getattr(request, "is_chunked", False))
 
 
@@ -382,7 +397,7 @@ def is_after(_request, difference, nginx, _weir):
     """The log line of a request with a post_action, and the connection after it."""
     if "post_action " not in nginx.get("conf", ""):
         return False
-    return difference.where.startswith(("log: ", "number of requests", "files: cached")) or difference.nginx == "closed"
+    return difference.where.startswith(("log: ", "number of requests", "files: cached")) or difference.nginx in ("closed", "silence")
 
 
 def is_first_value(_request, difference, nginx, _weir):
@@ -410,7 +425,7 @@ def is_length_written(_request, difference, nginx, _weir):
 
 def is_trailer_late(request, difference, nginx, _weir):
     """Trailers of a request over HTTP/2 whose answer came before them."""
-    return request.http2 and bool(getattr(request, "trailers", ())) and nginx["answer"]["status"] in ("closed", "no HTTP: ProtocolError") and difference.where in ("status", "log: status", "log: number of lines")
+    return request.http2 and bool(getattr(request, "trailers", ())) and nginx["answer"]["status"] in ("closed", "no HTTP: ProtocolError", "silence") and difference.where.startswith(("status", "log: ", "number of requests"))
 
 
 def is_subrequest_logged(_request, difference, nginx, _weir):
@@ -464,7 +479,7 @@ RULES = [
     ("sent field", "`$sent_http_NAME` is the field as it was sent; nginx has it before its last changes", is_sent_field),
     ("loop of copies", "copies that make copies end at each server's own bound", is_loop_of_copies),
     ("copy given up", "nginx gives up copies that are not sent when the client leaves; weir sends them (docs/guide/mirror.md)", is_copy_given_up),
-    ("cut answer", "`$request_completion` is empty for an answer that was cut short", is_cut_answer),
+    ("cut answer", "`$request_completion` is empty for an answer that was cut short; nginx may keep its head back too", is_cut_answer),
     ("unread body", "`$request_length` of a body that nobody reads depends on what had come", is_unread_counted),
     ("length over HTTP/2", "an origin of HTTP/2 that tells no length: weir says 0 if there is no body, and nothing for HEAD (RFC 9110 9.3.2); nginx the other way round", is_length_over_http2),
     ("last resort", "if all servers have failed, weir tries one of them (docs/guide/health.md)", is_last_resort),
@@ -481,6 +496,7 @@ RULES = [
     ("session reset", "a close with bytes of the client unread is a reset, which can overtake the answer", is_session_reset),
     ("address of a subrequest", "the address that realip reads in a subrequest is that subrequest's; nginx gives it to the connection", is_address_of_subrequest),
     ("name of trailers", "Trailer announces fields that weir does not keep: a stored answer has neither", is_trailer_named),
+    ("capture of a map", "the regular expressions of a map do not change `$1` of the location (docs/guide/nginx-files.md)", is_capture),
     ("length of a stored answer", "weir knows the length of an answer that the cache has whole", is_length_of_stored),
     ("short life", "the answer was old for one of the two edges, and not for the other", is_short_life),
     ("other turn", "the turns of a group's servers follow the requests that it got before", is_other_turn),

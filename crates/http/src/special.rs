@@ -84,6 +84,7 @@ fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
             walk::walk(exchange, From::Named(name))
         }
         Some(_) | None => {
+            exchange.response.fields.remove(Known::Allow);
             exchange.response.fields.replace(b"Location", &target, Known::Location);
             exchange.response.own_location = false;
             let status = page.shown.filter(|shown| matches!(shown, 301 | 302 | 303 | 307 | 308)).unwrap_or(302);

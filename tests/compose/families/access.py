@@ -35,8 +35,8 @@ FAMILIES = [
         """, asks="{POST|PUT|DELETE|HEAD} ~40"),
     Family("secure_link", 2, "http server location", menu="""
         secure_link $arg_md5,$arg_e
-        secure_link_secret word
-        """, rows="secure_link_md5 \"$uri k\""),
+        secure_link_md5 "$uri k"
+        """, rows="secure_link_secret word ~20"),
     Family("referer", 2, "server location", "valid_referers {none|none server_names|none blocked *.x.test|~evil}\nif ($invalid_referer) :\n    {return 403|set $one bad|rewrite ^ /e last}", asks="Referer: {http://x.test/|http://evil/|http://a.x.test/k} ~60"),
     Family("realip", 3, "http server location", """
         set_real_ip_from {127.0.0.0/8|127.0.0.1|10.0.0.0/8}

@@ -199,6 +199,11 @@ pub async fn post_action(exchange: &mut Exchange<'_>) {
             return exchange.log(Level::Error, format_args!("post_action failed to start {error}"));
         }
     };
+    // Nobody has read the client's body, and its bytes are on the client's connection: they are for nobody.
+    let is_unread = matches!(exchange.body, RequestBody::Unread);
+    if is_unread {
+        exchange.body = RequestBody::Gone;
+    }
     while exchange.redirects_left > 1
         && let Some(target) = &exchange.location.values.core.post_action
     {
@@ -216,6 +221,9 @@ pub async fn post_action(exchange: &mut Exchange<'_>) {
             Ok(None) => {}
             Err(_) => exchange.response.status = status,
         }
+    }
+    if is_unread {
+        exchange.body = RequestBody::Unread;
     }
 }
 
