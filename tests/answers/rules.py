@@ -83,8 +83,10 @@ def is_kept_by_refusal(_request, difference, nginx, _weir):
     return difference.where in ("field connection", "end") and nginx["answer"]["status"].startswith("HTTP/1.1 404") and re.search(r"keepalive_(?:requests|timeout|disable|time) ", nginx.get("conf", "")) is not None and "internal;" in nginx.get("conf", "")
 
 
-def is_length_without_body(_request, difference, _nginx, weir):
-    """A Content-Length that nginx announces to the origin without a body."""
+def is_length_without_body(_request, difference, nginx, weir):
+    """A Content-Length that nginx announces to the origin without a body; and the origin that waits for it."""
+    if difference.nginx == "silence" or nginx["answer"]["status"] == "silence":
+        return any(name.lower() == "content-length" and value != "0" and not one["body"] for one in nginx["seen"] for name, value in one["headers"])
     return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: field http_content_length") and difference.weir in ("[]", "['0']", "['']") and any(not one["body"] for one in weir["seen"])
 
 
@@ -337,6 +339,27 @@ def is_capture(_request, difference, nginx, _weir):
     return re.search(r"\$[12]\b", conf) is not None and re.search(r"map [^{]*\{[^}]*~", conf) is not None and difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent", "log: upstream_response_length"))
 
 
+def is_range_of_method(request, difference, nginx, _weir):
+    """Range, and the field that offers it, with another method than GET and HEAD."""
+    if request.method in ("GET", "HEAD"):
+        return False
+    is_ranged = any(name == "Range" for name, _ in request.headers)
+    return difference.where == "field accept-ranges" and difference.weir == "[]" or is_ranged and difference.where in ("status", "log: status") and "206" in difference.nginx
+
+
+def is_late_text(_request, difference, nginx, _weir):
+    """A text with a variable of the answer that the file has read before there was an answer."""
+    names = re.findall(r"\$((?:upstream|sent_http|limit)_\w+|request_completion|status)\b", nginx.get("conf", ""))
+    is_value = difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent"))
+    return is_value and len(names) != len(set(names)) and len(difference.nginx) < len(difference.weir)
+
+
+def is_escaped(_request, difference, _nginx, _weir):
+    """A space in the target of a request to an origin, from `$uri`."""
+    found = re.fullmatch(r"(\w+: \w+ )(.*)( HTTP/\S+)", difference.nginx)
+    return difference.where == "origin: request line" and found is not None and difference.weir == found[1] + found[2].replace(" ", "%20") + found[3]
+
+
 def is_length_of_stored(_request, difference, nginx, _weir):
     """The length of an answer that the cache has."""
     return is_of_stored(nginx) and (difference.where in ("field content-length", "log: sent_http_content_length") and difference.nginx in ("[]", "") or difference.where == "field transfer-encoding" and difference.weir == "[]")
@@ -349,14 +372,14 @@ def is_short_life(_request, difference, nginx, weir):
 
 
 def is_other_turn(_request, difference, nginx, weir):
-    """The server of a group whose turn it is, after a difference in the number of requests to that group."""
-    def turned(line):
-        return re.sub("^(?:one|two): ", "", line)
-    if not nginx.get("diverged"):
+    """The server of a group whose turn it is, after a difference in the number of requests to that group; and what that server answers."""
+    def line(record):
+        return re.sub(r"^\w+: ", "", record["seen"][0]["line"])
+    if not nginx.get("diverged") or not nginx["seen"] or not weir["seen"] or "upstream " not in nginx["conf"]:
         return False
-    if difference.where == "origin: request line":
-        return turned(difference.nginx) == turned(difference.weir)
-    return difference.where == "log: upstream_addr" and re.sub(":900[12]", "", difference.nginx) == re.sub(":900[12]", "", difference.weir)
+    if nginx["seen"][0]["line"] != weir["seen"][0]["line"] and line(nginx) == line(weir):
+        return not difference.where.startswith("origin: body")
+    return difference.where == "log: upstream_addr" and re.sub(":90(?:0[129]|10)", "", difference.nginx) == re.sub(":90(?:0[129]|10)", "", difference.weir)
 
 
 def is_no_http(_request, difference, nginx, _weir):
@@ -497,6 +520,9 @@ RULES = [
     ("address of a subrequest", "the address that realip reads in a subrequest is that subrequest's; nginx gives it to the connection", is_address_of_subrequest),
     ("name of trailers", "Trailer announces fields that weir does not keep: a stored answer has neither", is_trailer_named),
     ("capture of a map", "the regular expressions of a map do not change `$1` of the location (docs/guide/nginx-files.md)", is_capture),
+    ("range of a method", "Range is for GET (RFC 9110 14.2): with other methods weir neither offers nor uses it, whatever proxy_force_ranges says", is_range_of_method),
+    ("late text", "nginx keeps the empty value that a variable of the answer had when it was read first (docs/guide/nginx-files.md)", is_late_text),
+    ("escaped target", "weir escapes a space of `$uri` in proxy_pass; nginx sends a request line with it", is_escaped),
     ("length of a stored answer", "weir knows the length of an answer that the cache has whole", is_length_of_stored),
     ("short life", "the answer was old for one of the two edges, and not for the other", is_short_life),
     ("other turn", "the turns of a group's servers follow the requests that it got before", is_other_turn),
