@@ -115,7 +115,7 @@ def is_age(_request, difference, _nginx, _weir):
 
 def is_same_moment(_request, difference, _nginx, _weir):
     """A moment or a time that the two edges computed in different seconds."""
-    if difference.where not in ("field expires", "field cache-control", "field age", "log: sent_http_cache_control"):
+    if difference.where not in ("field expires", "field cache-control", "field age", "field set-cookie", "log: sent_http_cache_control"):
         return False
     numbers = [[int(number) for number in re.findall(r"\d+", value)] for value in (difference.nginx, difference.weir)]
     return re.sub(r"\d+", "", difference.nginx) == re.sub(r"\d+", "", difference.weir) and all(abs(one - other) <= 2 or {one, other} == {0, 59} for one, other in zip(*numbers))
@@ -214,18 +214,20 @@ def is_sent_field(_request, difference, nginx, weir):
 
 def is_loop_of_copies(_request, difference, nginx, weir):
     """Copies that make copies: each server has its bound."""
-    return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and max(len(nginx["seen"]), len(weir["seen"])) > 8
+    return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and max(len(nginx["seen"]), len(weir["seen"])) > 4
 
 
 def is_copy_given_up(_request, difference, nginx, weir):
     """A copy of a request whose client leaves after the answer."""
-    return "mirror " in nginx.get("conf", "") and (difference.where.startswith("number of requests") and len(nginx["seen"]) < len(weir["seen"]) or difference.where == "log: number of lines")
+    return "mirror " in nginx.get("conf", "") and (difference.where.startswith("number of requests") and (len(nginx["seen"]) < len(weir["seen"]) or "upstream " in nginx["conf"]) or difference.where == "log: number of lines")
 
 
 def is_cut_answer(_request, difference, nginx, weir):
     """An answer that was cut short: `$request_completion`, and the head that nginx has not sent yet."""
     if nginx["answer"]["status"] == "closed" and weir["answer"]["end"] in ("cut short", "reset"):
         return difference.where in ("status", "number of requests at origins") or difference.where.startswith("log: ")
+    if difference.where == "log: request_completion" and "o=short" in str(nginx["seen"]):
+        return True
     return difference.where == "log: request_completion" and (difference.nginx, difference.weir) == ("OK", "") and (nginx["answer"]["end"] in ("cut short", "reset") or nginx["answer"]["status"] in ("closed", "silence") or "o=short" in str(nginx["seen"]))
 
 
@@ -271,7 +273,8 @@ def is_closed_by_subrequest(_request, difference, nginx, weir):
 def is_cut_body(_request, difference, nginx, weir):
     """The end of a body that was cut short."""
     bodies = sorted((nginx["answer"]["body"], weir["answer"]["body"]), key=len)
-    return difference.where in ("body", "log: body_bytes_sent") and bodies[1].startswith(bodies[0]) and weir["answer"]["end"] in ("cut short", "reset") and nginx["answer"]["end"] in ("cut short", "reset")
+    is_cut = "o=short" in str(nginx["seen"]) or weir["answer"]["end"] in ("cut short", "reset") and nginx["answer"]["end"] in ("cut short", "reset")
+    return difference.where in ("body", "log: body_bytes_sent") and bodies[1].startswith(bodies[0]) and is_cut
 
 
 def is_limit_of_copy(_request, difference, nginx, _weir):
@@ -344,7 +347,7 @@ def is_range_of_method(request, difference, nginx, _weir):
     if request.method in ("GET", "HEAD"):
         return False
     is_ranged = any(name == "Range" for name, _ in request.headers)
-    return difference.where == "field accept-ranges" and difference.weir == "[]" or is_ranged and difference.where in ("status", "log: status") and "206" in difference.nginx
+    return difference.where == "field accept-ranges" and difference.weir == "[]" or is_ranged and difference.where in ("status", "log: status") and re.search("206|416", difference.nginx) is not None
 
 
 def is_late_text(_request, difference, nginx, _weir):
@@ -358,6 +361,32 @@ def is_escaped(_request, difference, _nginx, _weir):
     """A space in the target of a request to an origin, from `$uri`."""
     found = re.fullmatch(r"(\w+: \w+ )(.*)( HTTP/\S+)", difference.nginx)
     return difference.where == "origin: request line" and found is not None and difference.weir == found[1] + found[2].replace(" ", "%20") + found[3]
+
+
+def is_place_of_addition(_request, difference, nginx, weir):
+    """A page with SSI and an addition: the same bytes in another order."""
+    conf = nginx.get("conf", "")
+    bodies = [re.sub("nginx|weir", "EDGE", record["answer"]["body"].decode("latin-1")) for record in (nginx, weir)]
+    return difference.where == "body" and "ssi on" in conf and "add_" in conf and sorted(bodies[0]) == sorted(bodies[1])
+
+
+def is_memcached_excepted(_request, difference, nginx, _weir):
+    """memcached_pass and a method that limit_except does not name."""
+    return re.search(r"memcached_pass [^}]*limit_except|limit_except [^}]*\}[^}]*memcached_pass", nginx.get("conf", "")) is not None and difference.where in ("status", "log: status")
+
+
+def is_trailer_twice(_request, difference, nginx, _weir):
+    """A trailer that nginx adds once for the answer, and once for a subrequest in it."""
+    return difference.where in ("trailers", "log: sent_trailer_x_t1") and set(re.split("\n|, ", difference.nginx)) == set(re.split("\n|, ", difference.weir)) and re.search(SUBREQUEST, nginx.get("conf", "")) is not None
+
+
+# Rules about answers that one of the edges keeps: later requests can find another state of the cache.
+STATEFUL = ("personal", "HEAD stored", "cache", "short life", "log after post_action", "body of a subrequest", "asked again", "last resort", "stored answer")
+
+
+def is_other_state(_request, difference, nginx, weir):
+    """A request for a cache whose state differs since an earlier request."""
+    return nginx.get("is_other_state", False) and (is_of_stored(nginx) or is_of_stored(weir)) and not difference.where.startswith("origin: ")
 
 
 def is_length_of_stored(_request, difference, nginx, _weir):
@@ -397,8 +426,10 @@ def is_hint(request, difference, nginx, _weir):
     return request.http2 and "early_hints" not in nginx.get("conf", "") and difference.where == "interim answers" and difference.nginx == "[]" and ":status: 103" in difference.weir
 
 
-def is_after_body(_request, difference, nginx, _weir):
+def is_after_body(request, difference, nginx, _weir):
     """A kept connection that an edge closed because of a body that nobody had read."""
+    if difference.where in ("end", "field connection") and getattr(request, "is_chunked", False) and "client_max_body_size " in nginx.get("conf", ""):
+        return True
     if difference.where != "reused" or not nginx.get("earlier"):
         return False
     return nginx["earlier"][-1].body is not None or re.search("post_action |keepalive_(?:requests|timeout|disable|time) ", nginx["conf"]) is not None
@@ -408,7 +439,7 @@ def is_discarded_chunks(request, difference, _nginx, _weir):
     """The length of a body in chunks, in the log or in a text."""
     if "$content_length" in _nginx.get("conf", "") and (request.http2 or getattr(request, "is_chunked", False)):
         return difference.where.startswith(("field ", "body", "log: ", "origin: field ", "trailers"))
-    return difference.where == "log: content_length" and difference.nginx.isdigit() and difference.weir == "" and (request.http2 or getattr(request, "is_chunked", False))
+    return difference.where == "log: content_length" and (request.http2 or getattr(request, "is_chunked", False))
 
 
 def is_interim_counted(request, difference, _nginx, _weir):
@@ -426,6 +457,9 @@ def is_after(_request, difference, nginx, _weir):
 def is_first_value(_request, difference, nginx, _weir):
     """A variable in the log that the file reads elsewhere too, before the answer is there."""
     name = difference.where.removeprefix("log: ")
+    if name in ("uri", "request_filename", "args", "is_args"):
+        names = {"uri": "(?:document_)?uri", "args": "(?:args|query_string)"}.get(name, name)
+        return re.search(rf"\${names}\b", nginx.get("conf", "")) is not None
     return name.startswith(("sent_http_", "upstream_", "limit_", "request_completion")) and difference.where.startswith("log: ") and re.search(rf"\${name}\b", nginx.get("conf", "")) is not None
 
 
@@ -443,6 +477,9 @@ def is_single_field(_request, difference, _nginx, _weir):
 
 def is_length_written(_request, difference, nginx, _weir):
     """A Content-Length that the file writes for a request to an origin."""
+    if difference.where == "origin: request line" and re.fullmatch(r"\w+: \S+", difference.nginx.partition("GET ")[0]) and difference.nginx.endswith(difference.weir.partition(": ")[2]):
+        # Bytes of a body without a length, on the connection of the next request.
+        return True
     return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: body") and re.search(r"_set_header Content-Length |_param CONTENT_LENGTH ", nginx.get("conf", "")) is not None
 
 
@@ -501,7 +538,7 @@ RULES = [
     ("HEAD stored", "weir keeps no answer to a HEAD that stays one, if GET has the same key: nginx gives its empty body to a later GET (docs/guide/fastcgi.md)", is_head_stored),
     ("sent field", "`$sent_http_NAME` is the field as it was sent; nginx has it before its last changes", is_sent_field),
     ("loop of copies", "copies that make copies end at each server's own bound", is_loop_of_copies),
-    ("copy given up", "nginx gives up copies that are not sent when the client leaves; weir sends them (docs/guide/mirror.md)", is_copy_given_up),
+    ("copy given up", "nginx gives up copies that are not sent when the client leaves (docs/guide/mirror.md); a copy and its request take turns at a group's failed servers", is_copy_given_up),
     ("cut answer", "`$request_completion` is empty for an answer that was cut short; nginx may keep its head back too", is_cut_answer),
     ("unread body", "`$request_length` of a body that nobody reads depends on what had come", is_unread_counted),
     ("length over HTTP/2", "an origin of HTTP/2 that tells no length: weir says 0 if there is no body, and nothing for HEAD (RFC 9110 9.3.2); nginx the other way round", is_length_over_http2),
@@ -523,6 +560,10 @@ RULES = [
     ("range of a method", "Range is for GET (RFC 9110 14.2): with other methods weir neither offers nor uses it, whatever proxy_force_ranges says", is_range_of_method),
     ("late text", "nginx keeps the empty value that a variable of the answer had when it was read first (docs/guide/nginx-files.md)", is_late_text),
     ("escaped target", "weir escapes a space of `$uri` in proxy_pass; nginx sends a request line with it", is_escaped),
+    ("other state", "an earlier request has a difference with a reason, since when the caches do not keep the same answers", is_other_state),
+    ("place of an addition", "add_after_body stands at the end of the answer; nginx sends it before the rest of a page with SSI", is_place_of_addition),
+    ("memcached and limit_except", "memcached also answers the methods that limit_except does not name; nginx looks for a file", is_memcached_excepted),
+    ("trailer twice", "add_trailer adds a trailer once; nginx repeats it for each subrequest in the answer", is_trailer_twice),
     ("length of a stored answer", "weir knows the length of an answer that the cache has whole", is_length_of_stored),
     ("short life", "the answer was old for one of the two edges, and not for the other", is_short_life),
     ("other turn", "the turns of a group's servers follow the requests that it got before", is_other_turn),

@@ -71,7 +71,7 @@ class Edge:
     """A binary that runs as `nginx` in a room: the working directory of this process."""
 
     def __init__(self, binary, room):
-        self.room, self.process = Path(room), None
+        self.room, self.process, self.stores = Path(room), None, False
         # weir called as nginx has nginx's defaults: no dashboard.
         self.program = self.room / "nginx"
         self.program.symlink_to(binary)
@@ -89,6 +89,15 @@ class Edge:
         for name in CHANGED:
             shutil.rmtree(self.room / name, ignore_errors=True)
             (self.room / name).mkdir()
+        if self.stores:
+            # P_store on writes beside the static files.
+            known = {self.room / name for name in site()}
+            for path in sorted((self.room / "html").rglob("*"), reverse=True):
+                if path.is_file() and path not in known:
+                    path.unlink()
+                elif path.is_dir() and not any(path.iterdir()):
+                    path.rmdir()
+            self.stores = False
         for name in ("access.log", "error.log", "start.log", "stream.log", "nginx.pid"):
             with contextlib.suppress(FileNotFoundError):
                 (self.room / name).unlink()
@@ -99,6 +108,7 @@ class Edge:
     async def start(self, text):
         """Starts the edge on this file; gives what it says if it does not start."""
         self.clean()
+        self.stores = "_store " in text
         (self.room / "nginx.conf").write_text(text, "latin-1")
         with open(self.room / "start.log", "wb") as out:
             self.process = subprocess.Popen([self.program, "-p", self.room, "-c", "nginx.conf", "-e", "error.log"], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd=self.room)

@@ -33,13 +33,14 @@ def records(said, number, text, asks=()):
 
 def compared(text, asks, nginx, weir):
     """All differences of a case."""
-    found, diverged = [], False
+    found, diverged, is_other_state = [], False, False
     for number, ask in enumerate(asks):
-        left, right = ({**records(said, number, text, asks), "diverged": diverged} for said in (nginx, weir))
+        left, right = ({**records(said, number, text, asks), "diverged": diverged, "is_other_state": is_other_state} for said in (nginx, weir))
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
         ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]
         why = {one.where: rule for one, rule in ruled}
         # From here on, groups of servers and caches may have other states.
+        is_other_state |= any(rule in rules.STATEFUL for _, rule in ruled)
         diverged |= any(one.where.startswith("number of requests") and rule for one, rule in ruled)
         found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}

@@ -194,7 +194,8 @@ impl Compiler<'_> {
                     inner_ids.push(inner);
                 }
                 Kind::LimitExcept(methods) => {
-                    child.handler = child.handler.or(scope.handler);
+                    // nginx: only a handler that asks an origin answers other methods too. Files answer them in place of all others.
+                    child.handler = child.handler.or(scope.handler.filter(|_| scope.adds_slash));
                     self.finish_scope(&mut child);
                     let (inner, inside, rules) = self.place(child, name.clone(), None, named);
                     self.settle(inner, inside, rules);

@@ -100,11 +100,13 @@ fn secure_link_md5(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refus
     Ok(())
 }
 
-/// Refuses a block that writes both kinds. nginx does not check the level of `http`.
+/// Refuses a block that writes both kinds. nginx does not check the level of `http`, whose secret then is in force nowhere.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let settings = &crate::written(scope).secure_link;
     let is_mixed = settings.secret.is_some() && (settings.link.is_some() || settings.text.is_some());
-    if is_mixed && scope.context != HTTP {
+    if is_mixed && scope.context == HTTP {
+        crate::written_mut(scope).secure_link.secret = None;
+    } else if is_mixed {
         let words = "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \"secure_link_md5\"";
         b.refuse_in(scope, "secure_link_secret", Refusal::whole(words).about("secure_link_secret", 0));
     }
@@ -212,6 +214,7 @@ mod tests {
             ("secure_link $arg_a;", "secure_link_secret s;", None),
             ("", "secure_link $arg_a; secure_link_secret s;", Some(mixed)),
             ("secure_link_secret s; secure_link_md5 $uri;", "", Some(mixed)),
+            ("} secure_link_secret s; secure_link_md5 $uri; server {", "", None),
         ] {
             let text = format!("events {{}} http {{ server {{ {server} location / {{ {location} }} }} }}");
             let (_, problems) = crate::of_text(&text);

@@ -4,6 +4,7 @@ use weir_http::board::Leg;
 use weir_http::conn::Conn;
 use weir_http::exchange::{Exchange, Plain};
 use weir_http::phase::Outcome;
+use weir_http::visit::Visit;
 
 use super::{Use, ask, keep};
 use crate::family::Values;
@@ -27,8 +28,9 @@ pub async fn forward(
         return Answer::Outcome(ask::purge_by_method(exchange, values, by));
     }
     if matches!(values.cache.zone, Use::Off) {
-        if exchange.cache.is_concerned() {
-            exchange.cache.leave();
+        if !exchange.cache.is_untouched() {
+            // A cache of the location before an internal redirect has nothing to do with this upstream.
+            exchange.cache = Visit::default();
             exchange.plain = Plain::No;
         }
         return forward::forward(exchange, conn, values, None, source).await;
