@@ -242,7 +242,10 @@ def is_length_over_http2(request, difference, nginx, weir):
         return False
     is_told = difference.where in ("field content-length", "log: sent_http_content_length")
     if request.method == "HEAD":
-        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "")
+        # Compression then sees another length.
+        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary") and difference.nginx == "[]"
+    if difference.where == "origin: field content-length":
+        return difference.nginx == "[]" and bool(getattr(request, "body", None))
     return is_told and difference.weir in ("['0']", "0") or difference.where == "field transfer-encoding" and difference.weir == "[]" and not weir["answer"]["body"]
 
 
@@ -378,6 +381,18 @@ def is_memcached_excepted(_request, difference, nginx, _weir):
 def is_trailer_twice(_request, difference, nginx, _weir):
     """A trailer that nginx adds once for the answer, and once for a subrequest in it."""
     return difference.where in ("trailers", "log: sent_trailer_x_t1") and set(re.split("\n|, ", difference.nginx)) == set(re.split("\n|, ", difference.weir)) and re.search(SUBREQUEST, nginx.get("conf", "")) is not None
+
+
+def is_slice_of_grpc(_request, difference, nginx, weir):
+    """`$slice_range` in a request of gRPC."""
+    conf = nginx.get("conf", "")
+    return difference.where == "origin: field range" and difference.weir == "[]" and "grpc_pass " in conf and "slice " in conf and all(one["line"].startswith("grpc: ") for one in weir["seen"])
+
+
+def is_key_in_file(request, difference, nginx, weir):
+    """A request whose key has a body that is in a file."""
+    is_stored = is_of_stored(nginx) or is_of_stored(weir)
+    return len(getattr(request, "body", None) or b"") > 8000 and re.search(r"_cache(?:_key|_bypass)? [^;]*\$(?:request_body|bodied|nested)", nginx.get("conf", "")) is not None and is_stored and not difference.where.startswith("origin: ")
 
 
 # Rules about answers that one of the edges keeps: later requests can find another state of the cache.
@@ -564,6 +579,8 @@ RULES = [
     ("place of an addition", "add_after_body stands at the end of the answer; nginx sends it before the rest of a page with SSI", is_place_of_addition),
     ("memcached and limit_except", "memcached also answers the methods that limit_except does not name; nginx looks for a file", is_memcached_excepted),
     ("trailer twice", "add_trailer adds a trailer once; nginx repeats it for each subrequest in the answer", is_trailer_twice),
+    ("slice of gRPC", "weir slices no answers of gRPC, which are not kept (docs/guide/grpc.md)", is_slice_of_grpc),
+    ("key in a file", "a body in a file is never a key: weir does not use the cache then, nginx takes an empty text", is_key_in_file),
     ("length of a stored answer", "weir knows the length of an answer that the cache has whole", is_length_of_stored),
     ("short life", "the answer was old for one of the two edges, and not for the other", is_short_life),
     ("other turn", "the turns of a group's servers follow the requests that it got before", is_other_turn),

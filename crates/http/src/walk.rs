@@ -95,8 +95,6 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
         );
         return Err(Outcome::Status(500));
     }
-    // nginx: a location that ends the connection does so for the location that answers in its place too.
-    exchange.keeps_alive &= !exchange.location.values.core.keepalive_timeout.0.is_zero();
     exchange.uri = uri;
     if let Some(args) = args {
         exchange.args = args;
@@ -193,6 +191,8 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
     {
         exchange.enter(*other);
     }
+    // nginx: a location that ends the connection does so for the location that answers in its place too.
+    exchange.keeps_alive &= !exchange.location.values.core.keepalive_timeout.0.is_zero();
     for enter in &exchange.conf.enter_location {
         enter(exchange);
     }
