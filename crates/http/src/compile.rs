@@ -1,6 +1,7 @@
 //! Compiles a configuration: from statements to servers and locations.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
 
 use weir_conf::{Problem, Tree};
@@ -352,11 +353,13 @@ fn activate(location: &mut Location, families: &Families) {
 }
 
 /// Compiles a file of this text under the prefix `/p/`, for tests: returns the configuration and nginx's wording of its
-/// problems.
+/// problems. The name `twice.test` has one address, which its resolver tells twice; other names have none.
 pub fn of_text(text: &str, families: &'static Families) -> (Option<Conf>, Vec<String>) {
     let files = weir_conf::MemoryFiles::new().with("/p/nginx.conf", text);
     let (tree, unread) = weir_conf::load(&files, "/p/nginx.conf", "/p/", &|_| false);
     let paths = Paths { prefix: "/p/".to_owned(), conf_prefix: "/p/".to_owned(), ..Paths::default() };
-    let (conf, problems) = compile(&tree, paths, &|_| Ok(Vec::new()), 1, families);
+    let address = SocketAddr::from(([192, 0, 2, 1], 0));
+    let found = |name: &str| if name == "twice.test" { vec![address; 2] } else { Vec::new() };
+    let (conf, problems) = compile(&tree, paths, &|name| Ok(found(name)), 1, families);
     (conf, unread.into_iter().chain(problems).map(|problem| problem.what).collect())
 }

@@ -179,6 +179,20 @@ mod tests {
         Ok(text)
     }
 
+    /// From the root, the last directories would have longer names than the kernel reads.
+    #[test]
+    fn each_directory_of_a_long_way_is_made_in_the_one_before_it() {
+        let room = room("way");
+        let way = format!("{room}/{}file", "part/".repeat(1000));
+        make_way(Path::new(&way), 0o755).unwrap();
+        let mut directory = openat(CWD, room.as_str(), SEARCH, Mode::empty()).unwrap();
+        for _ in 0..1000 {
+            directory = openat(&directory, "part", SEARCH, Mode::empty()).unwrap();
+        }
+        assert_eq!(make_way(&Path::new(&room).join("dir/file/part/file"), 0o755).map_err(|error| error.kind()), Err(io::ErrorKind::NotADirectory));
+        std::fs::remove_dir_all(room).unwrap();
+    }
+
     #[test]
     fn links_are_refused_wherever_they_stand_but_in_what_is_trusted() {
         let room = room("refused");

@@ -413,6 +413,21 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_of_weir_s_own_opens_no_file() {
+        let texts = "ssl_certificate $acme_certificate; ssl_certificate_key $acme_certificate_key;";
+        let braced = texts.replace("$acme_certificate_key", "${acme_certificate_key}");
+        let files = "ssl_certificate $ssl_server_name; ssl_certificate_key $ssl_server_name;";
+        let all = "this name may be any file: the server process may open the whole file system for reading";
+        for (certificate, warnings) in [(texts, vec![]), (&braced, vec![]), (files, vec![all; 2])] {
+            let server = format!("listen 1 ssl; server_name a.test; acme_certificate one; {certificate}");
+            let (conf, said) = of_text(&format!("events {{}} http {{ {ISSUER} server {{ {server} }} }}"));
+            assert_eq!(said, warnings, "{certificate}");
+            let opened = conf.unwrap().reach.reads().any(|place| place == std::path::Path::new("/"));
+            assert_eq!(opened, !warnings.is_empty(), "{certificate}");
+        }
+    }
+
+    #[test]
     fn files_are_refused_in_the_words_of_the_module() {
         let server = |text: &str| said(&format!("{ISSUER} server {{ listen 1; {text} }}"));
         for (text, expected) in [

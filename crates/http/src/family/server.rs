@@ -366,3 +366,34 @@ pub fn address_text(address: &SocketAddress, out: &mut Vec<u8>) {
     };
     debug_assert!(written.is_ok());
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::of_text;
+
+    fn problems(server: &str) -> Vec<String> {
+        of_text(&format!("events {{}} http {{ server {{ {server} }} }}")).1
+    }
+
+    #[test]
+    fn a_name_that_resolves_twice_to_one_address_is_listened_on_once() {
+        assert_eq!(problems("listen twice.test:1;"), [""; 0]);
+        assert_eq!(problems("listen twice.test:1-3;"), [""; 0]);
+        assert_eq!(problems("listen twice.test:1; listen 192.0.2.1:1;"), ["a duplicate listen 192.0.2.1:1"]);
+    }
+
+    #[test]
+    fn a_name_that_fits_no_host_is_accepted_with_a_warning() {
+        for name in ["www.*.com", "*.a.*", "*.*", ".a.*.b", "a.*.*"] {
+            assert_eq!(
+                problems(&format!("listen 1; server_name {name};")),
+                [format!("server name \"{name}\" fits no host")]
+            );
+        }
+        for name in ["*", "*a.b", "a.*b*", "."] {
+            let told = problems(&format!("listen 1; server_name {name};"));
+            let invalid = format!("server name \"{name}\" is invalid");
+            assert_eq!(told == [invalid], name != "a.*b*", "{name}");
+        }
+    }
+}
