@@ -300,7 +300,9 @@ fn furnish(room: &Path, tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<
 
 /// Writes a file that only its owner may read: a configuration has passwords.
 fn secret(place: &Path, bytes: &[u8]) -> Result<(), String> {
-    new_secret(place).and_then(|mut file| file.write_all(bytes)).map_err(|error| format!("{}: {error}", place.display()))
+    new_secret(place)
+        .and_then(|mut file| file.write_all(bytes))
+        .map_err(|error| format!("{}: {error}", place.display()))
 }
 
 /// A new file that only its owner may read, from its first moment on.

@@ -189,7 +189,10 @@ mod tests {
         for _ in 0..1000 {
             directory = openat(&directory, "part", SEARCH, Mode::empty()).unwrap();
         }
-        assert_eq!(make_way(&Path::new(&room).join("dir/file/part/file"), 0o755).map_err(|error| error.kind()), Err(io::ErrorKind::NotADirectory));
+        assert_eq!(
+            make_way(&Path::new(&room).join("dir/file/part/file"), 0o755).map_err(|error| error.kind()),
+            Err(io::ErrorKind::NotADirectory)
+        );
         std::fs::remove_dir_all(room).unwrap();
     }
 

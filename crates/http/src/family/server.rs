@@ -390,10 +390,11 @@ mod tests {
                 [format!("server name \"{name}\" fits no host")]
             );
         }
-        for name in ["*", "*a.b", "a.*b*", "."] {
-            let told = problems(&format!("listen 1; server_name {name};"));
-            let invalid = format!("server name \"{name}\" is invalid");
-            assert_eq!(told == [invalid], name != "a.*b*", "{name}");
+        for name in ["*", "*a.b", "."] {
+            assert_eq!(
+                problems(&format!("listen 1; server_name {name};")),
+                [format!("server name \"{name}\" is invalid")]
+            );
         }
     }
 }
