@@ -269,6 +269,10 @@ impl Compiler<'_> {
             Objection::Ignored(text) => self.build.warn(text, None),
         });
         let places_fixed = sockets.len() + 1;
+        if let Some(connections) = main.process.connections.filter(|connections| *connections < places_fixed) {
+            let few = format!("{connections} worker_connections are not enough for {} listening sockets", sockets.len());
+            self.build.refuse_at("worker_connections", Refusal::whole(few), main.process.connections_at);
+        }
         let found = Found { servers: &self.servers, locations: &self.locations, listens: &listens, drafts: &drafts };
         for check in self.families.all.iter().filter_map(|family| family.check) {
             check(&mut self.build, &found);

@@ -132,6 +132,13 @@ pub fn time(statement: &Statement) -> Result<Duration, Refusal> {
     time_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
 }
 
+/// The first argument as whole seconds.
+pub fn seconds(statement: &Statement) -> Result<Duration, Refusal> {
+    let read = seconds_of(statement.text(0)).and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = read.ok_or_else(|| Refusal::directive("invalid value"))?;
+    Ok(Duration::from_secs(seconds).min(TIME_MAX))
+}
+
 /// The value of the first argument, which must be one of a list of words.
 pub fn choice<T: Copy>(statement: &Statement, choices: &[(&str, T)]) -> Result<T, Refusal> {
     choice_of(statement.text(0), choices).ok_or_else(|| {

@@ -232,7 +232,7 @@ pub static FAMILY: Family = Family::new("core", &[
     Directive::idle("keepalive_min_timeout", HSL, ONE, "0",
         "a graceful stop closes idle connections at once, as nginx does without this \
          directive", |_, s| value::time(s).map(drop)),
-    Directive::new("keepalive_disable", HSL, Arity::AtLeast(1), "Browsers that get no keep-alive after a POST.",
+    Directive::new("keepalive_disable", HSL, Arity::Between(1, 2), "Browsers that get no keep-alive after a POST.",
         |b, s| {
             // nginx: repeated in one block, the lists add up, and "none" adds no browser.
             let mut list = b.settings().core.keepalive_disable.take().unwrap_or_default();

@@ -102,7 +102,7 @@ pub static FAMILY: Family = Family::new(
             obsolete(b, s, "keepalive_timeout")
         })
         .many(),
-        Directive::new("http2_max_concurrent_pushes", HS, ONE, "Obsolete in nginx, which ignores it.", ignored),
+        Directive::new("http2_max_concurrent_pushes", HS, ONE, "Obsolete in nginx, which ignores it.", ignored).many(),
         Directive::new("http2_push", HSL, ONE, "Obsolete in nginx, which ignores it.", ignored).many(),
         Directive::new("http2_push_preload", HSL, Arity::Flag, "Obsolete in nginx, which ignores it.", ignored).many(),
     ],

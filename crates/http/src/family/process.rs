@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use weir_conf::Statement;
+use weir_conf::{At, Statement};
 use weir_net::worker::Coalesce;
 
 use crate::build::{Build, Kind, Scope};
@@ -27,6 +27,8 @@ crate::settings! {
     workers: Option<usize> = None,
     /// `worker_connections`; `None` takes it from the limit on open files.
     connections: Option<usize> = None,
+    /// The statement that says so.
+    connections_at: At = At::default(),
     /// `worker_rlimit_nofile`; `None` raises the soft limit to the hard one.
     nofile: Option<u64> = None,
     /// `worker_shutdown_timeout`.
@@ -108,7 +110,7 @@ pub static FAMILY: Family = Family::new("process", &[
     Directive::new("ssl_engine", MAIN, ONE, "Refused: weir has no OpenSSL engines.",
         |_, _| Err(Refusal::directive("is not supported: weir has no OpenSSL engines"))),
     Directive::idle("debug_points", MAIN, ONE, "",
-        "weir has no debug points", |_, _| Ok(())),
+        "weir has no debug points", |_, s| value::choice(s, &[("stop", ()), ("abort", ())])),
     Directive::idle("thread_pool", MAIN, Arity::Between(2, 3), "",
         "weir reads files without a thread pool", |_, _| Ok(())).many(),
     Directive::new("load_module", MAIN, ONE, "No effect: weir loads no modules. It refuses each directive of a module that it does not have.", load_module).many(),
@@ -116,7 +118,11 @@ pub static FAMILY: Family = Family::new("process", &[
     Directive::new("worker_connections", EVENTS, ONE,
         "The largest number of connections per worker, to clients and to upstreams; by default the limit on open files \
          decides.",
-        |b, s| { b.settings().process.connections = Some(Some(value::first_number(s)? as usize)); Ok(()) })
+        |b, s| {
+            b.settings().process.connections = Some(Some(value::first_number(s)? as usize));
+            b.settings().process.connections_at = Some(s.at);
+            Ok(())
+        })
         .default("from the limit on open files (nginx: 512)"),
     Directive::new("use", EVENTS, ONE, "The event method; weir supports only epoll.", |_, s| match s.text(0) {
         "epoll" => Ok(()),

@@ -182,8 +182,7 @@ pub static FAMILY: Family = Family::new(
             "Prefers the peer with the shortest time until connect, first_byte or last_byte, and the fewest sessions; \
              inflight also counts sessions whose time is not over.",
             least_time,
-        )
-        .many(),
+        ),
     ],
 )
 .adopt(|new, old| {

@@ -25,11 +25,12 @@ use weir_http::families::{Family, Reading};
 use weir_http::found::Found;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
+use weir_http::request_body::RequestBody;
 use weir_http::value;
 use weir_http::variable::{Template, Variable};
 use weir_net::Local;
 use weir_peers::retry::Conditions;
-use weir_wire::{Known, Version};
+use weir_wire::{BodyLength, Known, Version};
 
 use crate::family::proxy::pass::{Pass, Scheme, parse_url};
 use crate::family::proxy::shared::{heads, passing, set_header, talking};
@@ -266,18 +267,32 @@ pub static FAMILY: Family = Family::new("proxy", &ALL)
             true
         }),
         Variable::without_answer("proxy_internal_body_length", |ex, _, out| {
-            let length = match &crate::values(ex.location).proxy.set_body {
-                Some(template) => template.text(ex).len() as u64,
-                None => ex.body.length(),
-            };
+            let Some(length) = body_length(ex) else { return false };
             weir_wire::encode::push_decimal(out, length);
             true
+        }),
+        Variable::without_answer("proxy_internal_chunked", |ex, _, out| {
+            let is_chunked = matches!(ex.request.length, Some(BodyLength::Chunked | BodyLength::UntilClose));
+            let is_chunked = is_chunked && body_length(ex).is_none();
+            out.extend_from_slice(if is_chunked { b"chunked" } else { b"" });
+            is_chunked
         }),
     ])
     .finish(finish)
     .judge(judge)
     .check(check)
     .context(request::context);
+
+/// The length of the body that the origin gets; `None` if there is no body, or if a chunked one is passed on while it comes.
+fn body_length(exchange: &mut Exchange<'_>) -> Option<u64> {
+    match (&crate::values(exchange.location).proxy.set_body, &exchange.body, exchange.request.length) {
+        (Some(template), _, _) => Some(template.text(exchange).len() as u64),
+        (None, _, None | Some(BodyLength::None)) => None,
+        (None, RequestBody::Unread, Some(BodyLength::Exact(length))) => Some(length),
+        (None, RequestBody::Unread, Some(BodyLength::Chunked | BodyLength::UntilClose)) => None,
+        (None, RequestBody::Gone | RequestBody::Memory(_) | RequestBody::File(_), Some(_)) => Some(exchange.body.length()),
+    }
+}
 
 /// The directory for answers if `proxy_temp_path` is not set.
 pub const TEMPORARY: &str = "proxy_temp";

@@ -182,7 +182,7 @@ pub static FAMILY: Family = Family::new("upstream", &[
         |b, _| method(b, Policy::LeastConn)).many(),
     Directive::new("least_time", UPSTREAM, Arity::Between(1, 2),
         "Prefers the peer with the shortest answers, until their header or their last_byte, and the fewest active connections; inflight also counts answers that have not come.",
-        least_time).many(),
+        least_time),
     Directive::new("ip_hash", UPSTREAM, NONE, "Chooses by the client's address: three octets of IPv4, all of IPv6.",
         |b, _| method(b, Policy::IpHash)).many(),
     Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "Chooses by a key; consistent moves few keys when peers change.", hash).many(),
