@@ -99,7 +99,7 @@ pub static FAMILY: Family = Family::new("acme", &[
          or env:NAME or file:PATH with this URL; [prefix=weir:acme] [timeout=1s] [lease=5m].", share::read),
     Directive::new("acme_dns_ttl", HTTP, ONE, "weir's own (Angie's name): the time to live of records that acme_dns_port serves.",
         |b, s| {
-            let time = u32::try_from(value::time(s)?.as_secs()).map_err(|_| Refusal::directive("invalid value"))?;
+            let time = u32::try_from(value::long_time_of(s.text(0)).ok_or_else(|| Refusal::directive("invalid value"))?.as_secs()).map_err(|_| Refusal::directive("invalid value"))?;
             crate::declaring(b).acme.dns_ttl_s = Some(time);
             Ok(())
         }).default("60s"),
@@ -116,7 +116,7 @@ fn shared_zone(_: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
     let Some(text) = statement.text(0).strip_prefix("zone=") else {
         return Err(Refusal::whole("\"acme_shared_zone\" must have \"zone\" parameter"));
     };
-    let read = text.split_once(':').and_then(|(name, size)| Some((name, value::size_of(size)?)));
+    let read = text.split_once(':').and_then(|(name, size)| Some((name, value::offset_of(size)?)));
     match read {
         None => Err(Refusal::whole(format!("acme_shared_zone: invalid zone size \"{text}\""))),
         Some((name, size)) if size < ZONE_BYTES_MIN => {

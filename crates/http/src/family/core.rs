@@ -203,7 +203,8 @@ pub static FAMILY: Family = Family::new("core", &[
             b.settings().core.strict_targets = Some(value::choice(s, &choices)?);
             Ok(())
         }).default("forwarded"),
-    size!("client_max_body_size", HSL, body_max, "1m", "Largest request body; 0 for no limit."),
+    Directive::new("client_max_body_size", HSL, ONE, "Largest request body; 0 for no limit.",
+        |b, s| { b.settings().core.body_max = Some(value::offset(s)?); Ok(()) }).default("1m"),
     size!("client_body_buffer_size", HSL, body_buffer, "16k", "Request bodies above this size go to a file."),
     Directive::new("client_body_timeout", HSL, ONE,
         "Longest pause between two reads of a request body. If the directive is not set, the client must also send 500 \
@@ -331,7 +332,7 @@ fn keepalive_timeout(b: &mut Build<'_>, statement: &Statement) -> Result<(), Ref
     let timeout = value::time(statement)?;
     let header = match statement.args.get(1) {
         None => None,
-        Some(word) => Some(value::time_of(&word.text).ok_or_else(|| Refusal::directive("invalid value"))?),
+        Some(word) => Some(value::whole_seconds_of(&word.text).ok_or_else(|| Refusal::directive("invalid value"))?),
     };
     b.settings().core.keepalive_timeout = Some((timeout, header));
     Ok(())

@@ -95,7 +95,7 @@ pub static FAMILY: Family = Family::new("process", &[
         "the service manager sets the scheduling priority: set Nice= in the systemd unit",
         |_, s| s.text(0).parse::<i32>().map(drop).map_err(|_| Refusal::directive("invalid number"))).many(),
     Directive::idle("worker_rlimit_core", MAIN, ONE, "",
-        "the service manager limits core dumps: set LimitCORE= in the systemd unit", |_, s| value::size(s).map(drop)),
+        "the service manager limits core dumps: set LimitCORE= in the systemd unit", |_, s| value::offset(s).map(drop)),
     Directive::idle("working_directory", MAIN, ONE, "",
         "the service manager sets the directory for core dumps: set WorkingDirectory= in the systemd \
          unit", |_, _| Ok(())),

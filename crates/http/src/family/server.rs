@@ -278,7 +278,7 @@ fn so_keepalive(text: &str) -> Option<Option<weir_net::Keepalive>> {
     let mut parts = text.split(':');
     let mut time = || match parts.next() {
         None | Some("") => Some(None),
-        Some(text) => value::time_of(text).map(Some),
+        Some(text) => value::whole_seconds_of(text).map(Some),
     };
     let (idle, interval) = (time()?, time()?);
     let count = match parts.next() {

@@ -259,7 +259,7 @@ fn passwords(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn refresh(statement: &Statement) -> Result<Option<Duration>, Refusal> {
     match statement.text(0) {
         "off" => Ok(None),
-        _ => value::time(statement).map(Some),
+        text => value::long_time_of(text).map(Some).ok_or_else(|| Refusal::directive("invalid value")),
     }
 }
 

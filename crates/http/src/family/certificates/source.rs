@@ -295,8 +295,8 @@ pub fn cache(statement: &Statement) -> Result<Option<Arc<CertificateCache>>, Ref
         match name {
             "off" if words.len() == 1 => return Ok(None),
             "max" => max = Some(value::number(value).filter(|max| *max > 0).ok_or_else(|| bad(word))?),
-            "inactive" => inactive = value::time_of(value).ok_or_else(|| bad(word))?,
-            "valid" => valid = value::time_of(value).ok_or_else(|| bad(word))?,
+            "inactive" => inactive = value::whole_seconds_of(value).ok_or_else(|| bad(word))?,
+            "valid" => valid = value::whole_seconds_of(value).ok_or_else(|| bad(word))?,
             _ => return Err(bad(word)),
         }
     }
