@@ -90,6 +90,20 @@ pub fn offset(statement: &Statement) -> Result<u64, Refusal> {
     offset_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
 }
 
+/// The size of a memory pool, which has room for nginx's own head of one and a multiple of nginx's alignment.
+pub fn pool(statement: &Statement) -> Result<u64, Refusal> {
+    const LEAST_BYTES: u64 = 112;
+    const UNIT_BYTES: u64 = 16;
+    let size = size(statement)?;
+    if size < LEAST_BYTES {
+        return Err(Refusal::whole(format!("the pool size must be no less than {LEAST_BYTES}")));
+    }
+    if size % UNIT_BYTES != 0 {
+        return Err(Refusal::whole(format!("the pool size must be a multiple of {UNIT_BYTES}")));
+    }
+    Ok(size)
+}
+
 /// The longest time in force: 68 years. nginx takes longer ones, and files have them where they mean "for ever". No
 /// client and no server lasts so long, and a sum of two such times never overflows.
 const TIME_MAX: Duration = Duration::from_secs(i32::MAX as u64);

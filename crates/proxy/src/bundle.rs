@@ -15,6 +15,7 @@ use weir_wire::Version;
 
 use crate::family::cache::Use;
 use crate::family::proxy::pass::{Pass, Scheme};
+use crate::family::proxy::buffers;
 use crate::family::{cache, proxy, proxy_ssl, store};
 use crate::protocol::Protocol;
 use crate::protocol::params::{Param, Params, Push};
@@ -146,6 +147,7 @@ pub fn finish(
     if let Some(zone) = &mut settings.cache.zone {
         cache::find_zone(b, scope, zone, (prefix, cache));
     }
+    buffers::check(b, scope, &settings.proxy, prefix);
     let Some(Some(_)) = &settings.proxy.pass else { return };
     let at = scope.place(directive, 0);
     proxy::compile(b, &mut settings.proxy, names.scheme, at);

@@ -112,7 +112,7 @@ pub static FAMILY: Family = Family::new("process", &[
     Directive::idle("debug_points", MAIN, ONE, "",
         "weir has no debug points", |_, s| value::choice(s, &[("stop", ()), ("abort", ())])),
     Directive::idle("thread_pool", MAIN, Arity::Between(2, 3), "",
-        "weir reads files without a thread pool", |_, _| Ok(())).many(),
+        "weir reads files without a thread pool", |_, s| thread_pool(s)).many(),
     Directive::new("load_module", MAIN, ONE, "No effect: weir loads no modules. It refuses each directive of a module that it does not have.", load_module).many(),
     Directive::new("events", MAIN, NONE, "Holds the connection processing directives.", events).block(),
     Directive::new("worker_connections", EVENTS, ONE,
@@ -154,6 +154,24 @@ fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     };
     b.settings().process.workers = Some(count);
     Ok(())
+}
+
+/// Checks `NAME threads=N [max_queue=N]`.
+fn thread_pool(statement: &Statement) -> Result<(), Refusal> {
+    let mut has_threads = false;
+    for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
+        let (name, number) = match word.split_once('=') {
+            Some(("threads", number)) => ("threads", value::number(number).filter(|number| *number > 0)),
+            Some(("max_queue", number)) => ("max_queue", value::number(number)),
+            Some(_) | None => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
+        };
+        if number.is_none() {
+            return Err(Refusal::whole(format!("invalid {name} value \"{word}\"")));
+        }
+        has_threads |= name == "threads";
+    }
+    let lacks = || Refusal::whole("\"thread_pool\" must have \"threads\" parameter");
+    if has_threads { Ok(()) } else { Err(lacks()) }
 }
 
 /// The longest time that `worker_coalesce` takes.

@@ -65,14 +65,14 @@ pub static FAMILY: Family = Family::new(
             HTTP,
             Arity::exactly(1),
             "No effect: weir sizes its tables itself.",
-            |_, s| value::size(s).map(drop),
+            |_, s| value::first_number(s).map(drop),
         ),
         Directive::new(
             "server_names_hash_max_size",
             HTTP,
             Arity::exactly(1),
             "No effect: weir sizes its tables itself.",
-            |_, s| value::size(s).map(drop),
+            |_, s| value::first_number(s).map(drop),
         ),
     ],
 );

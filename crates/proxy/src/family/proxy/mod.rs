@@ -4,6 +4,7 @@
 //! `rewrite` changes Location, Refresh and cookies. The tries themselves are in `upstream::forward`.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
 
+pub mod buffers;
 pub mod hidden;
 pub mod pass;
 pub mod request;
@@ -56,6 +57,10 @@ weir_http::settings! {
     buffer_size: u64 = 16 << 10,
     /// `proxy_buffers`: the memory for the rest of an answer to a slow client.
     buffers: (u32, u64) = (8, 32 << 10),
+    /// `proxy_busy_buffers_size`, which has no effect.
+    busy_buffers: u64 = 0,
+    /// `proxy_temp_file_write_size`, which has no effect.
+    temp_file_write: u64 = 0,
     /// `proxy_max_temp_file_size`, 0 for no file; `None` where it is not set.
     max_temp_file: Option<u64> = None,
     /// `proxy_temp_path`.
@@ -225,11 +230,11 @@ const OWN: &[Directive] = &[
         },
     )
     .default("off"),
-    Directive::new("proxy_headers_hash_max_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, _| Ok(())),
-    Directive::new("proxy_headers_hash_bucket_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, _| {
-        Ok(())
+    Directive::new("proxy_headers_hash_max_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, s| value::first_number(s).map(drop)),
+    Directive::new("proxy_headers_hash_bucket_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, s| {
+        value::first_number(s).map(drop)
     }),
-    Directive::idle("proxy_send_lowat", HSL, ONE, "", "Linux has no such limit", |_, _| Ok(())),
+    Directive::idle("proxy_send_lowat", HSL, ONE, "", "Linux has no such limit", |_, s| value::size(s).map(drop)),
 ];
 
 static ALL: [Directive; TALKING.len() + HEADS.len() + PASSING.len() + OWN.len()] =
@@ -444,6 +449,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         Some(_) | None => Protocol::Http1,
     });
     compile(b, proxy, Scheme::Http, at);
+    buffers::check(b, scope, &crate::written(scope).proxy, "proxy");
 }
 
 /// Appends a part of the target. A target with variables is evaluated: the key of a cache may have this part, and the

@@ -87,8 +87,10 @@ macro_rules! passing {
                 |b, s| { crate::settings(b).$($path)+.ignore_client_abort = Some(value::flag(s)?); Ok(()) }).default("off"),
             Directive::new(concat!($prefix, "_force_ranges"), HSL, Arity::Flag, "Answers range requests even if the upstream does not offer ranges.",
                 |b, s| { crate::settings(b).$($path)+.force_ranges = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::idle(concat!($prefix, "_busy_buffers_size"), HSL, ONE, "", "weir manages this memory itself", |_, _| Ok(())),
-            Directive::idle(concat!($prefix, "_temp_file_write_size"), HSL, ONE, "", "weir manages this memory itself", |_, _| Ok(())),
+            Directive::idle(concat!($prefix, "_busy_buffers_size"), HSL, ONE, "", "weir manages this memory itself",
+                |b, s| { crate::settings(b).$($path)+.busy_buffers = Some(value::size(s)?); Ok(()) }),
+            Directive::idle(concat!($prefix, "_temp_file_write_size"), HSL, ONE, "", "weir manages this memory itself",
+                |b, s| { crate::settings(b).$($path)+.temp_file_write = Some(value::size(s)?); Ok(()) }),
         ]
     }};
 }
