@@ -105,8 +105,8 @@ pub static FAMILY: Family = Family::new("acme", &[
         }).default("60s"),
 ])
 .variables(&[
-    Variable::without_answer("acme_certificate", |exchange, _, out| text(exchange, |held| &held.chain, out)),
-    Variable::without_answer("acme_certificate_key", |exchange, _, out| text(exchange, |held| &held.key, out)),
+    Variable::without_answer("acme_certificate", |exchange, _, out| text(exchange, |held| &held.chain, out)).pem(),
+    Variable::without_answer("acme_certificate_key", |exchange, _, out| text(exchange, |held| &held.key, out)).pem(),
 ])
 .adopt(|new, old| { crate::declared_mut(new).acme.adopt(&crate::declared(old).acme); Ok(()) })
 .finish(finish)

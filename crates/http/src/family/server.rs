@@ -131,6 +131,9 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     for word in statement.args.iter().skip(1) {
         listen_parameter(&mut draft, &word.text)?;
     }
+    if draft.http3 && draft.ssl {
+        return Err(Refusal::directive("\"ssl\" parameter is incompatible with \"quic\""));
+    }
     if draft.http3 {
         if b.first_in_file("quic") {
             let todo = "you may keep the lines: clients use HTTP/2 or HTTP/1.1 over TCP. Remove an Alt-Svc field that names h3";
