@@ -283,7 +283,7 @@ impl Compiler<'_> {
         }
         // Another directory for temporary files at a reload is mostly below this one.
         self.build.paths.temporary.iter().for_each(|directory| self.build.reach.write(directory));
-        let (definitions, unknown) = self.build.names.bind(|name| self.families.known.built_in(name));
+        let (definitions, unknown) = self.build.names.bind(!self.servers.is_empty(), |name| self.families.known.built_in(name));
         let unknown = unknown.into_iter().map(|(name, at)| self.build.unknown(name, at)).collect();
         let problems = self.build.settle(unknown, tree);
         let Build { names, declared, above, paths, reach, .. } = self.build;

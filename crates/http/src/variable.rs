@@ -131,6 +131,10 @@ pub struct Names<G = Get> {
     definitions: Vec<Option<Definition<G>>>,
     /// The statement that reads each name first.
     used: Vec<Option<At>>,
+    /// The names that statements of `http` read for the servers that inherit them, each with its statement.
+    inherited: Vec<(VariableId, At)>,
+    /// Such a statement is being read.
+    pub is_inherited: bool,
     /// For each name that a statement gives a value: the names that the statement reads.
     made_of: Vec<(VariableId, VariableId)>,
     /// The names of the statement that is being read.
@@ -153,6 +157,8 @@ impl<G> Default for Names<G> {
             names: Vec::new(),
             definitions: Vec::new(),
             used: Vec::new(),
+            inherited: Vec::new(),
+            is_inherited: false,
             made_of: Vec::new(),
             mentioned: Mentioned::default(),
             here: At::default(),
@@ -178,7 +184,9 @@ impl<G: Clone> Names<G> {
     /// As `intern`, for a place that reads the value: something in the file must define this name.
     pub fn read(&mut self, name: &str) -> VariableId {
         let id = self.intern(name);
-        if let Some(used @ None) = self.used.get_mut(id.0 as usize) {
+        if self.is_inherited {
+            self.inherited.push((id, self.here));
+        } else if let Some(used @ None) = self.used.get_mut(id.0 as usize) {
             *used = Some(self.here);
         }
         self.mentioned.read.push(id);
@@ -263,10 +271,20 @@ impl<G: Clone> Names<G> {
     }
 
     /// Binds every name; returns the names that nothing defines, with the statement that reads each first.
-    pub fn bind(&self, families: impl Fn(&str) -> Option<Definition<G>>) -> (Vec<Definition<G>>, Vec<(String, At)>) {
+    pub fn bind(
+        &self,
+        has_servers: bool,
+        families: impl Fn(&str) -> Option<Definition<G>>,
+    ) -> (Vec<Definition<G>>, Vec<(String, At)>) {
+        let mut used = self.used.clone();
+        for (id, at) in self.inherited.iter().filter(|_| has_servers) {
+            if let Some(used) = used.get_mut(id.0 as usize) {
+                used.get_or_insert(*at);
+            }
+        }
         let mut unknown = Vec::new();
         let mut bound = Vec::with_capacity(self.names.len());
-        for ((name, definition), used) in self.names.iter().zip(&self.definitions).zip(&self.used) {
+        for ((name, definition), used) in self.names.iter().zip(&self.definitions).zip(&used) {
             let definition = definition.clone().or_else(|| families(name));
             if let (None, Some(at)) = (&definition, used) {
                 unknown.push((name.clone(), *at));

@@ -202,7 +202,7 @@ pub fn param(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Ref
         Some("if_not_empty") => true,
         Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
     };
-    let value = b.template(statement.text(1))?;
+    let value = b.inherited_template(statement.text(1))?;
     let param = Param { name: statement.text(0).to_owned(), value, if_not_empty };
     of(crate::settings(b)).own.params.get_or_insert_default().push(param);
     Ok(())

@@ -339,11 +339,8 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let (_, size) = core.large_headers.unwrap_or((4, 8 << 10));
     if size < core.connection_pool.unwrap_or(POOL_BYTES) {
         let at = scope.place(if core.large_headers.is_some() { name } else { "connection_pool_size" }, 0);
-        // A block around this one may have said so.
-        if !b.problems.iter().any(|problem| problem.at == Some(at)) {
-            let small = format!("the \"{name}\" size must be equal to or greater than \"connection_pool_size\"");
-            b.refuse_at(name, Refusal::whole(small), at);
-        }
+        let small = format!("the \"{name}\" size must be equal to or greater than \"connection_pool_size\"");
+        b.refuse_once(name, Refusal::whole(small), at);
     }
 }
 

@@ -180,7 +180,7 @@ const OWN: &[Directive] = &[
     })
     .default("1.1"),
     Directive::new("proxy_method", HSL, ONE, "The method that weir sends instead of the client's.", |b, s| {
-        let t = b.template(s.text(0))?;
+        let t = b.inherited_template(s.text(0))?;
         crate::settings(b).proxy.method = Some(Some(t));
         Ok(())
     }),

@@ -104,7 +104,7 @@ macro_rules! set_header {
             weir_http::directive::TWO,
             "Sets a field of the request; an empty value removes the field.",
             |b, s| {
-                let template = b.template(s.text(1))?;
+                let template = b.inherited_template(s.text(1))?;
                 let name = s.text(0).to_owned();
                 crate::settings(b).$($path)+.set_headers.get_or_insert_default().push((name, template));
                 Ok(())
