@@ -213,6 +213,18 @@ pub fn buffers(statement: &Statement) -> Result<(u32, u64), Refusal> {
     }
 }
 
+/// `PATH [LEVEL [LEVEL [LEVEL]]]`: the path. The levels are numbers of letters, 10 at most together (nginx:
+/// `ngx_conf_set_path_slot`); weir's temporary files need none.
+pub fn leveled_path(statement: &Statement) -> Result<&str, Refusal> {
+    const LETTERS_MAX: u64 = 10;
+    let mut letters = 0;
+    for level in statement.args.iter().skip(1) {
+        let level = number(&level.text).filter(|level| *level > 0).unwrap_or(u64::MAX);
+        letters = level.saturating_add(letters);
+    }
+    if letters > LETTERS_MAX { Err(Refusal::directive("invalid value")) } else { Ok(statement.text(0)) }
+}
+
 /// Permissions such as `user:rw group:r`; the owner may always read and write (nginx: `ngx_conf_set_access_slot`).
 pub fn access(statement: &Statement) -> Result<u32, Refusal> {
     let mut mode = 0o600;

@@ -106,6 +106,18 @@ pub fn try_directory(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::accessat(CWD, above, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
 }
 
+/// Whether this user can make a file of this name, which is not there. Makes nothing.
+///
+/// # Errors
+/// The error of `open(2)` with `O_CREAT`: the directory is missing or no directory, or this user may not write in it.
+pub fn try_new_file(path: &Path) -> io::Result<()> {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !std::fs::metadata(above)?.is_dir() {
+        return Err(Errno::NOTDIR.into());
+    }
+    Ok(rustix::fs::accessat(CWD, above, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
+}
+
 /// `O_PATH`: weir only passes through the directory, and needs no permission to read it.
 const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 

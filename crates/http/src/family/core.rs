@@ -214,7 +214,7 @@ pub static FAMILY: Family = Family::new("core", &[
         |b, s| { b.settings().core.body_timeout = Some(BodyTimeout::written(value::time(s)?)); Ok(()) })
         .default("60s, and 500 bytes a second (nginx: 60s)"),
     Directive::new("client_body_temp_path", HSL, Arity::Between(1, 4), "Directory for request bodies.",
-        |b, s| { let path = b.path(s.text(0)); b.settings().core.body_temp_path = Some(Some(path)); Ok(()) }).default("client_body_temp"),
+        |b, s| { let path = b.path(value::leveled_path(s)?); b.settings().core.body_temp_path = Some(Some(path)); Ok(()) }).default("client_body_temp"),
     Directive::new("client_body_in_file_only", HSL, ONE, "Saves every request body to a file.",
         |b, s| {
             let choice = value::choice(s, &[("on", BodyInFile::On), ("off", BodyInFile::Off), ("clean", BodyInFile::Clean)])?;

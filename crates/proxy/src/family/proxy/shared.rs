@@ -75,7 +75,7 @@ macro_rules! passing {
                 |b, s| { crate::settings(b).$($path)+.max_temp_file = Some(Some(value::size(s)?)); Ok(()) })
                 .default("1024m for all answers together (nginx: 1024m for each)"),
             Directive::new(concat!($prefix, "_temp_path"), HSL, Arity::Between(1, 4), "Directory for those files.",
-                |b, s| { let path = b.path(s.text(0)); crate::settings(b).$($path)+.temp_path = Some(Some(path)); Ok(()) })
+                |b, s| { let path = b.path(value::leveled_path(s)?); crate::settings(b).$($path)+.temp_path = Some(Some(path)); Ok(()) })
                 .default(concat!($prefix, "_temp")),
             Directive::new(concat!($prefix, "_limit_rate"), HSL, ONE, "The bytes that weir reads from an upstream per second; 0 for no limit.",
                 |b, s| { let t = b.template(s.text(0))?; crate::settings(b).$($path)+.limit_rate = Some(Some(t)); Ok(()) }).default("0"),
