@@ -270,7 +270,8 @@ impl Compiler<'_> {
         });
         let places_fixed = sockets.len() + 1;
         if let Some(connections) = main.process.connections.filter(|connections| *connections < places_fixed) {
-            let few = format!("{connections} worker_connections are not enough for {} listening sockets", sockets.len());
+            let few =
+                format!("{connections} worker_connections are not enough for {} listening sockets", sockets.len());
             self.build.refuse_at("worker_connections", Refusal::whole(few), main.process.connections_at);
         }
         let found = Found { servers: &self.servers, locations: &self.locations, listens: &listens, drafts: &drafts };
@@ -283,7 +284,8 @@ impl Compiler<'_> {
         }
         // Another directory for temporary files at a reload is mostly below this one.
         self.build.paths.temporary.iter().for_each(|directory| self.build.reach.write(directory));
-        let (definitions, unknown) = self.build.names.bind(!self.servers.is_empty(), |name| self.families.known.built_in(name));
+        let (definitions, unknown) =
+            self.build.names.bind(!self.servers.is_empty(), |name| self.families.known.built_in(name));
         let unknown = unknown.into_iter().map(|(name, at)| self.build.unknown(name, at)).collect();
         let problems = self.build.settle(unknown, tree);
         let Build { names, declared, above, paths, reach, .. } = self.build;

@@ -68,7 +68,15 @@ impl Variable {
 
     /// A variable that `set` may change; it is about the request, and does not read the answer's fields.
     pub const fn changeable(name: &'static str, get: Get, set: fn(&mut Exchange<'_>, &[u8])) -> Variable {
-        Variable { name, get, set: Some(set), is_kept: false, reads_answer: false, is_same_for_hits: false, is_pem: false }
+        Variable {
+            name,
+            get,
+            set: Some(set),
+            is_kept: false,
+            reads_answer: false,
+            is_same_for_hits: false,
+            is_pem: false,
+        }
     }
 
     /// A variable about the request that keeps its first value until `set` gives it another one (nginx: a changeable variable

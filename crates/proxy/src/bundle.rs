@@ -14,8 +14,8 @@ use weir_peers::retry::Conditions;
 use weir_wire::Version;
 
 use crate::family::cache::Use;
-use crate::family::proxy::pass::{Pass, Scheme};
 use crate::family::proxy::buffers;
+use crate::family::proxy::pass::{Pass, Scheme};
 use crate::family::{cache, proxy, proxy_ssl, store};
 use crate::protocol::Protocol;
 use crate::protocol::params::{Param, Params, Push};

@@ -267,7 +267,8 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// A group of addresses.
 fn fixed(frame: Frame, mut servers: Vec<Peer>) -> Result<Upstream, Refusal> {
     servers.iter_mut().zip(0..).for_each(|(peer, id)| peer.id = id);
-    let group = Group::new(&frame.name, servers, frame.policy).map_err(|error| Refusal::whole(format!("{error} \"{}\"", frame.name)))?;
+    let group = Group::new(&frame.name, servers, frame.policy)
+        .map_err(|error| Refusal::whole(format!("{error} \"{}\"", frame.name)))?;
     // `server` wrote these addresses.
     let addresses = group.peers().filter_map(|peer| literal_address(&peer.address)).collect();
     Ok(Upstream::of(frame, group, addresses))

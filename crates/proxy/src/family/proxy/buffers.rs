@@ -17,7 +17,8 @@ pub fn check(b: &mut Build<'_>, scope: &Scope, settings: &Settings, prefix: &str
     let (count, each) = settings.buffers.unwrap_or((8, PAGE_BYTES));
     let largest = settings.buffer_size.unwrap_or(PAGE_BYTES).max(each);
     let all_but_one = u64::from(count - 1).saturating_mul(each);
-    let than_one = || format!("the maximum of the value of \"{prefix}_buffer_size\" and one of the \"{prefix}_buffers\"");
+    let than_one =
+        || format!("the maximum of the value of \"{prefix}_buffer_size\" and one of the \"{prefix}_buffers\"");
     let mut refuse = |name: &str, must: String| {
         let (name, at) = (format!("{prefix}_{name}"), scope.place(&format!("{prefix}_{name}"), 0));
         b.refuse_once(&name, Refusal::whole(must.replace("NAME", &format!("\"{name}\""))), at);

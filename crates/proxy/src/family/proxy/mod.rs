@@ -230,7 +230,9 @@ const OWN: &[Directive] = &[
         },
     )
     .default("off"),
-    Directive::new("proxy_headers_hash_max_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, s| value::first_number(s).map(drop)),
+    Directive::new("proxy_headers_hash_max_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, s| {
+        value::first_number(s).map(drop)
+    }),
     Directive::new("proxy_headers_hash_bucket_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, s| {
         value::first_number(s).map(drop)
     }),
@@ -295,7 +297,9 @@ fn body_length(exchange: &mut Exchange<'_>) -> Option<u64> {
         (None, _, None | Some(BodyLength::None)) => None,
         (None, RequestBody::Unread, Some(BodyLength::Exact(length))) => Some(length),
         (None, RequestBody::Unread, Some(BodyLength::Chunked | BodyLength::UntilClose)) => None,
-        (None, RequestBody::Gone | RequestBody::Memory(_) | RequestBody::File(_), Some(_)) => Some(exchange.body.length()),
+        (None, RequestBody::Gone | RequestBody::Memory(_) | RequestBody::File(_), Some(_)) => {
+            Some(exchange.body.length())
+        }
     }
 }
 

@@ -84,7 +84,8 @@ impl Commands {
         let is_within = |version: Version| {
             self.least.is_none_or(|least| least <= version) && self.most.is_none_or(|most| version <= most)
         };
-        let change = |kept: Protocols, list: &String| kept.changed(list).unwrap_or(Protocols { tls12: false, tls13: false });
+        let change =
+            |kept: Protocols, list: &String| kept.changed(list).unwrap_or(Protocols { tls12: false, tls13: false });
         let protocols = self.changes.iter().fold(protocols, change);
         let protocols = Protocols {
             tls12: protocols.tls12 && is_within(Version::Tls12),
