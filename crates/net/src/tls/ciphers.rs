@@ -465,6 +465,22 @@ mod tests {
     }
 
     #[test]
+    fn a_list_adds_versions_and_removes_them() {
+        for (list, expected) in [
+            ("TLSv1.2", Some((true, true))),
+            ("-TLSv1.3", Some((true, false))),
+            ("ALL,-TLSv1.2", Some((false, true))),
+            ("-ALL,+TLSv1.3", Some((false, true))),
+            ("-TLSv1.1", Some((true, true))),
+            ("-ALL", None),
+            ("what", None),
+        ] {
+            let changed = Protocols::default().changed(list);
+            assert_eq!(changed.map(|kept| (kept.tls12, kept.tls13)), expected, "{list}");
+        }
+    }
+
+    #[test]
     fn versions_that_are_not_here_are_left_out() {
         let read = |text: &str| Protocols::of_words(text.split(' '));
         let chosen = read("TLSv1 TLSv1.1 TLSv1.2").unwrap();
