@@ -25,7 +25,7 @@ _ROWS = [
     ("value", r"zone", r"z", False, "weir's zones need no size"),
     ("value", r"aio", r"threads=a", False, "weir has no pools of threads, so it knows none by name"),
     ("twice", r"thread_pool", r"a threads=1 \| a threads=1", False, "weir has no pools of threads, so no name is taken"),
-    ("value", r"variables_hash_(bucket|max)_size", r"0|214748364[78]|4294967296|9223372036854775807", False, "weir builds no table of this size, so none is too small or too large"),
+    ("value", r"(variables|types|proxy_headers)_hash_(bucket|max)_size", r"0|214748364[78]|4294967296|9223372036854775807", False, "weir builds no table of this size, so none is too small or too large"),
     ("value", r"keepalive", r"4294967296", False, "nginx reserves memory for so many connections; weir does not"),
     ("value", r"(fastcgi|proxy|scgi|uwsgi)_buffer_size", r"64k|1[mM]|2147483648|9223372036854775807", False,
      "nginx derives busy_buffers_size from it, which its small default buffers do not hold; weir's buffers hold an answer's head of any size"),
