@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Compares the words that weir and nginx take: each directive of nginx, in each block, once, twice, and with many values.
 
-    tests/words.py --weir BIN --nginx BIN --source CHECKOUT [--only NAME,NAME] [--kind once,twice,value,count] [--all]
+    tests/words.py --weir BIN --nginx BIN --source CHECKOUT [--only NAME,NAME] [--kind once,twice,value,count] [--each] [--all]
 
 The directives, their blocks, the functions that read them and the words of their lists come from nginx's source. Each
 case is a file, which `nginx -t` and `weir edge -t` read. The verdicts must agree, but for the rows of words/reasons.py;
 a row that no case needs is an error too. The program prints the cases that differ and exits with 1 if there are any.
+One function reads a directive's arguments in each block of a module, so values and numbers of arguments are tried in the
+innermost such block; `--each` tries them in every block. `--verdicts FILE` keeps nginx's verdicts for the next run.
 `--all` prints also the directives that no file can test, because nginx refuses the arguments of this program.
 
 nginx binds the addresses of a file that it tests: each process of this program has a port of its own.
@@ -13,6 +15,7 @@ nginx binds the addresses of a file that it tests: each process of this program 
 
 import argparse
 import concurrent.futures
+import json
 import pathlib
 import re
 import shutil
@@ -43,6 +46,10 @@ BLOCKS = {
     "stream server": ("NGX_STREAM_SRV_CONF", "", "events {{}} stream {{ {before} server {{ listen 127.0.0.1:{port}; {D} {answer} }} }}"),
     "stream upstream": ("NGX_STREAM_UPS_CONF", "", "events {{}} stream {{ {before} upstream u {{ {server_first} {D} {server_last} }} server {{ listen 127.0.0.1:{port}; proxy_pass 127.0.0.1:1; }} }}"),
 }
+
+# Blocks whose directives have the same readers, the innermost last; and blocks that add none to them.
+ALIKE = [("http", "server", "location"), ("stream", "stream server")]
+REST = ("if in server", "if", "limit_except")
 
 NUMBERS = ["0", "1", "7", "007", "-1", "+1", "1.5", "x", "", "1k", "2147483647", "2147483648", "4294967296",
            "9223372036854775807", "9223372036854775808", "18446744073709551616"]
@@ -110,17 +117,29 @@ def blocks(command):
             yield block, text
 
 
+def of_arguments(command):
+    """The blocks in which arguments are tried: of those that one module reads alike, the innermost."""
+    found = {}
+    for block, _ in blocks(command):
+        alike = next((row for row in ALIKE if block in row), (block,))
+        if block not in REST:
+            found[alike] = block
+    return set(found.values())
+
+
 def statement(command, words):
     tail = f" {{ {arguments.INSIDE.get(command.name, '')} }}" if command.is_block else ";"
     return f"{command.name} {words}{tail}".replace("  ", " ")
 
 
-def cases(found, kinds):
+def cases(found, kinds, is_each=False):
     """(kind, name, block, words, file)."""
     for command in found:
         if command.name in arguments.LEFT_OUT:
             continue
+        tried = of_arguments(command)
         for block, text in blocks(command):
+            has_arguments = is_each or block in tried or not tried
             around = arguments.AROUND.get((command.name, block), arguments.AROUND.get(command.name, {}))
             usual = command.usual()
             if isinstance(usual, dict):
@@ -141,20 +160,31 @@ def cases(found, kinds):
                 yield "twice", command.name, block, f"{usual} | {other}", file(once + " " + statement(command, other))
                 if other != usual:
                     yield "twice", command.name, block, f"{usual} | {usual}", file(once + " " + once)
-            if "count" in kinds:
+            if "count" in kinds and has_arguments:
                 for words in ["", "a b c d e f g h i"]:
                     yield "count", command.name, block, words, file(statement(command, words))
-            if "value" in kinds:
+            if "value" in kinds and has_arguments:
                 for words in command.values():
                     quoted = words if words and not words.endswith(" ") else f"\"{words}\""
                     yield "value", command.name, block, quoted, file(statement(command, quoted))
 
 
 class Tester:
-    def __init__(self, binary, flags, root):
-        self.binary, self.flags, self.root = binary, flags, root
+    """A program that reads files; `known` has verdicts by text."""
 
-    def says(self, text, number):
+    def __init__(self, binary, flags, root, known=None):
+        self.binary, self.flags, self.root, self.known = binary, flags, root, known
+
+    def says(self, text, number, port):
+        key = text.replace(str(port), "PORT")
+        if self.known is None or key not in self.known:
+            told = self.tell(text, number)
+            if self.known is None:
+                return told
+            self.known[key] = told
+        return self.known[key]
+
+    def tell(self, text, number):
         path = self.root / f"{number}.conf"
         path.write_text(text)
         command = [self.binary, *self.flags, "-t", "-q", "-p", str(self.root), "-e", str(self.root / f"{number}.log"), "-c", str(path)]
@@ -168,9 +198,11 @@ def compare(number, rows, nginx, weir, port):
     differ = []
     for kind, name, block, words, file in rows:
         text = file(port)
-        its, said = nginx.says(text, number)
-        ours, told = weir.says(text, number)
+        its, said = nginx.says(text, number, port)
+        ours, told = weir.says(text, number, port)
         differ.append((kind, name, block, words, its, said, ours, told))
+        if number == 0 and len(differ) % 100 == 0:
+            print(f"{len(differ)} of {len(rows)}", file=sys.stderr)
     return differ
 
 
@@ -190,24 +222,29 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--kind", default="once,twice,value,count")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--each", action="store_true", help="values and numbers of arguments in every block")
+    parser.add_argument("--verdicts", type=pathlib.Path, help="a file that keeps nginx's verdicts")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--brief", action="store_true", help="one line for each set of words, with the directives that differ")
     args = parser.parse_args()
     found = commands(args.source)
     if args.only:
         found = [command for command in found if command.name in args.only.split(",")]
-    rows = list(cases(found, args.kind.split(",")))
+    rows = list(cases(found, args.kind.split(","), args.each))
+    known = json.loads(args.verdicts.read_text()) if args.verdicts and args.verdicts.exists() else {} if args.verdicts else None
     workers = args.jobs
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch)
         for folder in ("logs", "html"):
             (root / folder).mkdir()
         arguments.write_files(root)
-        nginx, weir = Tester(args.nginx, [], root), Tester(args.weir, ["edge"], root)
+        nginx, weir = Tester(args.nginx, [], root, known), Tester(args.weir, ["edge"], root)
         free = ports.free_ports(workers)
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             parts = [pool.submit(compare, n, rows[n::workers], nginx, weir, free[n]) for n in range(workers)]
             told = [row for part in parts for row in part.result()]
+    if args.verdicts:
+        args.verdicts.write_text(json.dumps(known))
     needed, wrong, told_wrong = set(), [], []
     for kind, name, block, words, its, said, ours, ours_said in sorted(told, key=lambda row: row[:4]):
         if its == ours:

@@ -298,10 +298,16 @@ fn furnish(room: &Path, tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<
     secret(&place, orders.to_string().as_bytes())
 }
 
-/// Writes a new file that only its owner may read, from its first moment on: a configuration has passwords.
+/// Writes a file that only its owner may read: a configuration has passwords.
 fn secret(place: &Path, bytes: &[u8]) -> Result<(), String> {
-    let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(place);
-    made.and_then(|mut file| file.write_all(bytes)).map_err(|error| format!("{}: {error}", place.display()))
+    new_secret(place)
+        .and_then(|mut file| file.write_all(bytes))
+        .map_err(|error| format!("{}: {error}", place.display()))
+}
+
+/// A new file that only its owner may read, from its first moment on.
+fn new_secret(place: &Path) -> io::Result<fs::File> {
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(place)
 }
 
 fn spawn(program: &Path, room: &Path) -> Result<Child, String> {
@@ -393,6 +399,22 @@ mod tests {
     use super::*;
     use weir_conf::MemoryFiles;
     use weir_net::Address;
+
+    #[test]
+    fn the_copies_are_secret_from_their_first_moment() {
+        use std::os::unix::fs::PermissionsExt;
+        let room = room().unwrap();
+        let empty = new_secret(&room.join("a")).unwrap();
+        assert_eq!(empty.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        // Somebody else's file of the name is not written to.
+        assert!(secret(&room.join("a"), b"password").is_err());
+        let tree = tree("user root; include b;");
+        let origin = Origin { file: "/f".to_owned(), ..Origin::default() };
+        furnish(&room, &tree, &origin, &[]).unwrap();
+        let files: Vec<_> = fs::read_dir(&room).unwrap().map(|entry| entry.unwrap().metadata().unwrap()).collect();
+        assert!(files.len() == 3 && files.iter().all(|file| file.permissions().mode() & 0o777 == 0o600));
+        fs::remove_dir_all(room).unwrap();
+    }
 
     fn tree(text: &str) -> Tree {
         weir_conf::load(&MemoryFiles::new().with("/f", text), "/f", "/", &|_| false).0

@@ -3,7 +3,7 @@
 //! From the source's `ngx_conf_init_*` and `ngx_conf_merge_*` calls and CHANGES. Each change has its version. Sizes
 //! that depend on the page size are for pages of 4 KiB.
 
-use weir_http::value::{size_of, time_of};
+use weir_http::value::{long_time_of, offset_of};
 
 use crate::version::Version;
 use crate::view::Spot;
@@ -82,8 +82,8 @@ impl Default {
     fn normal(&self, word: &str) -> String {
         let read = match self.kind {
             Kind::Words | Kind::Set => None,
-            Kind::Time => time_of(word).map(|time| format!("{} ms", time.as_millis())),
-            Kind::Size | Kind::Buffers => size_of(word).map(|size| format!("{size} bytes")),
+            Kind::Time => long_time_of(word).map(|time| format!("{} ms", time.as_millis())),
+            Kind::Size | Kind::Buffers => offset_of(word).map(|size| format!("{size} bytes")),
         };
         read.unwrap_or_else(|| word.to_owned())
     }

@@ -147,7 +147,7 @@ fn number(name: &str, given: &Value) -> Result<u32, Refused> {
 
 /// `10s`, or a number of seconds.
 fn time(name: &str, given: &Value) -> Result<Duration, Refused> {
-    let written = given.as_str().and_then(value::time_of);
+    let written = given.as_str().and_then(value::long_time_of);
     written.or(given.as_u64().map(Duration::from_secs)).ok_or_else(|| invalid(name))
 }
 

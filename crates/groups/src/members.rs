@@ -273,10 +273,12 @@ pub fn parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
         }
         Some(("max_conns", text)) => peer.max_conns = number(text)?,
         Some(("max_fails", text)) => peer.max_fails = number(text)?,
-        Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
+        Some(("fail_timeout", text)) => {
+            peer.fail_timeout_s = value::whole_seconds_of(text).ok_or_else(invalid)?.as_secs()
+        }
         Some(("route", text)) => peer.route = route(text)?,
         Some(("slow_start", text)) => {
-            peer.slow_start_ms = value::time_of(text).ok_or_else(invalid)?.as_millis() as u64;
+            peer.slow_start_ms = value::long_time_of(text).ok_or_else(invalid)?.as_millis() as u64;
         }
         None if word == "backup" => peer.backup = true,
         None if word == "down" => peer.down = true,

@@ -337,6 +337,15 @@ impl<'r> Build<'r> {
         Template::compile(text, self.mentions())
     }
 
+    /// Compiles a text of a directive that nginx compiles in each server that inherits it. In `http`, an unknown variable counts only
+    /// if the file has a server.
+    pub fn inherited_template(&mut self, text: &str) -> Result<Template, Refusal> {
+        self.names.is_inherited = self.context() == directive::HTTP;
+        let template = self.template(text);
+        self.names.is_inherited = false;
+        template
+    }
+
     /// A name relative to the prefix, as logs and roots are.
     pub fn path(&self, name: &str) -> String {
         if name.starts_with('/') { name.to_owned() } else { format!("{}{name}", self.paths.prefix) }
@@ -363,6 +372,14 @@ impl<'r> Build<'r> {
         match refusal.need {
             Some(need) => self.lost.wait(*need, problem),
             None => self.problems.push(problem),
+        }
+    }
+
+    /// Refuses the values of a block at a place, unless weir has refused it there: a block around this one may have the same values.
+    pub fn refuse_once(&mut self, name: &str, refusal: Refusal, at: At) {
+        let is_same = |problem: &Problem| problem.at == Some(at) && matches!(problem.level, weir_conf::Level::Emerg);
+        if !self.problems.iter().any(is_same) {
+            self.refuse_at(name, refusal, at);
         }
     }
 

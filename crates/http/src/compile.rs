@@ -1,6 +1,7 @@
 //! Compiles a configuration: from statements to servers and locations.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
 
 use weir_conf::{Problem, Tree};
@@ -269,6 +270,11 @@ impl Compiler<'_> {
             Objection::Ignored(text) => self.build.warn(text, None),
         });
         let places_fixed = sockets.len() + 1;
+        if let Some(connections) = main.process.connections.filter(|connections| *connections < places_fixed) {
+            let few =
+                format!("{connections} worker_connections are not enough for {} listening sockets", sockets.len());
+            self.build.refuse_at("worker_connections", Refusal::whole(few), main.process.connections_at);
+        }
         let found = Found { servers: &self.servers, locations: &self.locations, listens: &listens, drafts: &drafts };
         for check in self.families.all.iter().filter_map(|family| family.check) {
             check(&mut self.build, &found);
@@ -279,7 +285,8 @@ impl Compiler<'_> {
         }
         // Another directory for temporary files at a reload is mostly below this one.
         self.build.paths.temporary.iter().for_each(|directory| self.build.reach.write(directory));
-        let (definitions, unknown) = self.build.names.bind(|name| self.families.known.built_in(name));
+        let (definitions, unknown) =
+            self.build.names.bind(!self.servers.is_empty(), |name| self.families.known.built_in(name));
         let unknown = unknown.into_iter().map(|(name, at)| self.build.unknown(name, at)).collect();
         let problems = self.build.settle(unknown, tree);
         let Build { names, declared, above, paths, reach, .. } = self.build;
@@ -353,11 +360,13 @@ fn activate(location: &mut Location, families: &Families) {
 }
 
 /// Compiles a file of this text under the prefix `/p/`, for tests: returns the configuration and nginx's wording of its
-/// problems.
+/// problems. The name `twice.test` has one address, which its resolver tells twice; other names have none.
 pub fn of_text(text: &str, families: &'static Families) -> (Option<Conf>, Vec<String>) {
     let files = weir_conf::MemoryFiles::new().with("/p/nginx.conf", text);
     let (tree, unread) = weir_conf::load(&files, "/p/nginx.conf", "/p/", &|_| false);
     let paths = Paths { prefix: "/p/".to_owned(), conf_prefix: "/p/".to_owned(), ..Paths::default() };
-    let (conf, problems) = compile(&tree, paths, &|_| Ok(Vec::new()), 1, families);
+    let address = SocketAddr::from(([192, 0, 2, 1], 0));
+    let found = |name: &str| if name == "twice.test" { vec![address; 2] } else { Vec::new() };
+    let (conf, problems) = compile(&tree, paths, &|name| Ok(found(name)), 1, families);
     (conf, unread.into_iter().chain(problems).map(|problem| problem.what).collect())
 }

@@ -316,6 +316,16 @@ impl Reading<'_> {
         !self.reads_body.is_empty() && template.variables().flatten().any(reads)
     }
 
+    /// Marks the places where one of these texts of a family's handler is made of the request's body: weir reads the body before
+    /// the handler runs.
+    pub fn read_first(&self, locations: &mut [Location], texts: impl Fn(&Location, &mut dyn FnMut(&Template))) {
+        for location in locations {
+            let mut reads = false;
+            texts(location, &mut |text| reads |= self.reads_body(text));
+            location.reads_body |= reads;
+        }
+    }
+
     /// Whether the configuration mentions a variable that reads the fields of an answer. All answers then have their
     /// fields, and no head may be kept ready.
     pub fn has_answer(&self) -> bool {

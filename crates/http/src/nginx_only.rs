@@ -88,8 +88,6 @@ pub fn variable_module(name: &str) -> Option<&'static str> {
 #[rustfmt::skip]
 static VARIABLES: &[(&[&str], &str)] = &[
     (&["geoip_"], "ngx_http_geoip_module"),
-    (&["http3"], "ngx_http_v3_module"),
-    (&["ssl_ech_outer_server_name", "ssl_ech_status"], "ngx_http_ssl_module"),
 ];
 
 /// Every known name, sorted: candidates for `did you mean`.

@@ -58,8 +58,13 @@ pub fn at_most(statement: &Statement, high: u64) -> Result<u64, Refusal> {
     Ok(first_number(statement)?.min(high))
 }
 
-/// Bytes with `k`, `m` or `g`: the suffix is read as nginx's `ngx_parse_offset` does.
+/// Bytes with `k` or `m` (nginx: `ngx_parse_size`).
 pub fn size_of(text: &str) -> Option<u64> {
+    if text.ends_with(['g', 'G']) { None } else { offset_of(text) }
+}
+
+/// Bytes with `k`, `m` or `g`, for what may be as large as a disk (nginx: `ngx_parse_offset`).
+pub fn offset_of(text: &str) -> Option<u64> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
         b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
@@ -71,7 +76,32 @@ pub fn size_of(text: &str) -> Option<u64> {
 
 /// The first argument as a size in bytes.
 pub fn size(statement: &Statement) -> Result<u64, Refusal> {
-    size_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
+    size_of(statement.text(0)).ok_or_else(|| {
+        let refusal = Refusal::directive("invalid value");
+        match offset_of(statement.text(0)) {
+            Some(bytes) => refusal.todo(format!("nginx takes k and m here: write {}m", bytes >> 20)),
+            None => refusal,
+        }
+    })
+}
+
+/// The first argument as a size in bytes that may have gigabytes.
+pub fn offset(statement: &Statement) -> Result<u64, Refusal> {
+    offset_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
+}
+
+/// The size of a memory pool, which has room for nginx's own head of one and a multiple of nginx's alignment.
+pub fn pool(statement: &Statement) -> Result<u64, Refusal> {
+    const LEAST_BYTES: u64 = 112;
+    const UNIT_BYTES: u64 = 16;
+    let size = size(statement)?;
+    if size < LEAST_BYTES {
+        return Err(Refusal::whole(format!("the pool size must be no less than {LEAST_BYTES}")));
+    }
+    if size % UNIT_BYTES != 0 {
+        return Err(Refusal::whole(format!("the pool size must be a multiple of {UNIT_BYTES}")));
+    }
+    Ok(size)
 }
 
 /// The longest time in force: 68 years. nginx takes longer ones, and files have them where they mean "for ever". No
@@ -79,10 +109,22 @@ pub fn size(statement: &Statement) -> Result<u64, Refusal> {
 const TIME_MAX: Duration = Duration::from_secs(i32::MAX as u64);
 
 /// A time such as `1h 30m`, `500ms` or `60`; a bare number is seconds. Up to nginx's limit of 2^63-1 milliseconds; weir
-/// takes a time above 68 years for 68 years.
+/// takes a time above 68 years for 68 years. As in nginx, such a time has no years and months.
 pub fn time_of(text: &str) -> Option<Duration> {
+    if text.contains(['y', 'M']) { None } else { long_time_of(text) }
+}
+
+/// A time of [`time_of`] that may also have years and months: for parameters that open-source nginx does not have.
+pub fn long_time_of(text: &str) -> Option<Duration> {
     let millis = units_of(text, 1_000)?;
     Some(Duration::from_millis(millis).min(TIME_MAX))
+}
+
+/// A time of whole seconds such as `1h 30m`, `1y` or `60`, which nginx reads in seconds. weir takes a time above 68 years for 68
+/// years.
+pub fn whole_seconds_of(text: &str) -> Option<Duration> {
+    let seconds = seconds_of(text).and_then(|seconds| u64::try_from(seconds).ok())?;
+    Some(Duration::from_secs(seconds).min(TIME_MAX))
 }
 
 /// Seconds such as `1h 30m`, `100y` or `60`, for times that clients see. Up to nginx's limit of 2^63-1 seconds.
@@ -129,7 +171,19 @@ fn units_of(text: &str, per_second: u64) -> Option<u64> {
 
 /// The first argument as a time.
 pub fn time(statement: &Statement) -> Result<Duration, Refusal> {
-    time_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
+    let text = statement.text(0);
+    time_of(text).ok_or_else(|| {
+        let refusal = Refusal::directive("invalid value");
+        match long_time_of(text) {
+            Some(_) => refusal.todo("nginx takes no years (y) and months (M) here: write days, as in 365d"),
+            None => refusal,
+        }
+    })
+}
+
+/// The first argument as whole seconds.
+pub fn seconds(statement: &Statement) -> Result<Duration, Refusal> {
+    whole_seconds_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
 }
 
 /// The value of the first argument, which must be one of a list of words.
@@ -157,6 +211,18 @@ pub fn buffers(statement: &Statement) -> Result<(u32, u64), Refusal> {
         (Some(count), Some(size)) => Ok((count as u32, size)),
         (None, _) | (_, None) => Err(Refusal::directive("invalid value")),
     }
+}
+
+/// `PATH [LEVEL [LEVEL [LEVEL]]]`: the path. The levels are numbers of letters, 10 at most together (nginx:
+/// `ngx_conf_set_path_slot`); weir's temporary files need none.
+pub fn leveled_path(statement: &Statement) -> Result<&str, Refusal> {
+    const LETTERS_MAX: u64 = 10;
+    let mut letters = 0;
+    for level in statement.args.iter().skip(1) {
+        let level = number(&level.text).filter(|level| *level > 0).unwrap_or(u64::MAX);
+        letters = level.saturating_add(letters);
+    }
+    if letters > LETTERS_MAX { Err(Refusal::directive("invalid value")) } else { Ok(statement.text(0)) }
 }
 
 /// Permissions such as `user:rw group:r`; the owner may always read and write (nginx: `ngx_conf_set_access_slot`).
@@ -196,7 +262,9 @@ mod tests {
             ("1h 30m", Some(5_400_000)),
             ("500ms", Some(500)),
             ("1m", Some(60_000)),
-            ("1M", Some(2_592_000_000)),
+            ("1M", None),
+            ("1y", None),
+            ("1d", Some(86_400_000)),
             ("0", Some(0)),
             ("", None),
             ("1x", None),
@@ -237,13 +305,15 @@ mod tests {
         for (text, bytes) in [
             ("1k", Some(1024)),
             ("2M", Some(2 << 20)),
-            ("1g", Some(1 << 30)),
             ("7", Some(7)),
             ("k", None),
             ("", None),
-            ("99999999999g", None),
+            ("9007199254740992k", None),
         ] {
-            assert_eq!(size_of(text), bytes, "{text:?}");
+            assert_eq!((size_of(text), offset_of(text)), (bytes, bytes), "{text:?}");
+        }
+        for (text, bytes) in [("1g", Some(1 << 30)), ("4G", Some(4 << 30)), ("99999999999g", None)] {
+            assert_eq!((size_of(text), offset_of(text)), (None, bytes), "{text:?}");
         }
     }
 }

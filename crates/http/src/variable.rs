@@ -39,17 +39,19 @@ pub struct Variable {
     pub reads_answer: bool,
     /// True if it has the same value for all fresh hits on one stored answer.
     pub is_same_for_hits: bool,
+    /// True if its value is a PEM text of weir's own, never the name of a file.
+    pub is_pem: bool,
 }
 
 impl Variable {
     /// A variable that cannot be set, and may read anything in the exchange.
     pub const fn new(name: &'static str, get: Get) -> Variable {
-        Variable { name, get, set: None, is_kept: false, reads_answer: true, is_same_for_hits: false }
+        Variable { name, get, set: None, is_kept: false, reads_answer: true, is_same_for_hits: false, is_pem: false }
     }
 
     /// A variable that cannot be set, and does not read the answer's fields.
     pub const fn without_answer(name: &'static str, get: Get) -> Variable {
-        Variable { name, get, set: None, is_kept: false, reads_answer: false, is_same_for_hits: false }
+        Variable { name, get, set: None, is_kept: false, reads_answer: false, is_same_for_hits: false, is_pem: false }
     }
 
     /// Marks it as equal for all fresh hits on one stored answer.
@@ -58,15 +60,29 @@ impl Variable {
         self
     }
 
+    /// Marks its value as a PEM text of weir's own: it opens no file.
+    pub const fn pem(mut self) -> Variable {
+        self.is_pem = true;
+        self
+    }
+
     /// A variable that `set` may change; it is about the request, and does not read the answer's fields.
     pub const fn changeable(name: &'static str, get: Get, set: fn(&mut Exchange<'_>, &[u8])) -> Variable {
-        Variable { name, get, set: Some(set), is_kept: false, reads_answer: false, is_same_for_hits: false }
+        Variable {
+            name,
+            get,
+            set: Some(set),
+            is_kept: false,
+            reads_answer: false,
+            is_same_for_hits: false,
+            is_pem: false,
+        }
     }
 
     /// A variable about the request that keeps its first value until `set` gives it another one (nginx: a changeable variable
     /// without a handler for `set`). A location that an internal redirect enters sees that value too.
     pub const fn kept(name: &'static str, get: Get) -> Variable {
-        Variable { name, get, set: None, is_kept: true, reads_answer: false, is_same_for_hits: false }
+        Variable { name, get, set: None, is_kept: true, reads_answer: false, is_same_for_hits: false, is_pem: false }
     }
 }
 
@@ -123,6 +139,10 @@ pub struct Names<G = Get> {
     definitions: Vec<Option<Definition<G>>>,
     /// The statement that reads each name first.
     used: Vec<Option<At>>,
+    /// The names that statements of `http` read for the servers that inherit them, each with its statement.
+    inherited: Vec<(VariableId, At)>,
+    /// Such a statement is being read.
+    pub is_inherited: bool,
     /// For each name that a statement gives a value: the names that the statement reads.
     made_of: Vec<(VariableId, VariableId)>,
     /// The names of the statement that is being read.
@@ -145,6 +165,8 @@ impl<G> Default for Names<G> {
             names: Vec::new(),
             definitions: Vec::new(),
             used: Vec::new(),
+            inherited: Vec::new(),
+            is_inherited: false,
             made_of: Vec::new(),
             mentioned: Mentioned::default(),
             here: At::default(),
@@ -170,7 +192,9 @@ impl<G: Clone> Names<G> {
     /// As `intern`, for a place that reads the value: something in the file must define this name.
     pub fn read(&mut self, name: &str) -> VariableId {
         let id = self.intern(name);
-        if let Some(used @ None) = self.used.get_mut(id.0 as usize) {
+        if self.is_inherited {
+            self.inherited.push((id, self.here));
+        } else if let Some(used @ None) = self.used.get_mut(id.0 as usize) {
             *used = Some(self.here);
         }
         self.mentioned.read.push(id);
@@ -255,10 +279,20 @@ impl<G: Clone> Names<G> {
     }
 
     /// Binds every name; returns the names that nothing defines, with the statement that reads each first.
-    pub fn bind(&self, families: impl Fn(&str) -> Option<Definition<G>>) -> (Vec<Definition<G>>, Vec<(String, At)>) {
+    pub fn bind(
+        &self,
+        has_servers: bool,
+        families: impl Fn(&str) -> Option<Definition<G>>,
+    ) -> (Vec<Definition<G>>, Vec<(String, At)>) {
+        let mut used = self.used.clone();
+        for (id, at) in self.inherited.iter().filter(|_| has_servers) {
+            if let Some(used) = used.get_mut(id.0 as usize) {
+                used.get_or_insert(*at);
+            }
+        }
         let mut unknown = Vec::new();
         let mut bound = Vec::with_capacity(self.names.len());
-        for ((name, definition), used) in self.names.iter().zip(&self.definitions).zip(&self.used) {
+        for ((name, definition), used) in self.names.iter().zip(&self.definitions).zip(&used) {
             let definition = definition.clone().or_else(|| families(name));
             if let (None, Some(at)) = (&definition, used) {
                 unknown.push((name.clone(), *at));

@@ -106,6 +106,18 @@ pub fn try_directory(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::accessat(CWD, above, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
 }
 
+/// Whether this user can make a file of this name, which is not there. Makes nothing.
+///
+/// # Errors
+/// The error of `open(2)` with `O_CREAT`: the directory is missing or no directory, or this user may not write in it.
+pub fn try_new_file(path: &Path) -> io::Result<()> {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !std::fs::metadata(above)?.is_dir() {
+        return Err(Errno::NOTDIR.into());
+    }
+    Ok(rustix::fs::accessat(CWD, above, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
+}
+
 /// `O_PATH`: weir only passes through the directory, and needs no permission to read it.
 const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -177,6 +189,23 @@ mod tests {
             false => drop(file.read_to_string(&mut text).unwrap()),
         }
         Ok(text)
+    }
+
+    /// From the root, the last directories would have longer names than the kernel reads.
+    #[test]
+    fn each_directory_of_a_long_way_is_made_in_the_one_before_it() {
+        let room = room("way");
+        let way = format!("{room}/{}file", "part/".repeat(1000));
+        make_way(Path::new(&way), 0o755).unwrap();
+        let mut directory = openat(CWD, room.as_str(), SEARCH, Mode::empty()).unwrap();
+        for _ in 0..1000 {
+            directory = openat(&directory, "part", SEARCH, Mode::empty()).unwrap();
+        }
+        assert_eq!(
+            make_way(&Path::new(&room).join("dir/file/part/file"), 0o755).map_err(|error| error.kind()),
+            Err(io::ErrorKind::NotADirectory)
+        );
+        std::fs::remove_dir_all(room).unwrap();
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl fmt::Display for GroupError {
             Self::NoPeers => f.write_str("no servers in upstream"),
             Self::TooManyPeers => write!(f, "more than {MAX_PEERS} servers in upstream"),
             Self::ZeroWeight => f.write_str("a server of weight zero in upstream"),
-            Self::TooHeavy => write!(f, "server weights add up to more than {MAX_TOTAL_WEIGHT}"),
+            Self::TooHeavy => write!(f, "server weights add up to more than {MAX_TOTAL_WEIGHT} in upstream"),
         }
     }
 }

@@ -14,6 +14,7 @@ use weir_peers::retry::Conditions;
 use weir_wire::Version;
 
 use crate::family::cache::Use;
+use crate::family::proxy::buffers;
 use crate::family::proxy::pass::{Pass, Scheme};
 use crate::family::{cache, proxy, proxy_ssl, store};
 use crate::protocol::Protocol;
@@ -146,6 +147,7 @@ pub fn finish(
     if let Some(zone) = &mut settings.cache.zone {
         cache::find_zone(b, scope, zone, (prefix, cache));
     }
+    buffers::check(b, scope, &settings.proxy, prefix);
     let Some(Some(_)) = &settings.proxy.pass else { return };
     let at = scope.place(directive, 0);
     proxy::compile(b, &mut settings.proxy, names.scheme, at);
@@ -200,7 +202,7 @@ pub fn param(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Ref
         Some("if_not_empty") => true,
         Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
     };
-    let value = b.template(statement.text(1))?;
+    let value = b.inherited_template(statement.text(1))?;
     let param = Param { name: statement.text(0).to_owned(), value, if_not_empty };
     of(crate::settings(b)).own.params.get_or_insert_default().push(param);
     Ok(())

@@ -99,14 +99,14 @@ pub static FAMILY: Family = Family::new("acme", &[
          or env:NAME or file:PATH with this URL; [prefix=weir:acme] [timeout=1s] [lease=5m].", share::read),
     Directive::new("acme_dns_ttl", HTTP, ONE, "weir's own (Angie's name): the time to live of records that acme_dns_port serves.",
         |b, s| {
-            let time = u32::try_from(value::time(s)?.as_secs()).map_err(|_| Refusal::directive("invalid value"))?;
+            let time = u32::try_from(value::long_time_of(s.text(0)).ok_or_else(|| Refusal::directive("invalid value"))?.as_secs()).map_err(|_| Refusal::directive("invalid value"))?;
             crate::declaring(b).acme.dns_ttl_s = Some(time);
             Ok(())
         }).default("60s"),
 ])
 .variables(&[
-    Variable::without_answer("acme_certificate", |exchange, _, out| text(exchange, |held| &held.chain, out)),
-    Variable::without_answer("acme_certificate_key", |exchange, _, out| text(exchange, |held| &held.key, out)),
+    Variable::without_answer("acme_certificate", |exchange, _, out| text(exchange, |held| &held.chain, out)).pem(),
+    Variable::without_answer("acme_certificate_key", |exchange, _, out| text(exchange, |held| &held.key, out)).pem(),
 ])
 .adopt(|new, old| { crate::declared_mut(new).acme.adopt(&crate::declared(old).acme); Ok(()) })
 .finish(finish)
@@ -116,7 +116,7 @@ fn shared_zone(_: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
     let Some(text) = statement.text(0).strip_prefix("zone=") else {
         return Err(Refusal::whole("\"acme_shared_zone\" must have \"zone\" parameter"));
     };
-    let read = text.split_once(':').and_then(|(name, size)| Some((name, value::size_of(size)?)));
+    let read = text.split_once(':').and_then(|(name, size)| Some((name, value::offset_of(size)?)));
     match read {
         None => Err(Refusal::whole(format!("acme_shared_zone: invalid zone size \"{text}\""))),
         Some((name, size)) if size < ZONE_BYTES_MIN => {
@@ -410,6 +410,21 @@ mod tests {
             ["DNS:c.test", "IP:192.0.2.1"]
         );
         assert_eq!(orders("server_name ~x a.test; acme_certificate one;"), ["DNS:a.test"]);
+    }
+
+    #[test]
+    fn a_certificate_of_weir_s_own_opens_no_file() {
+        let texts = "ssl_certificate $acme_certificate; ssl_certificate_key $acme_certificate_key;";
+        let braced = texts.replace("$acme_certificate_key", "${acme_certificate_key}");
+        let files = "ssl_certificate $ssl_server_name; ssl_certificate_key $ssl_server_name;";
+        let all = "this name may be any file: the server process may open the whole file system for reading";
+        for (certificate, warnings) in [(texts, vec![]), (&braced, vec![]), (files, vec![all; 2])] {
+            let server = format!("listen 1 ssl; server_name a.test; acme_certificate one; {certificate}");
+            let (conf, said) = of_text(&format!("events {{}} http {{ {ISSUER} server {{ {server} }} }}"));
+            assert_eq!(said, warnings, "{certificate}");
+            let opened = conf.unwrap().reach.reads().any(|place| place == std::path::Path::new("/"));
+            assert_eq!(opened, !warnings.is_empty(), "{certificate}");
+        }
     }
 
     #[test]

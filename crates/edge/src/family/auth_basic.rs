@@ -130,7 +130,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         Verdict::Unknown => {
             exchange.log(
                 Level::Crit,
-                format_args!("weir does not support the hash of the password of user \"{shown}\" in \"{path}\""),
+                format_args!("weir does not support the hash of the password of user \"{shown}\" in \"{path}\"; htpasswd -B makes one that it supports"),
             );
             Next::Status(500)
         }

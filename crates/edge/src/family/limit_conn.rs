@@ -187,12 +187,11 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
 }
 
-/// Marks the places whose keys are made of the request's body: weir reads it before it counts.
+/// Marks the places whose keys are made of the request's body.
 fn judge(locations: &mut [Location], reading: &Reading<'_>) {
-    for location in locations {
-        let limits = crate::values(location).limit_conn.limits.clone();
-        location.reads_body |= limits.iter().any(|limit| reading.reads_body(&limit.key));
-    }
+    reading.read_first(locations, |location, key| {
+        crate::values(location).limit_conn.limits.iter().for_each(|limit| key(&limit.key));
+    });
 }
 
 /// `$limit_conn_status`, once a limit was checked.

@@ -219,12 +219,11 @@ impl Owned for Status {
     }
 }
 
-/// Marks the places whose keys are made of the request's body: weir reads it before it counts.
+/// Marks the places whose keys are made of the request's body.
 fn judge(locations: &mut [Location], reading: &Reading<'_>) {
-    for location in locations {
-        let limits = crate::values(location).limit_req.limits.clone();
-        location.reads_body |= limits.iter().any(|limit| reading.reads_body(&limit.key));
-    }
+    reading.read_first(locations, |location, key| {
+        crate::values(location).limit_req.limits.iter().for_each(|limit| key(&limit.key));
+    });
 }
 
 fn enter(exchange: &mut Exchange<'_>) -> Next {

@@ -267,9 +267,9 @@ fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
         let invalid = || Refusal::whole(format!("invalid \"open_log_file_cache\" parameter \"{word}\""));
         match word.split_once('=') {
             Some(("max", text)) => size.max = value::number(text).ok_or_else(invalid)? as usize,
-            Some(("inactive", text)) => size.inactive = value::time_of(text).ok_or_else(invalid)?,
+            Some(("inactive", text)) => size.inactive = value::whole_seconds_of(text).ok_or_else(invalid)?,
             Some(("min_uses", text)) => size.min_uses = value::number(text).ok_or_else(invalid)?,
-            Some(("valid", text)) => size.valid = value::time_of(text).ok_or_else(invalid)?,
+            Some(("valid", text)) => size.valid = value::whole_seconds_of(text).ok_or_else(invalid)?,
             None if word == "off" => off = true,
             Some(_) | None => return Err(invalid()),
         }

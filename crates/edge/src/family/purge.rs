@@ -144,7 +144,7 @@ fn parameter(b: &mut Build<'_>, settings: &mut LogSettings, word: &str) -> Resul
             settings.state = Some(path);
         }
         Some(("timeout", text)) => {
-            let time = value::time_of(text).filter(|time| !time.is_zero() && *time <= TIMEOUT_MAX);
+            let time = value::long_time_of(text).filter(|time| !time.is_zero() && *time <= TIMEOUT_MAX);
             settings.timeout = time.ok_or_else(|| bad().todo("write a time from 1ms to 60s"))?;
         }
         Some(("maxlen", text)) => {

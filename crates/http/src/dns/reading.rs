@@ -30,7 +30,7 @@ pub fn read(b: &Build<'_>, statement: &Statement, all: &mut Vec<Arc<Servers>>) -
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         let invalid = || Refusal::whole(format!("invalid parameter: {word}"));
         match word.split_once('=') {
-            Some(("valid", text)) => valid = Some(value::time_of(text).ok_or_else(invalid)?),
+            Some(("valid", text)) => valid = Some(value::whole_seconds_of(text).ok_or_else(invalid)?),
             Some(("ipv4", text)) => ipv4 = on_or_off(text).ok_or_else(invalid)?,
             Some(("ipv6", text)) => ipv6 = on_or_off(text).ok_or_else(invalid)?,
             Some(("status_zone", "")) => return Err(invalid()),

@@ -40,19 +40,19 @@ pub static FAMILY: Family = Family::new("bounds", &[
     Directive::new("limit_memory", MAIN, ONE,
         "weir's own: the most memory that the process may have; off for no limit. Above it, weir closes idle connections, and \
          refuses new connections and new streams.",
-        |b, s| { let most = most(s, value::size_of)?; b.settings().bounds.memory = Some(most); Ok(()) })
+        |b, s| { let most = most(s, value::offset_of)?; b.settings().bounds.memory = Some(most); Ok(()) })
         .default("80 % of the memory that the machine or the cgroup has"),
     Directive::new("limit_buffers", MAIN, ONE,
         "weir's own: the most memory that exchanges may take together beyond 64 kilobytes each, for compression, for reading ahead \
          of slow clients, for lists of directories and indexes of movies; off for no limit. Above half of it, weir compresses with \
          small windows; above it, weir does not compress, reads an answer no faster than the client takes it, and answers 503 \
          where it cannot do without the memory.",
-        |b, s| { let most = most(s, value::size_of)?; b.settings().bounds.buffers = Some(most); Ok(()) })
+        |b, s| { let most = most(s, value::offset_of)?; b.settings().bounds.buffers = Some(most); Ok(()) })
         .default("a quarter of limit_memory"),
     Directive::new("limit_temp_files", MAIN, ONE,
         "weir's own: the most bytes that temporary files may have together; off for no limit. Above it, weir answers 503 to a \
          request whose body needs a file, and reads answers no faster than clients take them.",
-        |b, s| { let most = most(s, value::size_of)?; b.settings().bounds.temp_files = Some(most); Ok(()) })
+        |b, s| { let most = most(s, value::offset_of)?; b.settings().bounds.temp_files = Some(most); Ok(()) })
         .default("half of the free bytes where the temporary files are"),
     Directive::new("limit_streams", MAIN, ONE,
         "weir's own: the most streams of HTTP/2 that all clients together may have open; off for no limit. weir refuses a \

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 
-use crate::build::Build;
+use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, LOCATION_IF, ONE, SERVER, TWO};
 use crate::families::Family;
 use crate::patience::{self, BodyTimeout, SendTimeout};
@@ -22,6 +22,8 @@ crate::settings! {
     header_buffer: u64 = 1024,
     /// `large_client_header_buffers`: number and size.
     large_headers: (u32, u64) = (4, 8192),
+    /// `connection_pool_size`, which has no effect.
+    connection_pool: u64 = 0,
     /// `max_headers`.
     headers_max: u64 = 1000,
     /// `ignore_invalid_headers`.
@@ -203,7 +205,8 @@ pub static FAMILY: Family = Family::new("core", &[
             b.settings().core.strict_targets = Some(value::choice(s, &choices)?);
             Ok(())
         }).default("forwarded"),
-    size!("client_max_body_size", HSL, body_max, "1m", "Largest request body; 0 for no limit."),
+    Directive::new("client_max_body_size", HSL, ONE, "Largest request body; 0 for no limit.",
+        |b, s| { b.settings().core.body_max = Some(value::offset(s)?); Ok(()) }).default("1m"),
     size!("client_body_buffer_size", HSL, body_buffer, "16k", "Request bodies above this size go to a file."),
     Directive::new("client_body_timeout", HSL, ONE,
         "Longest pause between two reads of a request body. If the directive is not set, the client must also send 500 \
@@ -211,7 +214,7 @@ pub static FAMILY: Family = Family::new("core", &[
         |b, s| { b.settings().core.body_timeout = Some(BodyTimeout::written(value::time(s)?)); Ok(()) })
         .default("60s, and 500 bytes a second (nginx: 60s)"),
     Directive::new("client_body_temp_path", HSL, Arity::Between(1, 4), "Directory for request bodies.",
-        |b, s| { let path = b.path(s.text(0)); b.settings().core.body_temp_path = Some(Some(path)); Ok(()) }).default("client_body_temp"),
+        |b, s| { let path = b.path(value::leveled_path(s)?); b.settings().core.body_temp_path = Some(Some(path)); Ok(()) }).default("client_body_temp"),
     Directive::new("client_body_in_file_only", HSL, ONE, "Saves every request body to a file.",
         |b, s| {
             let choice = value::choice(s, &[("on", BodyInFile::On), ("off", BodyInFile::Off), ("clean", BodyInFile::Clean)])?;
@@ -232,7 +235,7 @@ pub static FAMILY: Family = Family::new("core", &[
     Directive::idle("keepalive_min_timeout", HSL, ONE, "0",
         "a graceful stop closes idle connections at once, as nginx does without this \
          directive", |_, s| value::time(s).map(drop)),
-    Directive::new("keepalive_disable", HSL, Arity::AtLeast(1), "Browsers that get no keep-alive after a POST.",
+    Directive::new("keepalive_disable", HSL, Arity::Between(1, 2), "Browsers that get no keep-alive after a POST.",
         |b, s| {
             // nginx: repeated in one block, the lists add up, and "none" adds no browser.
             let mut list = b.settings().core.keepalive_disable.take().unwrap_or_default();
@@ -276,62 +279,108 @@ pub static FAMILY: Family = Family::new("core", &[
     flag!("log_not_found", HSL, log_not_found, "on", "Logs files that were not found."),
     flag!("log_subrequest", HSL, log_subrequest, "off", "Logs the subrequests: the requests that weir makes for a client's request."),
     Directive::idle("connection_pool_size", HS, ONE, "",
-        "weir manages this memory itself", |_, _| Ok(())),
+        "weir manages this memory itself",
+        |b, s| { b.settings().core.connection_pool = Some(value::pool(s)?); Ok(()) }),
     Directive::idle("request_pool_size", HS, ONE, "",
-        "weir manages this memory itself", |_, _| Ok(())),
+        "weir manages this memory itself", |_, s| value::pool(s).map(drop)),
     Directive::idle("client_body_in_single_buffer", HSL, Arity::Flag, "",
-        "weir manages this memory itself", |_, _| Ok(())),
+        "weir manages this memory itself", |_, s| value::flag(s).map(drop)),
     Directive::idle("output_buffers", HSL, TWO, "",
-        "weir manages this memory itself", |_, _| Ok(())),
+        "weir manages this memory itself", |_, s| value::buffers(s).map(drop)),
     Directive::idle("postpone_output", HSL, ONE, "",
-        "weir sends an answer in as few writes as it arrives in", |_, _| Ok(())),
+        "weir sends an answer in as few writes as it arrives in", |_, s| value::size(s).map(drop)),
     Directive::idle("sendfile_max_chunk", HSL, ONE, "",
-        "weir itself limits the bytes that one call sends", |_, _| Ok(())),
+        "weir itself limits the bytes that one call sends", |_, s| value::size(s).map(drop)),
     Directive::idle("send_lowat", HSL, ONE, "",
-        "Linux has no such limit", |_, _| Ok(())),
+        "Linux has no such limit", |_, s| value::size(s).map(drop)),
     Directive::idle("aio", HSL, ONE, "off",
-        "the kernel's page cache reads ahead", |_, _| Ok(())),
+        "the kernel's page cache reads ahead", |_, s| aio(s)),
     Directive::idle("aio_write", HSL, Arity::Flag, "off",
-        "the kernel's page cache writes in the background", |_, _| Ok(())),
+        "the kernel's page cache writes in the background", |_, s| value::flag(s).map(drop)),
     Directive::idle("directio", HSL, ONE, "off",
-        "weir reads files through the kernel's page cache", |_, _| Ok(())),
+        "weir reads files through the kernel's page cache", |_, s| if s.text(0) == "off" { Ok(()) } else { value::offset(s).map(drop) }),
     Directive::idle("directio_alignment", HSL, ONE, "",
-        "weir reads files through the kernel's page cache", |_, _| Ok(())),
+        "weir reads files through the kernel's page cache", |_, s| value::offset(s).map(drop)),
     Directive::idle("read_ahead", HSL, ONE, "",
-        "the kernel's page cache reads ahead by itself", |_, _| Ok(())),
+        "the kernel's page cache reads ahead by itself", |_, s| value::size(s).map(drop)),
     Directive::new("types_hash_max_size", HSL, ONE,
-        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, s| value::first_number(s).map(drop)),
     Directive::new("types_hash_bucket_size", HSL, ONE,
-        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, s| value::first_number(s).map(drop)),
     Directive::new("variables_hash_max_size", HTTP, ONE,
-        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, s| value::first_number(s).map(drop)),
     Directive::new("variables_hash_bucket_size", HTTP, ONE,
-        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, s| value::first_number(s).map(drop)),
     Directive::idle("msie_padding", HSL, Arity::Flag, "",
-        "it is for browsers that nobody uses any more", |_, _| Ok(())),
+        "it is for browsers that nobody uses any more", |_, s| value::flag(s).map(drop)),
     Directive::new("subrequest_output_buffer_size", HSL, ONE, "The largest answer of a subrequest that weir keeps in memory as a whole.",
         |b, s| { b.settings().core.subrequest_buffer = Some(value::size(s)?); Ok(()) }).default("4k"),
     Directive::new("post_action", HSLI, ONE, "Sends the request to this path or named location after its answer, and ignores the answer of that location.",
         |b, s| { b.settings().core.post_action = Some(Some(s.text(0).into())); Ok(()) }),
     Directive::idle("open_file_cache", HSL, Arity::Between(1, 2), "off",
-        "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
+        "weir opens files anew for each request, so no file is stale", |_, s| open_file_cache(s)),
     Directive::idle("open_file_cache_valid", HSL, ONE, "",
-        "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
+        "weir opens files anew for each request, so no file is stale", |_, s| value::seconds(s).map(drop)),
     Directive::idle("open_file_cache_min_uses", HSL, ONE, "",
-        "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
+        "weir opens files anew for each request, so no file is stale", |_, s| value::first_number(s).map(drop)),
     Directive::idle("open_file_cache_errors", HSL, Arity::Flag, "off",
-        "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
+        "weir opens files anew for each request, so no file is stale", |_, s| value::flag(s).map(drop)),
     Directive::idle("open_file_cache_events", HSL, Arity::Flag, "off",
         "weir opens files anew for each request, so no file is stale", |_, s| value::flag(s).map(drop)),
     Directive::idle("optimize_server_names", HS, Arity::Flag, "",
-        "weir compares names only where several servers share an address", |_, _| Ok(())),
-]);
+        "weir compares names only where several servers share an address", |_, s| value::flag(s).map(drop)),
+])
+.finish(finish);
+
+/// Refuses buffers for heads that are smaller than a connection's pool would be.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    const POOL_BYTES: u64 = 512;
+    let (core, name) = (&scope.settings.core, "large_client_header_buffers");
+    let (_, size) = core.large_headers.unwrap_or((4, 8 << 10));
+    if size < core.connection_pool.unwrap_or(POOL_BYTES) {
+        let at = scope.place(if core.large_headers.is_some() { name } else { "connection_pool_size" }, 0);
+        let small = format!("the \"{name}\" size must be equal to or greater than \"connection_pool_size\"");
+        b.refuse_once(name, Refusal::whole(small), at);
+    }
+}
+
+/// Checks `on`, `off`, `threads` or `threads=POOL`.
+fn aio(statement: &Statement) -> Result<(), Refusal> {
+    match statement.text(0) {
+        "on" | "off" | "threads" => Ok(()),
+        pool if pool.strip_prefix("threads=").is_some_and(|name| !name.is_empty()) => Ok(()),
+        _ => Err(Refusal::directive("invalid value")),
+    }
+}
+
+/// Checks `off`, or `max=N` and `inactive=TIME`.
+fn open_file_cache(statement: &Statement) -> Result<(), Refusal> {
+    let mut has_size = false;
+    for word in statement.args.iter().map(|word| word.text.as_str()) {
+        let is_valid = match word.split_once('=') {
+            Some(("max", number)) => {
+                has_size = true;
+                value::number(number).is_some_and(|number| number > 0)
+            }
+            Some(("inactive", time)) => value::seconds_of(time).is_some(),
+            None if word == "off" => {
+                has_size = true;
+                true
+            }
+            Some(_) | None => false,
+        };
+        if !is_valid {
+            return Err(Refusal::whole(format!("invalid \"open_file_cache\" parameter \"{word}\"")));
+        }
+    }
+    if has_size { Ok(()) } else { Err(Refusal::whole("\"open_file_cache\" must have the \"max\" parameter")) }
+}
 
 fn keepalive_timeout(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let timeout = value::time(statement)?;
     let header = match statement.args.get(1) {
         None => None,
-        Some(word) => Some(value::time_of(&word.text).ok_or_else(|| Refusal::directive("invalid value"))?),
+        Some(word) => Some(value::whole_seconds_of(&word.text).ok_or_else(|| Refusal::directive("invalid value"))?),
     };
     b.settings().core.keepalive_timeout = Some((timeout, header));
     Ok(())

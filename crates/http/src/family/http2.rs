@@ -76,11 +76,14 @@ pub static FAMILY: Family = Family::new(
         )
         .default("16k"),
         Directive::idle("http2_recv_buffer_size", HTTP, ONE, "", "weir reads into buffers of the worker", |_, s| {
-            value::size(s).map(drop)
+            receive_buffer(s)
         }),
-        Directive::idle("http2_pool_size", HS, ONE, "", "weir has no pools", |_, s| value::size(s).map(drop)),
+        Directive::idle("http2_pool_size", HS, ONE, "", "weir has no pools", |_, s| value::pool(s).map(drop)),
         Directive::idle("http2_streams_index_size", HS, ONE, "", "weir uses another table of streams", |_, s| {
-            value::first_number(s).map(drop)
+            match value::first_number(s)?.is_power_of_two() {
+                true => Ok(()),
+                false => Err(Refusal::directive("must be a power of two")),
+            }
         }),
         Directive::new("http2_max_requests", HS, ONE, "Obsolete in nginx: keepalive_requests.", |b, s| {
             obsolete(b, s, "keepalive_requests")
@@ -102,7 +105,7 @@ pub static FAMILY: Family = Family::new(
             obsolete(b, s, "keepalive_timeout")
         })
         .many(),
-        Directive::new("http2_max_concurrent_pushes", HS, ONE, "Obsolete in nginx, which ignores it.", ignored),
+        Directive::new("http2_max_concurrent_pushes", HS, ONE, "Obsolete in nginx, which ignores it.", ignored).many(),
         Directive::new("http2_push", HSL, ONE, "Obsolete in nginx, which ignores it.", ignored).many(),
         Directive::new("http2_push_preload", HSL, Arity::Flag, "Obsolete in nginx, which ignores it.", ignored).many(),
     ],
@@ -116,6 +119,12 @@ fn preread(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     }
     b.settings().http2.preread = Some(size as u32);
     Ok(())
+}
+
+/// Checks the size of a buffer, which is larger than the part of a frame that nginx keeps in it.
+fn receive_buffer(statement: &Statement) -> Result<(), Refusal> {
+    const KEPT_BYTES: u64 = 16;
+    if value::size(statement)? > KEPT_BYTES { Ok(()) } else { Err(Refusal::directive("value is too small")) }
 }
 
 fn chunk(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

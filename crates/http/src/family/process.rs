@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use weir_conf::Statement;
+use weir_conf::{At, Statement};
 use weir_net::worker::Coalesce;
 
 use crate::build::{Build, Kind, Scope};
@@ -27,6 +27,8 @@ crate::settings! {
     workers: Option<usize> = None,
     /// `worker_connections`; `None` takes it from the limit on open files.
     connections: Option<usize> = None,
+    /// The statement that says so.
+    connections_at: At = At::default(),
     /// `worker_rlimit_nofile`; `None` raises the soft limit to the hard one.
     nofile: Option<u64> = None,
     /// `worker_shutdown_timeout`.
@@ -93,7 +95,7 @@ pub static FAMILY: Family = Family::new("process", &[
         "the service manager sets the scheduling priority: set Nice= in the systemd unit",
         |_, s| s.text(0).parse::<i32>().map(drop).map_err(|_| Refusal::directive("invalid number"))).many(),
     Directive::idle("worker_rlimit_core", MAIN, ONE, "",
-        "the service manager limits core dumps: set LimitCORE= in the systemd unit", |_, s| value::size(s).map(drop)),
+        "the service manager limits core dumps: set LimitCORE= in the systemd unit", |_, s| value::offset(s).map(drop)),
     Directive::idle("working_directory", MAIN, ONE, "",
         "the service manager sets the directory for core dumps: set WorkingDirectory= in the systemd \
          unit", |_, _| Ok(())),
@@ -108,15 +110,19 @@ pub static FAMILY: Family = Family::new("process", &[
     Directive::new("ssl_engine", MAIN, ONE, "Refused: weir has no OpenSSL engines.",
         |_, _| Err(Refusal::directive("is not supported: weir has no OpenSSL engines"))),
     Directive::idle("debug_points", MAIN, ONE, "",
-        "weir has no debug points", |_, _| Ok(())),
+        "weir has no debug points", |_, s| value::choice(s, &[("stop", ()), ("abort", ())])),
     Directive::idle("thread_pool", MAIN, Arity::Between(2, 3), "",
-        "weir reads files without a thread pool", |_, _| Ok(())).many(),
+        "weir reads files without a thread pool", |_, s| thread_pool(s)).many(),
     Directive::new("load_module", MAIN, ONE, "No effect: weir loads no modules. It refuses each directive of a module that it does not have.", load_module).many(),
     Directive::new("events", MAIN, NONE, "Holds the connection processing directives.", events).block(),
     Directive::new("worker_connections", EVENTS, ONE,
         "The largest number of connections per worker, to clients and to upstreams; by default the limit on open files \
          decides.",
-        |b, s| { b.settings().process.connections = Some(Some(value::first_number(s)? as usize)); Ok(()) })
+        |b, s| {
+            b.settings().process.connections = Some(Some(value::first_number(s)? as usize));
+            b.settings().process.connections_at = Some(s.at);
+            Ok(())
+        })
         .default("from the limit on open files (nginx: 512)"),
     Directive::new("use", EVENTS, ONE, "The event method; weir supports only epoll.", |_, s| match s.text(0) {
         "epoll" => Ok(()),
@@ -148,6 +154,24 @@ fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     };
     b.settings().process.workers = Some(count);
     Ok(())
+}
+
+/// Checks `NAME threads=N [max_queue=N]`.
+fn thread_pool(statement: &Statement) -> Result<(), Refusal> {
+    let mut has_threads = false;
+    for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
+        let (name, number) = match word.split_once('=') {
+            Some(("threads", number)) => ("threads", value::number(number).filter(|number| *number > 0)),
+            Some(("max_queue", number)) => ("max_queue", value::number(number)),
+            Some(_) | None => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
+        };
+        if number.is_none() {
+            return Err(Refusal::whole(format!("invalid {name} value \"{word}\"")));
+        }
+        has_threads |= name == "threads";
+    }
+    let lacks = || Refusal::whole("\"thread_pool\" must have \"threads\" parameter");
+    if has_threads { Ok(()) } else { Err(lacks()) }
 }
 
 /// The longest time that `worker_coalesce` takes.

@@ -65,14 +65,14 @@ pub static FAMILY: Family = Family::new(
             HTTP,
             Arity::exactly(1),
             "No effect: weir sizes its tables itself.",
-            |_, s| value::size(s).map(drop),
+            |_, s| value::first_number(s).map(drop),
         ),
         Directive::new(
             "server_names_hash_max_size",
             HTTP,
             Arity::exactly(1),
             "No effect: weir sizes its tables itself.",
-            |_, s| value::size(s).map(drop),
+            |_, s| value::first_number(s).map(drop),
         ),
     ],
 );
@@ -130,6 +130,9 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut draft = plain_listen(wildcard(), at);
     for word in statement.args.iter().skip(1) {
         listen_parameter(&mut draft, &word.text)?;
+    }
+    if draft.http3 && draft.ssl {
+        return Err(Refusal::directive("\"ssl\" parameter is incompatible with \"quic\""));
     }
     if draft.http3 {
         if b.first_in_file("quic") {
@@ -278,7 +281,7 @@ fn so_keepalive(text: &str) -> Option<Option<weir_net::Keepalive>> {
     let mut parts = text.split(':');
     let mut time = || match parts.next() {
         None | Some("") => Some(None),
-        Some(text) => value::time_of(text).map(Some),
+        Some(text) => value::whole_seconds_of(text).map(Some),
     };
     let (idle, interval) = (time()?, time()?);
     let count = match parts.next() {
@@ -365,4 +368,36 @@ pub fn address_text(address: &SocketAddress, out: &mut Vec<u8>) {
         SocketAddress::Unix(_) => write!(out, "unix:"),
     };
     debug_assert!(written.is_ok());
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::of_text;
+
+    fn problems(server: &str) -> Vec<String> {
+        of_text(&format!("events {{}} http {{ server {{ {server} }} }}")).1
+    }
+
+    #[test]
+    fn a_name_that_resolves_twice_to_one_address_is_listened_on_once() {
+        assert_eq!(problems("listen twice.test:1;"), [""; 0]);
+        assert_eq!(problems("listen twice.test:1-3;"), [""; 0]);
+        assert_eq!(problems("listen twice.test:1; listen 192.0.2.1:1;"), ["a duplicate listen 192.0.2.1:1"]);
+    }
+
+    #[test]
+    fn a_name_that_fits_no_host_is_accepted_with_a_warning() {
+        for name in ["www.*.com", "*.a.*", "*.*", ".a.*.b", "a.*.*"] {
+            assert_eq!(
+                problems(&format!("listen 1; server_name {name};")),
+                [format!("server name \"{name}\" fits no host")]
+            );
+        }
+        for name in ["*", "*a.b", "."] {
+            assert_eq!(
+                problems(&format!("listen 1; server_name {name};")),
+                [format!("server name \"{name}\" is invalid")]
+            );
+        }
+    }
 }

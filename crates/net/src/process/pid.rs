@@ -17,11 +17,10 @@ pub fn write_pid_file(path: &Path) -> io::Result<()> {
 /// # Errors
 /// The directory is missing, the path is one of a directory, or this user may not write it.
 pub fn try_pid_file(path: &Path) -> io::Result<()> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o644).open(path) {
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            OpenOptions::new().write(true).open(path).map(drop)
-        }
+    match OpenOptions::new().write(true).open(path) {
+        Ok(_) => Ok(()),
+        // No file is made and removed: another process may write its own there meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => crate::path::try_new_file(path),
         Err(error) => Err(error),
     }
 }
@@ -70,6 +69,16 @@ mod tests {
         assert_eq!(below.kind(), io::ErrorKind::NotADirectory);
         assert_eq!(try_pid_file(&std::env::temp_dir()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
         remove_pid_file(&path).unwrap();
+    }
+
+    #[test]
+    fn several_tries_at_once_do_not_see_one_another() {
+        let path = std::env::temp_dir().join(format!("weir-net-tries-{}.pid", std::process::id()));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..2000).for_each(|_| try_pid_file(&path).unwrap()));
+            }
+        });
     }
 
     #[test]

@@ -50,10 +50,11 @@ impl Default for Protocols {
 }
 
 impl Protocols {
-    /// Reads OpenSSL's `ALL,-TLSv1.2` and similar lists; `None` if a word is unknown or no version is left.
-    pub fn listed(value: &str) -> Option<Protocols> {
-        let mut kept = Protocols { tls12: false, tls13: false };
-        for word in value.split(',') {
+    /// Changes the versions by OpenSSL's `ALL,-TLSv1.2` and similar lists, which add and remove some; `None` if a word is unknown
+    /// or no version is left.
+    pub fn changed(self, list: &str) -> Option<Protocols> {
+        let mut kept = self;
+        for word in list.split(',') {
             let (is_on, version) = match word.strip_prefix('-') {
                 Some(version) => (false, version),
                 None => (true, word.strip_prefix('+').unwrap_or(word)),
@@ -124,6 +125,11 @@ impl Default for Ciphers {
 impl Ciphers {
     /// Reads OpenSSL's list of suites for TLS 1.2; the suites of TLS 1.3 stay, as with OpenSSL.
     pub fn of_list(text: &str) -> Result<Chosen<Ciphers>, Nothing> {
+        // OpenSSL: another byte is no name, no separator and no command, and ends the whole list.
+        let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.=+!@:,; ".contains(&byte);
+        if !text.bytes().all(is_known) {
+            return Err(Nothing { left_out: Vec::new() });
+        }
         let mut list = List::default();
         for word in text.split([':', ',', ' ', ';']).filter(|word| !word.is_empty()) {
             // OpenSSL: a command may follow a word without a colon, as in DEFAULT@SECLEVEL=0.
@@ -434,7 +440,9 @@ mod tests {
         let chosen = Ciphers::of_list("ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES128-GCM-SHA256").unwrap();
         assert_eq!(chosen.left_out, ["DHE-RSA-AES128-GCM-SHA256"]);
         assert_eq!(Ciphers::of_list("AES128-SHA").unwrap_err().left_out, ["AES128-SHA"]);
-        assert!(Ciphers::of_list("NOSUCH").unwrap_err().left_out.is_empty());
+        for list in ["NOSUCH", "[ECDHE-RSA-AES128-GCM-SHA256|ECDHE-RSA-CHACHA20-POLY1305]", "HIGH:[A|B]", "HIGH/ALL"] {
+            assert!(Ciphers::of_list(list).unwrap_err().left_out.is_empty(), "{list}");
+        }
         assert!(Ciphers::of_list("ALL:!ALL").is_err());
         assert!(Ciphers::of_list("TLS_AES_128_GCM_SHA256").unwrap().kept.tls12.is_empty());
         assert!(Ciphers::default().with_suites("TLS_AES_128_GCM_SHA256").unwrap().tls13.len() == 1);
@@ -454,6 +462,22 @@ mod tests {
         assert!(Groups::of_list("secp521r1").is_err());
         assert_eq!(group_name(0x0a0a), "0x0a0a");
         assert!(is_grease(0x3a3a) && !is_grease(0x0a1a) && !is_grease(0x001d));
+    }
+
+    #[test]
+    fn a_list_adds_versions_and_removes_them() {
+        for (list, expected) in [
+            ("TLSv1.2", Some((true, true))),
+            ("-TLSv1.3", Some((true, false))),
+            ("ALL,-TLSv1.2", Some((false, true))),
+            ("-ALL,+TLSv1.3", Some((false, true))),
+            ("-TLSv1.1", Some((true, true))),
+            ("-ALL", None),
+            ("what", None),
+        ] {
+            let changed = Protocols::default().changed(list);
+            assert_eq!(changed.map(|kept| (kept.tls12, kept.tls13)), expected, "{list}");
+        }
     }
 
     #[test]

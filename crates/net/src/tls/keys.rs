@@ -25,6 +25,10 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// TLS has no scheme for the curve secp256k1 that clients offer, and the TLS library none for keys that are for RSA-PSS alone.
+const OTHER_TYPE: &str = "weir does not support this type of key; it has RSA, ECDSA on P-256, P-384 and P-521, and Ed25519. Make a key \
+                          and get a certificate for it: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out KEY";
+
 /// A certificate with its chain, and its key; clones share it.
 #[derive(Clone)]
 pub struct KeyPair {
@@ -114,8 +118,7 @@ impl KeyPair {
         let leaf = X509::read(leaf)
             .map_err(|flaw| KeyError::Certificate(format!("weir cannot read its first certificate: {flaw}")))?;
         let key = private_key(key, passwords).map_err(KeyError::Key)?;
-        let key =
-            any_supported_type(&key).map_err(|_| KeyError::Key("weir does not support this type of key".to_owned()))?;
+        let key = any_supported_type(&key).map_err(|_| KeyError::Key(OTHER_TYPE.to_owned()))?;
         if key.public_key().is_some_and(|public| public.as_ref() != leaf.key.info) {
             return Err(KeyError::Mismatch);
         }

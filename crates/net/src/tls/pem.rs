@@ -24,6 +24,8 @@ pub(super) fn sections(text: &[u8]) -> Result<Vec<Section<'_>>, String> {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(text.get(..error.valid_up_to()).unwrap_or_default()).unwrap_or_default(),
     };
+    // OpenSSL: editors of Windows begin a text with this mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut sections = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -81,6 +83,8 @@ mod tests {
         let sections = sections(text).unwrap();
         assert_eq!((sections[0].label, &sections[0].der[..]), ("A B", &b"foofoo"[..]));
         assert_eq!(sections[0].headers, [("Proc-Type", "4,ENCRYPTED")]);
+        let marked = [b"\xef\xbb\xbf", &text[b"noise\n".len()..]].concat();
+        assert_eq!(super::sections(&marked).unwrap()[0].label, "A B");
         assert!(super::sections(b"-----BEGIN A-----\nZm9v\n").is_err());
         assert!(super::sections(b"-----BEGIN A-----\n****\n-----END A-----").is_err());
     }

@@ -77,7 +77,9 @@ const OWN: &[Directive] = &[
         },
     )
     .default("off"),
-    Directive::idle("fastcgi_send_lowat", HSL, ONE, "", "Linux has no such limit", |_, _| Ok(())),
+    Directive::idle("fastcgi_send_lowat", HSL, ONE, "", "Linux has no such limit", |_, s| {
+        weir_http::value::size(s).map(drop)
+    }),
 ];
 
 static ALL: [Directive;

@@ -134,9 +134,11 @@ pub static FAMILY: Family = Family::new(
             value::buffers(s).map(drop)
         }),
         Directive::idle("gzip_window", HSL, ONE, "", "weir manages this memory itself", |_, s| {
-            value::size(s).map(drop)
+            power(s, 32 << 10, "must be 512, 1k, 2k, 4k, 8k, 16k, or 32k")
         }),
-        Directive::idle("gzip_hash", HSL, ONE, "", "weir manages this memory itself", |_, s| value::size(s).map(drop)),
+        Directive::idle("gzip_hash", HSL, ONE, "", "weir manages this memory itself", |_, s| {
+            power(s, 128 << 10, "must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k")
+        }),
         Directive::idle("postpone_gzipping", HSL, ONE, "", "weir manages this memory itself", |_, s| {
             value::size(s).map(drop)
         }),
@@ -145,6 +147,12 @@ pub static FAMILY: Family = Family::new(
         }),
     ],
 );
+
+/// Checks a size that is a power of two from 512 on.
+fn power(statement: &Statement, most: u64, must: &'static str) -> Result<(), Refusal> {
+    let size = value::size(statement)?;
+    if size.is_power_of_two() && (512..=most).contains(&size) { Ok(()) } else { Err(Refusal::directive(must)) }
+}
 
 fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let earlier = crate::settings(b).gzip.types.clone();

@@ -156,6 +156,7 @@ macro_rules! towards_origins {
                 "The TLS versions that weir offers to upstreams: TLSv1.2 TLSv1.3.",
                 |b, s| protocols(b, s, |all| &mut all.$($path)+),
             )
+            .many()
             .default("TLSv1.2 TLSv1.3"),
             Directive::new(
                 concat!($prefix, "_ciphers"),

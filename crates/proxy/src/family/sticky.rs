@@ -187,7 +187,7 @@ fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<
             Some(("zone", _)) => place = zone::parameter(word).transpose()?,
             Some(("timeout", _)) if timeout.is_some() => return Err(Refusal::directive("duplicate timeout")),
             Some(("timeout", text)) => {
-                let time = value::time_of(text).filter(|time| !time.is_zero());
+                let time = value::long_time_of(text).filter(|time| !time.is_zero());
                 timeout = Some(time.ok_or_else(|| Refusal::directive("invalid timeout"))?);
             }
             Some((key @ ("create" | "lookup"), text)) => {

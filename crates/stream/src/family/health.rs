@@ -217,7 +217,7 @@ impl Check {
     fn parameter(&mut self, text: &str) -> Result<(), Refusal> {
         let invalid = || Refusal::whole(format!("invalid parameter \"{text}\""));
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        let time = || value::time_of(value).ok_or_else(invalid);
+        let time = || value::long_time_of(value).ok_or_else(invalid);
         let count = || value::number(value).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0).ok_or_else(invalid);
         match name {
             "mandatory" if name == text => self.mandatory = true,

@@ -241,6 +241,13 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_resolves_twice_to_one_address_is_listened_on_once() {
+        for server in ["listen twice.test:1; return a;", "listen twice.test:1-3 udp; return a;"] {
+            assert_eq!(problems(server), [""; 0], "{server}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_told_in_nginx_words() {
         for (server, words) in [
             ("return a;", "no \"listen\" is defined for server"),

@@ -182,8 +182,7 @@ pub static FAMILY: Family = Family::new(
             "Prefers the peer with the shortest time until connect, first_byte or last_byte, and the fewest sessions; \
              inflight also counts sessions whose time is not over.",
             least_time,
-        )
-        .many(),
+        ),
     ],
 )
 .adopt(|new, old| {
@@ -241,13 +240,16 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         if b.has_lost("upstream", &name) {
             return Ok(()); // the servers have errors, but they are there
         }
-        return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS:PORT;"));
+        b.lose(statement);
+        let empty = Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS:PORT;");
+        b.refuse_at("upstream", empty, statement.end);
+        return Ok(());
     }
     let Values { servers, named, policy, measure, hash_key, zone } = settings.values();
-    let frame = Frame { name, policy, measure, hash_key, zone, at: b.at() };
+    let frame = Frame { name: name.clone(), policy, measure, hash_key, zone, at: b.at() };
     let built = if frame.zone.is_some() {
         let made = Live::new(frame, Members::new(servers, named), None);
-        let live = made.map_err(|error| Refusal::whole(error.to_string()))?;
+        let live = made.map_err(|error| Refusal::whole(format!("{error} \"{name}\"")))?;
         if let Some(Some(servers)) = written.resolver.servers {
             live.set_resolver(servers, written.resolver.timeout.unwrap_or(TIMEOUT_DEFAULT));
         }
@@ -265,7 +267,8 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// A group of addresses.
 fn fixed(frame: Frame, mut servers: Vec<Peer>) -> Result<Upstream, Refusal> {
     servers.iter_mut().zip(0..).for_each(|(peer, id)| peer.id = id);
-    let group = Group::new(&frame.name, servers, frame.policy).map_err(|error| Refusal::whole(error.to_string()))?;
+    let group = Group::new(&frame.name, servers, frame.policy)
+        .map_err(|error| Refusal::whole(format!("{error} \"{}\"", frame.name)))?;
     // `server` wrote these addresses.
     let addresses = group.peers().filter_map(|peer| literal_address(&peer.address)).collect();
     Ok(Upstream::of(frame, group, addresses))

@@ -164,7 +164,10 @@ impl Draft {
             "ssl_verify" => self.verifies = Some(value::flag(line)?),
             "dns_update" => self.update = Some(Arc::new(dns::update(b, line)?)),
             "dns_hook" => self.hook = Some(certificates::full_name(b, text)),
-            "dns_delay" => self.delay = value::time(line)?.min(DELAY_MAX),
+            "dns_delay" => {
+                self.delay =
+                    value::long_time_of(line.text(0)).ok_or_else(|| Refusal::directive("invalid value"))?.min(DELAY_MAX)
+            }
             "state_path" => self.state = Some((text != "off").then(|| b.path(text))),
             _ => self.issuer.accepts_terms = true,
         }

@@ -32,7 +32,7 @@ pub fn update(b: &Build<'_>, line: &Statement) -> Result<Update, Refusal> {
             }
             Some(("algorithm", text)) => algorithm = text,
             Some(("ttl", text)) => {
-                let time = value::time_of(text).and_then(|time| u32::try_from(time.as_secs()).ok());
+                let time = value::long_time_of(text).and_then(|time| u32::try_from(time.as_secs()).ok());
                 ttl_s = time.ok_or_else(|| bad(word))?;
             }
             _ => return Err(bad(word).todo("the parameters are zone=, key=, algorithm=, secret= and ttl=")),

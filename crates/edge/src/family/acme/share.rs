@@ -30,11 +30,11 @@ pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         match word.split_once('=') {
             Some(("prefix", text)) if (1..=PREFIX_BYTES_MAX).contains(&text.len()) => prefix = text.to_owned(),
             Some(("timeout", text)) => {
-                let time = value::time_of(text).filter(|time| !time.is_zero() && *time <= TIMEOUT_MAX);
+                let time = value::long_time_of(text).filter(|time| !time.is_zero() && *time <= TIMEOUT_MAX);
                 timeout = time.ok_or_else(|| bad().todo("write a time from 1ms to 60s"))?;
             }
             Some(("lease", text)) => {
-                lease = value::time_of(text).filter(|time| !time.is_zero()).ok_or_else(bad)?;
+                lease = value::long_time_of(text).filter(|time| !time.is_zero()).ok_or_else(bad)?;
             }
             _ => return Err(bad().todo("the parameters are prefix=, timeout= and lease=")),
         }

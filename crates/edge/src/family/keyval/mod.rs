@@ -93,7 +93,7 @@ fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
             }
             Some(("timeout", time)) => {
                 let least = |time: &Duration| !time.is_zero() && *time <= TIMEOUT_MAX;
-                let read = value::time_of(time).filter(least);
+                let read = value::long_time_of(time).filter(least);
                 timeout = Some(read.ok_or_else(|| invalid().todo("write a time between 1ms and 24d"))?);
             }
             Some(("type", name)) => {

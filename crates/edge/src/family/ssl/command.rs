@@ -76,7 +76,10 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
         "groups" | "curves" => {
             settings.groups = Some(Groups::of_list(value).map_err(|_| failed())?.kept.into());
         }
-        "protocol" => settings.protocols = Some(Protocols::listed(value).ok_or_else(failed)?),
+        "protocol" => {
+            let kept = settings.protocols.unwrap_or_default();
+            settings.protocols = Some(kept.changed(value).ok_or_else(failed)?);
+        }
         "minprotocol" | "maxprotocol" => {
             let is_min = name.eq_ignore_ascii_case("minprotocol");
             let kept = settings.protocols.unwrap_or_default();

@@ -167,7 +167,7 @@ pub static FAMILY: Family = Family::new("ssl", &[
          builtin[:SESSIONS], none or off.",
         sessions::cache).many().default("none"),
     Directive::new("ssl_session_timeout", HS, ONE, "How long a client may resume a session.",
-        |b, s| { crate::settings(b).ssl.timeout = Some(value::time(s)?); Ok(()) }).default("5m"),
+        |b, s| { crate::settings(b).ssl.timeout = Some(value::seconds(s)?); Ok(()) }).default("5m"),
     Directive::new("ssl_session_tickets", HS, Arity::Flag, "Gives clients encrypted tickets with which they can resume sessions.",
         |b, s| { crate::settings(b).ssl.tickets = Some(value::flag(s)?); Ok(()) }).default("on"),
     Directive::new("ssl_session_ticket_key", HS, ONE,
@@ -259,7 +259,7 @@ fn passwords(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn refresh(statement: &Statement) -> Result<Option<Duration>, Refusal> {
     match statement.text(0) {
         "off" => Ok(None),
-        _ => value::time(statement).map(Some),
+        text => value::long_time_of(text).map(Some).ok_or_else(|| Refusal::directive("invalid value")),
     }
 }
 
@@ -356,13 +356,13 @@ fn groups(b: &mut Build<'_>, text: &str) -> Result<Groups, Refusal> {
 }
 
 fn verify_client(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    crate::settings(b).ssl.verify = Some(match statement.text(0) {
-        "off" => Verify::Off,
-        "on" => Verify::On,
-        "optional" => Verify::Optional,
-        "optional_no_ca" => Verify::OptionalNoCa,
-        other => return Err(Refusal::whole(format!("invalid value \"{other}\""))),
-    });
+    let words = [
+        ("off", Verify::Off),
+        ("on", Verify::On),
+        ("optional", Verify::Optional),
+        ("optional_no_ca", Verify::OptionalNoCa),
+    ];
+    crate::settings(b).ssl.verify = Some(value::choice(statement, &words)?);
     Ok(())
 }
 

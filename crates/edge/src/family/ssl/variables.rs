@@ -53,6 +53,9 @@ both! {
         let scheme = facts.agreed.get().and_then(|agreed| agreed.noted.client_signature);
         out.extend(scheme.map(signature_name).unwrap_or_default().as_bytes());
     });
+    // weir has no key for encrypted hellos. nginx without such a key, or with an OpenSSL that has none, shows nothing too.
+    "ssl_ech_status": |_, _, _| false;
+    "ssl_ech_outer_server_name": |_, _, _| false;
     "ssl_ciphers": |x, _, out| offered(x, out, |hello| &hello.ciphers, suite_name);
     "ssl_curves": |x, _, out| offered(x, out, |hello| &hello.groups, group_name);
     "ssl_sigalgs": |x, _, out| offered(x, out, |hello| &hello.signatures, signature_name);

@@ -54,14 +54,12 @@ impl Source {
     }
 }
 
-/// Variables whose values are PEM texts of weir's own, never names of files.
-const TEXTS: [&str; 2] = ["acme_certificate", "acme_certificate_key"];
-
 /// Notes the files that such a name of a certificate or key may be: a client's name may choose the file, and a fixed one may be
 /// read again.
 pub fn reach(b: &mut Build<'_>, text: &str, template: &Template) {
-    let variable = text.strip_prefix('$').map(|name| name.trim_matches(['{', '}']));
-    let is_text = matches!(Named::of(text), Named::Text(_)) || variable.is_some_and(|name| TEXTS.contains(&name));
+    let variable = text.strip_prefix('$').map(|name| name.trim_matches(['{', '}']).to_ascii_lowercase());
+    let is_pem = variable.and_then(|name| b.known.variable(&name)).is_some_and(|variable| variable.is_pem);
+    let is_text = is_pem || matches!(Named::of(text), Named::Text(_));
     if !is_text && b.reach.read_named(template.beginning(), &b.paths.conf_prefix) {
         b.opens_all("reading");
     }
@@ -295,8 +293,8 @@ pub fn cache(statement: &Statement) -> Result<Option<Arc<CertificateCache>>, Ref
         match name {
             "off" if words.len() == 1 => return Ok(None),
             "max" => max = Some(value::number(value).filter(|max| *max > 0).ok_or_else(|| bad(word))?),
-            "inactive" => inactive = value::time_of(value).ok_or_else(|| bad(word))?,
-            "valid" => valid = value::time_of(value).ok_or_else(|| bad(word))?,
+            "inactive" => inactive = value::whole_seconds_of(value).ok_or_else(|| bad(word))?,
+            "valid" => valid = value::whole_seconds_of(value).ok_or_else(|| bad(word))?,
             _ => return Err(bad(word)),
         }
     }

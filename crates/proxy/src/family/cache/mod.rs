@@ -318,8 +318,7 @@ impl Settings {
 pub fn valid(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
     let Some((time, statuses)) = words.split_last() else { return Ok(()) };
-    let read = value::time_of(time).filter(|time| time.subsec_millis() == 0);
-    let time = read.ok_or_else(|| Refusal::whole(format!("invalid time value \"{time}\"")))?;
+    let time = value::whole_seconds_of(time).ok_or_else(|| Refusal::whole(format!("invalid time value \"{time}\"")))?;
     let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
     let mut rows = Vec::new();
     if statuses.is_empty() {

@@ -179,10 +179,10 @@ fn parameter(path: &mut CachePath, word: &str) -> Result<(), Refusal> {
             };
         }
         "keys_zone" => (path.name, path.keys_bytes) = keys_zone(word, text)?,
-        "inactive" => path.inactive = value::time_of(text).ok_or_else(bad)?,
-        "max_size" => path.max_size = Some(value::size_of(text).ok_or_else(bad)?),
-        "min_free" => path.min_free = value::size_of(text).ok_or_else(bad)?,
-        "memory" => path.memory = value::size_of(text).ok_or_else(bad)?,
+        "inactive" => path.inactive = value::whole_seconds_of(text).ok_or_else(bad)?,
+        "max_size" => path.max_size = Some(value::offset_of(text).ok_or_else(bad)?),
+        "min_free" => path.min_free = value::offset_of(text).ok_or_else(bad)?,
+        "memory" => path.memory = value::offset_of(text).ok_or_else(bad)?,
         "manager_files" => path.manager.files = value::number(text).ok_or_else(bad)?,
         "manager_sleep" => path.manager.sleep = value::time_of(text).ok_or_else(bad)?,
         "manager_threshold" => path.manager.threshold = value::time_of(text).ok_or_else(bad)?,
@@ -192,7 +192,7 @@ fn parameter(path: &mut CachePath, word: &str) -> Result<(), Refusal> {
         // NGINX Plus: a process that scans the files after a purge by `*`. weir's purges take effect at once.
         "purger" if matches!(text, "on" | "off") => {}
         "purger_files" => drop(value::number(text).ok_or_else(bad)?),
-        "purger_sleep" | "purger_threshold" => drop(value::time_of(text).ok_or_else(bad)?),
+        "purger_sleep" | "purger_threshold" => drop(value::long_time_of(text).ok_or_else(bad)?),
         _ => return Err(unknown(word)),
     }
     Ok(())

@@ -70,7 +70,7 @@ macro_rules! caching {
                 |b, s| { crate::settings(b).$($path)+.revalidate = Some(value::flag(s)?); Ok(()) }).default("off"),
             Directive::new(concat!($prefix, "_cache_max_range_offset"), HSL, ONE,
                 "weir passes a range that begins beyond this offset to the upstream, and does not cache it.",
-                |b, s| { crate::settings(b).$($path)+.max_range_offset = Some(Some(value::size(s)?)); Ok(()) }),
+                |b, s| { crate::settings(b).$($path)+.max_range_offset = Some(Some(value::offset(s)?)); Ok(()) }),
             Directive::new(concat!($prefix, "_cache_guard"), HSL, Arity::Flag,
                 "weir's own: does not share answers to requests with credentials or session-like cookies, unless the answer \
                  says public or the key separates the users.",

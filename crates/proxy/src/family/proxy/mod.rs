@@ -4,6 +4,7 @@
 //! `rewrite` changes Location, Refresh and cookies. The tries themselves are in `upstream::forward`.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
 
+pub mod buffers;
 pub mod hidden;
 pub mod pass;
 pub mod request;
@@ -25,11 +26,12 @@ use weir_http::families::{Family, Reading};
 use weir_http::found::Found;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
+use weir_http::request_body::RequestBody;
 use weir_http::value;
 use weir_http::variable::{Template, Variable};
 use weir_net::Local;
 use weir_peers::retry::Conditions;
-use weir_wire::{Known, Version};
+use weir_wire::{BodyLength, Known, Version};
 
 use crate::family::proxy::pass::{Pass, Scheme, parse_url};
 use crate::family::proxy::shared::{heads, passing, set_header, talking};
@@ -55,6 +57,10 @@ weir_http::settings! {
     buffer_size: u64 = 16 << 10,
     /// `proxy_buffers`: the memory for the rest of an answer to a slow client.
     buffers: (u32, u64) = (8, 32 << 10),
+    /// `proxy_busy_buffers_size`, which has no effect.
+    busy_buffers: u64 = 0,
+    /// `proxy_temp_file_write_size`, which has no effect.
+    temp_file_write: u64 = 0,
     /// `proxy_max_temp_file_size`, 0 for no file; `None` where it is not set.
     max_temp_file: Option<u64> = None,
     /// `proxy_temp_path`.
@@ -174,7 +180,7 @@ const OWN: &[Directive] = &[
     })
     .default("1.1"),
     Directive::new("proxy_method", HSL, ONE, "The method that weir sends instead of the client's.", |b, s| {
-        let t = b.template(s.text(0))?;
+        let t = b.inherited_template(s.text(0))?;
         crate::settings(b).proxy.method = Some(Some(t));
         Ok(())
     }),
@@ -224,11 +230,13 @@ const OWN: &[Directive] = &[
         },
     )
     .default("off"),
-    Directive::new("proxy_headers_hash_max_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, _| Ok(())),
-    Directive::new("proxy_headers_hash_bucket_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, _| {
-        Ok(())
+    Directive::new("proxy_headers_hash_max_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, s| {
+        value::first_number(s).map(drop)
     }),
-    Directive::idle("proxy_send_lowat", HSL, ONE, "", "Linux has no such limit", |_, _| Ok(())),
+    Directive::new("proxy_headers_hash_bucket_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, s| {
+        value::first_number(s).map(drop)
+    }),
+    Directive::idle("proxy_send_lowat", HSL, ONE, "", "Linux has no such limit", |_, s| value::size(s).map(drop)),
 ];
 
 static ALL: [Directive; TALKING.len() + HEADS.len() + PASSING.len() + OWN.len()] =
@@ -266,18 +274,34 @@ pub static FAMILY: Family = Family::new("proxy", &ALL)
             true
         }),
         Variable::without_answer("proxy_internal_body_length", |ex, _, out| {
-            let length = match &crate::values(ex.location).proxy.set_body {
-                Some(template) => template.text(ex).len() as u64,
-                None => ex.body.length(),
-            };
+            let Some(length) = body_length(ex) else { return false };
             weir_wire::encode::push_decimal(out, length);
             true
+        }),
+        Variable::without_answer("proxy_internal_chunked", |ex, _, out| {
+            let is_chunked = matches!(ex.request.length, Some(BodyLength::Chunked | BodyLength::UntilClose));
+            let is_chunked = is_chunked && body_length(ex).is_none();
+            out.extend_from_slice(if is_chunked { b"chunked" } else { b"" });
+            is_chunked
         }),
     ])
     .finish(finish)
     .judge(judge)
     .check(check)
     .context(request::context);
+
+/// The length of the body that the origin gets; `None` if there is no body, or if a chunked one is passed on while it comes.
+fn body_length(exchange: &mut Exchange<'_>) -> Option<u64> {
+    match (&crate::values(exchange.location).proxy.set_body, &exchange.body, exchange.request.length) {
+        (Some(template), _, _) => Some(template.text(exchange).len() as u64),
+        (None, _, None | Some(BodyLength::None)) => None,
+        (None, RequestBody::Unread, Some(BodyLength::Exact(length))) => Some(length),
+        (None, RequestBody::Unread, Some(BodyLength::Chunked | BodyLength::UntilClose)) => None,
+        (None, RequestBody::Gone | RequestBody::Memory(_) | RequestBody::File(_), Some(_)) => {
+            Some(exchange.body.length())
+        }
+    }
+}
 
 /// The directory for answers if `proxy_temp_path` is not set.
 pub const TEMPORARY: &str = "proxy_temp";
@@ -429,6 +453,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         Some(_) | None => Protocol::Http1,
     });
     compile(b, proxy, Scheme::Http, at);
+    buffers::check(b, scope, &crate::written(scope).proxy, "proxy");
 }
 
 /// Appends a part of the target. A target with variables is evaluated: the key of a cache may have this part, and the

@@ -75,7 +75,7 @@ macro_rules! passing {
                 |b, s| { crate::settings(b).$($path)+.max_temp_file = Some(Some(value::size(s)?)); Ok(()) })
                 .default("1024m for all answers together (nginx: 1024m for each)"),
             Directive::new(concat!($prefix, "_temp_path"), HSL, Arity::Between(1, 4), "Directory for those files.",
-                |b, s| { let path = b.path(s.text(0)); crate::settings(b).$($path)+.temp_path = Some(Some(path)); Ok(()) })
+                |b, s| { let path = b.path(value::leveled_path(s)?); crate::settings(b).$($path)+.temp_path = Some(Some(path)); Ok(()) })
                 .default(concat!($prefix, "_temp")),
             Directive::new(concat!($prefix, "_limit_rate"), HSL, ONE, "The bytes that weir reads from an upstream per second; 0 for no limit.",
                 |b, s| { let t = b.template(s.text(0))?; crate::settings(b).$($path)+.limit_rate = Some(Some(t)); Ok(()) }).default("0"),
@@ -87,8 +87,10 @@ macro_rules! passing {
                 |b, s| { crate::settings(b).$($path)+.ignore_client_abort = Some(value::flag(s)?); Ok(()) }).default("off"),
             Directive::new(concat!($prefix, "_force_ranges"), HSL, Arity::Flag, "Answers range requests even if the upstream does not offer ranges.",
                 |b, s| { crate::settings(b).$($path)+.force_ranges = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::idle(concat!($prefix, "_busy_buffers_size"), HSL, ONE, "", "weir manages this memory itself", |_, _| Ok(())),
-            Directive::idle(concat!($prefix, "_temp_file_write_size"), HSL, ONE, "", "weir manages this memory itself", |_, _| Ok(())),
+            Directive::idle(concat!($prefix, "_busy_buffers_size"), HSL, ONE, "", "weir manages this memory itself",
+                |b, s| { crate::settings(b).$($path)+.busy_buffers = Some(value::size(s)?); Ok(()) }),
+            Directive::idle(concat!($prefix, "_temp_file_write_size"), HSL, ONE, "", "weir manages this memory itself",
+                |b, s| { crate::settings(b).$($path)+.temp_file_write = Some(value::size(s)?); Ok(()) }),
         ]
     }};
 }
@@ -102,7 +104,7 @@ macro_rules! set_header {
             weir_http::directive::TWO,
             "Sets a field of the request; an empty value removes the field.",
             |b, s| {
-                let template = b.template(s.text(1))?;
+                let template = b.inherited_template(s.text(1))?;
                 let name = s.text(0).to_owned();
                 crate::settings(b).$($path)+.set_headers.get_or_insert_default().push((name, template));
                 Ok(())

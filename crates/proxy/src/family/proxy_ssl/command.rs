@@ -13,8 +13,8 @@ pub struct Commands {
     list: Option<String>,
     least: Option<Version>,
     most: Option<Version>,
-    /// `Protocol`: the versions, in place of those that the directive names.
-    only: Option<Protocols>,
+    /// `Protocol`: the versions to add and to remove, in order.
+    changes: Vec<String>,
     /// `Certificate` and `PrivateKey`: used in place of the files that the directives name.
     pub pair: (Option<String>, Option<String>),
 }
@@ -57,9 +57,15 @@ impl Commands {
                 Version::Older => return Err(invalid().todo("TLSv1.2 or TLSv1.3")),
                 version => self.most = Some(version),
             },
-            "protocol" => self.only = Some(Protocols::listed(value).ok_or_else(invalid)?),
-            "options" if value.split(',').all(|word| commands::is_idle_option(word.trim_start_matches(['+', '-']))) => {
+            "protocol" => {
+                Protocols::default().changed(value).ok_or_else(invalid)?;
+                self.changes.push(value.to_owned());
             }
+            // Without tickets a server gives sessions another name, and the order of suites is the server's affair.
+            "options"
+                if value.split(',').map(|word| word.trim_start_matches(['+', '-'])).all(|option| {
+                    matches!(option, "SessionTicket" | "ServerPreference") || commands::is_idle_option(option)
+                }) => {}
             "certificate" => self.pair.0 = Some(value.to_owned()),
             "privatekey" => self.pair.1 = Some(value.to_owned()),
             _ if commands::is_idle(name, value) == Some(true) => {}
@@ -78,7 +84,9 @@ impl Commands {
         let is_within = |version: Version| {
             self.least.is_none_or(|least| least <= version) && self.most.is_none_or(|most| version <= most)
         };
-        let protocols = self.only.unwrap_or(protocols);
+        let change =
+            |kept: Protocols, list: &String| kept.changed(list).unwrap_or(Protocols { tls12: false, tls13: false });
+        let protocols = self.changes.iter().fold(protocols, change);
         let protocols = Protocols {
             tls12: protocols.tls12 && is_within(Version::Tls12),
             tls13: protocols.tls13 && is_within(Version::Tls13),

@@ -182,7 +182,7 @@ pub static FAMILY: Family = Family::new("upstream", &[
         |b, _| method(b, Policy::LeastConn)).many(),
     Directive::new("least_time", UPSTREAM, Arity::Between(1, 2),
         "Prefers the peer with the shortest answers, until their header or their last_byte, and the fewest active connections; inflight also counts answers that have not come.",
-        least_time).many(),
+        least_time),
     Directive::new("ip_hash", UPSTREAM, NONE, "Chooses by the client's address: three octets of IPv4, all of IPv6.",
         |b, _| method(b, Policy::IpHash)).many(),
     Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "Chooses by a key; consistent moves few keys when peers change.", hash).many(),
@@ -222,7 +222,10 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         if b.has_lost("upstream", &name) {
             return Ok(()); // the servers have errors, but they are there
         }
-        return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS;"));
+        b.lose(statement);
+        let empty = Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS;");
+        b.refuse_at("upstream", empty, statement.end);
+        return Ok(());
     }
     let is_keepalive_written = settings.keepalive.is_some();
     let values = settings.values();
@@ -245,7 +248,8 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let built = if frame.zone.is_some() {
         let resolver = written.resolver;
         let members = Members::new(values.servers, values.named);
-        let live = Live::new(frame, members, values.state).map_err(|error| Refusal::whole(error.to_string()))?;
+        let name = frame.name.clone();
+        let live = Live::new(frame, members, values.state).map_err(|error| refused(&error, &name))?;
         if let Some(Some(servers)) = resolver.servers {
             live.set_resolver(servers, resolver.timeout.unwrap_or(TIMEOUT_DEFAULT));
         }
@@ -270,10 +274,15 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
 }
 
+/// nginx's words for servers that are no group.
+fn refused(error: &GroupError, name: &str) -> Refusal {
+    Refusal::whole(format!("{error} \"{name}\""))
+}
+
 /// A group of addresses.
 fn fixed(frame: Frame, mut all: Vec<Peer>) -> Result<Upstream, Refusal> {
     all.iter_mut().zip(0..).for_each(|(peer, id)| peer.id = id);
-    let group = Group::new(&frame.name, all, frame.policy).map_err(|error| Refusal::whole(error.to_string()))?;
+    let group = Group::new(&frame.name, all, frame.policy).map_err(|error| refused(&error, &frame.name))?;
     let mut addresses = Vec::with_capacity(group.peers().len());
     for peer in group.peers() {
         match literal_address(&peer.address) {

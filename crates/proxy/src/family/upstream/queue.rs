@@ -114,7 +114,7 @@ pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         None => TIMEOUT_DEFAULT,
         Some(word) => word
             .strip_prefix("timeout=")
-            .and_then(value::time_of)
+            .and_then(value::long_time_of)
             .ok_or_else(|| Refusal::whole(format!("invalid parameter \"{word}\"")))?,
     };
     crate::settings(b).upstream.queue = Some(Some((most, timeout)));
