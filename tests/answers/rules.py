@@ -52,7 +52,7 @@ def is_of_cache(request, difference, nginx, weir):
 
 def is_lost_charset(request, difference, _nginx, _weir):
     """The charset of the answer that `X-Accel-Redirect` replaced."""
-    return "=accel" in request.target and difference.where == "field content-type" and difference.nginx.replace("; charset=utf-8", "") == difference.weir
+    return "=accel" in request.target and difference.where in ("field content-type", "log: sent_http_content_type") and difference.nginx.partition("; charset=")[0].rstrip("']") == difference.weir.partition("; charset=")[0].rstrip("']")
 
 
 def is_of_handshake(request, _difference, _nginx, _weir):
@@ -214,7 +214,10 @@ def is_sent_field(_request, difference, nginx, weir):
 
 def is_loop_of_copies(_request, difference, nginx, weir):
     """Copies that make copies: each server has its bound."""
-    return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and max(len(nginx["seen"]), len(weir["seen"])) > 4
+    most = max(len(nginx["seen"]), len(weir["seen"]))
+    if most > 20:
+        return re.search(SUBREQUEST, nginx.get("conf", "")) is not None
+    return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and most > 4
 
 
 def is_copy_given_up(_request, difference, nginx, weir):
@@ -224,7 +227,7 @@ def is_copy_given_up(_request, difference, nginx, weir):
 
 def is_cut_answer(_request, difference, nginx, weir):
     """An answer that was cut short: `$request_completion`, and the head that nginx has not sent yet."""
-    if nginx["answer"]["status"] == "closed" and weir["answer"]["end"] in ("cut short", "reset"):
+    if nginx["answer"]["status"] in ("closed", "silence") and weir["answer"]["end"] in ("cut short", "reset"):
         return difference.where in ("status", "number of requests at origins") or difference.where.startswith("log: ")
     if difference.where == "log: request_completion" and "o=short" in str(nginx["seen"]):
         return True
@@ -243,7 +246,7 @@ def is_length_over_http2(request, difference, nginx, weir):
     is_told = difference.where in ("field content-length", "log: sent_http_content_length")
     if request.method == "HEAD":
         # Compression then sees another length.
-        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary") and difference.nginx == "[]"
+        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary", "field etag", "log: sent_http_etag")
     if difference.where == "origin: field content-length":
         return difference.nginx == "[]" and bool(getattr(request, "body", None))
     return is_told and difference.weir in ("['0']", "0") or difference.where == "field transfer-encoding" and difference.weir == "[]" and not weir["answer"]["body"]
@@ -289,7 +292,7 @@ def is_body_read(request, difference, nginx, weir):
     """A text of the body where no handler of nginx has read it."""
     if getattr(request, "body", None) is None or re.search(r"\$(?:request_body|bodied)\b", nginx.get("conf", "")) is None or is_of_stored(nginx) or is_of_stored(weir):
         return False
-    return difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status"))
+    return difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status", "number of requests"))
 
 
 def is_count(_request, difference, nginx, _weir):
@@ -401,7 +404,8 @@ STATEFUL = ("personal", "HEAD stored", "cache", "short life", "log after post_ac
 
 def is_other_state(_request, difference, nginx, weir):
     """A request for a cache whose state differs since an earlier request."""
-    return nginx.get("is_other_state", False) and (is_of_stored(nginx) or is_of_stored(weir)) and not difference.where.startswith("origin: ")
+    is_asked = "auth_request" in nginx.get("conf", "") and "_cache " in nginx["conf"] and len(nginx["seen"]) != len(weir["seen"])
+    return nginx.get("is_other_state", False) and (is_of_stored(nginx) or is_of_stored(weir) or is_asked) and not difference.where.startswith("origin: ")
 
 
 def is_length_of_stored(_request, difference, nginx, _weir):
@@ -443,8 +447,8 @@ def is_hint(request, difference, nginx, _weir):
 
 def is_after_body(request, difference, nginx, _weir):
     """A kept connection that an edge closed because of a body that nobody had read."""
-    if difference.where in ("end", "field connection") and getattr(request, "is_chunked", False) and "client_max_body_size " in nginx.get("conf", ""):
-        return True
+    if difference.where in ("end", "field connection", "status", "log: status") and getattr(request, "is_chunked", False) and "client_max_body_size " in nginx.get("conf", ""):
+        return "status" not in difference.where or "413" in difference.weir
     if difference.where != "reused" or not nginx.get("earlier"):
         return False
     return nginx["earlier"][-1].body is not None or re.search("post_action |keepalive_(?:requests|timeout|disable|time) ", nginx["conf"]) is not None
@@ -492,7 +496,9 @@ def is_single_field(_request, difference, _nginx, _weir):
 
 def is_length_written(_request, difference, nginx, _weir):
     """A Content-Length that the file writes for a request to an origin."""
-    if difference.where == "origin: request line" and re.fullmatch(r"\w+: \S+", difference.nginx.partition("GET ")[0]) and difference.nginx.endswith(difference.weir.partition(": ")[2]):
+    is_written = re.search(r"_set_body |_set_header Content-Length |_param CONTENT_LENGTH ", nginx.get("conf", "")) is not None
+    line = difference.weir.partition(": ")[2]
+    if is_written and difference.where == "origin: request line" and line and difference.nginx.partition(": ")[2].endswith(line):
         # Bytes of a body without a length, on the connection of the next request.
         return True
     return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: body") and re.search(r"_set_header Content-Length |_param CONTENT_LENGTH ", nginx.get("conf", "")) is not None
@@ -552,7 +558,7 @@ RULES = [
     ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
     ("HEAD stored", "weir keeps no answer to a HEAD that stays one, if GET has the same key: nginx gives its empty body to a later GET (docs/guide/fastcgi.md)", is_head_stored),
     ("sent field", "`$sent_http_NAME` is the field as it was sent; nginx has it before its last changes", is_sent_field),
-    ("loop of copies", "copies that make copies end at each server's own bound", is_loop_of_copies),
+    ("loop of subrequests", "subrequests that make subrequests end at each server's own bound", is_loop_of_copies),
     ("copy given up", "nginx gives up copies that are not sent when the client leaves (docs/guide/mirror.md); a copy and its request take turns at a group's failed servers", is_copy_given_up),
     ("cut answer", "`$request_completion` is empty for an answer that was cut short; nginx may keep its head back too", is_cut_answer),
     ("unread body", "`$request_length` of a body that nobody reads depends on what had come", is_unread_counted),
