@@ -185,7 +185,9 @@ pub fn compute(
 fn own(b: &mut Build<'_>, name: &str) -> VariableId {
     let unset: Definition = match b.known.built_in(name) {
         // A request that does not set `$http_name` reads the field of that name.
-        Some(Definition::Computed(get, argument) | Definition::Cached(get, argument)) => Definition::Cached(get, argument),
+        Some(Definition::Computed(get, argument) | Definition::Cached(get, argument)) => {
+            Definition::Cached(get, argument)
+        }
         // A variable that is read before it is set is empty, and weir logs that once.
         _ => Definition::<Get>::Cached(uninitialized, Argument { name: name.to_owned(), index: 0 }),
     };

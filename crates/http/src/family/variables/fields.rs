@@ -74,7 +74,8 @@ pub fn sent_content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut 
 pub fn sent_last_modified(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     // nginx: once the head was sent, only an answer with the resource itself has it, unless it is no date.
     let response = &exchange.response;
-    let is_date = response.fields.get(weir_wire::Known::LastModified).is_none_or(|value| date::parse_http_date(value).is_some());
+    let is_date =
+        response.fields.get(weir_wire::Known::LastModified).is_none_or(|value| date::parse_http_date(value).is_some());
     if exchange.head_bytes_sent > 0 && !matches!(response.status.get(), 200 | 206 | 304) && is_date {
         return false;
     }

@@ -58,7 +58,9 @@ pub fn buffers(values: &Values, origin: &Origin) -> bool {
 
 /// Whether `error_page` answers in the place of an upstream's answer of this status (`proxy_intercept_errors`).
 pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
-    crate::values(exchange.location).proxy.intercept_errors && status >= 300 && special::is_intercepted(exchange, status)
+    crate::values(exchange.location).proxy.intercept_errors
+        && status >= 300
+        && special::is_intercepted(exchange, status)
 }
 
 /// Passes `WWW-Authenticate` of an intercepted 401 on to the client.
