@@ -100,7 +100,7 @@ def is_unknown_charset(request, difference, nginx, _weir):
     if "charset $" in nginx.get("conf", "") and getattr(request, "again", False) and difference.where in ("number of requests at origins", "reused", "log: number of lines"):
         # The connection that nginx has closed, and the request that comes again.
         return True
-    return "charset $" in nginx.get("conf", "") and (difference.nginx == "closed" and difference.where == "status" or difference.where.startswith("log: ") and nginx["answer"]["status"] == "closed")
+    return "charset $" in nginx.get("conf", "") and nginx["answer"]["status"] == "closed" and difference.where != "body"
 
 
 def is_line_of_subrequest(_request, difference, nginx, _weir):
@@ -139,6 +139,16 @@ def is_old_default(_request, difference, _nginx, _weir):
 def is_old_answer(_request, difference, nginx, _weir):
     """Bytes of an origin that are no HTTP, which nginx once passed on as HTTP/0.9."""
     return version() < (1, 29) and difference.where in ("status", "log: status") and nginx["answer"]["status"].startswith(("no HTTP", "silence"))
+
+
+def is_old_hint(_request, difference, nginx, _weir):
+    """An origin's 103, which nginx once took for the answer."""
+    return version() < (1, 29) and (difference.where == "interim answers" and "103" in difference.nginx or "o=early" in str(nginx["seen"]) and difference.where in ("status", "log: status", "body"))
+
+
+def is_old_order(_request, difference, _nginx, _weir):
+    """The order of an edge's own fields for an origin, and the Host of HTTP/2 for an application."""
+    return version() < (1, 29) and (difference.where == "origin: order of fields" or difference.where.lower() == "origin: field http_host" and difference.nginx == "[]")
 
 
 def is_allow(_request, difference, nginx, _weir):
@@ -283,9 +293,14 @@ def is_cut_body(_request, difference, nginx, weir):
     return difference.where in ("body", "log: body_bytes_sent") and bodies[1].startswith(bodies[0]) and is_cut
 
 
-def is_limit_of_copy(_request, difference, nginx, _weir):
-    """The limit that a subrequest has passed, in the log line of the client's request."""
-    return difference.where in ("log: limit_conn_status", "log: limit_req_status") and difference.weir == "" and re.search(SUBREQUEST, nginx.get("conf", "")) is not None
+def is_limit_of_copy(_request, difference, nginx, weir):
+    """The limit that a subrequest has passed, in the log line of the client's request; and what follows in that request."""
+    if re.search(SUBREQUEST, nginx.get("conf", "")) is None:
+        return False
+    if difference.where in ("log: limit_conn_status", "log: limit_req_status"):
+        return difference.weir == ""
+    limits = [[(line.get("limit_req_status"), line.get("limit_conn_status")) for line in record["log"]] for record in (nginx, weir)]
+    return difference.where in ("status", "log: status") and limits[0] != limits[1]
 
 
 def is_body_read(request, difference, nginx, weir):
@@ -551,6 +566,8 @@ RULES = [
     ("overwritten Location", "nginx writes the Location that it changes over the origin's, so its variable has parts of both", is_overwritten_location),
     ("old default", "before 1.29.7, nginx spoke HTTP/1.0 to origins, and closed each connection", is_old_default),
     ("old answer", "before 1.29, nginx passed an origin's bytes on that are no HTTP", is_old_answer),
+    ("old hint", "before 1.29, nginx took 103 for the answer", is_old_hint),
+    ("old order", "before 1.29, nginx wrote its own fields for an origin in another order, and no Host of HTTP/2 for an application", is_old_order),
     ("allow", "405 names the allowed methods (RFC 9110 15.5.6)", is_allow),
     ("upgrade of a copy", "a subrequest never asks for an upgrade, by fields or parameters (docs/guide/auth_request.md)", is_upgrade_of_copy),
     ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),

@@ -2,6 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::family::rewrite::run as rewrite;
+use crate::keepalive;
 use crate::phase::{From, Next, Outcome, Phase, Place, Resume};
 use crate::route;
 use weir_net::log::Level;
@@ -82,6 +83,8 @@ enum Step {
 
 /// Counts a change of the URI; `false` if it is one too many. No error page follows then.
 fn may_change(exchange: &mut Exchange<'_>) -> bool {
+    // nginx: a location that ends the connection does so for the location that answers in its place too.
+    exchange.keeps_alive &= keepalive::may_go_on(exchange);
     exchange.redirects_left = exchange.redirects_left.saturating_sub(1);
     exchange.redirects_left > 0
 }
@@ -191,8 +194,6 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
     {
         exchange.enter(*other);
     }
-    // nginx: a location that ends the connection does so for the location that answers in its place too.
-    exchange.keeps_alive &= !exchange.location.values.core.keepalive_timeout.0.is_zero();
     for enter in &exchange.conf.enter_location {
         enter(exchange);
     }
