@@ -56,7 +56,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("-v", action="store_true", help="print each difference before it is reduced")
     parser.add_argument("--out", help="a folder for reduced cases")
-    parser.add_argument("--each", type=int, default=2, help="cases of one kind that are reduced")
+    parser.add_argument("--each", type=int, default=2, help="cases of one kind that are reduced; with 0, each difference without a reason counts as it is")
     parser.add_argument("--known", help="a file with a regular expression a line: a reduced difference that fits is counted by itself")
     options = parser.parse_args()
     if options.do == "show":
@@ -204,6 +204,8 @@ class Run:
                         print(f"seed {case.seed} request {one.number}: {report.difference_text(one)}", flush=True)
                     if self.is_known("\n".join(report.difference_text(one) for one in first if one.kind == kind)):
                         self.counts["differences that are known"] += 1
+                    elif not self.options.each:
+                        self.counts["differences without a reason"] += 1
                     elif kind in judge.leading(first) and self.reduced[kind] < self.options.each:
                         self.reduced[kind] += 1
                         self.todo.append(("reduce", case, kind))
@@ -247,7 +249,8 @@ class Run:
             print(f"{len(seeds):6} {kind}   {seeds[:5]}")
         print(report.rules_text(self.rules))
         print(f"{seconds:.0f} s: " + ", ".join(f"{count} {name}" for name, count in self.counts.items()))
-        return 1 if self.classes or self.counts["problems of this program"] or self.counts["lost sides"] else 0
+        failures = ("differences without a reason", "problems of this program", "lost sides")
+        return 1 if self.classes or any(self.counts[name] for name in failures) else 0
 
 
 if __name__ == "__main__":

@@ -76,27 +76,35 @@ class Edge:
         self.program = self.room / "nginx"
         self.program.symlink_to(binary)
         for name, data in site().items():
-            file = self.room / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
-            os.utime(file, (KEPT_STAMP, KEPT_STAMP))
+            self.write(self.room / name, data)
         for path in sorted(self.room.glob("html/**/"), reverse=True):
             os.utime(path, (KEPT_STAMP, KEPT_STAMP))
         (self.room / "users").write_text("u:{PLAIN}p\n")
         self.user = "user root;" if os.geteuid() == 0 else ""
+
+    @staticmethod
+    def write(file, data):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Another file, whatever rights an edge gave the one that was there.
+        file.unlink(missing_ok=True)
+        file.write_bytes(data)
+        os.utime(file, (KEPT_STAMP, KEPT_STAMP))
 
     def clean(self):
         for name in CHANGED:
             shutil.rmtree(self.room / name, ignore_errors=True)
             (self.room / name).mkdir()
         if self.stores:
-            # P_store on writes beside the static files.
-            known = {self.room / name for name in site()}
+            # P_store on writes beside the static files, and over them.
+            known = {self.room / name: data for name, data in site().items()}
             for path in sorted((self.room / "html").rglob("*"), reverse=True):
                 if path.is_file() and path not in known:
                     path.unlink()
                 elif path.is_dir() and not any(path.iterdir()):
                     path.rmdir()
+            for path, data in known.items():
+                if not path.exists() or path.stat().st_mtime != KEPT_STAMP or path.stat().st_size != len(data):
+                    self.write(path, data)
             self.stores = False
         for name in ("access.log", "error.log", "start.log", "stream.log", "nginx.pid"):
             with contextlib.suppress(FileNotFoundError):
