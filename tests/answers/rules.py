@@ -138,7 +138,8 @@ def is_old_default(_request, difference, _nginx, _weir):
 
 def is_old_answer(_request, difference, nginx, _weir):
     """Bytes of an origin that are no HTTP, which nginx once passed on as HTTP/0.9."""
-    return version() < (1, 29) and difference.where in ("status", "log: status") and nginx["answer"]["status"].startswith(("no HTTP", "silence"))
+    is_none = nginx["answer"]["status"].startswith(("no HTTP", "silence")) or any(line.get("status") == "009" for line in nginx["log"])
+    return version() < (1, 29) and is_none and difference.where.startswith(("status", "log: "))
 
 
 def is_old_hint(_request, difference, nginx, _weir):
@@ -172,9 +173,14 @@ def is_framing(request, difference, nginx, _weir):
 
 def is_asked_again(request, difference, nginx, weir):
     """A request that found a kept connection closed, sent once more to the same server."""
-    if difference.where != "number of requests at origins" or not re.search(r"o=(?:nohead|reset|short)|X-O: (?:nohead|reset)|X-A: nohead|:9009|closing", f"{request.target} {request.headers} {nginx.get('conf', '')}".replace("', '", ": ")):
+    if difference.where != "number of requests at origins" or not re.search(r"o=(?:nohead|reset|short)|X-O: (?:nohead|reset)|X-A: (?:nohead|reset)|:9009|closing", f"{request.target} {request.headers} {nginx.get('conf', '')}".replace("', '", ": ")):
         return False
-    return {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}
+    return {modern(one["line"]) for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}
+
+
+def modern(line):
+    """A request line of an nginx that spoke HTTP/1.0 to origins."""
+    return line.replace(" HTTP/1.0", " HTTP/1.1") if version() < (1, 29, 7) else line
 
 
 def is_stored_coding(_request, difference, _nginx, weir):
@@ -224,7 +230,7 @@ def is_sent_field(_request, difference, nginx, weir):
 
 def is_loop_of_copies(_request, difference, nginx, weir):
     """Copies that make copies: each server has its bound."""
-    most = max(len(nginx["seen"]), len(weir["seen"]))
+    most = max(len(record[part]) for record in (nginx, weir) for part in ("seen", "log"))
     if most > 20:
         return re.search(SUBREQUEST, nginx.get("conf", "")) is not None
     return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and most > 4
@@ -330,7 +336,7 @@ def is_field_of_server(request, difference, nginx, _weir):
 
 def is_head_not_kept(request, difference, nginx, _weir):
     """HEAD whose answer the cache does not keep."""
-    return request.method == "HEAD" and difference.where == "origin: request line" and difference.nginx.replace(": GET ", ": HEAD ") == difference.weir and "_cache " in nginx.get("conf", "")
+    return request.method == "HEAD" and difference.where == "origin: request line" and modern(difference.nginx).replace(": GET ", ": HEAD ") == difference.weir and "_cache " in nginx.get("conf", "")
 
 
 def is_body_of_subrequest(request, difference, nginx, _weir):
@@ -437,7 +443,7 @@ def is_short_life(_request, difference, nginx, weir):
 def is_other_turn(_request, difference, nginx, weir):
     """The server of a group whose turn it is, after a difference in the number of requests to that group; and what that server answers."""
     def line(record):
-        return re.sub(r"^\w+: ", "", record["seen"][0]["line"])
+        return modern(re.sub(r"^\w+: ", "", record["seen"][0]["line"]))
     if not nginx.get("diverged") or not nginx["seen"] or not weir["seen"] or "upstream " not in nginx["conf"]:
         return False
     if nginx["seen"][0]["line"] != weir["seen"][0]["line"] and line(nginx) == line(weir):
