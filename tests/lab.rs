@@ -360,7 +360,9 @@ fn a_capacity_is_searched_until_there_is_none() {
     assert!(said.contains("no verdict: 5 s have too few answers for p50"), "{said}{}", text(&output.stderr));
     let run = bench.stored();
     assert_eq!((&run["kind"], output.status.code()), (&"capacity".into(), Some(3)));
-    assert!(run["steps"][0]["why"].as_str().unwrap().starts_with("p50 "), "{}", run["steps"]);
+    // On a busy machine a step may fail because the load did not reach its rate.
+    let names_p50 = |step: &Value| step["why"].as_str().is_some_and(|why| why.starts_with("p50 "));
+    assert!(run["steps"].as_array().unwrap().iter().any(names_p50), "{}", run["steps"]);
     let korean = text(&bench.run(&["report", "last", "--lang", "ko"]).stdout);
     let verdict = "판정: no verdict (판정 없음): 5초 동안의 응답으로는 p50에 부족합니다: 블록을 늘리세요 (--block)";
     assert!(korean.contains(verdict) && korean.contains("  실패: p50 "), "{korean}");
