@@ -192,6 +192,31 @@ class Rules(unittest.TestCase):
         for left, right in (("36", "54"), ("54", "36, 1"), ("-", "36")):
             self.assertIsNone(self.explained(Difference(where, left, right)))
 
+    def test_a_rule_needs_its_condition(self):
+        cached = "proxy_cache one;"
+        hit = said(line={"upstream_cache_status": "HIT"})
+        for where, values, text, ask, nginx, name in (
+            ("log: sent_http_etag", ("", "x"), "set $a $sent_http_etag;", Ask(), said(), "first value"),
+            ("log: sent_http_etag", ("", "x"), "", Ask(), said(), None),
+            ("status", ("HTTP/1.1 200 OK", "HTTP/1.1 401 X"), "mirror /c;", Ask(), said(), None),
+            ("field content-length", ("[]", "['5']"), cached, Ask(), hit, "length of a stored answer"),
+            ("field content-length", ("[]", "['5']"), "", Ask(), said(), None),
+            ("field accept-ranges", ("['bytes']", "[]"), "", Ask(method="POST"), said(), "range of a method"),
+            ("field accept-ranges", ("['bytes']", "[]"), "", Ask(), said(), None),
+            ("log: body_bytes_sent", ("171", "146"), "", Ask(expects=True), said(), "interim answer counted"),
+            ("log: body_bytes_sent", ("171", "146"), "", Ask(), said(), None),
+            ("origin: request line", ("one: GET /a b HTTP/1.1", "one: GET /a%20b HTTP/1.1"), "", Ask(), said(), "escaped target"),
+            ("origin: request line", ("one: GET /a HTTP/1.1", "one: GET /b HTTP/1.1"), "", Ask(), said(), None),
+        ):
+            self.assertEqual(self.explained(Difference(where, *values), ask, nginx, text=text), name, (where, values, text))
+
+    def test_a_later_request_may_find_another_state_only_after_a_reason(self):
+        hit = said(line={"upstream_cache_status": "HIT"})
+        left, right = judge.records(hit, 0, "proxy_cache one;", [Ask()]), judge.records(said(), 0, "proxy_cache one;", [Ask()])
+        difference = Difference("status", "HTTP/1.1 200 OK", "HTTP/1.1 404 X")
+        self.assertIsNone(rules.rule(Ask(), difference, left, right))
+        self.assertEqual(rules.rule(Ask(), difference, {**left, "is_other_state": True}, right), "other state")
+
     def test_the_number_of_a_client_is_not_compared(self):
         self.assertEqual(compare.headers({"headers": [("Set-Cookie", "uid=CgACBl9ZXjgnYwXaAwMEAg==; path=/")], "body": b""})["set-cookie"], ["uid=CLIENT; path=/"])
 
