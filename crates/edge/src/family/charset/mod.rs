@@ -132,12 +132,16 @@ fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a place whose two character sets have no table.
+/// Refuses a place whose two character sets have no table. As nginx, weir does not look at `http` itself, but at each server that inherits from it.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let declared = &crate::declaring(b).charset;
     let any = declared.has_any();
+    let is_http = scope.context == HTTP;
     let settings = &mut crate::written_mut(scope).charset;
     settings.any = Some(any);
+    if is_http {
+        return;
+    }
     let (Some(Choice::Named(target)), Some(Choice::Named(source))) = (&settings.name, &settings.source) else { return };
     if target != source && declared.recoding(*source, *target).is_none() {
         let words = without_table(declared.name(*source), declared.name(*target));
@@ -305,7 +309,8 @@ mod tests {
             ("charset_map a utf-8 { 80 E282; }", "invalid value \"E282\""),
             ("charset_map a utf-8 { 80 41; }", "invalid value \"41\""),
             ("charset_map a utf-8 { 80 E282AC; C1 D0B0; }", ""),
-            ("charset a; source_charset b;", "no \"charset_map\" between the charsets \"b\" and \"a\""),
+            ("charset a; source_charset b; server { }", "no \"charset_map\" between the charsets \"b\" and \"a\""),
+            ("charset a; source_charset b; charset_map c d { 58 59; } server { charset d; source_charset c; }", ""),
             ("charset a; source_charset b; charset_map a b { 58 59; }", ""),
             ("charset a; source_charset A;", ""),
             ("charset $arg_a; source_charset b;", ""),
