@@ -157,9 +157,9 @@ def is_allow(_request, difference, nginx, _weir):
     return difference.where == "field allow" and nginx["answer"]["status"].split(" ")[1:2] == ["405"]
 
 
-def is_upgrade_of_copy(_request, difference, _nginx, _weir):
+def is_upgrade_of_subrequest(_request, difference, nginx, _weir):
     """The client's Upgrade in a subrequest, as a parameter or a field."""
-    if difference.where in ("origin: field upgrade", "origin: field connection") and re.search(SUBREQUEST, _nginx.get("conf", "")) is None:
+    if difference.where in ("origin: field upgrade", "origin: field connection") and re.search(SUBREQUEST, nginx.get("conf", "")) is None:
         return False
     return difference.where.lower() in ("origin: field http_upgrade", "origin: field upgrade", "origin: field connection") and difference.weir in ("", "[]")
 
@@ -228,7 +228,7 @@ def is_sent_field(_request, difference, nginx, weir):
     return len(nginx["log"]) == 1 and difference.nginx.strip("-") != sent(nginx) and difference.weir.strip("-") == sent(weir)
 
 
-def is_loop_of_copies(_request, difference, nginx, weir):
+def is_loop_of_subrequests(_request, difference, nginx, weir):
     """Copies that make copies: each server has its bound."""
     most = max(len(record[part]) for record in (nginx, weir) for part in ("seen", "log"))
     if most > 20:
@@ -243,11 +243,13 @@ def is_copy_given_up(_request, difference, nginx, weir):
 
 def is_cut_answer(_request, difference, nginx, weir):
     """An answer that was cut short: `$request_completion`, and the head that nginx has not sent yet."""
-    if nginx["answer"]["status"] in ("closed", "silence") and weir["answer"]["end"] in ("cut short", "reset"):
+    is_withheld = nginx["answer"]["status"] in ("closed", "silence")
+    if is_withheld and weir["answer"]["end"] in ("cut short", "reset"):
         return difference.where in ("status", "number of requests at origins") or difference.where.startswith("log: ")
-    if difference.where == "log: request_completion" and "o=short" in str(nginx["seen"]):
-        return True
-    return difference.where == "log: request_completion" and (difference.nginx, difference.weir) == ("OK", "") and (nginx["answer"]["end"] in ("cut short", "reset") or nginx["answer"]["status"] in ("closed", "silence") or "o=short" in str(nginx["seen"]))
+    if difference.where != "log: request_completion":
+        return False
+    is_cut = is_withheld or nginx["answer"]["end"] in ("cut short", "reset")
+    return "o=short" in str(nginx["seen"]) or is_cut and (difference.nginx, difference.weir) == ("OK", "")
 
 
 def is_unread_counted(request, difference, _nginx, _weir):
@@ -299,7 +301,7 @@ def is_cut_body(_request, difference, nginx, weir):
     return difference.where in ("body", "log: body_bytes_sent") and bodies[1].startswith(bodies[0]) and is_cut
 
 
-def is_limit_of_copy(_request, difference, nginx, weir):
+def is_limit_of_subrequest(_request, difference, nginx, weir):
     """The limit that a subrequest has passed, in the log line of the client's request; and what follows in that request."""
     if re.search(SUBREQUEST, nginx.get("conf", "")) is None:
         return False
@@ -475,9 +477,9 @@ def is_after_body(request, difference, nginx, _weir):
     return nginx["earlier"][-1].body is not None or re.search("post_action |keepalive_(?:requests|timeout|disable|time) ", nginx["conf"]) is not None
 
 
-def is_discarded_chunks(request, difference, _nginx, _weir):
+def is_length_of_chunks(request, difference, nginx, _weir):
     """The length of a body in chunks, in the log or in a text."""
-    if "$content_length" in _nginx.get("conf", "") and (request.http2 or getattr(request, "is_chunked", False)):
+    if "$content_length" in nginx.get("conf", "") and (request.http2 or getattr(request, "is_chunked", False)):
         return difference.where.startswith(("field ", "body", "log: ", "origin: field ", "trailers"))
     return difference.where == "log: content_length" and (request.http2 or getattr(request, "is_chunked", False))
 
@@ -508,11 +510,15 @@ def is_trailer_unsent(_request, difference, _nginx, weir):
     return difference.where.startswith("log: sent_trailer_") and difference.weir in ("", "-") and not weir["answer"]["trailers"]
 
 
-def is_single_field(_request, difference, _nginx, _weir):
+def is_single_field(_request, difference, nginx, _weir):
     """Server and Date of `add_header` beside the edge's own, and the moments that are compared with Date."""
-    if difference.where == "field expires" and "add_header Date " in _nginx.get("conf", ""):
+    if difference.where == "field expires" and "add_header Date " in nginx.get("conf", ""):
         return True
-    return difference.where in ("field server", "field date") and difference.nginx.count("(the ") > difference.weir.count("(the ") or difference.where in ("field server", "field date") and difference.nginx.count("', '") == 1 and difference.weir.count("', '") == 0
+    if difference.where not in ("field server", "field date"):
+        return False
+    # `(the …)` stands for the value that an edge computes itself.
+    is_own_beside = difference.nginx.count("(the ") > difference.weir.count("(the ")
+    return is_own_beside or difference.nginx.count("', '") == 1 and difference.weir.count("', '") == 0
 
 
 def is_length_written(_request, difference, nginx, _weir):
@@ -540,7 +546,7 @@ def is_field_of_hop(_request, difference, _nginx, weir):
     return difference.where in ("origin: field upgrade", "origin: field connection", "origin: field te", "origin: field keep-alive") and difference.weir == "[]" and all(one["line"].startswith("grpc: ") for one in weir["seen"])
 
 
-def is_order_of_te(_request, difference, _nginx, _weir):
+def is_order_of_fields(_request, difference, _nginx, _weir):
     """The place of TE and Content-Length among the fields for an origin."""
     if difference.where != "origin: order of fields":
         return False
@@ -557,7 +563,7 @@ RULES = [
     ("interim status", "`$upstream_status` is the status of the answer; nginx keeps that of the interim answer before it", is_interim_in_log),
     ("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)", is_unknown_charset),
     ("line of a subrequest", "a subrequest's line in the log counts its own bytes; nginx counts those that the client got before", is_line_of_subrequest),
-    ("length of chunks", "`$content_length` of a body in chunks is known while weir has the body; nginx counts what it read, and 0 for a body that it discards", is_discarded_chunks),
+    ("length of chunks", "`$content_length` of a body in chunks is known while weir has the body; nginx counts what it read, and 0 for a body that it discards", is_length_of_chunks),
     ("interim answer counted", "`$body_bytes_sent` has no bytes of `100 Continue`; nginx counts them", is_interim_counted),
     ("log after post_action", "after post_action, nginx's log line mixes both requests: the place of the one, fields and bytes of the other", is_after),
     ("first value", "nginx keeps the value that a variable had when it was read first; weir gives that of the moment (docs/guide/nginx-files.md)", is_first_value),
@@ -575,13 +581,13 @@ RULES = [
     ("old hint", "before 1.29, nginx took 103 for the answer", is_old_hint),
     ("old order", "before 1.29, nginx wrote its own fields for an origin in another order, and no Host of HTTP/2 for an application", is_old_order),
     ("allow", "405 names the allowed methods (RFC 9110 15.5.6)", is_allow),
-    ("upgrade of a copy", "a subrequest never asks for an upgrade, by fields or parameters (docs/guide/auth_request.md)", is_upgrade_of_copy),
+    ("upgrade of a copy", "a subrequest never asks for an upgrade, by fields or parameters (docs/guide/auth_request.md)", is_upgrade_of_subrequest),
     ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),
     ("asked again", "weir keeps connections to origins by default; a request that finds one closed goes to the server once more", is_asked_again),
     ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
     ("HEAD stored", "weir keeps no answer to a HEAD that stays one, if GET has the same key: nginx gives its empty body to a later GET (docs/guide/fastcgi.md)", is_head_stored),
     ("sent field", "`$sent_http_NAME` is the field as it was sent; nginx has it before its last changes", is_sent_field),
-    ("loop of subrequests", "subrequests that make subrequests end at each server's own bound", is_loop_of_copies),
+    ("loop of subrequests", "subrequests that make subrequests end at each server's own bound", is_loop_of_subrequests),
     ("copy given up", "nginx gives up copies that are not sent when the client leaves (docs/guide/mirror.md); a copy and its request take turns at a group's failed servers", is_copy_given_up),
     ("cut answer", "`$request_completion` is empty for an answer that was cut short; nginx may keep its head back too", is_cut_answer),
     ("unread body", "`$request_length` of a body that nobody reads depends on what had come", is_unread_counted),
@@ -590,7 +596,7 @@ RULES = [
     ("asked again, in the log", "the second try after a kept connection was found closed has no place of its own in weir's log", is_asked_again_in_log),
     ("closed by a subrequest", "444 in a subrequest closes the client's connection; nginx over HTTP/2 drops the subrequest alone", is_closed_by_subrequest),
     ("end of a cut body", "sub_filter of nginx keeps the bytes that could begin a match, and loses them if the answer is cut short", is_cut_body),
-    ("limit of a subrequest", "a subrequest has limits of its own; nginx keeps them in the client's request", is_limit_of_copy),
+    ("limit of a subrequest", "a subrequest has limits of its own; nginx keeps them in the client's request", is_limit_of_subrequest),
     ("body in a text", "weir reads the body for a text that has it; in nginx `$request_body` is empty unless a handler has read it (docs/guide/nginx-files.md)", is_body_read),
     ("count", "a count of bytes in a text has the reasons of the same count in the log", is_count),
     ("stored answer", "proxy_store keeps answers to GET; nginx keeps those to other methods too", is_post_stored),
@@ -626,7 +632,7 @@ RULES = [
     ("cache", "where the cache asks for whole answers, weir itself answers ranges and conditions (docs/guide/cache.md)", is_of_cache),
     ("charset", "nginx gives its own answer the charset of the answer that X-Accel-Redirect replaced", is_lost_charset),
     ("handshake", "a request without a host belongs to the server that the client named in the TLS handshake; nginx: to the default server", is_of_handshake),
-    ("order of fields", "nginx has other places for Content-Length, TE and the Cookie that it joins; the order of different fields has no meaning (RFC 9110 5.3)", is_order_of_te),
+    ("order of fields", "nginx has other places for Content-Length, TE and the Cookie that it joins; the order of different fields has no meaning (RFC 9110 5.3)", is_order_of_fields),
     ("broken stream", "curl 7.88 drops an answer whose stream is reset with NO_ERROR (RFC 9113 8.1); it depends on packets with both edges", is_broken_stream),
 ]
 

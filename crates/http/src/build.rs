@@ -81,9 +81,9 @@ pub struct Scope {
     pub rules: Vec<crate::conf::Rule>,
     /// The handler that answers here, if a directive sets one.
     pub handler: Option<Enter>,
-    /// The handler asks an origin: a URI that lacks only the slash at the end of the block's name is redirected (nginx:
-    /// `auto_redirect`).
-    pub adds_slash: bool,
+    /// The handler asks an origin. A URI that lacks only the slash at the end of the block's name is then redirected
+    /// (nginx: `auto_redirect`), and a `limit_except` in the block has the same handler.
+    pub asks_origin: bool,
     /// The inner blocks that become places of their own: servers, locations, `if`s, `limit_except`.
     pub children: Vec<Scope>,
     /// The place where the block opens.
@@ -102,7 +102,7 @@ impl Scope {
             above: above::Settings::default(),
             rules: Vec::new(),
             handler: None,
-            adds_slash: false,
+            asks_origin: false,
             children: Vec::new(),
             at,
             written: Rc::default(),
@@ -120,7 +120,7 @@ impl Scope {
     /// Lets a handler answer here that asks an origin.
     pub fn pass(&mut self, handler: Enter) {
         self.handler = Some(handler);
-        self.adds_slash = true;
+        self.asks_origin = true;
     }
 
     /// Notes a statement without a block.

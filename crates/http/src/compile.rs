@@ -180,7 +180,7 @@ impl Compiler<'_> {
             match std::mem::replace(&mut child.kind, Kind::Plain) {
                 Kind::Location(pattern) => {
                     self.finish_scope(&mut child);
-                    let (at, adds_slash) = (child.at, child.adds_slash);
+                    let (at, adds_slash) = (child.at, child.asks_origin);
                     let (inner, inside, rules) = self.place(child, pattern.text(), Some(pattern.clone()), named);
                     self.settle(inner, inside, rules);
                     inner_ids.push(inner);
@@ -196,7 +196,7 @@ impl Compiler<'_> {
                 }
                 Kind::LimitExcept(methods) => {
                     // nginx: only a handler that asks an origin answers other methods too. Files answer them in place of all others.
-                    child.handler = child.handler.or(scope.handler.filter(|_| scope.adds_slash));
+                    child.handler = child.handler.or(scope.handler.filter(|_| scope.asks_origin));
                     self.finish_scope(&mut child);
                     let (inner, inside, rules) = self.place(child, name.clone(), None, named);
                     self.settle(inner, inside, rules);
