@@ -152,7 +152,8 @@ fn begin(exchange: &mut Exchange<'_>, size: u64) -> Option<u64> {
 /// The offset of the part with the start of the client's range (nginx: `ngx_http_slice_get_start`).
 fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
     let request = &exchange.request;
-    if request.field(Known::IfRange).is_some() {
+    // A range of another method is not a range (RFC 9110 §14.2): its client gets the whole answer.
+    if request.field(Known::IfRange).is_some() || !matches!(request.method(), b"GET" | b"HEAD") {
         return 0;
     }
     let range = request.field(Known::Range).and_then(|range| {
