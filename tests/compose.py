@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Composes configurations and requests at random, and compares weir with nginx on them.
 
-  tests/compose.py run --weir BIN --nginx BIN (--seeds A-B | --minutes N) [--first SEED] [--jobs N] [--out DIR] [--known FILE]
+  tests/compose.py run --weir BIN --nginx BIN (--seeds A-B | --minutes N) [--first SEED] [--jobs N] [--out DIR] [--known FILE] [--unlike BIN]
   tests/compose.py show SEED                              the configuration and the requests of a seed
   tests/compose.py reduce SEED --weir BIN --nginx BIN     the differences of a seed, each reduced to a few lines
   tests/compose.py again FILE.json --weir BIN --nginx BIN a reduced case once more
@@ -18,6 +18,7 @@ It needs the package of compose/python.txt.
 """
 import argparse
 import collections
+import contextlib
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -49,6 +50,7 @@ def main():
     parser.add_argument("do", choices=["run", "show", "reduce", "again"])
     parser.add_argument("what", nargs="?", help="a seed, or a file")
     parser.add_argument("--weir")
+    parser.add_argument("--unlike", help="another build of weir: only differences that it does not have count, as what a change broke or mended")
     parser.add_argument("--nginx", default="/usr/sbin/nginx")
     parser.add_argument("--seeds", help="A-B: the first and the last seed")
     parser.add_argument("--first", type=int, help="the first seed of --minutes; a random one without it")
@@ -110,16 +112,18 @@ def loaded(found):
 
 
 def work(options, wire):
-    """A process with one pair: takes ("seed", N) or ("reduce", case, kind), and gives the result."""
+    """A process with one pair, or two: takes ("seed", N) or ("reduce", case, kind), and gives the result."""
     version(options.nginx)
-    with pairs.Pair(options.nginx, options.weir) as pair:
+    with contextlib.ExitStack() as stack:
+        pair = stack.enter_context(pairs.Pair(options.nginx, options.weir))
+        other = stack.enter_context(pairs.Pair(options.nginx, options.unlike)) if options.unlike else None
         while (job := wire.recv()) is not None:
             try:
                 if job[0] == "seed":
-                    case, first, found, refusals = trial.steady(pair, trial.Case(*draw.draw(job[1]), job[1]))
+                    case, first, found, refusals = trial.steady(pair, trial.Case(*draw.draw(job[1]), job[1]), other)
                     wire.send(("seed", case, first, collections.Counter(one.rule for one in found if one.rule), len(case.asks), len(refusals)))
                 else:
-                    wire.send(("reduced", job[2], reducing.reduce(pair, job[1], job[2])))
+                    wire.send(("reduced", job[2], reducing.reduce(pair, job[1], job[2], other)))
             except pairs.Lost:
                 raise
             except Exception:

@@ -46,6 +46,9 @@ def is_of_cache(request, difference, nginx, weir):
     if difference.where == "field accept-ranges":
         return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_of_stored(nginx))
     is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
+    if is_asked and "slice " in nginx.get("conf", "") and "206" in nginx["answer"]["status"] and "304" in weir["answer"]["status"]:
+        # nginx looks at the condition only if the origin's answer is a 200.
+        return difference.where.startswith(("status", "number of requests", "log: ", "field "))
     return is_asked and (difference.where == "status" and difference.nginx.split(" ")[1:2] == ["200"] and difference.weir.split(" ")[1:2][0] in ("206", "304", "412", "416")
                          or difference.where == "origin: field Range" and difference.nginx == "[]")
 
@@ -78,9 +81,25 @@ def is_framing_of_origin(_request, difference, _nginx, _weir):
     return difference.where == "log: upstream_response_length" and len(left) == len(right) and all(one == other or one.isdigit() and other.isdigit() and int(one) > int(other) for one, other in zip(left, right))
 
 
+def of_servers(conf):
+    """The text of a file without its locations."""
+    return re.sub(r"(?m)^    location [^\n]*\{\n(?:     [^\n]*\n)*    \}\n", "", conf)
+
+
 def is_kept_by_refusal(_request, difference, nginx, _weir):
-    """The last request of a connection, if nginx refuses it before it has looked at the location's settings."""
-    return difference.where in ("field connection", "end") and nginx["answer"]["status"].startswith("HTTP/1.1 404") and re.search(r"keepalive_(?:requests|timeout|disable|time) ", nginx.get("conf", "")) is not None and "internal;" in nginx.get("conf", "")
+    """The last request of a connection, if nginx answers it before it has looked at the location's settings; and the request after it."""
+    conf = nginx.get("conf", "")
+    if difference.where not in ("field connection", "field keep-alive", "end") or re.search(r"keepalive_(?:requests|timeout|disable|time) ", conf) is None:
+        return False
+    status = nginx["answer"]["status"].split(" ")[1:2]
+    is_early = status == ["404"] and "internal;" in conf or status[:1] in [[found] for found in re.findall(r"return (\d+)", of_servers(conf))]
+    return is_early or nginx.get("is_other_connection", False) and "keepalive_requests " in conf
+
+
+def is_kept_by_length(_request, difference, nginx, weir):
+    """The connection of an answer whose length weir alone knows, if the file takes the chunks away."""
+    lengths = [headers(record["answer"]).get("content-length", []) for record in (nginx, weir)]
+    return difference.where in ("end", "field connection", "field keep-alive") and "chunked_transfer_encoding off" in nginx.get("conf", "") and not lengths[0] and len(lengths[1]) == 1
 
 
 def is_length_without_body(_request, difference, nginx, weir):
@@ -241,10 +260,11 @@ def is_copy_given_up(_request, difference, nginx, weir):
     return "mirror " in nginx.get("conf", "") and (difference.where.startswith("number of requests") and (len(nginx["seen"]) < len(weir["seen"]) or "upstream " in nginx["conf"]) or difference.where == "log: number of lines")
 
 
-def is_cut_answer(_request, difference, nginx, weir):
+def is_cut_answer(request, difference, nginx, weir):
     """An answer that was cut short: `$request_completion`, and the head that nginx has not sent yet."""
     is_withheld = nginx["answer"]["status"] in ("closed", "silence")
-    if is_withheld and weir["answer"]["end"] in ("cut short", "reset"):
+    # The end of an answer to HTTP/1.0 without a length is the end of its connection.
+    if is_withheld and (weir["answer"]["end"] in ("cut short", "reset") or request.version == "HTTP/1.0" and "o=short" in str(weir["seen"])):
         return difference.where in ("status", "number of requests at origins") or difference.where.startswith("log: ")
     if difference.where != "log: request_completion":
         return False
@@ -311,18 +331,22 @@ def is_limit_of_subrequest(_request, difference, nginx, weir):
     return difference.where in ("status", "log: status") and limits[0] != limits[1]
 
 
+# Fields of which no text of the file is a part.
+FRAME = ("field connection", "field keep-alive", "field transfer-encoding", "field accept-ranges", "field content-encoding", "field last-modified", "field allow")
+
+
 def is_body_read(request, difference, nginx, weir):
     """A text of the body where no handler of nginx has read it."""
     if getattr(request, "body", None) is None or re.search(r"\$(?:request_body|bodied)\b", nginx.get("conf", "")) is None or is_of_stored(nginx) or is_of_stored(weir):
         return False
-    return difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status", "number of requests"))
+    return difference.where not in FRAME and difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status", "number of requests"))
 
 
 def is_count(_request, difference, nginx, _weir):
     """A count of bytes in a text of the file."""
     if re.search(r"\$(?:body_bytes_sent|bytes_sent|request_length|upstream_response_length|content_length)\b", nginx.get("conf", "")) is None:
         return False
-    return difference.where.startswith(("field ", "trailers", "origin: field ", "log: sent_", "body")) and re.sub(r"\d+", "0", difference.nginx) == re.sub(r"\d+", "0", difference.weir)
+    return difference.where not in FRAME and difference.where.startswith(("field ", "trailers", "origin: field ", "log: sent_", "body")) and re.sub(r"\d+", "0", difference.nginx) == re.sub(r"\d+", "0", difference.weir)
 
 
 def is_post_stored(_request, difference, nginx, _weir):
@@ -368,7 +392,7 @@ def is_trailer_named(_request, difference, nginx, _weir):
 def is_capture(_request, difference, nginx, _weir):
     """`$1` after a map with a regular expression."""
     conf = nginx.get("conf", "")
-    return re.search(r"\$[12]\b", conf) is not None and re.search(r"map [^{]*\{[^}]*~", conf) is not None and difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent", "log: upstream_response_length"))
+    return re.search(r"\$[12]\b", conf) is not None and re.search(r"map [^{]*\{[^}]*~", conf) is not None and difference.where not in FRAME and difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent", "log: upstream_response_length"))
 
 
 def is_range_of_method(request, difference, nginx, _weir):
@@ -382,7 +406,7 @@ def is_range_of_method(request, difference, nginx, _weir):
 def is_late_text(_request, difference, nginx, _weir):
     """A text with a variable of the answer that the file has read before there was an answer."""
     names = re.findall(r"\$((?:upstream|sent_http|limit)_\w+|request_completion|status)\b", nginx.get("conf", ""))
-    is_value = difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent"))
+    is_value = difference.where not in FRAME and difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent"))
     return is_value and len(names) != len(set(names)) and len(difference.nginx) < len(difference.weir)
 
 
@@ -442,20 +466,32 @@ def is_short_life(_request, difference, nginx, weir):
     return re.search(r"_cache_valid [^;]*\b1s", nginx.get("conf", "")) is not None and (is_cached and difference.where.startswith("log: upstream_") or difference.where.startswith("number of requests"))
 
 
+# Rules after which the groups of servers may have another state: a server got another number of requests, or has failed for one edge alone.
+TURNING = ("no HTTP", "old answer")
+
+
 def is_other_turn(_request, difference, nginx, weir):
-    """The server of a group whose turn it is, after a difference in the number of requests to that group; and what that server answers."""
-    def line(record):
-        return modern(re.sub(r"^\w+: ", "", record["seen"][0]["line"]))
-    if not nginx.get("diverged") or not nginx["seen"] or not weir["seen"] or "upstream " not in nginx["conf"]:
+    """The server of a group whose turn it is, after a difference in the requests to that group; and what that server answers."""
+    def lines(record):
+        return sorted(modern(re.sub(r"^\w+: ", "", one["line"])) for one in record["seen"])
+    # nginx does not have the body of a subrequest, so it takes the servers in turn.
+    is_hashed = re.search(r"hash [^;]*\$(?:request_body|bodied)", nginx.get("conf", "")) is not None and any(one.body for one in nginx.get("earlier", ()))
+    # nginx sends a copy before its request, weir beside it.
+    is_copied = "mirror " in nginx.get("conf", "")
+    if not (nginx.get("diverged") or is_hashed or is_copied) or not nginx["seen"] or "upstream " not in nginx["conf"]:
         return False
-    if nginx["seen"][0]["line"] != weir["seen"][0]["line"] and line(nginx) == line(weir):
+    if not weir["seen"] and nginx.get("diverged"):
+        # The other servers of the group have failed too, so weir has none to ask.
+        return difference.where in ("status", "log: status") and "502" in difference.weir and any(":" not in address for line in weir["log"] for address in line.get("upstream_addr", ":").split(", "))
+    if lines(nginx) == lines(weir) and [one["line"] for one in nginx["seen"]] != [one["line"] for one in weir["seen"]]:
         return not difference.where.startswith("origin: body")
     return difference.where == "log: upstream_addr" and re.sub(":90(?:0[129]|10)", "", difference.nginx) == re.sub(":90(?:0[129]|10)", "", difference.weir)
 
 
 def is_no_http(_request, difference, nginx, _weir):
-    """Bytes of an application that are no HTTP."""
-    return nginx["answer"]["status"].startswith("no HTTP: ") and difference.where in ("status", "log: status") and ("009" in (difference.nginx, difference.weir) or difference.where == "status") and "garbage" in str(nginx["seen"]) + nginx.get("conf", "")
+    """Bytes of an application that are no HTTP; for HEAD, nginx then sends nothing."""
+    is_sent = nginx["answer"]["status"].startswith("no HTTP: ") or nginx["answer"]["status"] in ("closed", "silence") and any(line.get("status") == "009" for line in nginx["log"])
+    return is_sent and difference.where in ("status", "log: status") and ("009" in (difference.nginx, difference.weir) or difference.where == "status") and "garbage" in str(nginx["seen"]) + nginx.get("conf", "")
 
 
 def is_goaway_first(request, difference, nginx, _weir):
@@ -554,6 +590,38 @@ def is_order_of_fields(_request, difference, _nginx, _weir):
     return left == right
 
 
+def is_lost_challenge(_request, difference, nginx, _weir):
+    """WWW-Authenticate of a request whose origin sends an interim answer first."""
+    return difference.where == "field www-authenticate" and difference.nginx == "[]" and "early" in str(nginx["seen"])
+
+
+def is_condition_of_log(_request, difference, nginx, _weir):
+    """A condition of the log, for a request and its subrequest."""
+    conf = nginx.get("conf", "")
+    return difference.where == "log: number of lines" and "log_subrequest on" in conf and re.search(r"access_log [^;]* if=\$", conf) is not None and re.search(SUBREQUEST, conf) is not None
+
+
+def is_part_logged(_request, difference, nginx, weir):
+    """The parts of a sliced answer in the log."""
+    is_sliced = re.search(r"\bslice [1-9]", nginx.get("conf", "")) is not None and "log_subrequest on" in nginx["conf"]
+    return difference.where == "log: number of lines" and is_sliced and len(nginx["log"]) > len(weir["log"])
+
+
+def is_stuck(request, difference, nginx, weir):
+    """An answer that nginx begins and never ends: parts beside additions, and a change of DAV with trailers."""
+    conf = nginx.get("conf", "")
+    if nginx["answer"]["status"] != "silence" or difference.where not in ("status", "log: request_completion", "number of requests at origins", "log: number of lines", "reused"):
+        return False
+    is_sliced = re.search(r"\bslice [1-9]", conf) is not None and re.search(r"\b(?:add_(?:before|after)_body|ssi) ", conf) is not None
+    return is_sliced or "add_trailer " in conf and request.method in ("PUT", "MKCOL", "COPY", "MOVE", "DELETE") and weir["answer"]["status"].split(" ")[1:2][:1] in (["201"], ["204"])
+
+
+def is_page_of_large_body(request, difference, nginx, _weir):
+    """The page of 413 over HTTP/2, if error pages have error pages."""
+    conf = nginx.get("conf", "")
+    return request.http2 and "recursive_error_pages on" in conf and re.search(r"error_page [^;]*413", conf) is not None and difference.where in ("status", "log: status") and "500" in difference.nginx
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
@@ -623,8 +691,14 @@ RULES = [
     ("GOAWAY first", "nginx sends GOAWAY before the last answer of a connection; the client's library takes no frames after it", is_goaway_first),
     ("hints", "weir passes 103 to clients of HTTP/2 (docs/reference/directives.md, early_hints)", is_hint),
     ("unread body on a connection", "each server has its own bound for a body that nobody reads, and then ends the connection (docs/guide/nginx-files.md)", is_after_body),
+    ("lost challenge", "nginx drops the fields that it has set before an origin's interim answer", is_lost_challenge),
+    ("condition of a log", "nginx computes a map once for a request and its subrequests; weir for each of them", is_condition_of_log),
+    ("part in the log", "the parts of a sliced answer are no subrequests of weir: they have no lines in the log (docs/guide/nginx-files.md)", is_part_logged),
+    ("no end", "nginx does not end such an answer: its parts have additions between them, or its trailers follow no body", is_stuck),
+    ("page of a large body", "over HTTP/2, nginx compares the length again for the page of 413, and shows a 500 after ten pages", is_page_of_large_body),
     ("personal", "weir gives no stored answer to a request with Authorization, unless the answer is for everybody (docs/guide/cache.md)", is_personal),
-    ("last request", "nginx forgets the limits of a connection if a location is internal; weir ends the connection as the file says", is_kept_by_refusal),
+    ("last request", "nginx does not look at the limits of a connection if the server answers or the location is internal; weir ends the connection as the file says", is_kept_by_refusal),
+    ("kept by a length", "an answer with a length needs no end of the connection; why weir alone knows the length has a rule of its own", is_kept_by_length),
     ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
     ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),
     ("permission", "weir sends no `100 Continue` to a client that has sent the body already, or whose body it does not need (RFC 9110 10.1.1)", is_permission),

@@ -25,7 +25,7 @@ class Found:
 
 def records(said, number, text, asks=()):
     """One side's record of one request; with the requests of the case."""
-    seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["at"], one["line"], one["body"]))
+    seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["line"], one["at"], one["body"]))
     # The place of an origin stands before its line, so that another peer is a difference.
     seen = [{**one, "line": f"{one['at']}: {one['line']}"} for one in seen]
     return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text, "earlier": asks[:number], "asks": asks}
@@ -33,15 +33,16 @@ def records(said, number, text, asks=()):
 
 def compared(text, asks, nginx, weir):
     """All differences of a case."""
-    found, diverged, is_other_state = [], False, False
+    found, diverged, is_other_state, is_other_connection = [], False, False, False
     for number, ask in enumerate(asks):
-        left, right = ({**records(said, number, text, asks), "diverged": diverged, "is_other_state": is_other_state} for said in (nginx, weir))
+        left, right = ({**records(said, number, text, asks), "diverged": diverged, "is_other_state": is_other_state, "is_other_connection": is_other_connection} for said in (nginx, weir))
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
         ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]
         why = {one.where: rule for one, rule in ruled}
         # From here on, groups of servers and caches may have other states.
         is_other_state |= any(rule in rules.STATEFUL for _, rule in ruled)
-        diverged |= any(one.where.startswith("number of requests") and rule for one, rule in ruled)
+        is_other_connection = "end" in why
+        diverged |= any(one.where.startswith("number of requests") and rule or rule in rules.TURNING for one, rule in ruled)
         found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):

@@ -113,11 +113,14 @@ class Reducer:
         return case
 
 
-def reduce(pair, case, kind):
-    """The case, reduced, with a difference of the kind; None if the difference does not come again."""
+def reduce(pair, case, kind, other=None):
+    """The case, reduced, with a difference of the kind that another pair does not have; None if the difference does not come again."""
+    def differences(pair, case):
+        return [one for one in trial.run(pair, case, False)[1] if one.rule is None and one.kind == kind]
+
     def found(case):
-        _, differences, _ = trial.run(pair, case, False)
-        return [one for one in differences if one.rule is None and one.kind == kind]
+        ours = differences(pair, case)
+        return [] if other and ours and differences(other, case) else ours
     first = found(case)
     if not first:
         return None

@@ -36,12 +36,19 @@ def run(pair, case, repairs):
     return case, judge.compared(text, asks, *pair.play(asks, [pools.STREAM] * SESSIONS if "listen 8090;" in text else ())), refusals
 
 
-def steady(pair, case, repairs=True):
-    """The differences without a rule that two runs of the case share, and all of the first run."""
-    case, found, refusals = run(pair, case, repairs)
+def steady(pair, case, other=None):
+    """The differences without a rule that two runs of the case share, and all of the first run. With another pair, only those that it does not have."""
+    case, found, refusals = run(pair, case, True)
     first = judge.unexplained(found)
     if first:
-        _, again, _ = run(pair, case, False)
-        kinds = {(one.number, one.kind) for one in again if one.rule is None}
+        kinds = unruled(pair, case)
         first = [one for one in first if (one.number, one.kind) in kinds]
+    if first and other:
+        kinds = unruled(other, case)
+        first = [one for one in first if (one.number, one.kind) not in kinds]
     return case, first, found, refusals
+
+
+def unruled(pair, case):
+    """The requests and the kinds of the differences that have no rule."""
+    return {(one.number, one.kind) for one in run(pair, case, False)[1] if one.rule is None}
