@@ -33,17 +33,18 @@ def records(said, number, text, asks=()):
 
 def compared(text, asks, nginx, weir):
     """All differences of a case."""
-    found, diverged, is_other_state, is_other_connection = [], False, False, False
+    found, diverged, is_other_state, is_other_connection, is_other_limit = [], False, False, False, False
     for number, ask in enumerate(asks):
-        left, right = ({**records(said, number, text, asks), "diverged": diverged, "is_other_state": is_other_state, "is_other_connection": is_other_connection} for said in (nginx, weir))
+        left, right = ({**records(said, number, text, asks), "diverged": diverged, "is_other_state": is_other_state, "is_other_connection": is_other_connection, "is_other_limit": is_other_limit} for said in (nginx, weir))
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
         ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]
         why = {one.where: rule for one, rule in ruled}
         # From here on, groups of servers and caches may have other states.
         is_other_state |= any(rule in rules.STATEFUL for _, rule in ruled)
-        is_other_connection = "end" in why
+        is_other_connection = bool({"end", "status"} & why.keys())
+        is_other_limit |= why.get("status") == "limit of a subrequest"
         diverged |= any(one.where.startswith("number of requests") and rule or rule in rules.TURNING for one, rule in ruled)
-        found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
+        found += [Found(number, one, rule or why.get(told(one.where)) or why.get(told(told(one.where)))) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
         found.append(Found(None, difference, rules.rule(Ask(), difference, whole, whole)))
@@ -55,7 +56,7 @@ def told(where):
     number of requests their pairs are not the same requests."""
     if where.startswith("origin: "):
         return "number of requests at origins"
-    if where == "log: status":
+    if where in ("log: status", "number of requests at origins", "log: number of lines"):
         return "status"
     return "field " + where.removeprefix("log: sent_http_").replace("_", "-")
 
