@@ -119,6 +119,8 @@ def is_unknown_charset(request, difference, nginx, _weir):
     if "charset $" in nginx.get("conf", "") and getattr(request, "again", False) and difference.where in ("number of requests at origins", "reused", "log: number of lines"):
         # The connection that nginx has closed, and the request that comes again.
         return True
+    if "charset $" in nginx.get("conf", "") and nginx["answer"].get("reused") == "closed" and difference.where == "status":
+        return True
     return "charset $" in nginx.get("conf", "") and nginx["answer"]["status"] == "closed" and difference.where != "body"
 
 
@@ -349,9 +351,14 @@ def is_count(_request, difference, nginx, _weir):
     return difference.where not in FRAME and difference.where.startswith(("field ", "trailers", "origin: field ", "log: sent_", "body")) and re.sub(r"\d+", "0", difference.nginx) == re.sub(r"\d+", "0", difference.weir)
 
 
-def is_post_stored(_request, difference, nginx, _weir):
-    """The answer to another method than GET, as a file."""
-    return difference.where == "files: kept" and "_store " in nginx.get("conf", "") and any(one.method != "GET" for one in nginx.get("asks", ()))
+def is_post_stored(request, difference, nginx, _weir):
+    """The answer to another method than GET, as a file; and a later request for that file."""
+    if "_store " not in nginx.get("conf", ""):
+        return False
+    if difference.where == "files: kept":
+        return any(one.method != "GET" for one in nginx.get("asks", ()))
+    path = request.target.partition("?")[0]
+    return any(one.method != "GET" and one.target.partition("?")[0] == path for one in nginx.get("earlier", ())) and difference.where.startswith(("status", "origin: ", "number of requests", "log: ", "field ", "body"))
 
 
 def is_field_of_server(request, difference, nginx, _weir):
@@ -437,9 +444,10 @@ def is_trailer_twice(_request, difference, nginx, _weir):
 
 
 def is_slice_of_grpc(_request, difference, nginx, weir):
-    """`$slice_range` in a request of gRPC."""
+    """`$slice_range` in a request to an origin that speaks HTTP/2; and what nginx makes of an answer that is another part."""
     conf = nginx.get("conf", "")
-    return difference.where == "origin: field range" and difference.weir == "[]" and "grpc_pass " in conf and "slice " in conf and all(one["line"].startswith("grpc: ") for one in weir["seen"])
+    is_sliced = re.search(r"\bslice [1-9]", conf) is not None and any(one["line"].startswith("grpc: ") for one in weir["seen"])
+    return is_sliced and (difference.where == "origin: field range" and difference.weir == "[]" or nginx["answer"]["status"] == "closed" and difference.where in ("status", "log: status"))
 
 
 def is_key_in_file(request, difference, nginx, weir):
@@ -476,7 +484,7 @@ TURNING = ("no HTTP", "old answer")
 def is_other_turn(_request, difference, nginx, weir):
     """The server of a group whose turn it is, after a difference in the requests to that group; and what that server answers."""
     def lines(record):
-        return sorted(modern(re.sub(r"^\w+: ", "", one["line"])) for one in record["seen"])
+        return {modern(re.sub(r"^\w+: ", "", one["line"])) for one in record["seen"]}
     # nginx does not have the body of a subrequest, so it takes the servers in turn.
     is_hashed = re.search(r"hash [^;]*\$(?:request_body|bodied)", nginx.get("conf", "")) is not None and any(one.body for one in nginx.get("earlier", ()))
     # nginx sends a copy before its request, weir beside it.
@@ -615,7 +623,8 @@ def is_part_logged(_request, difference, nginx, weir):
 def is_stuck(request, difference, nginx, weir):
     """An answer that nginx begins and never ends: parts beside additions, and a change of DAV with trailers."""
     conf = nginx.get("conf", "")
-    if nginx["answer"]["status"] != "silence" or difference.where not in ("status", "log: request_completion", "number of requests at origins", "log: number of lines", "reused"):
+    is_unended = nginx["answer"]["status"] == "silence" or difference.where == "end" and difference.nginx == "cut short"
+    if not is_unended or difference.where not in ("status", "end", "log: request_completion", "number of requests at origins", "log: number of lines", "reused"):
         return False
     is_sliced = re.search(r"\bslice [1-9]", conf) is not None and re.search(r"\b(?:add_(?:before|after)_body|ssi) ", conf) is not None
     return is_sliced or "add_trailer " in conf and request.method in ("PUT", "MKCOL", "COPY", "MOVE", "DELETE") and weir["answer"]["status"].split(" ")[1:2][:1] in (["201"], ["204"])
@@ -631,6 +640,29 @@ def is_range_of_film(request, difference, nginx, _weir):
     """Several ranges of a film that begins later."""
     is_asked = re.search(r"\.(?:mp4|flv)\?.*\b(?:start|end)=", request.target) is not None and any(name == "Range" and "," in value for name, value in request.headers)
     return is_asked and (nginx["answer"]["status"] == "closed" or "206" in difference.nginx) and difference.where in ("status", "log: status", "log: number of lines")
+
+
+def is_early_target(_request, difference, nginx, _weir):
+    """`$proxy_host` in a text of `if`, `set`, `return` or `map`, before the request goes to an origin."""
+    is_read = re.search(r"(?:if \(|set |return |rewrite |map )[^;{]*\$proxy_(?:host|port)\b", nginx.get("conf", "")) is not None
+    return is_read and difference.where.startswith(("status", "number of requests", "field location", "body", "log: status"))
+
+
+def is_second_tag(_request, difference, nginx, _weir):
+    """The entity tag of a page that replaces an answer with a tag."""
+    return difference.where in ("field etag", "log: sent_http_etag") and "error_page " in nginx.get("conf", "") and len(headers(nginx["answer"])["etag"]) == 2 and difference.weir.strip("[]'") in difference.nginx
+
+
+def is_old_refusal(_request, difference, nginx, _weir):
+    """The page of a failed check at a location where a password would have been enough."""
+    conf = nginx.get("conf", "")
+    return difference.where in ("status", "log: status") and "401" in difference.nginx and "satisfy any" in conf and "auth_request /" in conf and "error_page " in conf
+
+
+def is_error_kept(_request, difference, nginx, weir):
+    """An error with a page that no_cache keeps out of the cache."""
+    conf = nginx.get("conf", "")
+    return re.search(r"_no_cache ", conf) is not None and "intercept_errors on" in conf and len(weir["seen"]) > len(nginx["seen"]) and difference.where.startswith(("status", "number of requests", "log: ", "body", "field "))
 
 
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
@@ -708,6 +740,10 @@ RULES = [
     ("no end", "nginx does not end such an answer: its parts have additions between them, or its trailers follow no body", is_stuck),
     ("page of a large body", "over HTTP/2, nginx compares the length again for the page of 413, and shows a 500 after ten pages", is_page_of_large_body),
     ("ranges of a film", "weir sends the film from its new start; nginx begins an answer with the ranges, and breaks it off", is_range_of_film),
+    ("early target", "`$proxy_host` is that of the location's proxy_pass from the start; in nginx it is empty until the request goes to the origin", is_early_target),
+    ("second tag", "an answer has one ETag (RFC 9110 8.8.3): that of the page; nginx adds it to the one of the answer that the page replaces", is_second_tag),
+    ("old refusal", "nginx remembers the 401 of auth_basic for the error page of a check that failed; the page is for everybody in weir", is_old_refusal),
+    ("error kept", "no_cache also keeps an error out of the cache that error_page replaces; nginx does not ask it then", is_error_kept),
     ("personal", "weir gives no stored answer to a request with Authorization, unless the answer is for everybody (docs/guide/cache.md)", is_personal),
     ("last request", "nginx does not look at the limits of a connection if the server answers or the location is internal; weir ends the connection as the file says", is_kept_by_refusal),
     ("kept by a length", "an answer with a length needs no end of the connection; why weir alone knows the length has a rule of its own", is_kept_by_length),

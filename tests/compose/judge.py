@@ -25,7 +25,7 @@ class Found:
 
 def records(said, number, text, asks=()):
     """One side's record of one request; with the requests of the case."""
-    seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["line"], one["at"], one["body"]))
+    seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["line"], one["at"], one["body"], [value for name, value in one["headers"] if name == "Host"]))
     # The place of an origin stands before its line, so that another peer is a difference.
     seen = [{**one, "line": f"{one['at']}: {one['line']}"} for one in seen]
     return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text, "earlier": asks[:number], "asks": asks}
