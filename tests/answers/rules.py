@@ -239,6 +239,11 @@ def is_head_stored(request, difference, nginx, _weir):
 
 def is_sent_field(_request, difference, nginx, weir):
     """`$sent_http_NAME`, which is the field that was sent, as the client sees it."""
+    if difference.where == "log: status":
+        # `error_page 401 =200 /page` of nginx: the line has 200, whatever was sent.
+        return f" {difference.weir}" in nginx["answer"]["status"] and f" {difference.weir}" in weir["answer"]["status"] and difference.nginx not in nginx["answer"]["status"]
+    if difference.where.startswith("field ") and " 204" in nginx["answer"]["status"] and "$sent_http_content_type" in nginx.get("conf", ""):
+        return difference.nginx.count("'") > difference.weir.count("'")
     if not difference.where.startswith("log: sent_http_") or "answer" not in nginx:
         return False
     name = difference.where.removeprefix("log: sent_http_").replace("_", "-")
@@ -630,10 +635,13 @@ def is_stuck(request, difference, nginx, weir):
     return is_sliced or "add_trailer " in conf and request.method in ("PUT", "MKCOL", "COPY", "MOVE", "DELETE") and weir["answer"]["status"].split(" ")[1:2][:1] in (["201"], ["204"])
 
 
-def is_page_of_large_body(request, difference, nginx, _weir):
-    """The page of 413 over HTTP/2, if error pages have error pages."""
+def is_page_of_large_body(request, difference, nginx, weir):
+    """The page of an error whose request has a larger body than the page's location allows."""
     conf = nginx.get("conf", "")
-    return request.http2 and "recursive_error_pages on" in conf and re.search(r"error_page [^;]*413", conf) is not None and difference.where in ("status", "log: status") and "500" in difference.nginx
+    if not getattr(request, "body", None) or "error_page " not in conf or "client_max_body_size " not in conf or difference.where not in ("status", "log: status"):
+        return False
+    is_compared_again = "413" in difference.nginx and any(one["body"] for one in weir["seen"])
+    return is_compared_again or request.http2 and "recursive_error_pages on" in conf and re.search(r"error_page [^;]*413", conf) is not None and "500" in difference.nginx
 
 
 def is_range_of_film(request, difference, nginx, _weir):
@@ -642,10 +650,13 @@ def is_range_of_film(request, difference, nginx, _weir):
     return is_asked and (nginx["answer"]["status"] == "closed" or "206" in difference.nginx) and difference.where in ("status", "log: status", "log: number of lines")
 
 
-def is_early_target(_request, difference, nginx, _weir):
-    """`$proxy_host` in a text of `if`, `set`, `return` or `map`, before the request goes to an origin."""
-    is_read = re.search(r"(?:if \(|set |return |rewrite |map )[^;{]*\$proxy_(?:host|port)\b", nginx.get("conf", "")) is not None
-    return is_read and difference.where.startswith(("status", "number of requests", "field location", "body", "log: status"))
+def is_early_target(_request, difference, nginx, weir):
+    """`$proxy_host` in a text of `if`, `set`, `return` or `map`, before the request goes to an origin; or in an answer without one."""
+    conf = nginx.get("conf", "")
+    if re.search(r"\$proxy_(?:host|port)\b", conf) is None:
+        return False
+    is_read = re.search(r"(?:if \(|set |return |rewrite |map )[^;{]*\$proxy_(?:host|port)\b", conf) is not None
+    return is_read and difference.where.startswith(("status", "number of requests", "field location", "body", "log: status")) or difference.where.startswith("field ") and not weir["seen"] and difference.where not in FRAME
 
 
 def is_second_tag(_request, difference, nginx, _weir):
@@ -738,7 +749,7 @@ RULES = [
     ("condition of a log", "nginx computes a map once for a request and its subrequests; weir for each of them", is_condition_of_log),
     ("part in the log", "the parts of a sliced answer are no subrequests of weir: they have no lines in the log (docs/guide/nginx-files.md)", is_part_logged),
     ("no end", "nginx does not end such an answer: its parts have additions between them, or its trailers follow no body", is_stuck),
-    ("page of a large body", "over HTTP/2, nginx compares the length again for the page of 413, and shows a 500 after ten pages", is_page_of_large_body),
+    ("page of a large body", "nginx compares the length of the body again with the limit of an error page's location, for 413 itself over HTTP/2 (docs/guide/nginx-files.md)", is_page_of_large_body),
     ("ranges of a film", "weir sends the film from its new start; nginx begins an answer with the ranges, and breaks it off", is_range_of_film),
     ("early target", "`$proxy_host` is that of the location's proxy_pass from the start; in nginx it is empty until the request goes to the origin", is_early_target),
     ("second tag", "an answer has one ETag (RFC 9110 8.8.3): that of the page; nginx adds it to the one of the answer that the page replaces", is_second_tag),
