@@ -468,6 +468,9 @@ STATEFUL = ("personal", "HEAD stored", "cache", "short life", "log after post_ac
 def is_other_state(_request, difference, nginx, weir):
     """A request for a cache whose state differs since an earlier request."""
     is_asked = "auth_request" in nginx.get("conf", "") and "_cache " in nginx["conf"] and len(nginx["seen"]) != len(weir["seen"])
+    if nginx["answer"].get("stored", 0) == weir["answer"].get("stored", 1):
+        # Both had kept the same number of answers when the request came.
+        return False
     return nginx.get("is_other_state", False) and (is_of_stored(nginx) or is_of_stored(weir) or is_asked) and not difference.where.startswith("origin: ")
 
 

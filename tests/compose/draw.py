@@ -310,7 +310,7 @@ class Composer:
                 return dataclasses.replace(ask, fields=changed(ask.fields, "Cookie", self.random.choice(["c=1", "c=2"])))
             case 7:
                 return dataclasses.replace(ask, fields=changed(ask.fields, "X-U", self.random.choice(["ax", "admin"])))
-            case 8 if ask.body is not None:
+            case 5 | 8 if ask.body is not None:
                 return dataclasses.replace(ask, body=self.random.choice(BODIES))
             case 9:
                 return dataclasses.replace(ask, fields=changed(ask.fields, "X-A", self.random.choice(["200", "403"])))

@@ -172,10 +172,18 @@ class Edge:
         text = self.read("error.log") + self.read("start.log")
         return {"levels": dict(collections.Counter(LEVELS.findall(text))), "broken": BROKEN.findall(text), "lines": [line for line in text.split("\n") if "[alert]" in line or "[crit]" in line or "[emerg]" in line][:5]}
 
+    def stored(self):
+        """The names of the files of the caches, which are hashes of keys."""
+        return [name for _, _, names in os.walk(self.room / "cache") for name in names if len(name) == 32]
+
+    def count_of_stored(self):
+        """How many files the caches have now."""
+        return len(self.stored())
+
     def files(self):
         """What the edge has stored: files of WebDAV and of P_store with their bytes, names of the files of the caches."""
         kept = []
         for folder in ("dav", "store"):
             kept += [(str(path.relative_to(self.room)), path.read_bytes()[:200].decode("latin-1") if path.is_file() else "folder", oct(path.stat().st_mode & 0o777)) for path in sorted((self.room / folder).rglob("*"))]
-        cached = sorted(path.name for path in (self.room / "cache").rglob("*") if path.is_file() and len(path.name) == 32)
+        cached = sorted(self.stored())
         return {"kept": kept, "cached": cached, "sessions": self.read("stream.log").split("\n")}

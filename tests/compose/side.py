@@ -23,13 +23,15 @@ import talk  # noqa: E402
 
 # Seconds without news at the end of a case, and at most. Copies and refreshes go on after the answer, and may wait for the delayed acknowledgment of TCP.
 SETTLE_S, SETTLE_LATE_S, SETTLE_MAX_S = 0.012, 0.09, 0.9
+# An edge writes a file of a cache within this time after its answer.
+WRITTEN_S = 0.004
 LATE = re.compile(r"\b(?:mirror|post_action|\w+_background_update|slice) ")
 
 
 class Side:
     def __init__(self, binary, room):
         self.edge, self.desk = edges.Edge(binary, room), origin.Desk()
-        self.quiet_s = SETTLE_S
+        self.quiet_s, self.has_cache = SETTLE_S, False
         self.secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.secure.load_cert_chain(f"{room}/cert.pem", f"{room}/key.pem")
 
@@ -43,6 +45,7 @@ class Side:
             match command:
                 case ("start", text):
                     self.quiet_s = SETTLE_LATE_S if LATE.search(text) else SETTLE_S
+                    self.has_cache = "_cache_path " in text
                     give(await self.edge.start(text))
                 case ("play", asks, streams):
                     give(await self.play(asks, streams))
@@ -61,7 +64,8 @@ class Side:
             if ask.pause:
                 await asyncio.sleep(ask.pause)
             self.desk.begins(str(number))
-            answers.append({**await client.ask(ask, str(number)), "pieces": self.desk.pieces})
+            stored = await self.stored() if self.has_cache else 0
+            answers.append({**await client.ask(ask, str(number)), "pieces": self.desk.pieces, "stored": stored})
         said = [await talk.stream(port) for port in streams]
         client.close()
         await self.settle()
@@ -70,6 +74,14 @@ class Side:
         for number, record in self.desk.records:
             seen.setdefault(number, []).append(record)
         return {"answers": answers, "seen": seen, "log": self.edge.log(), "errors": self.edge.errors(), "files": self.edge.files(), "died": died, "streams": said}
+
+    async def stored(self):
+        """How many answers the caches keep, once their files are written."""
+        before, count = -1, self.edge.count_of_stored()
+        while count != before:
+            await asyncio.sleep(WRITTEN_S)
+            before, count = count, self.edge.count_of_stored()
+        return count
 
     async def settle(self):
         """Waits until no origin is at work and nothing new comes."""

@@ -216,6 +216,10 @@ class Rules(unittest.TestCase):
         difference = Difference("status", "HTTP/1.1 200 OK", "HTTP/1.1 404 X")
         self.assertIsNone(rules.rule(Ask(), difference, left, right))
         self.assertEqual(rules.rule(Ask(), difference, {**left, "is_other_state": True}, right), "other state")
+        # Caches that keep as many answers are in the same state, so far as the composer sees.
+        for one in (left, right):
+            one["answer"] = {**one["answer"], "stored": 1}
+        self.assertIsNone(rules.rule(Ask(), difference, {**left, "is_other_state": True}, right))
 
     def test_the_number_of_a_client_is_not_compared(self):
         self.assertEqual(compare.headers({"headers": [("Set-Cookie", "uid=CgACBl9ZXjgnYwXaAwMEAg==; path=/")], "body": b""})["set-cookie"], ["uid=CLIENT; path=/"])

@@ -31,5 +31,12 @@ FAMILIES = [
         Range: bytes=0-9 ~6
         If-None-Match: {"e1"|"h1"} ~6
         """),
+    # What only its parts together show: a key of the body, answers to POST, and the same request with another body.
+    Family("answers by body", 2, "server location", """
+        P_cache P_zone
+        P_cache_key {$uri-$request_body*3|$request_uri$bodied}
+        P_cache_methods {POST|GET HEAD POST}
+        P_cache_valid {any 1m|1m}
+        """, asks="POST ~60"),
     Family("store", 1, "location", "P_store {on|store$uri|store/x}\nP_store_access user:rw group:r ~30\nroot store ~50"),
 ]
