@@ -640,6 +640,12 @@ def is_range_after_whole(_request, difference, nginx, _weir):
     return is_written and difference.where.startswith("field ") and re.sub(r" ?bytes=\d+-\d+", "", difference.weir) == difference.nginx
 
 
+def is_end_of_slow(_request, difference, nginx, weir):
+    """`$request_completion` of an answer with a rate, whose client is content and closes."""
+    is_slow = "o=accelodd" in str(nginx["seen"]) or re.search(r"\blimit_rate ", nginx.get("conf", "")) is not None
+    return difference.where == "log: request_completion" and (difference.nginx.strip("-"), difference.weir) == ("", "OK") and is_slow and nginx["answer"]["end"] == weir["answer"]["end"] and nginx["answer"]["end"] in ("kept", "closed", "ended")
+
+
 def is_part_of_itself(_request, difference, nginx, weir):
     """A page and its parts with one key: a part is the stored page, if the page is whole by then."""
     conf = nginx.get("conf", "")
@@ -712,6 +718,7 @@ RULES = [
     ("filter of slices", "weir filters an answer that it fetches in parts as one body; nginx filters each part by itself", is_filter_of_slices),
     ("part of a HEAD", "weir reads the part that it has asked for, also for HEAD", is_part_of_head),
     ("range after a whole answer", "`$slice_range` keeps the range that weir has asked for; in nginx it is empty after an answer that is not in parts", is_range_after_whole),
+    ("end of a slow answer", "after an answer with a rate, nginx waits before it ends the request; a client that closes then is one that left early", is_end_of_slow),
     ("page in itself", "a part of a page that has the page's key in the cache is the page itself, once it is stored; it depends on packets with both edges", is_part_of_itself),
     ("host before proxy_pass", "`$proxy_host` is the host of the location's proxy_pass; in nginx it is empty in `return`, which comes before proxy_pass", is_host_before_pass),
     ("space in a field", "HTTP/2 has no fields whose values begin or end with a space (RFC 9113 8.2.1)", is_space_in_field),

@@ -238,6 +238,9 @@ class Rules(unittest.TestCase):
             ("log: remote_addr", ("127.0.0.1", "10.1.1.9"), "set_real_ip_from all;", Ask(), said(), None),
             ("log: upstream_response_length", ("0", "1024"), "slice 1k;", Ask(method="HEAD"), said(), "part of a HEAD"),
             ("log: upstream_response_length", ("0", "1024"), "slice 1k;", Ask(), said(), None),
+            ("log: request_completion", ("", "OK"), "limit_rate 9;", Ask(), said(), "end of a slow answer"),
+            ("log: request_completion", ("", "OK"), "", Ask(), said(), None),
+            ("log: request_completion", ("OK", ""), "limit_rate 9;", Ask(), said(), None),
         ):
             self.assertEqual(self.explained(Difference(where, *values), ask, nginx, text=text), name, (where, values, text))
 
