@@ -334,15 +334,21 @@ def is_limit_of_subrequest(_request, difference, nginx, weir):
 
 def is_body_read(request, difference, nginx, weir):
     """A text of the body where no handler of nginx has read it."""
-    if getattr(request, "body", None) is None or re.search(r"\$(?:request_body|bodied)\b", nginx.get("conf", "")) is None:
+    if re.search(r"\$(?:request_body|bodied)\b", nginx.get("conf", "")) is None:
         return False
+    # A copy without fields may come with the next request.
+    texts = [one.body.decode("latin-1") for one in (request, *nginx.get("earlier", ())[-1:]) if getattr(one, "body", None)]
     if difference.where == "origin: body":
         # What weir has read goes to the origin, whole.
-        text = request.body.decode("latin-1")
-        return difference.nginx == "" and difference.weir in (text, f"{text[:300]}… {len(text)}")
-    if difference.where == "origin: request line" and re.search(r"hash [^;]*\$request_body", nginx["conf"]):
-        # A group that the body chooses from.
-        return difference.nginx.partition(": ")[2] == difference.weir.partition(": ")[2]
+        return difference.nginx == "" and difference.weir in (*texts, *(f"{text[:300]}… {len(text)}" for text in texts))
+    if difference.where == "origin: field content-length" and difference.nginx == "['0']" and difference.weir in [str([str(len(text))]) for text in texts]:
+        return True
+    if getattr(request, "body", None) is None:
+        return False
+    if difference.where == "origin: request line":
+        # A group that the body chooses from, and a condition.
+        is_chosen = re.search(r"hash [^;]*\$request_body", nginx["conf"]) is not None and difference.nginx.partition(": ")[2] == difference.weir.partition(": ")[2]
+        return is_chosen or "if ($request_body " in nginx["conf"]
     if is_of_stored(nginx) or is_of_stored(weir):
         return False
     return difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status", "number of requests"))

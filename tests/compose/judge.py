@@ -42,12 +42,17 @@ def compared(text, asks, nginx, weir):
         why = {one.where: rule for one, rule in ruled}
         # From here on, groups of servers and caches may have other states.
         is_other_state |= any(rule in rules.STATEFUL for _, rule in ruled)
-        diverged |= any(one.where.startswith(("number of requests", "origin: request line")) and rule for one, rule in ruled)
+        diverged |= any(rule and (one.where.startswith("number of requests") or is_elsewhere(one)) for one, rule in ruled)
         found += [Found(number, one, rule or next(filter(None, (why.get(where) for where in told(one, right))), None)) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
         found.append(Found(None, difference, rules.rule(Ask(), difference, whole, whole)))
     return found
+
+
+def is_elsewhere(difference):
+    """Whether the same request went to another origin."""
+    return difference.where == "origin: request line" and difference.nginx.partition(": ")[0] != difference.weir.partition(": ")[0]
 
 
 def told(difference, weir):
