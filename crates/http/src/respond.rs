@@ -57,6 +57,10 @@ pub async fn send<S: Source>(
         }
         return Ok(Some(status));
     }
+    if matches!(exchange.response.body, Body::Empty) && !exchange.response.body_filters.is_empty() {
+        // Filters make a body of nothing, too: an empty body in gzip has twenty bytes.
+        exchange.response.body = Body::Bytes(Vec::new());
+    }
     exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
     let framing = framing(exchange, conn);
     let mut out = exchange.worker.lease_out();
