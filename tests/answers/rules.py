@@ -1,7 +1,7 @@
 """The deliberate differences between weir and nginx: one list of rules for `real_answers.py` and `compose.py`."""
 import re
 
-from compare import headers
+from compare import body, headers
 
 # nginx's name with its version, as `nginx -v` says it.
 NGINX = []
@@ -53,9 +53,16 @@ def is_of_cache(request, difference, nginx, weir):
                          or difference.where == "origin: field Range" and difference.nginx == "[]")
 
 
-def is_lost_charset(request, difference, _nginx, _weir):
-    """The charset of the answer that `X-Accel-Redirect` replaced."""
-    return "=accel" in request.target and difference.where in ("field content-type", "log: sent_http_content_type") and difference.nginx.partition("; charset=")[0].rstrip("']") == difference.weir.partition("; charset=")[0].rstrip("']")
+def is_lost_charset(request, difference, nginx, weir):
+    """The charset of the answer that `X-Accel-Redirect` replaced; and the body that is recoded or not."""
+    if "=accel" not in request.target:
+        return False
+    types = [re.sub("; charset=.*", "", str(headers(record["answer"])["content-type"])) for record in (nginx, weir)]
+    is_other = types[0] == types[1] and headers(nginx["answer"])["content-type"] != headers(weir["answer"])["content-type"]
+    if difference.where in ("body", "field content-length", "field transfer-encoding", "log: sent_http_content_length", "log: sent_http_transfer_encoding", "log: body_bytes_sent"):
+        # Up to the first character that the two write in other ways.
+        return is_other and len({re.split("[^\n -~]|[?]|&#", body(record["answer"]))[0] for record in (nginx, weir)}) == 1
+    return difference.where in ("field content-type", "log: sent_http_content_type") and difference.nginx.partition("; charset=")[0].rstrip("']") == difference.weir.partition("; charset=")[0].rstrip("']")
 
 
 def is_of_handshake(request, _difference, _nginx, _weir):
@@ -109,8 +116,10 @@ def is_length_without_body(_request, difference, nginx, weir):
     return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: field http_content_length") and difference.weir in ("[]", "['0']", "['']") and any(not one["body"] for one in weir["seen"])
 
 
-def is_interim_in_log(_request, difference, _nginx, _weir):
+def is_interim_in_log(_request, difference, nginx, _weir):
     """The status of an interim answer of the origin, in `$upstream_status`."""
+    if difference.where.startswith(("trailers", "field ")):
+        return "$upstream_status" in nginx.get("conf", "") and "103" in difference.nginx and difference.nginx.replace("103", "200") == difference.weir
     return difference.where == "log: upstream_status" and "103" in difference.nginx and "103" not in difference.weir
 
 
@@ -126,7 +135,9 @@ def is_unknown_charset(request, difference, nginx, _weir):
 
 def is_line_of_subrequest(_request, difference, nginx, _weir):
     """The bytes in the log line of a subrequest: nginx counts those of the whole connection."""
-    return difference.where == "log: body_bytes_sent" and "log_subrequest on" in nginx.get("conf", "") and len(nginx["log"]) > 1
+    # A subrequest has read no bytes; the line of the client's request may be missing.
+    is_its_line = len(nginx["log"]) > 1 or any(line.get("request_length") == "0" for line in nginx["log"])
+    return difference.where == "log: body_bytes_sent" and "log_subrequest on" in nginx.get("conf", "") and is_its_line
 
 
 def is_age(_request, difference, _nginx, _weir):
@@ -134,8 +145,12 @@ def is_age(_request, difference, _nginx, _weir):
     return difference.where == "field age" and difference.nginx == "[]"
 
 
-def is_same_moment(_request, difference, _nginx, _weir):
+def is_same_moment(_request, difference, nginx, weir):
     """A moment or a time that the two edges computed in different seconds."""
+    if difference.where == "body" and "autoindex on" in nginx.get("conf", "") and "_store " in nginx["conf"]:
+        # A folder in which an edge has stored a file.
+        texts = [re.sub(r"\d\d-\w{3}-\d{4} \d\d:\d\d|\w{3}, \d\d \w{3} \d{4} [\d:]{8}|\d{4}-\d\d-\d\dT[\d:]{8}", "", body(record["answer"])) for record in (nginx, weir)]
+        return texts[0] == texts[1]
     if difference.where not in ("field expires", "field cache-control", "field age", "field set-cookie", "log: sent_http_cache_control"):
         return False
     numbers = [[int(number) for number in re.findall(r"\d+", value)] for value in (difference.nginx, difference.weir)]
@@ -269,6 +284,10 @@ def is_copy_given_up(_request, difference, nginx, weir):
 
 def is_cut_answer(_request, difference, nginx, weir):
     """An answer that was cut short: `$request_completion`, and the head that nginx has not sent yet."""
+    if difference.where in ("end", "trailers"):
+        # nginx does not see the early end if it keeps the connection.
+        is_kept = "fastcgi_keep_conn on" in nginx.get("conf", "") and any(one["line"] == "fastcgi: FastCGI" and "=short" in str(one["headers"]) for one in weir["seen"])
+        return is_kept and nginx["answer"]["end"] == "kept" and weir["answer"]["end"] == "cut short"
     is_withheld = nginx["answer"]["status"] in ("closed", "silence")
     # The end of an answer without chunks and a length is the end of its connection.
     if is_withheld and (weir["answer"]["end"] in ("cut short", "reset") or weir["answer"]["end"] == "closed" and "o=short" in str(weir["seen"])):
@@ -289,6 +308,8 @@ def is_length_over_http2(request, difference, nginx, weir):
     if not any(one["line"].startswith("grpc: ") for one in (*weir["seen"], *nginx["seen"])):
         return False
     is_told = difference.where in ("field content-length", "log: sent_http_content_length")
+    if is_told and nginx["answer"]["status"].startswith("HTTP/1.1 304"):
+        return difference.nginx in ("['0']", "0") and difference.weir in ("[]", "")
     if request.method == "HEAD":
         # Compression then sees another length.
         return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary", "field etag", "log: sent_http_etag")
@@ -344,7 +365,22 @@ FRAME = ("field connection", "field keep-alive", "field transfer-encoding", "fie
 
 def is_body_read(request, difference, nginx, weir):
     """A text of the body where no handler of nginx has read it."""
-    if getattr(request, "body", None) is None or re.search(r"\$(?:request_body|bodied)\b", nginx.get("conf", "")) is None or is_of_stored(nginx) or is_of_stored(weir):
+    if re.search(r"\$(?:request_body|bodied)\b", nginx.get("conf", "")) is None:
+        return False
+    # A copy without fields may come with the next request.
+    texts = [one.body.decode("latin-1") for one in (request, *nginx.get("earlier", ())[-1:]) if getattr(one, "body", None)]
+    if difference.where == "origin: body":
+        # What weir has read goes to the origin, whole.
+        return difference.nginx == "" and difference.weir in (*texts, *(f"{text[:300]}… {len(text)}" for text in texts))
+    if difference.where == "origin: field content-length" and difference.nginx == "['0']" and difference.weir in [str([str(len(text))]) for text in texts]:
+        return True
+    if getattr(request, "body", None) is None:
+        return False
+    if difference.where == "origin: request line":
+        # A group that the body chooses from, and a condition.
+        is_chosen = re.search(r"hash [^;]*\$request_body", nginx["conf"]) is not None and difference.nginx.partition(": ")[2] == difference.weir.partition(": ")[2]
+        return is_chosen or "if ($request_body " in nginx["conf"]
+    if is_of_stored(nginx) or is_of_stored(weir):
         return False
     return difference.where not in FRAME and difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status", "number of requests"))
 
@@ -445,14 +481,27 @@ def is_memcached_excepted(_request, difference, nginx, _weir):
 
 def is_trailer_twice(_request, difference, nginx, _weir):
     """A trailer that nginx adds once for the answer, and once for a subrequest in it."""
-    return difference.where in ("trailers", "log: sent_trailer_x_t1") and set(re.split("\n|, ", difference.nginx)) == set(re.split("\n|, ", difference.weir)) and re.search(SUBREQUEST, nginx.get("conf", "")) is not None
+    is_counted = re.search(r"add_trailer [^;]*\$(?:body_bytes_sent|bytes_sent|upstream_response_length)\b", nginx.get("conf", "")) is not None
+    values = [set(re.split("\n|, ", re.sub(r"\d+", "0", text) if is_counted else text)) for text in (difference.nginx, difference.weir)]
+    return difference.where in ("trailers", "log: sent_trailer_x_t1") and len(difference.nginx) > len(difference.weir) and values[0] == values[1] and re.search(SUBREQUEST, nginx.get("conf", "")) is not None
 
 
 def is_slice_of_grpc(_request, difference, nginx, weir):
-    """`$slice_range` in a request to an origin that speaks HTTP/2; and what nginx makes of an answer that is another part."""
+    """`$slice_range` in a request of gRPC: nginx fetches the answer in parts, weir at once."""
     conf = nginx.get("conf", "")
-    is_sliced = re.search(r"\bslice [1-9]", conf) is not None and any(one["line"].startswith("grpc: ") for one in weir["seen"])
-    return is_sliced and (difference.where == "origin: field range" and difference.weir == "[]" or nginx["answer"]["status"] == "closed" and difference.where in ("status", "log: status"))
+    if re.search("grpc_pass |proxy_http_version 2", conf) is None or "slice " not in conf:
+        return False
+    whole, parts = ([one for one in record["seen"] if one["line"].startswith("grpc: ") and is_ranged == any(name == "range" for name, _ in one["headers"])] for record, is_ranged in ((weir, False), (nginx, True)))
+    if not parts or not {one["line"] for one in parts} <= {one["line"] for one in whole}:
+        return False
+    if nginx["answer"]["status"] == "closed":
+        # nginx refuses an answer that is another part than the one it asked for.
+        return difference.where in ("status", "log: status")
+    if difference.where == "origin: field range":
+        return difference.weir == "[]"
+    # The origin sends at most 30000 bytes at once.
+    bodies = [record["answer"]["body"] for record in (nginx, weir)]
+    return bodies[0].startswith(bodies[1]) and difference.where in ("body", "field content-length", "field transfer-encoding", "log: sent_http_content_length", "log: sent_http_transfer_encoding", "log: upstream_status", "log: upstream_response_length", "log: body_bytes_sent")
 
 
 def is_key_in_file(request, difference, nginx, weir):
@@ -507,8 +556,10 @@ def is_other_turn(_request, difference, nginx, weir):
     return difference.where == "log: upstream_addr" and re.sub(":90(?:0[129]|10)", "", difference.nginx) == re.sub(":90(?:0[129]|10)", "", difference.weir)
 
 
-def is_no_http(_request, difference, nginx, _weir):
+def is_no_http(_request, difference, nginx, weir):
     """Bytes of an application that are no HTTP; for HEAD, nginx then sends nothing."""
+    if difference.where == "body":
+        return b"\0garbage" in nginx["answer"]["body"] and b"502 Bad Gateway" in weir["answer"]["body"] and body(nginx["answer"]).partition("\0garbage")[0] == body(weir["answer"]).partition("<html>\r\n<head><title>502")[0]
     is_sent = nginx["answer"]["status"].startswith(("no HTTP: ", "HTTP/2 000")) or nginx["answer"]["status"] in ("closed", "silence") and any(line.get("status") == "009" for line in nginx["log"])
     return is_sent and difference.where in ("status", "log: status") and ("009" in (difference.nginx, difference.weir) or difference.where == "status") and "garbage" in str(nginx["seen"]) + nginx.get("conf", "")
 
@@ -520,7 +571,9 @@ def is_goaway_first(request, difference, nginx, _weir):
 
 def is_hint(request, difference, nginx, _weir):
     """An origin's 103 over HTTP/2."""
-    return request.http2 and "early_hints" not in nginx.get("conf", "") and difference.where == "interim answers" and difference.nginx == "[]" and ":status: 103" in difference.weir
+    # Where the directive is set, both obey it: the composer sets it for all, or in a location.
+    is_set = re.search("^ {0,4}early_hints ", nginx.get("conf", ""), re.M) is not None
+    return request.http2 and not is_set and difference.where == "interim answers" and difference.nginx == "[]" and ":status: 103" in difference.weir
 
 
 def is_after_body(request, difference, nginx, _weir):
@@ -559,6 +612,9 @@ def is_first_value(_request, difference, nginx, _weir):
     if name in ("uri", "request_filename", "args", "is_args"):
         names = {"uri": "(?:document_)?uri", "args": "(?:args|query_string)"}.get(name, name)
         return re.search(rf"\${names}\b", nginx.get("conf", "")) is not None
+    if name == "remote_addr":
+        # realip of a location changes it after `if` has read it.
+        return re.search(r"\$remote_addr\b", nginx.get("conf", "")) is not None and "set_real_ip_from" in nginx["conf"]
     return name.startswith(("sent_http_", "upstream_", "limit_", "request_completion")) and difference.where.startswith("log: ") and re.search(rf"\${name}\b", nginx.get("conf", "")) is not None
 
 
@@ -578,13 +634,17 @@ def is_single_field(_request, difference, nginx, _weir):
     return is_own_beside or difference.nginx.count("', '") == 1 and difference.weir.count("', '") == 0
 
 
-def is_length_written(_request, difference, nginx, _weir):
+def is_length_written(_request, difference, nginx, weir):
     """A Content-Length that the file writes for a request to an origin."""
     is_written = re.search(r"_set_body |_set_header Content-Length |_param CONTENT_LENGTH ", nginx.get("conf", "")) is not None
-    line = difference.weir.partition(": ")[2]
-    if is_written and difference.where == "origin: request line" and line and difference.nginx.partition(": ")[2].endswith(line):
+    lines = [[one["line"].partition(": ")[2] for one in record["seen"]] for record in (nginx, weir)]
+    if is_written and any(line not in lines[1] and any(line.endswith(other) for other in lines[1]) for line in lines[0]):
         # Bytes of a body without a length, on the connection of the next request.
-        return True
+        if difference.where == "body" or difference.where == "origin: request line" and difference.nginx.endswith(difference.weir.partition(": ")[2]):
+            return True
+    elif is_written and difference.where == "body":
+        # The answer says what came.
+        return re.sub(r"b=\d+:b'.*'", "", difference.nginx) == re.sub(r"b=\d+:b'.*'", "", difference.weir)
     return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: body") and re.search(r"_set_header Content-Length |_param CONTENT_LENGTH ", nginx.get("conf", "")) is not None
 
 
@@ -594,7 +654,11 @@ def is_trailer_late(request, difference, nginx, _weir):
 
 
 def is_subrequest_logged(_request, difference, nginx, _weir):
-    """The log line of a subrequest."""
+    """The log line of a subrequest, and the trailer with the value that this line has read first."""
+    if difference.where == "trailers":
+        values = [value for line in nginx["log"] for name, value in line.items() if name.startswith("sent_http_") and value]
+        is_read = re.search(r"add_trailer [^;]*\$sent_http_", nginx.get("conf", "")) is not None
+        return is_read and "log_subrequest on" in nginx["conf"] and len(nginx["log"]) > 1 and difference.nginx.partition(": ")[2] in values
     return difference.where.startswith(("log: request_completion", "log: sent_http_", "log: sent_trailer_")) and "log_subrequest on" in nginx.get("conf", "") and len(nginx["log"]) > 1
 
 
@@ -659,7 +723,10 @@ def is_early_target(_request, difference, nginx, weir):
     if re.search(r"\$proxy_(?:host|port)\b", conf) is None:
         return False
     is_read = re.search(r"(?:if \(|set |return |rewrite |map )[^;{]*\$proxy_(?:host|port)\b", conf) is not None
-    return is_read and difference.where.startswith(("status", "number of requests", "field location", "body", "log: status")) or difference.where.startswith("field ") and not weir["seen"] and difference.where not in FRAME
+    if difference.where in ("body", "field transfer-encoding", "log: sent_http_transfer_encoding"):
+        # The text of `return`.
+        return is_read and not weir["seen"] and nginx["answer"]["body"] in weir["answer"]["body"]
+    return is_read and difference.where.startswith(("status", "number of requests", "field location", "log: status")) or difference.where.startswith("field ") and not weir["seen"] and difference.where not in FRAME
 
 
 def is_second_tag(_request, difference, nginx, _weir):
@@ -677,6 +744,73 @@ def is_error_kept(_request, difference, nginx, weir):
     """An error with a page that no_cache keeps out of the cache."""
     conf = nginx.get("conf", "")
     return re.search(r"_no_cache ", conf) is not None and "intercept_errors on" in conf and len(weir["seen"]) > len(nginx["seen"]) and difference.where.startswith(("status", "number of requests", "log: ", "body", "field "))
+
+
+def is_unmapped(_request, difference, nginx, weir):
+    """Characters without a row in `charset_map`, where no other character of the buffer has one."""
+    if difference.where != "body" or re.search(r"charset_map \S+ utf-8 \{", nginx.get("conf", "")) is None or "source_charset" not in nginx["conf"]:
+        return False
+    return re.sub("[\x80-\xff]", "?", body(nginx["answer"])) == re.sub("[\x80-\xff]", "?", body(weir["answer"])) and "?" in body(weir["answer"])
+
+
+def is_reset_after_body(request, difference, nginx, weir):
+    """The end of an answer, if the edge closes a connection with a body that nobody has read."""
+    ends = {nginx["answer"]["end"], weir["answer"]["end"]}
+    return difference.where == "end" and ends == {"closed", "cut short"} and "lingering_close off" in nginx.get("conf", "") and bool(getattr(request, "body", None)) and nginx["answer"]["body"][:100] == weir["answer"]["body"][:100]
+
+
+def is_filter_of_slices(_request, difference, nginx, weir):
+    """sub_filter on an answer that is fetched in parts."""
+    is_in_parts = sum(any(name == "Range" for name, _ in one["headers"]) for one in weir["seen"]) > 1
+    return difference.where == "body" and is_in_parts and "slice " in nginx.get("conf", "") and "sub_filter " in nginx["conf"] and nginx["answer"]["body"][:1000] == weir["answer"]["body"][:1000]
+
+
+def is_part_of_head(request, difference, nginx, _weir):
+    """The part that a HEAD asks for."""
+    return difference.where == "log: upstream_response_length" and request.method == "HEAD" and difference.nginx == "0" and difference.weir in ("1024", "4096") and "slice " in nginx.get("conf", "")
+
+
+def is_range_after_whole(_request, difference, nginx, _weir):
+    """`$slice_range` in a field, after an answer that is not in parts."""
+    is_written = re.search(r"add_header [^;]*\$slice_range", nginx.get("conf", "")) is not None
+    return is_written and difference.where.startswith("field ") and re.sub(r" ?bytes=\d+-\d+", "", difference.weir) == difference.nginx
+
+
+def is_end_of_slow(_request, difference, nginx, weir):
+    """`$request_completion` of an answer with a rate, whose client is content and closes."""
+    is_slow = "o=accelodd" in str(nginx["seen"]) or re.search(r"\blimit_rate ", nginx.get("conf", "")) is not None
+    return difference.where == "log: request_completion" and (difference.nginx.strip("-"), difference.weir) == ("", "OK") and is_slow and nginx["answer"]["end"] == weir["answer"]["end"] and nginx["answer"]["end"] in ("kept", "closed", "ended")
+
+
+def is_part_of_itself(_request, difference, nginx, weir):
+    """A page and its parts with one key: a part is the stored page, if the page is whole by then."""
+    conf = nginx.get("conf", "")
+    is_shared = re.search(r"_cache_key [^;]*\$request_uri", conf) is not None and re.search(r"\b(?:ssi on|add_(?:before|after)_body )", conf) is not None
+    return is_shared and difference.where == "body" and (is_of_stored(nginx) or is_of_stored(weir)) and nginx["answer"]["body"].count(nginx["answer"]["body"][:40]) != weir["answer"]["body"].count(nginx["answer"]["body"][:40])
+
+
+def is_space_in_field(_request, difference, _nginx, weir):
+    """A field for an origin of HTTP/2 whose value is a space, or has one at an end."""
+    values = [[value.strip() for value in re.findall("'([^']*)'", text)] for text in (difference.nginx, difference.weir)]
+    return difference.where.startswith("origin: field ") and values[0] == values[1] and any(one["line"].startswith("grpc: ") for one in weir["seen"])
+
+
+def is_chunked_head(_request, difference, nginx, weir):
+    """An answer of dav without a body, with trailers: nginx says that chunks follow, and sends none."""
+    answer = nginx["answer"]
+    return difference.where in ("end", "trailers", "log: sent_trailer_x_t1") and answer["status"].startswith(("HTTP/1.1 201", "HTTP/1.1 204")) and answer["end"] == "cut short" and ("Transfer-Encoding", "chunked") in answer["headers"] and not weir["answer"]["body"] and re.search("add_trailer ", nginx.get("conf", "")) is not None and "dav_methods " in nginx["conf"]
+
+
+def is_earlier_piece(_request, difference, _nginx, _weir):
+    """A piece of an answer that one of nginx's buffers holds back."""
+    return difference.where == "pieces" and (difference.nginx, difference.weir) == ("all pieces at the end", "each piece by itself")
+
+
+def is_set_by_copy(_request, difference, nginx, _weir):
+    """A variable that the server's `set` gives its first value again, for a copy of the request."""
+    conf = nginx.get("conf", "")
+    is_written = "mirror " in conf and "set $one 1st" in conf and re.search(r"add_trailer [^;]*\$one\b", conf) is not None
+    return is_written and difference.where == "trailers" and "1st" in difference.nginx and re.fullmatch(re.escape(difference.nginx).replace("1st", r"\w*"), difference.weir) is not None
 
 
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
@@ -709,6 +843,17 @@ RULES = [
     ("upgrade of a copy", "a subrequest never asks for an upgrade, by fields or parameters (docs/guide/auth_request.md)", is_upgrade_of_subrequest),
     ("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets", is_framing),
     ("asked again", "weir keeps connections to origins by default; a request that finds one closed goes to the server once more", is_asked_again),
+    ("unmapped characters", "charset_map writes `?` for a character without a row; nginx leaves such characters as they are if no character in its buffer has a row of several bytes", is_unmapped),
+    ("reset after a body", "without lingering_close, the rest of a body resets the connection, which can overtake the answer", is_reset_after_body),
+    ("filter of slices", "weir filters an answer that it fetches in parts as one body; nginx filters each part by itself", is_filter_of_slices),
+    ("part of a HEAD", "weir reads the part that it has asked for, also for HEAD", is_part_of_head),
+    ("range after a whole answer", "`$slice_range` keeps the range that weir has asked for; in nginx it is empty after an answer that is not in parts", is_range_after_whole),
+    ("end of a slow answer", "after an answer with a rate, nginx waits before it ends the request; a client that closes then is one that left early", is_end_of_slow),
+    ("page in itself", "a part of a page that has the page's key in the cache is the page itself, once it is stored; it depends on packets with both edges", is_part_of_itself),
+    ("space in a field", "HTTP/2 has no fields whose values begin or end with a space (RFC 9113 8.2.1)", is_space_in_field),
+    ("chunked head", "nginx's answer to a WebDAV request announces chunks for trailers, and sends none; weir sends the last one", is_chunked_head),
+    ("earlier piece", "weir passes on what it has; nginx's buffers and filters may hold it back", is_earlier_piece),
+    ("variable of a copy", "a copy has variables of its own; in nginx, `set` of the server changes those of the client's request again", is_set_by_copy),
     ("stored coding", "weir stores a compressed body beside the plain one, so its length is known (docs/guide/cache.md)", is_stored_coding),
     ("HEAD stored", "weir keeps no answer to a HEAD that stays one, if GET has the same key: nginx gives its empty body to a later GET (docs/guide/fastcgi.md)", is_head_stored),
     ("sent field", "`$sent_http_NAME` is the field as it was sent; nginx has it before its last changes", is_sent_field),
@@ -716,7 +861,7 @@ RULES = [
     ("copy given up", "nginx gives up copies that are not sent when the client leaves (docs/guide/mirror.md); a copy and its request take turns at a group's failed servers", is_copy_given_up),
     ("cut answer", "`$request_completion` is empty for an answer that was cut short; nginx may keep its head back too", is_cut_answer),
     ("unread body", "`$request_length` of a body that nobody reads depends on what had come", is_unread_counted),
-    ("length over HTTP/2", "an origin of HTTP/2 that tells no length: weir says 0 if there is no body, and nothing for HEAD (RFC 9110 9.3.2); nginx the other way round", is_length_over_http2),
+    ("length over HTTP/2", "an origin of HTTP/2 that tells no length: weir says 0 if there is no body, and nothing for HEAD (RFC 9110 9.3.2) and 304 (8.6); nginx the other way round", is_length_over_http2),
     ("last resort", "if all servers have failed, weir tries one of them (docs/guide/health.md)", is_last_resort),
     ("asked again, in the log", "the second try after a kept connection was found closed has no place of its own in weir's log", is_asked_again_in_log),
     ("closed by a subrequest", "444 in a subrequest closes the client's connection; nginx over HTTP/2 drops the subrequest alone", is_closed_by_subrequest),

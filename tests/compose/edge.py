@@ -77,8 +77,7 @@ class Edge:
         self.program.symlink_to(binary)
         for name, data in site().items():
             self.write(self.room / name, data)
-        for path in sorted(self.room.glob("html/**/"), reverse=True):
-            os.utime(path, (KEPT_STAMP, KEPT_STAMP))
+        self.stamp_folders()
         (self.room / "users").write_text("u:{PLAIN}p\n")
         self.user = "user root;" if os.geteuid() == 0 else ""
 
@@ -89,6 +88,11 @@ class Edge:
         file.unlink(missing_ok=True)
         file.write_bytes(data)
         os.utime(file, (KEPT_STAMP, KEPT_STAMP))
+
+    def stamp_folders(self):
+        """Gives the folders of the static files their moment: autoindex shows it."""
+        for path in sorted(self.room.glob("html/**/"), reverse=True):
+            os.utime(path, (KEPT_STAMP, KEPT_STAMP))
 
     def clean(self):
         for name in CHANGED:
@@ -105,6 +109,7 @@ class Edge:
             for path, data in known.items():
                 if not path.exists() or path.stat().st_mtime != KEPT_STAMP or path.stat().st_size != len(data):
                     self.write(path, data)
+            self.stamp_folders()
             self.stores = False
         for name in ("access.log", "error.log", "start.log", "stream.log", "nginx.pid"):
             with contextlib.suppress(FileNotFoundError):

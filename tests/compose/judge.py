@@ -25,6 +25,7 @@ class Found:
 
 def records(said, number, text, asks=()):
     """One side's record of one request; with the requests of the case."""
+    # By the line first: the same request to another origin is one difference.
     seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["line"], one["at"], one["body"], [value for name, value in one["headers"] if name == "Host"]))
     # The place of an origin stands before its line, so that another peer is a difference.
     seen = [{**one, "line": f"{one['at']}: {one['line']}"} for one in seen]
@@ -43,22 +44,34 @@ def compared(text, asks, nginx, weir):
         is_other_state |= any(rule in rules.STATEFUL for _, rule in ruled)
         is_other_connection = bool({"end", "status"} & why.keys())
         is_other_limit |= why.get("status") == "limit of a subrequest"
-        diverged |= any(one.where.startswith("number of requests") and rule or rule in rules.TURNING for one, rule in ruled)
-        found += [Found(number, one, rule or why.get(told(one.where)) or why.get(told(told(one.where)))) for one, rule in ruled]
+        diverged |= any(rule and (one.where.startswith("number of requests") or is_elsewhere(one) or rule in rules.TURNING) for one, rule in ruled)
+        found += [Found(number, one, rule or next(filter(None, (why.get(where) for where in told(one, right))), None)) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
         found.append(Found(None, difference, rules.rule(Ask(), difference, whole, whole)))
     return found
 
 
-def told(where):
-    """The difference that this one follows from: its reason is the reason here. A value of the log repeats a part of the answer, and after another
-    number of requests their pairs are not the same requests."""
+def is_elsewhere(difference):
+    """Whether the same request went to another origin."""
+    return difference.where == "origin: request line" and difference.nginx.partition(": ")[0] != difference.weir.partition(": ")[0]
+
+
+def told(difference, weir):
+    """The differences that this one can follow from: their reason is the reason here. A value of the log repeats a part of the answer, the length of
+    another body is another one, and after another number of requests their pairs are not the same requests."""
+    where = difference.where
     if where.startswith("origin: "):
-        return "number of requests at origins"
-    if where in ("log: status", "number of requests at origins", "log: number of lines"):
-        return "status"
-    return "field " + where.removeprefix("log: sent_http_").replace("_", "-")
+        return ["number of requests at origins", "status"]
+    if where in ("log: status", "log: request_completion", "log: number of lines", "number of requests at origins"):
+        return ["status"]
+    field = where if where.startswith("field ") else "field " + where.removeprefix("log: sent_http_").replace("_", "-")
+    places = ["log: upstream_addr", "log: upstream_status"] if where == "log: upstream_response_length" else []
+    is_length = where in ("log: body_bytes_sent", "log: upstream_response_length") or field == "field content-length"
+    # The count of a body in chunks has their sizes.
+    is_chunked = where == "log: body_bytes_sent" and ("Transfer-Encoding", "chunked") in weir["answer"]["headers"]
+    is_own = is_chunked or re.findall(r"\d+", difference.weir) in ([str(len(weir["answer"]["body"]))], [])
+    return [field, *places, *(["body"] if is_length and is_own else [])]
 
 
 def ends(nginx, weir):
@@ -66,8 +79,14 @@ def ends(nginx, weir):
     left, right = nginx["answer"], weir["answer"]
     if left["status"] == right["status"]:
         for name in ("trailers", "end", "pieces", "reused"):
-            if left.get(name, "") != right.get(name, ""):
+            # An answer in pieces may also be that of a copy, which no client gets.
+            if left.get(name, "") != right.get(name, "") and (name != "pieces" or is_of_pieces(left) and is_of_pieces(right)):
                 yield Difference(name, left.get(name, ""), right.get(name, ""))
+
+
+def is_of_pieces(answer):
+    """Whether the client's body is the one that comes piece by piece; filters may change letters of it."""
+    return b"piece o" in answer["body"]
 
 
 def logs(nginx, weir):

@@ -37,11 +37,15 @@ class Desk:
 
     async def piece(self):
         """Waits until the client has got bytes of the answer's body."""
+        number = self.current
         try:
             await asyncio.wait_for(self.arrived.wait(), PIECE_S)
-            self.pieces = "each piece by itself"
+            pieces = "each piece by itself"
         except TimeoutError:
-            self.pieces = "all pieces at the end"
+            pieces = "all pieces at the end"
+        # A copy may wait for longer than the client's request.
+        if number == self.current:
+            self.pieces = pieces
 
 
 def lower(fields):

@@ -135,8 +135,20 @@ class Judge(unittest.TestCase):
 
     def test_each_part_of_an_answer_can_differ(self):
         for change, kind in (({"status": "HTTP/1.1 404 Not Found"}, "status: 200 -> 404"), ({"headers": []}, "field content-type: x -> -"), ({"body": b"other"}, "body"), ({"trailers": "X: 1"}, "trailers: - -> x"),
-                             ({"pieces": "all pieces at the end"}, "pieces:  -> all pieces at the end"), ({"end": "cut short"}, "end: kept -> cut short"), ({"before": ["HTTP/1.1 103 Early Hints"]}, "interim answers: [] -> 103")):
+                             ({"end": "cut short"}, "end: kept -> cut short"), ({"before": ["HTTP/1.1 103 Early Hints"]}, "interim answers: [] -> 103")):
             self.assertEqual(self.kinds(weir=said(answer=change)), [kind])
+        body = {"body": b"first piece of one"}
+        self.assertEqual(self.kinds(said(answer=body), said(answer={**body, "pieces": "all pieces at the end"})), ["pieces:  -> all pieces at the end"])
+
+    def test_pieces_of_a_copy_are_not_compared(self):
+        self.assertEqual(self.kinds(weir=said(answer={"pieces": "all pieces at the end"})), [])
+
+    def test_the_lengths_of_another_body_have_its_reason(self):
+        page, cut = b"shor", b"short"
+        nginx, weir = (said(answer={"body": body, "headers": [("Content-Length", str(len(body)))]}, line={"body_bytes_sent": str(len(body)), "uri": "/"}, seen={"line": "GET /?o=short HTTP/1.1"}) for body in (page, cut))
+        self.assertEqual(self.kinds(nginx, weir), [])
+        weir["answers"][0]["headers"] = [("Content-Length", "99")]
+        self.assertEqual(self.kinds(nginx, weir), ["field content-length: x -> x"])
 
     def test_each_part_of_a_request_at_the_origin_can_differ(self):
         for change, kind in (({"line": "GET /x HTTP/1.1"}, "origin: request line"), ({"at": "two"}, "origin: request line"), ({"headers": []}, "origin: field host: x -> -"), ({"body": "b"}, "origin: body")):
@@ -207,8 +219,41 @@ class Rules(unittest.TestCase):
             ("log: body_bytes_sent", ("171", "146"), "", Ask(), said(), None),
             ("origin: request line", ("one: GET /a b HTTP/1.1", "one: GET /a%20b HTTP/1.1"), "", Ask(), said(), "escaped target"),
             ("origin: request line", ("one: GET /a HTTP/1.1", "one: GET /b HTTP/1.1"), "", Ask(), said(), None),
+            ("interim answers", ("[]", "['HTTP/2 :status: 103']"), "server {\n        early_hints $skip;\n}", Ask(way="h2"), said(), "hints"),
+            ("interim answers", ("[]", "['HTTP/2 :status: 103']"), "server {\n    early_hints $skip;\n}", Ask(way="h2"), said(), None),
+            ("origin: body", ("", "a=1"), "set $a $request_body;", Ask(body=b"a=1"), said(), "body in a text"),
+            ("origin: body", ("", "a=2"), "set $a $request_body;", Ask(body=b"a=1"), said(), None),
+            ("origin: request line", ("one: GET / HTTP/1.1", "two: GET / HTTP/1.1"), "hash $request_body;", Ask(body=b"a=1"), said(), "body in a text"),
+            ("origin: request line", ("one: GET / HTTP/1.1", "two: GET / HTTP/1.1"), "hash $request_body;", Ask(), said(), None),
+            ("pieces", ("all pieces at the end", "each piece by itself"), "", Ask(), said(), "earlier piece"),
+            ("pieces", ("each piece by itself", "all pieces at the end"), "", Ask(), said(), None),
+            ("trailers", ("X-T1: 103", "X-T1: 200"), "add_trailer X-T1 $upstream_status;", Ask(), said(), "interim status"),
+            ("trailers", ("X-T1: 103", "X-T1: 204"), "add_trailer X-T1 $upstream_status;", Ask(), said(), None),
+            ("trailers", ("X-T1: 1st", "X-T1: 200"), "mirror /c; set $one 1st; add_trailer X-T1 $one;", Ask(), said(), "variable of a copy"),
+            ("trailers", ("X-T1: 1st", "X-T1: 200"), "set $one 1st; add_trailer X-T1 $one;", Ask(), said(), None),
+            ("field location", ("['/a']", "['/a bytes=0-1023']"), "add_header Location $uri$slice_range;", Ask(), said(), "range after a whole answer"),
+            ("field location", ("['/a']", "['/b bytes=0-1023']"), "add_header Location $uri$slice_range;", Ask(), said(), None),
+            ("origin: field x-v", ("[' ']", "['']"), "", Ask(), said(), None),
+            ("log: remote_addr", ("127.0.0.1", "10.1.1.9"), "set $a $remote_addr; set_real_ip_from all;", Ask(), said(), "first value"),
+            ("log: remote_addr", ("127.0.0.1", "10.1.1.9"), "set_real_ip_from all;", Ask(), said(), None),
+            ("log: upstream_response_length", ("0", "1024"), "slice 1k;", Ask(method="HEAD"), said(), "part of a HEAD"),
+            ("log: upstream_response_length", ("0", "1024"), "slice 1k;", Ask(), said(), None),
+            ("log: request_completion", ("", "OK"), "limit_rate 9;", Ask(), said(), "end of a slow answer"),
+            ("log: request_completion", ("", "OK"), "", Ask(), said(), None),
+            ("log: request_completion", ("OK", ""), "limit_rate 9;", Ask(), said(), None),
         ):
             self.assertEqual(self.explained(Difference(where, *values), ask, nginx, text=text), name, (where, values, text))
+
+    def test_a_rule_compares_the_bodies(self):
+        slices = {"headers": [("Range", "bytes=0-9")]}
+        for where, values, text, nginx, weir, name in (
+            ("body", ("\xd4 foo", "? foo"), "source_charset koi8-r; charset_map koi8-r utf-8 {", {"body": b"\xd4 foo"}, {"body": b"? foo"}, "unmapped characters"),
+            ("body", ("\xd4 foo", "? bar"), "source_charset koi8-r; charset_map koi8-r utf-8 {", {"body": b"\xd4 foo"}, {"body": b"? bar"}, None),
+            ("end", ("kept", "cut short"), "fastcgi_keep_conn on;", {}, {"end": "cut short"}, None),
+            ("end", ("closed", "cut short"), "lingering_close off;", {"end": "closed"}, {"end": "cut short"}, None),
+            ("body", ("", "one"), 'return 200 "$proxy_host";', {"body": b""}, {"body": b"one"}, None),
+        ):
+            self.assertEqual(self.explained(Difference(where, *values), Ask(), said(answer=nginx), said(answer=weir, seen=slices), text), name, (where, values, text))
 
     def test_a_later_request_may_find_another_state_only_after_a_reason(self):
         hit = said(line={"upstream_cache_status": "HIT"})

@@ -41,6 +41,7 @@ pub async fn send<S: Source>(
         exchange.own.take::<Composed>().map(|composed| *composed).unwrap_or_default();
     let body = std::mem::take(&mut exchange.response.body);
     let filters = std::mem::take(&mut exchange.response.body_filters);
+    let is_urgent = source.as_ref().is_some_and(|source| source.is_urgent(exchange));
     let (outer, inner) = filters.into_iter().partition(|filter| filter.is_outer());
     exchange.response.body_filters = inner;
     let mut sender = Sender {
@@ -51,6 +52,7 @@ pub async fn send<S: Source>(
         withheld: None,
         is_composed: false,
         is_broken: false,
+        is_urgent,
         reader,
         after,
         queue: queue::Store::default(),
@@ -98,6 +100,8 @@ struct Sender<S> {
     is_composed: bool,
     /// The own body broke off: its beginning goes to the client, then the connection ends.
     is_broken: bool,
+    /// The filters hold nothing back: the client should get each piece at once.
+    is_urgent: bool,
     reader: Option<Box<dyn Compose>>,
     after: Option<Vec<u8>>,
     queue: queue::Store,
@@ -193,7 +197,7 @@ impl<S: Source> Sender<S> {
         self.input = if exchange.response.body_filters.is_empty() {
             read
         } else {
-            let filtered = filtering::filtered(exchange, &read, false, is_last)?;
+            let filtered = filtering::filtered(exchange, &read, self.is_urgent, is_last)?;
             has_more = filtered.has_more;
             filtered.bytes.to_vec()
         };
@@ -265,7 +269,7 @@ impl<S: Source> Sender<S> {
         let mut changed = bytes;
         for filter in &mut self.outer {
             let mut next = Vec::with_capacity(changed.len());
-            filter.write(&changed, false, is_last, &mut next);
+            filter.write(&changed, self.is_urgent, is_last, &mut next);
             changed = next;
         }
         exchange.body_bytes_sent += changed.len() as u64;

@@ -109,6 +109,11 @@ impl Response {
         })
     }
 
+    /// Whether it is known, before filters change it, that the body has no bytes.
+    pub fn has_no_bytes(&self) -> bool {
+        self.content_length == Some(0) || matches!(self.body, Body::Empty)
+    }
+
     /// `Content-Type` as the client gets it: weir's own 204 has none, an upstream's keeps it (as in nginx).
     pub fn told_type(&self) -> &[u8] {
         let is_own_204 = self.status.get() == 204 && self.status_line.is_empty();

@@ -57,6 +57,10 @@ pub async fn send<S: Source>(
         }
         return Ok(Some(status));
     }
+    if matches!(exchange.response.body, Body::Empty) && !exchange.response.body_filters.is_empty() {
+        // Filters make a body of nothing, too: an empty body in gzip has twenty bytes.
+        exchange.response.body = Body::Bytes(Vec::new());
+    }
     exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
     let framing = framing(exchange, conn);
     let mut out = exchange.worker.lease_out();
@@ -150,7 +154,9 @@ pub async fn insert<S: Source>(
         return Ok(Some(status));
     }
     exchange.step = weir_meter::Step::SendResponse;
-    let is_bodiless = exchange.response.header_only || matches!(exchange.response.status.get(), 100..=199 | 204 | 304);
+    // The client sees no status of this response: an origin's answer of these has no body, a page of weir's own may have one.
+    let is_empty = source.is_some() && matches!(exchange.response.status.get(), 100..=199 | 204 | 304);
+    let is_bodiless = exchange.response.header_only || is_empty;
     let result = if is_bodiless {
         send_body(exchange, conn, source, Framing::Bodiless, &mut Vec::new()).await
     } else if composing::is_composed(exchange) {

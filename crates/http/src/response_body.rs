@@ -169,6 +169,9 @@ pub trait Source {
         out: &mut Vec<u8>,
     ) -> Poll<Result<bool, Broken>>;
 
+    /// Whether the client should get each piece at once: filters hold nothing of it back.
+    fn is_urgent(&self, exchange: &Exchange<'_>) -> bool;
+
     /// Ends a body that was read with `poll_next`. `is_sent` if the client got everything that was read.
     fn close(&mut self, exchange: &mut Exchange<'_>, is_sent: bool) -> impl Future<Output = ()>;
 

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use weir_cache::store::{Piece, Reader};
 use weir_net::log::Level;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
-use crate::response_body::{Body, Broken, Source, Stream};
+use crate::response_body::{Body, Broken, Kept, Part, Source, Stream, Whole};
 
 /// A file is read in pieces of this size, and so are stored bodies.
 const PIECE_BYTES: usize = 32 << 10;
@@ -29,6 +29,8 @@ pub enum Feed<S> {
     Origin(S),
     /// A body that is made while it is sent.
     Stream(Box<dyn Stream>),
+    /// Heads and parts of a body, the next one last.
+    Several(Vec<Feed<S>>),
 }
 
 impl<S: Source> Feed<S> {
@@ -42,9 +44,22 @@ impl<S: Source> Feed<S> {
             }
             (Body::Kept(kept), None) => Feed::Kept { reader: Reader::new(kept.object, kept.offset), left: kept.length },
             (Body::Stream(stream), None) => Feed::Stream(stream),
-            // No client may ask for parts of a composed body.
-            (Body::Empty | Body::Origin | Body::Parts { .. }, None) => Feed::Empty,
+            (Body::Parts { whole, parts, end }, None) => Feed::parts(&whole, parts, end),
+            (Body::Empty | Body::Origin, None) => Feed::Empty,
         }
+    }
+
+    fn parts(whole: &Whole, parts: Vec<Part>, end: Vec<u8>) -> Feed<S> {
+        let mut feeds = vec![Feed::Bytes(end)];
+        for Part { head, offset, length } in parts.into_iter().rev() {
+            let body = match whole {
+                Whole::File(file) => Body::File { file: file.clone(), offset, length },
+                Whole::Kept(object) => Body::Kept(Kept { object: object.clone(), offset, length: Some(length) }),
+            };
+            feeds.push(Feed::of(body, None));
+            feeds.push(Feed::Bytes(head));
+        }
+        Feed::Several(feeds)
     }
 
     /// Whether `next` reads it, not `poll`.
@@ -84,6 +99,14 @@ impl<S: Source> Feed<S> {
             }
             Feed::Kept { reader, left } => poll_kept(exchange, context, (reader, left), out),
             Feed::Origin(source) => source.poll_next(exchange, context, out),
+            Feed::Several(feeds) => {
+                let Some(feed) = feeds.last_mut() else { return Poll::Ready(Ok(true)) };
+                let is_last = ready!(feed.poll(exchange, context, out))?;
+                if is_last {
+                    feeds.pop();
+                }
+                Poll::Ready(Ok(feeds.is_empty()))
+            }
         }
     }
 

@@ -35,6 +35,10 @@ impl response_body::Source for Source {
         poll_next(self, exchange, context, out)
     }
 
+    fn is_urgent(&self, exchange: &Exchange<'_>) -> bool {
+        !response::is_buffered(exchange)
+    }
+
     async fn close(&mut self, exchange: &mut Exchange<'_>, is_sent: bool) {
         close(self, exchange, is_sent).await;
     }

@@ -20,7 +20,6 @@ use weir_http::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
-use weir_http::response_body::Body;
 use weir_http::variable::Variable;
 use weir_http::{composing, media_types, value};
 use weir_wire::Known;
@@ -118,9 +117,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     let settings = &crate::values(exchange.location).ssi;
     let is_main = !exchange.is_subrequest;
     let response = &exchange.response;
-    let is_empty = response.content_length == Some(0) || matches!(response.body, Body::Empty);
-    let is_listed = media_types::is_listed(&settings.types, &response.content_type);
-    if is_empty || !is_listed {
+    if response.has_no_bytes() || !media_types::is_listed(&settings.types, &response.content_type) {
         return;
     }
     let reader = Reader::new(exchange, settings.value_length, settings.silent_errors);

@@ -135,7 +135,7 @@ fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn filter(exchange: &mut Exchange<'_>) {
     let settings = &crate::values(exchange.location).sub_filter;
     let response = &exchange.response;
-    if response.content_length == Some(0) || !media_types::is_listed(&settings.types, &response.content_type) {
+    if response.has_no_bytes() || !media_types::is_listed(&settings.types, &response.content_type) {
         return;
     }
     let Some(patterns) = settings.pairs.patterns(exchange) else { return };

@@ -25,6 +25,8 @@ pub struct Plan {
     passes_te: bool,
     /// `Connection` and `Upgrade` are not set: weir may pass a WebSocket through on its own.
     upgrades: bool,
+    /// A field declares a body.
+    frames: bool,
 }
 
 /// A fixed piece of the fields, or a field with a value to evaluate.
@@ -107,6 +109,10 @@ impl Plan {
         }
         plan.passes_te = passes_te && !named(Known::Te);
         plan.upgrades = !named(Known::Upgrade) && !named(Known::Connection);
+        plan.frames = written.iter().any(|(name, template)| {
+            matches!(Known::of(name.as_bytes()), Some(Known::ContentLength | Known::TransferEncoding))
+                && template.literal() != Some(b"")
+        });
         for (name, template) in written {
             match Known::of(name.as_bytes()) {
                 Some(Known::Host) => continue,
@@ -192,7 +198,10 @@ pub fn compose(
     let start = out.len();
     push_set(exchange, plan, out);
     if exchange.request.is_copy {
-        leave_out_upgrade(out, start);
+        leave_out(out, start, |line| upgrade_line(line) != (false, false));
+    }
+    if plan.frames {
+        leave_out(out, start, |line| is_other_framing(line, framing));
     }
     if plan.passes_te && takes_trailers(exchange) {
         out.extend_from_slice(b"TE: trailers\r\n");
@@ -278,15 +287,25 @@ fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
     }
 }
 
-/// Removes the lines from `start` on that ask for another protocol: nobody would use a tunnel of a request that weir makes
-/// for another one.
-fn leave_out_upgrade(out: &mut Vec<u8>, start: usize) {
+/// Removes lines from `start` on: those that ask for another protocol, because nobody would use a tunnel of a request that weir
+/// makes for another one; and those that declare a body.
+fn leave_out(out: &mut Vec<u8>, start: usize, is_out: impl Fn(&[u8]) -> bool) {
     let lines = out.split_off(start);
-    let asks = |line: &[u8]| upgrade_line(line) != (false, false);
     lines
         .split_inclusive(|byte| *byte == b'\n')
-        .filter(|line| !asks(line))
+        .filter(|line| !is_out(line))
         .for_each(|line| out.extend_from_slice(line));
+}
+
+/// Whether a line of the file declares a body other than the one that weir sends: with two lengths, or with a wrong one, an origin
+/// could take a part of the body for the next request (RFC 9112 §11.2). Without a body, the length may be 0.
+fn is_other_framing(line: &[u8], framing: BodyFraming) -> bool {
+    let Some((name, value)) = memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)) else {
+        return false;
+    };
+    let says_none = value.get(1..).is_some_and(|value| value.trim_ascii() == b"0");
+    name.eq_ignore_ascii_case(b"transfer-encoding")
+        || name.eq_ignore_ascii_case(b"content-length") && !(framing == BodyFraming::None && says_none)
 }
 
 /// Whether a line is an `Upgrade`, and whether it is a `Connection` that names it.
