@@ -1,5 +1,8 @@
 """The deliberate differences between weir and nginx: one list of rules for `real_answers.py` and `compose.py`."""
+import ast
+import posixpath
 import re
+import urllib.parse
 
 from compare import headers
 
@@ -44,7 +47,9 @@ def is_order_of_vary(_request, difference, nginx, weir):
 def is_of_cache(request, difference, nginx, weir):
     """A condition or a range at a location with a cache: weir answers it, nginx sends the whole answer."""
     if difference.where == "field accept-ranges":
-        return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_of_stored(nginx))
+        # Age is in a stored answer of weir, also where no line of the log says so.
+        is_stored = is_of_stored(nginx) or "_cache " in nginx.get("conf", "") and any(name == "Age" for name, _ in weir["answer"]["headers"])
+        return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_stored)
     is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
     return is_asked and (difference.where == "status" and difference.nginx.split(" ")[1:2] == ["200"] and difference.weir.split(" ")[1:2][0] in ("206", "304", "412", "416")
                          or difference.where == "origin: field Range" and difference.nginx == "[]")
@@ -113,10 +118,15 @@ def is_age(_request, difference, _nginx, _weir):
     return difference.where == "field age" and difference.nginx == "[]"
 
 
-def is_same_moment(_request, difference, _nginx, _weir):
+def is_same_moment(_request, difference, nginx, weir):
     """A moment or a time that the two edges computed in different seconds."""
     if difference.where not in ("field expires", "field cache-control", "field age", "field set-cookie", "log: sent_http_cache_control"):
         return False
+    if "expires @" in nginx.get("conf", "") and difference.where != "field set-cookie" and "answer" in nginx:
+        # The seconds until a time of the day, which both mean.
+        moments = [[value for name, value in record["answer"]["headers"] if name == "Expires"] for record in (nginx, weir)]
+        if moments[0] and moments[0] == moments[1]:
+            return True
     numbers = [[int(number) for number in re.findall(r"\d+", value)] for value in (difference.nginx, difference.weir)]
     return re.sub(r"\d+", "", difference.nginx) == re.sub(r"\d+", "", difference.weir) and all(abs(one - other) <= 2 or {one, other} == {0, 59} for one, other in zip(*numbers))
 
@@ -198,8 +208,14 @@ def is_personal(request, difference, nginx, weir):
         return any(asks(one) for one in nginx.get("asks", ()))
     # A subrequest has no line of its own in the log, but weir asks the origin again.
     lines = [one["line"] for one in nginx["seen"]]
-    is_extra = any(one["line"] not in lines for one in weir["seen"])
+    # It asks for a stored error again, too, which no origin may have seen.
+    is_extra = any(one["line"] not in lines for one in weir["seen"]) or is_status_of(weir, "BYPASS") and is_status_of(nginx, "HIT")
     return asks(request) and (is_extra or bool(weir["seen"]) and is_of_stored(nginx) and not difference.where.startswith("origin: "))
+
+
+def is_status_of(record, *states):
+    """Whether a line of the log has this state of the cache."""
+    return any(line.get("upstream_cache_status") in states for line in record.get("log", ()))
 
 
 def is_of_stored(record):
@@ -368,14 +384,18 @@ def is_trailer_named(_request, difference, nginx, _weir):
 def is_capture(_request, difference, nginx, _weir):
     """`$1` after a map with a regular expression."""
     conf = nginx.get("conf", "")
-    return re.search(r"\$[12]\b", conf) is not None and re.search(r"map [^{]*\{[^}]*~", conf) is not None and difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent", "log: upstream_response_length"))
+    return re.search(r"\$[12]\b", conf) is not None and re.search(r"map [^{]*\{[^}]*~", conf) is not None and (difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent", "log: upstream_response_length"))
+                                                                                                             or difference.where in ("log: request_filename", "log: document_root") and re.search(r"(?:alias|root) [^;]*\$[12]\b", conf) is not None)
 
 
-def is_range_of_method(request, difference, nginx, _weir):
+def is_range_of_method(request, difference, nginx, weir):
     """Range, and the field that offers it, with another method than GET and HEAD."""
     if request.method in ("GET", "HEAD"):
         return False
     is_ranged = any(name == "Range" for name, _ in request.headers)
+    if is_ranged and "slice " in nginx.get("conf", "") and {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}:
+        # The slices of the range, or all of the answer.
+        return difference.where in ("status", "log: status", "number of requests at origins", "origin: field range")
     return difference.where == "field accept-ranges" and difference.weir == "[]" or is_ranged and difference.where in ("status", "log: status") and re.search("206|416", difference.nginx) is not None
 
 
@@ -417,12 +437,86 @@ def is_slice_of_grpc(_request, difference, nginx, weir):
 
 def is_key_in_file(request, difference, nginx, weir):
     """A request whose key has a body that is in a file."""
-    is_stored = is_of_stored(nginx) or is_of_stored(weir)
-    return len(getattr(request, "body", None) or b"") > 8000 and re.search(r"_cache(?:_key|_bypass)? [^;]*\$(?:request_body|bodied|nested)", nginx.get("conf", "")) is not None and is_stored and not difference.where.startswith("origin: ")
+    conf = nginx.get("conf", "")
+    if re.search(r"_(?:cache_key|cache_bypass|no_cache) [^;]*\$(?:request_body|bodied|nested)", conf) is None:
+        return False
+    # Each body is in a file if the file says so, and a long one.
+    is_each = "client_body_in_file_only " in conf
+    in_file = [one for one in (*nginx.get("asks", ()), request) if getattr(one, "body", None) is not None and (is_each or len(one.body) > (90 if "client_body_buffer_size " in conf else 8000))]
+    if difference.where == "files: cached":
+        return bool(in_file) and difference.weir == "[]"
+    return request in in_file and (is_of_stored(nginx) or is_of_stored(weir)) and not difference.where.startswith("origin: ")
+
+
+def is_body_in_subrequest(request, difference, nginx, weir):
+    """A key or a condition with the request's body, which a subrequest has read before the body was there."""
+    conf = nginx.get("conf", "")
+    if not getattr(request, "body", None) or "auth_request /" not in conf or re.search(r"_(?:cache_key|cache_bypass|no_cache) [^;]*\$(?:request_body|bodied|nested)", conf) is None:
+        return False
+    return is_of_stored(nginx) and is_of_stored(weir) and difference.where.startswith(("log: upstream_", "number of requests"))
+
+
+def is_unsafe(request, difference, nginx, weir):
+    """An answer that weir has removed after an unsafe request for its URI; nginx keeps it."""
+    conf = nginx.get("conf", "")
+    before = nginx.get("asks" if difference.where == "files: cached" else "earlier", ())
+    paths = {path for one in before if one.method not in ("GET", "HEAD", "OPTIONS", "TRACE") for path in (one.target.partition("?")[0], plain(one.target))}
+    if not paths or "_cache " not in conf:
+        return False
+    if difference.where == "files: cached":
+        # A copy of an unsafe request is one, too.
+        paths |= {path for path in re.findall(r"mirror (/\w+(?:/\w+)*)", conf)}
+        keys, ours = ast.literal_eval(difference.nginx), ast.literal_eval(difference.weir)
+        return 0 < len(keys) - len(ours) <= sum(any(path in key for path in paths) for key in keys)
+    is_same = plain(request.target) in paths or any(plain(line.get("uri", "")) in paths for line in weir.get("log", ()))
+    return is_same and is_status_of(nginx, "HIT", "STALE", "REVALIDATED", "UPDATING") and is_status_of(weir, "MISS", "EXPIRED") and not difference.where.startswith("origin: ")
+
+
+def plain(target):
+    """The path of a target, as `$uri` has it."""
+    path = posixpath.normpath(re.sub("/+", "/", urllib.parse.unquote(target.partition("?")[0], "latin-1")))
+    return path + "/" * (target.partition("?")[0].endswith("/") and path != "/")
+
+
+def is_small_buffer(_request, difference, nginx, weir):
+    """A cache whose keys do not fit in the buffer of the answer's head: nginx does not use the cache."""
+    if "is not enough for cache key" not in nginx.get("told", ()):
+        return False
+    if difference.where == "files: cached":
+        return difference.nginx == "[]"
+    if not is_of_stored(weir) or is_of_stored(nginx):
+        return False
+    # Only a stored answer can be another one.
+    is_stored = is_status_of(weir, "HIT", "STALE", "REVALIDATED", "UPDATING")
+    return difference.where in ("log: upstream_cache_status", "pieces") or difference.where.startswith(("origin: field if-", "origin: field range")) or is_stored and difference.where.startswith(("number of requests", "status", "field ", "body", "log: "))
+
+
+def is_slice_stuck(_request, difference, nginx, _weir):
+    """An answer in slices with another subrequest in it: nginx loses the request ("finalize non-active request") and never answers."""
+    if "http finalize non-active request" not in nginx.get("told", ()) or re.search(r"slice \d+k", nginx["conf"]) is None or re.search("add_before_body |add_after_body |ssi on", nginx["conf"]) is None:
+        return False
+    return difference.where == "files: cached" or nginx["answer"]["status"] in ("silence", "closed") and difference.where.startswith(("status", "number of requests", "log: ", "origin: "))
+
+
+def is_put_in_memory(request, difference, nginx, _weir):
+    """PUT in a location that copies requests: nginx has the body in memory, where its WebDAV does not find it."""
+    if "PUT request body must be in a file" not in nginx.get("told", ()) or "mirror " not in nginx["conf"]:
+        return False
+    if difference.where == "error log: crit":
+        return re.search(r"rename\(\) \S+ to \S*/dav/\S* failed \(2: ", difference.weir) is not None and difference.weir.count("[crit]") == difference.weir.count("rename()")
+    if difference.where == "files: kept":
+        return difference.nginx == "[]"
+    return request.method == "PUT" and difference.where in ("status", "log: status") and re.search(r"\b500\b", difference.nginx) is not None and re.search(r"\b20[14]\b", difference.weir) is not None
+
+
+def is_alias_left(_request, difference, nginx, _weir):
+    """`$request_filename` of a redirect by `rewrite … break` in a location with alias."""
+    conf = nginx.get("conf", "")
+    return difference.where == "log: request_filename" and difference.nginx == "" and "alias " in conf and re.search(r"rewrite [^;]* http[^;]* break;", conf) is not None and nginx["answer"]["status"].split(" ")[1:2] == ["302"]
 
 
 # Rules about answers that one of the edges keeps: later requests can find another state of the cache.
-STATEFUL = ("personal", "HEAD stored", "cache", "short life", "log after post_action", "body of a subrequest", "asked again", "last resort", "stored answer")
+STATEFUL = ("unsafe method", "small buffer", "body of a subrequest's key", "key in a file", "personal", "HEAD stored", "cache", "short life", "log after post_action", "body of a subrequest", "asked again", "last resort", "stored answer")
 
 
 def is_other_state(_request, difference, nginx, weir):
@@ -615,6 +709,12 @@ RULES = [
     ("memcached and limit_except", "memcached also answers the methods that limit_except does not name; nginx looks for a file", is_memcached_excepted),
     ("trailer twice", "add_trailer adds a trailer once; nginx repeats it for each subrequest in the answer", is_trailer_twice),
     ("slice of gRPC", "weir slices no answers of gRPC, which are not kept (docs/guide/grpc.md)", is_slice_of_grpc),
+    ("body of a subrequest's key", "nginx keeps the empty `$request_body` that a check of auth_request has read before the body was there; a key and a condition of weir have the body", is_body_in_subrequest),
+    ("unsafe method", "after an unsafe request, weir removes the answers that are kept for its URI (RFC 9111 4.4)", is_unsafe),
+    ("small buffer", "weir uses the cache also if a key does not fit in the buffer of the head (proxy_buffer_size), where nginx leaves it out", is_small_buffer),
+    ("slice with a subrequest", "if an answer has slices and other subrequests (add_before_body), nginx loses the request and never answers", is_slice_stuck),
+    ("PUT in memory", "nginx answers PUT with 500 where mirror is on; weir stores the body, or tries to", is_put_in_memory),
+    ("alias and rewrite", "`$request_filename` of a redirect is the file of the URI; nginx leaves it empty after `rewrite … break`", is_alias_left),
     ("key in a file", "a body in a file is never a key: weir does not use the cache then, nginx takes an empty text", is_key_in_file),
     ("length of a stored answer", "weir knows the length of an answer that the cache has whole", is_length_of_stored),
     ("short life", "the answer was old for one of the two edges, and not for the other", is_short_life),

@@ -28,7 +28,7 @@ def records(said, number, text, asks=()):
     seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["at"], one["line"], one["body"]))
     # The place of an origin stands before its line, so that another peer is a difference.
     seen = [{**one, "line": f"{one['at']}: {one['line']}"} for one in seen]
-    return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text, "earlier": asks[:number], "asks": asks}
+    return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text, "earlier": asks[:number], "asks": asks, "told": said["errors"].get("told", ())}
 
 
 def compared(text, asks, nginx, weir):
@@ -45,7 +45,7 @@ def compared(text, asks, nginx, weir):
         found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
-        found.append(Found(None, difference, rules.rule(Ask(), difference, whole, whole)))
+        found.append(Found(None, difference, rules.rule(Ask(), difference, *({**whole, "told": said["errors"].get("told", ())} for said in (nginx, weir)))))
     return found
 
 
@@ -103,7 +103,9 @@ def case(nginx, weir):
         left, right = nginx["files"][name], weir["files"][name]
         # Variants of one key have other names with weir.
         if len(left) != len(right) if name == "cached" else left != right:
-            yield Difference(f"files: {name}", str([one for one in left if one not in right]), str([one for one in right if one not in left]))
+            # A file of nginx says its key.
+            keys = nginx["files"].get("keys", {}) if name == "cached" else {}
+            yield Difference(f"files: {name}", str([keys.get(one, one) for one in left if one not in right]), str([one for one in right if one not in left]))
 
 
 def verdict(nginx, weir):
