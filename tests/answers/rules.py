@@ -51,6 +51,12 @@ def is_of_cache(request, difference, nginx, weir):
         is_stored = is_of_stored(nginx) or "_cache " in nginx.get("conf", "") and any(name == "Age" for name, _ in weir["answer"]["headers"])
         return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_stored)
     is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
+    if is_asked and difference.where == "number of requests at origins" and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416", nginx.get("conf", "")):
+        # An answer without a body has no additions, and an error can have a page.
+        return True
+    if difference.where == "origin: field if-range":
+        # The range behind proxy_cache_max_range_offset.
+        return difference.nginx == "[]" and "_cache_max_range_offset " in nginx.get("conf", "") and any(name == "Range" for name, _ in request.headers)
     return is_asked and (difference.where == "status" and difference.nginx.split(" ")[1:2] == ["200"] and difference.weir.split(" ")[1:2][0] in ("206", "304", "412", "416")
                          or difference.where == "origin: field Range" and difference.nginx == "[]")
 
@@ -105,6 +111,8 @@ def is_unknown_charset(request, difference, nginx, _weir):
     if "charset $" in nginx.get("conf", "") and getattr(request, "again", False) and difference.where in ("number of requests at origins", "reused", "log: number of lines"):
         # The connection that nginx has closed, and the request that comes again.
         return True
+    if difference.where == "files: cached":
+        return "charset $" in nginx.get("conf", "") and difference.nginx == "[]" and "closed" in nginx.get("statuses", ())
     return "charset $" in nginx.get("conf", "") and nginx["answer"]["status"] == "closed" and difference.where != "body"
 
 
@@ -208,6 +216,9 @@ def is_personal(request, difference, nginx, weir):
         return any(asks(one) for one in nginx.get("asks", ()))
     # A subrequest has no line of its own in the log, but weir asks the origin again.
     lines = [one["line"] for one in nginx["seen"]]
+    if not nginx["seen"] and weir["seen"] and not nginx["log"] and any(asks(one) and plain(one.target) == plain(request.target) for one in nginx.get("earlier", ())):
+        # An earlier request with Authorization has left its answer in nginx, and this location writes no log.
+        return not difference.where.startswith("origin: ")
     # It asks for a stored error again, too, which no origin may have seen.
     is_extra = any(one["line"] not in lines for one in weir["seen"]) or is_status_of(weir, "BYPASS") and is_status_of(nginx, "HIT")
     return asks(request) and (is_extra or bool(weir["seen"]) and is_of_stored(nginx) and not difference.where.startswith("origin: "))
@@ -279,8 +290,8 @@ def is_length_over_http2(request, difference, nginx, weir):
         return False
     is_told = difference.where in ("field content-length", "log: sent_http_content_length")
     if request.method == "HEAD":
-        # Compression then sees another length.
-        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary", "field etag", "log: sent_http_etag")
+        # Compression and sub_filter then see another length.
+        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary", "field etag", "log: sent_http_etag", "field last-modified", "log: sent_http_last_modified")
     if difference.where == "origin: field content-length":
         return difference.nginx == "[]" and bool(getattr(request, "body", None))
     return is_told and difference.weir in ("['0']", "0") or difference.where == "field transfer-encoding" and difference.weir == "[]" and not weir["answer"]["body"]
@@ -341,8 +352,11 @@ def is_count(_request, difference, nginx, _weir):
     return difference.where.startswith(("field ", "trailers", "origin: field ", "log: sent_", "body")) and re.sub(r"\d+", "0", difference.nginx) == re.sub(r"\d+", "0", difference.weir)
 
 
-def is_post_stored(_request, difference, nginx, _weir):
+def is_post_stored(_request, difference, nginx, weir):
     """The answer to another method than GET, as a file."""
+    if difference.where in ("status", "log: status") and re.search(r"_store (?:on|store)", nginx.get("conf", "")) is not None and not nginx["seen"] and not weir["seen"]:
+        # The file that such an answer has left.
+        return any(one.method not in ("GET", "HEAD") for one in nginx["earlier"]) and re.search("200|405", difference.nginx) is not None and "404" in difference.weir
     return difference.where == "files: kept" and "_store " in nginx.get("conf", "") and any(one.method != "GET" for one in nginx.get("asks", ()))
 
 
@@ -395,7 +409,8 @@ def is_range_of_method(request, difference, nginx, weir):
     is_ranged = any(name == "Range" for name, _ in request.headers)
     if is_ranged and "slice " in nginx.get("conf", "") and {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}:
         # The slices of the range, or all of the answer.
-        return difference.where in ("status", "log: status", "number of requests at origins", "origin: field range")
+        if difference.where in ("status", "log: status", "number of requests at origins", "origin: field range"):
+            return True
     return difference.where == "field accept-ranges" and difference.weir == "[]" or is_ranged and difference.where in ("status", "log: status") and re.search("206|416", difference.nginx) is not None
 
 
@@ -403,6 +418,9 @@ def is_late_text(_request, difference, nginx, _weir):
     """A text with a variable of the answer that the file has read before there was an answer."""
     names = re.findall(r"\$((?:upstream|sent_http|limit)_\w+|request_completion|status)\b", nginx.get("conf", ""))
     is_value = difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent"))
+    if is_value and names and "log_subrequest on" in nginx["conf"] and len(nginx["log"]) > 1:
+        # The log line of a subrequest has read it.
+        return True
     return is_value and len(names) != len(set(names)) and len(difference.nginx) < len(difference.weir)
 
 
@@ -431,8 +449,14 @@ def is_trailer_twice(_request, difference, nginx, _weir):
 
 def is_slice_of_grpc(_request, difference, nginx, weir):
     """`$slice_range` in a request of gRPC."""
-    conf = nginx.get("conf", "")
-    return difference.where == "origin: field range" and difference.weir == "[]" and "grpc_pass " in conf and "slice " in conf and all(one["line"].startswith("grpc: ") for one in weir["seen"])
+    if re.search(r"grpc_set_header \S+ \$slice_range", nginx.get("conf", "")) is None:
+        return False
+    asked = [[str([value for name, value in one["headers"] if name == "range"]) for one in record["seen"] if one["line"].startswith("grpc: ")] for record in (nginx, weir)]
+    if difference.where == "origin: field range":
+        return difference.weir == "[]" and difference.nginx in asked[0] and "[]" in asked[1]
+    # nginx joins slices to an answer of another length and status.
+    is_joined = any("206" in line.get("upstream_status", "") for line in nginx["log"]) and not any("206" in line.get("upstream_status", "") for line in weir["log"])
+    return is_joined and asked[1] == ["[]"] and difference.where.startswith(("body", "field content-length", "field transfer-encoding", "number of requests", "log: body_bytes_sent", "log: upstream_", "log: sent_http_content_length", "log: sent_http_transfer_encoding"))
 
 
 def is_key_in_file(request, difference, nginx, weir):
@@ -445,7 +469,62 @@ def is_key_in_file(request, difference, nginx, weir):
     in_file = [one for one in (*nginx.get("asks", ()), request) if getattr(one, "body", None) is not None and (is_each or len(one.body) > (90 if "client_body_buffer_size " in conf else 8000))]
     if difference.where == "files: cached":
         return bool(in_file) and difference.weir == "[]"
+    if difference.where.startswith(("origin: field if-", "origin: field range")):
+        # Past the cache, the client's conditions are for the origin.
+        return request in in_file and difference.nginx == "[]" and is_of_stored(nginx) and not is_of_stored(weir)
     return request in in_file and (is_of_stored(nginx) or is_of_stored(weir)) and not difference.where.startswith("origin: ")
+
+
+def is_check_stored(_request, difference, nginx, weir):
+    """A check of auth_request that nginx answers from its cache: it has kept the answer to an earlier request, and weir has not."""
+    conf = nginx.get("conf", "")
+    checks = set(re.findall(r"auth_request (/[\w./]*)", conf))
+    is_body = re.search(r"_no_cache [^;]*\$(?:request_body|bodied)", conf) is not None
+    is_kept = any(name.lower() == "authorization" for one in nginx.get("earlier", ()) for name, _ in one.headers) or is_body and any(one.body for one in nginx.get("earlier", ()))
+    if not checks or not is_kept or "_cache " not in conf:
+        return False
+    asked = [{check for check in checks for one in record["seen"] if re.search(rf" \S*{re.escape(check)}[ ?]", one["line"])} for record in (nginx, weir)]
+    return bool(asked[1] - asked[0]) and difference.where.startswith(("status", "log: status", "number of requests", "origin: "))
+
+
+def is_slice_read(_request, difference, nginx, _weir):
+    """`$slice_range` after a subrequest that has read it, where it has no value."""
+    conf = nginx.get("conf", "")
+    return difference.where == "origin: field range" and difference.nginx == "[]" and difference.weir.startswith("['bytes=0-") and "$slice_range" in conf and re.search("auth_request /|mirror [/@]", conf) is not None
+
+
+def is_slice_cut(request, difference, nginx, weir):
+    """A range of a compressed answer in slices: nginx sends 200 with a part of the body, and asks for the slices of that part."""
+    if difference.where != "number of requests at origins" or re.search(r"slice \d+k", nginx.get("conf", "")) is None or not any(name == "Range" for name, _ in request.headers):
+        return False
+    bodies = [record["answer"]["body"] for record in (nginx, weir)]
+    is_part = bodies[0] in bodies[1] and 0 < len(bodies[0]) < len(bodies[1]) and nginx["answer"]["status"].split(" ")[1:2] == weir["answer"]["status"].split(" ")[1:2] == ["200"]
+    return is_part and {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}
+
+
+def is_condition_of_method(request, difference, _nginx, _weir):
+    """304 to another method than GET and HEAD."""
+    return request.method not in ("GET", "HEAD") and difference.where in ("status", "log: status") and re.search(r"\b304\b", difference.nginx) is not None and re.search(r"\b200\b", difference.weir) is not None
+
+
+def is_ranges_of_film(request, difference, nginx, weir):
+    """Several ranges of a film that begins at a time or a byte."""
+    ranges = [value for name, value in request.headers if name == "Range" and "," in value]
+    is_film = re.search(r"^\s*(?:flv|mp4);", nginx.get("conf", ""), re.MULTILINE) is not None and "start=" in request.target and "/film." in request.target
+    is_answered = nginx["answer"]["status"].split(" ")[1:2] == ["206"] or nginx["answer"]["status"] == "closed"
+    return bool(ranges) and is_film and is_answered and weir["answer"]["status"].split(" ")[1:2] == ["200"] and difference.where in ("status", "log: status", "log: number of lines")
+
+
+def is_tag_twice(_request, difference, nginx, _weir):
+    """The entity tags of a file whose range was refused, and of the error page in its place."""
+    return difference.where == "field etag" and difference.nginx.count("', '") == 1 and difference.nginx.endswith(f", {difference.weir.lstrip('[')}") and "error_page " in nginx.get("conf", "")
+
+
+def is_unsatisfied(request, difference, nginx, weir):
+    """An answer with 416: nginx keeps nothing of the whole answer that it has got."""
+    if difference.where == "files: cached":
+        return difference.nginx == "[]" and any(status.split(" ")[1:2] == ["416"] for status in nginx.get("statuses", ()))
+    return all(record["answer"]["status"].split(" ")[1:2] == ["416"] for record in (nginx, weir)) and is_status_of(weir, "HIT") and is_status_of(nginx, "MISS", "EXPIRED") and (difference.where.startswith("log: upstream_") or difference.where == "number of requests at origins")
 
 
 def is_body_in_subrequest(request, difference, nginx, weir):
@@ -478,17 +557,23 @@ def plain(target):
     return path + "/" * (target.partition("?")[0].endswith("/") and path != "/")
 
 
-def is_small_buffer(_request, difference, nginx, weir):
+def is_small_buffer(request, difference, nginx, weir):
     """A cache whose keys do not fit in the buffer of the answer's head: nginx does not use the cache."""
     if "is not enough for cache key" not in nginx.get("told", ()):
         return False
     if difference.where == "files: cached":
         return difference.nginx == "[]"
+    if difference.where.startswith(("origin: field if-", "origin: field range")):
+        # A subrequest has no line in the log.
+        return difference.weir == "[]" and re.search(r"_buffer_size 256;", nginx["conf"]) is not None
     if not is_of_stored(weir) or is_of_stored(nginx):
         return False
     # Only a stored answer can be another one.
     is_stored = is_status_of(weir, "HIT", "STALE", "REVALIDATED", "UPDATING")
-    return difference.where in ("log: upstream_cache_status", "pieces") or difference.where.startswith(("origin: field if-", "origin: field range")) or is_stored and difference.where.startswith(("number of requests", "status", "field ", "body", "log: "))
+    if difference.where == "log: upstream_response_length":
+        # HEAD, which is GET for the cache of weir alone.
+        return request.method == "HEAD" and difference.nginx == "0"
+    return difference.where in ("log: upstream_cache_status", "pieces") or is_stored and difference.where.startswith(("number of requests", "status", "field ", "body", "log: "))
 
 
 def is_slice_stuck(_request, difference, nginx, _weir):
@@ -516,11 +601,13 @@ def is_alias_left(_request, difference, nginx, _weir):
 
 
 # Rules about answers that one of the edges keeps: later requests can find another state of the cache.
-STATEFUL = ("unsafe method", "small buffer", "body of a subrequest's key", "key in a file", "personal", "HEAD stored", "cache", "short life", "log after post_action", "body of a subrequest", "asked again", "last resort", "stored answer")
+STATEFUL = ("stored check", "slice cut", "unsatisfied range", "unsafe method", "small buffer", "body of a subrequest's key", "key in a file", "personal", "HEAD stored", "cache", "short life", "log after post_action", "body of a subrequest", "asked again", "last resort", "stored answer")
 
 
 def is_other_state(_request, difference, nginx, weir):
     """A request for a cache whose state differs since an earlier request."""
+    if difference.where == "files: cached":
+        return nginx.get("is_other_state", False)
     is_asked = "auth_request" in nginx.get("conf", "") and "_cache " in nginx["conf"] and len(nginx["seen"]) != len(weir["seen"])
     return nginx.get("is_other_state", False) and (is_of_stored(nginx) or is_of_stored(weir) or is_asked) and not difference.where.startswith("origin: ")
 
@@ -710,6 +797,13 @@ RULES = [
     ("trailer twice", "add_trailer adds a trailer once; nginx repeats it for each subrequest in the answer", is_trailer_twice),
     ("slice of gRPC", "weir slices no answers of gRPC, which are not kept (docs/guide/grpc.md)", is_slice_of_grpc),
     ("body of a subrequest's key", "nginx keeps the empty `$request_body` that a check of auth_request has read before the body was there; a key and a condition of weir have the body", is_body_in_subrequest),
+    ("stored check", "nginx gives a check of auth_request the stored answer to a request with Authorization, or with a body that no_cache names; weir asks again", is_check_stored),
+    ("slice read", "nginx keeps the empty `$slice_range` that a subrequest has read", is_slice_read),
+    ("slice cut", "if a range meets slices and compression, nginx sends a part of the body with 200; weir sends all of it", is_slice_cut),
+    ("condition of a method", "304 is for GET and HEAD (RFC 9110 15.4.5)", is_condition_of_method),
+    ("ranges of a film", "weir answers several ranges of a film with a start by all of it; nginx by parts if they lie in one buffer, else it closes", is_ranges_of_film),
+    ("tag twice", "an error page has its own entity tag; nginx sends that of the file beside it", is_tag_twice),
+    ("unsatisfied range", "weir keeps the whole answer also if the client's range is outside of it", is_unsatisfied),
     ("unsafe method", "after an unsafe request, weir removes the answers that are kept for its URI (RFC 9111 4.4)", is_unsafe),
     ("small buffer", "weir uses the cache also if a key does not fit in the buffer of the head (proxy_buffer_size), where nginx leaves it out", is_small_buffer),
     ("slice with a subrequest", "if an answer has slices and other subrequests (add_before_body), nginx loses the request and never answers", is_slice_stuck),

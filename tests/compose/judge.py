@@ -31,9 +31,14 @@ def records(said, number, text, asks=()):
     return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text, "earlier": asks[:number], "asks": asks, "told": said["errors"].get("told", ())}
 
 
+def all_of(said):
+    """What a rule may ask about a whole case."""
+    return {"told": said["errors"].get("told", ()), "statuses": [one["status"] for one in said["answers"]]}
+
+
 def compared(text, asks, nginx, weir):
     """All differences of a case."""
-    found, diverged, is_other_state = [], False, False
+    found, diverged, is_other_state, are_other_files = [], False, False, False
     for number, ask in enumerate(asks):
         left, right = ({**records(said, number, text, asks), "diverged": diverged, "is_other_state": is_other_state} for said in (nginx, weir))
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
@@ -41,11 +46,12 @@ def compared(text, asks, nginx, weir):
         why = {one.where: rule for one, rule in ruled}
         # From here on, groups of servers and caches may have other states.
         is_other_state |= any(rule in rules.STATEFUL for _, rule in ruled)
+        are_other_files |= any(rule in rules.STATEFUL and (one.where == "log: upstream_cache_status" or one.where.startswith("number of requests")) for one, rule in ruled)
         diverged |= any(one.where.startswith("number of requests") and rule for one, rule in ruled)
         found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
-        found.append(Found(None, difference, rules.rule(Ask(), difference, *({**whole, "told": said["errors"].get("told", ())} for said in (nginx, weir)))))
+        found.append(Found(None, difference, rules.rule(Ask(), difference, *({**whole, **all_of(said), "is_other_state": are_other_files} for said in (nginx, weir)))))
     return found
 
 
