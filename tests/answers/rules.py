@@ -54,7 +54,7 @@ def is_of_cache(request, difference, nginx, weir):
     if is_asked and difference.where == "number of requests at origins" and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416", nginx.get("conf", "")):
         # An answer without a body has no additions, and an error can have a page.
         return True
-    if difference.where == "origin: field if-range":
+    if difference.where.lower() == "origin: field if-range":
         # The range behind proxy_cache_max_range_offset.
         return difference.nginx == "[]" and "_cache_max_range_offset " in nginx.get("conf", "") and any(name == "Range" for name, _ in request.headers)
     return is_asked and (difference.where == "status" and difference.nginx.split(" ")[1:2] == ["200"] and difference.weir.split(" ")[1:2][0] in ("206", "304", "412", "416")
@@ -257,7 +257,10 @@ def is_sent_field(_request, difference, nginx, weir):
 
 def is_loop_of_subrequests(_request, difference, nginx, weir):
     """Copies that make copies: each server has its bound."""
-    most = max(len(record[part]) for record in (nginx, weir) for part in ("seen", "log"))
+    def copies(record):
+        # Slices are no copies.
+        return [one for one in record["seen"] if "$slice_range" not in nginx.get("conf", "") or not any(name.lower() == "range" for name, _ in one["headers"])]
+    most = max(len(part) for record in (nginx, weir) for part in (copies(record), record["log"]))
     if most > 20:
         return re.search(SUBREQUEST, nginx.get("conf", "")) is not None
     return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and most > 4
@@ -409,7 +412,7 @@ def is_range_of_method(request, difference, nginx, weir):
     is_ranged = any(name == "Range" for name, _ in request.headers)
     if is_ranged and "slice " in nginx.get("conf", "") and {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}:
         # The slices of the range, or all of the answer.
-        if difference.where in ("status", "log: status", "number of requests at origins", "origin: field range"):
+        if difference.where.lower() in ("status", "log: status", "number of requests at origins", "origin: field range"):
             return True
     return difference.where == "field accept-ranges" and difference.weir == "[]" or is_ranged and difference.where in ("status", "log: status") and re.search("206|416", difference.nginx) is not None
 
@@ -469,7 +472,7 @@ def is_key_in_file(request, difference, nginx, weir):
     in_file = [one for one in (*nginx.get("asks", ()), request) if getattr(one, "body", None) is not None and (is_each or len(one.body) > (90 if "client_body_buffer_size " in conf else 8000))]
     if difference.where == "files: cached":
         return bool(in_file) and difference.weir == "[]"
-    if difference.where.startswith(("origin: field if-", "origin: field range")):
+    if difference.where.lower().startswith(("origin: field if-", "origin: field range")):
         # Past the cache, the client's conditions are for the origin.
         return request in in_file and difference.nginx == "[]" and is_of_stored(nginx) and not is_of_stored(weir)
     return request in in_file and (is_of_stored(nginx) or is_of_stored(weir)) and not difference.where.startswith("origin: ")
@@ -490,7 +493,7 @@ def is_check_stored(_request, difference, nginx, weir):
 def is_slice_read(_request, difference, nginx, _weir):
     """`$slice_range` after a subrequest that has read it, where it has no value."""
     conf = nginx.get("conf", "")
-    return difference.where == "origin: field range" and difference.nginx == "[]" and difference.weir.startswith("['bytes=0-") and "$slice_range" in conf and re.search("auth_request /|mirror [/@]", conf) is not None
+    return difference.where.lower() == "origin: field range" and difference.nginx == "[]" and difference.weir.startswith("['bytes=0-") and "$slice_range" in conf and re.search("auth_request /|mirror [/@]", conf) is not None
 
 
 def is_slice_cut(request, difference, nginx, weir):
@@ -500,6 +503,14 @@ def is_slice_cut(request, difference, nginx, weir):
     bodies = [record["answer"]["body"] for record in (nginx, weir)]
     is_part = bodies[0] in bodies[1] and 0 < len(bodies[0]) < len(bodies[1]) and nginx["answer"]["status"].split(" ")[1:2] == weir["answer"]["status"].split(" ")[1:2] == ["200"]
     return is_part and {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}
+
+
+def is_slice_logged(_request, difference, nginx, _weir):
+    """The log lines of slices: for nginx they are subrequests."""
+    if difference.where != "log: number of lines" or re.search(r"slice \d+k", nginx.get("conf", "")) is None or "log_subrequest on" not in nginx["conf"]:
+        return False
+    theirs, ours = ast.literal_eval(difference.nginx), ast.literal_eval(difference.weir)
+    return len(theirs) > len(ours) > 0 and set(theirs) == set(ours)
 
 
 def is_condition_of_method(request, difference, _nginx, _weir):
@@ -563,7 +574,7 @@ def is_small_buffer(request, difference, nginx, weir):
         return False
     if difference.where == "files: cached":
         return difference.nginx == "[]"
-    if difference.where.startswith(("origin: field if-", "origin: field range")):
+    if difference.where.lower().startswith(("origin: field if-", "origin: field range")):
         # A subrequest has no line in the log.
         return difference.weir == "[]" and re.search(r"_buffer_size 256;", nginx["conf"]) is not None
     if not is_of_stored(weir) or is_of_stored(nginx):
@@ -800,6 +811,7 @@ RULES = [
     ("stored check", "nginx gives a check of auth_request the stored answer to a request with Authorization, or with a body that no_cache names; weir asks again", is_check_stored),
     ("slice read", "nginx keeps the empty `$slice_range` that a subrequest has read", is_slice_read),
     ("slice cut", "if a range meets slices and compression, nginx sends a part of the body with 200; weir sends all of it", is_slice_cut),
+    ("slice in the log", "slices of weir are parts of one request and have one line in the log; nginx writes a line for each with log_subrequest", is_slice_logged),
     ("condition of a method", "304 is for GET and HEAD (RFC 9110 15.4.5)", is_condition_of_method),
     ("ranges of a film", "weir answers several ranges of a film with a start by all of it; nginx by parts if they lie in one buffer, else it closes", is_ranges_of_film),
     ("tag twice", "an error page has its own entity tag; nginx sends that of the file beside it", is_tag_twice),

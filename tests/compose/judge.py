@@ -46,7 +46,7 @@ def compared(text, asks, nginx, weir):
         why = {one.where: rule for one, rule in ruled}
         # From here on, groups of servers and caches may have other states.
         is_other_state |= any(rule in rules.STATEFUL for _, rule in ruled)
-        are_other_files |= any(rule in rules.STATEFUL and (one.where == "log: upstream_cache_status" or one.where.startswith("number of requests")) for one, rule in ruled)
+        are_other_files |= any(rule in rules.STATEFUL and (one.where == "log: upstream_cache_status" or one.where.startswith("number of requests") or one.where == "status" and kind(one).endswith(("412", "416"))) for one, rule in ruled)
         diverged |= any(one.where.startswith("number of requests") and rule for one, rule in ruled)
         found += [Found(number, one, rule or why.get(told(one.where))) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
