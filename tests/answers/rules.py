@@ -51,8 +51,8 @@ def is_of_cache(request, difference, nginx, weir):
         is_stored = is_of_stored(nginx) or "_cache " in nginx.get("conf", "") and any(name == "Age" for name, _ in weir["answer"]["headers"])
         return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_stored)
     is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
-    if is_asked and difference.where == "number of requests at origins" and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416", nginx.get("conf", "")):
-        # An answer without a body has no additions, and an error can have a page.
+    if is_asked and difference.where == "number of requests at origins" and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416|\\$slice_range", nginx.get("conf", "")):
+        # An answer without a body has no additions and no further slices, and an error can have a page.
         return True
     if difference.where.lower() == "origin: field if-range":
         # The range behind proxy_cache_max_range_offset.
@@ -216,7 +216,7 @@ def is_personal(request, difference, nginx, weir):
         return any(asks(one) for one in nginx.get("asks", ()))
     # A subrequest has no line of its own in the log, but weir asks the origin again.
     lines = [one["line"] for one in nginx["seen"]]
-    if not nginx["seen"] and weir["seen"] and not nginx["log"] and any(asks(one) and plain(one.target) == plain(request.target) for one in nginx.get("earlier", ())):
+    if not nginx["seen"] and not nginx["log"] and (weir["seen"] or any(name == "Age" for name, _ in weir["answer"]["headers"])) and any(asks(one) and plain(one.target) == plain(request.target) for one in nginx.get("earlier", ())):
         # An earlier request with Authorization has left its answer in nginx, and this location writes no log.
         return not difference.where.startswith("origin: ")
     # It asks for a stored error again, too, which no origin may have seen.
@@ -459,7 +459,7 @@ def is_slice_of_grpc(_request, difference, nginx, weir):
         return difference.weir == "[]" and difference.nginx in asked[0] and "[]" in asked[1]
     # nginx joins slices to an answer of another length and status.
     is_joined = any("206" in line.get("upstream_status", "") for line in nginx["log"]) and not any("206" in line.get("upstream_status", "") for line in weir["log"])
-    return is_joined and asked[1] == ["[]"] and difference.where.startswith(("body", "field content-length", "field transfer-encoding", "number of requests", "log: body_bytes_sent", "log: upstream_", "log: sent_http_content_length", "log: sent_http_transfer_encoding"))
+    return is_joined and set(asked[1]) == {"[]"} and difference.where.startswith(("body", "field content-length", "field transfer-encoding", "number of requests", "log: body_bytes_sent", "log: upstream_", "log: sent_http_content_length", "log: sent_http_transfer_encoding"))
 
 
 def is_key_in_file(request, difference, nginx, weir):
