@@ -1,5 +1,8 @@
 """The deliberate differences between weir and nginx: one list of rules for `real_answers.py` and `compose.py`."""
+import ast
+import posixpath
 import re
+import urllib.parse
 
 from compare import body, headers
 
@@ -44,11 +47,19 @@ def is_order_of_vary(_request, difference, nginx, weir):
 def is_of_cache(request, difference, nginx, weir):
     """A condition or a range at a location with a cache: weir answers it, nginx sends the whole answer."""
     if difference.where == "field accept-ranges":
-        return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_of_stored(nginx))
+        # Age is in a stored answer of weir, also where no line of the log says so.
+        is_stored = is_of_stored(nginx) or "_cache " in nginx.get("conf", "") and any(name == "Age" for name, _ in weir["answer"]["headers"])
+        return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_stored)
     is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
     if is_asked and "slice " in nginx.get("conf", "") and "206" in nginx["answer"]["status"] and "304" in weir["answer"]["status"]:
         # nginx looks at the condition only if the origin's answer is a 200.
         return difference.where.startswith(("status", "number of requests", "log: ", "field "))
+    if is_asked and difference.where == "number of requests at origins" and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416|\\$slice_range", nginx.get("conf", "")):
+        # An answer without a body has no additions and no further slices, and an error can have a page.
+        return True
+    if difference.where.lower() == "origin: field if-range":
+        # The range behind proxy_cache_max_range_offset.
+        return difference.nginx == "[]" and "_cache_max_range_offset " in nginx.get("conf", "") and any(name == "Range" for name, _ in request.headers)
     return is_asked and (difference.where == "status" and difference.nginx.split(" ")[1:2] == ["200"] and difference.weir.split(" ")[1:2][0] in ("206", "304", "412", "416")
                          or difference.where == "origin: field Range" and difference.nginx == "[]")
 
@@ -130,6 +141,8 @@ def is_unknown_charset(request, difference, nginx, _weir):
         return True
     if "charset $" in nginx.get("conf", "") and nginx["answer"].get("reused") == "closed" and difference.where == "status":
         return True
+    if difference.where == "files: cached":
+        return "charset $" in nginx.get("conf", "") and difference.nginx == "[]" and "closed" in nginx.get("statuses", ())
     return "charset $" in nginx.get("conf", "") and nginx["answer"]["status"] == "closed" and difference.where != "body"
 
 
@@ -153,6 +166,11 @@ def is_same_moment(_request, difference, nginx, weir):
         return texts[0] == texts[1]
     if difference.where not in ("field expires", "field cache-control", "field age", "field set-cookie", "log: sent_http_cache_control"):
         return False
+    if "expires @" in nginx.get("conf", "") and difference.where != "field set-cookie" and "answer" in nginx:
+        # The seconds until a time of the day, which both mean.
+        moments = [[value for name, value in record["answer"]["headers"] if name == "Expires"] for record in (nginx, weir)]
+        if moments[0] and moments[0] == moments[1]:
+            return True
     numbers = [[int(number) for number in re.findall(r"\d+", value)] for value in (difference.nginx, difference.weir)]
     return re.sub(r"\d+", "", difference.nginx) == re.sub(r"\d+", "", difference.weir) and all(abs(one - other) <= 2 or {one, other} == {0, 59} for one, other in zip(*numbers))
 
@@ -234,8 +252,17 @@ def is_personal(request, difference, nginx, weir):
         return any(asks(one) for one in nginx.get("asks", ()))
     # A subrequest has no line of its own in the log, but weir asks the origin again.
     lines = [one["line"] for one in nginx["seen"]]
-    is_extra = any(one["line"] not in lines for one in weir["seen"])
+    if not nginx["seen"] and not nginx["log"] and (weir["seen"] or any(name == "Age" for name, _ in weir["answer"]["headers"])) and any(asks(one) and plain(one.target) == plain(request.target) for one in nginx.get("earlier", ())):
+        # An earlier request with Authorization has left its answer in nginx, and this location writes no log.
+        return not difference.where.startswith("origin: ")
+    # It asks for a stored error again, too, which no origin may have seen.
+    is_extra = any(one["line"] not in lines for one in weir["seen"]) or is_status_of(weir, "BYPASS") and is_status_of(nginx, "HIT")
     return asks(request) and (is_extra or bool(weir["seen"]) and is_of_stored(nginx) and not difference.where.startswith("origin: "))
+
+
+def is_status_of(record, *states):
+    """Whether a line of the log has this state of the cache."""
+    return any(line.get("upstream_cache_status") in states for line in record.get("log", ()))
 
 
 def is_of_stored(record):
@@ -271,7 +298,10 @@ def is_sent_field(_request, difference, nginx, weir):
 
 def is_loop_of_subrequests(_request, difference, nginx, weir):
     """Copies that make copies: each server has its bound."""
-    most = max(len(record[part]) for record in (nginx, weir) for part in ("seen", "log"))
+    def copies(record):
+        # Slices are no copies.
+        return [one for one in record["seen"] if "$slice_range" not in nginx.get("conf", "") or not any(name.lower() == "range" for name, _ in one["headers"])]
+    most = max(len(part) for record in (nginx, weir) for part in (copies(record), record["log"]))
     if most > 20:
         return re.search(SUBREQUEST, nginx.get("conf", "")) is not None
     return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and most > 4
@@ -311,8 +341,8 @@ def is_length_over_http2(request, difference, nginx, weir):
     if is_told and nginx["answer"]["status"].startswith("HTTP/1.1 304"):
         return difference.nginx in ("['0']", "0") and difference.weir in ("[]", "")
     if request.method == "HEAD":
-        # Compression then sees another length.
-        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary", "field etag", "log: sent_http_etag")
+        # Compression and sub_filter then see another length.
+        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary", "field etag", "log: sent_http_etag", "field last-modified", "log: sent_http_last_modified")
     if difference.where == "origin: field content-length":
         return difference.nginx == "[]" and bool(getattr(request, "body", None))
     return is_told and difference.weir in ("['0']", "0") or difference.where == "field transfer-encoding" and difference.weir == "[]" and not weir["answer"]["body"]
@@ -392,14 +422,17 @@ def is_count(_request, difference, nginx, _weir):
     return difference.where not in FRAME and difference.where.startswith(("field ", "trailers", "origin: field ", "log: sent_", "body")) and re.sub(r"\d+", "0", difference.nginx) == re.sub(r"\d+", "0", difference.weir)
 
 
-def is_post_stored(request, difference, nginx, _weir):
+def is_post_stored(request, difference, nginx, weir):
     """The answer to another method than GET, as a file; and a later request for that file."""
-    if "_store " not in nginx.get("conf", ""):
+    if re.search(r"_store (?:on|store)", nginx.get("conf", "")) is None:
         return False
     if difference.where == "files: kept":
         return any(one.method != "GET" for one in nginx.get("asks", ()))
     path = request.target.partition("?")[0]
-    return any(one.method != "GET" and one.target.partition("?")[0] == path for one in nginx.get("earlier", ())) and difference.where.startswith(("status", "origin: ", "number of requests", "log: ", "field ", "body"))
+    before = [one for one in nginx.get("earlier", ()) if one.method not in ("GET", "HEAD")]
+    if difference.where in ("status", "log: status") and not nginx["seen"] and not weir["seen"]:
+        return bool(before) and re.search("200|405", difference.nginx) is not None and "404" in difference.weir
+    return any(one.target.partition("?")[0] == path for one in before) and difference.where.startswith(("status", "origin: ", "number of requests", "log: ", "field ", "body"))
 
 
 def is_field_of_server(request, difference, nginx, _weir):
@@ -440,17 +473,21 @@ def is_trailer_named(_request, difference, nginx, _weir):
 def is_capture(_request, difference, nginx, _weir):
     """`$1` after a map with a regular expression."""
     conf = nginx.get("conf", "")
-    return re.search(r"\$[12]\b", conf) is not None and re.search(r"map [^{]*\{[^}]*~", conf) is not None and difference.where not in FRAME and difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent", "log: upstream_response_length"))
+    if re.search(r"\$[12]\b", conf) is None or re.search(r"map [^{]*\{[^}]*~", conf) is None or difference.where in FRAME:
+        return False
+    is_path = difference.where in ("log: request_filename", "log: document_root") and re.search(r"(?:alias|root) [^;]*\$[12]\b", conf) is not None
+    return is_path or difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent", "log: upstream_response_length"))
 
 
-def is_range_of_method(request, difference, nginx, _weir):
+def is_range_of_method(request, difference, nginx, weir):
     """Range, and the field that offers it, with another method than GET and HEAD."""
     if request.method in ("GET", "HEAD"):
         return False
     is_ranged = any(name == "Range" for name, _ in request.headers)
-    if is_ranged and re.search(r"\bslice [1-9]", nginx.get("conf", "")) is not None and difference.where.startswith(("number of requests", "origin: ")):
-        # The client gets the whole answer, so weir asks for all its parts.
-        return True
+    if is_ranged and "slice " in nginx.get("conf", "") and {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}:
+        # The slices of the range, or all of the answer.
+        if difference.where.lower() in ("status", "log: status", "number of requests at origins", "origin: field range"):
+            return True
     return difference.where == "field accept-ranges" and difference.weir == "[]" or is_ranged and difference.where in ("status", "log: status") and re.search("206|416", difference.nginx) is not None
 
 
@@ -458,6 +495,9 @@ def is_late_text(_request, difference, nginx, _weir):
     """A text with a variable of the answer that the file has read before there was an answer."""
     names = re.findall(r"\$((?:upstream|sent_http|limit)_\w+|request_completion|status)\b", nginx.get("conf", ""))
     is_value = difference.where not in FRAME and difference.where.startswith(("field ", "trailers", "body", "origin: field ", "log: sent_", "log: body_bytes_sent"))
+    if is_value and names and "log_subrequest on" in nginx["conf"] and len(nginx["log"]) > 1:
+        # The log line of a subrequest has read it.
+        return True
     return is_value and len(names) != len(set(names)) and len(difference.nginx) < len(difference.weir)
 
 
@@ -487,35 +527,174 @@ def is_trailer_twice(_request, difference, nginx, _weir):
 
 
 def is_slice_of_grpc(_request, difference, nginx, weir):
-    """`$slice_range` in a request of gRPC: nginx fetches the answer in parts, weir at once."""
-    conf = nginx.get("conf", "")
-    if re.search("grpc_pass |proxy_http_version 2", conf) is None or "slice " not in conf:
+    """`$slice_range` in a request of gRPC."""
+    if re.search(r"grpc_set_header \S+ \$slice_range", nginx.get("conf", "")) is None:
         return False
-    whole, parts = ([one for one in record["seen"] if one["line"].startswith("grpc: ") and is_ranged == any(name == "range" for name, _ in one["headers"])] for record, is_ranged in ((weir, False), (nginx, True)))
-    if not parts or not {one["line"] for one in parts} <= {one["line"] for one in whole}:
-        return False
-    if nginx["answer"]["status"] == "closed":
-        # nginx refuses an answer that is another part than the one it asked for.
-        return difference.where in ("status", "log: status")
+    asked = [[str([value for name, value in one["headers"] if name == "range"]) for one in record["seen"] if one["line"].startswith("grpc: ")] for record in (nginx, weir)]
     if difference.where == "origin: field range":
-        return difference.weir == "[]"
-    # The origin sends at most 30000 bytes at once.
-    bodies = [record["answer"]["body"] for record in (nginx, weir)]
-    return bodies[0].startswith(bodies[1]) and difference.where in ("body", "field content-length", "field transfer-encoding", "log: sent_http_content_length", "log: sent_http_transfer_encoding", "log: upstream_status", "log: upstream_response_length", "log: body_bytes_sent")
+        return difference.weir == "[]" and difference.nginx in asked[0] and "[]" in asked[1]
+    # nginx joins slices to an answer of another length and status.
+    is_joined = any("206" in line.get("upstream_status", "") for line in nginx["log"]) and not any("206" in line.get("upstream_status", "") for line in weir["log"])
+    return is_joined and set(asked[1]) == {"[]"} and difference.where.startswith(("body", "field content-length", "field transfer-encoding", "number of requests", "log: body_bytes_sent", "log: upstream_", "log: sent_http_content_length", "log: sent_http_transfer_encoding"))
 
 
 def is_key_in_file(request, difference, nginx, weir):
     """A request whose key has a body that is in a file."""
-    is_stored = is_of_stored(nginx) or is_of_stored(weir)
-    return len(getattr(request, "body", None) or b"") > 8000 and re.search(r"_cache(?:_key|_bypass)? [^;]*\$(?:request_body|bodied|nested)", nginx.get("conf", "")) is not None and is_stored and not difference.where.startswith("origin: ")
+    conf = nginx.get("conf", "")
+    if re.search(r"_(?:cache_key|cache_bypass|no_cache) [^;]*\$(?:request_body|bodied|nested)", conf) is None:
+        return False
+    # Each body is in a file if the file says so, and a long one.
+    is_each = "client_body_in_file_only " in conf
+    in_file = [one for one in (*nginx.get("asks", ()), request) if getattr(one, "body", None) is not None and (is_each or len(one.body) > (90 if "client_body_buffer_size " in conf else 8000))]
+    if difference.where == "files: cached":
+        return bool(in_file) and difference.weir == "[]"
+    if difference.where.lower().startswith(("origin: field if-", "origin: field range")):
+        # Past the cache, the client's conditions are for the origin.
+        return request in in_file and difference.nginx == "[]" and is_of_stored(nginx) and not is_of_stored(weir)
+    return request in in_file and (is_of_stored(nginx) or is_of_stored(weir)) and not difference.where.startswith("origin: ")
+
+
+def is_check_stored(_request, difference, nginx, weir):
+    """A check of auth_request that nginx answers from its cache: it has kept the answer to an earlier request, and weir has not."""
+    conf = nginx.get("conf", "")
+    checks = set(re.findall(r"auth_request (/[\w./]*)", conf))
+    is_body = re.search(r"_no_cache [^;]*\$(?:request_body|bodied)", conf) is not None
+    is_kept = any(name.lower() == "authorization" for one in nginx.get("earlier", ()) for name, _ in one.headers) or is_body and any(one.body for one in nginx.get("earlier", ()))
+    if not checks or not is_kept or "_cache " not in conf:
+        return False
+    asked = [{check for check in checks for one in record["seen"] if re.search(rf" \S*{re.escape(check)}[ ?]", one["line"])} for record in (nginx, weir)]
+    return bool(asked[1] - asked[0]) and difference.where.startswith(("status", "log: status", "number of requests", "origin: "))
+
+
+def is_slice_read(_request, difference, nginx, _weir):
+    """`$slice_range` after a subrequest that has read it, where it has no value."""
+    conf = nginx.get("conf", "")
+    return difference.where.lower() == "origin: field range" and difference.nginx == "[]" and difference.weir.startswith("['bytes=0-") and "$slice_range" in conf and re.search("auth_request /|mirror [/@]", conf) is not None
+
+
+def is_slice_cut(request, difference, nginx, weir):
+    """A range of a compressed answer in slices: nginx sends 200 with a part of the body, and asks for the slices of that part."""
+    if difference.where != "number of requests at origins" or re.search(r"slice \d+k", nginx.get("conf", "")) is None or not any(name == "Range" for name, _ in request.headers):
+        return False
+    bodies = [record["answer"]["body"] for record in (nginx, weir)]
+    is_part = bodies[0] in bodies[1] and 0 < len(bodies[0]) < len(bodies[1]) and nginx["answer"]["status"].split(" ")[1:2] == weir["answer"]["status"].split(" ")[1:2] == ["200"]
+    return is_part and {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}
+
+
+def is_slice_logged(_request, difference, nginx, _weir):
+    """The log lines of slices: for nginx they are subrequests."""
+    if difference.where != "log: number of lines" or re.search(r"slice \d+k", nginx.get("conf", "")) is None or "log_subrequest on" not in nginx["conf"]:
+        return False
+    theirs, ours = ast.literal_eval(difference.nginx), ast.literal_eval(difference.weir)
+    return len(theirs) > len(ours) > 0 and set(theirs) == set(ours)
+
+
+def is_condition_of_method(request, difference, _nginx, _weir):
+    """304 to another method than GET and HEAD."""
+    return request.method not in ("GET", "HEAD") and difference.where in ("status", "log: status") and re.search(r"\b304\b", difference.nginx) is not None and re.search(r"\b200\b", difference.weir) is not None
+
+
+def is_ranges_of_film(request, difference, nginx, weir):
+    """Several ranges of a film that begins at a time or a byte."""
+    ranges = [value for name, value in request.headers if name == "Range" and "," in value]
+    is_film = re.search(r"^\s*(?:flv|mp4);", nginx.get("conf", ""), re.MULTILINE) is not None and "start=" in request.target and "/film." in request.target
+    is_answered = nginx["answer"]["status"].split(" ")[1:2] == ["206"] or nginx["answer"]["status"] == "closed"
+    return bool(ranges) and is_film and is_answered and weir["answer"]["status"].split(" ")[1:2] == ["200"] and difference.where in ("status", "log: status", "log: number of lines")
+
+
+def is_tag_twice(_request, difference, nginx, _weir):
+    """The entity tags of a file whose range was refused, and of the error page in its place."""
+    return difference.where == "field etag" and difference.nginx.count("', '") == 1 and difference.nginx.endswith(f", {difference.weir.lstrip('[')}") and "error_page " in nginx.get("conf", "")
+
+
+def is_unsatisfied(request, difference, nginx, weir):
+    """An answer with 416: nginx keeps nothing of the whole answer that it has got."""
+    if difference.where == "files: cached":
+        return difference.nginx == "[]" and any(status.split(" ")[1:2] == ["416"] for status in nginx.get("statuses", ()))
+    return all(record["answer"]["status"].split(" ")[1:2] == ["416"] for record in (nginx, weir)) and is_status_of(weir, "HIT") and is_status_of(nginx, "MISS", "EXPIRED") and (difference.where.startswith("log: upstream_") or difference.where == "number of requests at origins")
+
+
+def is_body_in_subrequest(request, difference, nginx, weir):
+    """A key or a condition with the request's body, which a subrequest has read before the body was there."""
+    conf = nginx.get("conf", "")
+    if not getattr(request, "body", None) or "auth_request /" not in conf or re.search(r"_(?:cache_key|cache_bypass|no_cache) [^;]*\$(?:request_body|bodied|nested)", conf) is None:
+        return False
+    return is_of_stored(nginx) and is_of_stored(weir) and difference.where.startswith(("log: upstream_", "number of requests"))
+
+
+def is_unsafe(request, difference, nginx, weir):
+    """An answer that weir has removed after an unsafe request for its URI; nginx keeps it."""
+    conf = nginx.get("conf", "")
+    before = nginx.get("asks" if difference.where == "files: cached" else "earlier", ())
+    paths = {path for one in before if one.method not in ("GET", "HEAD", "OPTIONS", "TRACE") for path in (one.target.partition("?")[0], plain(one.target))}
+    if not paths or "_cache " not in conf:
+        return False
+    if difference.where == "files: cached":
+        # A copy of an unsafe request is one, too.
+        paths |= {path for path in re.findall(r"mirror (/\w+(?:/\w+)*)", conf)}
+        keys, ours = ast.literal_eval(difference.nginx), ast.literal_eval(difference.weir)
+        return 0 < len(keys) - len(ours) <= sum(any(path in key for path in paths) for key in keys)
+    is_same = plain(request.target) in paths or any(plain(line.get("uri", "")) in paths for line in weir.get("log", ()))
+    return is_same and is_status_of(nginx, "HIT", "STALE", "REVALIDATED", "UPDATING") and is_status_of(weir, "MISS", "EXPIRED") and not difference.where.startswith("origin: ")
+
+
+def plain(target):
+    """The path of a target, as `$uri` has it."""
+    path = posixpath.normpath(re.sub("/+", "/", urllib.parse.unquote(target.partition("?")[0], "latin-1")))
+    return path + "/" * (target.partition("?")[0].endswith("/") and path != "/")
+
+
+def is_small_buffer(request, difference, nginx, weir):
+    """A cache whose keys do not fit in the buffer of the answer's head: nginx does not use the cache."""
+    if "is not enough for cache key" not in nginx.get("told", ()):
+        return False
+    if difference.where == "files: cached":
+        return difference.nginx == "[]"
+    if difference.where.lower().startswith(("origin: field if-", "origin: field range")):
+        # A subrequest has no line in the log.
+        return difference.weir == "[]" and re.search(r"_buffer_size 256;", nginx["conf"]) is not None
+    if not is_of_stored(weir) or is_of_stored(nginx):
+        return False
+    # Only a stored answer can be another one.
+    is_stored = is_status_of(weir, "HIT", "STALE", "REVALIDATED", "UPDATING")
+    if difference.where == "log: upstream_response_length":
+        # HEAD, which is GET for the cache of weir alone.
+        return request.method == "HEAD" and difference.nginx == "0"
+    return difference.where in ("log: upstream_cache_status", "pieces") or is_stored and difference.where.startswith(("number of requests", "status", "field ", "body", "log: "))
+
+
+def is_slice_stuck(_request, difference, nginx, _weir):
+    """An answer in slices with another subrequest in it: nginx loses the request ("finalize non-active request") and never answers."""
+    if "http finalize non-active request" not in nginx.get("told", ()) or re.search(r"slice \d+k", nginx["conf"]) is None or re.search("add_before_body |add_after_body |ssi on", nginx["conf"]) is None:
+        return False
+    return difference.where == "files: cached" or nginx["answer"]["status"] in ("silence", "closed") and difference.where.startswith(("status", "number of requests", "log: ", "origin: "))
+
+
+def is_put_in_memory(request, difference, nginx, _weir):
+    """PUT in a location that copies requests: nginx has the body in memory, where its WebDAV does not find it."""
+    if "PUT request body must be in a file" not in nginx.get("told", ()) or "mirror " not in nginx["conf"]:
+        return False
+    if difference.where == "error log: crit":
+        return re.search(r"rename\(\) \S+ to \S*/dav/\S* failed \(2: ", difference.weir) is not None and difference.weir.count("[crit]") == difference.weir.count("rename()")
+    if difference.where == "files: kept":
+        return difference.nginx == "[]"
+    return request.method == "PUT" and difference.where in ("status", "log: status") and re.search(r"\b500\b", difference.nginx) is not None and re.search(r"\b20[14]\b", difference.weir) is not None
+
+
+def is_alias_left(_request, difference, nginx, _weir):
+    """`$request_filename` of a redirect by `rewrite … break` in a location with alias."""
+    conf = nginx.get("conf", "")
+    return difference.where == "log: request_filename" and difference.nginx == "" and "alias " in conf and re.search(r"rewrite [^;]* http[^;]* break;", conf) is not None and nginx["answer"]["status"].split(" ")[1:2] == ["302"]
 
 
 # Rules about answers that one of the edges keeps: later requests can find another state of the cache.
-STATEFUL = ("personal", "HEAD stored", "cache", "short life", "log after post_action", "body of a subrequest", "asked again", "last resort", "stored answer")
+STATEFUL = ("stored check", "slice cut", "unsatisfied range", "unsafe method", "small buffer", "body of a subrequest's key", "key in a file", "personal", "HEAD stored", "cache", "short life", "log after post_action", "body of a subrequest", "asked again", "last resort", "stored answer")
 
 
 def is_other_state(_request, difference, nginx, weir):
     """A request for a cache whose state differs since an earlier request."""
+    if difference.where == "files: cached":
+        return nginx.get("is_other_state", False)
     is_asked = "auth_request" in nginx.get("conf", "") and "_cache " in nginx["conf"] and len(nginx["seen"]) != len(weir["seen"])
     if nginx["answer"].get("stored", 0) == weir["answer"].get("stored", 1):
         # Both had kept the same number of answers when the request came.
@@ -693,13 +872,10 @@ def is_part_logged(_request, difference, nginx, weir):
 
 
 def is_stuck(request, difference, nginx, weir):
-    """An answer that nginx begins and never ends: parts beside additions, and a change of DAV with trailers."""
-    conf = nginx.get("conf", "")
+    """A change of DAV with trailers, whose answer nginx does not end."""
     is_unended = nginx["answer"]["status"] == "silence" or difference.where == "end" and difference.nginx == "cut short"
-    if not is_unended or difference.where not in ("status", "end", "log: request_completion", "number of requests at origins", "log: number of lines", "reused"):
-        return False
-    is_sliced = re.search(r"\bslice [1-9]", conf) is not None and re.search(r"\b(?:add_(?:before|after)_body|ssi) ", conf) is not None
-    return is_sliced or "add_trailer " in conf and request.method in ("PUT", "MKCOL", "COPY", "MOVE", "DELETE") and weir["answer"]["status"].split(" ")[1:2][:1] in (["201"], ["204"])
+    is_change = request.method in ("PUT", "MKCOL", "COPY", "MOVE", "DELETE") and weir["answer"]["status"].split(" ")[1:2][:1] in (["201"], ["204"])
+    return is_unended and is_change and "add_trailer " in nginx.get("conf", "") and difference.where in ("status", "end", "log: request_completion", "reused")
 
 
 def is_page_of_large_body(request, difference, nginx, weir):
@@ -709,12 +885,6 @@ def is_page_of_large_body(request, difference, nginx, weir):
         return False
     is_compared_again = "413" in difference.nginx and any(one["body"] for one in weir["seen"])
     return is_compared_again or request.http2 and "recursive_error_pages on" in conf and re.search(r"error_page [^;]*413", conf) is not None and "500" in difference.nginx
-
-
-def is_range_of_film(request, difference, nginx, _weir):
-    """Several ranges of a film that begins later."""
-    is_asked = re.search(r"\.(?:mp4|flv)\?.*\b(?:start|end)=", request.target) is not None and any(name == "Range" and "," in value for name, value in request.headers)
-    return is_asked and (nginx["answer"]["status"] == "closed" or "206" in difference.nginx) and difference.where in ("status", "log: status", "log: number of lines")
 
 
 def is_early_target(_request, difference, nginx, weir):
@@ -727,11 +897,6 @@ def is_early_target(_request, difference, nginx, weir):
         # The text of `return`.
         return is_read and not weir["seen"] and nginx["answer"]["body"] in weir["answer"]["body"]
     return is_read and difference.where.startswith(("status", "number of requests", "field location", "log: status")) or difference.where.startswith("field ") and not weir["seen"] and difference.where not in FRAME
-
-
-def is_second_tag(_request, difference, nginx, _weir):
-    """The entity tag of a page that replaces an answer with a tag."""
-    return difference.where in ("field etag", "log: sent_http_etag") and "error_page " in nginx.get("conf", "") and len(headers(nginx["answer"])["etag"]) == 2 and difference.weir.strip("[]'") in difference.nginx
 
 
 def is_old_refusal(_request, difference, nginx, _weir):
@@ -885,6 +1050,20 @@ RULES = [
     ("memcached and limit_except", "memcached also answers the methods that limit_except does not name; nginx looks for a file", is_memcached_excepted),
     ("trailer twice", "add_trailer adds a trailer once; nginx repeats it for each subrequest in the answer", is_trailer_twice),
     ("slice of gRPC", "weir slices no answers of gRPC, which are not kept (docs/guide/grpc.md)", is_slice_of_grpc),
+    ("body of a subrequest's key", "nginx keeps the empty `$request_body` that a check of auth_request has read before the body was there; a key and a condition of weir have the body", is_body_in_subrequest),
+    ("stored check", "nginx gives a check of auth_request the stored answer to a request with Authorization, or with a body that no_cache names; weir asks again", is_check_stored),
+    ("slice read", "nginx keeps the empty `$slice_range` that a subrequest has read", is_slice_read),
+    ("slice cut", "if a range meets slices and compression, nginx sends a part of the body with 200; weir sends all of it", is_slice_cut),
+    ("slice in the log", "slices of weir are parts of one request and have one line in the log; nginx writes a line for each with log_subrequest", is_slice_logged),
+    ("condition of a method", "304 is for GET and HEAD (RFC 9110 15.4.5)", is_condition_of_method),
+    ("ranges of a film", "weir answers several ranges of a film with a start by all of it; nginx by parts if they lie in one buffer, else it closes", is_ranges_of_film),
+    ("tag twice", "an error page has its own entity tag; nginx sends that of the file beside it", is_tag_twice),
+    ("unsatisfied range", "weir keeps the whole answer also if the client's range is outside of it", is_unsatisfied),
+    ("unsafe method", "after an unsafe request, weir removes the answers that are kept for its URI (RFC 9111 4.4)", is_unsafe),
+    ("small buffer", "weir uses the cache also if a key does not fit in the buffer of the head (proxy_buffer_size), where nginx leaves it out", is_small_buffer),
+    ("slice with a subrequest", "if an answer has slices and other subrequests (add_before_body), nginx loses the request and never answers", is_slice_stuck),
+    ("PUT in memory", "nginx answers PUT with 500 where mirror is on; weir stores the body, or tries to", is_put_in_memory),
+    ("alias and rewrite", "`$request_filename` of a redirect is the file of the URI; nginx leaves it empty after `rewrite … break`", is_alias_left),
     ("key in a file", "a body in a file is never a key: weir does not use the cache then, nginx takes an empty text", is_key_in_file),
     ("length of a stored answer", "weir knows the length of an answer that the cache has whole", is_length_of_stored),
     ("short life", "the answer was old for one of the two edges, and not for the other", is_short_life),
@@ -896,11 +1075,9 @@ RULES = [
     ("lost challenge", "nginx drops the fields that it has set before an origin's interim answer", is_lost_challenge),
     ("condition of a log", "nginx computes a map once for a request and its subrequests; weir for each of them", is_condition_of_log),
     ("part in the log", "the parts of a sliced answer are no subrequests of weir: they have no lines in the log (docs/guide/nginx-files.md)", is_part_logged),
-    ("no end", "nginx does not end such an answer: its parts have additions between them, or its trailers follow no body", is_stuck),
+    ("no end", "nginx never ends the answer to a change of DAV if it has trailers", is_stuck),
     ("page of a large body", "nginx compares the length of the body again with the limit of an error page's location, for 413 itself over HTTP/2 (docs/guide/nginx-files.md)", is_page_of_large_body),
-    ("ranges of a film", "weir sends the film from its new start; nginx begins an answer with the ranges, and breaks it off", is_range_of_film),
     ("early target", "`$proxy_host` is that of the location's proxy_pass from the start; in nginx it is empty until the request goes to the origin", is_early_target),
-    ("second tag", "an answer has one ETag (RFC 9110 8.8.3): that of the page; nginx adds it to the one of the answer that the page replaces", is_second_tag),
     ("old refusal", "nginx remembers the 401 of auth_basic for the error page of a check that failed; the page is for everybody in weir", is_old_refusal),
     ("error kept", "no_cache also keeps an error out of the cache that error_page replaces; nginx does not ask it then", is_error_kept),
     ("personal", "weir gives no stored answer to a request with Authorization, unless the answer is for everybody (docs/guide/cache.md)", is_personal),

@@ -21,6 +21,10 @@ START_S = 6
 CHANGED = ("cache", "store", "dav", "temp", "logs")
 KEPT_STAMP = 1700000000
 LEVELS = re.compile(r"\[(emerg|alert|crit|error|warn)\]")
+# What nginx's error log says of its own limits and defects: a rule may need this proof.
+TOLD = ("http finalize non-active request", "is not enough for cache key", "PUT request body must be in a file")
+# The key in a cache file of nginx.
+KEY = re.compile(rb"\nKEY: (.*)\n")
 BROKEN = re.compile(r"panicked|exited on signal|core dumped|ERROR: .*Sanitizer")
 LOGGED = """status body_bytes_sent uri request_uri args request upstream_status upstream_cache_status request_completion sent_http_content_type sent_http_content_length sent_http_location sent_http_cache_control sent_http_x_h1 sent_http_etag
  remote_user remote_addr request_filename host server_name server_protocol sent_http_transfer_encoding upstream_addr content_length document_root upstream_http_x_from is_args upstream_response_length sent_trailer_x_t1
@@ -175,20 +179,18 @@ class Edge:
     def errors(self):
         """How often each level is in the error log, and the lines that no case may cause."""
         text = self.read("error.log") + self.read("start.log")
-        return {"levels": dict(collections.Counter(LEVELS.findall(text))), "broken": BROKEN.findall(text), "lines": [line for line in text.split("\n") if "[alert]" in line or "[crit]" in line or "[emerg]" in line][:5]}
+        return {"told": [phrase for phrase in TOLD if phrase in text], "levels": dict(collections.Counter(LEVELS.findall(text))), "broken": BROKEN.findall(text), "lines": [line for line in text.split("\n") if "[alert]" in line or "[crit]" in line or "[emerg]" in line][:5]}
 
     def stored(self):
-        """The names of the files of the caches, which are hashes of keys."""
-        return [name for _, _, names in os.walk(self.room / "cache") for name in names if len(name) == 32]
-
-    def count_of_stored(self):
-        """How many files the caches have now."""
-        return len(self.stored())
+        """The files of the caches, which have hashes of keys for names."""
+        return sorted((path for path in (self.room / "cache").rglob("*") if len(path.name) == 32 and path.is_file()), key=lambda path: path.name)
 
     def files(self):
         """What the edge has stored: files of WebDAV and of P_store with their bytes, names of the files of the caches."""
         kept = []
         for folder in ("dav", "store"):
             kept += [(str(path.relative_to(self.room)), path.read_bytes()[:200].decode("latin-1") if path.is_file() else "folder", oct(path.stat().st_mode & 0o777)) for path in sorted((self.room / folder).rglob("*"))]
-        cached = sorted(self.stored())
-        return {"kept": kept, "cached": cached, "sessions": self.read("stream.log").split("\n")}
+        cached = self.stored()
+        heads = {path.name: path.open("rb").read(4096) for path in cached}
+        keys = {name: found[1].decode("latin-1") for name, head in heads.items() if (found := KEY.search(head))}
+        return {"kept": kept, "cached": [path.name for path in cached], "keys": keys, "sessions": self.read("stream.log").split("\n")}

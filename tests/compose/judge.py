@@ -29,12 +29,17 @@ def records(said, number, text, asks=()):
     seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["line"], one["at"], one["body"], [value for name, value in one["headers"] if name == "Host"]))
     # The place of an origin stands before its line, so that another peer is a difference.
     seen = [{**one, "line": f"{one['at']}: {one['line']}"} for one in seen]
-    return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text, "earlier": asks[:number], "asks": asks}
+    return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text, "earlier": asks[:number], "asks": asks, "told": said["errors"].get("told", ())}
+
+
+def all_of(said):
+    """What a rule may ask about a whole case."""
+    return {"told": said["errors"].get("told", ()), "statuses": [one["status"] for one in said["answers"]]}
 
 
 def compared(text, asks, nginx, weir):
     """All differences of a case."""
-    found, diverged, is_other_state, is_other_connection, is_other_limit = [], False, False, False, False
+    found, diverged, is_other_state, is_other_connection, is_other_limit, are_other_files = [], False, False, False, False, False
     for number, ask in enumerate(asks):
         left, right = ({**records(said, number, text, asks), "diverged": diverged, "is_other_state": is_other_state, "is_other_connection": is_other_connection, "is_other_limit": is_other_limit} for said in (nginx, weir))
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
@@ -42,13 +47,14 @@ def compared(text, asks, nginx, weir):
         why = {one.where: rule for one, rule in ruled}
         # From here on, groups of servers and caches may have other states.
         is_other_state |= any(rule in rules.STATEFUL for _, rule in ruled)
+        are_other_files |= any(rule in rules.STATEFUL and (one.where == "log: upstream_cache_status" or one.where.startswith("number of requests") or one.where == "status" and kind(one).endswith(("412", "416"))) for one, rule in ruled)
         is_other_connection = bool({"end", "status"} & why.keys())
         is_other_limit |= why.get("status") == "limit of a subrequest"
         diverged |= any(rule and (one.where.startswith("number of requests") or is_elsewhere(one) or rule in rules.TURNING) for one, rule in ruled)
         found += [Found(number, one, rule or next(filter(None, (why.get(where) for where in told(one, right))), None)) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
-        found.append(Found(None, difference, rules.rule(Ask(), difference, whole, whole)))
+        found.append(Found(None, difference, rules.rule(Ask(), difference, *({**whole, **all_of(said), "is_other_state": are_other_files} for said in (nginx, weir)))))
     return found
 
 
@@ -124,7 +130,9 @@ def case(nginx, weir):
         left, right = nginx["files"][name], weir["files"][name]
         # Variants of one key have other names with weir.
         if len(left) != len(right) if name == "cached" else left != right:
-            yield Difference(f"files: {name}", str([one for one in left if one not in right]), str([one for one in right if one not in left]))
+            # A file of nginx says its key.
+            keys = nginx["files"].get("keys", {}) if name == "cached" else {}
+            yield Difference(f"files: {name}", str([keys.get(one, one) for one in left if one not in right]), str([one for one in right if one not in left]))
 
 
 def verdict(nginx, weir):

@@ -77,10 +77,10 @@ class Side:
 
     async def stored(self):
         """How many answers the caches keep, once their files are written."""
-        before, count = -1, self.edge.count_of_stored()
+        before, count = -1, len(self.edge.stored())
         while count != before:
             await asyncio.sleep(WRITTEN_S)
-            before, count = count, self.edge.count_of_stored()
+            before, count = count, len(self.edge.stored())
         return count
 
     async def settle(self):

@@ -255,6 +255,43 @@ class Rules(unittest.TestCase):
         ):
             self.assertEqual(self.explained(Difference(where, *values), Ask(), said(answer=nginx), said(answer=weir, seen=slices), text), name, (where, values, text))
 
+    def test_a_rule_about_a_cache_needs_its_proof(self):
+        def of(difference, ask=None, text="proxy_cache one;", nginx=None, weir=None, **more):
+            left, right = (judge.records(one or said(), 0, text, [ask or Ask()]) | more for one in (nginx, weir))
+            return rules.rule(ask or Ask(), difference, left, right)
+        hit, miss = said(line={"upstream_cache_status": "HIT"}), said(line={"upstream_cache_status": "MISS"})
+        status = Difference("log: upstream_cache_status", "HIT", "MISS")
+        before = [Ask(method="POST", target="/a?b=1")]
+        self.assertEqual(of(status, Ask(target="/a"), nginx=hit, weir=miss, earlier=before), "unsafe method")
+        self.assertIsNone(of(status, Ask(target="/other"), nginx=hit, weir=miss, earlier=before))
+        self.assertIsNone(of(status, Ask(target="/a"), nginx=hit, weir=miss, earlier=[Ask(target="/a")]))
+        files = Difference("files: cached", "['k/a', 'k/b']", "['0']")
+        self.assertEqual(of(files, asks=before), "unsafe method")
+        self.assertIsNone(of(Difference("files: cached", "['k/c']", "[]"), asks=before))
+        used = Difference("log: upstream_cache_status", "", "MISS")
+        self.assertEqual(of(used, weir=miss, told=["is not enough for cache key"]), "small buffer")
+        self.assertIsNone(of(used, weir=miss))
+        stuck = Difference("status", "silence", "HTTP/1.1 200 OK")
+        silent = said(answer={"status": "silence"})
+        self.assertEqual(of(stuck, text="slice 4k; add_before_body /a;", nginx=silent, told=["http finalize non-active request"]), "slice with a subrequest")
+        self.assertIsNone(of(stuck, text="slice 4k; add_before_body /a;", nginx=silent))
+        self.assertEqual(of(Difference("status", "HTTP/1.1 304 X", "HTTP/1.1 200 OK"), Ask(method="POST")), "condition of a method")
+        self.assertIsNone(of(Difference("status", "HTTP/1.1 304 X", "HTTP/1.1 200 OK")))
+
+    def test_a_file_that_no_difference_explains_is_a_difference(self):
+        def found(nginx, weir, text, told=()):
+            files = lambda names, keys: {"kept": [], "cached": names, "keys": keys, "sessions": []}  # noqa: E731
+            one = said(files=files(*nginx), errors={"told": list(told), "levels": {}, "broken": [], "lines": []})
+            return [(one.difference.nginx, one.rule) for one in judge.compared(text, [Ask()], one, said(files=files(*weir)))]
+        self.assertEqual(found((["1"], {"1": "k/a"}), ([], {}), "proxy_cache one;"), [("['k/a']", None)])
+        self.assertEqual(found(([], {}), (["1"], {}), "proxy_cache one;"), [("[]", None)])
+        self.assertEqual(found(([], {}), (["1"], {}), "proxy_cache one;", ["is not enough for cache key"]), [("[]", "small buffer")])
+
+    def test_a_moment_of_the_origin_is_compared_as_it_came(self):
+        answers = [said(answer={"headers": [("Date", f"Sat, 28 Nov 2026 22:00:0{second} GMT"), ("Expires", moment)]}) for second, moment in ((0, "Tue, 14 Nov 2028 22:13:20 GMT"), (9, "Tue, 14 Nov 2028 22:13:20 GMT"), (9, "Tue, 14 Nov 2028 22:14:20 GMT"))]
+        self.assertEqual(judge.compared("", [Ask()], answers[0], answers[1]), [])
+        self.assertEqual([one.kind for one in judge.compared("", [Ask()], answers[0], answers[2])], ["field expires: x -> x"])
+
     def test_a_later_request_may_find_another_state_only_after_a_reason(self):
         hit = said(line={"upstream_cache_status": "HIT"})
         left, right = judge.records(hit, 0, "proxy_cache one;", [Ask()]), judge.records(said(), 0, "proxy_cache one;", [Ask()])
