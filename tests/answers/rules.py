@@ -22,8 +22,11 @@ def is_page_length(request, difference, nginx, weir):
     return lengths[0] - lengths[1] in [len(name) - len("weir") for name in ("nginx", *NGINX)]
 
 
-def is_websocket(request, difference, _nginx, _weir):
-    """An Upgrade that nginx does not pass on."""
+def is_websocket(request, difference, nginx, weir):
+    """An Upgrade that nginx does not pass on; a subrequest never has it."""
+    asking = {one["line"] for one in weir["seen"] if any(name.lower() == "upgrade" for name, _ in one["headers"])}
+    if re.search(SUBREQUEST, nginx.get("conf", "")) is not None and (len(asking) > 1 or any("/auth" in line for line in asking)):
+        return False
     return request.what == "Upgrade" and (difference.where == "status" and difference.weir.startswith("HTTP/1.1 101")
                                           or difference.where in ("origin: field Connection", "origin: field Upgrade") and difference.nginx == "[]")
 
