@@ -246,7 +246,7 @@ static ALL: [Directive; TALKING.len() + HEADS.len() + PASSING.len() + OWN.len()]
 pub static FAMILY: Family = Family::new("proxy", &ALL)
     .variables(&[
         Variable::without_answer("proxy_host", |ex, _, out| {
-            let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
+            let Some(pass) = own_pass(ex) else { return false };
             if let (Some(host), Some(_)) = (&ex.proxy_host, &pass.template) {
                 out.extend_from_slice(host);
                 return true;
@@ -254,7 +254,7 @@ pub static FAMILY: Family = Family::new("proxy", &ALL)
             passed(ex, pass, out, |pass| &pass.host)
         }),
         Variable::without_answer("proxy_port", |ex, _, out| {
-            let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
+            let Some(pass) = own_pass(ex) else { return false };
             passed(ex, pass, out, |pass| &pass.port)
         }),
         Variable::without_answer("proxy_add_x_forwarded_for", |ex, _, out| {
@@ -454,6 +454,11 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     });
     compile(b, proxy, Scheme::Http, at);
     buffers::check(b, scope, &crate::written(scope).proxy, "proxy");
+}
+
+/// The target of `proxy_pass`. Targets of other families have no `$proxy_host` and no `$proxy_port`, as in nginx.
+fn own_pass<'c>(exchange: &Exchange<'c>) -> Option<&'c Pass> {
+    crate::values(exchange.location).proxy.pass.as_deref().filter(|pass| pass.scheme == Scheme::Http)
 }
 
 /// Appends a part of the target. A target with variables is evaluated: the key of a cache may have this part, and the
