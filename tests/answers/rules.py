@@ -51,7 +51,7 @@ def is_of_cache(request, difference, nginx, weir):
         is_stored = is_of_stored(nginx) or "_cache " in nginx.get("conf", "") and any(name == "Age" for name, _ in weir["answer"]["headers"])
         return difference.nginx == "[]" and difference.weir == "['bytes']" and (bool(weir["seen"] or nginx["seen"]) or is_stored)
     is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
-    if is_asked and difference.where == "number of requests at origins" and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416|\\$slice_range", nginx.get("conf", "")):
+    if is_asked and difference.where in ("number of requests at origins", "log: number of lines") and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416|\\$slice_range", nginx.get("conf", "")):
         # An answer without a body has no additions and no further slices, and an error can have a page.
         return True
     if difference.where.lower() == "origin: field if-range":
