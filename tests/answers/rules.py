@@ -57,7 +57,7 @@ def is_of_cache(request, difference, nginx, weir):
     if is_asked and "slice " in nginx.get("conf", "") and "206" in nginx["answer"]["status"] and "304" in weir["answer"]["status"]:
         # nginx looks at the condition only if the origin's answer is a 200.
         return difference.where.startswith(("status", "number of requests", "log: ", "field "))
-    if is_asked and difference.where == "number of requests at origins" and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416|\\$slice_range", nginx.get("conf", "")):
+    if is_asked and difference.where in ("number of requests at origins", "log: number of lines") and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416|\\$slice_range", nginx.get("conf", "")):
         # An answer without a body has no additions and no further slices, and an error can have a page.
         return True
     if difference.where.lower() == "origin: field if-range":

@@ -29,6 +29,8 @@ pub struct Draft {
     pub tags: Vec<Tag>,
     /// The length of the body, if the origin announced it.
     pub length: Option<u64>,
+    /// It is not written to the directory if it fits in memory.
+    pub stays_in_memory: bool,
 }
 
 impl Leader {
@@ -51,7 +53,9 @@ impl Leader {
         let label = Label { key: self.flight.key.as_ref().into(), variant, vary, tags: draft.tags.into() };
         let growth = Arc::new(Growth::new());
         let body = Body::Growing(growth.clone());
-        let object = Arc::new(self.object(Arc::new(label), draft.head, draft.times, body));
+        let mut object = self.object(Arc::new(label), draft.head, draft.times, body);
+        object.stays_in_memory = draft.stays_in_memory;
+        let object = Arc::new(object);
         self.flight.filling(self.turn, &object);
         Ok(Fill {
             leader: Some(self),
@@ -146,7 +150,9 @@ impl Fill {
         }
         let Some(body) = Body::of(&self.growth) else { return Err(Refused::TooLarge) };
         let old = &self.object;
-        let whole = Arc::new(leader.object(old.label.clone(), old.head.clone(), old.times, body));
+        let mut whole = leader.object(old.label.clone(), old.head.clone(), old.times, body);
+        whole.stays_in_memory = old.stays_in_memory;
+        let whole = Arc::new(whole);
         let stored = leader.store(&whole, now);
         leader.flight.stored(leader.turn, &whole);
         leader.land();

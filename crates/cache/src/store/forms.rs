@@ -31,6 +31,7 @@ impl Object {
             born: self.born,
             soft_purged: AtomicBool::new(self.is_soft_purged()),
             is_spooled: self.is_spooled,
+            stays_in_memory: self.stays_in_memory,
             forms,
             is_being_packed: AtomicBool::new(false),
         }

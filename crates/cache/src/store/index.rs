@@ -141,7 +141,7 @@ impl Zone {
             }
         }
         let in_memory = shard.admit(at, object.clone(), &mut gone);
-        let disk = self.disk_for(object, now);
+        let disk = if in_memory && object.stays_in_memory { Disk::None } else { self.disk_for(object, now) };
         let old = shard.node(at).map_or(Disk::None, |node| node.disk);
         if disk == Disk::None && old != Disk::None {
             gone.files.push(label.clone());

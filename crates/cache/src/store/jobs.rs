@@ -327,6 +327,7 @@ impl Zone {
             born: node.checked,
             soft_purged: AtomicBool::new(node.soft_purged || record.soft_purged),
             is_spooled: false,
+            stays_in_memory: false,
             forms: Forms::default(),
             is_being_packed: AtomicBool::new(false),
         });

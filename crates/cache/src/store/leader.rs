@@ -103,6 +103,7 @@ impl Leader {
             born: self.born,
             soft_purged,
             is_spooled,
+            stays_in_memory: false,
             forms: Forms::default(),
             is_being_packed: AtomicBool::new(false),
         }

@@ -144,6 +144,8 @@ pub struct Object {
     pub(super) soft_purged: AtomicBool,
     /// Its file is already in place.
     pub(super) is_spooled: bool,
+    /// It is not written to the directory if it fits in memory.
+    pub(super) stays_in_memory: bool,
     /// Its derived forms.
     pub(super) forms: Forms,
     /// A request is compressing the body, and will keep the result.

@@ -6,6 +6,7 @@ use weir_http::family::core::{StrictTargets, Values as Core};
 use weir_http::head::Refused;
 use weir_http::phase::{From, Outcome};
 use weir_http::request_body::RequestBody;
+use weir_http::slots::SlotStore;
 use weir_http::walk;
 use weir_meter::Step;
 use weir_net::log::Level;
@@ -90,6 +91,10 @@ fn stand_in(exchange: &mut Exchange<'_>, violation: Violation) {
     let name = name.or_else(|| asked().map(String::into_bytes));
     if is_of_line || name.is_some() {
         place(exchange, name.as_deref());
+    }
+    if !is_of_line && exchange.uri.is_empty() {
+        // A line that stands before a refused field: the log has its path, as in nginx. What is wrong with the path was refused before.
+        let _ = read_target(exchange, exchange.request.head.path);
     }
 }
 
@@ -266,8 +271,9 @@ fn read_target(exchange: &mut Exchange<'_>, path: Span) -> Result<(), Violation>
         return Ok(());
     }
     check_target(core, raw)?;
-    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
-        .inspect_err(|_| exchange.uri.clear())?;
+    let merges_slashes = merges_slashes(exchange);
+    let target =
+        weir_wire::target::normalise(raw, merges_slashes, &mut exchange.uri).inspect_err(|_| exchange.uri.clear())?;
     // RFC 9112 §3.2.2: a target in absolute form may lack a path, which is `/` then.
     exchange.target_is_valid = raw.starts_with(b"/");
     exchange.uri_was_quoted = target.quoted;
@@ -277,6 +283,25 @@ fn read_target(exchange: &mut Exchange<'_>, path: Span) -> Result<(), Violation>
     }
     exchange.args.extend_from_slice(target.args(raw));
     Ok(())
+}
+
+/// `merge_slashes` of the server that is known before the host: the one that the client named in the TLS handshake, else the default one. nginx
+/// reads the path before it reads Host.
+fn merges_slashes(exchange: &Exchange<'_>) -> bool {
+    let conf = exchange.conf;
+    let Some(listen) = conf.listens.get(exchange.client.listen.get()) else {
+        return exchange.location.values.core.merge_slashes;
+    };
+    let asked = exchange.client.facts().and_then(|facts| facts.server_name.as_ref());
+    let server = match asked.map(|name| name.trim_end_matches('.')) {
+        None => conf.server(listen.hosts.default_server()),
+        Some(name) if name.as_bytes().eq_ignore_ascii_case(&exchange.request.host) => exchange.server,
+        Some(name) => {
+            let found = listen.hosts.find(name.to_ascii_lowercase().as_bytes(), &mut SlotStore::default());
+            conf.server(found.unwrap_or_else(|_| listen.hosts.default_server()))
+        }
+    };
+    conf.location(server.root).values.core.merge_slashes
 }
 
 /// Whether the request came over HTTP/2 to a server that does not speak it, on a connection of another server.

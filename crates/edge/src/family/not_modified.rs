@@ -55,6 +55,8 @@ fn filter(exchange: &mut Exchange<'_>) {
     let verdict = if exchange.cache.is_concerned() { of_cache(exchange, since) } else { judge(exchange) };
     match verdict {
         Verdict::Send => {}
+        // RFC 9110 §15.4.5: 304 answers GET and HEAD alone. Another method has been carried out by now, and its answer is passed on.
+        Verdict::NotModified if !matches!(exchange.request.method(), b"GET" | b"HEAD") => {}
         Verdict::Failed => {
             exchange.response.clear();
             exchange.response.refused = Some(412);

@@ -149,10 +149,10 @@ fn begin(exchange: &mut Exchange<'_>, size: u64) -> Option<u64> {
     Some(start)
 }
 
-/// The offset of the part with the start of the client's range (nginx: `ngx_http_slice_get_start`).
+/// The offset of the part with the start of the client's range (nginx: `ngx_http_slice_get_start`). Range has a meaning for GET and HEAD alone
+/// (RFC 9110 §14.2): an answer to another method is whole, and begins with the first part.
 fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
     let request = &exchange.request;
-    // A range of another method is not a range (RFC 9110 §14.2): its client gets the whole answer.
     if request.field(Known::IfRange).is_some() || !matches!(request.method(), b"GET" | b"HEAD") {
         return 0;
     }

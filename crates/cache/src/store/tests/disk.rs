@@ -343,3 +343,30 @@ fn a_start_without_room_for_another_record_goes_on_with_the_old_one() {
     bench.work();
     assert!(bench.find("/a").is_none() && bench.find("/b").is_some());
 }
+
+#[test]
+fn what_stays_in_memory_has_no_file_and_takes_the_place_of_one() {
+    let room = Room::new();
+    let mut bench = Bench::on_disk(&room);
+    bench.work();
+    bench.store("/a", b"on disk").unwrap();
+    bench.work();
+    assert_eq!(room.files().len(), 1);
+    let fleeting = || Draft { stays_in_memory: true, ..draft() };
+    bench.store_draft("/a", fleeting(), b"in memory").unwrap();
+    bench.store_draft("/b", fleeting(), b"in memory").unwrap();
+    bench.work();
+    assert_eq!(room.files(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(bench.body_of("/a").unwrap(), b"in memory");
+    assert_eq!(bench.body_of("/b").unwrap(), b"in memory");
+}
+
+#[test]
+fn without_memory_even_that_has_a_file() {
+    let room = Room::new();
+    let mut bench = Bench::new(0, Some(room.directory()));
+    bench.work();
+    bench.store_draft("/a", Draft { stays_in_memory: true, ..draft() }, b"").unwrap();
+    bench.work();
+    assert_eq!(room.files().len(), 1);
+}

@@ -60,7 +60,9 @@ pub fn instead_of(exchange: &mut Exchange<'_>, trouble: Trouble) -> Option<Answe
 pub fn own_error(exchange: &mut Exchange<'_>, status: u16) {
     let Some(leader) = exchange.cache.leader.take() else { return };
     let seconds = policy(crate::values(exchange.location)).valid_s(status).unwrap_or(0);
-    if seconds == 0 || !matches!(status, 502 | 504) || exchange.cache.may_not_keep.is_some() {
+    // As in nginx, a request past the cache leaves no error there: it may have asked for what others do not get.
+    let is_beside = exchange.cache.status == Some(Status::Bypass);
+    if seconds == 0 || !matches!(status, 502 | 504) || is_beside || exchange.cache.may_not_keep.is_some() {
         return;
     }
     let now_ms = clock::unix_ms() as i64;
@@ -77,6 +79,8 @@ pub fn own_error(exchange: &mut Exchange<'_>, status: u16) {
         head: head_of(status, b"", fields.into_iter()),
         times: times(&validity),
         length: Some(0),
+        // As nginx, which has no file for it: a restart forgets the error, and an outage writes no file for each key.
+        stays_in_memory: true,
         ..Draft::default()
     };
     if let Ok(fill) = leader.fill(draft, clock::now()) {
@@ -240,6 +244,7 @@ fn storable(
                 BodyLength::None => Some(0),
                 BodyLength::Chunked | BodyLength::UntilClose => None,
             },
+            stays_in_memory: false,
         },
         reason,
     ))
