@@ -49,6 +49,8 @@ pub struct Response {
     pub status_line: Vec<u8>,
     /// `Content-Type`, charset included; empty for none.
     pub content_type: Vec<u8>,
+    /// The character set that an upstream chose for the answer (`X-Accel-Charset`); empty for none.
+    pub charset: Vec<u8>,
     /// The body's length if it is known before sending.
     pub content_length: Option<u64>,
     /// Unix seconds, for `Last-Modified` and conditional requests.
@@ -82,6 +84,7 @@ impl Response {
         self.status = StatusCode::default();
         self.status_line.clear();
         self.content_type.clear();
+        self.charset.clear();
         self.content_length = None;
         self.last_modified = None;
         self.fields.clear();

@@ -138,6 +138,10 @@ fn copy_fields(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, re
             Some(Known::XAccelLimitRate) if !proxy.ignore.has("X-Accel-Limit-Rate") => {
                 exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
             }
+            Some(Known::XAccelCharset) if !proxy.ignore.has("X-Accel-Charset") => {
+                exchange.response.charset.clear();
+                exchange.response.charset.extend_from_slice(value);
+            }
             Some(_) | None => {}
         }
         let passes = match redirects {
