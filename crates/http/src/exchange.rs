@@ -373,8 +373,10 @@ impl<'c> Exchange<'c> {
                 }
                 let start = out.len();
                 let found = get(self, argument, out);
-                // A value that was made before the body came is not the value for later phases.
-                let is_early = matches!(self.body, RequestBody::Unread)
+                // A value that was made before the body came is not the value for later phases, and one that a subrequest without
+                // the body made is not the value of the client's request: the two share their variables.
+                let is_early = (matches!(self.body, RequestBody::Unread)
+                    || self.is_subrequest && matches!(self.body, RequestBody::Gone))
                     && conf.reads_body.get(id.0 as usize).copied().unwrap_or_default();
                 if found && !is_early {
                     self.slots.set(id, out.get(start..).unwrap_or_default());
