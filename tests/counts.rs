@@ -99,6 +99,32 @@ fn what_stands_idle_holds_what_counts_txt_says() {
     }
 }
 
+/// A client may name thousands of new directories. Another thread makes them, so the worker goes on with other clients.
+#[test]
+fn the_directories_of_a_put_are_not_the_worker_s_work() {
+    let room = support::scratch("counts-put");
+    let edge = Edge::start(&room, origin());
+    let mut client = edge.connect();
+    let path = "/part".repeat(300);
+    let before = edge.counts();
+    for (name, status) in [("one", "201"), ("two", "201"), ("one", "204")] {
+        let head = format!("PUT /put{path}/{name} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
+        client.write_all(head.as_bytes()).unwrap();
+        let answer = read_head(&mut client).expect("an answer");
+        assert!(answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{}", String::from_utf8_lossy(&answer));
+        let kept = room.join(format!("put{path}/{name}"));
+        assert_eq!(std::fs::read_to_string(kept).expect("the file is there when the answer comes"), "body");
+    }
+    let counted = edge.counts().since(&before);
+    assert_eq!(counted.mkdir, 0, "the worker itself made directories");
+    // The same work on this thread: the count is able to show it.
+    let here = counts::snapshot();
+    weir_net::path::make_way(&room.join(format!("here{path}/file")), 0o755).unwrap();
+    assert!(counts::snapshot().since(&here).mkdir >= 300);
+    drop(edge);
+    std::fs::remove_dir_all(&room).ok();
+}
+
 /// One line is `CASE KIND NUMBER`; a kind that is not listed is 0.
 fn read_allowed() -> BTreeMap<(&'static str, &'static str), u64> {
     include_str!("counts.txt")
@@ -133,6 +159,7 @@ impl Edge {
                      keepalive_requests 100000;
                      root {root};
                      location /return {{ return 200 hello; }}
+                     location /put {{ dav_methods PUT; create_full_put_path on; client_body_temp_path {root}/bodies; }}
                      location /kept {{
                          proxy_pass http://127.0.0.1:{origin_port};
                          proxy_cache one;

@@ -1,5 +1,6 @@
 //! Runs nginx's own test suite against a binary. The suite and its tools are outside this checkout and are never
-//! copied into it.
+//! copied into it. Its client of HTTP/2 ignores SETTINGS_MAX_FRAME_SIZE: nginx takes frames of any size. In the copy that
+//! runs, it keeps to the size that RFC 9113 gives to everybody, so that every test sees an answer.
 
 use crate::run::{cargo, run};
 use std::path::{Path, PathBuf};
@@ -32,10 +33,16 @@ pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
     std::fs::remove_file(&called).ok();
     std::fs::copy(&binary, &called).map_err(|e| format!("{}: {e}", binary.display()))?;
 
+    let tests = room.join("tests");
+    copy_tests(&asked.tests, &tests)?;
+    let client = tests.join("lib/Test/Nginx/HTTP2.pm");
+    let text = std::fs::read_to_string(&client).map_err(|e| format!("{}: {e}", client.display()))?;
+    std::fs::write(&client, with_small_frames(&text)?).map_err(|e| format!("{}: {e}", client.display()))?;
+
     let out = asked.out.unwrap_or_else(|| root.join("target/nginx-suite.csv"));
     // Where a file says nothing, nginx has one worker, and weir one for each CPU. The suite relies on one.
-    let files = if asked.files.is_empty() { all_files(&asked.tests)? } else { asked.files };
-    let (with_own, without): (Vec<_>, Vec<_>) = files.iter().partition(|file| sets_workers(&asked.tests, file));
+    let files = if asked.files.is_empty() { all_files(&tests)? } else { asked.files };
+    let (with_own, without): (Vec<_>, Vec<_>) = files.iter().partition(|file| sets_workers(&tests, file));
     for (number, (files, globals)) in [(without, ONE_WORKER), (with_own, "")].into_iter().enumerate() {
         if files.is_empty() {
             continue;
@@ -45,7 +52,7 @@ pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
             .arg(&called)
             .arg(&out)
             .args(files)
-            .env("TESTS_DIR", &asked.tests)
+            .env("TESTS_DIR", &tests)
             .env("TEST_NGINX_GLOBALS", globals)
             .env("APPEND", number.to_string())
             .env("TMPDIR_TESTS", room.join("tmp")))?;
@@ -54,6 +61,45 @@ pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
 }
 
 const ONE_WORKER: &str = "worker_processes 1;";
+
+/// The suite's files, in a place of their own.
+fn copy_tests(from: &Path, to: &Path) -> Result<(), String> {
+    if to.exists() {
+        std::fs::remove_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
+    }
+    run(Command::new("cp").arg("-R").arg(from).arg(to))
+}
+
+/// The text of the suite's client, which sends larger heads as CONTINUATION frames then, and larger bodies as several DATA frames.
+fn with_small_frames(client: &str) -> Result<String, String> {
+    let mut changed = client.to_owned();
+    for (line, more) in [(HEADERS, HEADERS_SPLIT), (DATA, DATA_SPLIT)] {
+        if changed.matches(line).count() != 1 {
+            return Err(format!("lib/Test/Nginx/HTTP2.pm of the suite has no line of its own \"{}\"", line.trim()));
+        }
+        changed = changed.replace(line, more);
+    }
+    Ok(changed)
+}
+
+/// Where the client has the pieces of a field section.
+const HEADERS: &str = "\tpush @input, $input;\n";
+/// Cuts it into pieces of less than 16,384 bytes. The flags of the first are the fifth byte of its frame; END_HEADERS is on the last.
+const HEADERS_SPLIT: &str = "\
+\tpush @input, substr($input, 0, 16000, '') while length($input) > 16000;
+\tpush @input, $input;
+\tsubstr($buf, 4, 1) = chr(ord(substr($buf, 4, 1)) & ~0x4) if @input > 1;
+";
+/// Where the client begins a DATA frame.
+const DATA: &str = "\tmy ($ctx, $body, $flags, $extra) = @_;\n";
+/// Cuts the body; END_STREAM is on the last piece.
+const DATA_SPLIT: &str = "\
+\tmy ($ctx, $body, $flags, $extra) = @_;
+\tif (length($body) > 16000) {
+\t\tmy $first = pack_body($ctx, substr($body, 0, 16000, ''), 0x0, $extra);
+\t\treturn $first . pack_body($ctx, $body, $flags, $extra);
+\t}
+";
 
 fn all_files(tests: &Path) -> Result<Vec<String>, String> {
     let entries = std::fs::read_dir(tests).map_err(|e| format!("{}: {e}", tests.display()))?;
@@ -108,6 +154,15 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
+
+    #[test]
+    fn the_client_s_frames_get_smaller_or_the_suite_is_refused() {
+        let client = format!("sub new_stream {{\n{HEADERS}}}\nsub pack_body {{\n{DATA}}}\n");
+        let changed = with_small_frames(&client).unwrap();
+        assert_eq!(changed.matches("16000").count(), 4, "{changed}");
+        let unknown = with_small_frames(&client.replace("$extra", "$more")).unwrap_err();
+        assert!(unknown.contains("my ($ctx, $body, $flags, $extra)"), "{unknown}");
+    }
 
     #[test]
     fn flags_take_a_value_and_files_are_kept() {

@@ -128,6 +128,13 @@ impl Scope {
         Rc::make_mut(&mut self.written).own.push((directive, at));
     }
 
+    /// Whether this block takes over the statement at `at` of the block around it.
+    pub fn inherits(&self, at: At) -> bool {
+        let around = self.written.around.iter().flat_map(|around| &around.own);
+        let directive = around.filter(|(_, place)| *place == at).map(|(name, _)| *name).next();
+        directive.is_some_and(|directive| self.written.own.iter().all(|(name, _)| *name != directive))
+    }
+
     /// The place of the statement of this directive with this number, counted from 0; the block's own place if there
     /// is none. A block that has no such statement inherits those of the blocks around it.
     pub fn place(&self, directive: &str, number: usize) -> At {
@@ -338,7 +345,7 @@ impl<'r> Build<'r> {
     }
 
     /// Compiles a text of a directive that nginx compiles in each server that inherits it. In `http`, an unknown variable counts only
-    /// if the file has a server.
+    /// if a server does so.
     pub fn inherited_template(&mut self, text: &str) -> Result<Template, Refusal> {
         self.names.is_inherited = self.context() == directive::HTTP;
         let template = self.template(text);

@@ -78,6 +78,7 @@ impl Compiler<'_> {
         let Kind::Server(draft) = std::mem::replace(&mut scope.kind, Kind::Plain) else { return };
         let Draft { listens, names, answers_connect, quic: _ } = draft;
         scope.inherit(outer);
+        self.build.names.inherit(|at| scope.inherits(at));
         self.finish_scope(&mut scope);
         let id = ServerId(self.servers.len() as u32);
         let name = names.first().map(|name| name.shown.clone()).unwrap_or_default();
@@ -285,8 +286,7 @@ impl Compiler<'_> {
         }
         // Another directory for temporary files at a reload is mostly below this one.
         self.build.paths.temporary.iter().for_each(|directory| self.build.reach.write(directory));
-        let (definitions, unknown) =
-            self.build.names.bind(!self.servers.is_empty(), |name| self.families.known.built_in(name));
+        let (definitions, unknown) = self.build.names.bind(|name| self.families.known.built_in(name));
         let unknown = unknown.into_iter().map(|(name, at)| self.build.unknown(name, at)).collect();
         let problems = self.build.settle(unknown, tree);
         let Build { names, declared, above, paths, reach, .. } = self.build;

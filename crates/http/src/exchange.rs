@@ -49,6 +49,8 @@ pub struct Response {
     pub status_line: Vec<u8>,
     /// `Content-Type`, charset included; empty for none.
     pub content_type: Vec<u8>,
+    /// The character set that an upstream chose for the answer (`X-Accel-Charset`); empty for none.
+    pub charset: Vec<u8>,
     /// The body's length if it is known before sending.
     pub content_length: Option<u64>,
     /// Unix seconds, for `Last-Modified` and conditional requests.
@@ -82,6 +84,7 @@ impl Response {
         self.status = StatusCode::default();
         self.status_line.clear();
         self.content_type.clear();
+        self.charset.clear();
         self.content_length = None;
         self.last_modified = None;
         self.fields.clear();
@@ -375,8 +378,10 @@ impl<'c> Exchange<'c> {
                 }
                 let start = out.len();
                 let found = get(self, argument, out);
-                // A value that was made before the body came is not the value for later phases.
-                let is_early = matches!(self.body, RequestBody::Unread)
+                // A value that was made before the body came is not the value for later phases, and one that a subrequest without
+                // the body made is not the value of the client's request: the two share their variables.
+                let is_early = (matches!(self.body, RequestBody::Unread)
+                    || self.is_subrequest && matches!(self.body, RequestBody::Gone))
                     && conf.reads_body.get(id.0 as usize).copied().unwrap_or_default();
                 if found && !is_early {
                     self.slots.set(id, out.get(start..).unwrap_or_default());

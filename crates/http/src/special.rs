@@ -28,13 +28,27 @@ pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
     if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
         exchange.keeps_alive = false;
     }
-    if status != 405 {
-        // An earlier 405 has set it.
-        exchange.response.fields.remove(Known::Allow);
-    }
     exchange.response.content_type.clear();
     exchange.response.body_filters.clear();
     exchange.own.remove::<Composed>();
+    let target = page_of(exchange, status).map(|page| {
+        match page.shown {
+            None => {}
+            Some(0) => exchange.response.status.free(),
+            Some(shown) => exchange.response.status.fix(shown),
+        }
+        (page, page.target.text(exchange))
+    });
+    let is_here = target.as_ref().is_none_or(|(_, target)| matches!(target.first(), Some(b'/' | b'@')));
+    if !(is_here && exchange.response.status.get() == 405) {
+        // It names methods for an answer with 405 alone. This status or an earlier one has set it.
+        exchange.response.fields.remove(Known::Allow);
+    }
+    target.map(|(page, target)| follow(exchange, page, &target))
+}
+
+/// The location's entry for this status, if an error page may follow.
+fn page_of<'c>(exchange: &mut Exchange<'c>, status: u16) -> Option<&'c Page> {
     let settings = &exchange.location.values.error_page;
     if exchange.in_error_page || settings.pages.is_empty() || exchange.redirects_left == 0 {
         return None;
@@ -42,8 +56,7 @@ pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
     if !settings.recursive {
         exchange.in_error_page = true;
     }
-    let page = settings.pages.iter().find(|page| page.status == status)?;
-    Some(follow(exchange, page))
+    settings.pages.iter().find(|page| page.status == status)
 }
 
 /// 405 with the methods that the place has. The field is required (RFC 9110 §15.5.6); nginx leaves it out.
@@ -61,22 +74,13 @@ pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
 }
 
 /// Goes to the target of an `error_page`: a URI of this server, a named location, or another server.
-fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
-    if page.shown.is_some_and(|shown| shown != 405) {
-        exchange.response.fields.remove(Known::Allow);
-    }
-    match page.shown {
-        None => {}
-        Some(0) => exchange.response.status.free(),
-        Some(shown) => exchange.response.status.fix(shown),
-    }
-    let target = page.target.text(exchange);
+fn follow(exchange: &mut Exchange<'_>, page: &Page, target: &[u8]) -> Outcome {
     match target.first() {
         Some(b'/') => {
             if !exchange.request.is_head() {
                 exchange.request.method_override = Some(b"GET");
             }
-            let (uri, args) = split_args(&target);
+            let (uri, args) = split_args(target);
             walk::redirect(exchange, uri.to_vec(), Some(args.to_vec()))
         }
         Some(b'@') => {
@@ -84,8 +88,7 @@ fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
             walk::walk(exchange, From::Named(name))
         }
         Some(_) | None => {
-            exchange.response.fields.remove(Known::Allow);
-            exchange.response.fields.replace(b"Location", &target, Known::Location);
+            exchange.response.fields.replace(b"Location", target, Known::Location);
             exchange.response.own_location = false;
             let status = page.shown.filter(|shown| matches!(shown, 301 | 302 | 303 | 307 | 308)).unwrap_or(302);
             self::page(exchange, status);

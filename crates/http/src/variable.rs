@@ -278,21 +278,23 @@ impl<G: Clone> Names<G> {
         self.names.iter().any(|name| is_one(name))
     }
 
-    /// Binds every name; returns the names that nothing defines, with the statement that reads each first.
-    pub fn bind(
-        &self,
-        has_servers: bool,
-        families: impl Fn(&str) -> Option<Definition<G>>,
-    ) -> (Vec<Definition<G>>, Vec<(String, At)>) {
-        let mut used = self.used.clone();
-        for (id, at) in self.inherited.iter().filter(|_| has_servers) {
-            if let Some(used) = used.get_mut(id.0 as usize) {
+    /// A server reads the names of the statements of `http` that it inherits.
+    pub fn inherit(&mut self, is_inherited: impl Fn(At) -> bool) {
+        let used = &mut self.used;
+        self.inherited.retain(|(id, at)| {
+            let is_read = is_inherited(*at);
+            if let (true, Some(used)) = (is_read, used.get_mut(id.0 as usize)) {
                 used.get_or_insert(*at);
             }
-        }
+            !is_read
+        });
+    }
+
+    /// Binds every name; returns the names that nothing defines, with the statement that reads each first.
+    pub fn bind(&self, families: impl Fn(&str) -> Option<Definition<G>>) -> (Vec<Definition<G>>, Vec<(String, At)>) {
         let mut unknown = Vec::new();
         let mut bound = Vec::with_capacity(self.names.len());
-        for ((name, definition), used) in self.names.iter().zip(&self.definitions).zip(&used) {
+        for ((name, definition), used) in self.names.iter().zip(&self.definitions).zip(&self.used) {
             let definition = definition.clone().or_else(|| families(name));
             if let (None, Some(at)) = (&definition, used) {
                 unknown.push((name.clone(), *at));

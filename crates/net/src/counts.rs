@@ -68,6 +68,8 @@ counts! {
     epoll_ctl EpollCtl,
     /// `write` to another worker's eventfd.
     notify Notify,
+    /// `mkdirat`, successful or not, for the directories above a file.
+    mkdir Mkdir,
     /// Allocations, if the binary's allocator is [`Allocator`]; otherwise 0.
     allocations Allocation,
     /// Polls of a task (not a syscall, but the same kind of figure).

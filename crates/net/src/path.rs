@@ -4,6 +4,7 @@
 //! Each component is opened from the one before it, so weir also notices a link that another process puts in place
 //! meanwhile. Two calls a component, or four where owners are compared.
 
+use crate::counts::{Kind, count};
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, Uid, fchown, fstat, mkdirat, openat, stat, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -72,6 +73,7 @@ pub fn make_way(path: &Path, mode: u32) -> io::Result<()> {
     let begin = if bytes.starts_with(b"/") { "/" } else { "." };
     let mut directory = openat(CWD, begin, SEARCH, Mode::empty())?;
     for name in above.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        count(Kind::Mkdir);
         match mkdirat(&directory, name, Mode::from_raw_mode(mode)) {
             // The rights of a directory above do not matter if it is there.
             Ok(()) | Err(Errno::EXIST | Errno::ACCESS | Errno::ROFS) => {}

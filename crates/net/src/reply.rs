@@ -34,6 +34,11 @@ impl<T> Promise<T> {
         self.end(|| Some(make()));
     }
 
+    /// Whether somebody still waits.
+    pub fn is_awaited(&self) -> bool {
+        matches!(*lock(&self.0), State::Asked(_))
+    }
+
     fn end(&self, make: impl FnOnce() -> Option<T>) {
         let mut state = lock(&self.0);
         if let State::Asked(waker) = &mut *state {

@@ -101,7 +101,7 @@ fn bind(b: &mut Build<'_>, parts: &'static [Part]) -> Vec<Definition<Get>> {
     let names: Box<dyn Any> = names;
     let Ok(names) = names.downcast::<Names<Get>>() else { return Vec::new() };
     let all = crate::family::variables().chain(parts.iter().flat_map(|part| part.variables));
-    let (definitions, unknown) = names.bind(true, |name| variable::built_in(all.clone(), name));
+    let (definitions, unknown) = names.bind(|name| variable::built_in(all.clone(), name));
     for (name, at) in unknown {
         let known = b.known.session_variables().iter().copied().filter(|name| !name.ends_with('_'));
         let meant = weir_conf::did_you_mean(&name, known.chain(names.defined())).map(str::to_owned);

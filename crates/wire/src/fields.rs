@@ -117,13 +117,32 @@ impl Fields {
         self.push_known(name, value, Some(known));
     }
 
+    /// How many places the list has: the next field gets the place of this number.
+    pub fn places(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The field at a place; `None` if it was removed.
+    pub fn at(&self, place: usize) -> Option<FieldRef<'_>> {
+        self.items.get(place).filter(|item| item.live).map(|item| self.read(item))
+    }
+
+    /// Gives the field at a place another value.
+    pub fn set(&mut self, place: usize, value: &[u8]) {
+        let start = self.text.len() as u32;
+        if let Some(item) = self.items.get_mut(place) {
+            self.text.extend_from_slice(value);
+            item.value = (start, self.text.len() as u32);
+        }
+    }
+
     /// The fields in order.
     pub fn iter(&self) -> impl Iterator<Item = FieldRef<'_>> {
-        self.items.iter().filter(|item| item.live).map(|item| FieldRef {
-            name: self.slice(item.name),
-            value: self.slice(item.value),
-            known: item.known,
-        })
+        self.items.iter().filter(|item| item.live).map(|item| self.read(item))
+    }
+
+    fn read(&self, item: &Item) -> FieldRef<'_> {
+        FieldRef { name: self.slice(item.name), value: self.slice(item.value), known: item.known }
     }
 
     fn slice(&self, (start, end): (u32, u32)) -> &[u8] {
@@ -158,5 +177,21 @@ mod tests {
         fields.make_safe();
         let lines: Vec<_> = fields.iter().map(|field| (field.name, field.value)).collect();
         assert_eq!(lines, [(&b"X-A"[..], &b"a  Inj: x"[..]), (b"X-B ", b"b c"), (b"X-C", b"plain")]);
+    }
+
+    #[test]
+    fn a_field_gets_another_value_at_its_place() {
+        let mut fields = Fields::default();
+        fields.push(b"X-A", b"a");
+        let place = fields.places();
+        fields.push(b"X-B", b"b");
+        fields.push(b"X-C", b"c");
+        fields.set(place, b"another");
+        fields.remove_name(b"X-C");
+        assert_eq!(fields.at(place).map(|field| field.value), Some(&b"another"[..]));
+        assert!(fields.at(place + 1).is_none() && fields.at(place + 2).is_none());
+        fields.set(place + 2, b"nowhere");
+        let values: Vec<_> = fields.iter().map(|field| field.value).collect();
+        assert_eq!(values, [&b"a"[..], b"another"]);
     }
 }

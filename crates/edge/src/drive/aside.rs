@@ -228,6 +228,7 @@ impl ResponseFacts {
             allows_ranges,
             header_only,
             // Not needed once the head has been sent.
+            charset: _,
             without_own: _,
         } = response;
         ResponseFacts {

@@ -199,9 +199,8 @@ pub async fn post_action(exchange: &mut Exchange<'_>) {
             return exchange.log(Level::Error, format_args!("post_action failed to start {error}"));
         }
     };
-    // Nobody has read the client's body, and its bytes are on the client's connection: they are for nobody.
-    let is_unread = matches!(exchange.body, RequestBody::Unread);
-    if is_unread {
+    // A body that nobody has read is dropped from the client's connection later: it is for nobody.
+    if matches!(exchange.body, RequestBody::Unread) {
         exchange.body = RequestBody::Gone;
     }
     while exchange.redirects_left > 1
@@ -221,9 +220,6 @@ pub async fn post_action(exchange: &mut Exchange<'_>) {
             Ok(None) => {}
             Err(_) => exchange.response.status = status,
         }
-    }
-    if is_unread {
-        exchange.body = RequestBody::Unread;
     }
 }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use weir_conf::Statement;
 use weir_http::build::Build;
-use weir_http::conf::Settable;
+use weir_http::conf::{Location, Settable};
 use weir_http::directive::{Directive, HSL, ONE, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Family, Reading};
 use weir_http::family::rewrite::settable;
 use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
@@ -56,7 +56,15 @@ pub static FAMILY: Family = Family::new(
         .many(),
     ],
 )
-.phase(Phase::Access, |location| !crate::values(location).auth_request.path.is_empty(), enter);
+.phase(Phase::Access, |location| !crate::values(location).auth_request.path.is_empty(), enter)
+.judge(judge);
+
+/// Marks the places whose variables are made of the request's body.
+fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    reading.read_first(locations, |location, text| {
+        crate::values(location).auth_request.sets.iter().for_each(|(_, value)| text(value));
+    });
+}
 
 fn set(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let variable = settable(b, statement.text(0), |b, name| b.names.define_slot(name))?;
@@ -101,6 +109,8 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
 /// Sets the variables, and keeps the verdict.
 fn take(exchange: &mut Exchange<'_>, answer: &mut Exchange<'_>) {
     let location = exchange.location;
+    // The check has no body: a value that is made of one means that of the client's request.
+    std::mem::swap(&mut exchange.body, &mut answer.body);
     for (variable, value) in crate::values(location).auth_request.sets.iter() {
         let value = value.text(answer);
         match variable {
@@ -108,6 +118,7 @@ fn take(exchange: &mut Exchange<'_>, answer: &mut Exchange<'_>) {
             Settable::BuiltIn(set) => set(exchange, &value),
         }
     }
+    std::mem::swap(&mut exchange.body, &mut answer.body);
     let challenges = if answer.response.status.get() == 401 { challenges(answer) } else { Vec::new() };
     exchange.own.set(Verdict { status: answer.response.status.get(), challenges });
 }

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use weir_cache::condition::{Validators, allows_range};
 use weir_http::directive::{Directive, HSL, ONE};
-use weir_http::exchange::Exchange;
+use weir_http::exchange::{Exchange, Response};
 use weir_http::families::Family;
 use weir_http::response_body::{Body, BodyFilter, Part, Whole};
 use weir_http::value;
@@ -70,7 +70,7 @@ fn filter(exchange: &mut Exchange<'_>) {
         return;
     }
     match asked(exchange, length) {
-        Asked::Whole => exchange.response.fields.replace(b"Accept-Ranges", b"bytes", Known::AcceptRanges),
+        Asked::Whole => offer(&mut exchange.response),
         Asked::Nothing => {
             content_range(exchange, |out| write!(out, "bytes */{length}"));
             exchange.response.content_length = None;
@@ -85,6 +85,19 @@ fn filter(exchange: &mut Exchange<'_>) {
                 several => multiple(exchange, several, length),
             }
         }
+    }
+}
+
+/// Tells the client that it may ask for ranges.
+fn offer(response: &mut Response) {
+    let is_upstream_s = matches!(response.body, Body::Origin | Body::Kept(_) | Body::Stream(_));
+    let is_told = response.fields.get(Known::AcceptRanges) == Some(b"bytes");
+    if is_upstream_s || is_told {
+        // weir cuts the ranges, whatever the upstream says about its own.
+        response.fields.replace(b"Accept-Ranges", b"bytes", Known::AcceptRanges);
+    } else {
+        // The field of an answer with `X-Accel-Redirect` stays, as in nginx.
+        response.fields.push_known(b"Accept-Ranges", b"bytes", Some(Known::AcceptRanges));
     }
 }
 

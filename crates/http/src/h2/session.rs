@@ -94,10 +94,15 @@ impl Session {
             Carrier::Client(_) => Role::Server,
             Carrier::Origin(_) => Role::Client,
         };
+        Session::resume(carrier, Connection::new(role, limits), limits.window, chunk)
+    }
+
+    /// A session that goes on with a connection at rest. `window` is that of each stream.
+    pub fn resume(carrier: Carrier, wire: Connection, window: u32, chunk: usize) -> Rc<Session> {
         Rc::new(Session {
             carrier,
-            preread: limits.window,
-            wire: RefCell::new(Connection::new(role, limits)),
+            preread: window,
+            wire: RefCell::new(wire),
             chunk,
             out: RefCell::new(Out { bytes: Lease::none(), start: 0 }),
             streams: RefCell::default(),
@@ -109,6 +114,11 @@ impl Session {
             is_doubted: Cell::new(false),
             fault: Cell::new(None),
         })
+    }
+
+    /// Takes a session apart that nobody uses any more.
+    pub fn into_parts(self) -> (Carrier, Connection) {
+        (self.carrier, self.wire.into_inner())
     }
 
     /// Counts a read.

@@ -16,7 +16,6 @@ use weir_http::conf::Location;
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::found::Found;
-use weir_http::message::Origin;
 use weir_http::refusal::Refusal;
 use weir_http::variable::Template;
 use weir_http::visit::Along;
@@ -142,24 +141,21 @@ pub struct Saving {
     is_broken: bool,
 }
 
-/// Begins to save an answer with the head `origin`, if the location and the answer allow it.
-pub fn begin(
-    exchange: &mut Exchange<'_>,
-    settings: &crate::family::Values,
-    origin: &mut Box<Origin>,
-) -> Option<Box<dyn Along>> {
+/// Begins to save the upstream's answer, whose head is in the exchange, if the location and the answer allow it.
+pub fn begin(exchange: &mut Exchange<'_>, settings: &crate::family::Values) -> Option<Box<dyn Along>> {
     let values = &settings.store;
+    let origin = exchange.origin.as_ref()?;
+    let modified = origin.field(weir_wire::Known::LastModified).and_then(weir_wire::date::parse_http_date);
     if origin.head.status != 200 || exchange.request.method() != b"GET" || !response::buffers(settings, origin) {
         return None;
     }
     let path = match &values.store {
         Store::Off => return None,
         Store::On => file_path::path(exchange)?.0,
-        Store::At(template) => exchange.reading(origin, |exchange| template.text(exchange)),
+        Store::At(template) => template.text(exchange),
     };
     let path = weir_net::path::as_path(&path).to_path_buf();
     let (file, temporary) = body::temporary(exchange, settings.proxy.temp_path.as_deref(), proxy::TEMPORARY)?;
-    let modified = origin.field(weir_wire::Known::LastModified).and_then(weir_wire::date::parse_http_date);
     Some(Box::new(Saving { file, temporary, path, mode: values.access, modified, is_broken: false }))
 }
 

@@ -16,7 +16,6 @@ use weir_http::directive::{Arity, Contexts, Directive, HSL, HTTP, LOCATION_IF, O
 use weir_http::exchange::Exchange;
 use weir_http::families::{Family, Reading};
 use weir_http::refusal::Refusal;
-use weir_http::response_body::Body;
 use weir_http::variable::Template;
 use weir_http::{media_types, value};
 use weir_net::log::Level;
@@ -222,7 +221,8 @@ fn complain(exchange: &mut Exchange<'_>, source: &str, target: &str) {
 
 /// The character set that the client is to get; `None` to leave the answer alone.
 fn target<'c>(exchange: &mut Exchange<'c>, told: &Told) -> Option<Cow<'c, [u8]>> {
-    if let Some(name) = chosen_by_upstream(exchange) {
+    if !exchange.response.charset.is_empty() {
+        let name = exchange.response.charset.clone();
         if crate::declared(exchange.conf).charset.find(&name).is_none() {
             let name = String::from_utf8_lossy(&name);
             exchange.log(Level::Error, format_args!("unknown charset \"{name}\" to override"));
@@ -239,14 +239,6 @@ fn target<'c>(exchange: &mut Exchange<'c>, told: &Told) -> Option<Cow<'c, [u8]>>
         return None;
     }
     named(exchange, &settings.name).filter(|name| !name.is_empty())
-}
-
-/// `X-Accel-Charset` of the answer that is sent.
-fn chosen_by_upstream(exchange: &Exchange<'_>) -> Option<Vec<u8>> {
-    let is_upstream_s = matches!(exchange.response.body, Body::Origin | Body::Kept(_) | Body::Stream(_));
-    let ignored = &weir_proxy::values(exchange.location).proxy.ignore;
-    let origin = exchange.origin.as_ref().filter(|_| is_upstream_s && !ignored.has("X-Accel-Charset"))?;
-    origin.field(Known::XAccelCharset).filter(|name| !name.is_empty()).map(<[u8]>::to_vec)
 }
 
 fn named<'c>(exchange: &mut Exchange<'c>, choice: &Choice) -> Option<Cow<'c, [u8]>> {

@@ -24,18 +24,18 @@ pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, r
     let code = object.head.status;
     let mut origin = exchange.worker.lease_origin();
     let is_sound = read_head(&object, &mut origin);
+    if let Some(old) = exchange.origin.replace(origin) {
+        exchange.worker.return_origin(old);
+    }
     let answer = if keep::is_own_error(&object) {
         Answer::Outcome(Outcome::Status(code))
     } else if !is_sound {
         exchange.log(Level::Crit, format_args!("weir cannot read the head of a cache object"));
         Answer::Outcome(Outcome::Status(500))
     } else {
-        answer(exchange, &object, &origin)
+        answer(exchange, &object)
     };
     exchange.cache.shown = Some(object);
-    if let Some(old) = exchange.origin.replace(origin) {
-        exchange.worker.return_origin(old);
-    }
     answer
 }
 
@@ -64,13 +64,15 @@ pub fn read_head(object: &Object, origin: &mut Origin) -> bool {
     is_sound
 }
 
-fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>, origin: &Origin) -> Answer {
+/// The answer of an object whose head is in the exchange.
+fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>) -> Answer {
     let code = object.head.status;
     if response::is_intercepted(exchange, code) {
-        response::pass_authentication(exchange, origin);
+        response::pass_authentication(exchange);
         return Answer::Outcome(Outcome::Status(code));
     }
-    let told = origin.field(Known::ContentLength).and_then(weir_wire::framing::content_length);
+    let told = exchange.origin.as_ref().and_then(|origin| origin.field(Known::ContentLength));
+    let told = told.and_then(weir_wire::framing::content_length);
     let has_no_body = matches!(code, 204 | 304);
     let length = match (object.is_whole(), told) {
         // For an answer to HEAD, only the length is known.
@@ -80,7 +82,7 @@ fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>, origin: &Origin) ->
         (false, Some(told)) => BodyLength::Exact(told),
         (false, None) => BodyLength::UntilClose,
     };
-    if let Some(elsewhere) = response::accept(exchange, crate::values(exchange.location), origin, length) {
+    if let Some(elsewhere) = response::accept(exchange, crate::values(exchange.location), length) {
         return Answer::Outcome(elsewhere.enter(exchange));
     }
     let age_s = keep::validity(&object.times).current_age_s(clock::unix_ms() as i64);
@@ -88,7 +90,7 @@ fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>, origin: &Origin) ->
     response.fields.remove(Known::Age);
     response.fields.push_with(b"Age", Some(Known::Age), |out| encode::push_decimal(out, u64::from(age_s)));
     if !response.fields.has(Known::Date)
-        && let Some(date) = origin.field(Known::Date)
+        && let Some(date) = exchange.origin.as_ref().and_then(|origin| origin.field(Known::Date))
     {
         // RFC 9110 §6.6.1: the time when the origin made the answer. `Expires` is relative to it.
         response.fields.push_known(b"Date", date, Some(Known::Date));

@@ -180,12 +180,12 @@ const OWN: &[Directive] = &[
     })
     .default("1.1"),
     Directive::new("proxy_method", HSL, ONE, "The method that weir sends instead of the client's.", |b, s| {
-        let t = b.inherited_template(s.text(0))?;
+        let t = b.template(s.text(0))?;
         crate::settings(b).proxy.method = Some(Some(t));
         Ok(())
     }),
     Directive::new("proxy_set_body", HSL, ONE, "The body that weir sends instead of the client's.", |b, s| {
-        let t = b.template(s.text(0))?;
+        let t = b.inherited_template(s.text(0))?;
         crate::settings(b).proxy.set_body = Some(Some(t));
         Ok(())
     }),

@@ -64,34 +64,54 @@ pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
 }
 
 /// Passes `WWW-Authenticate` of an intercepted 401 on to the client.
-pub fn pass_authentication(exchange: &mut Exchange<'_>, origin: &Origin) {
-    if origin.head.status != 401 {
-        return;
-    }
+pub fn pass_authentication(exchange: &mut Exchange<'_>) {
+    let Some(origin) = exchange.origin.as_ref().filter(|origin| origin.head.status == 401) else { return };
     let known = Some(Known::WwwAuthenticate);
     for field in origin.head.fields.iter().filter(|field| field.known == known) {
         exchange.response.fields.push_known(b"WWW-Authenticate", field.value.of(&origin.bytes), known);
     }
 }
 
-/// Fills the response from the upstream's head; `Some` if the head redirects to another location.
-pub fn accept(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, length: BodyLength) -> Option<Elsewhere> {
+/// Fills the response from the head of the upstream's answer, which is in the exchange; `Some` if it redirects to another
+/// location. `values` are the settings of the location.
+pub fn accept(exchange: &mut Exchange<'_>, values: &Values, length: BodyLength) -> Option<Elsewhere> {
+    // Out of the exchange while its fields are copied.
+    let origin = exchange.origin.take()?;
     let proxy = &values.proxy;
-    if let Some(elsewhere) = accel_redirect(exchange, values, origin) {
-        return Some(elsewhere);
+    let target = origin.field(Known::XAccelRedirect).filter(|_| !proxy.ignore.has("X-Accel-Redirect"));
+    let target = target.map(<[u8]>::to_vec);
+    let first = exchange.response.fields.places();
+    let seen = copy_fields(exchange, values, &origin, target.is_some());
+    if target.is_none() {
+        exchange.response.status.answer(origin.head.status);
+        exchange.response.status_line.clear();
+        // HTTP/2 has no reason phrase: weir uses its own.
+        if origin.head.version != Version::Http2 {
+            exchange.response.status_line.extend_from_slice(origin.head.status_line.of(&origin.bytes));
+        }
+        exchange.response.content_length = match length {
+            BodyLength::Exact(length) => Some(length),
+            // RFC 9110 §8.6: in an answer to HEAD or in a 304, the length describes a body that does not follow.
+            BodyLength::None => origin.field(Known::ContentLength).and_then(weir_wire::framing::content_length),
+            BodyLength::Chunked | BodyLength::UntilClose => None,
+        };
     }
-    exchange.response.status.answer(origin.head.status);
-    exchange.response.status_line.clear();
-    // HTTP/2 has no reason phrase: weir uses its own.
-    if origin.head.version != Version::Http2 {
-        exchange.response.status_line.extend_from_slice(origin.head.status_line.of(&origin.bytes));
+    exchange.origin = Some(origin);
+    rewrite::fields(exchange, first);
+    if let Some(target) = target {
+        return Some(elsewhere(exchange, &target));
     }
-    exchange.response.content_length = match length {
-        BodyLength::Exact(length) => Some(length),
-        // RFC 9110 §8.6: in an answer to HEAD or in a 304, the length describes a body that does not follow.
-        BodyLength::None => origin.field(Known::ContentLength).and_then(weir_wire::framing::content_length),
-        BodyLength::Chunked | BodyLength::UntilClose => None,
-    };
+    let passed = |known: Known| proxy.hidden.without_own.contains(known) && !seen.contains(known);
+    exchange.response.without_own = WithoutOwn { date: passed(Known::Date), server: passed(Known::Server) };
+    exchange.response.allows_ranges = proxy.force_ranges || exchange.cache.holds_conditions_back();
+    exchange.response.body = Body::Origin;
+    None
+}
+
+/// Copies the fields of the upstream's answer into the response, and obeys those that are for weir. Returns the names that
+/// it met. If the answer redirects, nginx keeps a few fields; all others come from the new location.
+fn copy_fields(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, redirects: bool) -> KnownSet {
+    let proxy = &values.proxy;
     let mut seen = KnownSet::default();
     let named = Named::of(&origin.head, &origin.bytes);
     for field in &origin.head.fields {
@@ -108,35 +128,42 @@ pub fn accept(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, len
             seen.insert(known);
         }
         match field.known {
-            Some(Known::ContentType) if !proxy.hidden.hides_type => {
+            Some(Known::ContentType) if redirects || !proxy.hidden.hides_type => {
                 exchange.response.content_type.clear();
                 exchange.response.content_type.extend_from_slice(value);
             }
-            Some(Known::LastModified) if !proxy.hidden.hides(field.known, name) => {
+            Some(Known::LastModified) if !redirects && !proxy.hidden.hides(field.known, name) => {
                 exchange.response.last_modified = weir_wire::date::parse_http_date(value);
             }
             Some(Known::XAccelLimitRate) if !proxy.ignore.has("X-Accel-Limit-Rate") => {
                 exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
             }
+            Some(Known::XAccelCharset) if !proxy.ignore.has("X-Accel-Charset") => {
+                exchange.response.charset.clear();
+                exchange.response.charset.extend_from_slice(value);
+            }
             Some(_) | None => {}
         }
-        if proxy.hidden.hides(field.known, name) || named.has(field.known, name) {
-            continue;
-        }
-        let changed = match field.known {
-            Some(Known::Location | Known::Refresh) => rewrite::location(exchange, field.known, value),
-            Some(Known::SetCookie) => rewrite::cookie(exchange, value),
-            Some(_) | None => None,
+        let passes = match redirects {
+            true => outlives_redirect(exchange, values, field.known, name),
+            false => !proxy.hidden.hides(field.known, name) && !named.has(field.known, name),
         };
-        let response = &mut exchange.response;
-        response.fields.push_known(name, changed.as_deref().unwrap_or(value), field.known);
+        if passes {
+            exchange.response.fields.push_known(name, value, field.known);
+        }
     }
+    seen
+}
 
-    let passed = |known: Known| proxy.hidden.without_own.contains(known) && !seen.contains(known);
-    exchange.response.without_own = WithoutOwn { date: passed(Known::Date), server: passed(Known::Server) };
-    exchange.response.allows_ranges = proxy.force_ranges || exchange.cache.holds_conditions_back();
-    exchange.response.body = Body::Origin;
-    None
+/// Whether a field of an answer with `X-Accel-Redirect` is for the client (nginx: `redirect` of
+/// `ngx_http_upstream_headers_in`). `Content-Type` has a place of its own.
+fn outlives_redirect(exchange: &Exchange<'_>, values: &Values, known: Option<Known>, name: &[u8]) -> bool {
+    match known {
+        Some(Known::SetCookie | Known::CacheControl | Known::Expires) => true,
+        // nginx: where weir itself answers ranges, the upstream's word about them does not matter.
+        Some(Known::AcceptRanges) => !values.proxy.force_ranges && !exchange.cache.holds_conditions_back(),
+        Some(_) | None => name.eq_ignore_ascii_case(b"Content-Disposition"),
+    }
 }
 
 /// Passes on the fields after the body if `proxy_pass_trailers` is on, except fields that are not allowed in trailers
@@ -154,42 +181,17 @@ pub fn pass_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
     }
 }
 
-/// X-Accel-Redirect: the upstream names a location of this server that answers instead.
-fn accel_redirect(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin) -> Option<Elsewhere> {
-    let proxy = &values.proxy;
-    if proxy.ignore.has("X-Accel-Redirect") {
-        return None;
-    }
-    let to = origin.field(Known::XAccelRedirect)?.to_vec();
-    // nginx keeps these few fields of the upstream's answer; all others come from the new location.
-    for field in &origin.head.fields {
-        let (name, value) = (field.name.of(&origin.bytes), field.value.of(&origin.bytes));
-        match field.known {
-            Some(Known::SetCookie | Known::CacheControl | Known::Expires | Known::AcceptRanges) => {
-                exchange.response.fields.push_known(name, value, field.known);
-            }
-            Some(Known::XAccelLimitRate) if !proxy.ignore.has("X-Accel-Limit-Rate") => {
-                exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
-            }
-            Some(_) | None => {
-                if name.eq_ignore_ascii_case(b"Content-Disposition") {
-                    exchange.response.fields.push(name, value);
-                }
-            }
-        }
-        if field.known == Some(Known::ContentType) {
-            exchange.response.content_type = value.to_vec();
-        }
-    }
+/// The location of this server that answers instead, as `X-Accel-Redirect` names it.
+fn elsewhere(exchange: &mut Exchange<'_>, target: &[u8]) -> Elsewhere {
     // nginx: a named location gets the request as it is.
-    if let Some(name) = to.strip_prefix(b"@") {
-        return Some(Elsewhere::Named(String::from_utf8_lossy(name).into_owned()));
+    if let Some(name) = target.strip_prefix(b"@") {
+        return Elsewhere::Named(String::from_utf8_lossy(name).into_owned());
     }
     if exchange.request.method() != b"HEAD" {
         exchange.request.method_override = Some(b"GET");
     }
-    Some(match special::inner_uri(exchange, &to) {
+    match special::inner_uri(exchange, target) {
         Some((path, args)) => Elsewhere::Uri(path, args),
         None => Elsewhere::Nowhere,
-    })
+    }
 }

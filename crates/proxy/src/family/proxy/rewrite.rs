@@ -1,8 +1,7 @@
 //! `proxy_redirect` and `proxy_cookie_*`: replace an upstream's addresses by weir's before the client sees them.
 //!
-//! Setters compile the directives; `location` and `cookie` change one field value each, and return `None` if the value
-//! stays. Of several changes only the first match applies. A change matches text or a regular expression, never a
-//! parsed URL: a prefix is a prefix of bytes.
+//! Setters compile the directives; `fields` changes the fields of a response. Of several changes only the first
+//! match applies. A change matches text or a regular expression, never a parsed URL: a prefix is a prefix of bytes.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_redirect>
 
 mod cookie;
@@ -18,8 +17,10 @@ use weir_http::regex::{Regex, SharedRegex};
 use weir_http::slots::Captures;
 use weir_http::variable::Template;
 use weir_wire::Known;
+use weir_wire::fields::FieldRef;
 
 use self::cookie::{Cookie, FLAG_WORDS, Flags};
+use super::Values;
 use super::pass::Pass;
 
 /// `proxy_redirect`: how Location and Refresh change.
@@ -167,20 +168,40 @@ pub fn implied(pass: &Pass) -> Option<Redirects> {
     default_change(pass).map(|change| Redirects::List(vec![change]))
 }
 
-/// The changed value of Location, or of Refresh (the part after `url=`); `None` if it stays.
-///
-/// Allocates only if something changes or a pattern has variables.
-pub fn location(exchange: &mut Exchange<'_>, known: Option<Known>, value: &[u8]) -> Option<Vec<u8>> {
+/// Changes the addresses in the response's fields from this place on. The upstream's answer is in the exchange: the
+/// replacements may be made of it.
+pub fn fields(exchange: &mut Exchange<'_>, first: usize) {
     let proxy = &crate::values(exchange.location).proxy;
-    let start = match known {
-        Some(Known::Refresh) => url_in_refresh(value)?,
-        Some(_) | None => 0,
+    let redirects = match &proxy.redirect {
+        Redirects::Off | Redirects::Default => &[],
+        Redirects::List(changes) => changes.as_slice(),
     };
-    let changed = match &proxy.redirect {
-        Redirects::Off | Redirects::Default => None,
-        Redirects::List(changes) => first_change(exchange, changes, value, start),
-    }?;
-    if known == Some(Known::Location) {
+    let changes_cookies =
+        !(proxy.cookie_domain.is_empty() && proxy.cookie_path.is_empty() && proxy.cookie_flags.is_empty());
+    for place in first..exchange.response.fields.places() {
+        let Some(FieldRef { known: Some(known), value, .. }) = exchange.response.fields.at(place) else { continue };
+        let changed = match known {
+            Known::Location | Known::Refresh if !redirects.is_empty() => {
+                let value = value.to_vec();
+                location(exchange, redirects, known, &value)
+            }
+            Known::SetCookie if changes_cookies => {
+                let value = value.to_vec();
+                cookie(exchange, proxy, &value)
+            }
+            _ => None,
+        };
+        if let Some(changed) = changed {
+            exchange.response.fields.set(place, &changed);
+        }
+    }
+}
+
+/// The changed value of Location, or of Refresh (the part after `url=`); `None` if it stays.
+fn location(exchange: &mut Exchange<'_>, changes: &[Change], known: Known, value: &[u8]) -> Option<Vec<u8>> {
+    let start = if known == Known::Refresh { url_in_refresh(value)? } else { 0 };
+    let changed = first_change(exchange, changes, value, start)?;
+    if known == Known::Location {
         // nginx: a Location changed to a path becomes absolute; one that came as a path stays a path.
         exchange.response.own_location = true;
     }
@@ -188,11 +209,7 @@ pub fn location(exchange: &mut Exchange<'_>, known: Option<Known>, value: &[u8])
 }
 
 /// The value of Set-Cookie with changed domain, path and flags; `None` if it stays.
-pub fn cookie(exchange: &mut Exchange<'_>, value: &[u8]) -> Option<Vec<u8>> {
-    let proxy = &crate::values(exchange.location).proxy;
-    if proxy.cookie_domain.is_empty() && proxy.cookie_path.is_empty() && proxy.cookie_flags.is_empty() {
-        return None;
-    }
+fn cookie(exchange: &mut Exchange<'_>, proxy: &Values, value: &[u8]) -> Option<Vec<u8>> {
     let mut cookie = Cookie::parse(value)?;
     let mut changed = false;
     for attribute in &mut cookie.attributes {

@@ -49,8 +49,8 @@ pub(super) fn take_answer(
     if status == 101 || matches!(values.proxy.protocol, Protocol::Tunnel) {
         // The tunnel belongs to its client: a request that waits for this answer asks for its own.
         exchange.cache.leave();
-        response::accept(exchange, values, &origin, BodyLength::None);
         exchange.origin = Some(origin);
+        response::accept(exchange, values, BodyLength::None);
         return Answer::Tunnel(Box::new(Upgraded { link, hold }));
     }
     if exchange.cache.is_concerned()
@@ -63,29 +63,28 @@ pub(super) fn take_answer(
     }
     let is_missing = values.proxy.intercept_errors && wrapped::is_not_found(values, status);
     if is_missing || response::is_intercepted(exchange, status) {
-        response::pass_authentication(exchange, &origin);
         // The cache keeps only the status of an intercepted answer.
         exchange.cache.keep(b"", true);
         source(exchange, values, (link, hold), &origin, length).dismiss(exchange);
         exchange.origin = Some(origin);
+        response::pass_authentication(exchange);
         return Answer::Outcome(Outcome::Status(status));
     }
     let trails = may_trail(exchange, &link, values.proxy.pass_trailers);
     // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
     let mut body = source(exchange, values, (link, hold), &origin, to_read);
-    match response::accept(exchange, values, &origin, length) {
+    // From here on, texts and the other location may read `$upstream_http_…`.
+    exchange.origin = Some(origin);
+    match response::accept(exchange, values, length) {
         Some(elsewhere) => {
             exchange.cache.cut();
             body.finish(exchange);
-            // Kept before the redirect: the other location may read `$upstream_http_…`.
-            exchange.origin = Some(origin);
             Answer::Outcome(elsewhere.enter(exchange))
         }
         None => {
             exchange.response.expects_trailers |= trails;
-            exchange.cache.saving = store::begin(exchange, values, &mut origin);
-            exchange.origin = Some(origin);
+            exchange.cache.saving = store::begin(exchange, values);
             *to = Some(body);
             Answer::Response
         }

@@ -146,7 +146,7 @@ pub async fn dial(
         // Boxed: few exchanges make a handshake, and every one would need the room for it.
         Some(party) => Box::pin(shake_hands(exchange, conn, stream, address, party, &deadline, sessions)).await?.into(),
     };
-    Ok((Opened { stream, place, at: opened, opening: None }, deadline))
+    Ok((Opened { stream, place, at: opened, opening: None, past: None }, deadline))
 }
 
 /// The final answer of a peer: its head, the connection, and the length of the body.

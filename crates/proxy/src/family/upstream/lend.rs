@@ -1,7 +1,7 @@
 //! Workers lend each other idle connections: before a worker opens a new connection to a peer, it asks the worker that
 //! keeps most idle connections to this peer. Each worker has its own pool. Some origins serve one connection per
 //! process (Apache's prefork, many Python servers). There, a new connection would wait until the other worker closes
-//! its idle connection.
+//! its idle connection. A connection that carries streams moves with its tables and windows, while it has no stream.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -12,11 +12,22 @@ use std::time::Duration;
 use weir_http::worker::{Generation, Worker};
 use weir_net::reply::{self, Reply};
 use weir_net::{Deadline, Instant, Stream, Transport};
+use weir_wire::h2::connection::Connection;
 
+use super::line::{Opened, Past, lines};
 use super::pool::{Link, Terms, pools};
 
 /// The longest wait for the other worker; a worker that is busy for longer is skipped.
 const ANSWER_TIME: Duration = Duration::from_millis(20);
+
+/// The kind of connection that is asked for.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// It carries one exchange at a time.
+    Link,
+    /// It carries streams (HTTP/2).
+    Line,
+}
 
 /// Asks for a connection to a peer of a group; `None` if no other worker keeps one to lend.
 pub(super) fn ask(
@@ -25,32 +36,41 @@ pub(super) fn ask(
     group: usize,
     peer: usize,
     terms: Terms<'_>,
+    kind: Kind,
 ) -> Option<Asked> {
     let number = generation.conf.generation;
     let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
     let (promise, reply) = reply::promise();
-    let is_sent = worker.on_colleague(lender, move |worker| promise.give(|| lend(worker, number, group, peer)));
+    let is_sent = worker.on_colleague(lender, move |worker| {
+        let generation = worker.generation();
+        if generation.conf.generation != number {
+            return; // another configuration numbers its groups in another way
+        }
+        match kind {
+            Kind::Link => promise.give(|| lend(&generation, group, peer)),
+            Kind::Line => lines(&generation).ask(group, peer, promise),
+        }
+    });
     let deadline = Deadline::new();
     deadline.set(ANSWER_TIME);
-    is_sent.then_some(Asked { reply, deadline, peer })
+    is_sent.then_some(Asked { reply, deadline })
 }
 
-/// A connection in transit: a [`Link`] without the parts that belong to a worker.
+/// A connection in transit: without the parts that belong to a worker.
 pub(super) struct Loan {
-    fd: OwnedFd,
-    opened: Instant,
-    carried: u64,
+    pub(super) fd: OwnedFd,
+    pub(super) opened: Instant,
+    pub(super) carried: u64,
+    /// The state of a line.
+    pub(super) wire: Option<Box<Connection>>,
 }
 
 /// Takes a connection out of the lender's pool, on the lender's thread; `None` if there is nothing to lend.
-fn lend(worker: &Worker, number: u32, group: usize, peer: usize) -> Option<Loan> {
-    let generation = worker.generation();
-    if generation.conf.generation != number {
-        return None;
-    }
-    let link = pools(&generation).take(group, peer, Terms::PLAIN)?;
-    match link.stream {
-        Transport::Plain(stream) => Some(Loan { fd: stream.into_fd(), opened: link.opened, carried: link.carried }),
+fn lend(generation: &Generation, group: usize, peer: usize) -> Option<Loan> {
+    let link = pools(generation).take(group, peer, Terms::PLAIN)?;
+    let Link { stream, opened, carried, .. } = *link;
+    match stream {
+        Transport::Plain(stream) => Some(Loan { fd: stream.into_fd(), opened, carried, wire: None }),
         Transport::Tls(_) | Transport::Carried(_) => None,
     }
 }
@@ -59,27 +79,28 @@ fn lend(worker: &Worker, number: u32, group: usize, peer: usize) -> Option<Loan>
 pub(super) struct Asked {
     reply: Reply<Option<Loan>>,
     deadline: Deadline,
-    peer: usize,
 }
 
 impl Asked {
     /// Makes the connection this worker's own; `None` if that fails, for example if the connection table is full.
-    pub(super) async fn answer(self, worker: &Worker) -> Option<Box<Link>> {
-        let peer = self.peer;
-        let Loan { fd, opened, carried } = self.await?;
+    async fn answer(self, worker: &Worker) -> Option<(Opened, u64)> {
+        let Loan { fd, opened, carried, wire } = self.await?;
         let place = worker.take_place()?;
         let stream = Stream::from_fd(fd).ok()?.into();
-        Some(Box::new(Link {
-            stream,
-            deadline: Deadline::new(),
-            peer,
-            bound: None,
-            party: None,
-            opened,
-            carried,
-            place: Some(place),
-            h2: None,
-        }))
+        let past = wire.map(|wire| Past { wire, carried });
+        Some((Opened { stream, place, at: opened, opening: None, past }, carried))
+    }
+
+    /// A connection that carries one exchange at a time.
+    pub(super) async fn link(self, worker: &Worker, peer: usize) -> Option<Box<Link>> {
+        let (Opened { stream, place, at: opened, .. }, carried) = self.answer(worker).await?;
+        let (deadline, place) = (Deadline::new(), Some(place));
+        Some(Box::new(Link { stream, deadline, peer, bound: None, party: None, opened, carried, place, h2: None }))
+    }
+
+    /// A connection that carries streams.
+    pub(super) async fn line(self, worker: &Worker) -> Option<Opened> {
+        self.answer(worker).await.map(|(opened, _)| opened)
     }
 }
 

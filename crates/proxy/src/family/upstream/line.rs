@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_http::counters::{self, AllCounters};
 use weir_http::h2;
 use weir_http::h2::input::{Input, Over};
 use weir_http::h2::reply::Lost;
@@ -22,12 +23,14 @@ use weir_http::h2::session::{Carrier, OUT_MAX, Session};
 use weir_http::h2::stream::Stream;
 use weir_http::table_place::Place;
 use weir_http::worker::{Generation, Worker};
+use weir_net::reply::Promise;
 use weir_net::worker::Task;
 use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::PoolPolicy;
 use weir_wire::h2::Code;
-use weir_wire::h2::connection::{Event, Limits};
+use weir_wire::h2::connection::{Connection, Event, Limits};
 
+use super::lend::Loan;
 use super::pool::{Held, Link, Terms, is_same};
 use crate::family::proxy_ssl::Party;
 
@@ -60,6 +63,10 @@ pub struct Line {
     place: Cell<Option<Place>>,
     /// Others wait until the peer has announced how many streams it allows.
     opening: Cell<Option<Rc<Opening>>>,
+    /// Tells other workers that they may borrow this line; `None` if they may not.
+    offer: Option<Offer>,
+    /// Another worker asks for the line.
+    asked: Cell<Option<Promise<Option<Loan>>>>,
 }
 
 /// The parts of a new line.
@@ -72,6 +79,16 @@ pub struct Opened {
     pub at: Instant,
     /// Wakes the exchanges that wait for the line.
     pub opening: Option<Rc<Opening>>,
+    /// What another worker has done with the connection; `None` for a new one.
+    pub past: Option<Past>,
+}
+
+/// The state of a connection that a worker lends.
+pub struct Past {
+    /// Its tables and windows.
+    pub wire: Box<Connection>,
+    /// The number of streams it has carried.
+    pub carried: u64,
 }
 
 /// The place where a line is kept for others.
@@ -85,7 +102,7 @@ pub struct Kept<'g> {
 }
 
 impl Line {
-    /// Makes a line of a new connection and starts its driver. A line that is not kept for others ends with its first
+    /// Makes a line of a connection and starts its driver. A line that is not kept for others ends with its first
     /// stream.
     pub fn new(opened: Opened, peer: usize, terms: Terms<'_>, worker: &Rc<Worker>, kept: Option<Kept<'_>>) -> Rc<Line> {
         let limits = Limits {
@@ -95,18 +112,28 @@ impl Line {
             connection_window: CONNECTION_WINDOW,
             is_connect_extended: false,
         };
+        let is_lendable = terms.is_plain() && matches!(opened.stream, Transport::Plain(_));
+        let offer = kept.as_ref().filter(|_| is_lendable).map(|kept| Offer::of(kept, peer));
+        let carrier = Carrier::Origin(opened.stream);
+        let is_known = opened.past.is_some() || kept.as_ref().is_some_and(|kept| kept.policy.is_written);
+        let (session, carried) = match opened.past {
+            Some(Past { wire, carried }) => (Session::resume(carrier, *wire, WINDOW, CHUNK), carried),
+            None => (Session::new(carrier, limits, CHUNK), 0),
+        };
         let line = Rc::new(Line {
-            session: Session::new(Carrier::Origin(opened.stream), limits, CHUNK),
+            session,
             peer,
             bound: terms.bound,
             party: terms.party.cloned(),
             opened: opened.at,
-            carried: Cell::new(0),
+            carried: Cell::new(carried),
             is_going: Cell::new(kept.is_none()),
             idle_since: Cell::new(None),
-            is_proven: Cell::new(kept.as_ref().is_some_and(|kept| kept.policy.is_written)),
+            is_proven: Cell::new(is_known),
             place: Cell::new(Some(opened.place)),
             opening: Cell::new(opened.opening),
+            offer,
+            asked: Cell::new(None),
         });
         let home = kept.map(|kept| {
             lines(kept.generation).add(kept.group, line.clone());
@@ -124,9 +151,10 @@ impl Line {
     }
 
     /// Opens a stream for an exchange; also returns whether the line carried others before.
-    pub fn begin(&self) -> Option<(Box<Link>, bool)> {
+    pub fn begin(self: &Rc<Self>) -> Option<(Box<Link>, bool)> {
         let stream = Stream::open(&self.session)?;
         self.idle_since.set(None);
+        self.offer();
         let before = self.carried.get();
         self.carried.set(before + 1);
         let link = Link {
@@ -138,9 +166,21 @@ impl Line {
             opened: self.opened,
             carried: before,
             place: None,
-            h2: Some(Held(stream)),
+            h2: Some(Held::new(stream, self)),
         };
         Some((Box::new(link), before > 0))
+    }
+
+    /// Gives the connection of an idle line to another worker.
+    fn lend(self, promise: Promise<Option<Loan>>) {
+        let Line { session, opened, carried, .. } = self;
+        // Nobody has a stream of an idle line.
+        let Ok(session) = Rc::try_unwrap(session) else { return };
+        let (carrier, wire) = session.into_parts();
+        if let Carrier::Origin(Transport::Plain(stream)) = carrier {
+            let (wire, carried) = (Some(Box::new(wire)), carried.get());
+            promise.give(|| Some(Loan { fd: stream.into_fd(), opened, carried, wire }));
+        }
     }
 
     fn fits(&self, peer: usize, terms: Terms<'_>) -> bool {
@@ -156,9 +196,18 @@ impl Line {
             && session.wire.borrow().room() > 0
     }
 
+    /// Tells other workers whether they may borrow the line: if it has no stream, and the peer reads while it has none.
+    pub fn offer(&self) {
+        if let Some(offer) = &self.offer {
+            let is_free = self.session.tasks() == 0 && self.is_proven.get();
+            offer.set(is_free && !self.is_going.get() && !self.session.is_dead());
+        }
+    }
+
     /// Takes no more streams; the line ends after the last one.
     fn retire(&self) {
         self.is_going.set(true);
+        self.offer();
         self.session.tell_driver();
     }
 
@@ -166,6 +215,43 @@ impl Line {
     fn end_idle(&self) {
         self.place.take();
         self.retire();
+    }
+}
+
+/// Whether other workers may borrow a line, in the counter that shows them how many there are. Dropping this ends the offer.
+struct Offer {
+    counters: AllCounters,
+    seat: usize,
+    generation: u32,
+    group: usize,
+    peer: usize,
+    is_made: Cell<bool>,
+}
+
+impl Offer {
+    fn of(kept: &Kept<'_>, peer: usize) -> Offer {
+        let Kept { generation, group, .. } = kept;
+        Offer {
+            counters: generation.all_counters.clone(),
+            seat: generation.seat,
+            generation: generation.conf.generation,
+            group: *group,
+            peer,
+            is_made: Cell::new(false),
+        }
+    }
+
+    fn set(&self, is_made: bool) {
+        if self.is_made.replace(is_made) != is_made {
+            let lendable = &self.counters.seat(self.seat).lendable;
+            counters::shift(lendable.to(self.generation, self.group, self.peer), if is_made { 1 } else { -1 });
+        }
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        self.set(false);
     }
 }
 
@@ -289,6 +375,18 @@ impl Lines {
         }
     }
 
+    /// Another worker asks for an idle line to a peer. The line's driver answers.
+    pub(super) fn ask(&self, group: usize, peer: usize, promise: Promise<Option<Loan>>) {
+        let groups = self.groups.borrow();
+        let lines = groups.get(group).map(Vec::as_slice).unwrap_or_default();
+        let is_offered = |line: &&Rc<Line>| line.offer.as_ref().is_some_and(|offer| offer.is_made.get());
+        // Without a line, nobody keeps the promise.
+        if let Some(line) = lines.iter().filter(|line| line.peer == peer).find(is_offered) {
+            line.asked.set(Some(promise));
+            line.session.tell_driver();
+        }
+    }
+
     /// Ends the line that was idle for longest, of all groups; `false` if there is none.
     pub fn close_oldest(&self) -> bool {
         let groups = self.groups.borrow();
@@ -347,17 +445,26 @@ enum End {
     Done,
     /// The peer closed, or the network failed.
     Broken,
+    /// Another worker goes on with the connection.
+    Lent(Promise<Option<Loan>>),
 }
 
 async fn live(mut driver: Driver) {
     let end = poll_fn(|_| driver.poll()).await;
-    let line = driver.line;
+    let mut line = driver.line;
+    line.is_going.set(true);
+    line.offer();
     if let Some(home) = &driver.home
         && let Some(generation) = home.generation.upgrade()
     {
         lines(&generation).remove(home.group, &line);
     }
-    if matches!(end, End::Done) {
+    if let End::Lent(promise) = end {
+        line = match Rc::try_unwrap(line) {
+            Ok(line) => return line.lend(promise),
+            Err(line) => line,
+        };
+    } else if matches!(end, End::Done) {
         line.session.wire.borrow_mut().goaway(Code::NoError);
         // If weir cannot send this now, the peer learns it from the end of the connection.
         line.session.flush().ok();
@@ -397,8 +504,8 @@ impl Driver {
                 continue;
             }
             match self.poll_rest() {
-                Poll::Ready(true) => continue,
-                Poll::Ready(false) => return Poll::Ready(End::Done),
+                Poll::Ready(None) => continue,
+                Poll::Ready(Some(end)) => return Poll::Ready(end),
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -423,15 +530,16 @@ impl Driver {
         })
     }
 
-    /// Handles an idle line: `true` if there is new work to do, `false` if the line is over.
-    fn poll_rest(&self) -> Poll<bool> {
+    /// Handles an idle line: `None` if there is new work to do, else how the line ends.
+    fn poll_rest(&self) -> Poll<Option<End>> {
         let line = &self.line;
         self.count(line);
         if line.session.tasks() > 0 {
             self.deadline.clear();
+            line.asked.take();
             return Poll::Pending;
         }
-        let Some(home) = &self.home else { return Poll::Ready(false) };
+        let Some(home) = &self.home else { return Poll::Ready(Some(End::Done)) };
         if line.idle_since.get().is_none() {
             line.idle_since.set(Some(clock::now()));
             self.deadline.set(Duration::from_millis(home.policy.idle_timeout_ms));
@@ -444,9 +552,14 @@ impl Driver {
             if !line.is_proven.get() {
                 line.session.doubt();
             }
-            return Poll::Ready(true);
+            return Poll::Ready(None);
         }
-        self.deadline.poll_expired().map(|()| false)
+        line.offer();
+        let is_at_rest = || !self.input.is_within() && line.session.wire.borrow().is_at_rest();
+        if let Some(promise) = line.asked.take().filter(|promise| is_at_rest() && promise.is_awaited()) {
+            return Poll::Ready(Some(End::Lent(promise)));
+        }
+        self.deadline.poll_expired().map(|()| Some(End::Done))
     }
 
     /// nginx: `keepalive_requests` and `keepalive_time` end a connection.

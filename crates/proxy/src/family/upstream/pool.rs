@@ -15,6 +15,7 @@ use weir_http::worker::Generation;
 use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::{Finished, PoolPolicy};
 
+use super::line::Line;
 use crate::family::proxy_ssl::Party;
 use crate::family::proxy_ssl::sessions::AllSessions;
 
@@ -41,19 +42,33 @@ pub struct Link {
 }
 
 /// The stream of a link. Dropping this leaves the stream; a socket closes itself.
-pub struct Held(pub Rc<h2::stream::Stream>);
+pub struct Held {
+    stream: Rc<h2::stream::Stream>,
+    line: Weak<Line>,
+}
+
+impl Held {
+    /// A stream of a line.
+    pub fn new(stream: Rc<h2::stream::Stream>, line: &Rc<Line>) -> Held {
+        Held { stream, line: Rc::downgrade(line) }
+    }
+}
 
 impl Deref for Held {
     type Target = h2::stream::Stream;
 
     fn deref(&self) -> &h2::stream::Stream {
-        &self.0
+        &self.stream
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.leave();
+        self.stream.leave();
+        // At once, as a link is put into the pool: the client may ask another worker as soon as it has the answer.
+        if let Some(line) = self.line.upgrade() {
+            line.offer();
+        }
     }
 }
 

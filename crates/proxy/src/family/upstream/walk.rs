@@ -261,7 +261,8 @@ impl<'g> Walk<'g> {
         Ok((link, false))
     }
 
-    /// Opens a stream on a shared connection, or on a new one; returns whether the connection carried others before.
+    /// Opens a stream on a shared connection, on one that another worker lends, or on a new one; returns whether the connection
+    /// carried others before.
     async fn begin_stream(
         &self,
         exchange: &mut Exchange<'_>,
@@ -287,7 +288,17 @@ impl<'g> Walk<'g> {
             }
         }
         let opening = home.map(|(generation, number)| lines(generation).announce(number, id, terms));
-        let (opened, _) = attempt::dial(exchange, conn, address, terms).await?;
+        let asked = home.filter(|_| may_reuse).and_then(|(generation, number)| {
+            lend::ask(exchange.worker, generation, number, id, terms, lend::Kind::Line)
+        });
+        let lent = match asked {
+            Some(asked) => asked.line(exchange.worker).await,
+            None => None,
+        };
+        let opened = match lent {
+            Some(lent) => lent,
+            None => attempt::dial(exchange, conn, address, terms).await?.0,
+        };
         let opened = Opened { opening, ..opened };
         let kept = home.map(|(generation, group)| Kept { generation, group, policy: self.upstream.pooling });
         let line = Line::new(opened, id, terms, exchange.worker, kept);
@@ -472,7 +483,7 @@ async fn take_kept(worker: &Worker, group: &GroupRef, peer: usize, terms: Terms<
     let (generation, number) = group.home()?;
     match pools(generation).take(number, peer, terms) {
         Some(link) => Some(link),
-        None => lend::ask(worker, generation, number, peer, terms)?.answer(worker).await,
+        None => lend::ask(worker, generation, number, peer, terms, lend::Kind::Link)?.link(worker, peer).await,
     }
 }
 

@@ -38,6 +38,12 @@ impl Connection {
         self.is_greeted.then_some(self.peer.streams as usize)
     }
 
+    /// Whether nothing is under way: no stream, no part of a message, no question, nothing to send. The connection may go on elsewhere.
+    pub fn is_at_rest(&self) -> bool {
+        let is_said = self.section.is_none() && self.output.is_empty() && self.pings == 0;
+        is_said && self.is_greeted && self.is_settled && !self.is_going && self.streams.len() == 0
+    }
+
     /// Asks for a sign of life: [`super::Event::Pong`]. Sends no second PING before the answer to the first.
     pub fn ping(&mut self) {
         if self.pings == 0 {
