@@ -117,3 +117,14 @@ fn nothing_is_made_for_nobody() {
         promise.give(|| unreachable!("nobody waits"));
     });
 }
+
+#[test]
+fn a_reply_that_is_left_is_awaited_no_more() {
+    model(|| {
+        let (promise, reply) = promise::<()>();
+        assert!(promise.is_awaited());
+        let leaver = thread::spawn(move || drop(reply));
+        leaver.join().unwrap();
+        assert!(!promise.is_awaited());
+    });
+}
