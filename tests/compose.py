@@ -11,7 +11,7 @@ with the same addresses and paths (needs root, `unshare`, `ip`), each with origi
 which of the drawn statements stand: those that it refuses are left out, so an older nginx works too.
 
 Compared are the answers (status, interim answers, fields, body, trailers, end of the connection), each request as the origin saw it, the lines of the access
-log, alerts in the error log, the files that are stored. A deliberate difference has a rule with a reason in answers/rules.py. Every other difference that
+log, alerts in the error log, the files that are stored. A deliberate difference has a rule with a reason in answers/rules. Every other difference that
 two runs show is reduced and printed. The exit code is 0 if there is none that --known does not have.
 
 It needs the package of compose/python.txt.

@@ -11,7 +11,7 @@ Each folder that the file serves gets the same files.
 
 Compared are the status, every field, the decoded body, and each request as the origin saw it: line, fields in order, body. Not compared are
 the values of Date and Server, the product's name, and the ports that the kernel chooses (answers/compare.py). A difference that weir's
-documentation explains has a named rule in answers/rules.py, with its reason, and is counted by itself.
+documentation explains has a named rule in answers/rules, with its reason, and is counted by itself.
 
 The exit code is 0 if no other difference is left.
 """
@@ -192,7 +192,7 @@ class Tally:
                 print(f"    {name} [{listen.address}]:{listen.port} {request.what}: {request.method} {request.target[:80]} Host: {request.host}")
                 print(f"      nginx: {difference.nginx[:SHOWN]}\n      weir:  {difference.weir[:SHOWN]}")
         print()
-        for name, reason, _ in rules.RULES:
+        for name, reason, *_ in rules.RULES:
             print(f"{self.rules[name]:5} explained by {name}: {reason}")
         print("nginx's answers: " + ", ".join(f"{count} {status}" for status, count in self.statuses.most_common()))
         print("requests that reached an origin: " + ", ".join(f"{count} {kind}" for kind, count in self.origins.most_common()))

@@ -33,4 +33,4 @@ def whole(case, found):
 
 
 def rules_text(counts):
-    return "\n".join(f"{counts[name]:6} explained by {name}: {reason}" for name, reason, _ in rules.RULES if counts[name])
+    return "\n".join(f"{counts[name]:6} explained by {name}: {reason}" for name, reason, *_ in rules.RULES if counts[name])

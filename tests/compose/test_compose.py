@@ -186,8 +186,8 @@ class Rules(unittest.TestCase):
         return rules.rule(ask or Ask(), difference, left, right)
 
     def test_every_rule_has_its_own_name_and_a_reason(self):
-        self.assertEqual(len({name for name, _, _ in rules.RULES}), len(rules.RULES))
-        self.assertTrue(all(len(reason) > 20 for _, reason, _ in rules.RULES))
+        self.assertEqual(len({name for name, *_ in rules.RULES}), len(rules.RULES))
+        self.assertTrue(all(len(reason) > 20 for _, reason, *_ in rules.RULES))
 
     def test_a_difference_without_a_reason_has_no_rule(self):
         for where in ("status", "body", "field x", "end", "log: status", "origin: body", "origin: request line", "number of requests at origins", "files: kept", "died", "verdict"):

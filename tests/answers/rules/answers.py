@@ -1,0 +1,110 @@
+"""Status, fields and characters of an answer."""
+import re
+
+from compare import body, headers
+from rules.basis import because
+
+
+@because("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)")
+def is_unknown_charset(request, difference, nginx, _weir):
+    """An answer whose `charset` is a variable without a value."""
+    if "charset $" in nginx.get("conf", "") and getattr(request, "again", False) and difference.where in ("number of requests at origins", "reused", "log: number of lines"):
+        # The connection that nginx has closed, and the request that comes again.
+        return True
+    if "charset $" in nginx.get("conf", "") and nginx["answer"].get("reused") == "closed" and difference.where == "status":
+        return True
+    if difference.where == "files: cached":
+        return "charset $" in nginx.get("conf", "") and difference.nginx == "[]" and "closed" in nginx.get("statuses", ())
+    return "charset $" in nginx.get("conf", "") and nginx["answer"]["status"] == "closed" and difference.where != "body"
+
+
+@because("single field", "Server and Date stand once in an answer (RFC 9110 5.3): those of add_header replace weir's (docs/guide/nginx-files.md)")
+def is_single_field(_request, difference, nginx, _weir):
+    """Server and Date of `add_header` beside the edge's own, and the moments that are compared with Date."""
+    if difference.where == "field expires" and "add_header Date " in nginx.get("conf", ""):
+        return True
+    if difference.where not in ("field server", "field date"):
+        return False
+    # `(the …)` stands for the value that an edge computes itself.
+    is_own_beside = difference.nginx.count("(the ") > difference.weir.count("(the ")
+    return is_own_beside or difference.nginx.count("', '") == 1 and difference.weir.count("', '") == 0
+
+
+@because("moment", "the two edges answer in different seconds")
+def is_same_moment(_request, difference, nginx, weir):
+    """A moment or a time that the two edges computed in different seconds."""
+    if difference.where == "body" and "autoindex on" in nginx.get("conf", "") and "_store " in nginx["conf"]:
+        # A folder in which an edge has stored a file.
+        texts = [re.sub(r"\d\d-\w{3}-\d{4} \d\d:\d\d|\w{3}, \d\d \w{3} \d{4} [\d:]{8}|\d{4}-\d\d-\d\dT[\d:]{8}", "", body(record["answer"])) for record in (nginx, weir)]
+        return texts[0] == texts[1]
+    if difference.where not in ("field expires", "field cache-control", "field age", "field set-cookie", "log: sent_http_cache_control"):
+        return False
+    if "expires @" in nginx.get("conf", "") and difference.where != "field set-cookie" and "answer" in nginx:
+        # The seconds until a time of the day, which both mean.
+        moments = [[value for name, value in record["answer"]["headers"] if name == "Expires"] for record in (nginx, weir)]
+        if moments[0] and moments[0] == moments[1]:
+            return True
+    numbers = [[int(number) for number in re.findall(r"\d+", value)] for value in (difference.nginx, difference.weir)]
+    return re.sub(r"\d+", "", difference.nginx) == re.sub(r"\d+", "", difference.weir) and all(abs(one - other) <= 2 or {one, other} == {0, 59} for one, other in zip(*numbers))
+
+
+@because("allow", "405 names the allowed methods (RFC 9110 15.5.6)")
+def is_allow(_request, difference, nginx, _weir):
+    """The field that names the allowed methods."""
+    return difference.where == "field allow" and nginx["answer"]["status"].split(" ")[1:2] == ["405"]
+
+
+@because("unmapped characters", "charset_map writes `?` for a character without a row; nginx leaves such characters as they are if no character in its buffer has a row of several bytes")
+def is_unmapped(_request, difference, nginx, weir):
+    """Characters without a row in `charset_map`, where no other character of the buffer has one."""
+    if difference.where != "body" or re.search(r"charset_map \S+ utf-8 \{", nginx.get("conf", "")) is None or "source_charset" not in nginx["conf"]:
+        return False
+    return re.sub("[\x80-\xff]", "?", body(nginx["answer"])) == re.sub("[\x80-\xff]", "?", body(weir["answer"])) and "?" in body(weir["answer"])
+
+
+@because("names of fields", "the default server of the address decides about names of fields; nginx: the named server, for fields after Host")
+def is_field_of_server(request, difference, nginx, _weir):
+    """A field with an odd name, if two servers of one address differ about it."""
+    conf = nginx.get("conf", "")
+    return conf.count("server_name ") > 1 and re.search("underscores_in_headers|ignore_invalid_headers", conf) is not None and any(re.search("[_.]", name) for name, _ in request.headers) and difference.where.startswith(("origin: field", "field", "log: "))
+
+
+@because("memcached and limit_except", "memcached also answers the methods that limit_except does not name; nginx looks for a file")
+def is_memcached_excepted(_request, difference, nginx, _weir):
+    """memcached_pass and a method that limit_except does not name."""
+    return re.search(r"memcached_pass [^}]*limit_except|limit_except [^}]*\}[^}]*memcached_pass", nginx.get("conf", "")) is not None and difference.where in ("status", "log: status")
+
+
+@because("tag twice", "an error page has its own entity tag; nginx sends that of the file beside it")
+def is_tag_twice(_request, difference, nginx, _weir):
+    """The entity tags of a file whose range was refused, and of the error page in its place."""
+    return difference.where == "field etag" and difference.nginx.count("', '") == 1 and difference.nginx.endswith(f", {difference.weir.lstrip('[')}") and "error_page " in nginx.get("conf", "")
+
+
+@because("page of a large body", "nginx compares the length of the body again with the limit of an error page's location, for 413 itself over HTTP/2 (docs/guide/nginx-files.md)")
+def is_page_of_large_body(request, difference, nginx, weir):
+    """The page of an error whose request has a larger body than the page's location allows."""
+    conf = nginx.get("conf", "")
+    if not getattr(request, "body", None) or "error_page " not in conf or "client_max_body_size " not in conf or difference.where not in ("status", "log: status"):
+        return False
+    is_compared_again = "413" in difference.nginx and any(one["body"] for one in weir["seen"])
+    return is_compared_again or request.http2 and "recursive_error_pages on" in conf and re.search(r"error_page [^;]*413", conf) is not None and "500" in difference.nginx
+
+
+@because("old refusal", "nginx remembers the 401 of auth_basic for the error page of a check that failed; the page is for everybody in weir")
+def is_old_refusal(_request, difference, nginx, _weir):
+    """The page of a failed check at a location where a password would have been enough."""
+    conf = nginx.get("conf", "")
+    return difference.where in ("status", "log: status") and "401" in difference.nginx and "satisfy any" in conf and "auth_request /" in conf and "error_page " in conf
+
+
+@because("order of Vary", "weir adds its own Vary after the origin's, once; the order has no meaning (RFC 9110 12.5.5)")
+def is_order_of_vary(_request, difference, nginx, weir):
+    """The same values of Vary in another order."""
+    return difference.where == "field vary" and set(headers(nginx["answer"])["vary"]) == set(headers(weir["answer"])["vary"])
+
+
+@because("handshake", "a request without a host belongs to the server that the client named in the TLS handshake; nginx: to the default server")
+def is_of_handshake(request, _difference, _nginx, _weir):
+    """A request without a host over TLS, from a client that named a server in its handshake."""
+    return request.what in ("no version",)

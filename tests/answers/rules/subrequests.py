@@ -1,0 +1,111 @@
+"""Subrequests: checks, copies, additions, SSI."""
+import re
+
+from rules.basis import SUBREQUEST, because, is_of_stored
+
+
+@because("upgrade of a copy", "a subrequest never asks for an upgrade, by fields or parameters (docs/guide/auth_request.md)")
+def is_upgrade_of_subrequest(_request, difference, nginx, _weir):
+    """The client's Upgrade in a subrequest, as a parameter or a field."""
+    if difference.where in ("origin: field upgrade", "origin: field connection") and re.search(SUBREQUEST, nginx.get("conf", "")) is None:
+        return False
+    return difference.where.lower() in ("origin: field http_upgrade", "origin: field upgrade", "origin: field connection") and difference.weir in ("", "[]")
+
+
+@because("variable of a copy", "a copy has variables of its own; in nginx, `set` of the server changes those of the client's request again")
+def is_set_by_copy(_request, difference, nginx, _weir):
+    """A variable that the server's `set` gives its first value again, for a copy of the request."""
+    conf = nginx.get("conf", "")
+    is_written = "mirror " in conf and "set $one 1st" in conf and re.search(r"add_trailer [^;]*\$one\b", conf) is not None
+    return is_written and difference.where == "trailers" and "1st" in difference.nginx and re.fullmatch(re.escape(difference.nginx).replace("1st", r"\w*"), difference.weir) is not None
+
+
+@because("loop of subrequests", "subrequests that make subrequests end at each server's own bound")
+def is_loop_of_subrequests(_request, difference, nginx, weir):
+    """Copies that make copies: each server has its bound."""
+    def copies(record):
+        # Slices are no copies.
+        return [one for one in record["seen"] if "$slice_range" not in nginx.get("conf", "") or not any(name.lower() == "range" for name, _ in one["headers"])]
+    most = max(len(part) for record in (nginx, weir) for part in (copies(record), record["log"]))
+    if most > 20:
+        return re.search(SUBREQUEST, nginx.get("conf", "")) is not None
+    return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and most > 4
+
+
+@because("copy given up", "nginx gives up copies that are not sent when the client leaves (docs/guide/mirror.md); a copy and its request take turns at a group's failed servers")
+def is_copy_given_up(_request, difference, nginx, weir):
+    """A copy of a request whose client leaves after the answer."""
+    return "mirror " in nginx.get("conf", "") and (difference.where.startswith("number of requests") and (len(nginx["seen"]) < len(weir["seen"]) or "upstream " in nginx["conf"]) or difference.where == "log: number of lines")
+
+
+@because("closed by a subrequest", "444 in a subrequest closes the client's connection; nginx over HTTP/2 drops the subrequest alone")
+def is_closed_by_subrequest(_request, difference, nginx, weir):
+    """444 in a subrequest."""
+    conf = nginx.get("conf", "")
+    if "444" not in conf or re.search(SUBREQUEST, conf) is None:
+        return False
+    return "closed" in (nginx["answer"]["status"], weir["answer"]["status"]) or difference.where == "reused" or difference.where == "log: status" and "444" in (difference.nginx, difference.weir)
+
+
+@because("limit of a subrequest", "a subrequest has limits of its own; nginx keeps them in the client's request")
+def is_limit_of_subrequest(_request, difference, nginx, weir):
+    """The limit that a subrequest has passed, in the log line of the client's request; and what follows in that request."""
+    if re.search(SUBREQUEST, nginx.get("conf", "")) is None:
+        return False
+    if difference.where in ("log: limit_conn_status", "log: limit_req_status"):
+        return difference.weir == "" or nginx.get("is_other_limit", False)
+    limits = [[(line.get("limit_req_status"), line.get("limit_conn_status")) for line in record["log"]] for record in (nginx, weir)]
+    return difference.where in ("status", "log: status") and (limits[0] != limits[1] or nginx.get("is_other_limit", False))
+
+
+@because("body of a subrequest", "a subrequest has no body of the client, so weir does not compare the length with its client_max_body_size (docs/guide/nginx-files.md)", leaves="cache")
+def is_body_of_subrequest(request, difference, nginx, _weir):
+    """A subrequest whose location allows a smaller body than the client's request has."""
+    conf = nginx.get("conf", "")
+    if not getattr(request, "body", None) or "client_max_body_size " not in conf or re.search(SUBREQUEST, conf) is None:
+        return False
+    is_told = b"413 " in nginx["answer"]["body"] or any(line.get("status") == "413" for line in nginx["log"])
+    return is_told or difference.nginx.startswith("HTTP/") and " 500" in difference.nginx or difference.nginx == "500" or difference.where.startswith("number of requests")
+
+
+@because("address of a subrequest", "the address that realip reads in a subrequest is that subrequest's; nginx gives it to the connection")
+def is_address_of_subrequest(_request, difference, nginx, _weir):
+    """The client's address that a subrequest has read from a field."""
+    return difference.where in ("log: remote_addr", "field x-real") and re.search(SUBREQUEST, nginx.get("conf", "")) is not None and "set_real_ip_from" in nginx["conf"]
+
+
+@because("place of an addition", "add_after_body stands at the end of the answer; nginx sends it before the rest of a page with SSI")
+def is_place_of_addition(_request, difference, nginx, weir):
+    """A page with SSI and an addition: the same bytes in another order."""
+    conf = nginx.get("conf", "")
+    bodies = [re.sub("nginx|weir", "EDGE", record["answer"]["body"].decode("latin-1")) for record in (nginx, weir)]
+    return difference.where == "body" and "ssi on" in conf and "add_" in conf and sorted(bodies[0]) == sorted(bodies[1])
+
+
+@because("trailer twice", "add_trailer adds a trailer once; nginx repeats it for each subrequest in the answer")
+def is_trailer_twice(_request, difference, nginx, _weir):
+    """A trailer that nginx adds once for the answer, and once for a subrequest in it."""
+    is_counted = re.search(r"add_trailer [^;]*\$(?:body_bytes_sent|bytes_sent|upstream_response_length)\b", nginx.get("conf", "")) is not None
+    values = [set(re.split("\n|, ", re.sub(r"\d+", "0", text) if is_counted else text)) for text in (difference.nginx, difference.weir)]
+    return difference.where in ("trailers", "log: sent_trailer_x_t1") and len(difference.nginx) > len(difference.weir) and values[0] == values[1] and re.search(SUBREQUEST, nginx.get("conf", "")) is not None
+
+
+@because("body of a subrequest's key", "nginx keeps the empty `$request_body` that a check of auth_request has read before the body was there; a key and a condition of weir have the body", leaves="cache")
+def is_body_in_subrequest(request, difference, nginx, weir):
+    """A key or a condition with the request's body, which a subrequest has read before the body was there."""
+    conf = nginx.get("conf", "")
+    if not getattr(request, "body", None) or "auth_request /" not in conf or re.search(r"_(?:cache_key|cache_bypass|no_cache) [^;]*\$(?:request_body|bodied|nested)", conf) is None:
+        return False
+    return is_of_stored(nginx) and is_of_stored(weir) and difference.where.startswith(("log: upstream_", "number of requests"))
+
+
+@because("PUT in memory", "nginx answers PUT with 500 where mirror is on; weir stores the body, or tries to")
+def is_put_in_memory(request, difference, nginx, _weir):
+    """PUT in a location that copies requests: nginx has the body in memory, where its WebDAV does not find it."""
+    if "PUT request body must be in a file" not in nginx.get("told", ()) or "mirror " not in nginx["conf"]:
+        return False
+    if difference.where == "error log: crit":
+        return re.search(r"rename\(\) \S+ to \S*/dav/\S* failed \(2: ", difference.weir) is not None and difference.weir.count("[crit]") == difference.weir.count("rename()")
+    if difference.where == "files: kept":
+        return difference.nginx == "[]"
+    return request.method == "PUT" and difference.where in ("status", "log: status") and re.search(r"\b500\b", difference.nginx) is not None and re.search(r"\b20[14]\b", difference.weir) is not None
