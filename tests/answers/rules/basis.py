@@ -10,7 +10,7 @@ NGINX = []
 SUBREQUEST = r"\b(?:add_(?:before|after)_body|ssi|mirror|auth_request|slice|\w+_background_update) "
 
 # Fields of which no text of the file is a part.
-FRAME = ("field connection", "field keep-alive", "field transfer-encoding", "field accept-ranges", "field content-encoding", "field last-modified", "field allow")
+FRAME = ("field connection", "field keep-alive", "field transfer-encoding", "field accept-ranges", "field content-encoding", "field allow")
 
 # Deliberate differences: (name, reason, what it leaves, test).
 RULES = []
@@ -46,7 +46,9 @@ def is_status_of(record, *states):
 
 
 def is_of_stored(record):
-    """Whether a stored answer was a part of the exchange."""
+    """Whether a stored answer was, or may have been, a part of the exchange: without a log only Age tells."""
+    if not record.get("log") and "_cache " in record.get("conf", ""):
+        return not record.get("seen") or any(name == "Age" for name, _ in record["answer"]["headers"])
     return any(line.get("upstream_cache_status") for line in record.get("log", ()))
 
 

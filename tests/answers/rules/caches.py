@@ -118,6 +118,8 @@ def is_small_buffer(request, difference, nginx, weir):
         return False
     if difference.where == "files: cached":
         return difference.nginx == "[]"
+    if "$upstream_cache_status" in nginx["conf"] and is_of_stored(weir) and not is_of_stored(nginx) and difference.where in ("status", "log: status"):
+        return True
     if difference.where.lower().startswith(("origin: field if-", "origin: field range")):
         # A subrequest has no line in the log.
         return difference.weir == "[]" and re.search(r"_buffer_size 256;", nginx["conf"]) is not None
@@ -192,11 +194,11 @@ def is_of_cache(request, difference, nginx, weir):
     if is_asked and "slice " in nginx.get("conf", "") and "206" in nginx["answer"]["status"] and "304" in weir["answer"]["status"]:
         # nginx looks at the condition only if the origin's answer is a 200.
         return difference.where.startswith(("status", "number of requests", "log: ", "field "))
-    if is_asked and difference.where in ("number of requests at origins", "log: number of lines") and weir["answer"]["status"].split(" ")[1:2][0] in ("304", "412", "416") and re.search("add_before_body |add_after_body |error_page [^;]*416|\\$slice_range", nginx.get("conf", "")):
+    if is_asked and difference.where in ("number of requests at origins", "log: number of lines") and weir["answer"]["status"].split(" ")[1:2] in (["304"], ["412"], ["416"]) and re.search("add_before_body |add_after_body |error_page [^;]*416|\\$slice_range", nginx.get("conf", "")):
         # An answer without a body has no additions and no further slices, and an error can have a page.
         return True
     if difference.where.lower() == "origin: field if-range":
         # The range behind proxy_cache_max_range_offset.
         return difference.nginx == "[]" and "_cache_max_range_offset " in nginx.get("conf", "") and any(name == "Range" for name, _ in request.headers)
-    return is_asked and (difference.where == "status" and difference.nginx.split(" ")[1:2] == ["200"] and difference.weir.split(" ")[1:2][0] in ("206", "304", "412", "416")
+    return is_asked and (difference.where == "status" and difference.nginx.split(" ")[1:2] == ["200"] and difference.weir.split(" ")[1:2] in (["206"], ["304"], ["412"], ["416"])
                          or difference.where == "origin: field Range" and difference.nginx == "[]")

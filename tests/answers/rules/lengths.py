@@ -135,6 +135,6 @@ def is_count(_request, difference, nginx, _weir):
 
 
 @because("length of a stored answer", "weir knows the length of an answer that the cache has whole")
-def is_length_of_stored(_request, difference, nginx, _weir):
+def is_length_of_stored(_request, difference, nginx, weir):
     """The length of an answer that the cache has."""
-    return is_of_stored(nginx) and (difference.where in ("field content-length", "log: sent_http_content_length") and difference.nginx in ("[]", "") or difference.where == "field transfer-encoding" and difference.weir == "[]")
+    return (is_of_stored(nginx) or is_of_stored(weir)) and (difference.where in ("field content-length", "log: sent_http_content_length") and difference.nginx in ("[]", "") or difference.where == "field transfer-encoding" and difference.weir == "[]")

@@ -84,7 +84,7 @@ def is_lost_challenge(_request, difference, nginx, _weir):
 @because("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection")
 def is_websocket(request, difference, nginx, weir):
     """An Upgrade that nginx does not pass on; a subrequest never has it."""
-    asking = {one["line"] for one in weir["seen"] if any(name.lower() == "upgrade" for name, _ in one["headers"])}
+    asking = {one["line"].partition(": ")[2] for one in weir["seen"] if any(name.lower() == "upgrade" for name, _ in one["headers"])}
     if re.search(SUBREQUEST, nginx.get("conf", "")) is not None and (len(asking) > 1 or any("/auth" in line for line in asking)):
         return False
     return request.what == "Upgrade" and (difference.where == "status" and difference.weir.startswith("HTTP/1.1 101")
