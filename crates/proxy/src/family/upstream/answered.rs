@@ -70,7 +70,7 @@ pub(super) fn take_answer(
         response::pass_authentication(exchange);
         return Answer::Outcome(Outcome::Status(status));
     }
-    let trails = may_trail(exchange, &link, values.proxy.pass_trailers);
+    let trails = values.proxy.pass_trailers && may_trail(&link);
     // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
     let mut body = source(exchange, values, (link, hold), &origin, to_read);
@@ -83,7 +83,8 @@ pub(super) fn take_answer(
             Answer::Outcome(elsewhere.enter(exchange))
         }
         None => {
-            exchange.response.expects_trailers |= trails;
+            // HTTP/1.1 has trailers in chunks alone: for them, weir does not take the length away.
+            exchange.response.expects_trailers |= trails && exchange.request.version() == Version::Http2;
             exchange.cache.saving = store::begin(exchange, values);
             *to = Some(body);
             Answer::Response
@@ -129,11 +130,9 @@ fn begins_well(origin: &Origin, values: &Values, length: BodyLength) -> Result<B
     Ok(length)
 }
 
-/// Whether trailers may follow for a client over HTTP/2: then the stream ends with them, not with the length.
-fn may_trail(exchange: &Exchange<'_>, link: &Link, pass_trailers: bool) -> bool {
-    pass_trailers
-        && exchange.request.version() == Version::Http2
-        && link.h2.as_ref().is_some_and(|stream| stream.has_trailers() || !stream.is_read())
+/// Whether trailers may follow: then the stream ends with them, not with the length.
+fn may_trail(link: &Link) -> bool {
+    link.h2.as_ref().is_some_and(|stream| stream.has_trailers() || !stream.is_read())
 }
 
 /// Whether a stream has ended after nothing but a head (HTTP/2).
