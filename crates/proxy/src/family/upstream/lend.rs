@@ -4,18 +4,16 @@
 //! its idle connection. A connection that carries streams moves with its tables and windows, while it has no stream.
 
 use std::future::Future;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use weir_http::worker::{Generation, Worker};
 use weir_net::reply::{self, Reply};
-use weir_net::{Deadline, Instant, Stream, Transport};
-use weir_wire::h2::connection::Connection;
+use weir_net::{Deadline, Stream, Transport};
 
 use super::line::{Opened, Past, lines};
-use super::pool::{Link, Terms, pools};
+use super::pool::{Link, Loan, Terms, pools};
 
 /// The longest wait for the other worker; a worker that is busy for longer is skipped.
 const ANSWER_TIME: Duration = Duration::from_millis(20);
@@ -54,15 +52,6 @@ pub(super) fn ask(
     let deadline = Deadline::new();
     deadline.set(ANSWER_TIME);
     is_sent.then_some(Asked { reply, deadline })
-}
-
-/// A connection in transit: without the parts that belong to a worker.
-pub(super) struct Loan {
-    pub(super) fd: OwnedFd,
-    pub(super) opened: Instant,
-    pub(super) carried: u64,
-    /// The state of a line.
-    pub(super) wire: Option<Box<Connection>>,
 }
 
 /// Takes a connection out of the lender's pool, on the lender's thread; `None` if there is nothing to lend.

@@ -30,8 +30,7 @@ use weir_peers::pool_policy::PoolPolicy;
 use weir_wire::h2::Code;
 use weir_wire::h2::connection::{Connection, Event, Limits};
 
-use super::lend::Loan;
-use super::pool::{Held, Link, Terms, is_same};
+use super::pool::{Carries, Held, Link, Loan, Terms, is_same};
 use crate::family::proxy_ssl::Party;
 
 /// The most streams of one line, whatever its peer allows: the code searches them one by one.
@@ -166,7 +165,7 @@ impl Line {
             opened: self.opened,
             carried: before,
             place: None,
-            h2: Some(Held::new(stream, self)),
+            h2: Some(Held::new(stream, Rc::downgrade(self) as Weak<dyn Carries>)),
         };
         Some((Box::new(link), before > 0))
     }
@@ -197,7 +196,7 @@ impl Line {
     }
 
     /// Tells other workers whether they may borrow the line: if it has no stream, and the peer reads while it has none.
-    pub fn offer(&self) {
+    fn offer(&self) {
         if let Some(offer) = &self.offer {
             let is_free = self.session.tasks() == 0 && self.is_proven.get();
             offer.set(is_free && !self.is_going.get() && !self.session.is_dead());
@@ -215,6 +214,12 @@ impl Line {
     fn end_idle(&self) {
         self.place.take();
         self.retire();
+    }
+}
+
+impl Carries for Line {
+    fn left(&self) {
+        self.offer();
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Deref;
+use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -14,8 +15,8 @@ use weir_http::table_place::Place;
 use weir_http::worker::Generation;
 use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::{Finished, PoolPolicy};
+use weir_wire::h2::connection::Connection;
 
-use super::line::Line;
 use crate::family::proxy_ssl::Party;
 use crate::family::proxy_ssl::sessions::AllSessions;
 
@@ -44,13 +45,19 @@ pub struct Link {
 /// The stream of a link. Dropping this leaves the stream; a socket closes itself.
 pub struct Held {
     stream: Rc<h2::stream::Stream>,
-    line: Weak<Line>,
+    line: Weak<dyn Carries>,
+}
+
+/// A connection that carries streams.
+pub trait Carries {
+    /// A stream has left it.
+    fn left(&self);
 }
 
 impl Held {
-    /// A stream of a line.
-    pub fn new(stream: Rc<h2::stream::Stream>, line: &Rc<Line>) -> Held {
-        Held { stream, line: Rc::downgrade(line) }
+    /// A stream of this connection.
+    pub fn new(stream: Rc<h2::stream::Stream>, line: Weak<dyn Carries>) -> Held {
+        Held { stream, line }
     }
 }
 
@@ -67,9 +74,18 @@ impl Drop for Held {
         self.stream.leave();
         // At once, as a link is put into the pool: the client may ask another worker as soon as it has the answer.
         if let Some(line) = self.line.upgrade() {
-            line.offer();
+            line.left();
         }
     }
+}
+
+/// A connection on its way to another worker: without the parts that belong to a worker.
+pub(super) struct Loan {
+    pub(super) fd: OwnedFd,
+    pub(super) opened: Instant,
+    pub(super) carried: u64,
+    /// The state of a connection that carries streams.
+    pub(super) wire: Option<Box<Connection>>,
 }
 
 /// The requirements for a connection, besides the peer.
