@@ -352,8 +352,7 @@ fn a_script_is_a_load() {
 
 fn a_capacity_is_searched_until_there_is_none() {
     let bench = Bench::new();
-    // No answer is fast enough at any rate; and below 43 a second, five seconds have fewer than the 200 answers
-    // needed.
+    // No answer is fast enough at any rate; and at low rates, five seconds have fewer answers than a p50 needs.
     let args = ["capacity", "on.conf", "/1k?delay=5ms", "--from", "60", "--slo", "p50=1ms", "--block", "500ms"];
     let output = bench.run(&[&args[..], &["--warmup", "0", "--noisy"]].concat());
     let said = text(&output.stdout);
@@ -364,8 +363,10 @@ fn a_capacity_is_searched_until_there_is_none() {
     // not reach the rate, and the step says so.
     let (steps, blocks) = (run["steps"].as_array().unwrap(), run["blocks"].as_array().unwrap());
     let rates: Vec<f64> = steps.iter().filter_map(|step| step["rate"].as_f64()).collect();
-    assert_eq!((rates.as_slice(), blocks.len()), (&[60.0, 40.0][..], 2), "{steps:?}");
-    for ((step, block), rate) in steps.iter().zip(blocks).zip(rates) {
+    let is_lower = |pair: &[f64]| (pair[0] / pair[1] - 1.5).abs() < 0.01;
+    assert!(rates.len() > 1 && rates[0] == 60.0 && rates.windows(2).all(is_lower), "{rates:?}");
+    assert_eq!((steps.len(), blocks.len()), (rates.len(), rates.len()));
+    for ((step, block), rate) in steps.iter().zip(blocks).zip(&rates) {
         let values = &block["values"];
         assert!(step["passed"] == false && values["p50"].as_f64().is_none_or(|ms| ms >= 5.0), "{step} {values}");
         let why = step["why"].as_str().unwrap();
@@ -378,7 +379,7 @@ fn a_capacity_is_searched_until_there_is_none() {
     }
     let korean = text(&bench.run(&["report", "last", "--lang", "ko"]).stdout);
     let verdict = "판정: no verdict (판정 없음): 5초 동안의 응답으로는 p50에 부족합니다: 블록을 늘리세요 (--block)";
-    assert!(korean.contains(verdict) && korean.matches("  실패: ").count() == 2, "{korean}");
+    assert!(korean.contains(verdict) && korean.matches("  실패: ").count() == rates.len(), "{korean}");
     let refused = text(&bench.run(&["capacity", "on.conf", "--slo", "p98=1ms"]).stderr);
     assert!(refused.contains("p50, p95 or p99"), "{refused}");
 }
