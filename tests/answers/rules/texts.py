@@ -61,6 +61,9 @@ def is_early_target(_request, difference, nginx, weir):
     conf = nginx.get("conf", "")
     if re.search(r"\$proxy_(?:host|port)\b", conf) is None:
         return False
+    if re.search(r"if \(\$proxy_(?:host|port)\b", conf) is not None and difference.where not in FRAME:
+        # A condition decides which statements hold.
+        return not difference.where.startswith("error log")
     is_read = re.search(r"(?:if \(|set |return |rewrite |map )[^;{]*\$proxy_(?:host|port)\b", conf) is not None
     if difference.where in ("body", "field transfer-encoding", "log: sent_http_transfer_encoding"):
         # The text of `return`.
