@@ -95,7 +95,9 @@ def is_page_of_large_body(request, difference, nginx, weir):
 def is_old_refusal(_request, difference, nginx, _weir):
     """The page of a failed check at a location where a password would have been enough."""
     conf = nginx.get("conf", "")
-    return difference.where in ("status", "log: status") and "401" in difference.nginx and "satisfy any" in conf and "auth_request /" in conf and "error_page " in conf
+    if "satisfy any" not in conf or "auth_request /" not in conf or "error_page " not in conf:
+        return False
+    return difference.where in ("status", "log: status") and "401" in difference.nginx or difference.where == "field www-authenticate" and difference.weir == "[]"
 
 
 @because("order of Vary", "weir adds its own Vary after the origin's, once; the order has no meaning (RFC 9110 12.5.5)")
