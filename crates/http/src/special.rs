@@ -40,7 +40,7 @@ pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
         (page, page.target.text(exchange))
     });
     let is_here = target.as_ref().is_none_or(|(_, target)| matches!(target.first(), Some(b'/' | b'@')));
-    if !(is_here && exchange.response.status.get() == 405) {
+    if !is_here || exchange.response.status.get() != 405 {
         // It names methods for an answer with 405 alone. This status or an earlier one has set it.
         exchange.response.fields.remove(Known::Allow);
     }
