@@ -271,6 +271,10 @@ class Rules(unittest.TestCase):
         used = Difference("log: upstream_cache_status", "", "MISS")
         self.assertEqual(of(used, weir=miss, told=["is not enough for cache key"]), "small buffer")
         self.assertIsNone(of(used, weir=miss))
+        part = {"status": "HTTP/1.1 206 Partial Content"}
+        kept = [said(answer=part, line={"upstream_cache_status": state}) for state in ("HIT", "MISS")]
+        self.assertEqual(of(status, nginx=kept[0], weir=kept[1]), "part kept")
+        self.assertIsNone(of(status, nginx=hit, weir=miss))
         stuck = Difference("status", "silence", "HTTP/1.1 200 OK")
         silent = said(answer={"status": "silence"})
         self.assertEqual(of(stuck, text="slice 4k; add_before_body /a;", nginx=silent, told=["http finalize non-active request"]), "slice with a subrequest")

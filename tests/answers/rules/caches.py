@@ -133,6 +133,13 @@ def is_small_buffer(request, difference, nginx, weir):
     return difference.where in ("log: upstream_cache_status", "pieces") or is_stored and difference.where.startswith(("number of requests", "status", "field ", "body", "log: "))
 
 
+@because("part kept", "weir keeps no 206 that is not a slice: it is a part of another answer (RFC 9111 3.3)", leaves="cache")
+def is_part_kept(_request, difference, nginx, weir):
+    """A 206 that an origin has sent, and that nginx keeps."""
+    is_part = all(one["answer"]["status"].split(" ")[1:2] == ["206"] for one in (nginx, weir))
+    return is_part and is_status_of(nginx, "HIT") and is_status_of(weir, "MISS") and difference.where.startswith(("number of requests", "origin: ", "log: upstream_"))
+
+
 @because("key in a file", "a body in a file is never a key: weir does not use the cache then, nginx takes an empty text", leaves="cache")
 def is_key_in_file(request, difference, nginx, weir):
     """A request whose key has a body that is in a file."""
