@@ -2,7 +2,7 @@
 import ast
 import re
 
-from rules.basis import because
+from rules.basis import because, modern
 
 
 @because("filter of slices", "weir filters an answer that it fetches in parts as one body; nginx filters each part by itself")
@@ -25,7 +25,7 @@ def is_range_of_method(request, difference, nginx, weir):
     if request.method in ("GET", "HEAD"):
         return False
     is_ranged = any(name == "Range" for name, _ in request.headers)
-    if is_ranged and "slice " in nginx.get("conf", "") and {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}:
+    if is_ranged and "slice " in nginx.get("conf", "") and {modern(one["line"]) for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}:
         # The slices of the range, or all of the answer.
         if difference.where.lower() in ("status", "log: status", "number of requests at origins", "origin: field range"):
             return True
