@@ -214,7 +214,7 @@ mod tests {
             ("secure_link $arg_a;", "secure_link_secret s;", None),
             ("", "secure_link $arg_a; secure_link_secret s;", Some(mixed)),
             ("secure_link_secret s; secure_link_md5 $uri;", "", Some(mixed)),
-            ("} secure_link_secret s; secure_link_md5 $uri; server {", "", None),
+            ("} secure_link_secret s; secure_link_md5 $uri; server { server_name b;", "", None),
         ] {
             let text = format!("events {{}} http {{ server {{ {server} location / {{ {location} }} }} }}");
             let (_, problems) = crate::of_text(&text);
