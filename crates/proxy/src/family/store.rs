@@ -144,15 +144,19 @@ pub struct Saving {
 /// Begins to save the upstream's answer, whose head is in the exchange, if the location and the answer allow it.
 pub fn begin(exchange: &mut Exchange<'_>, settings: &crate::family::Values) -> Option<Box<dyn Along>> {
     let values = &settings.store;
+    let named = match &values.store {
+        Store::Off => return None,
+        Store::On => None,
+        Store::At(template) => Some(template),
+    };
     let origin = exchange.origin.as_ref()?;
-    let modified = origin.field(weir_wire::Known::LastModified).and_then(weir_wire::date::parse_http_date);
     if origin.head.status != 200 || exchange.request.method() != b"GET" || !response::buffers(settings, origin) {
         return None;
     }
-    let path = match &values.store {
-        Store::Off => return None,
-        Store::On => file_path::path(exchange)?.0,
-        Store::At(template) => template.text(exchange),
+    let modified = origin.field(weir_wire::Known::LastModified).and_then(weir_wire::date::parse_http_date);
+    let path = match named {
+        Some(template) => template.text(exchange),
+        None => file_path::path(exchange)?.0,
     };
     let path = weir_net::path::as_path(&path).to_path_buf();
     let (file, temporary) = body::temporary(exchange, settings.proxy.temp_path.as_deref(), proxy::TEMPORARY)?;

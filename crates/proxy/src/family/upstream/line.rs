@@ -78,7 +78,7 @@ pub struct Opened {
     pub at: Instant,
     /// Wakes the exchanges that wait for the line.
     pub opening: Option<Rc<Opening>>,
-    /// What another worker has done with the connection; `None` for a new one.
+    /// The state in which another worker left the connection; `None` for a new connection.
     pub past: Option<Past>,
 }
 
