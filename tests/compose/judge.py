@@ -39,18 +39,20 @@ def all_of(said):
 
 def compared(text, asks, nginx, weir):
     """All differences of a case."""
-    found, diverged, is_other_state, is_other_connection, is_other_limit, are_other_files = [], False, False, False, False, False
+    found, are_other_files = [], False
+    # In which ways the two edges may have another state since an earlier request.
+    state = dict.fromkeys(("diverged", "is_other_state", "is_other_connection", "is_other_limit"), False)
     for number, ask in enumerate(asks):
-        left, right = ({**records(said, number, text, asks), "diverged": diverged, "is_other_state": is_other_state, "is_other_connection": is_other_connection, "is_other_limit": is_other_limit} for said in (nginx, weir))
+        left, right = ({**records(said, number, text, asks), **state} for said in (nginx, weir))
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
         ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]
         why = {one.where: rule for one, rule in ruled}
         # From here on, groups of servers and caches may have other states.
-        is_other_state |= any(rule in rules.STATEFUL for _, rule in ruled)
+        state["is_other_state"] |= any(rule in rules.STATEFUL for _, rule in ruled)
         are_other_files |= any(rule in rules.STATEFUL and (one.where == "log: upstream_cache_status" or one.where.startswith("number of requests") or one.where == "status" and kind(one).endswith(("412", "416"))) for one, rule in ruled)
-        is_other_connection = bool({"end", "status"} & why.keys())
-        is_other_limit |= why.get("status") == "limit of a subrequest"
-        diverged |= any(rule and (one.where.startswith("number of requests") or is_elsewhere(one) or rule in rules.TURNING) for one, rule in ruled)
+        state["is_other_connection"] = bool({"end", "status"} & why.keys())
+        state["is_other_limit"] |= why.get("status") == "limit of a subrequest"
+        state["diverged"] |= any(rule and (one.where.startswith("number of requests") or is_elsewhere(one) or rule in rules.TURNING) for one, rule in ruled)
         found += [Found(number, one, rule or next(filter(None, (why.get(where) for where in told(one, right))), None)) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
