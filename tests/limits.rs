@@ -48,23 +48,23 @@ fn ports_towards_an_upstream() {
     let edge = Edge::start("ports", "worker_connections 512;", http, &[], Some(&space));
     let watch = Watch::begin(&edge);
     let load = Load::one_after_another(&edge, "/1k", 12);
-    let named = judged(&watch, &load, "ports", &edge.origin);
-    assert!(named.remedy.contains("keepalive"), "{named:?}");
+    let told = judged(&watch, &load, "ports", &edge.origin);
+    assert!(told.remedy.contains("keepalive"), "{told:?}");
 }
 
 fn open_files() {
-    let told = |name: &str, top: &str, wrapper: &[&str]| {
+    let run = |name: &str, top: &str, wrapper: &[&str]| {
         let http =
             "server { listen EDGE; location / { proxy_pass http://127.0.0.1:ORIGIN; proxy_read_timeout 300s; } }";
         let edge = Edge::start(name, top, http, wrapper, None);
         let watch = Watch::begin(&edge);
         let load = Load::held(&edge, "GET /?delay=300s HTTP/1.1\r\nHost: a\r\n\r\n", 2);
-        let named = judged(&watch, &load, "fds", "worker 0");
-        assert!(named.remedy.contains("LimitNOFILE"), "{named:?}");
+        let told = judged(&watch, &load, "fds", "worker 0");
+        assert!(told.remedy.contains("LimitNOFILE"), "{told:?}");
     };
     std::thread::scope(|both| {
-        both.spawn(|| told("files", "worker_rlimit_nofile 100;", &[]));
-        both.spawn(|| told("files-inherited", "", &["prlimit", "--nofile=100:100"]));
+        both.spawn(|| run("files", "worker_rlimit_nofile 100;", &[]));
+        both.spawn(|| run("files-inherited", "", &["prlimit", "--nofile=100:100"]));
     });
 }
 
@@ -76,12 +76,12 @@ fn the_connection_table() {
     let upgrade = "GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     let load = Load::held(&edge, upgrade, 2);
-    let named = judged(&watch, &load, "connections", "worker 0");
-    assert!(named.remedy.contains("worker_connections"), "{named:?}");
+    let told = judged(&watch, &load, "connections", "worker 0");
+    assert!(told.remedy.contains("worker_connections"), "{told:?}");
 }
 
-/// Waits until the load meets its first error and the edge was watched for some more seconds. Returns the first
-/// verdict about the limit.
+/// Waits until the load meets its first error and the edge was watched for some more seconds: a verdict warned of the
+/// limit before the error. Returns the verdict while the limit has effect.
 fn judged(watch: &Watch, load: &Load, kind: &str, of: &str) -> watch::Second {
     // A client may fail before the edge counts it, or wait in a kernel queue.
     let failed = watch.until(&format!("{kind}: an error"), |seconds| {
@@ -90,11 +90,10 @@ fn judged(watch: &Watch, load: &Load, kind: &str, of: &str) -> watch::Second {
     });
     let after = watch.after(failed, 4);
     let all = watch.all();
-    let is_named = |second: &&watch::Second| {
-        second.kind == kind && second.of == of && matches!(second.state.as_str(), "near" | "limited")
-    };
     let told: Vec<_> = all.iter().map(|second| second.said(watch.begun)).collect();
-    let Some(named) = all.iter().find(is_named) else { panic!("{kind} {of} was never named: {told:#?}") };
+    let Some(named) = all.iter().find(|second| second.warns(kind, of)) else {
+        panic!("{kind} {of} was never named: {told:#?}")
+    };
     let counted = all.iter().find(|second| second.errors > 0);
     println!("{kind}: {} | first error {:.1?} after the start", named.said(watch.begun), failed - watch.begun);
     println!("{kind}: {}", counted.map_or("no error is counted".to_owned(), |second| second.said(watch.begun)));
@@ -104,5 +103,5 @@ fn judged(watch: &Watch, load: &Load, kind: &str, of: &str) -> watch::Second {
     assert_eq!((after.kind.as_str(), after.of.as_str()), (kind, of), "named when it bites: {told:#?}");
     assert_eq!(after.state, "limited", "{told:#?}");
     assert!(after.ratio >= 0.95, "its waterline: {told:#?}");
-    named.clone()
+    after
 }

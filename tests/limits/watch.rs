@@ -22,13 +22,28 @@ pub struct Second {
     pub of: String,
     /// The share of that limit in use.
     pub ratio: f64,
+    /// The next limit in the verdict, and the share in use.
+    next: (String, String, f64),
     /// The remedy.
     pub remedy: String,
     /// Errors counted so far, of all classes.
     pub errors: u64,
 }
 
+/// From this share on, the next limit is near.
+const NEAR: f64 = 0.8;
+
 impl Second {
+    /// True if the verdict warns of this limit. If the hypervisor leaves the machine no CPU time, the verdict says that
+    /// first, and this limit is the next.
+    pub fn warns(&self, kind: &str, of: &str) -> bool {
+        let is_next = || self.next.0 == kind && self.next.1 == of && self.next.2 >= NEAR;
+        match self.state.as_str() {
+            "near" | "limited" => (self.kind == kind && self.of == of) || (self.kind == "cpu_credits" && is_next()),
+            _ => false,
+        }
+    }
+
     /// The event as one line.
     pub fn said(&self, begun: Instant) -> String {
         let Second { state, words, errors, ratio, .. } = self;
@@ -87,16 +102,16 @@ impl Watch {
 
 fn second(document: &Value) -> Second {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let number = |path: &str| document.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
     let (kind, of) = (text("/verdict/limit/kind"), text("/verdict/limit/of"));
-    let lines = document["waterlines"].as_array().into_iter().flatten();
-    let line = lines.into_iter().find(|line| line["kind"] == kind.as_str() && line["of"].as_str().unwrap_or("") == of);
     let errors = document.pointer("/snapshot/weir/errors").and_then(Value::as_array);
     Second {
         at: Instant::now(),
         state: text("/verdict/state"),
         words: text("/verdict/words/en"),
-        ratio: line.and_then(|line| line["ratio"].as_f64()).unwrap_or(0.0),
+        ratio: number("/verdict/limit/ratio"),
         remedy: text("/verdict/remedy/en"),
+        next: (text("/verdict/next/kind"), text("/verdict/next/of"), number("/verdict/next/ratio")),
         errors: errors.into_iter().flatten().filter_map(|class| class["count"].as_u64()).sum(),
         kind,
         of,

@@ -175,9 +175,10 @@ impl Window<'_> {
     }
 }
 
-/// A limit that was hit in the window: new work was refused.
+/// A limit that was hit in the window. A limit that refuses work comes before one of CPU time, which only delays it.
 fn met(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
-    let line = fullest.iter().filter(|line| window.hits(line) > 0).max_by_key(|line| window.hits(line))?;
+    let hit = fullest.iter().filter(|line| window.hits(line) > 0);
+    let line = hit.max_by_key(|line| (line.unit != "cores", window.hits(line)))?;
     let (hits, seconds, title) = (group(window.hits(line) as f64), window.seconds, words::title(&line.kind, &line.of));
     let (used, limit) = amounts(line);
     let words = Said::new(

@@ -129,6 +129,23 @@ fn errors_come_first() {
 }
 
 #[test]
+fn a_limit_that_refuses_comes_before_one_that_delays() {
+    let mut snapshot = quiet();
+    let mut dashboard = Dashboard::default();
+    let cores = Limit { kind: "cpu_quota".into(), unit: "cores".into(), used: 1.0, limit: 1.0, ..Limit::default() };
+    snapshot.weir.limits.push(cores);
+    dashboard.observe(Arc::new(snapshot.clone()));
+    later(&mut snapshot, 0);
+    use_of(&mut snapshot, "cpu_quota").hits = 9;
+    let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+    assert_eq!((verdict.state, verdict.limit.unwrap().kind), (State::Limited, "cpu_quota".to_owned()));
+    later(&mut snapshot, 0);
+    use_of(&mut snapshot, "fds").hits = 1;
+    let verdict = dashboard.observe(Arc::new(snapshot)).verdict.clone();
+    assert_eq!((verdict.state, verdict.limit.unwrap().kind), (State::Limited, "fds".to_owned()));
+}
+
+#[test]
 fn a_few_failures_are_no_failing() {
     let mut snapshot = quiet();
     let mut dashboard = Dashboard::default();

@@ -64,7 +64,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
         // neighbours, allow at this moment.
         let used = (cpu.user + cpu.system + cpu.interrupts) * cpus;
         let left = (1.0 - cpu.steal) * cpus;
-        push("cpu_credits", String::new(), "cores", used, left, machine.stolen_seconds, "the hypervisor (steal)");
+        push("cpu_credits", String::new(), "cores", used, left, machine.starved, "the hypervisor (steal)");
     }
     for (name, (sent, most)) in &machine.links {
         push("tx_link", name.clone(), "bytes", *sent, *most as f64, 0, "the link's speed");

@@ -35,8 +35,8 @@ pub(super) struct Machine {
     speeds: BTreeMap<String, u64>,
     /// By network device that reports its speed: bytes sent in a second, and how many it can send.
     pub(super) links: BTreeMap<String, (f64, u64)>,
-    /// Seconds in which the hypervisor gave a large share of the CPUs to other machines.
-    pub(super) stolen_seconds: u64,
+    /// Readings in which the machine used all the CPU time that the hypervisor left.
+    pub(super) starved: u64,
     /// Local ports in use towards peers.
     pub(super) ports: HashMap<SocketAddr, u64>,
     /// The place of the peer whose ports are counted next.
@@ -132,7 +132,8 @@ impl Machine {
         }
         if let (Some(then), Some(now)) = (before.times, now.times) {
             host.cpu = now.shares(&then, Duration::from_secs_f64(seconds));
-            self.stolen_seconds += u64::from(host.cpu.steal >= STEAL_MIN);
+            let (used, left) = (host.cpu.user + host.cpu.system + host.cpu.interrupts, 1.0 - host.cpu.steal);
+            self.starved += u64::from(host.cpu.steal >= STEAL_MIN && used >= ALL_LEFT * left);
         }
         let sent = now.links.iter().filter_map(|(name, (sent, most))| {
             let (then, _) = before.links.get(name)?;
@@ -230,6 +231,8 @@ fn vm_row(then: &host::Vm, now: &host::Vm, seconds: f64) -> VmRow {
 /// A smaller share is noise from other virtual machines. If a machine has used up its CPU credits, the hypervisor takes
 /// at least this share.
 pub(super) const STEAL_MIN: f64 = 0.05;
+/// A machine that uses this share of the CPU time that the hypervisor leaves uses all of it: the kernel counts in ticks.
+const ALL_LEFT: f64 = 0.95;
 
 /// Peers whose ports are counted, at most.
 const PORT_PEERS_MAX: usize = 64;
@@ -251,18 +254,21 @@ mod tests {
 
     #[test]
     fn links_and_stolen_time_are_measured_over_a_second() {
-        let reading = |at_ms, sent, steal, idle| Readings {
+        let reading = |at_ms, sent, user, steal, idle| Readings {
             at_ms,
-            times: Some(CpuKinds { user: 0, system: 0, interrupts: 0, steal, idle, wait: 0, cpus: 1 }),
+            times: Some(CpuKinds { user, system: 0, interrupts: 0, steal, idle, wait: 0, cpus: 1 }),
             links: [("eth0".to_owned(), (sent, 1000))].into(),
             ..Readings::default()
         };
-        let mut machine = Machine { before: reading(1000, 500, 0, 0), ..Machine::default() };
+        let mut machine = Machine { before: reading(1000, 500, 0, 0, 0), ..Machine::default() };
         let mut host = Host::default();
-        machine.measure(&reading(3000, 2500, 12, 188), &mut host);
-        assert_eq!((machine.links.get("eth0"), machine.stolen_seconds), (Some(&(1000.0, 1000)), 1));
-        machine.measure(&reading(3000, 2500, 8, 192), &mut host);
-        assert_eq!(machine.stolen_seconds, 1);
+        machine.measure(&reading(3000, 2500, 150, 50, 0), &mut host);
+        assert_eq!((machine.links.get("eth0"), machine.starved), (Some(&(1000.0, 1000)), 1));
+        // The machine leaves half of the rest idle, and then the hypervisor takes next to nothing.
+        for (user, steal, idle) in [(75, 50, 75), (192, 8, 0)] {
+            machine.measure(&reading(3000, 2500, user, steal, idle), &mut host);
+            assert_eq!(machine.starved, 1, "{user} {steal} {idle}");
+        }
     }
 
     #[test]
