@@ -275,8 +275,10 @@ texts! {
     JUDGED: "    {0}: {1}: {2} (wanted: {3})", "    {0}: {1}: {2} (기준: {3})";
     LAB_HOLDS: "holds", "holds (일치)";
     LAB_FAILS: "FAILS", "FAILS (불일치)";
+    LAB_EXCUSED: "not judged, because of --noisy", "--noisy 때문에 판정하지 않음";
     FAILS_IN: "          FAILS {0}{1}: {2} (wanted: {3})", "          FAILS (불일치) {0}{1}: {2} (기준: {3})";
     ALL_HOLD: "all {0} expectations hold", "예상 {0}건이 모두 맞았습니다";
+    HOLD_OR_EXCUSED: "{0} expectations hold, and {1} were not judged because of --noisy", "예상 {0}건이 맞았고, {1}건은 --noisy 때문에 판정하지 않았습니다";
     SOME_FAIL: "{0} of {1} expectations do not hold", "예상 {1}건 중 {0}건이 맞지 않았습니다";
     COUNT_HOLDS: "{0} of {1} holds", "{1}건 중 {0}건 일치";
     NOT_MEASURED: "not measured: {0}", "측정되지 않음: {0}";

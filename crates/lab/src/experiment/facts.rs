@@ -233,6 +233,7 @@ mod tests {
             against: None,
             range: (0.5, 0.8),
             verdicts: vec![],
+            is_timed: false,
             says: String::new(),
             place: String::new(),
         };

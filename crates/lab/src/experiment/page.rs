@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use weir_conf::language::Language;
 
-use super::report::{self, FIGURES, beside};
+use super::report::{self, FIGURES, beside, fails};
 use crate::html::{card, comparison, escape, line, mark, tone, verdict, waterlines, word};
 use crate::metric::digits;
 use crate::said::{say, shown};
@@ -59,6 +59,9 @@ fn expected(run: &Value, language: Language) -> String {
                 let name = word(&edge["edge"]);
                 let found = match cells.iter().find(|one| one["edge"] == edge["edge"]) {
                     Some(one) if one["holds"] == true => mark("good", &shown(one, "found", language)),
+                    Some(one) if !fails(one) => {
+                        format!("{} <span class=\"hint\">{}</span>", escape(&shown(one, "found", language)), texts::LAB_EXCUSED.say(language))
+                    }
                     Some(one) => mark("bad", say!(PAGE_FAILS, shown(one, "found", language)).say(language)),
                     None => format!("<span class=\"hint\">{}</span>", texts::PAGE_NOT_ASKED.say(language)),
                 };
@@ -296,5 +299,17 @@ mod tests {
         let closing = report::closing(&[run()], Language::English);
         assert!(closing.contains("x<        nginx    2 of   2 holds      3 s\n"), "{closing}");
         assert!(closing.contains("FAILS slow: more <i>: 7 (wanted: ≥ 5)"), "{closing}");
+    }
+
+    #[test]
+    fn an_excused_expectation_is_shown_and_does_not_fail() {
+        let mut run = run();
+        run["expected"][2]["is_excused"] = json!(true);
+        let closing = report::closing(&[run.clone()], Language::English);
+        assert!(closing.contains("weir     0 of   1 holds") && !closing.contains("FAILS"), "{closing}");
+        let text = report::text(&run, Language::English);
+        assert!(text.contains("not judged, because of --noisy: more <i>: 7 (wanted: ≥ 5)"), "{text}");
+        let page = crate::html::page(&run, Language::English);
+        assert!(page.contains("7 <span class=\"hint\">not judged, because of --noisy"), "{page}");
     }
 }

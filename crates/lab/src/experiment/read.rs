@@ -46,7 +46,10 @@ pub const KEYS: &[(&str, &str)] = &[
     ("limit", "the longest time of a block; the default is 60s"),
     ("variants", "by name: any of the keys from hosts on; they override the experiment's keys"),
     ("compare", "metric, threshold (per cent), pairs: the two variants in alternating blocks"),
-    ("expect", "a list: that, of, edge, variant, against, is, least, most, verdict, says"),
+    (
+        "expect",
+        "a list: that, of, edge, variant, against, is, least, most, verdict, timed, says; with `--noisy`, an expectation with `timed: true` does not fail the run",
+    ),
 ];
 
 /// Most variants of a lab, and most edges.
@@ -133,7 +136,7 @@ fn compare(entry: &Entry<'_>) -> Result<Compare, Said> {
 }
 
 fn expect(root: &Entry<'_>) -> Result<Vec<Expect>, Said> {
-    let known = ["that", "of", "edge", "variant", "against", "is", "least", "most", "verdict", "says"];
+    let known = ["that", "of", "edge", "variant", "against", "is", "least", "most", "verdict", "timed", "says"];
     let one = |entry: Entry<'_>| {
         entry.members(&known)?;
         let number = |name: &str| entry.get(name).map(|entry| entry.number(-1e15, 1e15)).transpose();
@@ -156,6 +159,7 @@ fn expect(root: &Entry<'_>) -> Result<Vec<Expect>, Said> {
             against: text("against")?,
             range,
             verdicts,
+            is_timed: entry.get("timed").map(|entry| entry.flag()).transpose()?.unwrap_or(false),
             says: entry.want("says")?.text()?,
             place: entry.wrong("").lines().next().unwrap_or_default().trim_end_matches([':', ' ']).to_owned(),
         })

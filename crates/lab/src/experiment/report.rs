@@ -26,12 +26,21 @@ pub fn text(run: &Value, language: Language) -> String {
             lines.extend(measured(run, one, language).map(|all| say!(MEASURED, all).say(language).to_owned()));
             at = head;
         }
-        let verdict = if one["holds"] == true { say!(LAB_HOLDS) } else { say!(LAB_FAILS) };
+        let verdict = match fails(one) {
+            true => say!(LAB_FAILS),
+            false if one["holds"] == true => say!(LAB_HOLDS),
+            false => say!(LAB_EXCUSED),
+        };
         let (found, wanted) = (shown(one, "found", language), shown(one, "wanted", language));
         lines.push(say!(JUDGED, verdict, word(&one["says"]), found, wanted).say(language).to_owned());
     }
     lines.push(shown(&run["verdict"], "text", language));
     lines.join("\n") + "\n"
+}
+
+/// True if an expectation does not hold, and no busy machine excuses it.
+pub(super) fn fails(one: &Value) -> bool {
+    one["holds"] != true && one["is_excused"] != true
 }
 
 /// The figures of `weir load` in the block of an expectation, if `weir load` was its client.
@@ -91,9 +100,10 @@ pub fn closing(runs: &[Value], language: Language) -> String {
     for run in runs {
         for edge in run["edges"].as_array().into_iter().flatten() {
             let all: Vec<&Value> = rows(run).filter(|one| one["edge"] == edge["edge"]).collect();
-            let broken: Vec<&&Value> = all.iter().filter(|one| one["holds"] != true).collect();
+            let broken: Vec<&&Value> = all.iter().filter(|one| fails(one)).collect();
             let seconds = edge["seconds"].as_f64().unwrap_or(0.0);
-            let (lab, name, held) = (word(&run["name"]), word(&edge["edge"]), all.len() - broken.len());
+            let (lab, name, held) =
+                (word(&run["name"]), word(&edge["edge"]), all.iter().filter(|one| one["holds"] == true).count());
             let held = say!(COUNT_HOLDS, format!("{held:>3}"), format!("{:>3}", all.len()));
             let seconds = right(say!(SECONDS, format!("{seconds:.0}")).say(language), 7);
             lines.push(format!("{}  {}  {}  {seconds}", left(&lab, 8), left(&name, 5), held.say(language)));

@@ -36,7 +36,7 @@ variants:
   b: {edge: {conf: b.conf}, processes: {app: {env: {PORT: 3001, MORE: 1}}, db: {skip: true}}}
 expect:
   - {that: codes.200, is: 2, says: yes}
-  - {that: [a, b], of: c, least: 1, variant: b, against: a, says: more}
+  - {that: [a, b], of: c, least: 1, variant: b, against: a, timed: true, says: more}
 ";
 
 #[test]
@@ -57,6 +57,7 @@ fn a_lab_is_read() {
     assert!(matches!(&a.actions[1].deed, Deed::Run(process) if process.host == "app"));
     assert_eq!((lab.expect[0].range, lab.expect[1].range), ((2.0, 2.0), (1.0, f64::INFINITY)));
     assert_eq!(lab.expect[1].against.as_deref(), Some("a"));
+    assert!(!lab.expect[0].is_timed && lab.expect[1].is_timed);
     let only = lab.clone().only(&["b".to_owned()]).unwrap();
     assert_eq!((only.variants.len(), only.expect.len()), (1, 1), "what is expected beside a goes with it");
     assert!(lab.only(&["c".to_owned()]).unwrap_err().contains("no variant c; there are a, b"));
