@@ -23,22 +23,21 @@ pub fn ci(root: &Path) -> Result<(), String> {
     let weir = root.join("target/ci/weir");
     smoke(&weir)?;
     // The labs and the next steps wait more than they compute and have no figures, so this may run beside them.
-    let tests = std::thread::spawn(|| {
+    let beside = std::thread::spawn(|| {
         let tests = harness::build(CI)?;
-        fuzz::fuzz_in_ci(&tests)?;
-        end_to_end::oracle(CI, &[])?;
-        Ok::<_, String>(tests)
+        let failures = [fuzz::fuzz_in_ci(&tests), end_to_end::oracle(CI, &[])].map(Result::err);
+        Ok::<_, String>((tests, failures))
     });
-    labs::labs(root, &weir)?;
-    labs::random_faults(root, &weir)?;
-    real(root, &weir)?;
-    faults(root, &weir)?;
-    composed(root, &weir)?;
-    let tests = tests.join().map_err(|_| "building, fuzzing or nginx's own run panicked")??;
+    // A step that fails hides no other one.
+    type Step = fn(&Path, &Path) -> Result<(), String>;
+    let broken = |steps: &[Step]| steps.iter().filter_map(|step| step(root, &weir).err()).collect::<Vec<_>>();
+    let mut failures = broken(&[labs::labs, labs::random_faults, real, faults, composed]);
+    let (tests, others) = beside.join().map_err(|_| "building, fuzzing or nginx's own run panicked")??;
+    failures.extend(others.into_iter().flatten());
     // The page has seconds to show something: nothing runs beside it.
-    dashboard(root, &weir)?;
-    lasting(root, &weir)?;
-    harness::run(tests, (STRICT, "1"))
+    failures.extend(broken(&[dashboard, lasting]));
+    failures.extend(harness::run(tests, (STRICT, "1")).err());
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
 /// The programs of tests.
