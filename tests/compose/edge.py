@@ -10,6 +10,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import zlib
 from pathlib import Path
 
 import answers
@@ -184,6 +185,19 @@ class Edge:
     def stored(self):
         """The files of the caches, which have hashes of keys for names."""
         return sorted((path for path in (self.room / "cache").rglob("*") if len(path.name) == 32 and path.is_file()), key=lambda path: path.name)
+
+    def stored_answers(self):
+        """By file of the caches: its name, and a checksum of the answer's body."""
+        found = []
+        for path in self.stored():
+            try:
+                whole = path.read_bytes()
+            except FileNotFoundError:
+                continue
+            # weir's head says where the body begins (crates/cache/src/store/file.rs).
+            body = whole[struct.unpack_from("<I", whole, 16)[0]:] if whole.startswith(b"weircach") else whole.partition(b"\r\n\r\n")[2]
+            found.append([path.name, zlib.crc32(body)])
+        return found
 
     def files(self):
         """What the edge has stored: files of WebDAV and of P_store with their bytes, names of the files of the caches."""

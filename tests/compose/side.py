@@ -64,7 +64,7 @@ class Side:
             if ask.pause:
                 await asyncio.sleep(ask.pause)
             self.desk.begins(str(number))
-            stored = await self.stored() if self.has_cache else 0
+            stored = await self.stored() if self.has_cache else []
             answers.append({**await client.ask(ask, str(number)), "pieces": self.desk.pieces, "stored": stored})
         said = [await talk.stream(port) for port in streams]
         client.close()
@@ -76,12 +76,12 @@ class Side:
         return {"answers": answers, "seen": seen, "log": self.edge.log(), "errors": self.edge.errors(), "files": self.edge.files(), "died": died, "streams": said}
 
     async def stored(self):
-        """How many answers the caches keep, once their files are written."""
-        before, count = -1, len(self.edge.stored())
-        while count != before:
+        """The answers that the caches keep, once their files are written."""
+        before, now = None, self.edge.stored_answers()
+        while now != before:
             await asyncio.sleep(WRITTEN_S)
-            before, count = count, len(self.edge.stored())
-        return count
+            before, now = now, self.edge.stored_answers()
+        return now
 
     async def settle(self):
         """Waits until no origin is at work and nothing new comes."""

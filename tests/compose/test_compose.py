@@ -302,10 +302,12 @@ class Rules(unittest.TestCase):
         difference = Difference("status", "HTTP/1.1 200 OK", "HTTP/1.1 404 X")
         self.assertIsNone(rules.rule(Ask(), difference, left, right))
         self.assertEqual(rules.rule(Ask(), difference, {**left, "is_other_state": True}, right), "other state")
-        # Caches that keep as many answers are in the same state, so far as the composer sees.
+        # Caches that keep the same answers are in the same state.
         for one in (left, right):
-            one["answer"] = {**one["answer"], "stored": 1}
+            one["answer"] = {**one["answer"], "stored": [["a", 1]]}
         self.assertIsNone(rules.rule(Ask(), difference, {**left, "is_other_state": True}, right))
+        right["answer"]["stored"] = [["a", 2]]
+        self.assertEqual(rules.rule(Ask(), difference, {**left, "is_other_state": True}, right), "other state")
 
     def test_the_number_of_a_client_is_not_compared(self):
         self.assertEqual(compare.headers({"headers": [("Set-Cookie", "uid=CgACBl9ZXjgnYwXaAwMEAg==; path=/")], "body": b""})["set-cookie"], ["uid=CLIENT; path=/"])

@@ -62,7 +62,7 @@ def is_other_state(_request, difference, nginx, weir):
         return nginx.get("is_other_state", False)
     is_asked = "auth_request" in nginx.get("conf", "") and "_cache " in nginx["conf"] and len(nginx["seen"]) != len(weir["seen"])
     if nginx["answer"].get("stored", 0) == weir["answer"].get("stored", 1):
-        # Both had kept the same number of answers when the request came.
+        # Both had kept the same answers when the request came.
         return False
     return nginx.get("is_other_state", False) and (is_of_stored(nginx) or is_of_stored(weir) or is_asked) and not difference.where.startswith("origin: ")
 

@@ -12,12 +12,16 @@ def is_upgrade_of_subrequest(_request, difference, nginx, _weir):
     return difference.where.lower() in ("origin: field http_upgrade", "origin: field upgrade", "origin: field connection") and difference.weir in ("", "[]")
 
 
-@because("variable of a copy", "a copy has variables of its own; in nginx, `set` of the server changes those of the client's request again")
-def is_set_by_copy(_request, difference, nginx, _weir):
-    """A variable that the server's `set` gives its first value again, for a copy of the request."""
-    conf = nginx.get("conf", "")
-    is_written = "mirror " in conf and "set $one 1st" in conf and re.search(r"add_trailer [^;]*\$one\b", conf) is not None
-    return is_written and difference.where == "trailers" and "1st" in difference.nginx and re.fullmatch(re.escape(difference.nginx).replace("1st", r"\w*"), difference.weir) is not None
+@because("variable of a copy", "a copy has variables of its own; in nginx, `set` for a copy changes those of the client's request")
+def is_set_by_copy(_request, difference, nginx, weir):
+    """A variable that `set` gives another value for a copy of the request."""
+    if "mirror " not in nginx.get("conf", "") or "set $one 1st" not in nginx["conf"]:
+        return False
+    values = [difference.nginx, difference.weir]
+    if difference.where == "body":
+        values = [record["answer"]["body"].decode("latin-1") for record in (nginx, weir)]
+    # One of them has the server's value, where the other one has what a copy has set.
+    return difference.where in ("trailers", "body") and any(re.fullmatch(re.escape(one).replace("1st", r"\w*"), other) for one, other in (values, values[::-1]) if "1st" in one)
 
 
 @because("loop of subrequests", "subrequests that make subrequests end at each server's own bound")
