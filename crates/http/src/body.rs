@@ -268,14 +268,21 @@ async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFi
         }
     }
     exchange.body = match file {
-        None if bytes.is_empty() => RequestBody::Gone,
-        None => RequestBody::Memory(bytes),
+        None => in_memory(exchange, bytes),
         Some(mut file) => {
             file.is_kept = in_file == BodyInFile::On;
             RequestBody::File(file)
         }
     };
     Ok(())
+}
+
+/// A body of these bytes. If the client declares a body without bytes, that is a body: a PUT makes an empty file of it.
+fn in_memory(exchange: &Exchange<'_>, bytes: Vec<u8>) -> RequestBody {
+    match exchange.request.length {
+        None | Some(BodyLength::None) if bytes.is_empty() => RequestBody::Gone,
+        _ => RequestBody::Memory(bytes),
+    }
 }
 
 /// Reads a body of at most `bytes_max` bytes, for a handler of weir's own; a longer one is refused with 413.
@@ -322,7 +329,7 @@ pub fn take_arrived(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Fail
     let mut bytes = Vec::new();
     while let Poll::Ready(read) = poll_read(exchange, conn, &mut bytes) {
         if read? {
-            exchange.body = if bytes.is_empty() { RequestBody::Gone } else { RequestBody::Memory(bytes) };
+            exchange.body = in_memory(exchange, bytes);
             break;
         }
     }

@@ -343,13 +343,18 @@ impl<'c> Exchange<'c> {
         value
     }
 
+    /// Gives back what an upstream has answered: `$upstream_http_NAME` is not found from here on.
+    pub fn forget_answer(&mut self) {
+        if let Some(origin) = self.origin.take() {
+            self.worker.return_origin(origin);
+        }
+    }
+
     /// Ends the exchange; returns its memory and the bytes after this request.
     // A call would copy the whole exchange to its argument.
     #[inline(always)]
     pub fn into_parts(mut self) -> Parts {
-        if let Some(origin) = self.origin.take() {
-            self.worker.return_origin(origin);
-        }
+        self.forget_answer();
         self.uri.clear();
         self.args.clear();
         self.response.clear();

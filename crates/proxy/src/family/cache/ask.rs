@@ -89,7 +89,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) 
         let key = zone.key(&exchange.cache.key.0);
         let place = zone.find(&key, clock::now(), |names| Some(keep::select(&exchange.request, names))).0;
         exchange.cache.leader = zone.lead_beside(&key, place, clock::now());
-        return fetch(exchange);
+        return fetch_whole(exchange);
     }
     look(exchange, conn, values, zone).await
 }
@@ -379,16 +379,20 @@ async fn wait_for_whole(exchange: &Exchange<'_>, conn: &Conn, object: &Arc<Objec
     .await
 }
 
-/// Prepares the upstream request: it requests the whole answer by GET, or asks whether the stored object is still
-/// valid.
+/// Prepares the upstream request, unless the client's range is passed to the upstream.
 fn fetch(exchange: &mut Exchange<'_>) -> Said {
-    let location = exchange.location;
-    let cache = &crate::values(location).cache;
-    if range_begins_beyond(exchange, cache.max_range_offset) {
+    if range_begins_beyond(exchange, crate::values(exchange.location).cache.max_range_offset) {
         exchange.cache.may_not_keep = Some(Reason::BypassRange);
         exchange.cache.pass(Reason::BypassRange);
         return Said::Fetch;
     }
+    fetch_whole(exchange)
+}
+
+/// Prepares the upstream request: it requests the whole answer by GET, or asks whether the stored object is still
+/// valid. As in nginx, `proxy_cache_bypass` comes here whatever the range is.
+fn fetch_whole(exchange: &mut Exchange<'_>) -> Said {
+    let cache = &crate::values(exchange.location).cache;
     let visit = &mut exchange.cache;
     visit.wants_whole = visit.may_not_keep.is_none();
     visit.converts_head = visit.wants_whole && cache.convert_head && exchange.request.is_head();

@@ -18,6 +18,8 @@ pub async fn forward(
     values: &Values,
     source: &mut Option<Source>,
 ) -> Answer {
+    // An answer before an internal redirect is not that of this upstream.
+    exchange.forget_answer();
     if let Some(by) = values.cache.purge.by_method(exchange) {
         // The key may need the body.
         if values.cache.reads_body
