@@ -196,13 +196,14 @@ fn storable(
         return Err(reason);
     }
     let location = exchange.location;
-    if !response::buffers(crate::values(location), origin) {
+    // Of an answer that `error_page` replaces the cache keeps the status alone, so nothing is relayed.
+    let is_replaced = response::is_intercepted(exchange, origin.head.status);
+    if !is_replaced && !response::buffers(crate::values(location), origin) {
         return Err(Reason::Unbuffered);
     }
     let redirects =
         origin.field(Known::XAccelRedirect).is_some() && !crate::values(location).proxy.ignore.has("X-Accel-Redirect");
-    // An error that `error_page` answers redirects nowhere.
-    if redirects && !response::is_intercepted(exchange, origin.head.status) {
+    if redirects && !is_replaced {
         return Err(Reason::AccelRedirect);
     }
     let cache = &crate::values(location).cache;
@@ -240,11 +241,12 @@ fn storable(
             vary: variant(exchange, origin, &policy),
             tags: tags(origin),
             length: match length {
+                _ if is_replaced => Some(0),
                 BodyLength::Exact(length) => Some(length),
                 BodyLength::None => Some(0),
                 BodyLength::Chunked | BodyLength::UntilClose => None,
             },
-            stays_in_memory: false,
+            stays_in_memory: is_replaced,
         },
         reason,
     ))
