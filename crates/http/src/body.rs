@@ -240,7 +240,7 @@ async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFi
     exchange.step = weir_meter::Step::ReadBody;
     welcome(exchange, conn).await.map_err(Failed::Gone)?;
     let core = &exchange.location.values.core;
-    let memory_max = core.body_buffer;
+    let memory_max = if is_in_head_buffer(exchange, conn) { u64::MAX } else { core.body_buffer };
     let mut watch = BodyWatch::new(core.body_timeout);
     let mut bytes = Vec::new();
     let mut file: Option<BodyFile> = None;
@@ -275,6 +275,14 @@ async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFi
         }
     };
     Ok(())
+}
+
+/// Whether the whole body came with its head into the first buffer: as in nginx, it needs no other memory then.
+fn is_in_head_buffer(exchange: &Exchange<'_>, conn: &Conn) -> bool {
+    let request = &exchange.request;
+    conn.carried.is_none()
+        && request.bytes.len() as u64 <= exchange.location.values.core.header_buffer
+        && has_arrived(request.length, request.unread(), u64::MAX)
 }
 
 /// A body of these bytes. If the client declares a body without bytes, that is a body: a PUT makes an empty file of it.

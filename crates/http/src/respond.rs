@@ -154,10 +154,8 @@ pub async fn insert<S: Source>(
         return Ok(Some(status));
     }
     exchange.step = weir_meter::Step::SendResponse;
-    // The client sees no status of this response: an origin's answer of these has no body, a page of weir's own may have one.
-    let is_empty = source.is_some() && matches!(exchange.response.status.get(), 100..=199 | 204 | 304);
-    let is_bodiless = exchange.response.header_only || is_empty;
-    let result = if is_bodiless {
+    // The client sees no status of this response, so 204 and 304 of `error_page` have a body here.
+    let result = if exchange.response.header_only {
         send_body(exchange, conn, source, Framing::Bodiless, &mut Vec::new()).await
     } else if composing::is_composed(exchange) {
         Box::pin(composed::send(exchange, conn, source, Framing::Close)).await
