@@ -45,6 +45,11 @@ def is_status_of(record, *states):
     return any(line.get("upstream_cache_status") in states for line in record.get("log", ()))
 
 
+def has_line_of_subrequest(record):
+    """Whether the log has a line of a subrequest, which has read no bytes; the line of the client's request may be missing."""
+    return len(record["log"]) > 1 or any(line.get("request_length") == "0" for line in record["log"])
+
+
 def is_of_stored(record):
     """Whether a stored answer was, or may have been, a part of the exchange: without a log only Age tells."""
     if not record.get("log") and "_cache " in record.get("conf", ""):

@@ -8,6 +8,9 @@ from rules.basis import because, of_servers
 @because("late trailers", "nginx ends a connection of HTTP/2 if trailers come after the answer")
 def is_trailer_late(request, difference, nginx, _weir):
     """Trailers of a request over HTTP/2 whose answer came before them."""
+    if difference.where == "files: kept":
+        # A file that nginx has not made for such a client.
+        return any(one.http2 and getattr(one, "trailers", ()) and one.method in ("PUT", "MKCOL", "COPY", "MOVE", "DELETE") for one in nginx["asks"]) and "closed" in nginx.get("statuses", ())
     return request.http2 and bool(getattr(request, "trailers", ())) and nginx["answer"]["status"] in ("closed", "no HTTP: ProtocolError", "silence") and difference.where.startswith(("status", "log: ", "number of requests"))
 
 
@@ -37,7 +40,7 @@ def is_cut_answer(_request, difference, nginx, weir):
     if difference.where in ("end", "trailers"):
         # nginx does not see the early end if it keeps the connection.
         is_kept = "fastcgi_keep_conn on" in nginx.get("conf", "") and any(one["line"] == "fastcgi: FastCGI" and "=short" in str(one["headers"]) for one in weir["seen"])
-        return is_kept and nginx["answer"]["end"] == "kept" and weir["answer"]["end"] == "cut short"
+        return is_kept and (nginx["answer"]["end"], weir["answer"]["end"]) in (("kept", "cut short"), ("ended", "reset"))
     is_withheld = nginx["answer"]["status"] in ("closed", "silence")
     # The end of an answer without chunks and a length is the end of its connection.
     if is_withheld and (weir["answer"]["end"] in ("cut short", "reset") or weir["answer"]["end"] == "closed" and "o=short" in str(weir["seen"])):
@@ -88,6 +91,7 @@ def is_kept_by_refusal(_request, difference, nginx, _weir):
         return False
     status = nginx["answer"]["status"].split(" ")[1:2]
     is_early = status == ["404"] and "internal;" in conf or status[:1] in [[found] for found in re.findall(r"return (\d+)", of_servers(conf))]
+    is_early |= status in (["301"], ["302"]) and re.search(r"rewrite [^;]* http", of_servers(conf)) is not None
     return is_early or nginx.get("is_other_connection", False) and "keepalive_requests " in conf
 
 

@@ -1,7 +1,7 @@
 """Lengths of bodies, announced and counted."""
 import re
 
-from rules.basis import FRAME, NGINX, because, is_of_stored
+from rules.basis import FRAME, NGINX, SUBREQUEST, because, has_line_of_subrequest, is_of_stored
 
 
 @because("length of a page", "HEAD announces the length of an error page, and the product's name is in the page")
@@ -36,12 +36,23 @@ def is_length_without_body(_request, difference, nginx, weir):
     return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: field http_content_length") and difference.weir in ("[]", "['0']", "['']") and any(not one["body"] for one in weir["seen"])
 
 
+@because("body of a part", "a part of a page has the body of its request as far as weir holds it; nginx reads for it what the request leaves unread")
+def is_body_of_part(_request, difference, nginx, weir):
+    """The body of a subrequest, if the location passes no body and reads none first."""
+    conf = nginx.get("conf", "")
+    return difference.where == "origin: body" and difference.weir == "" and "_request_buffering off" in conf and "_pass_request_body off" in conf and re.search(SUBREQUEST, conf) is not None and len(weir["seen"]) > 1
+
+
+@because("length of 416", "`$upstream_response_length` counts what the origin has sent, also if the client's range is outside of it")
+def is_length_outside(_request, difference, nginx, _weir):
+    """The length of an origin's answer that has no byte of the range."""
+    return difference.where == "log: upstream_response_length" and difference.nginx == "0" and nginx["answer"]["status"].split(" ")[1:2] == ["416"]
+
+
 @because("line of a subrequest", "a subrequest's line in the log counts its own bytes; nginx counts those that the client got before")
 def is_line_of_subrequest(_request, difference, nginx, _weir):
     """The bytes in the log line of a subrequest: nginx counts those of the whole connection."""
-    # A subrequest has read no bytes; the line of the client's request may be missing.
-    is_its_line = len(nginx["log"]) > 1 or any(line.get("request_length") == "0" for line in nginx["log"])
-    return difference.where == "log: body_bytes_sent" and "log_subrequest on" in nginx.get("conf", "") and is_its_line
+    return difference.where == "log: body_bytes_sent" and "log_subrequest on" in nginx.get("conf", "") and has_line_of_subrequest(nginx)
 
 
 @because("length of chunks", "`$content_length` of a body in chunks is known while weir has the body; nginx counts what it read, and 0 for a body that it discards")
@@ -49,7 +60,11 @@ def is_length_of_chunks(request, difference, nginx, _weir):
     """The length of a body in chunks, in the log or in a text."""
     if "$content_length" in nginx.get("conf", "") and (request.http2 or getattr(request, "is_chunked", False)):
         return difference.where.startswith(("field ", "body", "log: ", "origin: field ", "trailers"))
-    return difference.where == "log: content_length" and (request.http2 or getattr(request, "is_chunked", False))
+    is_open = request.http2 or getattr(request, "is_chunked", False)
+    if is_open and "_request_buffering off" in nginx.get("conf", "") and difference.where.startswith("origin: field "):
+        # The whole body has come when weir asks the origin.
+        return difference.where.endswith("transfer-encoding") and difference.weir == "[]" or difference.where.endswith("content-length") and difference.nginx == "[]"
+    return difference.where == "log: content_length" and is_open
 
 
 @because("interim answer counted", "`$body_bytes_sent` has no bytes of `100 Continue`; nginx counts them")

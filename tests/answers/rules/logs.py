@@ -1,7 +1,7 @@
 """Values in the access log, and its lines."""
 import re
 
-from rules.basis import SUBREQUEST, because
+from rules.basis import SUBREQUEST, because, has_line_of_subrequest
 
 
 @because("interim status", "`$upstream_status` is the status of the answer; nginx keeps that of the interim answer before it")
@@ -18,6 +18,21 @@ def is_after(_request, difference, nginx, _weir):
     if "post_action " not in nginx.get("conf", ""):
         return False
     return difference.where.startswith(("log: ", "number of requests", "files: cached")) or difference.nginx in ("closed", "silence")
+
+
+@because("body after post_action", "nginx sends no body that is in a file with a post_action, although it announces one; the origin waits for it", leaves="group")
+def is_body_after(_request, difference, nginx, _weir):
+    """The body of a post_action, if client_body_in_file_only has put it into a file."""
+    conf = nginx.get("conf", "")
+    return difference.where == "origin: body" and difference.nginx == "" and "post_action " in conf and "client_body_in_file_only " in conf
+
+
+@because("too large while it comes", "a body without a length is found too large after weir has looked into the cache, or has chosen an origin for a body that it passes on while it comes")
+def is_found_too_large(request, difference, nginx, weir):
+    """The upstream in the log line of a 413."""
+    is_413 = all(record["answer"]["status"].split(" ")[1:2] == ["413"] for record in (nginx, weir))
+    is_early = difference.where == "log: upstream_cache_status" or "_request_buffering off" in nginx.get("conf", "")
+    return is_413 and difference.where.startswith("log: upstream_") and is_early and (request.http2 or getattr(request, "is_chunked", False))
 
 
 @because("first value", "nginx keeps the value that a variable had when it was read first; weir gives that of the moment (docs/guide/nginx-files.md)")
@@ -46,7 +61,7 @@ def is_subrequest_logged(_request, difference, nginx, _weir):
         values = [value for line in nginx["log"] for name, value in line.items() if name.startswith("sent_http_") and value]
         is_read = re.search(r"add_trailer [^;]*\$sent_http_", nginx.get("conf", "")) is not None
         return is_read and "log_subrequest on" in nginx["conf"] and len(nginx["log"]) > 1 and difference.nginx.partition(": ")[2] in values
-    return difference.where.startswith(("log: request_completion", "log: sent_http_", "log: sent_trailer_")) and "log_subrequest on" in nginx.get("conf", "") and len(nginx["log"]) > 1
+    return difference.where.startswith(("log: request_completion", "log: sent_http_", "log: sent_trailer_")) and "log_subrequest on" in nginx.get("conf", "") and has_line_of_subrequest(nginx)
 
 
 @because("overwritten Location", "nginx writes the Location that it changes over the origin's, so its variable has parts of both")
@@ -55,10 +70,10 @@ def is_overwritten_location(_request, difference, _nginx, _weir):
     return difference.where == "log: upstream_http_location" and len(difference.nginx) == len(difference.weir)
 
 
-@because("end of a slow answer", "after an answer with a rate, nginx waits before it ends the request; a client that closes then is one that left early")
+@because("end of a slow answer", "after an answer with a rate, nginx waits before it ends the request; a client that closes then is one that left early, and what is read for a cache after `304` is not stored", leaves="cache")
 def is_end_of_slow(_request, difference, nginx, weir):
     """`$request_completion` of an answer with a rate, whose client is content and closes."""
-    is_slow = "o=accelodd" in str(nginx["seen"]) or re.search(r"\blimit_rate ", nginx.get("conf", "")) is not None
+    is_slow = "o=accelodd" in str(nginx["seen"]) or re.search(r"\b(?:proxy_)?limit_rate ", nginx.get("conf", "")) is not None
     return difference.where == "log: request_completion" and (difference.nginx.strip("-"), difference.weir) == ("", "OK") and is_slow and nginx["answer"]["end"] == weir["answer"]["end"] and nginx["answer"]["end"] in ("kept", "closed", "ended")
 
 
