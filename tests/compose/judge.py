@@ -25,9 +25,9 @@ class Found:
 
 def records(said, number, text, asks=()):
     """One side's record of one request; with the requests of the case."""
-    # By the line first: the same request to another origin is one difference.
-    # HEAD as GET, because weir asks so for less.
-    seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["line"].replace("HEAD ", "GET "), one["at"], one["body"], [value for name, value in one["headers"] if name == "Host"]))
+    # By the line first: the same request to another origin is one difference. The line without its method, which a cache
+    # changes, and without bytes of another request before it.
+    seen = sorted(said["seen"].get(str(number), []), key=lambda one: (one["line"].partition(" ")[2], one["at"], one["body"], [value for name, value in one["headers"] if name == "Host"]))
     # The place of an origin stands before its line, so that another peer is a difference.
     seen = [{**one, "line": f"{one['at']}: {one['line']}"} for one in seen]
     return {"answer": said["answers"][number], "seen": seen, "log": said["log"].get(str(number), []), "conf": text, "earlier": asks[:number], "asks": asks, "told": said["errors"].get("told", ())}

@@ -63,7 +63,8 @@ def is_length_of_chunks(request, difference, nginx, _weir):
     is_open = request.http2 or getattr(request, "is_chunked", False)
     if is_open and "_request_buffering off" in nginx.get("conf", "") and difference.where.startswith("origin: field "):
         # The whole body has come when weir asks the origin.
-        return difference.where.endswith("transfer-encoding") and difference.weir == "[]" or difference.where.endswith("content-length") and difference.nginx == "[]"
+        name = difference.where.lower().removeprefix("origin: field ")
+        return name == "transfer-encoding" and difference.weir == "[]" or name == "content-length" and difference.nginx == "[]"
     return difference.where == "log: content_length" and is_open
 
 
