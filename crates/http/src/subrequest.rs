@@ -44,6 +44,8 @@ struct Lineage {
     is_whole: bool,
     /// The method of the client's request: after an `error_page`, that of the request for the page.
     method: Rc<[u8]>,
+    /// `Content-Type` of the answer to the client, if its head was made before.
+    content_type: Rc<[u8]>,
     /// The same for all subrequests of one client's request.
     kin: Rc<Kin>,
 }
@@ -77,6 +79,11 @@ impl Owned for Head {}
 /// The method of the client's request that this subrequest serves; `None` for any other exchange.
 pub fn client_method<'e>(exchange: &'e Exchange<'_>) -> Option<&'e [u8]> {
     exchange.own.get::<Lineage>().map(|lineage| &*lineage.method)
+}
+
+/// `Content-Type` of the client's answer, of which the answer to this subrequest becomes a part; empty for any other one.
+pub fn page_type<'e>(exchange: &'e Exchange<'_>) -> &'e [u8] {
+    exchange.own.get::<Lineage>().map_or(b"", |lineage| &*lineage.content_type)
 }
 
 /// A request to a URI of this server whose answer decides how an exchange goes on (nginx: a waited subrequest). A handler
@@ -183,10 +190,16 @@ fn descend(exchange: &mut Exchange<'_>, is_whole: bool) -> Result<Lineage, (Leve
         let kin = Kin { made: Cell::new(0), running: Cell::new(0), told: RefCell::default() };
         exchange.own.add(Head(Rc::new(kin)));
     }
-    let (kin, method, left) = match (exchange.own.get::<Lineage>(), exchange.own.get::<Head>()) {
+    let (kin, (method, content_type), left) = match (exchange.own.get::<Lineage>(), exchange.own.get::<Head>()) {
         (Some(lineage), _) if lineage.is_whole => return Err((Level::Error, "nested in-memory subrequest", "")),
-        (Some(lineage), _) => (&lineage.kin, lineage.method.clone(), lineage.left.checked_sub(1)),
-        (None, Some(head)) => (&head.0, exchange.request.method().into(), Some(DEPTH_MAX)),
+        (Some(lineage), _) => {
+            let inherited = (lineage.method.clone(), lineage.content_type.clone());
+            (&lineage.kin, inherited, lineage.left.checked_sub(1))
+        }
+        (None, Some(head)) => {
+            let own = (exchange.request.method().into(), exchange.response.content_type.as_slice().into());
+            (&head.0, own, Some(DEPTH_MAX))
+        }
         (None, None) => return Err((Level::Crit, "no subrequest", STEP)),
     };
     let Some(left) = left else { return Err((Level::Error, "subrequests cycle", STEP)) };
@@ -194,7 +207,7 @@ fn descend(exchange: &mut Exchange<'_>, is_whole: bool) -> Result<Lineage, (Leve
         return Err((Level::Crit, "request reference counter overflow", STEP));
     }
     kin.made.set(kin.made.get() + 1);
-    Ok(Lineage { left, is_whole, method, kin: kin.clone() })
+    Ok(Lineage { left, is_whole, method, content_type, kin: kin.clone() })
 }
 
 /// Lends the values of one exchange's variables to another, and later gives them back: nginx keeps them once for a

@@ -17,7 +17,7 @@ use weir_http::exchange::Exchange;
 use weir_http::families::{Family, Reading};
 use weir_http::refusal::Refusal;
 use weir_http::variable::Template;
-use weir_http::{media_types, value};
+use weir_http::{media_types, subrequest, value};
 use weir_net::log::Level;
 use weir_wire::Known;
 
@@ -92,6 +92,7 @@ pub static FAMILY: Family = Family::new(
 )
 .finish(finish)
 .filter(|location| crate::values(location).charset.any, filter)
+.inner()
 .fixed(|location, reading| {
     let settings = &crate::values(location).charset;
     is_fixed(&settings.name, reading) && is_fixed(&settings.source, reading)
@@ -178,11 +179,14 @@ fn told(content_type: &[u8]) -> Told {
 }
 
 fn filter(exchange: &mut Exchange<'_>) {
-    if exchange.response.content_type.is_empty() {
-        return;
-    }
     let told = told(&exchange.response.content_type);
-    let Some(target) = target(exchange, &told) else { return };
+    let target = if exchange.is_subrequest {
+        // A part of a page comes in the character set of the page.
+        self::told(subrequest::page_type(exchange)).name.map(Cow::Owned)
+    } else {
+        target(exchange, &told)
+    };
+    let Some(target) = target else { return };
     let source = match told.name {
         Some(name) => Cow::Owned(name),
         None => match named(exchange, &crate::values(exchange.location).charset.source) {
@@ -221,6 +225,9 @@ fn complain(exchange: &mut Exchange<'_>, source: &str, target: &str) {
 
 /// The character set that the client is to get; `None` to leave the answer alone.
 fn target<'c>(exchange: &mut Exchange<'c>, told: &Told) -> Option<Cow<'c, [u8]>> {
+    if exchange.response.content_type.is_empty() {
+        return None;
+    }
     if !exchange.response.charset.is_empty() {
         let name = exchange.response.charset.clone();
         if crate::declared(exchange.conf).charset.find(&name).is_none() {
@@ -253,8 +260,8 @@ fn named<'c>(exchange: &mut Exchange<'c>, choice: &Choice) -> Option<Cow<'c, [u8
 fn name_it(exchange: &mut Exchange<'_>, bare: usize, name: &[u8]) {
     let content_type = &mut exchange.response.content_type;
     content_type.truncate(bare);
-    // nginx names none in redirects: some browsers used it for the next page.
-    if !matches!(exchange.response.status.get(), 301 | 302) {
+    // nginx names none in redirects: some browsers used it for the next page. A part of a page has no head.
+    if !exchange.is_subrequest && !matches!(exchange.response.status.get(), 301 | 302) {
         content_type.extend_from_slice(b"; charset=");
         content_type.extend_from_slice(name);
     }
