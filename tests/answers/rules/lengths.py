@@ -74,7 +74,7 @@ def is_interim_counted(request, difference, _nginx, _weir):
     return difference.where == "log: body_bytes_sent" and getattr(request, "expects", False) and difference.nginx.isdigit() and int(difference.nginx) - int(difference.weir) - len("HTTP/1.1 100 Continue\r\n\r\n") in range(5)
 
 
-@because("length written", "weir itself says the length of the body that it sends to an origin (docs/guide/nginx-files.md)")
+@because("length written", "weir itself says the length of the body that it sends to an origin (docs/guide/nginx-files.md)", leaves="group")
 def is_length_written(_request, difference, nginx, weir):
     """A Content-Length that the file writes for a request to an origin."""
     is_written = re.search(r"_set_body |_set_header Content-Length |_param CONTENT_LENGTH ", nginx.get("conf", "")) is not None

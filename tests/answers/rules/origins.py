@@ -29,7 +29,12 @@ def is_space_in_field(_request, difference, _nginx, weir):
 @because("last resort", "if all servers have failed, weir tries one of them (docs/guide/health.md)", leaves="cache")
 def is_last_resort(_request, difference, nginx, _weir):
     """A request for a group all of whose servers have failed: nginx's log has the name of the group instead of an address."""
-    return any(":" not in address for line in nginx.get("log", ()) for address in re.split("[,:] ", line.get("upstream_addr", "")) if address) and not difference.where.startswith("origin: ")
+    return names_group(nginx) and not difference.where.startswith("origin: ")
+
+
+def names_group(record):
+    """Whether a log line has the name of a group in the place of an address: no server of it was free."""
+    return any(address.isidentifier() for line in record.get("log", ()) for address in re.split("[,:] ", line.get("upstream_addr", "")))
 
 
 @because("escaped target", "weir escapes a space of `$uri` in proxy_pass; nginx sends a request line with it")
@@ -43,16 +48,19 @@ def is_escaped(_request, difference, _nginx, _weir):
 def is_other_turn(_request, difference, nginx, weir):
     """The server of a group whose turn it is, after a difference in the requests to that group; and what that server answers."""
     def lines(record):
-        return {modern(re.sub(r"^\w+: ", "", one["line"])) for one in record["seen"]}
+        return {modern(re.sub(r"^\w+: (?:b=\d*)?", "", one["line"])) for one in record["seen"]}
     # nginx does not have the body of a subrequest, so it takes the servers in turn.
     is_hashed = re.search(r"hash [^;]*\$(?:request_body|bodied)", nginx.get("conf", "")) is not None and any(one.body for one in nginx.get("earlier", ()))
     # nginx sends a copy before its request, weir beside it.
     is_copied = "mirror " in nginx.get("conf", "")
     if not (nginx.get("diverged") or is_hashed or is_copied) or not nginx["seen"] or "upstream " not in nginx["conf"]:
         return False
-    if nginx.get("diverged") and any(":" not in address for line in weir["log"] for address in line.get("upstream_addr", ":").split(", ")):
+    if nginx.get("diverged") and names_group(weir):
         # The other servers of the group have failed too, so weir has none to ask.
         return difference.where in ("status", "log: status", "number of requests at origins") and "502" in weir["answer"]["status"]
+    if nginx.get("diverged") and lines(weir) < lines(nginx) and b"502 Bad Gateway" in weir["answer"]["body"]:
+        # The same for a part of a page, which has no line in the log.
+        return difference.where in ("body", "number of requests at origins")
     if lines(nginx) == lines(weir) and [one["line"] for one in nginx["seen"]] != [one["line"] for one in weir["seen"]]:
         return not difference.where.startswith("origin: body")
     return difference.where == "log: upstream_addr" and re.sub(":90(?:0[129]|10)", "", difference.nginx) == re.sub(":90(?:0[129]|10)", "", difference.weir)

@@ -32,6 +32,14 @@ def is_range_of_method(request, difference, nginx, weir):
     return difference.where == "field accept-ranges" and difference.weir == "[]" or is_ranged and difference.where in ("status", "log: status") and re.search("206|416", difference.nginx) is not None
 
 
+@because("slice without ranges", "`max_ranges 0` takes no range from the answer: weir sends all of it; nginx begins with the slice of the client's range")
+def is_slice_without_ranges(request, difference, nginx, weir):
+    """A range of an answer in parts, where the file allows no ranges."""
+    is_ranged = any(name == "Range" for name, _ in request.headers)
+    is_tail = len(nginx["answer"]["body"]) < len(weir["answer"]["body"]) and weir["answer"]["body"].endswith(nginx["answer"]["body"][-1000:])
+    return is_ranged and is_tail and "max_ranges 0" in nginx.get("conf", "") and "slice " in nginx["conf"] and difference.where in ("body", "end", "number of requests at origins")
+
+
 @because("slice of gRPC", "weir slices no answers of gRPC, which are not kept (docs/guide/grpc.md)")
 def is_slice_of_grpc(_request, difference, nginx, weir):
     """`$slice_range` in a request of gRPC."""
