@@ -183,6 +183,8 @@ pub struct Exchange<'c> {
     pub target_is_valid: bool,
     /// The path had percent escapes: weir escapes it again when it goes upstream.
     pub uri_was_quoted: bool,
+    /// The current location asks its upstream, or the cache before it: `$proxy_host` has no value earlier.
+    pub is_forwarded: bool,
     /// `$proxy_host` of the current location, if its `proxy_pass` has variables and weir has evaluated them.
     pub proxy_host: Option<Vec<u8>>,
     /// The answer.
@@ -288,6 +290,7 @@ impl<'c> Exchange<'c> {
             args: parts.args,
             target_is_valid: false,
             uri_was_quoted: false,
+            is_forwarded: false,
             proxy_host: None,
             response: parts.response.unwrap_or_default(),
             body: RequestBody::default(),
@@ -413,6 +416,7 @@ impl<'c> Exchange<'c> {
     /// Moves to a location.
     pub fn enter(&mut self, id: LocationId) {
         self.location = self.conf.location(id);
+        self.is_forwarded = false;
         self.proxy_host = None;
         self.alias_takes_uri = false;
         self.knows_password = false;

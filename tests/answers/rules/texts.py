@@ -55,17 +55,3 @@ def is_alias_left(_request, difference, nginx, _weir):
     return difference.where == "log: request_filename" and difference.nginx == "" and "alias " in conf and re.search(r"rewrite [^;]* http[^;]* break;", conf) is not None and nginx["answer"]["status"].split(" ")[1:2] == ["302"]
 
 
-@because("early target", "`$proxy_host` is that of the location's proxy_pass from the start; in nginx it is empty until the request goes to the origin")
-def is_early_target(_request, difference, nginx, weir):
-    """`$proxy_host` in a text of `if`, `set`, `return` or `map`, before the request goes to an origin; or in an answer without one."""
-    conf = nginx.get("conf", "")
-    if re.search(r"\$proxy_(?:host|port)\b", conf) is None:
-        return False
-    if re.search(r"if \(\$proxy_(?:host|port)\b", conf) is not None and difference.where not in FRAME:
-        # A condition decides which statements hold.
-        return not difference.where.startswith("error log")
-    is_read = re.search(r"(?:if \(|set |return |rewrite |map )[^;{]*\$proxy_(?:host|port)\b", conf) is not None
-    if difference.where in ("body", "field transfer-encoding", "log: sent_http_transfer_encoding"):
-        # The text of `return`.
-        return is_read and not weir["seen"] and nginx["answer"]["body"] in weir["answer"]["body"]
-    return is_read and difference.where.startswith(("status", "number of requests", "field location", "log: status")) or difference.where.startswith("field ") and not weir["seen"] and difference.where not in FRAME

@@ -102,6 +102,7 @@ plain! {
     request_complete: bool,
     knows_password: bool,
     handler_lost: bool,
+    is_forwarded: bool,
     step: Step,
     started: Instant,
     started_wall_ms: u64,

@@ -456,8 +456,12 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     buffers::check(b, scope, &crate::written(scope).proxy, "proxy");
 }
 
-/// The target of `proxy_pass`; the variables of the module have no value for other kinds of origins.
+/// The target of `proxy_pass`; the variables of the module have no value for other kinds of origins, and before weir asks
+/// the origin or its cache (nginx: the handler of the content).
 fn proxied<'c>(exchange: &Exchange<'c>) -> Option<&'c Pass> {
+    if !exchange.is_forwarded {
+        return None;
+    }
     let pass = crate::values(exchange.location).proxy.pass.as_deref()?;
     matches!(pass.scheme, Scheme::Http | Scheme::Tunnel).then_some(pass)
 }
