@@ -94,6 +94,11 @@ impl Edge {
         }
     }
 
+    /// Waits until the log has these words: the keeper writes after the event.
+    fn logs(&self, words: &str) {
+        within(words, || self.log().contains(words));
+    }
+
     fn log(&self) -> String {
         fs::read_to_string(self.room.join("error.log")).unwrap_or_default()
     }
@@ -176,7 +181,7 @@ fn requests_that_have_come_are_answered_at_the_end() {
     signal(server, "STOP");
     clients.iter_mut().for_each(|client| client.write_all(request).unwrap());
     edge.signal("QUIT");
-    within("the keeper has heard it", || edge.log().contains("gracefully shutting down"));
+    edge.logs("gracefully shutting down");
     signal(server, "CONT");
     assert!(clients.iter_mut().all(answered), "each request gets its answer");
 }
@@ -267,8 +272,7 @@ fn another_place_to_write_means_another_server() {
     edge.signal("HUP");
     within("another server", || edge.servers().iter().any(|pid| *pid != server));
     within("the other one has finished", || edge.servers().len() == 1);
-    let log = edge.log();
-    assert!(log.contains(&format!("worker process {server} may not write to")), "{log}");
+    edge.logs(&format!("worker process {server} may not write to"));
     let mut put = Command::new("curl");
     put.args(["-sS", "-T"]).arg(edge.room.join("nginx.conf")).arg(format!("http://127.0.0.1:{}/new", edge.port));
     assert!(put.status().unwrap().success());
@@ -340,10 +344,8 @@ fn killed_servers_are_replaced() {
     println!("{served} requests served, {lost} lost, {} servers killed", signals.len());
     // Each client has at most one exchange under way when a server dies.
     assert!(lost <= CLIENTS * signals.len(), "{lost}");
-    let log = edge.log();
-    for (name, number) in [("KILL", 9), ("SEGV", 11), ("ABRT", 6)] {
-        assert!(log.contains(&format!("exited on signal {number}")), "{name}: {log}");
-    }
+    // KILL, SEGV, ABRT.
+    [9, 11, 6].iter().for_each(|number| edge.logs(&format!("exited on signal {number}")));
 }
 
 fn a_server_that_hangs_is_replaced() {
@@ -354,9 +356,8 @@ fn a_server_that_hangs_is_replaced() {
     let fresh = edge.servers().into_iter().find(|pid| *pid != server).unwrap();
     assert_eq!(edge.get("/").unwrap(), fresh.to_string());
     within("the other one is killed", || edge.servers() == [fresh]);
-    let log = edge.log();
-    assert!(log.contains(&format!("worker 0 of worker process {server}: state T (stopped)")), "{log}");
-    assert!(log.contains(&format!("worker process {server} exited on signal 9")), "{log}");
+    edge.logs(&format!("worker 0 of worker process {server}: state T (stopped)"));
+    edge.logs(&format!("worker process {server} exited on signal 9"));
 }
 
 fn a_worker_that_hangs_shows_its_stack() {
@@ -367,7 +368,7 @@ fn a_worker_that_hangs_shows_its_stack() {
     fs::write(edge.room.join("hang"), "").unwrap();
     let mut client = TcpStream::connect(("127.0.0.1", edge.port)).unwrap();
     write!(client, "GET /hang HTTP/1.0\r\n\r\n").unwrap();
-    within("the stack is in the log", || edge.log().contains("does not answer; its stack: "));
+    edge.logs("does not answer; its stack: ");
     let log = edge.log();
     let stack = log.lines().find_map(|line| line.split_once("its stack: ")).unwrap().1;
     assert!(stack.contains("calls.so+0x") && stack.matches("weir+0x").count() > 3, "{stack}");

@@ -6,6 +6,8 @@ import puppeteer from "puppeteer-core";
 
 export const VIEWS = ["overview", "zones", "upstreams", "caches", "websockets", "host", "processes", "errors", "configuration", "lab"];
 export const SIZES = { 1440: { width: 1440, height: 900 }, 390: { width: 390, height: 844 } };
+/** Milliseconds until a test gives up waiting for a page: far longer than anything here takes. */
+const PATIENCE = 60_000;
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 export function launch() {
@@ -18,6 +20,7 @@ export function launch() {
 /** A page at one of `SIZES`, in a theme and a language, once the first second has come. */
 export async function open(browser, url, { size, theme = "light", language = "en" }) {
   const page = await browser.newPage();
+  page.setDefaultTimeout(PATIENCE);
   page.said = [];
   page.on("console", (message) => ["error", "warn"].includes(message.type()) && page.said.push(message.text()));
   page.on("pageerror", (error) => page.said.push(String(error)));
@@ -25,7 +28,7 @@ export async function open(browser, url, { size, theme = "light", language = "en
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }, { name: "prefers-reduced-motion", value: "reduce" }]);
   await page.evaluateOnNewDocument((language) => localStorage.setItem("weir.language", language), language);
   await page.goto(url, { waitUntil: "domcontentloaded" });
-  await page.waitForSelector(".tabs", { timeout: 15_000 });
+  await page.waitForSelector(".tabs");
   return page;
 }
 

@@ -64,7 +64,7 @@ for (const size of Object.keys(SIZES)) {
       for (const view of VIEWS) {
         await show(page, view);
         // Some views ask the edge for their data.
-        for (const selector of SHOWN[view]) await page.waitForSelector(selector, { timeout: 5000 });
+        for (const selector of SHOWN[view]) await page.waitForSelector(selector);
         if (view === "errors") {
           await page.click(".class");
           await page.waitForSelector(".sample");
@@ -94,7 +94,7 @@ test("between a phone and a desk, a table that goes on to the right shows it, an
     await page.setViewport({ width: 800, height: 900 });
     for (const view of VIEWS) {
       await show(page, view);
-      for (const selector of SHOWN[view]) await page.waitForSelector(selector, { timeout: 5000 });
+      for (const selector of SHOWN[view]) await page.waitForSelector(selector);
       assert.ok((await overflow(page)) <= 0, `${view} is wider than the window`);
       assert.deepEqual(await violations(page), [], `${view}: axe`);
     }
@@ -140,7 +140,7 @@ test("a thing has a page, an address of its own, and a way back", async () => {
 test("rows are found by a text, by failing, and in the order that is asked for", async () => {
   const page = await open(browser, `${edge.url}/open/#/zones`, { size: 1440 });
   const names = () => page.$$eval("main .card:nth-of-type(2) tbody th", (all) => all.map((one) => one.textContent));
-  const settled = (wanted) => page.waitForFunction((wanted) => JSON.stringify([...document.querySelectorAll("main .card:nth-of-type(2) tbody th")].map((one) => one.textContent)) === wanted, { timeout: 5000 }, JSON.stringify(wanted));
+  const settled = (wanted) => page.waitForFunction((wanted) => JSON.stringify([...document.querySelectorAll("main .card:nth-of-type(2) tbody th")].map((one) => one.textContent)) === wanted, {}, JSON.stringify(wanted));
   await page.waitForSelector(".find");
   const all = await names();
   await page.keyboard.press("/");
@@ -148,15 +148,15 @@ test("rows are found by a text, by failing, and in the order that is asked for",
   await settled(["shop.example/assets/"]);
   assert.match(await page.$eval(".finder [role=status]", (one) => one.textContent), /^1 of \d+$/);
   await page.$eval(".find", (field) => { field.value = ""; field.dispatchEvent(new Event("input")); });
-  await page.waitForFunction((count) => document.querySelectorAll("main .card:nth-of-type(2) tbody th").length === count, { timeout: 5000 }, all.length);
+  await page.waitForFunction((count) => document.querySelectorAll("main .card:nth-of-type(2) tbody th").length === count, {}, all.length);
   await page.click(".only");
   const failing = ["shop.example/broken/", "shop.example/stock/"];
-  await page.waitForFunction((wanted) => [...document.querySelectorAll("main .card:nth-of-type(2) tbody th")].map((one) => one.textContent).sort().join() === wanted, { timeout: 5000 }, failing.join());
+  await page.waitForFunction((wanted) => [...document.querySelectorAll("main .card:nth-of-type(2) tbody th")].map((one) => one.textContent).sort().join() === wanted, {}, failing.join());
   // A second without a failure changes nothing: ten seconds count.
   await new Promise((done) => setTimeout(done, 2000));
   assert.deepEqual((await names()).sort(), failing);
   await page.click(".only");
-  await page.waitForFunction((count) => document.querySelectorAll("main .card:nth-of-type(2) tbody th").length === count, { timeout: 5000 }, all.length);
+  await page.waitForFunction((count) => document.querySelectorAll("main .card:nth-of-type(2) tbody th").length === count, {}, all.length);
   await page.$$eval("main .card:nth-of-type(2) th button", (heads) => heads[0].click());
   await settled([...all].sort((a, b) => a.localeCompare(b)));
   await page.close();
@@ -170,7 +170,7 @@ test("rows are found by a text, by failing, and in the order that is asked for",
   await errors.waitForFunction(() => {
     const counts = [...document.querySelectorAll(".errors.failed .total")].map((one) => Number(one.textContent.replaceAll("\u202f", "")));
     return counts.length >= 2 && counts.every((count, at) => at === 0 || counts[at - 1] >= count);
-  }, { timeout: 5000 });
+  });
   await errors.close();
   // On a narrow screen a choice stands for the head, and every column is there.
   const narrow = await open(browser, `${edge.url}/open/#/upstreams`, { size: 390, language: "ko" });
@@ -257,7 +257,7 @@ test("one press on a class of errors shows what the upstream's log says of each 
     const page = await open(browser, `${edge.url}/open/`, { size, theme, language });
     await show(page, "errors");
     await page.$$eval(".class", (all) => all.find((one) => one.querySelector(".name").textContent === "500").click());
-    await page.waitForSelector(".found pre", { timeout: 5000 });
+    await page.waitForSelector(".found pre");
     const of = await page.$$eval(".sample", (all) => all.map((one) => [one.querySelector(".request").textContent, one.querySelector(".found pre")?.textContent]));
     const asked = of.filter(([request]) => request.startsWith("GET /stock/"));
     assert.ok(asked.length > 0);
@@ -280,7 +280,7 @@ test("a lab that runs shows its blocks as they come, and its verdict when it has
     await writeFile(`${path}.new`, JSON.stringify(run(id, done)));
     await rename(`${path}.new`, `${path}.${end}`);
   };
-  const bars = (count) => page.waitForFunction((count) => document.querySelectorAll(".lane.tall .bar").length === count, { timeout: 15_000 }, count);
+  const bars = (count) => page.waitForFunction((count) => document.querySelectorAll(".lane.tall .bar").length === count, {}, count);
   await tell(3, "running");
   await show(page, "lab");
   await bars(3);
@@ -291,11 +291,11 @@ test("a lab that runs shows its blocks as they come, and its verdict when it has
   await tell(12, "json");
   await rm(join(edge.place, "runs", `${id}.running`));
   await bars(12);
-  await page.waitForSelector(".bands .ci", { timeout: 15_000 });
+  await page.waitForSelector(".bands .ci");
   assert.match(await page.$eval(".labsaid", (said) => said.textContent), /개선.*요청당 CPU: 319/);
   // Another run is one press away.
   await page.$$eval(".short tbody button", (all) => all.at(-1).click());
-  await page.waitForFunction(() => document.querySelector(".short tbody button[aria-pressed=true]")?.textContent.endsWith("-105"), { timeout: 5000 });
+  await page.waitForFunction(() => document.querySelector(".short tbody button[aria-pressed=true]")?.textContent.endsWith("-105"));
   assert.deepEqual([await violations(page), page.said], [[], []]);
   await rm(join(edge.place, "runs", `${id}.json`));
   await page.close();
@@ -369,7 +369,7 @@ test("the page is followed by the keyboard alone", async () => {
   await page.waitForSelector("th button");
   await page.focus("th button");
   await page.keyboard.press("Enter");
-  await page.waitForSelector("th[aria-sort=ascending]", { timeout: 5000 });
+  await page.waitForSelector("th[aria-sort=ascending]");
   assert.equal(await page.$eval("th[aria-sort=ascending]", (th) => th.textContent.slice(0, 4)), "Zone");
   // A redraw each second leaves the focus where it is.
   await new Promise((done) => setTimeout(done, 1500));
@@ -390,7 +390,7 @@ test("a token is asked for, and opens", async () => {
   await show(page, "caches");
   await page.type(".purge input[type=text]", "nothing-has-this-tag");
   await page.click(".purge button");
-  await page.waitForFunction(() => document.querySelector(".purge + .answer").textContent.includes("Purged on 1"), { timeout: 5000 });
+  await page.waitForFunction(() => document.querySelector(".purge + .answer").textContent.includes("Purged on 1"));
   assert.deepEqual(await violations(page), []);
   await page.close();
 });
@@ -405,14 +405,14 @@ test("servers are drained, disabled, enabled and weighed by buttons, and only wi
     await page.$$eval(".buttons button", (all, label) => all.find((one) => one.getAttribute("aria-label").startsWith(label)).focus(), label);
     await page.keyboard.press("Enter");
   };
-  const says = (word) => page.waitForFunction((word) => document.querySelector(".answer .mark.good")?.textContent.includes(word), { timeout: 5000 }, word);
-  const stands = (word) => page.waitForFunction((word) => document.querySelector(".buttons").closest("tr").querySelector(".mark")?.textContent.includes(word), { timeout: 5000 }, word);
+  const says = (word) => page.waitForFunction((word) => document.querySelector(".answer .mark.good")?.textContent.includes(word), {}, word);
+  const stands = (word) => page.waitForFunction((word) => document.querySelector(".buttons").closest("tr").querySelector(".mark")?.textContent.includes(word), {}, word);
   await press("Drain"); await says("drains"); await stands("draining");
   await press("Enable"); await says("enabled"); await stands("up");
   await press("Disable"); await says("disabled"); await stands("down");
   await press("Enable"); await says("enabled"); await stands("up");
   await press("More weight"); await says("weight 2");
-  await page.waitForFunction(() => document.querySelector(".buttons").closest("tr").textContent.includes("weight 2"), { timeout: 5000 });
+  await page.waitForFunction(() => document.querySelector(".buttons").closest("tr").textContent.includes("weight 2"));
   await press("Less weight"); await says("weight 1");
   assert.deepEqual(await violations(page), []);
   const elsewhere = await page.evaluate(() => fetch("upstreams/app/servers/0", { method: "DELETE" }).then((answer) => answer.status));
@@ -433,14 +433,14 @@ test("the history is drawn for each range, and a marked moment divides before fr
     // The edge has run for half a minute: each range begins there.
     for (let nth = 2; nth <= 5; nth++) {
       await page.click(`.choices button:nth-of-type(${nth})`);
-      await page.waitForFunction((nth) => document.querySelector(`.choices button:nth-of-type(${nth})`).ariaPressed === "true" && document.querySelectorAll(".charts .plot path.line").length >= 8, { timeout: 5000 }, nth);
+      await page.waitForFunction((nth) => document.querySelector(`.choices button:nth-of-type(${nth})`).ariaPressed === "true" && document.querySelectorAll(".charts .plot path.line").length >= 8, {}, nth);
     }
     assert.deepEqual(await violations(page), [], "history");
     if (size === "390") assert.deepEqual(await cut(page), []);
     else {
       await page.click(".choices button:nth-of-type(6)");
-      await (await page.waitForSelector(".card.wide .primary", { timeout: 5000 })).click();
-      await page.waitForFunction(() => document.querySelector(".compared").textContent.includes("→"), { timeout: 15_000 });
+      await (await page.waitForSelector(".card.wide .primary")).click();
+      await page.waitForFunction(() => document.querySelector(".compared").textContent.includes("→"));
       assert.ok((await page.$$(".chart")).length >= 4);
       assert.deepEqual(await violations(page), [], "compare");
     }
@@ -488,12 +488,12 @@ test("a feed that breaks comes back by itself", async () => {
   const keeper = edge.process.pid;
   const server = Number((await readFile(`/proc/${keeper}/task/${keeper}/children`, "utf8")).trim());
   process.kill(server, "SIGSTOP");
-  await page.waitForFunction(() => document.querySelector("main.stale"), { timeout: 15_000 });
+  await page.waitForFunction(() => document.querySelector("main.stale"));
   process.kill(server, "SIGCONT");
-  await page.waitForFunction(() => !document.querySelector("main.stale"), { timeout: 15_000 });
+  await page.waitForFunction(() => !document.querySelector("main.stale"));
   // A reload ends streams; the page comes again.
   edge.process.kill("SIGHUP");
-  await page.waitForFunction(() => document.querySelector("footer").textContent.includes("generation 2"), { timeout: 15_000 });
+  await page.waitForFunction(() => document.querySelector("footer").textContent.includes("generation 2"));
   await page.close();
 });
 
