@@ -44,8 +44,10 @@ def is_post_stored(request, difference, nginx, weir):
 
 
 @because("HEAD that is not kept", "weir makes a HEAD a GET only if the cache keeps the answer; nginx always")
-def is_head_not_kept(request, difference, nginx, _weir):
-    """HEAD whose answer the cache does not keep."""
+def is_head_not_kept(request, difference, nginx, weir):
+    """HEAD whose answer the cache does not keep; and the length of an answer that names the method."""
+    if difference.where in ("field content-length", "log: sent_http_content_length") and request.method == "HEAD" and "o=echo" in request.target:
+        return {one["line"].split(" ")[1] for one in nginx["seen"]} == {"GET"} and {one["line"].split(" ")[1] for one in weir["seen"]} == {"HEAD"}
     return request.method == "HEAD" and difference.where == "origin: request line" and modern(difference.nginx).replace(": GET ", ": HEAD ") == difference.weir and "_cache " in nginx.get("conf", "")
 
 
