@@ -107,8 +107,10 @@ def is_body_in_subrequest(request, difference, nginx, weir):
 
 @because("PUT in memory", "nginx answers PUT with 500 where mirror is on; weir stores the body, or tries to")
 def is_put_in_memory(request, difference, nginx, _weir):
-    """PUT in a location that copies requests: nginx has the body in memory, where its WebDAV does not find it."""
-    if "PUT request body must be in a file" not in nginx.get("told", ()) or "mirror " not in nginx["conf"]:
+    """PUT in a location that copies requests: the body that nginx has read for the copies is not one that its WebDAV can take."""
+    statuses = nginx.get("statuses", [nginx["answer"]["status"]])
+    is_refused = "PUT request body must be in a file" in nginx.get("told", ()) or any(" 500" in status for status in statuses)
+    if not is_refused or "mirror " not in nginx.get("conf", "") or "dav_methods " not in nginx["conf"]:
         return False
     if difference.where == "error log: crit":
         return re.search(r"rename\(\) \S+ to \S*/dav/\S* failed \(2: ", difference.weir) is not None and difference.weir.count("[crit]") == difference.weir.count("rename()")
