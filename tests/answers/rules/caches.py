@@ -122,7 +122,7 @@ def is_small_buffer(request, difference, nginx, weir):
         return difference.nginx == "[]"
     if "$upstream_cache_status" in nginx["conf"] and is_of_stored(weir) and not is_of_stored(nginx) and difference.where in ("status", "log: status"):
         return True
-    if difference.where.lower().startswith(("origin: field if-", "origin: field range")):
+    if re.match("origin: field (?:http_)?(?:if[-_]|range)", difference.where.lower()):
         # A subrequest has no line in the log.
         return difference.weir == "[]" and re.search(r"_buffer_size 256;", nginx["conf"]) is not None
     if not is_of_stored(weir) or is_of_stored(nginx):
@@ -182,6 +182,10 @@ def is_personal(request, difference, nginx, weir):
         return False
     if difference.where == "files: cached":
         return any(asks(one) for one in nginx.get("asks", ()))
+    kept = [record["answer"].get("stored") or [] for record in (nginx, weir)]
+    if len(kept[0]) > len(kept[1]) and is_status_of(nginx, "HIT") and not is_status_of(weir, "HIT") and any(asks(one) for one in nginx.get("earlier", ())):
+        # nginx has kept the answer to one.
+        return not difference.where.startswith("origin: ")
     # A subrequest has no line of its own in the log, but weir asks the origin again.
     lines = [one["line"] for one in nginx["seen"]]
     if not nginx["seen"] and not nginx["log"] and (weir["seen"] or any(name == "Age" for name, _ in weir["answer"]["headers"])) and any(asks(one) and plain(one.target) == plain(request.target) for one in nginx.get("earlier", ())):

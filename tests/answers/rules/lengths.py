@@ -1,7 +1,7 @@
 """Lengths of bodies, announced and counted."""
 import re
 
-from rules.basis import FRAME, NGINX, SUBREQUEST, because, has_line_of_subrequest, is_of_stored
+from rules.basis import FRAME, NGINX, because, has_line_of_subrequest, is_of_stored
 
 
 @because("length of a page", "HEAD announces the length of an error page, and the product's name is in the page")
@@ -31,16 +31,14 @@ def is_framing_of_origin(_request, difference, _nginx, _weir):
 @because("length without a body", "weir never announces a body to an origin that it does not send (docs/guide/mirror.md, auth_request.md)")
 def is_length_without_body(_request, difference, nginx, weir):
     """A Content-Length that nginx announces to the origin without a body; and the origin that waits for it."""
+    def is_late(one):
+        return not any(name.lower() in ("x-n", "http_x_n") for name, _ in one["headers"]) and not one["body"] and any(name.lower() == "content-length" and value != "0" for name, value in one["headers"])
+    if difference.where.startswith(("number of requests", "origin: ")) and any(is_late(one) for one in nginx["seen"]) and sorted(one["line"] for one in nginx["seen"]) != sorted(one["line"] for one in weir["seen"]):
+        # A request without a number: the origin has waited for its body, and may have seen it beside a later one.
+        return True
     if difference.nginx == "silence" or nginx["answer"]["status"] == "silence":
         return any(name.lower() == "content-length" and value != "0" and not one["body"] for one in nginx["seen"] for name, value in one["headers"])
     return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: field http_content_length") and difference.weir in ("[]", "['0']", "['']") and any(not one["body"] for one in weir["seen"])
-
-
-@because("body of a part", "a part of a page has the body of its request as far as weir holds it; nginx reads for it what the request leaves unread")
-def is_body_of_part(_request, difference, nginx, weir):
-    """The body of a subrequest, if the location passes no body and reads none first."""
-    conf = nginx.get("conf", "")
-    return difference.where == "origin: body" and difference.weir == "" and "_request_buffering off" in conf and "_pass_request_body off" in conf and re.search(SUBREQUEST, conf) is not None and len(weir["seen"]) > 1
 
 
 @because("length of 416", "`$upstream_response_length` counts what the origin has sent, also if the client's range is outside of it")
@@ -128,7 +126,10 @@ def is_length_over_http2(request, difference, nginx, weir):
         return difference.nginx in ("['0']", "0") and difference.weir in ("[]", "")
     if request.method == "HEAD":
         # Compression and sub_filter then see another length.
-        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary", "field etag", "log: sent_http_etag", "field last-modified", "log: sent_http_last_modified")
+        return is_told and difference.nginx in ("['0']", "0") and difference.weir in ("[]", "") or difference.where in ("field content-encoding", "field vary", "field etag", "log: sent_http_etag", "field last-modified", "log: sent_http_last_modified", "field accept-ranges")
+    if difference.where == "field vary" and not nginx["answer"]["body"] and ("Content-Length", "0") in weir["answer"]["headers"]:
+        # Nothing to compress.
+        return True
     if difference.where == "origin: field content-length":
         return difference.nginx == "[]" and bool(getattr(request, "body", None))
     return is_told and difference.weir in ("['0']", "0") or difference.where == "field transfer-encoding" and difference.weir == "[]" and not weir["answer"]["body"]
