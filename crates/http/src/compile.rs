@@ -208,7 +208,10 @@ impl Compiler<'_> {
             }
         }
         let mut rules = std::mem::take(&mut scope.rules);
-        bind_children(&mut rules, &inner_ids);
+        // As in nginx, an `if` of a server has no settings of its own, so the request keeps those of the server.
+        if !is_server {
+            bind_children(&mut rules, &inner_ids);
+        }
         places.compile();
         if let Some(location) = self.locations.get_mut(id.0 as usize) {
             location.limit_except = limit_except;

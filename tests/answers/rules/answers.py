@@ -5,6 +5,21 @@ from compare import body, headers
 from rules.basis import because
 
 
+@because("earlier refusal", "what a location refuses, with `satisfy any`, is over with its error page; nginx keeps the refusal for the location of the page")
+def is_earlier_refusal(request, difference, nginx, _weir):
+    """403 at an error page, of the location before it."""
+    conf = nginx.get("conf", "")
+    is_page = any(line.get("uri") != request.target.partition("?")[0] for line in nginx["log"])
+    return "satisfy any" in conf and "error_page " in conf and is_page and difference.where in ("status", "log: status") and "403" in difference.nginx
+
+
+@because("lost rate", "nginx sends nothing of an answer of a second origin after X-Accel-Redirect with X-Accel-Limit-Rate, if a check of auth_request stood between them")
+def is_rate_lost(_request, difference, nginx, weir):
+    """An answer after X-Accel-Limit-Rate that nginx does not send."""
+    is_limited = "o=accelodd" in str(nginx["seen"]) and "auth_request " in nginx.get("conf", "")
+    return is_limited and nginx["answer"]["status"] == "silence" and difference.where.startswith(("status", "log: "))
+
+
 @because("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)")
 def is_unknown_charset(request, difference, nginx, _weir):
     """An answer whose `charset` is a variable without a value."""

@@ -153,7 +153,7 @@ def is_key_in_file(request, difference, nginx, weir):
     in_file = [one for one in (*nginx.get("asks", ()), request) if getattr(one, "body", None) is not None and (is_each or len(one.body) > (90 if "client_body_buffer_size " in conf else 8000))]
     if difference.where == "files: cached":
         return bool(in_file) and difference.weir == "[]"
-    if difference.where.lower().startswith(("origin: field if-", "origin: field range")):
+    if re.match("origin: field (?:http_)?(?:if[-_]|range)", difference.where.lower()):
         # Past the cache, the client's conditions are for the origin.
         return request in in_file and difference.nginx == "[]" and is_of_stored(nginx) and not is_of_stored(weir)
     return request in in_file and (is_of_stored(nginx) or is_of_stored(weir)) and not difference.where.startswith("origin: ")

@@ -61,7 +61,12 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
     if !is_wanted(exchange, origin.head.status) {
         return Ok(());
     }
-    let fields = fields(&origin.head, &origin.bytes, &crate::values(exchange.location).proxy.hidden);
+    let hidden = &crate::values(exchange.location).proxy.hidden;
+    let mut fields = fields(&origin.head, &origin.bytes, hidden).peekable();
+    if origin.head.status == 103 && fields.peek().is_none() {
+        // It hints at nothing.
+        return Ok(());
+    }
     if let Some(stream) = &conn.carried {
         return match h2::answer::interim(stream, origin.head.status, fields) {
             Err(error) if proxy::is_for_its_client_alone(exchange) => Err(Gone::Closed(error)),
