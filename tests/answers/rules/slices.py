@@ -41,6 +41,21 @@ def is_slice_without_ranges(request, difference, nginx, weir):
     return is_ranged and is_part and "slice " in nginx.get("conf", "") and difference.where in ("body", "end", "number of requests at origins")
 
 
+@because("many slices", "nginx sends a body again with each slice, and takes longer than the composer's client waits")
+def is_slow_slices(request, difference, nginx, _weir):
+    """An answer in dozens of parts, to a request with a body."""
+    is_slow = nginx["answer"]["status"] == "silence" and len(nginx["seen"]) > 20 and bool(getattr(request, "body", None))
+    return is_slow and "slice " in nginx.get("conf", "") and difference.where.startswith(("status", "log: ", "number of requests"))
+
+
+@because("slice in a text", "`$slice_range` is the first part in a text of `return` too; nginx has none once a status is there")
+def is_slice_in_text(_request, difference, nginx, weir):
+    """`$slice_range` in the text of `return`."""
+    texts = [record["answer"]["body"].decode("latin-1") for record in (nginx, weir)]
+    is_written = re.search(r"return [^;]*\$slice_range", nginx.get("conf", "")) is not None
+    return is_written and difference.where == "body" and re.sub(r"bytes=\d+-\d+", "", texts[1]) == texts[0]
+
+
 @because("slice of gRPC", "weir slices no answers of gRPC, which are not kept (docs/guide/grpc.md)")
 def is_slice_of_grpc(_request, difference, nginx, weir):
     """`$slice_range` in a request of gRPC."""

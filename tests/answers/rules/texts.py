@@ -27,6 +27,14 @@ def is_body_read(request, difference, nginx, weir):
     return difference.where not in FRAME and difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status", "number of requests"))
 
 
+@because("body of a check", "a check of auth_request has no body (docs/guide/auth_request.md); in nginx its `$request_body` is that of the client's request")
+def is_body_of_check(request, difference, nginx, _weir):
+    """A text of the body in the request of a check."""
+    text = (getattr(request, "body", None) or b"").decode("latin-1")
+    is_written = re.search(r"_set_body [^;]*\$(?:request_body|bodied)", nginx.get("conf", "")) is not None
+    return is_written and "auth_request /" in nginx["conf"] and difference.where == "origin: body" and text != "" and difference.nginx.replace(text, "") == difference.weir
+
+
 @because("capture of a map", "the regular expressions of a map do not change `$1` of the location (docs/guide/nginx-files.md)")
 def is_capture(_request, difference, nginx, _weir):
     """`$1` after a map with a regular expression."""
