@@ -122,8 +122,10 @@ async fn read_body(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values
     // nginx: a chunked request is passed unbuffered only to HTTP/1.1 upstreams. The text of `proxy_set_body` may have
     // `$request_body`, so it needs the whole body. A body that is not passed cannot be passed unbuffered either.
     let is_chunked = matches!(exchange.request.length, Some(BodyLength::Chunked));
-    let is_whole =
-        proxy.request_buffering || !proxy.pass_body || proxy.set_body.is_some() || (is_chunked && proxy.version < Version::Http11);
+    let is_whole = proxy.request_buffering
+        || !proxy.pass_body
+        || proxy.set_body.is_some()
+        || (is_chunked && proxy.version < Version::Http11);
     let read = if is_whole { body::read(exchange, conn).await } else { body::take_arrived(exchange, conn) };
     read.map_err(|failed| unread(exchange, failed))
 }
