@@ -20,6 +20,13 @@ def is_rate_lost(_request, difference, nginx, weir):
     return is_limited and nginx["answer"]["status"] == "silence" and difference.where.startswith(("status", "log: "))
 
 
+@because("counts of connections", "the numbers of stub_status follow the connections that each edge has ended; tests of their own compare them")
+def is_count_of_connections(_request, difference, nginx, weir):
+    """The numbers in the text of stub_status."""
+    texts = [re.sub(rb"\d+", b"N", record["answer"]["body"]) for record in (nginx, weir)]
+    return difference.where == "body" and texts[0] == texts[1] and texts[0].startswith(b"Active connections: ")
+
+
 @because("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)")
 def is_unknown_charset(request, difference, nginx, _weir):
     """An answer whose `charset` is a variable without a value."""

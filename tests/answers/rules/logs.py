@@ -44,7 +44,8 @@ def is_first_value(_request, difference, nginx, _weir):
     name = difference.where.removeprefix("log: ")
     if name in ("uri", "request_filename", "args", "is_args"):
         names = {"uri": "(?:document_)?uri", "args": "(?:args|query_string)"}.get(name, name)
-        return re.search(rf"\${names}\b", nginx.get("conf", "")) is not None
+        # The line of a subrequest reads them all.
+        return re.search(rf"\${names}\b|log_subrequest on", nginx.get("conf", "")) is not None
     if name == "remote_addr":
         # realip of a location changes it after `if` has read it.
         return re.search(r"\$remote_addr\b", nginx.get("conf", "")) is not None and "set_real_ip_from" in nginx["conf"]

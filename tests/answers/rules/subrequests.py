@@ -7,7 +7,7 @@ from rules.basis import SUBREQUEST, because, is_of_stored
 @because("upgrade of a copy", "a subrequest never asks for an upgrade, by fields or parameters (docs/guide/auth_request.md)")
 def is_upgrade_of_subrequest(_request, difference, nginx, _weir):
     """The client's Upgrade in a subrequest, as a parameter or a field."""
-    if difference.where in ("origin: field upgrade", "origin: field connection") and re.search(SUBREQUEST, nginx.get("conf", "")) is None:
+    if difference.where in ("origin: field upgrade", "origin: field connection") and re.search(SUBREQUEST + "|post_action ", nginx.get("conf", "")) is None:
         return False
     return difference.where.lower() in ("origin: field http_upgrade", "origin: field upgrade", "origin: field connection") and difference.weir in ("", "[]")
 
