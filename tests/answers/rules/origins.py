@@ -29,7 +29,9 @@ def is_space_in_field(_request, difference, _nginx, weir):
 @because("last resort", "if all servers have failed, weir tries one of them (docs/guide/health.md)", leaves="cache")
 def is_last_resort(_request, difference, nginx, _weir):
     """A request for a group all of whose servers have failed: nginx's log has the name of the group instead of an address."""
-    return names_group(nginx) and not difference.where.startswith("origin: ")
+    # A location without a log has no line.
+    is_told = "no live upstreams" in nginx.get("told", ()) and not nginx.get("log") and "502" in nginx["answer"]["status"]
+    return (names_group(nginx) or is_told) and not difference.where.startswith("origin: ")
 
 
 def names_group(record):
@@ -63,12 +65,20 @@ def is_other_turn(_request, difference, nginx, weir):
         return difference.where in ("body", "number of requests at origins")
     if lines(nginx) == lines(weir) and [one["line"] for one in nginx["seen"]] != [one["line"] for one in weir["seen"]]:
         return not difference.where.startswith("origin: body")
-    if nginx.get("diverged") and difference.where.startswith("log: upstream_"):
-        # One of the edges has met the server that refuses connections.
-        met = [":9010" in str([line.get("upstream_addr") for line in record["log"]]) for record in (nginx, weir)]
-        if met[0] != met[1]:
-            return True
+    # One of the edges has met the server that refuses connections, or the one that closes them.
+    met = [[address in str([line.get("upstream_addr") for line in record["log"]]) for address in (":9010", ":9009")] for record in (nginx, weir)]
+    if nginx.get("diverged") and met[0] != met[1]:
+        return not difference.where.startswith("origin: body")
     return difference.where == "log: upstream_addr" and re.sub(":90(?:0[129]|10)", "", difference.nginx) == re.sub(":90(?:0[129]|10)", "", difference.weir)
+
+
+@because("kept body", "weir asks the next server if it has the whole body of the request; without buffering, nginx asks none")
+def is_asked_with_body(request, difference, nginx, weir):
+    """One more server, for a request with a body that has come whole."""
+    lines = [[modern(re.sub(r"^\w+: ", "", one["line"])) for one in record["seen"]] for record in (nginx, weir)]
+    is_more = len(lines[1]) > len(lines[0]) and set(lines[1]) == set(lines[0]) and "502" in nginx["answer"]["status"]
+    is_body = getattr(request, "body", None) is not None and "_request_buffering off" in nginx.get("conf", "")
+    return is_more and is_body and not difference.where.startswith("origin: ")
 
 
 @because("no HTTP", "weir answers 502 if an application's answer is no HTTP", leaves="group")
