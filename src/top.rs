@@ -108,12 +108,22 @@ fn list(edges: &[Dashboard], language: Language) -> Result<(), Said> {
     Ok(())
 }
 
-/// Prints a screen as text, from two documents, because rates need two.
+/// Documents that are fetched for a printed screen, at most: the edge makes one a second, or later if it lacks CPU time.
+const PRINTED_MAX: u32 = 10;
+
+/// Prints a screen as text, from two documents, because rates need two; of an edge that has just begun, once it has figures.
 fn print(edges: &[Dashboard], language: Language) -> Result<(), Said> {
     let Some(edge) = edges.first() else { return Ok(()) };
-    let before = edge.fetch("doc.json")?;
+    let mut before = edge.fetch("doc.json")?;
     std::thread::sleep(EVERY);
-    let doc = edge.fetch("doc.json")?;
+    let mut doc = edge.fetch("doc.json")?;
+    for _ in 2..PRINTED_MAX {
+        if doc["verdict"]["state"] != "waiting" {
+            break;
+        }
+        std::thread::sleep(EVERY);
+        before = std::mem::replace(&mut doc, edge.fetch("doc.json")?);
+    }
     let choice = Choice::default();
     let screen =
         Screen { doc: &doc, before: Some(&before), language, trouble: None, choice: &choice, edges, has_keys: false };

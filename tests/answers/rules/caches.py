@@ -51,6 +51,13 @@ def is_head_not_kept(request, difference, nginx, weir):
     return request.method == "HEAD" and difference.where == "origin: request line" and modern(difference.nginx).replace(": GET ", ": HEAD ") == difference.weir and "_cache " in nginx.get("conf", "")
 
 
+@because("cookie of a stored answer", "a stored answer has no Set-Cookie: a cookie is meant for one client (docs/guide/cache.md)")
+def is_stored_cookie(_request, difference, nginx, weir):
+    """A cookie that nginx gives to each client of a stored answer."""
+    is_stored = is_status_of(nginx, "HIT") and is_status_of(weir, "HIT")
+    return is_stored and difference.where == "field set-cookie" and difference.weir == "[]" and re.search(r"_ignore_headers [^;]*Set-Cookie", nginx.get("conf", "")) is not None
+
+
 @because("name of trailers", "Trailer announces fields that weir does not keep: a stored answer has neither")
 def is_trailer_named(_request, difference, nginx, _weir):
     """Trailer, for an answer that the cache may keep."""
@@ -182,6 +189,9 @@ def is_personal(request, difference, nginx, weir):
         return False
     if difference.where == "files: cached":
         return any(asks(one) for one in nginx.get("asks", ()))
+    if difference.where.lower().startswith("origin: field if-"):
+        # nginx asks whether the answer is still valid that it has kept.
+        return asks(request) and difference.weir == "[]" and is_status_of(nginx, "EXPIRED") and is_status_of(weir, "MISS")
     kept = [record["answer"].get("stored") or [] for record in (nginx, weir)]
     if len(kept[0]) > len(kept[1]) and is_status_of(nginx, "HIT") and not is_status_of(weir, "HIT") and any(asks(one) for one in nginx.get("earlier", ())):
         # nginx has kept the answer to one.

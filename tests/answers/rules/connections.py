@@ -41,6 +41,9 @@ def is_cut_answer(_request, difference, nginx, weir):
         # nginx does not see the early end if it keeps the connection.
         is_kept = "fastcgi_keep_conn on" in nginx.get("conf", "") and any(one["line"] == "fastcgi: FastCGI" and "=short" in str(one["headers"]) for one in weir["seen"])
         return is_kept and (nginx["answer"]["end"], weir["answer"]["end"]) in (("kept", "cut short"), ("ended", "reset"))
+    if "slice " in nginx.get("conf", "") and (nginx["answer"]["end"], weir["answer"]["status"]) == ("cut short", "closed"):
+        # A later part has failed before weir has sent the first one.
+        return difference.where in ("status", "log: body_bytes_sent")
     is_withheld = nginx["answer"]["status"] in ("closed", "silence")
     # The end of an answer without chunks and a length is the end of its connection.
     if is_withheld and (weir["answer"]["end"] in ("cut short", "reset") or weir["answer"]["end"] == "closed" and "o=short" in str(weir["seen"])):

@@ -108,7 +108,9 @@ def is_lost_challenge(_request, difference, nginx, _weir):
 def is_websocket(request, difference, nginx, weir):
     """An Upgrade that nginx does not pass on; a subrequest never has it."""
     asking = {one["line"].partition(": ")[2] for one in weir["seen"] if any(name.lower() == "upgrade" for name, _ in one["headers"])}
-    if re.search(SUBREQUEST, nginx.get("conf", "")) is not None and (len(asking) > 1 or any("/auth" in line for line in asking)):
+    # X-Accel-Redirect sends the client's own request on.
+    is_sent_on = "o=accel" in getattr(request, "target", "")
+    if re.search(SUBREQUEST, nginx.get("conf", "")) is not None and (len(asking) > 1 and not is_sent_on or any("/auth" in line for line in asking)):
         return False
     return request.what == "Upgrade" and (difference.where == "status" and difference.weir.startswith("HTTP/1.1 101")
                                           or difference.where in ("origin: field Connection", "origin: field Upgrade") and difference.nginx == "[]")

@@ -24,11 +24,10 @@ def is_set_by_copy(_request, difference, nginx, weir):
     return difference.where in ("trailers", "body") and any(re.fullmatch(re.escape(one).replace("1st", r"\w*"), other) for one, other in (values, values[::-1]) if "1st" in one)
 
 
-@because("method of a copy", "a copy has the method of its own request, which is GET for an error page; nginx's `$request_method` is that of the client's request")
+@because("method of a copy", "a copy has the method of its own request, which is GET after an error page or X-Accel-Redirect; nginx's `$request_method` is that of the client's request")
 def is_method_of_copy(_request, difference, nginx, _weir):
-    """`$request_method` of a copy that error_page has redirected."""
-    conf = nginx.get("conf", "")
-    return difference.where.lower() == "origin: field request_method" and difference.weir == "['GET']" and "mirror " in conf and "error_page " in conf
+    """`$request_method` of a copy that has been redirected."""
+    return difference.where.lower() == "origin: field request_method" and difference.weir == "['GET']" and "mirror " in nginx.get("conf", "")
 
 
 @because("loop of subrequests", "subrequests that make subrequests end at each server's own bound")
