@@ -83,7 +83,7 @@ def is_stuck(request, difference, nginx, weir):
     """A change of DAV with trailers, whose answer nginx does not end."""
     is_unended = nginx["answer"]["status"] == "silence" or difference.where == "end" and difference.nginx == "cut short"
     is_change = request.method in ("PUT", "MKCOL", "COPY", "MOVE", "DELETE") and weir["answer"]["status"].split(" ")[1:2][:1] in (["201"], ["204"])
-    return is_unended and is_change and "add_trailer " in nginx.get("conf", "") and difference.where in ("status", "end", "log: request_completion", "reused")
+    return is_unended and is_change and "add_trailer " in nginx.get("conf", "") and difference.where in ("status", "end", "log: request_completion", "log: body_bytes_sent", "reused")
 
 
 @because("last request", "nginx does not look at the limits of a connection if the server answers or the location is internal; weir ends the connection as the file says")
