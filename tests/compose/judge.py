@@ -115,7 +115,7 @@ def logs(nginx, weir):
 
 
 def order(line):
-    return line.get("uri", ""), line.get("status", ""), line.get("request_length", ""), line.get("body_bytes_sent", "")
+    return [line.get(name, "") for name in ("uri", "status", "upstream_addr", "request_length", "body_bytes_sent")]
 
 
 def case(nginx, weir):
