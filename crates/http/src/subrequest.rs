@@ -45,7 +45,7 @@ struct Lineage {
     /// The method of the client's request: after an `error_page`, that of the request for the page.
     method: Rc<[u8]>,
     /// `Content-Type` of the answer to the client, if its head was made before.
-    content_type: Rc<[u8]>,
+    content_type: Option<Rc<[u8]>>,
     /// The same for all subrequests of one client's request.
     kin: Rc<Kin>,
 }
@@ -83,7 +83,7 @@ pub fn client_method<'e>(exchange: &'e Exchange<'_>) -> Option<&'e [u8]> {
 
 /// `Content-Type` of the client's answer, of which the answer to this subrequest becomes a part; empty for any other one.
 pub fn page_type<'e>(exchange: &'e Exchange<'_>) -> &'e [u8] {
-    exchange.own.get::<Lineage>().map_or(b"", |lineage| &*lineage.content_type)
+    exchange.own.get::<Lineage>().and_then(|lineage| lineage.content_type.as_deref()).unwrap_or_default()
 }
 
 /// A request to a URI of this server whose answer decides how an exchange goes on (nginx: a waited subrequest). A handler
@@ -197,7 +197,10 @@ fn descend(exchange: &mut Exchange<'_>, is_whole: bool) -> Result<Lineage, (Leve
             (&lineage.kin, inherited, lineage.left.checked_sub(1))
         }
         (None, Some(head)) => {
-            let own = (exchange.request.method().into(), exchange.response.content_type.as_slice().into());
+            let content_type = &exchange.response.content_type;
+            // A check of `auth_request` comes before the head, and needs no memory for it.
+            let content_type = (!content_type.is_empty()).then(|| content_type.as_slice().into());
+            let own = (exchange.request.method().into(), content_type);
             (&head.0, own, Some(DEPTH_MAX))
         }
         (None, None) => return Err((Level::Crit, "no subrequest", STEP)),

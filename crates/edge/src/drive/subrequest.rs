@@ -199,6 +199,7 @@ pub async fn post_action(exchange: &mut Exchange<'_>) {
             return exchange.log(Level::Error, format_args!("post_action failed to start {error}"));
         }
     };
+    // The client has its answer, so nobody is left for whom an origin could switch protocols.
     exchange.request.is_copy = true;
     // A body that nobody has read is dropped from the client's connection later: it is for nobody.
     if matches!(exchange.body, RequestBody::Unread) {

@@ -64,6 +64,7 @@ pub async fn forward(
     source: &mut Option<Source>,
 ) -> Answer {
     let Some(pass) = &values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
+    // A refresh comes here without the cache's `forward`.
     exchange.is_forwarded = true;
     if values.proxy.pass_reads_body
         && let Err(answer) = read_first(exchange, conn).await
