@@ -281,6 +281,19 @@ class Rules(unittest.TestCase):
         self.assertIsNone(of(stuck, text="slice 4k; add_before_body /a;", nginx=silent))
         self.assertEqual(of(Difference("status", "HTTP/1.1 304 X", "HTTP/1.1 200 OK"), Ask(method="POST")), "condition of a method")
         self.assertIsNone(of(Difference("status", "HTTP/1.1 304 X", "HTTP/1.1 200 OK")))
+        page = said(line={"uri": "/err"})
+        refusal = "satisfy any; error_page 500 /err;"
+        self.assertEqual(of(Difference("status", "HTTP/1.1 403 X", "HTTP/1.1 404 X"), text=refusal, nginx=page), "earlier refusal")
+        # A client that only weir lets in is a difference.
+        self.assertIsNone(of(Difference("status", "HTTP/1.1 403 X", "HTTP/1.1 200 OK"), text=refusal, nginx=page))
+        method = Difference("origin: field REQUEST_METHOD", "['POST']", "['GET']")
+        self.assertEqual(of(method, Ask(method="POST"), text="mirror /c;"), "method of a copy")
+        self.assertIsNone(of(method, Ask(method="PUT"), text="mirror /c;"))
+        self.assertIsNone(of(method, Ask(method="POST"), text=""))
+        tag = Difference("field etag", "['\"6b0b930e-4e20\"']", "['\"6b0b930b-4e20\"']")
+        put = [Ask(method="PUT")]
+        self.assertEqual(of(tag, text="dav_methods PUT;", earlier=put), "moment of a file")
+        self.assertIsNone(of(Difference("field etag", "['\"6b0b930e-4e20\"']", "['\"6b0b930b-1\"']"), text="dav_methods PUT;", earlier=put))
 
     def test_a_file_that_no_difference_explains_is_a_difference(self):
         def found(nginx, weir, text, told=()):

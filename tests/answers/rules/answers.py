@@ -10,7 +10,9 @@ def is_earlier_refusal(request, difference, nginx, _weir):
     """403 at an error page, of the location before it."""
     conf = nginx.get("conf", "")
     is_page = any(line.get("uri") != request.target.partition("?")[0] for line in nginx["log"])
-    return "satisfy any" in conf and "error_page " in conf and is_page and difference.where in ("status", "log: status") and "403" in difference.nginx
+    # An answer of weir that lets the client in has no reason.
+    is_error = re.search(r"\b[45]\d\d\b", difference.weir) is not None
+    return "satisfy any" in conf and "error_page " in conf and is_page and is_error and difference.where in ("status", "log: status") and "403" in difference.nginx
 
 
 @because("lost rate", "nginx sends nothing of an answer of a second origin after X-Accel-Redirect with X-Accel-Limit-Rate, if a check of auth_request stood between them")

@@ -25,9 +25,9 @@ def is_set_by_copy(_request, difference, nginx, weir):
 
 
 @because("method of a copy", "a copy has the method of its own request, which is GET after an error page or X-Accel-Redirect; nginx's `$request_method` is that of the client's request")
-def is_method_of_copy(_request, difference, nginx, _weir):
+def is_method_of_copy(request, difference, nginx, _weir):
     """`$request_method` of a copy that has been redirected."""
-    return difference.where.lower() == "origin: field request_method" and difference.weir == "['GET']" and "mirror " in nginx.get("conf", "")
+    return difference.where.lower() == "origin: field request_method" and (difference.nginx, difference.weir) == (str([request.method]), "['GET']") and "mirror " in nginx.get("conf", "")
 
 
 @because("loop of subrequests", "subrequests that make subrequests end at each server's own bound")
