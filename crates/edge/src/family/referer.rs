@@ -20,6 +20,8 @@ use weir_wire::Known;
 weir_http::settings! {
     /// `valid_referers` as written.
     written: Written = Written::default(),
+    /// The regular expressions among them. As in nginx, a block without one has those of the block around it, beside its own hosts.
+    regexes: Vec<SharedRegex> = Vec::new(),
     /// The compiled form; `None` lets everything pass.
     valid: Option<Arc<Valid>> = None,
 }
@@ -67,7 +69,6 @@ pub struct Written {
     blocked: bool,
     server_names: bool,
     hosts: Vec<(String, String)>,
-    regexes: Vec<SharedRegex>,
     done: bool,
 }
 
@@ -96,9 +97,10 @@ fn valid_referers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusa
             }
             None => None,
         };
-        let written = crate::settings(b).referer.written.get_or_insert_default();
+        let settings = &mut crate::settings(b).referer;
+        let written = settings.written.get_or_insert_default();
         match (word, regex) {
-            (_, Some(regex)) => written.regexes.push(Arc::new(regex)),
+            (_, Some(regex)) => settings.regexes.get_or_insert_default().push(Arc::new(regex)),
             ("", None) => return Err(Refusal::whole("invalid referer \"\"")),
             ("none", None) => written.none = true,
             ("blocked", None) => written.blocked = true,
@@ -123,7 +125,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         blocked: written.blocked,
         server_names: written.server_names,
         hosts: HostTable::default(),
-        regexes: written.regexes.clone(),
+        regexes: settings.regexes.clone().unwrap_or_default(),
     };
     let mut refusal = None;
     for (host, path) in &written.hosts {
