@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use weir_meter::live::cells::Why;
 use weir_net::{Instant, Lease, clock};
+use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
 
 /// The request as received.
@@ -244,11 +245,13 @@ pub struct Origin {
     pub head: ResponseHead,
     /// Reads the head, over several reads if needed.
     pub parser: Parser,
+    /// The fields after the body.
+    pub trailers: Fields,
 }
 
 impl Default for Origin {
     fn default() -> Origin {
-        Origin { bytes: Lease::none(), head: ResponseHead::new(), parser: Parser::new() }
+        Origin { bytes: Lease::none(), head: ResponseHead::new(), parser: Parser::new(), trailers: Fields::default() }
     }
 }
 
@@ -263,5 +266,6 @@ impl Origin {
     pub fn clear(&mut self) {
         self.bytes = Lease::none();
         self.parser.reset();
+        self.trailers.clear();
     }
 }

@@ -496,7 +496,7 @@ impl Relay {
     fn take_in(&mut self, exchange: &mut Exchange<'_>, source: &mut Source, piece: Lease) {
         let last = source.is_done();
         if last {
-            response::pass_trailers(exchange, source.take_trailers());
+            response::take_trailers(exchange, source.take_trailers());
         }
         keep(exchange, source, &piece);
         if last {

@@ -310,6 +310,9 @@ fn pack(exchange: &Exchange<'_>) -> Box<[u8]> {
     push(&mut out, Some(&response.content_type));
     push_fields(&mut out, &response.fields);
     push_fields(&mut out, &response.trailers);
+    if let Some(origin) = &exchange.origin {
+        push_fields(&mut out, &origin.trailers);
+    }
     for (id, value) in exchange.slots.iter() {
         push(&mut out, Some(&id.0.to_le_bytes()));
         push(&mut out, Some(value));
@@ -350,6 +353,9 @@ fn unpack(mut texts: &[u8], exchange: &mut Exchange<'_>) {
     exchange.response.content_type.extend_from_slice(pull(from).unwrap_or_default());
     pull_fields(from, &mut exchange.response.fields);
     pull_fields(from, &mut exchange.response.trailers);
+    if let Some(origin) = &mut exchange.origin {
+        pull_fields(from, &mut origin.trailers);
+    }
     pull_slots(from, &mut exchange.slots);
     read_head(exchange);
 }
@@ -392,7 +398,7 @@ fn read_head(exchange: &mut Exchange<'_>) {
 fn origin(head: &[u8]) -> Box<Origin> {
     let mut origin: Box<Origin> = Box::default();
     origin.bytes.extend_from_slice(head);
-    let Origin { bytes, head, parser } = &mut *origin;
+    let Origin { bytes, head, parser, trailers: _ } = &mut *origin;
     let _ = parser.response(bytes, head);
     origin
 }

@@ -92,9 +92,10 @@ fn cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -
         .is_some_and(|value| text(out, value))
 }
 
-/// Trailers are kept only if they are passed on (`proxy_pass_trailers`).
+/// nginx: the trailers of HTTP/1.1 are read only if they are passed on (`proxy_pass_trailers`).
 fn trailer(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    joined(exchange.response.trailers.iter().map(|field| (field.name, field.value)), &argument.name, b", ", out)
+    let Some(origin) = &exchange.origin else { return false };
+    joined(origin.trailers.iter().map(|field| (field.name, field.value)), &argument.name, b", ", out)
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ fn poll_next(
     }
     let is_last = source.is_done();
     if is_last {
-        response::pass_trailers(exchange, source.take_trailers());
+        response::take_trailers(exchange, source.take_trailers());
     }
     keep(exchange, source, &piece);
     if is_last {

@@ -13,6 +13,7 @@ use super::hidden::Named;
 use super::pass::Scheme;
 use super::rewrite;
 use crate::family::Values;
+use crate::protocol::Protocol;
 
 /// The target of `X-Accel-Redirect`.
 pub enum Elsewhere {
@@ -166,11 +167,15 @@ fn outlives_redirect(exchange: &Exchange<'_>, values: &Values, known: Option<Kno
     }
 }
 
-/// Passes on the fields after the body if `proxy_pass_trailers` is on, except fields that are not allowed in trailers
-/// (RFC 9110 §6.5.1).
-pub fn pass_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
+/// Takes the fields after the body. They pass to the client if `proxy_pass_trailers` is on, except fields that are not
+/// allowed in trailers (RFC 9110 §6.5.1). As in nginx, `$upstream_trailer_NAME` knows those of HTTP/2 also if they do
+/// not pass; behind a body of a known length weir does not wait for them then.
+pub fn take_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
     let proxy = &crate::values(exchange.location).proxy;
     if !proxy.pass_trailers {
+        if matches!(proxy.protocol, Protocol::Http2) {
+            keep_trailers(exchange, trailers);
+        }
         return;
     }
     for field in trailers.iter() {
@@ -178,6 +183,14 @@ pub fn pass_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
         if may_trail && !proxy.hidden.hides(field.known, field.name) {
             exchange.response.trailers.push_known(field.name, field.value, field.known);
         }
+    }
+    keep_trailers(exchange, trailers);
+}
+
+/// Keeps the fields after the body for texts.
+fn keep_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
+    if let Some(origin) = &mut exchange.origin {
+        origin.trailers = trailers;
     }
 }
 
