@@ -23,7 +23,7 @@ CHANGED = ("cache", "store", "dav", "temp", "logs")
 KEPT_STAMP = 1700000000
 LEVELS = re.compile(r"\[(emerg|alert|crit|error|warn)\]")
 # What nginx's error log says of its own limits and defects: a rule may need this proof.
-TOLD = ("http finalize non-active request", "is not enough for cache key", "PUT request body must be in a file", "no live upstreams")
+TOLD = ("http finalize non-active request", "is not enough for cache key", "PUT request body must be in a file", "no live upstreams", "differ between users, so weir no longer shares them")
 # The key in a cache file of nginx.
 KEY = re.compile(rb"\nKEY: (.*)\n")
 BROKEN = re.compile(r"panicked|exited on signal|core dumped|ERROR: .*Sanitizer")

@@ -48,13 +48,14 @@ def compared(text, asks, nginx, weir):
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
         ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]
         why = {one.where: rule for one, rule in ruled}
+        ruled = [(one, rule or next(filter(None, (why.get(where) for where in told(one, right))), None)) for one, rule in ruled]
         # From here on, groups of servers and caches may have other states.
         state["is_other_state"] |= any(rule in rules.STATEFUL for _, rule in ruled)
         are_other_files |= any(rule in rules.STATEFUL and (one.where == "log: upstream_cache_status" or one.where.startswith("number of requests") or one.where == "status" and kind(one).endswith(("412", "416"))) for one, rule in ruled)
         state["is_other_connection"] = bool({"end", "status"} & why.keys())
         state["is_other_limit"] |= why.get("status") == "limit of a subrequest"
         state["diverged"] |= any(rule and (one.where.startswith("number of requests") or is_elsewhere(one) or rule in rules.TURNING) for one, rule in ruled)
-        found += [Found(number, one, rule or next(filter(None, (why.get(where) for where in told(one, right))), None)) for one, rule in ruled]
+        found += [Found(number, one, rule) for one, rule in ruled]
     whole = {"conf": text, "asks": asks, "earlier": asks, "seen": [], "log": [], "answer": {"status": "", "headers": [], "body": b"", "end": "", "trailers": ""}}
     for difference in case(nginx, weir):
         found.append(Found(None, difference, rules.rule(Ask(), difference, *({**whole, **all_of(said), "is_other_state": are_other_files} for said in (nginx, weir)))))
@@ -71,7 +72,10 @@ def told(difference, weir):
     another body is another one, and after another number of requests their pairs are not the same requests."""
     where = difference.where
     if where.startswith("origin: "):
-        return ["number of requests at origins", "status"]
+        # Another line is another request, if it is the only one.
+        lines = ["origin: request line"] if len(weir["seen"]) == 1 and where != "origin: request line" else []
+        # Where the caches differ, other requests remain.
+        return ["number of requests at origins", "status", *lines, "log: upstream_cache_status"]
     if where in ("log: status", "log: request_completion", "log: number of lines", "number of requests at origins"):
         return ["status"]
     field = where if where.startswith("field ") else "field " + where.removeprefix("log: sent_http_").replace("_", "-")

@@ -42,7 +42,7 @@ def is_moment_of_file(request, difference, nginx, _weir):
     return difference.where in ("field last-modified", "log: sent_http_last_modified") or is_tag
 
 
-@because("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)")
+@because("unknown charset", "if the variable of `charset` has no value, nginx closes the connection; weir sends the answer (docs/guide/bodies.md)", leaves="cache")
 def is_unknown_charset(request, difference, nginx, _weir):
     """An answer whose `charset` is a variable without a value."""
     if "charset $" in nginx.get("conf", "") and getattr(request, "again", False) and difference.where in ("number of requests at origins", "reused", "log: number of lines"):
@@ -128,7 +128,7 @@ def is_page_of_large_body(request, difference, nginx, weir):
     return is_compared_again or request.http2 and "recursive_error_pages on" in conf and re.search(r"error_page [^;]*413", conf) is not None and "500" in difference.nginx
 
 
-@because("old refusal", "nginx remembers the 401 of auth_basic for the error page of a check that failed; the page is for everybody in weir")
+@because("old refusal", "nginx remembers the 401 of auth_basic for the error page of a check that failed; the page is for everybody in weir", leaves="cache")
 def is_old_refusal(_request, difference, nginx, _weir):
     """The page of a failed check at a location where a password would have been enough."""
     conf = nginx.get("conf", "")

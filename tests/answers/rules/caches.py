@@ -2,7 +2,7 @@
 import ast
 import re
 
-from rules.basis import because, is_of_stored, is_status_of, modern, plain
+from rules.basis import SUBREQUEST, because, is_of_stored, is_status_of, modern, plain
 
 
 @because("age", "weir says the age of a stored answer (RFC 9111 5.1)")
@@ -51,6 +51,16 @@ def is_head_not_kept(request, difference, nginx, weir):
     return request.method == "HEAD" and difference.where == "origin: request line" and re.sub(r": \S+ ", ": ", modern(difference.nginx)) == re.sub(r": \S+ ", ": ", difference.weir) and "_cache " in nginx.get("conf", "")
 
 
+@because("answers of users", "weir no longer keeps answers that differ between users, and says so in its log (docs/guide/cache.md)", leaves="cache")
+def is_of_users(_request, difference, nginx, weir):
+    """The answers under a key that weir has stopped to share."""
+    if "differ between users, so weir no longer shares them" not in weir.get("told", ()):
+        return False
+    if difference.where == "files: cached":
+        return difference.weir == "[]"
+    return is_status_of(nginx, "HIT", "EXPIRED") and is_status_of(weir, "MISS", "BYPASS") and not difference.where.startswith("origin: ")
+
+
 @because("cookie of a stored answer", "a stored answer has no Set-Cookie: a cookie is meant for one client (docs/guide/cache.md)")
 def is_stored_cookie(_request, difference, nginx, weir):
     """A cookie that nginx gives to each client of a stored answer."""
@@ -69,9 +79,10 @@ def is_other_state(_request, difference, nginx, weir):
     """A request for a cache whose state differs since an earlier request."""
     if difference.where == "files: cached":
         return nginx.get("is_other_state", False)
-    is_asked = "auth_request" in nginx.get("conf", "") and "_cache " in nginx["conf"] and len(nginx["seen"]) != len(weir["seen"])
-    if nginx["answer"].get("stored", 0) == weir["answer"].get("stored", 1):
-        # Both had kept the same answers when the request came.
+    # A subrequest has no line in the log.
+    is_asked = re.search(SUBREQUEST, nginx.get("conf", "")) is not None and "_cache " in nginx["conf"] and len(nginx["seen"]) != len(weir["seen"])
+    if nginx["answer"].get("stored", 0) == weir["answer"].get("stored", 1) and "intercept_errors on" not in nginx.get("conf", ""):
+        # Both had kept the same answers when the request came. Of an answer that error_page replaces they keep the status, in memory.
         return False
     return nginx.get("is_other_state", False) and (is_of_stored(nginx) or is_of_stored(weir) or is_asked) and not difference.where.startswith("origin: ")
 
@@ -145,8 +156,13 @@ def is_small_buffer(request, difference, nginx, weir):
 @because("part kept", "weir keeps no 206 that is not a slice: it is a part of another answer (RFC 9111 3.3)", leaves="cache")
 def is_part_kept(_request, difference, nginx, weir):
     """A 206 that an origin has sent, and that nginx keeps."""
-    is_part = all(one["answer"]["status"].split(" ")[1:2] == ["206"] for one in (nginx, weir))
-    return is_part and is_status_of(nginx, "HIT") and is_status_of(weir, "MISS") and difference.where.startswith(("number of requests", "origin: ", "log: upstream_"))
+    if difference.where == "files: cached":
+        return difference.weir == "[]" and any(status.split(" ")[1:2] == ["206"] for status in nginx.get("statuses", ()))
+    if nginx["answer"]["status"].split(" ")[1:2] != ["206"] or not is_status_of(nginx, "HIT") or not is_status_of(weir, "MISS"):
+        return False
+    # Asked again, the origin may send all of it, or an error.
+    is_other = difference.where in ("status", "log: status") and bool(weir["seen"])
+    return is_other or difference.where.startswith(("number of requests", "origin: ", "log: upstream_"))
 
 
 @because("key in a file", "a body in a file is never a key: weir does not use the cache then, nginx takes an empty text", leaves="cache")
@@ -164,6 +180,14 @@ def is_key_in_file(request, difference, nginx, weir):
         # Past the cache, the client's conditions are for the origin.
         return request in in_file and difference.nginx == "[]" and is_of_stored(nginx) and not is_of_stored(weir)
     return request in in_file and (is_of_stored(nginx) or is_of_stored(weir)) and not difference.where.startswith("origin: ")
+
+
+@because("key of an unread body", "weir reads the body for a key that names it; in nginx the key has no body if the body is not read before the answer is asked for", leaves="cache")
+def is_key_unread(request, difference, nginx, weir):
+    """A request whose key has its body, where nginx does not buffer bodies: answers to other bodies have the same key."""
+    conf = nginx.get("conf", "")
+    is_keyed = "_request_buffering off" in conf and re.search(r"_cache_key [^;]*\$(?:request_body|bodied|nested)", conf) is not None
+    return is_keyed and bool(getattr(request, "body", None)) and is_status_of(nginx, "HIT") and is_status_of(weir, "MISS") and not difference.where.startswith("origin: ")
 
 
 @because("short life", "the answer was old for one of the two edges, and not for the other", leaves="cache")

@@ -101,6 +101,13 @@ def is_sent_field(_request, difference, nginx, weir):
     return len(nginx["log"]) == 1 and not is_sent(nginx, difference.nginx) and is_sent(weir, difference.weir)
 
 
+@because("host of a refused head", "weir reads no field of a head that it refuses because of its length; nginx knows the fields before the bound")
+def is_host_of_refused(_request, difference, nginx, weir):
+    """`$host` of a request whose head is too large."""
+    is_refused = all(b"Request Header Or Cookie Too Large" in record["answer"]["body"] for record in (nginx, weir))
+    return is_refused and difference.where == "log: host"
+
+
 @because("asked again, in the log", "the second try after a kept connection was found closed has no place of its own in weir's log")
 def is_asked_again_in_log(_request, difference, nginx, _weir):
     """A request that found a kept connection closed, sent once more to the same server, in the log."""

@@ -50,16 +50,18 @@ def is_escaped(_request, difference, _nginx, _weir):
     return difference.where == "origin: request line" and found is not None and difference.weir == found[1] + found[2].replace(" ", "%20") + found[3]
 
 
-@because("other turn", "the turns of a group's servers follow the requests that it got before")
+@because("other turn", "the turns of a group's servers follow the requests that it got before; another server may have another answer to keep", leaves="cache")
 def is_other_turn(_request, difference, nginx, weir):
     """The server of a group whose turn it is, after a difference in the requests to that group; and what that server answers."""
     def lines(record):
         return {modern(re.sub(r"^\w+: (?:b=\d*)?", "", one["line"])) for one in record["seen"]}
     # nginx does not have the body of a subrequest, so it takes the servers in turn.
     is_hashed = re.search(r"hash [^;]*\$(?:request_body|bodied)", nginx.get("conf", "")) is not None and any(one.body for one in nginx.get("earlier", ()))
-    # nginx sends a copy before its request, weir beside it.
-    is_copied = "mirror " in nginx.get("conf", "")
-    if not (nginx.get("diverged") or is_hashed or is_copied) or not nginx["seen"] or "upstream " not in nginx["conf"]:
+    # nginx sends a copy before its request, weir beside it. What follows an answer is asked beside the client's next request.
+    is_copied = re.search(r"\b(?:mirror|post_action|\w+_background_update) ", nginx.get("conf", "")) is not None
+    # Parts of a page are asked at the same time.
+    is_in_parts = re.search(r"\b(?:ssi on|add_(?:before|after)_body )", nginx.get("conf", "")) is not None and len(nginx["seen"]) > 1
+    if not (nginx.get("diverged") or is_hashed or is_copied or is_in_parts) or not nginx["seen"] or "upstream " not in nginx["conf"]:
         return False
     if nginx.get("diverged") and names_group(weir):
         # The other servers of the group have failed too, so weir has none to ask.
@@ -112,8 +114,8 @@ def is_lost_challenge(_request, difference, nginx, _weir):
 def is_websocket(request, difference, nginx, weir):
     """An Upgrade that nginx does not pass on; a subrequest never has it."""
     asking = {one["line"].partition(": ")[2] for one in weir["seen"] if any(name.lower() == "upgrade" for name, _ in one["headers"])}
-    # X-Accel-Redirect sends the client's own request on.
-    is_sent_on = "o=accel" in getattr(request, "target", "")
+    # X-Accel-Redirect and an error page send the client's own request on.
+    is_sent_on = "o=accel" in getattr(request, "target", "") or any(" : " in line.get("upstream_status", "") for line in weir.get("log", ()))
     if re.search(SUBREQUEST, nginx.get("conf", "")) is not None and (len(asking) > 1 and not is_sent_on or any("/auth" in line for line in asking)):
         return False
     return request.what == "Upgrade" and (difference.where == "status" and difference.weir.startswith("HTTP/1.1 101")

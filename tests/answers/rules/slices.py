@@ -1,5 +1,6 @@
 """Answers in parts: `slice`, and ranges of films."""
 import ast
+import os
 import re
 
 from rules.basis import because, modern
@@ -16,7 +17,7 @@ def is_filter_of_slices(_request, difference, nginx, weir):
 def is_range_after_whole(_request, difference, nginx, _weir):
     """`$slice_range` in a field, after an answer that is not in parts."""
     is_written = re.search(r"add_header [^;]*\$slice_range", nginx.get("conf", "")) is not None
-    return is_written and difference.where.startswith("field ") and re.sub(r" ?bytes=\d+-\d+", "", difference.weir) == difference.nginx
+    return is_written and difference.where.startswith("field ") and re.sub(r" ?bytes=\d+-\d+", "", difference.weir).replace("['']", "[]") == difference.nginx
 
 
 @because("range of a method", "Range is for GET (RFC 9110 14.2): with other methods weir neither offers nor uses it, whatever proxy_force_ranges says")
@@ -37,7 +38,9 @@ def is_slice_without_ranges(request, difference, nginx, weir):
     """A range of an answer in parts, where the answer has no ranges."""
     is_ranged = any(name == "Range" for name, _ in request.headers)
     bodies = [record["answer"]["body"] for record in (nginx, weir)]
-    is_part = " 200" in nginx["answer"]["status"] and len(bodies[0]) < len(bodies[1]) and bodies[0][:1000] in bodies[1] and bodies[0][-1000:] in bodies[1]
+    # The first slice, and the range behind it.
+    first = len(os.path.commonprefix(bodies))
+    is_part = " 200" in nginx["answer"]["status"] and 1000 <= first < len(bodies[0]) < len(bodies[1]) and bodies[0][first:] in bodies[1] or " 200" in nginx["answer"]["status"] and bodies[0] in bodies[1] and len(bodies[0]) < len(bodies[1])
     return is_ranged and is_part and "slice " in nginx.get("conf", "") and difference.where in ("body", "end", "number of requests at origins")
 
 
@@ -87,6 +90,15 @@ def is_slice_cut(request, difference, nginx, weir):
     bodies = [record["answer"]["body"] for record in (nginx, weir)]
     is_part = bodies[0] in bodies[1] and 0 < len(bodies[0]) < len(bodies[1]) and nginx["answer"]["status"].split(" ")[1:2] == weir["answer"]["status"].split(" ")[1:2] == ["200"]
     return is_part and {one["line"] for one in nginx["seen"]} == {one["line"] for one in weir["seen"]}
+
+
+@because("slices and trailers", "nginx ends a range in slices after the first one if the answer has trailers; weir sends all of it")
+def is_slice_with_trailers(request, difference, nginx, weir):
+    """A range of an answer in slices that has trailers (add_trailer)."""
+    conf = nginx.get("conf", "")
+    bodies = [record["answer"]["body"] for record in (nginx, weir)]
+    is_cut = all(record["answer"]["status"].split(" ")[1:2] == ["206"] for record in (nginx, weir)) and bodies[1].startswith(bodies[0]) and len(bodies[0]) < len(bodies[1])
+    return is_cut and "add_trailer " in conf and re.search(r"slice \d+k", conf) is not None and any(name == "Range" for name, _ in request.headers) and difference.where in ("body", "number of requests at origins")
 
 
 @because("slice in the log", "slices of weir are parts of one request and have one line in the log; nginx writes a line for each with log_subrequest")

@@ -24,6 +24,13 @@ def is_set_by_copy(_request, difference, nginx, weir):
     return difference.where in ("trailers", "body") and any(re.fullmatch(re.escape(one).replace("1st", r"\w*"), other) for one, other in (values, values[::-1]) if "1st" in one)
 
 
+@because("map of a copy", "a copy has variables of its own; nginx computes a variable of `map` and `split_clients` once for a request and its copies")
+def is_mapped_for_copy(_request, difference, nginx, _weir):
+    """A field with a variable that depends on the URI, in a request and its copy."""
+    is_mapped = re.search(r"(?:map|split_clients) [^{;]*\$(?:uri|document_uri|request_filename|args|is_args)\b", nginx.get("conf", "")) is not None
+    return is_mapped and "mirror " in nginx["conf"] and difference.where.startswith("origin: field ") and len(nginx["seen"]) > 1
+
+
 @because("method of a copy", "a copy has the method of its own request, which is GET after an error page or X-Accel-Redirect; nginx's `$request_method` is that of the client's request")
 def is_method_of_copy(request, difference, nginx, _weir):
     """`$request_method` of a copy that has been redirected."""
@@ -67,16 +74,21 @@ def is_limit_of_subrequest(_request, difference, nginx, weir):
     if difference.where in ("log: limit_conn_status", "log: limit_req_status"):
         return difference.weir == "" or nginx.get("is_other_limit", False)
     limits = [[(line.get("limit_req_status"), line.get("limit_conn_status")) for line in record["log"]] for record in (nginx, weir)]
-    return difference.where in ("status", "log: status") and (limits[0] != limits[1] or nginx.get("is_other_limit", False))
+    # A check that was refused is an error of the client's request, whose page nginx does not limit again.
+    is_refused = "auth_request /" in nginx["conf"] and "REJECTED" in str(limits)
+    return difference.where in ("status", "log: status") and (limits[0] != limits[1] or is_refused or nginx.get("is_other_limit", False))
 
 
 @because("body of a subrequest", "a subrequest has no body of the client, so weir does not compare the length with its client_max_body_size (docs/guide/nginx-files.md)", leaves="cache")
-def is_body_of_subrequest(request, difference, nginx, _weir):
+def is_body_of_subrequest(request, difference, nginx, weir):
     """A subrequest whose location allows a smaller body than the client's request has."""
     conf = nginx.get("conf", "")
     if not getattr(request, "body", None) or "client_max_body_size " not in conf or re.search(SUBREQUEST, conf) is None:
         return False
     is_told = b"413 " in nginx["answer"]["body"] or any(line.get("status") == "413" for line in nginx["log"])
+    if not nginx["seen"] and weir["seen"] and b"500 Internal Server Error" in nginx["answer"]["body"]:
+        # A check failed in nginx; with weir the location's own answer has the same status.
+        return not difference.where.startswith("origin: ")
     return is_told or difference.nginx.startswith("HTTP/") and " 500" in difference.nginx or difference.nginx == "500" or difference.where.startswith("number of requests")
 
 
@@ -97,7 +109,7 @@ def is_place_of_addition(_request, difference, nginx, weir):
 @because("trailer twice", "add_trailer adds a trailer once; nginx repeats it for each subrequest in the answer")
 def is_trailer_twice(_request, difference, nginx, _weir):
     """A trailer that nginx adds once for the answer, and once for a subrequest in it."""
-    is_counted = re.search(r"add_trailer [^;]*\$(?:body_bytes_sent|bytes_sent|upstream_response_length)\b", nginx.get("conf", "")) is not None
+    is_counted = re.search(r"add_trailer [^;]*\$(?:body_bytes_sent|bytes_sent|upstream_response_length|request_length)\b", nginx.get("conf", "")) is not None
     values = [set(re.split("\n|, ", re.sub(r"\d+", "0", text) if is_counted else text)) for text in (difference.nginx, difference.weir)]
     return difference.where in ("trailers", "log: sent_trailer_x_t1") and len(difference.nginx) > len(difference.weir) and values[0] == values[1] and re.search(SUBREQUEST, nginx.get("conf", "")) is not None
 
