@@ -17,7 +17,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Requests that found every connection busy; more than this and the run is called failed.
 const BACKLOG_MAX: usize = 100_000;
 
-/// Runs for `--seconds` at `--rate` per second; with `--spread N`, the path is followed by 0 to N-1 in turns.
+/// Runs for `--seconds` at `--rate` per second; with `--spread N`, the path is followed by 0 to N-1 in turns. With `--body N`, each
+/// request is a POST with N bytes.
 pub fn run(flags: &Flags) -> io::Result<()> {
     sys::precise_waits()?;
     let rate: u32 = flags.need("rate")?;
@@ -25,7 +26,7 @@ pub fn run(flags: &Flags) -> io::Result<()> {
     let target = flags.address("target")?;
     let mut load = Load {
         poll: Poll::new()?,
-        requests: requests(&flags.need::<String>("path")?, &target.to_string(), spread(flags)?),
+        requests: requests(&flags.need::<String>("path")?, &target.to_string(), count(flags, "spread")?, count(flags, "body")?),
         sent: 0,
         conns: Vec::new(),
         idle: VecDeque::new(),
@@ -45,14 +46,20 @@ pub fn run(flags: &Flags) -> io::Result<()> {
     Ok(())
 }
 
-/// `--spread`, if it is given.
-fn spread(flags: &Flags) -> io::Result<Option<u32>> {
-    flags.text("spread").map(|_| flags.need("spread")).transpose()
+/// A number that may be left out.
+fn count(flags: &Flags, name: &str) -> io::Result<Option<u32>> {
+    flags.text(name).map(|_| flags.need(name)).transpose()
 }
 
 /// What is asked, in turns.
-fn requests(path: &str, host: &str, spread: Option<u32>) -> Vec<Vec<u8>> {
-    let one = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+fn requests(path: &str, host: &str, spread: Option<u32>, body: Option<u32>) -> Vec<Vec<u8>> {
+    let one = |path: &str| match body {
+        None => format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
+        Some(length) => {
+            let body = "b".repeat(length as usize);
+            format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
+        }
+    };
     match spread {
         None | Some(0) => vec![one(path)],
         Some(count) => (0..count).map(|n| one(&format!("{path}{n}"))).collect(),
@@ -209,9 +216,14 @@ mod tests {
 
     #[test]
     fn a_spread_numbers_the_paths() {
-        assert_eq!(requests("/a", "h", None).len(), 1);
-        let spread = requests("/a?n=", "h", Some(2));
+        assert_eq!(requests("/a", "h", None, None).len(), 1);
+        let spread = requests("/a?n=", "h", Some(2), None);
         assert_eq!(spread[1], b"GET /a?n=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+
+    #[test]
+    fn a_body_makes_a_post() {
+        assert_eq!(requests("/a", "h", None, Some(2))[0], b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nbb");
     }
 
     #[test]
