@@ -50,6 +50,9 @@ def is_unknown_charset(request, difference, nginx, _weir):
         return True
     if "charset $" in nginx.get("conf", "") and nginx["answer"].get("reused") == "closed" and difference.where == "status":
         return True
+    if difference.where == "error log: crit":
+        # An answer that only weir has tried to store.
+        return "charset $" in nginx.get("conf", "") and "closed" in nginx.get("statuses", ()) and difference.weir.count("[crit]") == difference.weir.count("rename()")
     if difference.where == "files: cached":
         return "charset $" in nginx.get("conf", "") and difference.nginx == "[]" and "closed" in nginx.get("statuses", ())
     return "charset $" in nginx.get("conf", "") and nginx["answer"]["status"] == "closed" and difference.where != "body"
@@ -118,11 +121,12 @@ def is_tag_twice(_request, difference, nginx, _weir):
     return difference.where == "field etag" and difference.nginx.count("', '") == 1 and difference.nginx.endswith(f", {difference.weir.lstrip('[')}") and "error_page " in nginx.get("conf", "")
 
 
-@because("page of a large body", "nginx compares the length of the body again with the limit of an error page's location, for 413 itself over HTTP/2 (docs/guide/nginx-files.md)")
+@because("page of a large body", "nginx compares the length of the body again with the limit of the location of an error page or of X-Accel-Redirect, for 413 itself over HTTP/2 (docs/guide/nginx-files.md)")
 def is_page_of_large_body(request, difference, nginx, weir):
     """The page of an error whose request has a larger body than the page's location allows."""
     conf = nginx.get("conf", "")
-    if not getattr(request, "body", None) or "error_page " not in conf or "client_max_body_size " not in conf or difference.where not in ("status", "log: status"):
+    is_sent_on = "error_page " in conf or "o=accel" in request.target
+    if not getattr(request, "body", None) or not is_sent_on or "client_max_body_size " not in conf or difference.where not in ("status", "log: status"):
         return False
     is_compared_again = "413" in difference.nginx and any(one["body"] for one in weir["seen"])
     return is_compared_again or request.http2 and "recursive_error_pages on" in conf and re.search(r"error_page [^;]*413", conf) is not None and "500" in difference.nginx

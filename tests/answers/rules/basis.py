@@ -52,6 +52,9 @@ def has_line_of_subrequest(record):
 
 def is_of_stored(record):
     """Whether a stored answer was, or may have been, a part of the exchange: without a log only Age tells."""
+    if "_cache " in record.get("conf", "") and "post_action " in record["conf"] and any(name == "Age" for name, _ in record["answer"]["headers"]):
+        # The log has the state of the post_action.
+        return True
     if not record.get("log") and "_cache " in record.get("conf", ""):
         return not record.get("seen") or any(name == "Age" for name, _ in record["answer"]["headers"])
     return any(line.get("upstream_cache_status") for line in record.get("log", ()))

@@ -44,7 +44,8 @@ def is_cut_answer(_request, difference, nginx, weir):
     if "slice " in nginx.get("conf", "") and (nginx["answer"]["end"], weir["answer"]["status"]) == ("cut short", "closed"):
         # A later part has failed before weir has sent the first one.
         return difference.where in ("status", "log: body_bytes_sent")
-    is_withheld = nginx["answer"]["status"] in ("closed", "silence")
+    # nginx ends a stream of HTTP/2 whose body is shorter than it was told, as if it were whole.
+    is_withheld = nginx["answer"]["status"] in ("closed", "silence", "no HTTP: InvalidBodyLengthError")
     # The end of an answer without chunks and a length is the end of its connection.
     if is_withheld and (weir["answer"]["end"] in ("cut short", "reset") or weir["answer"]["end"] == "closed" and "o=short" in str(weir["seen"])):
         return difference.where in ("status", "number of requests at origins") or difference.where.startswith("log: ")
@@ -76,6 +77,13 @@ def is_after_body(request, difference, nginx, _weir):
     if nginx.get("is_other_connection", False):
         return True
     return nginx["earlier"][-1].body is not None or re.search("post_action |keepalive_(?:requests|timeout|disable|time) ", nginx["conf"]) is not None
+
+
+@because("connection of an internal location", "what a location says of connections also holds for the requests that it refuses because it is internal; nginx refuses them before")
+def is_refused_by_internal(_request, difference, nginx, _weir):
+    """A connection that ends after a request for an internal location."""
+    is_refused = re.search(r"\binternal;", nginx.get("conf", "")) is not None and not nginx["seen"] and re.search(" (?:404|30[12378]) ", nginx["answer"]["status"]) is not None
+    return is_refused and "keepalive_timeout 0;" in nginx["conf"] and difference.where in ("field connection", "end", "reused")
 
 
 @because("no end", "nginx never ends the answer to a change of DAV if it has trailers")

@@ -73,10 +73,21 @@ def is_limit_of_subrequest(_request, difference, nginx, weir):
         return False
     if difference.where in ("log: limit_conn_status", "log: limit_req_status"):
         return difference.weir == "" or nginx.get("is_other_limit", False)
+    if difference.where == "body":
+        # A refused part of the page; nginx limits no further part.
+        parts = [record["answer"]["body"].count(b"503 Service Temporarily Unavailable</h1>") + record["answer"]["body"].count(b"429 Too Many Requests</h1>") for record in (nginx, weir)]
+        return "limit_" in nginx["conf"] and parts[0] < parts[1]
     limits = [[(line.get("limit_req_status"), line.get("limit_conn_status")) for line in record["log"]] for record in (nginx, weir)]
     # A check that was refused is an error of the client's request, whose page nginx does not limit again.
     is_refused = "auth_request /" in nginx["conf"] and "REJECTED" in str(limits)
     return difference.where in ("status", "log: status") and (limits[0] != limits[1] or is_refused or nginx.get("is_other_limit", False))
+
+
+@because("other limit", "an earlier request has a difference with a reason, since when the limits have not counted the same requests")
+def is_other_limit(_request, difference, nginx, _weir):
+    """A limit after an earlier request with another status."""
+    is_limit = difference.where in ("log: limit_conn_status", "log: limit_req_status", "status", "log: status")
+    return is_limit and nginx.get("is_other_limit", False) and re.search(r"limit_(?:req|conn) ", nginx.get("conf", "")) is not None
 
 
 @because("body of a subrequest", "a subrequest has no body of the client, so weir does not compare the length with its client_max_body_size (docs/guide/nginx-files.md)", leaves="cache")
