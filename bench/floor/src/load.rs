@@ -26,7 +26,12 @@ pub fn run(flags: &Flags) -> io::Result<()> {
     let target = flags.address("target")?;
     let mut load = Load {
         poll: Poll::new()?,
-        requests: requests(&flags.need::<String>("path")?, &target.to_string(), count(flags, "spread")?, count(flags, "body")?),
+        requests: requests(
+            &flags.need::<String>("path")?,
+            &target.to_string(),
+            count(flags, "spread")?,
+            count(flags, "body")?,
+        ),
         sent: 0,
         conns: Vec::new(),
         idle: VecDeque::new(),
@@ -223,7 +228,10 @@ mod tests {
 
     #[test]
     fn a_body_makes_a_post() {
-        assert_eq!(requests("/a", "h", None, Some(2))[0], b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nbb");
+        assert_eq!(
+            requests("/a", "h", None, Some(2))[0],
+            b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nbb"
+        );
     }
 
     #[test]

@@ -9,9 +9,10 @@ use std::io::{self, Read};
 
 use password::Verdict;
 use weir_http::base64;
+use weir_http::conf::Location;
 use weir_http::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Family, Reading};
 use weir_http::own::Owned;
 use weir_http::phase::{Chore, Next, Phase};
 use weir_http::variable::{Template, Variable};
@@ -64,7 +65,16 @@ pub static FAMILY: Family = Family::new(
     }
     None => false,
 })])
-.phase(Phase::Access, |location| asks(&crate::values(location).auth_basic), enter);
+.phase(Phase::Access, |location| asks(&crate::values(location).auth_basic), enter)
+.judge(judge);
+
+/// Marks the places whose realm or file is made of the request's body.
+fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    reading.read_first(locations, |location, text| {
+        let settings = &crate::values(location).auth_basic;
+        settings.realm.iter().chain(&settings.user_file).for_each(text);
+    });
+}
 
 /// The verdict of a thread on the password of this request.
 struct Checked(Verdict);

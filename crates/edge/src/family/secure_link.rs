@@ -7,9 +7,10 @@ use md5::{Digest, Md5};
 use weir_conf::Statement;
 use weir_http::base64;
 use weir_http::build::{Build, Scope};
+use weir_http::conf::Location;
 use weir_http::directive::{Directive, HSL, HTTP, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Family, Reading};
 use weir_http::own::Owned;
 use weir_http::refusal::Refusal;
 use weir_http::variable::{Argument, Template, Variable};
@@ -83,7 +84,16 @@ pub static FAMILY: Family = Family::new(
         found.is_some()
     }),
 ])
-.finish(finish);
+.finish(finish)
+.judge(judge);
+
+/// Marks the places whose link or text is made of the request's body.
+fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    reading.read_first(locations, |location, text| {
+        let settings = &crate::values(location).secure_link;
+        settings.link.iter().chain(&settings.text).for_each(text);
+    });
+}
 
 fn secure_link(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let template = b.template(statement.text(0))?;

@@ -5,9 +5,10 @@
 
 use weir_conf::{At, Statement};
 use weir_http::build::{Build, Scope};
+use weir_http::conf::Location;
 use weir_http::directive::{Arity, Directive, LOCATION, SERVER};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Family, Reading};
 use weir_http::family::disable_symlinks::{self, Failed};
 use weir_http::file_path::{Alias, alias, errno, path};
 use weir_http::phase::{Next, Phase};
@@ -57,7 +58,20 @@ pub static FAMILY: Family = Family::new(
     )],
 )
 .phase(Phase::Precontent, |location| crate::values(location).try_files.tries.is_some(), answer)
-.finish(finish);
+.finish(finish)
+.judge(judge);
+
+/// Marks the places whose names are made of the request's body.
+fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    reading.read_first(locations, |location, text| {
+        let Some(tries) = &crate::values(location).try_files.tries else { return };
+        let last = match &tries.last {
+            Last::Place(place) => Some(place),
+            Last::Code(_) => None,
+        };
+        tries.names.iter().map(|name| &name.text).chain(last).for_each(text);
+    });
+}
 
 fn try_files(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut names = Vec::new();
