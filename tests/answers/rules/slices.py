@@ -68,8 +68,10 @@ def is_slice_of_grpc(_request, difference, nginx, weir):
     if difference.where == "origin: field range":
         return difference.weir == "[]" and difference.nginx in asked[0] and "[]" in asked[1]
     if difference.where in ("status", "log: status") and set(asked[1]) == {"[]"} and "[]" not in asked[0]:
-        # A part of the answer, and all of it.
-        return "206" in difference.nginx and "200" in difference.weir
+        # A part of the answer, and all of it. A part that nginx did not ask for ends the connection.
+        return "206" in difference.nginx and "200" in difference.weir or difference.nginx == "closed"
+    if nginx["answer"]["status"] == "closed" and difference.where.startswith("log: "):
+        return set(asked[1]) == {"[]"} and "[]" not in asked[0]
     # nginx joins slices to an answer of another length and status.
     is_joined = any("206" in line.get("upstream_status", "") for line in nginx["log"]) and not any("206" in line.get("upstream_status", "") for line in weir["log"])
     return is_joined and set(asked[1]) == {"[]"} and difference.where.startswith(("body", "field content-length", "field transfer-encoding", "number of requests", "log: body_bytes_sent", "log: upstream_", "log: sent_http_content_length", "log: sent_http_transfer_encoding"))
