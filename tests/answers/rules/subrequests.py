@@ -1,7 +1,7 @@
 """Subrequests: checks, copies, additions, SSI."""
 import re
 
-from rules.basis import SUBREQUEST, because, is_of_stored
+from rules.basis import SUBREQUEST, because, is_of_stored, is_status_of
 
 
 @because("upgrade of a copy", "a subrequest never asks for an upgrade, by fields or parameters (docs/guide/auth_request.md)")
@@ -131,7 +131,9 @@ def is_body_in_subrequest(request, difference, nginx, weir):
     conf = nginx.get("conf", "")
     if not getattr(request, "body", None) or "auth_request /" not in conf or re.search(r"_(?:cache_key|cache_bypass|no_cache) [^;]*\$(?:request_body|bodied|nested)", conf) is None:
         return False
-    return is_of_stored(nginx) and is_of_stored(weir) and difference.where.startswith(("log: upstream_", "number of requests"))
+    # The answer to a body with the same empty key.
+    is_other_answer = is_status_of(nginx, "HIT") and is_status_of(weir, "MISS") and difference.where.startswith(("status", "body", "field ", "log: "))
+    return is_other_answer or is_of_stored(nginx) and is_of_stored(weir) and difference.where.startswith(("log: upstream_", "number of requests"))
 
 
 @because("PUT in memory", "nginx answers PUT with 500 where mirror is on; weir stores the body, or tries to")
