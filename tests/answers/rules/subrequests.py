@@ -78,8 +78,8 @@ def is_limit_of_subrequest(_request, difference, nginx, weir):
         parts = [record["answer"]["body"].count(b"503 Service Temporarily Unavailable</h1>") + record["answer"]["body"].count(b"429 Too Many Requests</h1>") for record in (nginx, weir)]
         return "limit_" in nginx["conf"] and parts[0] < parts[1]
     limits = [[(line.get("limit_req_status"), line.get("limit_conn_status")) for line in record["log"]] for record in (nginx, weir)]
-    # A check that was refused is an error of the client's request, whose page nginx does not limit again.
-    is_refused = "auth_request /" in nginx["conf"] and "REJECTED" in str(limits)
+    # After a check or a copy that was refused, nginx limits the error page or X-Accel-Redirect of the client's request no more.
+    is_refused = re.search("auth_request /|mirror [/@]", nginx["conf"]) is not None and "REJECTED" in str(limits)
     return difference.where in ("status", "log: status") and (limits[0] != limits[1] or is_refused or nginx.get("is_other_limit", False))
 
 
