@@ -26,7 +26,10 @@ def is_set_by_copy(_request, difference, nginx, weir):
 
 @because("map of a copy", "a copy has variables of its own; nginx computes a variable of `map` and `split_clients` once for a request and its copies")
 def is_mapped_for_copy(_request, difference, nginx, _weir):
-    """A field with a variable that depends on the URI, in a request and its copy."""
+    """A field with a variable that depends on the URI, or a method that depends on the method, in a request and its copy."""
+    if difference.where == "origin: request line" and re.search(r"_method \$verb", nginx.get("conf", "")) is not None and "mirror " in nginx["conf"]:
+        # The method alone.
+        return re.sub(r": \S+ ", ": ", difference.nginx) == re.sub(r": \S+ ", ": ", difference.weir)
     is_mapped = re.search(r"(?:map|split_clients) [^{;]*\$(?:uri|document_uri|request_filename|args|is_args)\b", nginx.get("conf", "")) is not None
     return is_mapped and "mirror " in nginx["conf"] and difference.where.startswith("origin: field ") and len(nginx["seen"]) > 1
 
