@@ -33,8 +33,9 @@ def is_space_in_field(_request, difference, _nginx, weir):
 @because("last resort", "if all servers have failed, weir tries one of them (docs/guide/health.md)", leaves="cache")
 def is_last_resort(_request, difference, nginx, _weir):
     """A request for a group all of whose servers have failed: nginx's log has the name of the group instead of an address."""
-    # A location without a log has no line.
-    is_told = "no live upstreams" in nginx.get("told", ()) and not nginx.get("log") and "502" in nginx["answer"]["status"]
+    # A location without a log has no line, and neither has a part of a page.
+    is_of_part = b"502 Bad Gateway" in nginx["answer"]["body"] and re.search(SUBREQUEST, nginx.get("conf", "")) is not None
+    is_told = "no live upstreams" in nginx.get("told", ()) and (not nginx.get("log") and "502" in nginx["answer"]["status"] or is_of_part)
     return (names_group(nginx) or is_told) and not difference.where.startswith("origin: ")
 
 

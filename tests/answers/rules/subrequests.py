@@ -24,6 +24,15 @@ def is_set_by_copy(_request, difference, nginx, weir):
     return difference.where in ("trailers", "body") and any(re.fullmatch(re.escape(one).replace("1st", r"\w*"), other) for one, other in (values, values[::-1]) if "1st" in one)
 
 
+@because("moment of a trailer", "a trailer has the values that variables have at the end of the answer, also those that a part of the answer has set; nginx may write it before the part")
+def is_set_by_part(request, difference, nginx, _weir):
+    """A trailer with a variable that `set` gives the argument of the request, and then the argument of a part."""
+    conf = nginx.get("conf", "")
+    is_written = re.search(r"add_trailer [^;]*\$two\b", conf) is not None and re.search(r"\b(?:ssi on|add_(?:before|after)_body )", conf) is not None
+    value = re.search(r"[?&]a=([^&]*)", request.target)
+    return is_written and value is not None and difference.where == "trailers" and difference.nginx.replace(f": {value[1]}", ": ", 1) == difference.weir
+
+
 @because("map of a copy", "a copy has variables of its own; nginx computes a variable of `map` and `split_clients` once for a request and its copies")
 def is_mapped_for_copy(_request, difference, nginx, _weir):
     """A field with a variable that depends on the URI, or a method that depends on the method, in a request and its copy."""
