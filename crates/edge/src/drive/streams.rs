@@ -162,28 +162,33 @@ impl Drive {
         }
     }
 
-    /// A stop or a reload: open streams go on, new ones are refused. nginx's workers of an older configuration do the
-    /// same.
+    /// A stop or a reload: open streams go on. After a reload, the next streams have the next configuration, as the next
+    /// requests of a connection of HTTP/1.1 do, unless that configuration says other things about HTTP/2 itself.
     ///
-    /// A request that is on its way gets its answer. So a connection without a request waits for its first one while
-    /// other workers serve, as a connection of HTTP/1.1 does. A connection that has served requests and has none now
-    /// learns of the end first: a GOAWAY that refuses nothing, and a PING whose answer shows that nothing is on its way
-    /// any more (RFC 9113 §6.8).
+    /// A request that is on its way gets its answer, also where the connection must end. So a connection without a request
+    /// waits for its first one while other workers serve. Any other learns of the end first: a GOAWAY that refuses nothing,
+    /// and a PING whose answer shows that nothing is on its way any more (RFC 9113 §6.8).
     fn go_if_told(&mut self) {
         let Drive { conn, entry, session, notice_until, .. } = self;
         let (worker, generation) = (&entry.worker, entry.worker.generation());
-        let is_told = worker.is_draining() || conn.shared.generation.get() != generation.conf.generation;
-        if !is_told || session.wire.borrow().is_going() {
+        let is_other = conn.shared.generation.get() != generation.conf.generation;
+        if !is_other && !worker.is_draining() || session.wire.borrow().is_going() {
             return;
         }
         // The configuration in force may have other servers for it, or none.
         let listen = generation.listen_of(&conn.socket, conn.stream().socket());
         listen.inspect(|listen| conn.client.listen.set(*listen));
+        if !worker.is_draining() && listen.is_some_and(|listen| may_go_on(conn, session, &generation.conf, listen)) {
+            // Until then, worker_shutdown_timeout ends it with the streams of the older configuration.
+            if session.tasks() == 0 {
+                conn.shared.generation.set(generation.conf.generation);
+            }
+            return;
+        }
         match *notice_until {
             _ if listen.is_none() || worker.is_last() => go(session),
             Some(until) if clock::now() < until => {}
             Some(_) => go(session),
-            None if session.tasks() > 0 => go(session),
             None if conn.served() == 0 => {}
             None => {
                 session.wire.borrow_mut().announce_end();
@@ -285,6 +290,15 @@ impl Drive {
         };
         self.conn.deadline.set(time);
     }
+}
+
+/// Whether a connection may go on with another configuration: it still speaks HTTP/2 here, with the same limits.
+fn may_go_on(conn: &Conn, session: &Session, conf: &Conf, listen: usize) -> bool {
+    // Over TLS, each request asks its own server.
+    let speaks = conn.client.facts().is_some() || is_on(conf, listen);
+    speaks
+        && session.wire.borrow().limits() == limits(conf, listen)
+        && session.chunk == default_values(conf, listen).http2.chunk
 }
 
 /// Begins no more streams from here on: the client gets a GOAWAY, once.

@@ -63,7 +63,7 @@ pub enum Role {
 }
 
 /// Limits on the memory that a peer may use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Streams that the peer may have open at the same time.
     pub streams: u32,
@@ -262,6 +262,11 @@ impl Connection {
             pings: 0,
             is_going: false,
         }
+    }
+
+    /// The limits that it was made with.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// The bytes to send before anything else; the caller takes all of them.
