@@ -241,6 +241,12 @@ class Rules(unittest.TestCase):
             ("log: request_completion", ("", "OK"), "limit_rate 9;", Ask(), said(), "end of a slow answer"),
             ("log: request_completion", ("", "OK"), "", Ask(), said(), None),
             ("log: request_completion", ("OK", ""), "limit_rate 9;", Ask(), said(), None),
+            ("origin: body", ("-ax", "x" * 300 + "… 303"), 'proxy_set_body "$request_body-ax";', Ask(body=b"x" * 300), said(), "body in a text"),
+            ("origin: body", ("-ax", "x" * 300 + "… 310"), 'proxy_set_body "$request_body-ax";', Ask(body=b"x" * 300), said(), None),
+            ("field x-h3", ("[]", "['bytes=0-1023']"), "add_header X-H3 $slice_range;", Ask(), said(), "range after a whole answer"),
+            ("field x-h3", ("[]", "['one']"), "add_header X-H3 $slice_range;", Ask(), said(), None),
+            ("trailers", ("X-T2: 404-", "X-T2: -"), "add_before_body /p; add_trailer X-T2 $two-$http2;", Ask(target="/?a=404"), said(), "moment of a trailer"),
+            ("trailers", ("X-T2: 404-", "X-T2: -"), "add_before_body /p; add_trailer X-T2 $two-$http2;", Ask(target="/?a=5"), said(), None),
         ):
             self.assertEqual(self.explained(Difference(where, *values), ask, nginx, text=text), name, (where, values, text))
 
@@ -254,6 +260,45 @@ class Rules(unittest.TestCase):
             ("body", ("", "one"), 'return 200 "$proxy_host";', {"body": b""}, {"body": b"one"}, None),
         ):
             self.assertEqual(self.explained(Difference(where, *values), Ask(), said(answer=nginx), said(answer=weir, seen=slices), text), name, (where, values, text))
+
+    def test_a_part_of_an_answer_is_a_part_of_it(self):
+        big = "".join(f"{number:06} line\n" for number in range(300)).encode()
+        part, whole = {"status": "HTTP/1.1 206 Partial Content"}, {}
+        ask = Ask(fields=(("Host", "x"), ("Range", "bytes=-7")))
+        for kind, theirs, ours, text, name in (
+            (whole, big[:1024] + big[-7:], big, "slice 1k;", "slice without ranges"),
+            (whole, big[:1024] + b"another", big, "slice 1k;", None),
+            (part, big[:900], big[:2000], "slice 1k; add_trailer X a;", "slices and trailers"),
+            (part, big[:900], big[:2000], "slice 1k;", None),
+            (part, big[9:900], big[:2000], "slice 1k; add_trailer X a;", None),
+        ):
+            difference = Difference("body", "", "")
+            self.assertEqual(self.explained(difference, ask, said(answer={"body": theirs, **kind}), said(answer={"body": ours, **kind}), text), name, (kind, text))
+
+    def test_a_failed_subrequest_is_no_answer_of_the_location(self):
+        page = {"status": "HTTP/1.1 500 X", "body": b"<h1>500 Internal Server Error</h1>"}
+        difference = Difference("field connection", "['close']", "['keep-alive']")
+        text = "auth_request /a; client_max_body_size 9;"
+        ask = Ask(method="POST", body=b"x" * 99)
+        self.assertEqual(self.explained(difference, ask, said(answer=page) | {"seen": {}}, said(), text), "body of a subrequest")
+        self.assertIsNone(self.explained(difference, ask, said(answer=page), said(), text))
+        self.assertIsNone(self.explained(difference, Ask(), said(answer=page) | {"seen": {}}, said(), text))
+        left = Difference("body", "", "")
+        bad = said(answer={"body": b"one <h1>502 Bad Gateway</h1>"}, errors={"told": ["no live upstreams"], "levels": {}, "broken": [], "lines": []})
+        self.assertEqual(self.explained(left, Ask(), bad, said(), "ssi on;"), "last resort")
+        self.assertIsNone(self.explained(left, Ask(), said(answer={"body": b"one <h1>502 Bad Gateway</h1>"}), said(), "ssi on;"))
+
+    def test_a_reason_in_the_same_request_is_the_reason_of_the_state(self):
+        # Another status explains another number of requests, and from then on the turns of a group differ.
+        text = "slice 4k; upstream u {\n}\n"
+        asks = [Ask(method="PUT", fields=(("Host", "x"), ("Range", "bytes=0-9"))), Ask()]
+        def side(status, lines, peer):
+            one, two = ({"at": at, "line": line, "headers": [], "body": ""} for at, line in (("one", "PUT / HTTP/1.1"), (peer, "GET / HTTP/1.1")))
+            base = said(answer={"status": status})
+            return {**base, "answers": [base["answers"][0], said()["answers"][0]], "seen": {"0": [one] * lines, "1": [two]}, "log": {"0": base["log"]["0"], "1": base["log"]["0"]}}
+        nginx, weir = side("HTTP/1.1 206 X", 1, "two"), side("HTTP/1.1 200 OK", 3, "one")
+        self.assertEqual({(one.number, one.rule) for one in judge.compared(text, asks, nginx, weir)}, {(0, "range of a method"), (1, "other turn")})
+        self.assertIn((1, None), {(one.number, one.rule) for one in judge.compared(text, [Ask(), Ask()], nginx, weir)})
 
     def test_a_rule_about_a_cache_needs_its_proof(self):
         def of(difference, ask=None, text="proxy_cache one;", nginx=None, weir=None, **more):
@@ -294,6 +339,22 @@ class Rules(unittest.TestCase):
         put = [Ask(method="PUT")]
         self.assertEqual(of(tag, text="dav_methods PUT;", earlier=put), "moment of a file")
         self.assertIsNone(of(Difference("field etag", "['\"6b0b930e-4e20\"']", "['\"6b0b930b-1\"']"), text="dav_methods PUT;", earlier=put))
+
+        asked = Ask(method="POST", body=b"a=1")
+        keyed = "proxy_request_buffering off; proxy_cache one; proxy_cache_key $request_body;"
+        answered = Difference("field x-from", "['o']", "[]")
+        self.assertEqual(of(answered, asked, keyed, hit, miss), "key of an unread body")
+        self.assertIsNone(of(answered, Ask(), keyed, hit, miss))
+        self.assertIsNone(of(answered, asked, keyed, miss, hit))
+        limited = Difference("log: limit_req_status", "PASSED", "REJECTED")
+        self.assertEqual(of(limited, text="limit_req zone=a;", is_other_limit=True), "other limit")
+        self.assertIsNone(of(limited, text="limit_req zone=a;"))
+        users = ["differ between users, so weir no longer shares them"]
+        self.assertEqual(of(Difference("files: cached", "['k/a']", "[]"), told=users), "answers of users")
+        self.assertIsNone(of(Difference("files: cached", "['k/a']", "[]")))
+        large = Difference("status", "HTTP/1.1 413 X", "HTTP/1.1 200 OK")
+        self.assertEqual(of(large, Ask(target="/a?o=accel", body=b"x" * 99), "client_max_body_size 9;", weir=said(seen={"body": "x"})), "page of a large body")
+        self.assertIsNone(of(large, Ask(target="/a", body=b"x" * 99), "client_max_body_size 9;", weir=said(seen={"body": "x"})))
 
     def test_a_file_that_no_difference_explains_is_a_difference(self):
         def found(nginx, weir, text, told=()):
