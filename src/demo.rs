@@ -23,7 +23,7 @@ use weir_conf::language::Language;
 use weir_conf::said::Said;
 use weir_conf::say;
 use weir_edge::keeper::here::Here;
-use weir_edge::keeper::{Keeper, load_recorded};
+use weir_edge::keeper::{Keeper, load_with_dashboard};
 use weir_edge::load;
 use weir_http::build::Paths;
 use weir_load::quick::{self, Quick};
@@ -211,24 +211,24 @@ fn free_address(port: u16) -> Result<SocketAddr, Said> {
 
 /// Starts the edge as `weir edge -p PLACE` does. Also gives the address of its dashboard.
 fn start_edge(place: &Place) -> Result<(Keeper<Here>, Option<SocketAddr>), Said> {
-    let claimed = weir_edge::dash::place::claim();
-    let origin = load::Origin {
+    let mut origin = load::Origin {
         file: place.file("nginx.conf"),
         globals: String::new(),
         paths: Paths { prefix: place.file(""), conf_prefix: place.file(""), ..Paths::default() },
         pid: place.file("logs/nginx.pid"),
         error_log: place.file("logs/error.log"),
-        dashboard: claimed.as_ref().and_then(|claimed| claimed.local_addr().tcp()),
+        dashboard: load::Dashboard::AsWritten { on: None, unasked: true },
     };
-    let (loaded, answers) = load_recorded(&origin, &Disk, 1);
+    let (loaded, answers, claimed) = load_with_dashboard(&mut origin, &Disk, 1, &|_| false);
     for problem in &loaded.problems {
         eprint!("{}", weir_conf::render(problem, &loaded.tree, "weir"));
     }
     let conf = loaded.conf.ok_or_else(|| say!(texts::DEMO_REFUSED))?;
     log::open_default(Path::new(&origin.error_log));
+    let dashboard = conf.dashboard;
     let keeper = Keeper::start(origin, (conf, loaded.tree, answers), claimed, Here::new)?;
     keeper.write_pid()?;
-    Ok((keeper, loaded.dashboard))
+    Ok((keeper, dashboard))
 }
 
 /// The load. It runs on a thread of its own because the edge uses the main thread.

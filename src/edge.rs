@@ -1,7 +1,6 @@
 //! `weir edge`, or weir called as `nginx`: turns the flags into one of nginx's actions.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,8 +8,8 @@ use weir_conf::{Level, Problem, Tree};
 use weir_edge::dash::place;
 use weir_edge::keeper::apart::Apart;
 use weir_edge::keeper::here::Here;
-use weir_edge::keeper::{Bell, Keeper, Server, load_recorded};
-use weir_edge::load::{self, Loaded, Origin};
+use weir_edge::keeper::{Bell, Keeper, Server, load_with_dashboard};
+use weir_edge::load::{self, Dashboard, Loaded, Origin};
 use weir_edge::log_files;
 use weir_edge::obey::obey;
 use weir_edge::proof;
@@ -136,7 +135,7 @@ fn origin(flags: &Flags) -> Origin {
         error_log,
         file,
         paths: Paths { prefix, conf_prefix, access_log, temporary },
-        dashboard: None,
+        dashboard: Dashboard::default(),
     }
 }
 
@@ -218,10 +217,9 @@ fn signal(origin: &Origin, order: Order) -> Result<(), String> {
 
 /// Serves until a signal ends it.
 fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
-    let inherited = place::inherited();
-    let claimed = if is_nginx || inherited.is_some() { None } else { place::claim() };
-    origin.dashboard = inherited.or_else(|| claimed.as_ref().and_then(|claimed| claimed.local_addr().tcp()));
-    let (loaded, answers) = load_recorded(&origin, &Disk, 1);
+    let kept = place::kept();
+    origin.dashboard = Dashboard::AsWritten { on: kept, unasked: !is_nginx };
+    let (loaded, answers, claimed) = load_with_dashboard(&mut origin, &Disk, 1, &|address| kept == Some(address));
     // The daemon process reads the file again; the foreground process has printed the warnings already.
     if loaded.conf.is_none() || !process::is_background() {
         print_problems(&loaded);
@@ -235,7 +233,10 @@ fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
         print_problem(&problem, &loaded.tree);
         std::process::exit(1);
     }
-    let ready = if conf.main.process.daemon && !process::is_successor() {
+    let daemonises = conf.main.process.daemon && !process::is_successor();
+    // The process in the background claims the address itself.
+    let claimed = claimed.filter(|_| !daemonises || process::is_background());
+    let ready = if daemonises {
         match process::daemonise().map_err(|error| format!("daemon failed {}", log::Os(&error)))? {
             Daemon::Started(code) => std::process::exit(code),
             Daemon::Background(ready) => Some(ready),
@@ -243,8 +244,7 @@ fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
     } else {
         None
     };
-    let start =
-        Start { origin, answers, conf, tree: loaded.tree, claimed, dashboard: loaded.dashboard, is_nginx, ready };
+    let start = Start { origin, answers, conf, tree: loaded.tree, claimed, is_nginx, ready };
     if start.conf.main.process.keeper {
         let title = if is_nginx { "nginx: worker process" } else { "weir: worker process" };
         start.keep(|bell, _| Apart::new(title, bell))
@@ -260,7 +260,6 @@ struct Start {
     conf: Conf,
     tree: Tree,
     claimed: Option<Listening>,
-    dashboard: Option<SocketAddr>,
     is_nginx: bool,
     ready: Option<Ready>,
 }
@@ -269,12 +268,10 @@ impl Start {
     /// Keeps a server running until a signal ends it.
     fn keep<S: Server>(self, server: impl FnOnce(Bell, Option<Manager>) -> S) -> Result<(), String> {
         let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
+        let dashboard = self.conf.dashboard;
         let keeper = Keeper::start(self.origin, (self.conf, self.tree, self.answers), self.claimed, server)?;
-        if let Some(address) = self.dashboard {
-            log::global(log::Level::Notice, format_args!("dashboard on http://{address}/"));
-            if !self.is_nginx {
-                eprintln!("weir: dashboard on http://{address}/");
-            }
+        if let Some(address) = dashboard.filter(|_| !self.is_nginx) {
+            eprintln!("weir: dashboard on http://{address}/");
         }
         keeper.write_pid()?;
         if let Some(ready) = self.ready {

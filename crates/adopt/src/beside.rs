@@ -17,7 +17,7 @@ use weir_conf::edit::{self, Edit};
 use weir_conf::{Files, Span, Statement, Tree};
 use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_recorded};
-use weir_edge::load::Origin;
+use weir_edge::load::{Dashboard, Origin};
 use weir_edge::log_files;
 use weir_http::build::Paths;
 use weir_net::{clock, log, process, worker};
@@ -338,7 +338,7 @@ pub fn serve(room: &Path) -> Result<(), String> {
         },
         pid: text("pid"),
         error_log: text("error_log"),
-        dashboard: None,
+        dashboard: Dashboard::default(),
     };
     let held = orders["files"].as_object().into_iter().flatten();
     let held = held.filter_map(|(name, number)| Some((name.clone(), room.join(number.as_str()?)))).collect();

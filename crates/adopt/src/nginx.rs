@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use weir_doctor::Build;
-use weir_edge::load::Origin;
+use weir_edge::load::{Dashboard, Origin};
 use weir_http::build::Paths;
 use weir_net::process::{self, Signal};
 use weir_net::worker;
@@ -140,7 +140,7 @@ pub(crate) fn origin(instance: &Instance, build: &Build, conf: Option<&Path>) ->
         paths: Paths { prefix, conf_prefix, access_log, temporary: None },
         pid,
         error_log,
-        dashboard: None,
+        dashboard: Dashboard::default(),
     }
 }
 

@@ -10,20 +10,21 @@ pub mod opener;
 pub mod order;
 pub mod passed;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use weir_conf::{Files, Tree};
+use weir_conf::{Files, Level as Gravity, Problem, Tree};
 use weir_http::conf::Conf;
 use weir_net::answers::{self, Answers};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity, Manager, Signal, Signals};
-use weir_net::{Listening, worker};
+use weir_net::{Address, ListenOptions, Listening, listener, worker};
 
 use crate::dash::place;
-use crate::load::{Loaded, Origin, identity, is_grave, is_public, level_of, load, pid_file, worker_count};
+use crate::load::{Dashboard, Loaded, Origin, identity, is_grave, is_public, level_of, load, pid_file, worker_count};
 use crate::resources::{self, Resources};
 
 /// Events that wait for the keeper, at most. The threads that send them wait for room.
@@ -53,8 +54,6 @@ pub struct Load {
     pub answers: Answers,
     /// The sockets and log files that it has opened.
     pub resources: Resources,
-    /// The address of the dashboard's own server.
-    pub dashboard: Option<std::net::SocketAddr>,
     /// The user of the workers; `None` when there are no rights to give up.
     pub identity: Option<Identity>,
     /// How often the server says whether its workers answer.
@@ -119,6 +118,8 @@ struct InForce {
     workers: usize,
     nofile: Option<u64>,
     pid: PathBuf,
+    /// The address of the dashboard's own server.
+    dashboard: Option<SocketAddr>,
     resources: Resources,
 }
 
@@ -144,6 +145,40 @@ pub fn load_recorded(origin: &Origin, files: &dyn Files, generation: u32) -> (Lo
         }
         loaded
     })
+}
+
+/// Reads a configuration, and binds the dashboard's own address unless it `is_bound`. An address that cannot be bound costs the
+/// dashboard and not the server: weir warns, and reads the configuration again without it.
+pub fn load_with_dashboard(
+    origin: &mut Origin,
+    files: &dyn Files,
+    generation: u32,
+    is_bound: &dyn Fn(SocketAddr) -> bool,
+) -> (Loaded, Answers, Option<Listening>) {
+    let mut free = None;
+    if let Dashboard::AsWritten { on, .. } = &mut origin.dashboard
+        && !on.is_some_and(is_bound)
+    {
+        free = place::claim();
+        *on = free.as_ref().and_then(|free| free.local_addr().tcp());
+    }
+    let (loaded, answers) = load_recorded(origin, files, generation);
+    let dashboard = loaded.conf.as_ref().and_then(|conf| conf.dashboard);
+    let free = free.filter(|free| free.local_addr().tcp() == dashboard);
+    let Some(address) = dashboard.filter(|address| free.is_none() && !is_bound(*address)) else {
+        return (loaded, answers, free);
+    };
+    match listener::bind(&Address::Tcp(address), &ListenOptions::default()) {
+        Ok(bound) => (loaded, answers, Some(bound)),
+        Err(error) => {
+            let what = format!("weir serves without a dashboard: bind() to {address} failed {}", log::Os(&error));
+            let problem = Problem::nowhere(Gravity::Warn, what);
+            let without = Origin { dashboard: Dashboard::Decided(None), ..origin.clone() };
+            let (mut loaded, answers) = load_recorded(&without, files, generation);
+            loaded.problems.push(problem.todo("\"dashboard on\" takes a free port"));
+            (loaded, answers, None)
+        }
+    }
 }
 
 /// Opens the resources of a configuration, and adds the answers that the machine gives meanwhile.
@@ -184,8 +219,9 @@ impl<S: Server> Keeper<S> {
         let (send, events) = sync_channel(EVENTS_MAX);
         let bell = Bell(send);
         let mut server = server(bell.clone(), manager);
-        let (dashboard, ask_every) = (origin.dashboard, ask_every(manager));
-        server.serve(Load { conf, tree, answers, resources, dashboard, identity, ask_every })?;
+        let ask_every = ask_every(manager);
+        in_force.say_dashboard();
+        server.serve(Load { conf, tree, answers, resources, identity, ask_every })?;
         let keeper = Keeper { origin, in_force, server, events, bell, successor: None, manager };
         keeper.store_sockets(passed.iter().map(Listening::local_addr));
         Ok(keeper)
@@ -284,7 +320,10 @@ impl<S: Server> Keeper<S> {
 
     /// After an error, which is in the error log, nothing has changed.
     fn try_reload(&mut self, files: &dyn Files) -> Result<(), Vec<String>> {
-        let (loaded, answers) = load_recorded(&self.origin, files, self.in_force.generation + 1);
+        let bound = &self.in_force.resources.sockets;
+        let is_bound = |address| bound.contains_key(&Address::Tcp(address));
+        let (loaded, answers, claimed) =
+            load_with_dashboard(&mut self.origin, files, self.in_force.generation + 1, &is_bound);
         let mut why = Vec::new();
         for problem in &loaded.problems {
             let sentence = problem.sentence(&loaded.tree);
@@ -294,23 +333,34 @@ impl<S: Server> Keeper<S> {
             }
         }
         let Some(conf) = loaded.conf else { return Err(why) };
-        self.replace(conf, loaded.tree, answers).map_err(|message| {
+        self.replace(conf, loaded.tree, answers, claimed).map_err(|message| {
             log::global(Level::Emerg, format_args!("{message}"));
             vec![message]
         })
     }
 
-    fn replace(&mut self, conf: Conf, tree: Tree, mut answers: Answers) -> Result<(), String> {
+    fn replace(
+        &mut self,
+        conf: Conf,
+        tree: Tree,
+        mut answers: Answers,
+        claimed: Option<Listening>,
+    ) -> Result<(), String> {
         let identity = identity(&conf)?;
-        let resources = open(&conf, &self.in_force.resources, identity.as_ref(), &mut answers)?;
+        let mut known = self.in_force.resources.clone();
+        known.add(claimed);
+        let resources = open(&conf, &known, identity.as_ref(), &mut answers)?;
         if conf.main.process.nofile != self.in_force.nofile {
             resources::limits(&conf);
         }
         let (errors, in_force) = (conf.main.error_log.main.clone(), InForce::of(&self.origin, &conf, &resources));
-        let (dashboard, ask_every) = (self.origin.dashboard, ask_every(self.manager));
-        self.server.serve(Load { conf, tree, answers, resources, dashboard, identity, ask_every })?;
+        let ask_every = ask_every(self.manager);
+        self.server.serve(Load { conf, tree, answers, resources, identity, ask_every })?;
         log::install(errors);
         let before = std::mem::replace(&mut self.in_force, in_force);
+        if before.dashboard != self.in_force.dashboard {
+            self.in_force.say_dashboard();
+        }
         if self.successor.is_none() {
             before.resources.remove_left_out(&self.in_force.resources);
         }
@@ -368,7 +418,7 @@ impl<S: Server> Keeper<S> {
         let args: Vec<_> = args.collect();
         // The file does not name the dashboard's address, so the successor would inherit a socket that its file does
         // not ask for.
-        let dashboard = self.origin.dashboard.map(|address| (place::ENV_ADDRESS, address.to_string()));
+        let dashboard = self.in_force.dashboard.map(|address| (place::ENV_ADDRESS, address.to_string()));
         match process::exec_new_binary(&program, &args, &sockets, dashboard.as_slice()) {
             Ok(child) => {
                 log::global(Level::Notice, format_args!("start new binary process {}", child.id()));
@@ -404,7 +454,15 @@ impl InForce {
             workers: worker_count(conf),
             nofile: conf.main.process.nofile,
             pid: pid_file(origin, conf),
+            dashboard: conf.dashboard,
             resources: resources.clone(),
+        }
+    }
+
+    /// Logs where the dashboard is.
+    fn say_dashboard(&self) {
+        if let Some(address) = self.dashboard {
+            log::global(Level::Notice, format_args!("dashboard on http://{address}/"));
         }
     }
 }

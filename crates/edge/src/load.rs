@@ -30,8 +30,43 @@ pub struct Origin {
     pub pid: String,
     /// `-e`, a full path.
     pub error_log: String,
-    /// The address of the dashboard's own server, if the file does not say.
-    pub dashboard: Option<SocketAddr>,
+    /// Where the dashboard's own server is.
+    pub dashboard: Dashboard,
+}
+
+/// Where the dashboard's own server is.
+#[derive(Clone, Copy, Debug)]
+pub enum Dashboard {
+    /// Where the file says.
+    AsWritten {
+        /// The address that `on` means, if it is not the first one.
+        on: Option<SocketAddr>,
+        /// Whether a file that does not say has a dashboard there.
+        unasked: bool,
+    },
+    /// There, or nowhere, whatever the file says.
+    Decided(Option<SocketAddr>),
+}
+
+impl Default for Dashboard {
+    fn default() -> Dashboard {
+        Dashboard::AsWritten { on: None, unasked: false }
+    }
+}
+
+impl Dashboard {
+    /// The address for a file that says this.
+    fn address(self, wanted: Wanted) -> Option<SocketAddr> {
+        match (self, wanted) {
+            (Dashboard::Decided(address), _) => address,
+            (Dashboard::AsWritten { on, unasked }, Wanted::Unsaid) => on.filter(|_| unasked),
+            (Dashboard::AsWritten { .. }, Wanted::Off) => None,
+            // "on" takes the free port that was found.
+            (Dashboard::AsWritten { on, .. }, Wanted::At(address)) => {
+                on.filter(|_| place::is_default(address)).or(Some(address))
+            }
+        }
+    }
 }
 
 /// A configuration read and checked.
@@ -42,8 +77,6 @@ pub struct Loaded {
     pub problems: Vec<Problem>,
     /// The configuration, if no problem is grave.
     pub conf: Option<Conf>,
-    /// The address of the dashboard's own server.
-    pub dashboard: Option<SocketAddr>,
 }
 
 /// Reads and checks a configuration.
@@ -51,18 +84,13 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     let opaque = |name: &str| name.ends_with("_by_lua_block");
     let (mut tree, mut problems) =
         weir_conf::load_with_globals(files, &origin.file, &origin.paths.conf_prefix, &opaque, &origin.globals);
-    let dashboard = match place::wanted(&tree) {
-        Wanted::Unsaid => origin.dashboard,
-        Wanted::Off => None,
-        // "on" takes the free port that was found.
-        Wanted::At(address) => origin.dashboard.filter(|_| place::is_default(address)).or(Some(address)),
-    };
+    let dashboard = origin.dashboard.address(place::wanted(&tree));
     if let Some(address) = dashboard {
         place::add(&mut tree, address);
     }
     let (mut conf, found) = compile(&tree, origin.paths.clone(), &resolve, generation, &ALL);
     if let (Some(conf), Some(address)) = (&mut conf, dashboard) {
-        conf.stands_beside(address);
+        conf.show(address);
     }
     if let Some(conf) = &mut conf {
         conf.places_fixed += all_sockets(conf) - conf.sockets.len();
@@ -73,7 +101,7 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     problems.extend(conf.as_ref().and_then(|conf| unknown_user(conf, &tree)));
     weir_conf::sort_as_read(&mut problems, &tree);
     let fails = problems.iter().any(is_grave);
-    Loaded { tree, problems, conf: conf.filter(|_| !fails), dashboard }
+    Loaded { tree, problems, conf: conf.filter(|_| !fails) }
 }
 
 /// The problems for which this tree is refused. Names of hosts are not looked up: each is taken for one address.

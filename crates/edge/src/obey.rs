@@ -16,7 +16,7 @@ use crate::control::Running;
 use crate::errands;
 use crate::keeper::order::{Order, Report, Serve};
 use crate::keeper::passed::{give_logs, received};
-use crate::load::{Origin, load};
+use crate::load::{Dashboard, Origin, load};
 
 /// A server whose keeper has died finishes its exchanges for this time.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub fn obey(mut origin: Origin, channel: Channel, files: &dyn Files) -> Result<(
             (Order::Serve(serve), running) => {
                 let answered = Answers::from_bytes(more).ok_or("the keeper's answers cannot be read")?;
                 drop(bytes);
-                origin.dashboard = serve.dashboard;
+                origin.dashboard = Dashboard::Decided(serve.dashboard);
                 let report = match put_in_force(running, &origin, files, serve, passed, answered, &channel) {
                     Ok(()) => Report::Serves,
                     Err(message) => Report::Refuses(message),

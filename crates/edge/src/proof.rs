@@ -78,6 +78,10 @@ fn sockets(conf: &Conf) -> Vec<Problem> {
     let unbound = streams.chain(datagrams).filter_map(|(socket, tried)| {
         let error = tried.err()?;
         let what = format!("bind() to {} failed {}", socket.address, Os(&error));
+        if conf.dashboard.is_some() && socket.address.tcp() == conf.dashboard {
+            let problem = Problem::nowhere(Level::Warn, format!("weir will serve without a dashboard: {what}"));
+            return Some(problem.todo("\"dashboard on\" takes a free port"));
+        }
         if error.kind() == io::ErrorKind::PermissionDenied {
             // A server that gets its sockets from systemd needs no right to bind them. nginx fails here.
             let problem = Problem::nowhere(Level::Warn, what).at(Some(socket.at));

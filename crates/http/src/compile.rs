@@ -318,6 +318,7 @@ impl Compiler<'_> {
             paths,
             reach,
             places_fixed,
+            dashboard: None,
             places_by_files: usize::MAX,
             enter: families.all.iter().filter_map(|family| family.enter).collect(),
             enter_location: families.all.iter().filter_map(|family| family.enter_location).collect(),

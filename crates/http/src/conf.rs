@@ -58,6 +58,8 @@ pub struct Conf {
     /// Places of `worker_connections` that no connection can have (nginx): the file's listening sockets and the channel
     /// to the master.
     pub places_fixed: usize,
+    /// The address of the dashboard's own server.
+    pub dashboard: Option<SocketAddr>,
     /// Connections that the limit on open files leaves to a worker; no limit until the limit is known.
     pub places_by_files: usize,
     /// For each variable, by number, whether its value is made of the request's body; empty if none is.
@@ -296,8 +298,10 @@ impl Conf {
         server.places.find(&|id| &self.location(id).places, uri, slots).map(|(place, _)| place)
     }
 
-    /// The dashboard's own socket takes no place of `worker_connections`, because the user did not count it.
-    pub fn stands_beside(&mut self, dashboard: SocketAddr) {
+    /// Notes the address of the dashboard's own server. Its socket takes no place of `worker_connections`, because the user did not
+    /// count it.
+    pub fn show(&mut self, dashboard: SocketAddr) {
+        self.dashboard = Some(dashboard);
         let own = self.sockets.iter().filter(|socket| socket.address.tcp() == Some(dashboard)).count();
         self.places_fixed = self.places_fixed.saturating_sub(own);
     }

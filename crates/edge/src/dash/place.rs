@@ -19,12 +19,21 @@ pub fn claim() -> Option<Listening> {
 /// The variable in which a binary passes the address of the dashboard to its successor (USR2).
 pub const ENV_ADDRESS: &str = "WEIR_DASHBOARD";
 
-/// The address of the dashboard of the binary that we replace; its socket is among the inherited ones.
-pub fn inherited() -> Option<SocketAddr> {
-    if !process::is_successor() {
-        return None;
+/// The address of the dashboard whose socket this process has from the one before it: from the binary that it replaces, or
+/// from systemd's store.
+pub fn kept() -> Option<SocketAddr> {
+    if process::is_successor() {
+        return std::env::var(ENV_ADDRESS).ok()?.parse().ok();
     }
-    std::env::var(ENV_ADDRESS).ok()?.parse().ok()
+    named(&std::env::var("LISTEN_FDNAMES").ok()?)
+}
+
+/// The first of our own addresses among the names of the sockets in systemd's store ([`process::Manager`]).
+fn named(names: &str) -> Option<SocketAddr> {
+    let addresses = names.split(':').filter_map(|name| name.replace('_', ":").parse().ok());
+    addresses.into_iter().find(|address: &SocketAddr| {
+        address.ip() == Ipv4Addr::LOCALHOST && (PORT..PORT + PORTS).contains(&address.port())
+    })
 }
 
 /// The value of `dashboard` at the top of a file.
@@ -100,6 +109,17 @@ mod tests {
             ("dashboard yes;", Wanted::Off),
         ] {
             assert_eq!(wanted(&tree(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn systemds_store_has_the_address_of_the_process_before() {
+        for (names, expected) in [
+            ("0.0.0.0_80:127.0.0.1_9146", Some("127.0.0.1:9146")),
+            ("127.0.0.1_80:[__1]_443:unknown", None),
+            ("", None),
+        ] {
+            assert_eq!(named(names), expected.map(|address| address.parse().unwrap()), "{names}");
         }
     }
 

@@ -177,7 +177,7 @@ impl Server for Apart {
     fn serve(&mut self, load: Load) -> Result<(), String> {
         let serve = Serve {
             generation: load.conf.generation,
-            dashboard: load.dashboard,
+            dashboard: load.conf.dashboard,
             user: load.identity.as_ref().map(User::from),
             ask_every_ms: u64::try_from(load.ask_every.as_millis()).unwrap_or(u64::MAX),
             labels: Vec::new(),
