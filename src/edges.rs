@@ -1,5 +1,6 @@
 //! The edges of this machine, found by their dashboards: `weir top` and `weir status` ask them.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use serde_json::Value;
 use weir_conf::said::Said;
 use weir_conf::say;
 use weir_edge::dash::place;
+use weir_edge::keeper::beacon;
 use weir_load::once::{self, Once};
 
 use crate::texts;
@@ -35,11 +37,46 @@ pub fn token(path: Option<&Path>) -> Result<Option<String>, Said> {
     Ok(Some(text.lines().next().unwrap_or_default().trim().to_owned()))
 }
 
-/// The dashboards that answer at weir's own ports on this machine, in the order of the ports.
+/// The dashboards of this machine that answer: those of the edges that show themselves, and those at weir's own ports.
 pub fn here(token: Option<&str>, insecure: bool) -> Vec<Dashboard> {
-    let ports = place::PORT..place::PORT + place::PORTS;
-    let all = ports.map(|port| Dashboard::at(&format!("http://127.0.0.1:{port}/"), token, insecure));
+    let mut addresses: Vec<SocketAddr> = beacon::edges().into_iter().filter_map(|edge| edge.dashboard).collect();
+    for port in place::PORT..place::PORT + place::PORTS {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    let all = addresses.into_iter().map(|address| Dashboard::at(&format!("http://{}/", near(address)), token, insecure));
     all.filter(Dashboard::is_there).collect()
+}
+
+/// Where this machine asks a server that listens on all of its addresses.
+fn near(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Why there is no dashboard to ask.
+pub fn none_here() -> Said {
+    match without_dashboard().into_iter().next() {
+        Some((pid, command)) => say!(texts::EDGE_WITHOUT, pid, command),
+        None => say!(texts::NO_DASHBOARD, u32::from(place::PORT)),
+    }
+}
+
+/// The edges of this machine that show no address of a dashboard: each process with its command line.
+pub fn without_dashboard() -> Vec<(u32, String)> {
+    let edges = beacon::edges().into_iter().filter(|edge| edge.dashboard.is_none());
+    edges.map(|edge| (edge.pid, command(edge.pid))).collect()
+}
+
+fn command(pid: u32) -> String {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&words).replace('\0', " ").trim().to_owned()
 }
 
 impl Dashboard {

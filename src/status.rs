@@ -9,7 +9,6 @@ use weir_conf::language::Language;
 use weir_conf::said::{Said, Text, left, right};
 use weir_conf::say;
 use weir_dash::words;
-use weir_edge::dash::place;
 use weir_load::once::{self, Once};
 use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot};
 
@@ -64,7 +63,7 @@ fn ask(args: &StatusArgs, language: Language) -> Result<String, Said> {
         Some(url) => named(args, url.trim_end_matches('/'), token.as_deref())?,
         None => {
             let here = edges::here(token.as_deref(), args.insecure);
-            let first = here.first().ok_or_else(|| say!(texts::NO_DASHBOARD, u32::from(place::PORT)))?;
+            let first = here.first().ok_or_else(edges::none_here)?;
             if here.len() > 1 {
                 let others = here.len() - 1;
                 eprintln!("weir status: {}", say!(texts::ONE_OF_EDGES, &first.url, others).say(language));

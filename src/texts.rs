@@ -89,6 +89,8 @@ weir_conf::texts! {
 
     // weir top.
     NO_DASHBOARD: "no dashboard answers on 127.0.0.1:{0}: is weir edge running? You can name another: weir top http://HOST:PORT/", "127.0.0.1:{0}에서 응답하는 대시보드가 없습니다. weir edge가 실행 중인지 확인하세요. 다른 주소도 지정할 수 있습니다: weir top http://HOST:PORT/";
+    EDGE_WITHOUT: "an edge runs here without a dashboard (pid {0}: {1}): write \"dashboard on;\" at the top of its file and reload it", "대시보드가 없는 엣지가 실행 중입니다(pid {0}: {1}). 설정 파일 맨 위에 \"dashboard on;\"을 쓰고 다시 로드하세요";
+    TOP_WITHOUT: "no dashboard", "대시보드 없음";
     NOT_DASHBOARD_JSON: "{0} is not a dashboard: its answer is not JSON", "{0}: 응답이 JSON이 아니므로 대시보드가 아닙니다";
     NEEDS_TOKEN: "{0} requires a token: --token FILE", "{0}: 토큰이 필요합니다. --token FILE로 지정하세요";
     NOT_DASHBOARD: "{0} is not a dashboard: does its location have \"dashboard\"?", "{0}: 대시보드가 아닙니다. 그 location에 \"dashboard\"가 있는지 확인하세요";

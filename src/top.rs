@@ -18,7 +18,6 @@ use serde_json::Value;
 use weir_conf::language::Language;
 use weir_conf::said::{Said, Text, left};
 use weir_conf::say;
-use weir_edge::dash::place;
 use weir_net::clock::{self, Instant};
 
 use crate::edges::{self, Dashboard};
@@ -80,8 +79,8 @@ fn found(args: &TopArgs) -> Result<Vec<Dashboard>, Said> {
         Some(url) => vec![Dashboard::at(url, token.as_deref(), args.insecure)],
         None => edges::here(token.as_deref(), args.insecure),
     };
-    match found.is_empty() {
-        true => Err(say!(texts::NO_DASHBOARD, u32::from(place::PORT))),
+    match found.is_empty() && !(args.list && !edges::without_dashboard().is_empty()) {
+        true => Err(edges::none_here()),
         false => Ok(found),
     }
 }
@@ -104,6 +103,9 @@ fn list(edges: &[Dashboard], language: Language) -> Result<(), Said> {
             }
             Err(message) => println!("{} {}", left(&edge.url, 26), message.say(language)),
         }
+    }
+    for (pid, command) in edges::without_dashboard() {
+        row([&format!("pid {pid}"), texts::TOP_WITHOUT.say(language), "", "", &command]);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! keeper reads no byte from the network (`docs/why/011-keeper.md`).
 
 pub mod apart;
+pub mod beacon;
 pub mod desk;
 pub mod here;
 pub mod opener;
@@ -22,6 +23,8 @@ use weir_net::answers::{self, Answers};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity, Manager, Signal, Signals};
 use weir_net::{Address, ListenOptions, Listening, listener, worker};
+
+use beacon::Beacon;
 
 use crate::dash::place;
 use crate::load::{Dashboard, Loaded, Origin, identity, is_grave, is_public, level_of, load, pid_file, worker_count};
@@ -130,6 +133,8 @@ pub struct Keeper<S> {
     server: S,
     events: Receiver<Event>,
     bell: Bell,
+    /// Shows this edge to `weir top`.
+    beacon: Beacon,
     /// The new binary that replaces this process.
     successor: Option<Child>,
     /// systemd, if it waits for messages.
@@ -220,11 +225,21 @@ impl<S: Server> Keeper<S> {
         let bell = Bell(send);
         let mut server = server(bell.clone(), manager);
         let ask_every = ask_every(manager);
-        in_force.say_dashboard();
         server.serve(Load { conf, tree, answers, resources, identity, ask_every })?;
-        let keeper = Keeper { origin, in_force, server, events, bell, successor: None, manager };
+        let beacon = Beacon::default();
+        let mut keeper = Keeper { origin, in_force, server, events, bell, beacon, successor: None, manager };
+        keeper.show();
         keeper.store_sockets(passed.iter().map(Listening::local_addr));
         Ok(keeper)
+    }
+
+    /// Shows and logs where the dashboard is.
+    fn show(&mut self) {
+        let dashboard = self.in_force.dashboard;
+        self.beacon.show(dashboard);
+        if let Some(address) = dashboard {
+            log::global(Level::Notice, format_args!("dashboard on http://{address}/"));
+        }
     }
 
     /// Writes the pid file.
@@ -359,7 +374,7 @@ impl<S: Server> Keeper<S> {
         log::install(errors);
         let before = std::mem::replace(&mut self.in_force, in_force);
         if before.dashboard != self.in_force.dashboard {
-            self.in_force.say_dashboard();
+            self.show();
         }
         if self.successor.is_none() {
             before.resources.remove_left_out(&self.in_force.resources);
@@ -456,13 +471,6 @@ impl InForce {
             pid: pid_file(origin, conf),
             dashboard: conf.dashboard,
             resources: resources.clone(),
-        }
-    }
-
-    /// Logs where the dashboard is.
-    fn say_dashboard(&self) {
-        if let Some(address) = self.dashboard {
-            log::global(Level::Notice, format_args!("dashboard on http://{address}/"));
         }
     }
 }

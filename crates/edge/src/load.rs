@@ -61,10 +61,8 @@ impl Dashboard {
             (Dashboard::Decided(address), _) => address,
             (Dashboard::AsWritten { on, unasked }, Wanted::Unsaid) => on.filter(|_| unasked),
             (Dashboard::AsWritten { .. }, Wanted::Off) => None,
-            // "on" takes the free port that was found.
-            (Dashboard::AsWritten { on, .. }, Wanted::At(address)) => {
-                on.filter(|_| place::is_default(address)).or(Some(address))
-            }
+            (Dashboard::AsWritten { on, .. }, Wanted::On) => on.or_else(|| Some(place::first())),
+            (Dashboard::AsWritten { .. }, Wanted::At(address)) => Some(address),
         }
     }
 }

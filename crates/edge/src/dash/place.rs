@@ -43,7 +43,9 @@ pub enum Wanted {
     Unsaid,
     /// `off`.
     Off,
-    /// `on`, or an address.
+    /// `on`: the first free one of our own ports.
+    On,
+    /// An address.
     At(SocketAddr),
 }
 
@@ -51,22 +53,22 @@ pub enum Wanted {
 pub fn wanted(tree: &Tree) -> Wanted {
     match tree.root.iter().rfind(|statement| statement.name == *"dashboard").map(|statement| statement.text(0)) {
         None => Wanted::Unsaid,
-        Some("off") => Wanted::Off,
-        Some(text) => parse(text).map_or(Wanted::Off, Wanted::At),
+        Some(text) => parse(text).unwrap_or(Wanted::Off),
     }
 }
 
-/// `on`, or ADDR:PORT.
-pub fn parse(text: &str) -> Option<SocketAddr> {
+/// `on`, `off`, or ADDR:PORT.
+pub fn parse(text: &str) -> Option<Wanted> {
     match text {
-        "on" => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))),
-        text => text.parse().ok().filter(|address: &SocketAddr| address.port() > 0),
+        "on" => Some(Wanted::On),
+        "off" => Some(Wanted::Off),
+        text => text.parse().ok().filter(|address: &SocketAddr| address.port() > 0).map(Wanted::At),
     }
 }
 
-/// Whether `on` means this address.
-pub fn is_default(address: SocketAddr) -> bool {
-    parse("on") == Some(address)
+/// The first of our own addresses: what `on` means where nothing is bound.
+pub fn first() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))
 }
 
 /// Puts a server with the dashboard into the tree.
@@ -103,7 +105,8 @@ mod tests {
             ("events {} http {}", Wanted::Unsaid),
             ("events {} http { server { location / { dashboard; } } }", Wanted::Unsaid),
             ("dashboard off;", Wanted::Off),
-            ("dashboard on;", at("127.0.0.1:9144")),
+            ("dashboard on;", Wanted::On),
+            ("dashboard 127.0.0.1:9144;", at("127.0.0.1:9144")),
             ("dashboard 10.0.0.1:99;", at("10.0.0.1:99")),
             ("dashboard [::1]:99;", at("[::1]:99")),
             ("dashboard yes;", Wanted::Off),

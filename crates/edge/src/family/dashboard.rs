@@ -234,7 +234,6 @@ pub fn refuse(conf: &Conf, why: Vec<String>) {
 fn dashboard(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if b.scope().context == MAIN {
         return match statement.text(0) {
-            "off" => Ok(()),
             // Each request checks whether an address beyond loopback has a token.
             text if place::parse(text).is_some() => Ok(()),
             text => Err(Refusal::whole(format!("invalid value \"{text}\" in \"dashboard\" directive"))
