@@ -1,7 +1,9 @@
 """Vulnerabilities of TLS: sessions, renegotiation, client certificates, origins behind TLS."""
 import base64
+import contextlib
 import os
 import re
+import select
 import socket
 import ssl
 import subprocess
@@ -112,24 +114,39 @@ def renegotiate(target):
     """A client of TLS 1.2 that asks for a second handshake on its connection."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{target.port}", "-tls1_2", "-servername", "a.test"]
     try:
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
-            time.sleep(0.7)
-            client.stdin.write(b"GET / HTTP/1.1\r\nHost: a.test\r\n")
-            client.stdin.flush()
-            time.sleep(0.3)
-            client.stdin.write(b"R\n")
-            client.stdin.flush()
-            time.sleep(0.7)
-            try:
-                client.stdin.write(b"X: y\r\nConnection: close\r\n\r\n")
-                client.stdin.close()
-            except OSError:
-                pass
-            time.sleep(0.5)
-            client.terminate()
-            said = client.stdout.read()
+        client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
     except FileNotFoundError as error:
         raise NotRun("openssl is not installed") from error
+    said = b""
+
+    def hears(mark, seconds):
+        """Whether the client says this within the time; it may also end."""
+        nonlocal said
+        until = time.monotonic() + seconds
+        while mark not in said and (left := until - time.monotonic()) > 0:
+            if not select.select([client.stdout], [], [], left)[0]:
+                return False
+            if not (more := client.stdout.read(65536)):
+                return False
+            said += more
+        return mark in said
+
+    try:
+        need(hears(b"Verify return code", 30), f"no handshake: {said[-200:]!r}")
+        with contextlib.suppress(OSError):
+            client.stdin.write(b"GET / HTTP/1.1\r\nHost: a.test\r\n")
+            # The letter counts only at the beginning of what the client reads at once.
+            for _ in range(30):
+                time.sleep(0.3)
+                client.stdin.write(b"R\n")
+                if hears(b"RENEGOTIATING", 1):
+                    break
+            hears(b"no such text", 0.7)
+            client.stdin.write(b"X: y\r\nConnection: close\r\n\r\n")
+        hears(b"no such text", 1)
+    finally:
+        client.kill()
+        client.communicate()
     need(b"RENEGOTIATING" in said, "the client did not ask for a second handshake")
     need(b"host a" not in said, "the server made a second handshake and joined both parts of the request")
 
