@@ -144,8 +144,10 @@ struct Rounds<'p> {
     spec: &'p Loop,
     /// Rounds that have ended.
     done: usize,
-    /// Rounds left after this one; `None`: endless.
+    /// Rounds left after this one; `None`: their number has no limit.
     left: Option<i64>,
+    /// The function that decides about each further round.
+    while_true: Option<&'p str>,
     /// The elements, if the loop has some.
     elements: Option<Elements<'p>>,
 }
@@ -200,10 +202,16 @@ impl<'p> Frame<'p> {
         let element = elements.as_ref().map_or_else(|| count.clone(), |elements| elements.nth(0));
         vuser.vars.set(spec.element, element);
         vuser.vars.set(spec.count, count);
+        // As in Artillery, weir ignores a function that the processor does not have. A function that it has decides
+        // alone, unless the value of `over` is no list.
+        let has = |name: &&str| vuser.worker.processor.as_ref().is_some_and(|processor| processor.has(name));
+        let while_true = spec.while_true.as_deref().filter(has);
+        let is_no_list = elements.is_none() && matches!(spec.times, Times::OverVariable(_) | Times::OverPath(_));
+        let rounds = rounds.filter(|_| while_true.is_none() || is_no_list);
         if rounds.is_some_and(|rounds| rounds <= 0) {
             return None;
         }
-        let rounds = Rounds { spec, done: 0, left: rounds.map(|rounds| rounds - 1), elements };
+        let rounds = Rounds { spec, done: 0, left: rounds.map(|rounds| rounds - 1), while_true, elements };
         Some(Frame { flow: &spec.flow, at: 0, rounds: Some(rounds) })
     }
 
@@ -211,16 +219,11 @@ impl<'p> Frame<'p> {
     async fn another_round(&mut self, vuser: &mut Vuser) -> Result<bool, Failed> {
         let Some(rounds) = &mut self.rounds else { return Ok(false) };
         rounds.end_round(vuser);
-        if let Some(name) = &rounds.spec.while_true {
+        if let Some(name) = rounds.while_true {
             let (worker, context) = vuser.context();
-            let goes_on = match &worker.processor {
-                Some(processor) if processor.has(name) => processor.while_true(name, context).await?,
-                _ => {
-                    worker.count_undefined(name);
-                    false
-                }
-            };
-            if !goes_on {
+            if let Some(processor) = &worker.processor
+                && !processor.while_true(name, context).await?
+            {
                 return Ok(false);
             }
         }

@@ -262,6 +262,23 @@ fn steps_of_the_http_engine() {
 }
 
 #[test]
+fn a_loop_needs_a_processor_for_its_function() {
+    for (keys, is_ignored, is_endless) in
+        [("count: 2", false, false), ("count: 2, whileTrue: f", true, false), ("whileTrue: f", true, true)]
+    {
+        let plan = flow("http", &format!("{{loop: [], {keys}}}")).unwrap();
+        let says = |words: &str| plan.warnings.iter().any(|warning| warning.contains(words));
+        assert_eq!((says("weir ignores `whileTrue`"), says("never end")), (is_ignored, is_endless), "{keys}");
+        assert!(matches!(&plan.scenarios[0].flow[0], Step::Loop(inner) if inner.while_true.is_none()), "{keys}");
+    }
+    let script = "config: {target: x, processor: p.js}\nscenarios: [{flow: [{loop: [], whileTrue: f}]}]";
+    let dir = Dir::with(&[("a.yml", script), ("p.js", "")]);
+    let plan = load(&dir.options(&["a.yml"]), &no_js).unwrap();
+    assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
+    assert!(matches!(&plan.scenarios[0].flow[0], Step::Loop(inner) if inner.while_true.as_deref() == Some("f")));
+}
+
+#[test]
 fn steps_of_the_other_engines() {
     let plan = flow("ws", "{connect: 'ws://h'}, {send: hi}, {send: {payload: 1, match: {json: $.a, value: 1}}}, {wait: {capture: {json: $, as: x}}}").unwrap();
     let flow_ws = &plan.scenarios[0].flow;

@@ -164,7 +164,7 @@ impl Builder<'_> {
                 _ => times(&count.value()),
             },
         };
-        if matches!(times, Times::Forever) && while_true.is_none() {
+        if matches!(times, Times::Forever) && (while_true.is_none() || !self.has_processor) {
             self.notes.warn(node.at, texts::ENDLESS_LOOP);
         }
         let flow = self.flow(list, engine);
@@ -179,7 +179,7 @@ impl Builder<'_> {
         Loop {
             flow,
             times,
-            while_true: node.get("whileTrue").map(Node::shown),
+            while_true: node.get("whileTrue").filter(|_| self.has_processor).map(Node::shown),
             count: self.names.slot(&name("loopValue", "$loopCount")),
             element: self.names.slot(&name("loopElement", "$loopElement")),
             from,

@@ -176,11 +176,11 @@ weir_conf::texts! {
         "`jitter`는 밀리초(500)나 백분율(\"20%\")이어야 합니다. 이 값은 둘 다 아니므로 효과가 없습니다";
     LOOP_NO_LIST: "`loop` must be a list of steps", "`loop`는 스텝의 목록이어야 합니다";
     WHILE_NO_PROCESSOR:
-        "`whileTrue` names a function, but there is no `config.processor`: this loop never ends (as in Artillery)",
-        "`whileTrue`에 함수의 이름이 있지만 `config.processor`가 없어 이 loop는 끝나지 않습니다(Artillery와 같음)";
+        "`whileTrue` names a function, but there is no `config.processor`: weir ignores `whileTrue` (as in Artillery)",
+        "`whileTrue`에 함수의 이름이 있지만 `config.processor`가 없어 `whileTrue`를 무시합니다(Artillery와 같음)";
     ENDLESS_LOOP:
-        "this loop has no `count`, `over` or `whileTrue`, so its virtual users never end: stop the run with Ctrl-C",
-        "이 loop에는 `count`, `over`, `whileTrue`가 없어 가상 사용자가 끝나지 않습니다. Ctrl-C로 실행을 멈추세요";
+        "no `count`, `over` or `whileTrue` ends this loop, so its virtual users never end: stop the run with Ctrl-C",
+        "이 loop를 끝내는 `count`, `over`, `whileTrue`가 없어 가상 사용자가 끝나지 않습니다. Ctrl-C로 실행을 멈추세요";
     BAD_OVER: "`over` is a list, or the name of a variable with a list", "`over`에는 목록이나 목록이 든 변수의 이름을 쓰세요";
     PARALLEL_NO_LIST: "`parallel` must be a list of steps", "`parallel`은 스텝의 목록이어야 합니다";
     CONNECT_FIRST:

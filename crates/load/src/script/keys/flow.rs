@@ -42,7 +42,10 @@ pub(crate) const LOOP: Object = Object {
             "the number of rounds; without it (or with `0`) the loop has no end, unless `over` or `whileTrue` ends it; `\"2-5\"` counts 2, 3, 4",
         ),
         yes("over", "a list, or the name of a variable with a list"),
-        yes("whileTrue", "a function of the processor; weir calls it after each round"),
+        yes(
+            "whileTrue",
+            "a function of the processor; weir calls it after each round, and only its answer ends the loop",
+        ),
         yes("loopValue", "the variable with the count; the default is `$loopCount`"),
         yes("loopElement", "the variable with the element; the default is `$loopElement`"),
         nothing("from", "write `count: \"FROM-TO\"`", "`count: \"FROM-TO\"`를 쓰세요"),
