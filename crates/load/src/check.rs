@@ -41,7 +41,10 @@ fn flow<'p>(names: &mut Vec<&'p str>, steps: &'p Flow) {
                 add(names, &request.before_request);
                 add(names, &request.after_response);
             }
-            Step::Loop(inner) => flow(names, &inner.flow),
+            Step::Loop(inner) => {
+                flow(names, &inner.flow);
+                inner.while_true.iter().for_each(|name| once(names, name));
+            }
             Step::Parallel { steps, .. } => flow(names, steps),
             Step::Connect(connect) => {
                 if let Connect::Function(name) = &**connect {
