@@ -96,7 +96,7 @@ impl Answer {
         self.head.status
     }
 
-    /// The text after the status code; empty over HTTP/2.
+    /// The reason phrase; empty if the server sends none, as always over HTTP/2.
     pub fn reason(&self) -> &[u8] {
         self.head.reason.of(&self.buffer)
     }

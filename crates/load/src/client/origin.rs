@@ -61,6 +61,11 @@ impl Origin {
         Origin { addresses: RefCell::new(Rc::from([address])), ..Origin::of(url, tls) }
     }
 
+    /// The URL of a target of this origin.
+    pub(crate) fn url(&self, target: &str) -> String {
+        format!("{}://{}{target}", self.scheme.name(), self.authority)
+    }
+
     /// The address that worked last: the origin's, or its proxy's.
     pub(crate) fn ip(&self) -> Option<IpAddr> {
         let reached = self.proxy.as_deref().map_or(self, |proxy| &proxy.origin);

@@ -14,6 +14,7 @@ mod hooks;
 pub(crate) mod metrics;
 mod multipart;
 mod outgoing;
+mod phrase;
 mod response;
 pub mod session;
 pub mod shared;
@@ -109,7 +110,7 @@ struct Asked<'r> {
     endpoint: Option<(String, Option<String>)>,
     /// The rendered request; `None` while the compiled bytes are used.
     outgoing: Option<Box<Outgoing>>,
-    /// The URLs before the last redirect, the first one first; at most [`REDIRECTS_MAX`].
+    /// The URL of each request that was redirected, in order; at most [`REDIRECTS_MAX`].
     urls: Vec<String>,
 }
 
@@ -178,23 +179,27 @@ impl Asked<'_> {
         self.outgoing.as_ref().map_or(self.request.gzip != Some(false), |outgoing| outgoing.decompress)
     }
 
-    /// The origin of the request.
-    fn origin(&self) -> Option<&Rc<Origin>> {
+    /// The method of the request, after a redirect that of the last one.
+    fn method(&self) -> &str {
+        self.outgoing.as_ref().map_or(&self.request.method, |outgoing| &outgoing.method)
+    }
+
+    /// The origin and the target of the request, after a redirect those of the last one.
+    fn target(&self) -> Option<(&Rc<Origin>, &str)> {
         match &self.outgoing {
-            Some(outgoing) => Some(&outgoing.origin),
-            None => self.ready().map(|ready| &ready.origin),
+            Some(outgoing) => Some((&outgoing.origin, &outgoing.target)),
+            None => self.ready().map(|ready| (&ready.origin, &*ready.target)),
         }
     }
 
-    /// The final URL of the request.
+    /// The URL of the request, after a redirect that of the last one.
     fn url(&self) -> String {
-        match (&self.outgoing, self.ready()) {
-            (Some(outgoing), _) => outgoing.url(),
-            (None, Some(ready)) => {
-                format!("{}://{}{}", ready.origin.scheme.name(), ready.origin.authority, ready.target)
-            }
-            (None, None) => String::new(),
-        }
+        self.target().map(|(origin, target)| origin.url(target)).unwrap_or_default()
+    }
+
+    /// The URL that the step asked for, before any redirect.
+    fn first_url(&self) -> String {
+        self.urls.first().cloned().unwrap_or_else(|| self.url())
     }
 }
 
@@ -255,33 +260,31 @@ fn is_redirect(status: u16) -> bool {
 
 /// One exchange with the origin.
 async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: bool) -> Result<Answer, Error> {
+    let missing = || Error::named(Step::SendRequest, "ERR_GOT_REQUEST_ERROR");
+    let (origin, target) = asked.target().ok_or_else(missing)?;
     let mut lease = None;
-    let (origin, method, head, body) = match (&asked.outgoing, asked.ready()) {
-        (Some(outgoing), _) => {
-            let cookies = if asked.sends_cookies(vuser) {
-                vuser.session.cookies(&outgoing.origin, &outgoing.target)
-            } else {
-                Vec::new()
-            };
+    let (head, body) = match &asked.outgoing {
+        Some(outgoing) => {
+            let cookies = if asked.sends_cookies(vuser) { vuser.session.cookies(origin, target) } else { Vec::new() };
             let head = lease.insert(buffer::lease(1024));
             outgoing.write_head(&cookies, head);
-            let body = outgoing.body.as_deref().unwrap_or_default();
-            (&outgoing.origin, outgoing.method.as_bytes(), head.as_slice(), body)
+            (head.as_slice(), outgoing.body.as_deref().unwrap_or_default())
         }
-        (None, Some(ready)) => {
-            (&ready.origin, asked.request.method.as_bytes(), ready.head.as_slice(), ready.body.as_slice())
+        None => {
+            let ready = asked.ready().ok_or_else(missing)?;
+            (ready.head.as_slice(), ready.body.as_slice())
         }
-        (None, None) => return Err(Error::named(Step::SendRequest, "ERR_GOT_REQUEST_ERROR")),
     };
     if vuser.scenario.is_some() {
         worker.http.metrics.request(&worker.recorder);
     }
     if worker.debug.speaks_http {
-        worker.say_debug(worker.debug.request(&format!("{}://{}", origin.scheme.name(), origin.authority), head, body));
+        worker.say_debug(worker.debug.request(&origin.url(""), head, body));
     }
     let sockets = vuser.session.sockets(worker.http.pool.as_ref(), worker.plan.http.sockets_max);
     let timeout = worker.http.timeout;
     let sessions = sockets.sessions(origin);
+    let method = asked.method().as_bytes();
     let call = Call { origin, method, head, body, wants_body, sessions, timeout, started: None };
     let resolver = &worker.http.resolver;
     let http2 = asked.speaks_http2(worker.plan.http.http2, origin);
@@ -306,11 +309,7 @@ fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answ
     if !answer.head.known().contains(Known::SetCookie) {
         return;
     }
-    let (origin, target) = match (&asked.outgoing, asked.ready()) {
-        (Some(outgoing), _) => (&outgoing.origin, outgoing.target.as_str()),
-        (None, Some(ready)) => (&ready.origin, ready.target.as_str()),
-        (None, None) => return,
-    };
+    let Some((origin, target)) = asked.target() else { return };
     // As in Artillery, only the answer that opens the jar is checked.
     let opens = !vuser.session.sends_cookies();
     vuser.session.send_cookies();

@@ -95,7 +95,7 @@ pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Opt
     let plan = &worker.plan;
     let (url, name) = match &asked.endpoint {
         Some(endpoint) if by_endpoint.groups => endpoint.clone(),
-        _ => (asked.url(), name(vuser, worker, asked)),
+        _ => (asked.first_url(), name(vuser, worker, asked)),
     };
     by_endpoint.of(&worker.recorder, &plan.target, &compile::with_target(plan, &url), name.as_deref())
 }
@@ -209,7 +209,7 @@ fn check<'m>(
     }
     if has_failed && expects.fails {
         let name = name(vuser, worker, asked).filter(|name| expects.only_names && !name.is_empty());
-        let what = name.unwrap_or_else(|| asked.url());
+        let what = name.unwrap_or_else(|| asked.first_url());
         return Err(Failed(Cow::Owned(format!("Failed expectations for request {what}"))));
     }
     Ok(())
@@ -224,7 +224,7 @@ fn shown(
     expects: &Expects,
     outcomes: &[Outcome],
 ) -> String {
-    let (url, name) = (asked.url(), name(vuser, worker, asked));
+    let (url, name) = (asked.first_url(), name(vuser, worker, asked));
     if expects.format == Format::Json {
         return expect::json_line(outcomes, name.as_deref(), &url);
     }

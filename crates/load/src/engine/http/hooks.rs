@@ -185,8 +185,7 @@ fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
     };
     let Value::Map(map) = params else { return params };
     let mut map = Arc::unwrap_or_clone(map);
-    let url = asked.urls.first().cloned().unwrap_or_else(|| asked.url());
-    map.insert("url".into(), Value::from(url.as_str()));
+    map.insert("url".into(), Value::from(&*asked.first_url()));
     if let Some(outgoing) = &asked.outgoing {
         let mut headers = Map::default();
         for line in outgoing.fields.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {

@@ -111,7 +111,7 @@ impl Outgoing {
 
     /// The whole URL.
     pub(super) fn url(&self) -> String {
-        format!("{}://{}{}", self.origin.scheme.name(), self.origin.authority, self.target)
+        self.origin.url(&self.target)
     }
 
     /// Turns the request into the next one after a redirect. The error is Node's name.

@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use weir_net::{Instant, clock};
 
-use super::{Asked, after};
+use super::{Asked, after, phrase};
 use crate::client::{Answer, Timings};
 use crate::processor::member;
 use crate::url::Url;
@@ -18,7 +18,7 @@ pub(super) fn of(asked: &Asked<'_>, answer: &Answer, body: &[u8], params: &Value
     let url = asked.url();
     let parsed = Url::parse(&url).ok();
     let param = |name: &str| member(params, name).cloned().unwrap_or_default();
-    let method = param("method");
+    let method = text(asked.method());
     let options = map([("url", text(&url)), ("method", method.clone()), ("headers", param("headers"))]);
     let request = map([
         ("uri", parsed.as_ref().map_or(Value::Undefined, |parsed| uri(&url, parsed))),
@@ -38,22 +38,25 @@ pub(super) fn of(asked: &Asked<'_>, answer: &Answer, body: &[u8], params: &Value
     // As got's `response.ok`: a redirect that is not followed is no failure.
     let is_ok = (200..=if asked.follows() { 299 } else { 399 }).contains(&status) || status == 304;
     let redirects = asked.urls.iter().skip(1).chain(asked.urls.first().map(|_| &url));
-    let none = || Value::from(Map::default());
+    let reason = match answer.reason() {
+        b"" => phrase::of(status).map_or(Value::Undefined, text),
+        reason => lossy(reason),
+    };
     map([
         ("url", text(&url)),
-        ("requestUrl", text(asked.urls.first().unwrap_or(&url))),
+        ("requestUrl", text(&asked.first_url())),
         ("redirectUrls", list(redirects.map(|url| text(url)))),
         ("request", request),
         ("req", node_request),
         ("statusCode", Value::Number(f64::from(status))),
-        ("statusMessage", lossy(answer.reason())),
+        ("statusMessage", reason),
         ("httpVersion", text(answer.version())),
         ("headers", Value::from(after::headers(answer))),
         ("rawHeaders", list(answer.fields().flat_map(|(name, value)| [name, value]).map(lossy))),
-        ("trailers", none()),
+        ("trailers", map([])),
         ("rawTrailers", list([])),
         ("body", lossy(body)),
-        ("ip", asked.origin().and_then(|origin| origin.ip()).map_or(Value::Undefined, |ip| text(&ip.to_string()))),
+        ("ip", asked.target().and_then(|(origin, _)| origin.ip()).map_or(Value::Undefined, |ip| text(&ip.to_string()))),
         ("ok", Value::Bool(is_ok)),
         ("isFromCache", Value::Bool(false)),
         ("retryCount", Value::Number(0.0)),

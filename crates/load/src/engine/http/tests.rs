@@ -57,6 +57,7 @@ fn talk(mut stream: TcpStream, number: usize, heard: &Heard) {
                 let answer = b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=0\r\nContent-Length: 0\r\n\r\n";
                 return stream.write_all(answer).unwrap();
             }
+            "/bare" => ("302 ", "Location: /end\r\n", ""),
             "/hang" => return drop(stream.read(&mut [0])),
             "/rubbish" => return stream.write_all(b"rubbish\r\n\r\n").unwrap(),
             "/close" => {
@@ -349,6 +350,44 @@ fn redirects_are_followed_and_counted() {
     assert_eq!(lines, expect.map(|line| format!("{line} HTTP/1.1")));
     assert_eq!((counted(&counters, "http.codes.302"), counted(&counters, "http.codes.303")), (2, 1));
     assert_eq!(counted(&counters, "http.codes.200"), 2);
+}
+
+#[test]
+fn plugins_name_the_url_that_a_step_asked_for() {
+    let (target, _) = serve();
+    let mut script = Script::new(&target);
+    let plugin = |name: &str, is_on: bool| Some(Value::from(Map::from_iter([(name.into(), Value::Bool(is_on))])));
+    script.plan.plugins.by_endpoint = plugin("groupDynamicURLs", false);
+    script.plan.plugins.expect = plugin("reportFailuresAsErrors", true);
+    let status = script.tree(Value::Number(404.0));
+    script.step("GET", "/found");
+    script.step("GET", "/found").expect = vec![("statusCode".to_owned(), status)];
+    let (outcome, counters, _) = script.run();
+    assert_eq!(outcome, Err(format!("Failed expectations for request {target}/found")));
+    assert_eq!(counted(&counters, "plugins.metrics-by-endpoint./found.codes.200"), 1, "{counters:?}");
+}
+
+#[test]
+fn a_response_has_the_method_that_was_sent_last_and_a_phrase() {
+    let file = std::env::temp_dir().join(format!("weir-response-{}.js", std::process::id()));
+    let source = "exports.look = (params, response, context, ee, next) => {
+        const { req, request, statusMessage } = response;
+        const seen = [params.method, req.method, request.method, request.options.method, statusMessage].join(' ');
+        context.vars.token = [context.vars.token, seen].filter(Boolean).join(', ');
+        next();
+    };";
+    std::fs::write(&file, source).unwrap();
+    let (target, _) = serve();
+    let mut script = Script::new(&target);
+    script.plan.processor = Some(file.clone());
+    for (path, follows) in [("/see", true), ("/bare", false)] {
+        let look = script.text("look");
+        let step = script.step("POST", path);
+        (step.after_response, step.follows) = (vec![look], follows);
+    }
+    let (outcome, _, seen) = script.run();
+    std::fs::remove_file(file).unwrap();
+    assert_eq!((outcome, seen), (Ok(()), Value::from("POST GET GET GET OK, POST POST POST POST Found")));
 }
 
 #[test]
