@@ -15,6 +15,7 @@ mod path;
 
 pub(crate) use json::write_text as write_json_text;
 pub use json::{extract, parse_json};
+pub(crate) use number::{digits_of, is_space};
 pub use number::{text_to_number, write_number};
 pub(crate) use path::get;
 pub use path::{Key, Path};

@@ -16,29 +16,6 @@ pub(crate) fn read_int(text: &str) -> Option<f64> {
     if digits.is_empty() { None } else { digits.parse().ok().map(|number: f64| sign * number) }
 }
 
-/// Digits in radix 2, 8, 10 or 16 as the nearest number; `None` if one is not a digit, or if there are none.
-pub(crate) fn digits_of(digits: &str, radix: u32) -> Option<f64> {
-    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
-        return None;
-    }
-    if radix == 10 {
-        return digits.parse().ok();
-    }
-    // A sum of f64 would be rounded at each digit. This is rounded once: below the bits of the mantissa, it only matters
-    // whether any bit is set.
-    let bits = radix.ilog2();
-    let (mut sum, mut shift) = (0u128, 0i32);
-    for digit in digits.chars().filter_map(|c| c.to_digit(radix)) {
-        if sum >> 120 == 0 {
-            sum = (sum << bits) | u128::from(digit);
-        } else {
-            sum |= u128::from(digit != 0);
-            shift = shift.saturating_add(bits as i32);
-        }
-    }
-    Some(sum as f64 * 2f64.powi(shift))
-}
-
 /// The decimal number at the start of a text, and its length in bytes.
 fn decimal(text: &str) -> Option<(f64, usize)> {
     let bytes = text.as_bytes();
@@ -73,29 +50,6 @@ fn decimal(text: &str) -> Option<(f64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_numbers_are_the_nearest_ones() {
-        let nines = "9".repeat(400);
-        for (digits, radix, number) in [
-            ("1234567890123456789", 10, 1_234_567_890_123_456_800.0),
-            ("99999999999999999", 10, 1e17),
-            ("9223372036854775807", 10, 9_223_372_036_854_775_808.0),
-            ("9007199254740993", 10, 9_007_199_254_740_992.0),
-            (&nines, 10, f64::INFINITY),
-            ("20000000000001", 16, 9_007_199_254_740_992.0),
-            ("200000000000011", 16, 144_115_188_075_855_904.0),
-            ("777", 8, 511.0),
-            ("101", 2, 5.0),
-        ] {
-            assert_eq!(digits_of(digits, radix), Some(number), "{digits}");
-        }
-        // Exactly between two numbers, and one bit more, far behind.
-        let zeros = "0".repeat(30);
-        assert_eq!(digits_of(&format!("20000000000001{zeros}"), 16), Some(9_007_199_254_740_992.0 * 16f64.powi(30)));
-        assert_eq!(digits_of(&format!("20000000000001{zeros}1"), 16), Some(9_007_199_254_740_994.0 * 16f64.powi(31)));
-        assert_eq!((digits_of("", 10), digits_of("12a", 10), digits_of("8", 8)), (None, None, None));
-    }
 
     #[test]
     fn the_number_a_text_begins_with() {

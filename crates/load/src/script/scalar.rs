@@ -4,7 +4,7 @@
 
 use super::node::Kind;
 use super::number;
-use crate::value::text_to_number;
+use crate::value::{digits_of, text_to_number};
 
 /// The value of an unquoted scalar.
 pub(crate) fn plain(text: &str) -> Kind {
@@ -106,7 +106,7 @@ fn sixty(sum: f64, digits: &str) -> Option<f64> {
 
 /// Digits with `_` between them, but not at the end.
 fn spaced(digits: &str, radix: u32) -> Option<f64> {
-    if digits.ends_with('_') { None } else { number::digits_of(&digits.replace('_', ""), radix) }
+    if digits.ends_with('_') { None } else { digits_of(&digits.replace('_', ""), radix) }
 }
 
 fn signed(text: &str) -> (f64, &str) {
