@@ -7,7 +7,7 @@ use weir_conf::say;
 
 use super::files;
 use super::keys;
-use super::node::Node;
+use super::node::{Kind, Node};
 use super::notes::Notes;
 use super::number;
 use crate::csv::{self, Format};
@@ -110,6 +110,9 @@ impl Options {
         let delimiter = raw("delimiter").or(node.get("delimiter").filter(|delimiter| delimiter.is_truthy()));
         let line = |key: &str| raw(key).map(Node::number).filter(|line| *line >= 1.0).map(|line| line as u64);
         let is_on = |key: &str| raw(key).is_some_and(Node::is_truthy);
+        // As in csv-parse, `trim` is for both sides, and a side with `false` is left as it is.
+        let trims =
+            |side: &str| is_on(side) || is_on("trim") && raw(side).is_none_or(|own| own.kind != Kind::Bool(false));
         let skips_header = node.get("skipHeader").is_some_and(|skip| skip.value() == Value::Bool(true));
         let mut quote = |key: &str| raw(key).map_or(Some(Some(b'"')), |node| byte(Some(node), notes));
         let (quote, escape) = (quote("quote")?, quote("escape")?);
@@ -120,8 +123,8 @@ impl Options {
             comment: byte(raw("comment"), notes)?,
             from_line: line("from_line").unwrap_or(if skips_header { 2 } else { 1 }),
             to_line: line("to_line").unwrap_or(u64::MAX),
-            trims_left: is_on("trim") || is_on("ltrim"),
-            trims_right: is_on("trim") || is_on("rtrim"),
+            trims_left: trims("ltrim"),
+            trims_right: trims("rtrim"),
             is_relaxed: is_on("relax"),
             is_ragged: is_on("relax_column_count"),
             keeps_empty: skips.is_some_and(|skips| !skips.is_truthy() || skips.is_no()),
@@ -134,16 +137,15 @@ impl Options {
         csv::read(bytes, &self.format, |field| self.value(field))
     }
 
-    fn value(&self, field: &[u8]) -> Value {
-        let text = String::from_utf8_lossy(field);
+    fn value(&self, field: &str) -> Value {
         if self.casts {
             // csv-parse's own test for a number.
-            let number = number::read_float(&text);
-            if text_to_number(&text) - number + 1.0 >= 0.0 {
+            let number = number::read_float(field);
+            if text_to_number(field) - number + 1.0 >= 0.0 {
                 return Value::Number(number);
             }
         }
-        Value::from(text.as_ref())
+        Value::from(field)
     }
 }
 
@@ -209,6 +211,15 @@ mod tests {
             Ok(vec![vec![t(""), Value::from(0.0), Value::from(1000.0), t("Infinity"),]])
         );
         assert_eq!(rows("{}", ""), Ok(vec![]));
+        for (options, field) in [
+            ("{trim: true}", "a"),
+            ("{trim: true, ltrim: false}", " a"),
+            ("{trim: true, rtrim: false}", "a "),
+            ("{trim: false, ltrim: true}", "a "),
+            ("{rtrim: true}", " a"),
+        ] {
+            assert_eq!(rows(&format!("{{options: {options}}}"), " a "), Ok(vec![vec![t(field)]]), "{options}");
+        }
     }
 
     #[test]
