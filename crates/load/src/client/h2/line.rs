@@ -64,21 +64,23 @@ impl Line {
         self.load.get()
     }
 
-    /// Carries out one exchange. Sends the request again only if the server reports that it did nothing (RFC 9113 §8.7), and
-    /// counts that in `resent`. Whatever else ends a connection ends its exchanges.
+    /// Carries out one exchange. Sends the request again only if the server reports that it did nothing (RFC 9113 §8.7);
+    /// `resent` counts the repetitions. Whatever else ends a connection ends its exchanges.
     pub async fn exchange(&self, call: &Call<'_>, resolver: &Resolver, resent: &mut u64) -> Result<Answer, Error> {
         let started = call.started.unwrap_or_else(clock::precise);
         let used = Used::of(self);
         used.slot.deadline.set(call.timeout);
-        for is_last in (1..=TRIES_MAX).map(|tries| tries == TRIES_MAX) {
+        let (mut tries, mut is_refused) = (1, false);
+        loop {
             let session = self.session(call, &used.slot, resolver).await?;
+            *resent += u64::from(is_refused);
             match session.exchange(call, &used.slot, started).await {
                 Ok(answer) => return Ok(answer),
-                Err(lost) if is_last || lost.again == Again::Never => return Err(lost.error),
-                Err(lost) => *resent += u64::from(lost.again == Again::Always),
+                Err(lost) if tries == TRIES_MAX || lost.again == Again::Never => return Err(lost.error),
+                Err(lost) => is_refused = lost.again == Again::Always,
             }
+            tries += 1;
         }
-        Err(Error::closed(Step::SendRequest))
     }
 
     /// The connection, opened if there is none.
@@ -189,6 +191,71 @@ impl Drop for Used<'_> {
         let mut spare = self.line.spare.borrow_mut();
         if spare.len() < SPARE_MAX {
             spare.push(self.slot.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    // The server must not depend on the tested code.
+    #![allow(clippy::disallowed_methods)]
+    use super::*;
+    use crate::url::Url;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    /// Reads frames to the first request, writes these frames, and reads to the end.
+    fn serve(mut stream: TcpStream, frames: &[u8]) {
+        stream.read_exact(&mut [0; 24]).unwrap();
+        let mut head = [0; 9];
+        while head[3] != 1 {
+            stream.read_exact(&mut head).unwrap();
+            let length = usize::from(head[1]) << 8 | usize::from(head[2]);
+            stream.read_exact(&mut vec![0; length]).unwrap();
+        }
+        stream.write_all(frames).unwrap();
+        std::io::copy(&mut stream, &mut std::io::sink()).ok();
+    }
+
+    #[test]
+    fn a_request_counts_as_resent_when_it_is_sent_again() {
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let goaway = [settings.as_slice(), &[0, 0, 8, 7, 0, 0, 0, 0, 0], &[0; 8]].concat();
+        let ok = [settings.as_slice(), &[0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88]].concat();
+        for is_served in [true, false] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+            let (goaway, ok) = (goaway.clone(), ok.clone());
+            std::thread::spawn(move || {
+                let (first, _) = listener.accept().unwrap();
+                let listener = is_served.then_some(listener);
+                std::thread::spawn(move || serve(first, &goaway));
+                if let Some(listener) = listener {
+                    serve(listener.accept().unwrap().0, &ok);
+                }
+            });
+            let (outcome, resent) = weir_net::worker::block_on(async move {
+                let origin = Rc::new(Origin::of(&url, &Rc::default()));
+                let call = Call {
+                    origin: &origin,
+                    method: b"GET",
+                    head: b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                    body: b"",
+                    wants_body: false,
+                    sessions: None,
+                    timeout: Duration::from_secs(9),
+                    started: None,
+                };
+                let mut resent = 0;
+                let line = Line::new(origin.clone(), 1);
+                let outcome = line.exchange(&call, &Resolver::default(), &mut resent).await;
+                (outcome.map(|answer| answer.status()).map_err(|error| error.name), resent)
+            })
+            .unwrap();
+            let expected = if is_served { (Ok(200), 1) } else { (Err("ECONNREFUSED".into()), 0) };
+            assert_eq!((outcome, resent), expected);
         }
     }
 }
