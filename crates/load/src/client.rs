@@ -28,5 +28,6 @@ pub use link::Link;
 pub use origin::{Origin, Origins};
 pub use proxy::Proxies;
 pub use resolve::Resolver;
+pub(crate) use session::idle_max;
 pub use session::{Call, IDLE_MAX, Kept, exchange};
 pub use timings::Timings;

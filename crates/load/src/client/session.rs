@@ -19,11 +19,11 @@ use super::origin::Origin;
 use super::resolve::Resolver;
 use super::timings::Timings;
 
-/// Time after which a virtual user does not use an idle connection again; Artillery closes it then (`freeSocketTimeout` of
-/// its agent). A server that closes idle connections after 5 s, as Node does, would otherwise reset a request now and then.
+/// Time after which a virtual user closes an idle connection, as Artillery's agent does (`freeSocketTimeout`). A server that
+/// closes idle connections after 5 s, as Node does, would otherwise reset a request now and then.
 pub const IDLE_MAX: Duration = Duration::from_secs(4);
-/// Part of the time that a server keeps an idle connection, subtracted from it: the next request needs time to arrive.
-/// Of a shorter time than twice this, half is subtracted.
+/// weir uses a connection for this much less than the time that the server announces: a request needs time to arrive. If
+/// the server announces less than twice this, weir subtracts half of the announced time.
 const KEPT_MARGIN: Duration = Duration::from_secs(1);
 
 /// A connection kept for the next request.
@@ -125,7 +125,7 @@ fn settle(kept: &mut Option<Kept>, mut used: Kept, read: Read) -> Answer {
 }
 
 /// The time of `Keep-Alive: timeout=SECONDS` (RFC 2068 §19.7.1.1), less a margin.
-fn idle_max(field: &[u8]) -> Option<Duration> {
+pub(crate) fn idle_max(field: &[u8]) -> Option<Duration> {
     let parameters = std::str::from_utf8(field).ok()?.split(',').filter_map(|parameter| parameter.split_once('='));
     let (_, seconds) = parameters.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"))?;
     let announced = Duration::from_secs(u64::from(seconds.trim().parse::<u32>().ok()?));

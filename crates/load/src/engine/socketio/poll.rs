@@ -5,10 +5,10 @@
 use weir_meter::Step;
 use weir_net::{Deadline, Instant, Transport, buffer, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
-use weir_wire::{BodyLength, ConnectionTokens, ResponseHead, keeps_alive, response_body};
+use weir_wire::{BodyLength, ConnectionTokens, Known, ResponseHead, keeps_alive, response_body};
 
 use super::options::Options;
-use crate::client::IDLE_MAX;
+use crate::client::{IDLE_MAX, idle_max};
 use crate::engine::dial::{READ_BYTES, Refused, dial, read_head, read_more, secure, write_all};
 
 /// The longest body of an answer.
@@ -17,7 +17,7 @@ const BODY_BYTES_MAX: usize = 64 << 20;
 /// A connection that is opened when needed.
 #[derive(Default)]
 pub(super) struct Poller {
-    /// With the end of its last answer.
+    /// With the time until which a request may begin.
     kept: Option<(Transport, Instant)>,
 }
 
@@ -39,9 +39,7 @@ impl Poller {
         let mut out = buffer::lease(1024);
         request(&mut out, options, target, body);
         let method: &[u8] = if body.is_some() { b"POST" } else { b"GET" };
-        let now = clock::now();
-        let is_young = |since: Instant| now.saturating_duration_since(since) < IDLE_MAX;
-        let kept = self.kept.take().filter(|(stream, since)| is_young(*since) && !stream.peek_closed());
+        let kept = self.kept.take().filter(|(stream, until)| clock::now() < *until && !stream.peek_closed());
         if let Some((stream, _)) = kept {
             // If this fails, the server may have acted on the request: it is not sent twice.
             return self.exchange(stream, &out, method, deadline).await;
@@ -64,6 +62,8 @@ impl Poller {
         read_head(&stream, deadline, &mut buf, &mut head).await?;
         let length = response_body(&buf, &head, method).map_err(|_| malformed())?;
         let keeps = keeps_alive(head.version, ConnectionTokens::of(&buf, &head.fields)) && head.status != 101;
+        let announced = head.value(&buf, Known::KeepAlive).and_then(idle_max);
+        let most = announced.map_or(IDLE_MAX, |announced| announced.min(IDLE_MAX));
         buf.drain(..head.len);
         let mut body = Vec::new();
         let mut left = match length {
@@ -93,7 +93,7 @@ impl Poller {
             }
         }
         if keeps && length != BodyLength::UntilClose && buf.is_empty() {
-            self.kept = Some((stream, clock::now()));
+            self.kept = Some((stream, clock::now() + most));
         }
         Ok(Answer { status: head.status, body })
     }
@@ -158,4 +158,48 @@ fn late() -> Refused {
 
 fn malformed() -> Refused {
     Refused::new(Step::ReadResponse, Some("HPE_INVALID_CONSTANT"), "Parse Error")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    // The server must not depend on the tested code.
+    #![allow(clippy::disallowed_methods)]
+    use super::*;
+    use crate::engine::socketio::options;
+    use crate::value::Map;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// Polls twice a server that keeps its connections and answers with the number of the connection.
+    fn connections(field: &'static str) -> [Vec<u8>; 2] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let mut stream = stream.unwrap();
+                std::thread::spawn(move || {
+                    while stream.read(&mut [0; 1024]).is_ok_and(|count| count > 0) {
+                        let answer = format!("HTTP/1.1 200 OK\r\n{field}Content-Length: 1\r\n\r\n{number}");
+                        stream.write_all(answer.as_bytes()).unwrap();
+                    }
+                });
+            }
+        });
+        weir_net::worker::block_on(async move {
+            let options = options::read(&target, &Map::default()).unwrap();
+            let (mut poller, deadline) = (Poller::default(), Deadline::new());
+            let first = poller.ask(&options, "/", None, &deadline).await.ok().unwrap();
+            let second = poller.ask(&options, "/", None, &deadline).await.ok().unwrap();
+            [first.body, second.body]
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_connection_is_used_as_long_as_its_server_keeps_it() {
+        for (field, second) in [("", b"0"), ("Keep-Alive: timeout=9\r\n", b"0"), ("Keep-Alive: timeout=0\r\n", b"1")] {
+            assert_eq!(connections(field), [b"0".as_slice(), second.as_slice()], "{field}");
+        }
+    }
 }
