@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_net::timer::until;
 use weir_net::worker::spawn;
 use weir_net::{Instant, clock};
 
@@ -334,7 +333,7 @@ async fn pause(vuser: &mut Vuser, think: &Think) -> Result<(), Failed> {
     // The next exchange is intended to begin at the end of the think time.
     let due = clock::precise() + time;
     vuser.due = Some(due);
-    until(due).await;
+    http::think(vuser, due).await;
     Ok(())
 }
 

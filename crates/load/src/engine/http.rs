@@ -24,11 +24,12 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use weir_meter::Step;
-use weir_net::buffer;
+use weir_net::timer::until;
+use weir_net::{Instant, buffer, clock};
 use weir_wire::Known;
 
 use crate::client::h2::NOT_AGREED;
-use crate::client::{self, Answer, Call, Error, Origin};
+use crate::client::{self, Answer, Call, Error, IDLE_MAX, Origin};
 use crate::failed::Failed;
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::processor::Params;
@@ -71,6 +72,16 @@ pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
         }
     }
     exchange(vuser, &worker, asked).await
+}
+
+/// Waits until `due`, and meanwhile closes connections that become too old.
+pub async fn think(vuser: &Vuser, due: Instant) {
+    let old = clock::precise() + IDLE_MAX;
+    if old < due {
+        until(old).await;
+        vuser.session.close_old(vuser.worker.http.pool.as_ref());
+    }
+    until(due).await;
 }
 
 /// `probability`: 100 always runs the request; in Artillery it runs it in only 99 of 100 cases.

@@ -46,6 +46,13 @@ impl Session {
         }
     }
 
+    /// Closes the connections, or those of the pool, that no request has used for long.
+    pub(super) fn close_old(&self, pool: Option<&Rc<Sockets>>) {
+        if let Some(sockets) = pool.or_else(|| self.0.sockets.get()) {
+            sockets.close_old(clock::now());
+        }
+    }
+
     /// Stores a cookie; false if it cannot be read.
     pub(super) fn set_cookie(&self, text: &str, host: &str, target: &str) -> bool {
         let (now, rules) = (clock::unix_seconds() as i64, self.0.rules);

@@ -35,6 +35,7 @@ pub(super) struct Sockets {
 struct Lane {
     origin: Rc<Origin>,
     in_use: usize,
+    /// The connections that no request uses, the newest last.
     idle: Vec<Kept>,
     /// HTTP/2 connections: also at most `limit`, with many requests on each.
     lines: Vec<Rc<Line>>,
@@ -44,6 +45,13 @@ struct Lane {
 impl Lane {
     fn of(origin: &Rc<Origin>) -> Lane {
         Lane { origin: origin.clone(), in_use: 0, idle: Vec::new(), lines: Vec::new(), waiting: VecDeque::new() }
+    }
+
+    /// Closes the connections that no request has used for [`IDLE_MAX`].
+    fn close_old(&mut self, now: Instant) {
+        // Requests give connections back in the order of their ends.
+        let old = self.idle.partition_point(|kept| now.saturating_duration_since(kept.idle_since) >= IDLE_MAX);
+        self.idle.drain(..old);
     }
 }
 
@@ -100,6 +108,11 @@ impl Sockets {
         }
     }
 
+    /// Closes the connections that no request has used for [`IDLE_MAX`].
+    pub(super) fn close_old(&self, now: Instant) {
+        self.lanes.borrow_mut().iter_mut().for_each(|lane| lane.close_old(now));
+    }
+
     /// The HTTP/2 connection to this origin with the fewest current requests. Makes another one if all are busy and
     /// the limit allows it.
     pub(super) fn line(&self, origin: &Rc<Origin>) -> Rc<Line> {
@@ -145,11 +158,8 @@ impl Sockets {
 
     fn permit(self: &Rc<Sockets>, origin: &Rc<Origin>, now: Instant) -> Permit {
         let kept = self.lane(origin, |lane| {
-            let newest = lane.idle.pop().filter(|kept| now.saturating_duration_since(kept.idle_since) < IDLE_MAX);
-            if newest.is_none() {
-                lane.idle.clear();
-            }
-            newest
+            lane.close_old(now);
+            lane.idle.pop()
         });
         Permit { sockets: self.clone(), origin: origin.clone(), kept }
     }
@@ -217,17 +227,19 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods)]
-    fn a_connection_that_was_idle_for_long_is_not_used_again() {
+    fn a_connection_that_was_idle_for_long_is_closed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            while stream.read(&mut [0; 512]).is_ok_and(|count| count > 0) {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 512]).unwrap();
                 stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+                std::thread::spawn(move || stream.read(&mut [0; 512]));
             }
         });
         worker::block_on(async move {
-            let (origin, sockets) = (Rc::new(Origin::of(&url, &Rc::default())), Sockets::new(1));
+            let (origin, sockets) = (Rc::new(Origin::of(&url, &Rc::default())), Sockets::new(2));
             let (head, timeout) = (b"GET / HTTP/1.1\r\n\r\n", Duration::from_secs(9));
             let call = Call {
                 origin: &origin,
@@ -239,12 +251,26 @@ mod tests {
                 timeout,
                 started: None,
             };
-            let mut permit = sockets.acquire(&origin).await;
-            exchange(&mut permit.kept, &call, &Resolver::default()).await.unwrap();
-            drop(permit);
-            let end = sockets.permit(&origin, clock::now()).kept.as_ref().unwrap().idle_since;
-            assert!(sockets.permit(&origin, end + (IDLE_MAX - Duration::from_millis(1))).kept.is_some());
-            assert!(sockets.permit(&origin, end + IDLE_MAX).kept.is_none());
+            let mut permits = [sockets.acquire(&origin).await, sockets.acquire(&origin).await];
+            let mut ends = Vec::new();
+            for (permit, later) in permits.iter_mut().zip([Duration::ZERO, IDLE_MAX / 2]) {
+                exchange(&mut permit.kept, &call, &Resolver::default()).await.unwrap();
+                let kept = permit.kept.as_mut().unwrap();
+                kept.idle_since = kept.idle_since + later;
+                ends.push(kept.idle_since);
+            }
+            drop(permits);
+            let idle = |sockets: &Sockets| sockets.lane(&origin, |lane| lane.idle.len());
+            let (moment, is_there) = (Duration::from_millis(1), |permit: Permit| permit.kept.is_some());
+            assert!(is_there(sockets.permit(&origin, ends[0] + (IDLE_MAX - moment))));
+            assert_eq!(idle(&sockets), 2);
+            assert!(is_there(sockets.permit(&origin, ends[0] + IDLE_MAX)));
+            assert_eq!(idle(&sockets), 1, "the older one is closed");
+            sockets.close_old(ends[1] + (IDLE_MAX - moment));
+            assert_eq!(idle(&sockets), 1);
+            sockets.close_old(ends[1] + IDLE_MAX);
+            assert_eq!(idle(&sockets), 0);
+            assert!(!is_there(sockets.permit(&origin, ends[1])));
         })
         .unwrap();
     }

@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use weir_net::clock;
-
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -93,6 +91,8 @@ struct Script {
     plan: Plan,
     names: Names,
     steps: Vec<Request>,
+    /// The `think` after the steps.
+    think: Duration,
 }
 
 impl Script {
@@ -134,7 +134,7 @@ impl Script {
             files: Vec::new(),
             warnings: Vec::new(),
         };
-        Script { plan, names, steps: Vec::new() }
+        Script { plan, names, steps: Vec::new(), think: Duration::ZERO }
     }
 
     fn text(&mut self, text: &str) -> Template {
@@ -198,6 +198,7 @@ impl Script {
                     break;
                 }
             }
+            think(&vuser, clock::precise() + self.think).await;
             let taken = worker.recorder.take(u64::MAX);
             let mut counters = BTreeMap::new();
             for window in taken.windows {
@@ -469,6 +470,20 @@ fn a_connection_that_its_server_does_not_keep_is_replaced_before_a_request() {
     }
     let (outcome, _, second) = script.run();
     assert_eq!((outcome, second), (Ok(()), Value::Number(1.0)));
+}
+
+#[test]
+fn a_long_think_closes_a_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut script = Script::new(&format!("http://{}", listener.local_addr().unwrap()));
+    script.step("GET", "/");
+    script.think = Duration::from_secs(60);
+    std::thread::spawn(move || script.run());
+    let mut stream = listener.accept().unwrap().0;
+    read(&mut stream).unwrap();
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    assert_eq!(stream.read(&mut [0]).ok(), Some(0));
 }
 
 #[test]
