@@ -206,6 +206,8 @@ fn a_problem_shows_its_place() {
         seen,
         ":5:9: weir knows no step `thnik`; did you mean `think`?\n    5 |       - thnik: 1\n      |         ^\n"
     );
+    let refusal = flow("http", "{'': {url: /}}").unwrap_err();
+    assert!(refusal.text.contains("weir knows no step ``"), "{refusal:?}");
     let refusal = one("config: {target: x}\nscenarios:\n  - name: x\n").unwrap_err();
     assert!(
         refusal.text.starts_with("Scenario validation error: \"scenarios[0].flow\" is required\n  at "),

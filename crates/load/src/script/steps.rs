@@ -78,9 +78,8 @@ impl Builder<'_> {
             return Step::Log(self.text(""));
         };
         if keys::STEP.key(verb).is_none() {
-            let is_method = verb.chars().all(|c| c.is_ascii_alphabetic());
             let hint = near_step(verb);
-            if member.value.map().is_none() || !is_method {
+            if member.value.map().is_none() || !is_word(verb) {
                 self.notes.refuse(member.at, say!(texts::UNKNOWN_STEP, verb.as_ref(), hint));
             } else if !METHODS.contains(&verb.to_ascii_uppercase().as_str()) {
                 self.notes.warn(member.at, say!(texts::OWN_METHOD, verb.as_ref(), verb.to_uppercase(), hint));
@@ -316,8 +315,12 @@ fn near_step(name: &str) -> Said {
 
 /// Whether a step whose word is this is a request with that method.
 pub fn is_method(word: &str) -> bool {
-    let is_word = word.bytes().all(|byte| byte.is_ascii_alphabetic());
-    is_word && (METHODS.contains(&word.to_ascii_uppercase().as_str()) || keys::STEP.key(word).is_none())
+    is_word(word) && (METHODS.contains(&word.to_ascii_uppercase().as_str()) || keys::STEP.key(word).is_none())
+}
+
+/// True for one letter or more, as in a method's name.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Methods that need no warning.
