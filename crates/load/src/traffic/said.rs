@@ -44,23 +44,23 @@ weir_conf::texts! {
         "the line is longer than {0} bytes",
         "줄이 {0}바이트보다 깁니다";
     LOAD_FROM_WHY_TIME:
-        "it has no time",
-        "시각이 없습니다";
+        "the line has no time",
+        "줄에 시각이 없습니다";
     LOAD_FROM_WHY_JSON:
-        "it is no JSON object",
-        "JSON 객체가 아닙니다";
+        "the line is no JSON object",
+        "줄이 JSON 객체가 아닙니다";
     LOAD_FROM_WHY_TEXT:
-        "the format has \"{0}\" there",
-        "그 자리에 \"{0}\"이(가) 있어야 합니다";
+        "the line does not have the text \"{0}\" where the format needs it",
+        "형식에 필요한 자리에 텍스트 \"{0}\"이(가) 없습니다";
     LOAD_FROM_WHY_VALUE:
-        "{0} has another form",
-        "{0}의 형식이 다릅니다";
+        "the value of {0} does not have the form that weir expects",
+        "{0} 값의 형식이 weir가 예상한 것과 다릅니다";
     LOAD_FROM_WHY_TARGET:
         "a client cannot send the target \"{0}\"",
         "클라이언트가 보낼 수 없는 대상입니다: \"{0}\"";
     LOAD_FROM_WHY_NO_TARGET:
-        "it has no path",
-        "경로가 없습니다";
+        "the request has no path",
+        "요청에 경로가 없습니다";
     LOAD_FROM_ONE_CLIENT:
         "All requests come from the address {0}, so requests with the same User-Agent are one client. If a proxy stands in front, log $http_x_forwarded_for.",
         "모든 요청이 주소 {0}에서 왔으므로 User-Agent가 같은 요청은 클라이언트 하나로 봅니다. 앞에 프록시가 있으면 $http_x_forwarded_for를 로그에 남기세요.";

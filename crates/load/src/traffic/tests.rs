@@ -85,7 +85,7 @@ fn gzip_is_read_and_lines_that_are_no_requests_are_counted() {
     let made = from(&wish(), &gzip.finish().unwrap()).unwrap();
     for note in [
         "1 of 603 lines are no request",
-        "  a.log:601: garbage \\u{1} (the format has \" - \" there)",
+        "  a.log:601: garbage \\u{1} (the line does not have the text \" - \" where the format needs it)",
         "1 requests have a method",
     ] {
         assert!(made.notes.iter().any(|own| own.starts_with(note)), "{note}: {:?}", made.notes);
