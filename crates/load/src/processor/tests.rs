@@ -547,19 +547,71 @@ fn typescript_is_built_by_the_esbuild_that_is_near_or_artillerys() {
     }
 }
 
+/// Runs a test again in a process that finds Node and no other program; true in that process.
+fn has_node_alone(test: &str) -> bool {
+    if std::env::var_os("NODE_ALONE").is_some() {
+        return true;
+    }
+    let folder = Folder::new(&[("bin/readme", "")]);
+    std::os::unix::fs::symlink(node::find().unwrap(), folder.path("bin/node")).unwrap();
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args([&format!("processor::tests::{test}"), "--exact"]).env("NODE_ALONE", "yes");
+    let ran = again.env("PATH", folder.path("bin")).env("HOME", &folder.0).env_remove("NODE_PATH").output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+/// The error of a processor in TypeScript, and the advice to install esbuild beside it.
+fn refusal_and_advice(source: &str) -> (String, String) {
+    let others = [("other.ts", "export const b = 1;"), ("data.json", "{}"), ("folder/index.ts", "export const b = 1;")];
+    let folder = Folder::new(&[&others[..], &[("p.ts", source)]].concat());
+    let error = Processor::load_with(&folder.path("p.ts"), Host::default(), Choice::Fitting).err().unwrap();
+    (error, format!("run `npm install esbuild` in {}", folder.0.display()))
+}
+
 #[test]
 fn typescript_that_needs_esbuild_says_so() {
+    if !has_node_alone("typescript_that_needs_esbuild_says_so") {
+        return;
+    }
     for source in [
         "enum K { A = 1 } export const a = K.A;",
         "namespace N { export const a = 3 } export const b = N.a;",
         "class A { constructor(private n: number) {} } export const a = new A(4);",
         "import { b } from './other'; export const a = b;",
+        "import { b } from './other.js'; export const a = b;",
+        "import { b } from './folder'; export const a = b;",
         "import d from './data.json'; export const a = d;",
     ] {
-        let folder = Folder::new(&[("p.ts", source), ("other.ts", "export const b = 1;"), ("data.json", "{}")]);
-        let error = Processor::load_with(&folder.path("p.ts"), Host::default(), Choice::Fitting).err().unwrap();
-        let remedy = format!("run `npm install esbuild` in {}", folder.0.display());
-        assert!(error.ends_with(&remedy), "{source}: {error}");
+        let (error, advice) = refusal_and_advice(source);
+        assert!(error.ends_with(&advice), "{source}: {error}");
+    }
+}
+
+#[test]
+fn a_mistake_in_typescript_has_its_place() {
+    if !has_node_alone("a_mistake_in_typescript_has_its_place") {
+        return;
+    }
+    let features = ["-p", "Boolean(process.features.typescript)"];
+    let reads = std::process::Command::new(node::find().unwrap()).args(features).output().unwrap();
+    if reads.stdout != b"true\n" {
+        // This Node needs esbuild for every file in TypeScript.
+        return;
+    }
+    let (error, advice) = refusal_and_advice("\n\nenum K { A }");
+    assert!(error.contains("p.ts:3). Without esbuild") && error.ends_with(&advice), "{error}");
+    let (error, advice) = refusal_and_advice("export const a = 1;\n\nexport const b = (;\n");
+    assert!(error.ends_with(&format!("/p.ts:3). esbuild reads more: {advice}")), "{error}");
+    for (source, words) in [
+        ("\n\nthrow new Error('at the top');", "p.ts:3"),
+        ("\n\nJSON.parse('{x');", "p.ts:3"),
+        ("import { b } from './nothing';", "nothing' imported from"),
+        ("import { b } from './nothing.ts';", "nothing.ts' imported from"),
+    ] {
+        let (error, _) = refusal_and_advice(source);
+        assert!(error.contains(words) && !error.contains("esbuild"), "{source}: {error}");
     }
 }
 

@@ -305,20 +305,40 @@ const stripped = async (file) => {
   try {
     return await import(pathToFileURL(file).href);
   } catch (error) {
-    if (isOfTypescript(error)) {
-      throw new Refusal(`${firstLine(error)}. Without esbuild, Node.js ${process.version} only removes types: no \`enum\`, no \`namespace\`, no parameter properties, no \`<T>x\`, no imports without an extension: ${INSTALL(folder)}`);
+    const place = sourceOf(error);
+    const what = firstLine(error) + (place ? ` (${place})` : '');
+    if (isForEsbuild(error, file)) {
+      throw new Refusal(`${what}. Without esbuild, Node.js ${process.version} only removes types: no \`enum\`, no \`namespace\`, no parameter properties, no \`<T>x\`, no imports without an extension: ${INSTALL(folder)}`);
     }
+    if (isUnread(error)) throw new Refusal(`${what}. esbuild reads more: ${INSTALL(folder)}`);
     throw error;
   }
 };
 
 const firstLine = (error) => String(error?.message ?? error).split('\n')[0];
 
+/** The first file and line in the stack of an error; undefined if it names only Node's own files. */
+const sourceOf = (error) => /(?:^|at |\()(?:file:\/\/)?(\/.*?:\d+)/m.exec(error?.stack)?.[1];
+
+const isMissing = (error) => /MODULE_NOT_FOUND$/.test(error?.code ?? '');
+
+/** Whether Node could not read a file. A function of the file that throws a SyntaxError is in the stack. */
+const isUnread = (error) => error instanceof SyntaxError && !/^ +at .*file:\/\//m.test(error.stack);
+
 /** Whether esbuild would read what Node did not. */
-const isOfTypescript = (error) =>
-  /TYPESCRIPT|ERR_UNKNOWN_FILE_EXTENSION|ERR_UNSUPPORTED_DIR_IMPORT|ERR_IMPORT_ATTRIBUTE/.test(error?.code ?? '') ||
-  error instanceof SyntaxError ||
-  (/MODULE_NOT_FOUND$/.test(error?.code ?? '') && /module '(\.|\/)/.test(firstLine(error)));
+const isForEsbuild = (error, file) =>
+  /UNSUPPORTED_TYPESCRIPT|ERR_UNKNOWN_FILE_EXTENSION|ERR_UNSUPPORTED_DIR_IMPORT|ERR_IMPORT_ATTRIBUTE/.test(error?.code ?? '') ||
+  (isMissing(error) && isNear(error, file));
+
+/** Whether the missing file is a folder, or has another extension: esbuild finds both. */
+const isNear = (error, file) => {
+  const name = /module '([./][^']*)'/.exec(firstLine(error))?.[1];
+  if (name === undefined) return false;
+  const wanted = path.resolve(path.dirname(error.requireStack?.[0] ?? file), name);
+  const stem = wanted.replace(/\.[cm]?jsx?$/, '');
+  const near = ['.ts', '.tsx', '.mts', '.cts', '.js', '.jsx', '.json'].map((extension) => stem + extension);
+  return [wanted, ...near].some((other) => fs.existsSync(other));
+};
 
 const exportsOf = async (file) => {
   if (!isTypescript(file)) return import(pathToFileURL(file).href);
@@ -345,8 +365,7 @@ const load = async ({ file, facts, isScript }) => {
 
 /** Why a file did not load, and what to do where that is known. */
 const refusal = (error, file) => {
-  const isMissing = error?.code === 'MODULE_NOT_FOUND' || error?.code === 'ERR_MODULE_NOT_FOUND';
-  if (!isMissing) return error instanceof Refusal ? error.message : String(error?.stack || error);
+  if (!isMissing(error)) return error instanceof Refusal ? error.message : String(error?.stack || error);
   const line = error.message.split('\n')[0];
   const name = /(?:module|package) '((?:@[^/']+\/)?[^./'@][^/']*)/.exec(line)?.[1];
   return name ? `${line}: run \`npm install ${name}\` in ${path.dirname(file)}` : line;
