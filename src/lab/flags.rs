@@ -164,7 +164,8 @@ pub struct RunArgs {
     /// Path of the nginx
     #[arg(long, value_name = "PATH", default_value = "/usr/sbin/nginx")]
     pub nginx: PathBuf,
-    /// Use compared blocks even if other programs used this machine, and judge no expectation marked as timed; the report says so
+    /// Use compared blocks even if other programs used this machine. weir then judges no expectation that the lab marks
+    /// as `timed`. The report says so
     #[arg(long)]
     pub noisy: bool,
     /// Seed of all random choices
