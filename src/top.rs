@@ -110,10 +110,10 @@ fn list(edges: &[Dashboard], language: Language) -> Result<(), Said> {
     Ok(())
 }
 
-/// Documents that are fetched for a printed screen, at most: the edge makes one a second, or later if it lacks CPU time.
+/// Most documents that weir fetches for one printed screen. The edge makes one each second, or later without CPU time.
 const PRINTED_MAX: u32 = 10;
 
-/// Prints a screen as text, from two documents, because rates need two; of an edge that has just begun, once it has figures.
+/// Prints a screen as text. A rate needs two documents. If the edge has just started, weir waits until it has figures.
 fn print(edges: &[Dashboard], language: Language) -> Result<(), Said> {
     let Some(edge) = edges.first() else { return Ok(()) };
     let mut before = edge.fetch("doc.json")?;

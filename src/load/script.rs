@@ -54,7 +54,8 @@ pub fn run(args: &RunArgs, language: Language) -> u8 {
     }
 }
 
-/// Loads the processor, which a run would do after its phases began; returns the exit code.
+/// Loads the processor, and names the functions that it lacks; returns the exit code. A run loads it after its phases
+/// begin.
 fn check(plan: &Plan, language: Language) -> u8 {
     match weir_load::check::processor(plan) {
         Ok(missing) => {

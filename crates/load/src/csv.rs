@@ -1,8 +1,8 @@
 //! Reads CSV text as csv-parse 4 does, which Artillery uses: the same records, lines and errors. Writes CSV that it reads.
 //!
-//! There are three exceptions. weir removes a byte order mark, and csv-parse puts it into the first field. A comment at the
-//! end of the last skipped line ends with its line, and csv-parse loses the next line too. An error shows a whole character,
-//! and csv-parse shows its first byte.
+//! There are three exceptions. weir removes a byte order mark, and csv-parse puts it into the first field. A comment at
+//! the end of the last skipped line ends with its line, and csv-parse loses the next line too. An error shows a whole
+//! character, and csv-parse shows its first byte.
 //!
 //! The first line end outside quotes says how all lines end: `\n`, `\r\n` or `\r`. Lines are counted as csv-parse counts
 //! them: each `\r` and each `\n` inside quotes is one.

@@ -19,11 +19,11 @@ use super::origin::Origin;
 use super::resolve::Resolver;
 use super::timings::Timings;
 
-/// Time after which a virtual user closes an idle connection, as Artillery's agent does (`freeSocketTimeout`). A server that
-/// closes idle connections after 5 s, as Node does, would otherwise reset a request now and then.
+/// Time after which a virtual user closes an idle connection, as Artillery's agent does (`freeSocketTimeout`). A server
+/// that closes idle connections after 5 s, as Node does, would otherwise reset a request now and then.
 pub const IDLE_MAX: Duration = Duration::from_secs(4);
-/// weir uses a connection for this much less than the time that the server announces: a request needs time to arrive. If
-/// the server announces less than twice this, weir subtracts half of the announced time.
+/// weir uses a connection for this much less than the time that the server announces: a request needs time to arrive.
+/// If the server announces less than twice this, weir subtracts half of the announced time.
 const KEPT_MARGIN: Duration = Duration::from_secs(1);
 
 /// A connection kept for the next request.

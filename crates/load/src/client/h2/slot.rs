@@ -30,7 +30,7 @@ pub(super) struct Slot {
 
 /// The received parts of the answer.
 pub(super) struct State {
-    /// The first bytes of the request were given to the socket.
+    /// Time of the first attempt to write the request; `None` if there was none.
     pub sent: Option<Instant>,
     pub lost: Option<Lost>,
     pub is_complete: bool,
