@@ -182,9 +182,13 @@ pub fn confirmed(mut compared: Compared, second: &Compared) -> Compared {
 }
 
 /// Removes the differences in parts that weir's answer from an empty cache and another such answer do not share: the
-/// application changes them, and the caches of nginx and of weir were filled at different times.
+/// application changes them, and the caches of nginx and of weir were filled at different times. A failure or an answer
+/// with another status shows nothing about the parts, so it removes none.
 pub fn unsteady(mut compared: Compared, ours: &Answer, fresh: &Answer, port: Port) -> Compared {
     let (ours, fresh) = (parts(ours, Some(port)), parts(fresh, Some(port)));
+    if ours.get("status") != fresh.get("status") {
+        return compared;
+    }
     let (lasting, passing): (Vec<_>, Vec<_>) =
         compared.differences.into_iter().partition(|one| is_same(&one.part, ours.get(&one.part), fresh.get(&one.part)));
     compared.changing.extend(passing.into_iter().map(|one| one.part));
@@ -427,7 +431,13 @@ mod tests {
         let compared = compare(&nginx, &nginx, &ours, port);
         let same = unsteady(compared.clone(), &ours, &answer("b"), port);
         assert_eq!((same.differences.len(), same.changing.len()), (1, 0));
-        let other = unsteady(compared, &ours, &answer("c"), port);
+        let other = unsteady(compared.clone(), &ours, &answer("c"), port);
         assert_eq!((other.differences, other.changing), (vec![], vec!["body".to_owned()]));
+        let failed = Answer::Failed("ECONNREFUSED".to_owned());
+        let limited = Answer::Whole { status: 503, fields: Vec::new(), body: Vec::new() };
+        for fresh in [&failed, &limited] {
+            let kept = unsteady(compared.clone(), &ours, fresh, port);
+            assert_eq!((kept.differences.len(), kept.changing.len()), (1, 0), "{fresh:?}");
+        }
     }
 }

@@ -397,7 +397,7 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
     let (count, rate) = (requests.len(), wish.rate);
     let seconds = (3.0 * count as f64 / rate).ceil();
     (asked.tell)(said!(
-        "asks for {count} URLs, nginx twice and weir once, {rate} requests a second: about {seconds} s",
+        "weir adopt asks nginx twice and weir once for {count} URLs, {rate} requests a second: about {seconds} s",
         "URL {count}개를 nginx에 두 번, weir에 한 번 묻습니다. 초당 요청 {rate}건, 약 {seconds}초"
     ));
     let running = Beside::start(asked.weir, &report.tree, &report.origin, &doors);
@@ -411,10 +411,10 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
     let differing = done.differing();
     if differing > 0 && CACHES.iter().any(|name| uses(&report.tree.root, name)) {
         (asked.tell)(said!(
-            "asks weir with empty caches again for {differing} URLs that differ",
-            "캐시를 비운 weir에 서로 다른 URL {differing}개를 다시 묻습니다"
+            "weir adopt starts weir with empty caches, and asks it again for the {differing} URLs whose answers differ",
+            "weir adopt가 weir를 빈 캐시로 시작해 응답이 서로 다른 URL {differing}개를 다시 묻습니다"
         ));
-        // If weir does not start again, the differences stay.
+        // If weir does not start again, the page keeps the differences.
         if let Ok(running) = Beside::start(asked.weir, &report.tree, &report.origin, &doors) {
             done.outcomes = send::again(done.outcomes, doors, wish.rate, asked.stop.clone())?;
             drop(running);
