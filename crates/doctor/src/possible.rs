@@ -9,7 +9,7 @@ use weir_http::regex::Regex;
 use weir_http::slots::VariableId;
 
 use crate::reach::{self, Piece};
-use crate::view::{Scope, Spot};
+use crate::view::{Scope, Spot, View};
 
 /// The deepest chain of variables. It stops cycles.
 const DEPTH_MAX: usize = 12;
@@ -43,21 +43,21 @@ impl Request {
 pub struct Possible {
     texts: Vec<String>,
     /// Whether it can have no other text.
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl Possible {
     fn one(text: &str) -> Possible {
-        Possible { texts: vec![text.to_owned()], is_whole: true }
+        Possible { texts: vec![text.to_owned()], is_complete: true }
     }
 
     const fn any() -> Possible {
-        Possible { texts: Vec::new(), is_whole: false }
+        Possible { texts: Vec::new(), is_complete: false }
     }
 
     /// Whether it certainly has such a text.
     pub fn always(&self, is_such: impl Fn(&str) -> bool) -> bool {
-        self.is_whole && self.texts.iter().all(|text| is_such(text))
+        self.is_complete && self.texts.iter().all(|text| is_such(text))
     }
 
     /// Whether one of its known texts is such a text.
@@ -66,7 +66,7 @@ impl Possible {
     }
 
     fn or(mut self, other: Possible) -> Possible {
-        self.is_whole &= other.is_whole;
+        self.is_complete &= other.is_complete;
         for text in other.texts {
             if !self.texts.contains(&text) {
                 self.texts.push(text);
@@ -77,9 +77,9 @@ impl Possible {
 
     /// Every text of one, followed by every text of the other.
     fn then(self, other: &Possible) -> Possible {
-        let is_whole = self.is_whole && other.is_whole;
+        let is_complete = self.is_complete && other.is_complete;
         let all = self.texts.iter().flat_map(|one| other.texts.iter().map(move |next| format!("{one}{next}")));
-        Possible { texts: all.take(TEXTS_MAX + 1).collect(), is_whole }.bounded()
+        Possible { texts: all.take(TEXTS_MAX + 1).collect(), is_complete }.bounded()
     }
 
     fn bounded(self) -> Possible {
@@ -125,8 +125,7 @@ fn variable_at(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Possible {
 
 /// `set $name value` before this statement: the last one that certainly runs, and those after it that may run.
 fn assigned(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Possible> {
-    let is_before = |set: &Spot<'_>| !set.is(spot) && (spot.name() != "set" || spot.is_after(*set));
-    let all: Vec<Spot<'_>> = spot.view().sets(name).take(ENTRIES_MAX).filter(is_before).collect();
+    let all: Vec<Spot<'_>> = spot.view().sets(name).take(ENTRIES_MAX).filter(|set| is_before(*set, spot)).collect();
     all.first()?;
     let mut found: Option<Possible> = None;
     let mut add = |set: Spot<'_>| {
@@ -138,15 +137,14 @@ fn assigned(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Possible> {
         found = Some(sum.clone());
         sum
     };
-    for scope in spot.scope().outwards() {
+    for block in running(spot.scope()) {
         for set in all.iter().rev().copied() {
-            match runs(set, scope, trail) {
+            match runs(set, block, spot, trail) {
                 Some(true) => return Some(add(set)),
                 Some(false) => {}
-                None if is_in_condition_of(set, scope) => {
+                None => {
                     add(set);
                 }
-                None => {}
             }
         }
     }
@@ -154,20 +152,41 @@ fn assigned(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Possible> {
     Some(found.map_or_else(Possible::any, |found| found.or(Possible::any())))
 }
 
-fn is_in_condition_of(set: Spot<'_>, scope: Scope<'_>) -> bool {
-    set.scope().opener().is_some_and(|opener| opener.name() == "if" && opener.scope().is(scope))
+/// Whether a `set` of the same location or server comes before a statement. nginx runs the statements of the rewrite
+/// module in the order of the file: first those of the server, then those of the location, and then it asks the origin.
+fn is_before(set: Spot<'_>, spot: Spot<'_>) -> bool {
+    let is_in_order = matches!(spot.name(), "set" | "if" | "return" | "rewrite");
+    let is_of_server = spot.is_in("location") && !set.is_in("location");
+    !set.is(spot) && (!is_in_order || spot.is_after(set) || is_of_server)
 }
 
-/// Whether a `set` runs for each request that runs this block's statements. `None` if it depends, or is elsewhere.
-fn runs(set: Spot<'_>, scope: Scope<'_>, trail: Trail<'_>) -> Option<bool> {
-    if set.scope().is(scope) {
-        return Some(true);
+/// The blocks whose `set` statements run for a request of this block, the last ones first: its location and the server.
+/// nginx runs none of an outer location, and none of the location around `limit_except`.
+fn running(scope: Scope<'_>) -> impl Iterator<Item = Scope<'_>> {
+    let mut has_location = false;
+    scope.outwards().filter(move |block| match block.name() {
+        "if" => false,
+        "location" | "limit_except" => !std::mem::replace(&mut has_location, true),
+        _ => true,
+    })
+}
+
+/// Whether a `set` runs before this statement in each request of the block. `None` if it depends on the request.
+fn runs(set: Spot<'_>, block: Scope<'_>, spot: Spot<'_>, trail: Trail<'_>) -> Option<bool> {
+    let is_in_if = set.scope().opener().is_some_and(|opener| opener.name() == "if" && opener.scope().is(block));
+    if !is_in_if {
+        return Some(set.scope().is(block));
     }
-    if !is_in_condition_of(set, scope) {
-        return None;
+    if set.scope().is(spot.scope()) {
+        return Some(true);
     }
     let opener = set.scope().opener()?;
     let (subject, operator, value) = reach::condition(opener)?;
+    // `-f` and its like ask the disk, and a variable in the value is of the request.
+    let is_of_disk = !subject.starts_with('$');
+    if is_of_disk || matches!(operator, "=" | "!=") && reach::variables(value).next().is_some() {
+        return None;
+    }
     let subject = text_at(subject, opener, trail);
     let value = value.trim_matches(['"', '\'']);
     let holds = |text: &str| match operator {
@@ -178,9 +197,6 @@ fn runs(set: Spot<'_>, scope: Scope<'_>, trail: Trail<'_>) -> Option<bool> {
         "!~" | "!~*" => !matches(value, operator == "!~*", text),
         _ => false,
     };
-    if operator.starts_with('-') || operator.starts_with("!-") {
-        return None;
-    }
     if subject.always(holds) {
         return Some(true);
     }
@@ -192,14 +208,18 @@ fn matches(pattern: &str, caseless: bool, text: &str) -> bool {
     regex.is_ok_and(|regex| regex.is_match(text.as_bytes()).unwrap_or(false))
 }
 
-/// The value of `map`, `geo` or `split_clients`.
-fn mapped(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Possible> {
+/// The `map`, `geo` or `split_clients` that gives a variable its value; the name has no `$`.
+pub fn definition<'v>(view: &'v View<'v>, name: &str) -> Option<Spot<'v>> {
     let is_it = |block: &Spot<'_>| {
         let to = block.args().last().and_then(|last| last.strip_prefix('$'));
         block.is_block() && to.is_some_and(|to| to.eq_ignore_ascii_case(name))
     };
-    let mut blocks = ["map", "geo", "split_clients"].into_iter().flat_map(|kind| spot.view().named(kind));
-    let block = blocks.find(is_it)?;
+    ["map", "geo", "split_clients"].into_iter().flat_map(|kind| view.named(kind)).find(is_it)
+}
+
+/// The value of `map`, `geo` or `split_clients`.
+fn mapped(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Possible> {
+    let block = definition(spot.view(), name)?;
     let all: Vec<Spot<'_>> = entries(block).collect();
     let value = |entry: Spot<'_>| text_at(entry.arg(0), block, trail);
     let none = || Possible::one("");
@@ -207,7 +227,7 @@ fn mapped(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Possible> {
     let is_partial = spot.view().tree().is_partial || all.len() >= ENTRIES_MAX;
     if block.name() == "map" && !has_hostnames && !is_partial {
         let source = text_at(block.arg(0), block, trail);
-        if source.is_whole {
+        if source.is_complete {
             let chosen = source.texts.iter().map(|text| chosen(block, &all, text).map_or_else(none, value));
             return chosen.reduce(Possible::or);
         }
@@ -251,16 +271,17 @@ mod tests {
     use super::*;
     use crate::view::View;
 
-    /// The texts of `return 200 …`, sorted; `?` where it can have others.
+    /// The texts of the last word of `return` or `proxy_pass`, sorted; `?` where it can have others.
     fn texts(conf: &str, request: Request) -> String {
         let (tree, problems) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
         assert_eq!(problems, [], "{conf}");
         let view = View::new(&tree);
-        let Some(spot) = view.named("return").next() else { return String::new() };
-        let mut found = of_text(spot.arg(1), spot, request);
+        let spots = view.named("return").chain(view.named("proxy_pass")).next();
+        let Some((spot, text)) = spots.and_then(|spot| Some((spot, spot.args().last()?))) else { return String::new() };
+        let mut found = of_text(text, spot, request);
         found.texts.sort();
         let mut words: Vec<String> = found.texts.iter().map(|text| format!("'{text}'")).collect();
-        if !found.is_whole {
+        if !found.is_complete {
             words.push("?".to_owned());
         }
         words.join(" ")
@@ -288,6 +309,18 @@ mod tests {
             ("server { set $c up; if ($http_upgrade !~* ^web) { set $c close; } return 200 $c; }", "'close'", "'up'"),
             ("server { set $c a; if ($arg_x) { set $c b; } return 200 $c; }", "'a' 'b'", "'a' 'b'"),
             ("server { location /b { set $c close; } location / { return 200 $c; } }", "?", "?"),
+            ("server { location / { proxy_pass $c; set $c a; } set $c b; }", "'a'", "'a'"),
+            ("server { location / { return 200 $c; set $c a; } set $c b; }", "'b'", "'b'"),
+            ("server { location / { set $c $a; proxy_pass $c; } set $a close; }", "'close'", "'close'"),
+            // nginx runs no codes of an outer location, and those of no location in `limit_except`.
+            ("server { set $c a; location /o { set $c b; location /o/i { return 200 $c; } } }", "'a'", "'a'"),
+            ("server { set $c a; location / { set $c b; limit_except GET { proxy_pass $c; } } }", "'a'", "'a'"),
+            ("server { set $c a; location / { if ($arg_x) { proxy_pass $c; } set $c b; } }", "'b'", "'b'"),
+            ("server { set $c a; location / { if ($arg_x) { proxy_pass $c; set $c b; } } }", "'b'", "'b'"),
+            ("server { set $c a; location / { if ($c = a) { set $c b; } proxy_pass $c; } }", "'b'", "'b'"),
+            ("server { set $c a; if (!-f $uri) { set $c b; } return 200 $c; }", "'a' 'b'", "'a' 'b'"),
+            ("server { set $c a; if (-f $uri) { set $c b; } return 200 $c; }", "'a' 'b'", "'a' 'b'"),
+            ("server { set $c a; set $a x; if ($a = $http_x) { set $c b; } return 200 $c; }", "'a' 'b'", "'a' 'b'"),
             ("server { set $a close; set $c $a; return 200 $c; }", "'close'", "'close'"),
             ("server { set $a $b; set $b $a; return 200 $a$b; }", "?", "?"),
             ("geo $c { default close; } server { return 200 $c; }", "'close'", "'close'"),
