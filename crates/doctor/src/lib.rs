@@ -18,6 +18,7 @@ pub mod dump;
 pub mod explain;
 pub mod facts;
 pub mod limits;
+pub mod lines;
 pub mod mend;
 pub mod possible;
 pub mod reach;

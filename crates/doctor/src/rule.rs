@@ -273,6 +273,7 @@ pub mod prelude {
     pub use super::{Case, Example, Finding, Found, Group, Level, Rule, Said, Words, words};
     pub use crate::caches::{Names, caches};
     pub use crate::edit;
+    pub use crate::lines::edits_for;
     pub use crate::possible::Request;
     pub use crate::reach::{self, Piece};
     pub use crate::regex::ByteSet;

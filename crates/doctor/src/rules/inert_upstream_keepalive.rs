@@ -1,6 +1,10 @@
 //! Connections to an origin that could be kept, but each request asks the origin to close its connection.
 
+use std::collections::HashMap;
+
+use crate::possible;
 use crate::rule::prelude::*;
+use crate::upgrade::UpgradeVariable;
 
 pub static RULE: Rule = Rule {
     id: "inert_upstream_keepalive",
@@ -27,6 +31,9 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
+    let variable = upgrade::upgrade_variable(case.view);
+    let mut known = HashMap::new();
+    let mut is_harmless = |map: Spot<'_>| *known.entry(map.at()).or_insert_with(|| harms_nothing(case, map));
     for (pass, upstream) in passes(case) {
         let Some(kept) = kept(case, upstream) else { continue };
         let Some(closing) = closing(case, pass) else { continue };
@@ -55,7 +62,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 kept_words
             ),
         };
-        let (line, fix) = remedy(case, pass, &closing);
+        let (line, fix) = remedy(pass, &closing, &variable, &mut is_harmless);
         let mut finding = Finding::at(pass, what).write(line);
         finding.fix = fix.unwrap_or_default();
         // If the nginx version is unknown, it may be new enough.
@@ -105,6 +112,7 @@ fn closing<'v>(case: &Case<'v>, pass: Spot<'v>) -> Option<Closing<'v>> {
     }
     let is_old = version.map_or(!is_new, |spot| spot.arg(0) == "1.0");
     let connection = upgrade::connection(pass);
+    let values = connection.map(|field| upgrade::values(field, pass, Request::Plain));
     if is_old || connection.is_none() && !is_new {
         let mut missing = Vec::new();
         if is_old {
@@ -115,79 +123,71 @@ fn closing<'v>(case: &Case<'v>, pass: Spot<'v>) -> Option<Closing<'v>> {
         }
         return Some(Closing::Missing(missing));
     }
-    let values = upgrade::values(connection?, Request::Plain);
-    let ends = |always| Some(Closing::Field(connection?, always));
-    if values.always(upgrade::ends) {
-        return ends(true);
-    }
-    if values.sometimes(upgrade::ends) { ends(false) } else { None }
+    let (field, values) = connection.zip(values)?;
+    let always = values.always(upgrade::ends);
+    (always || values.sometimes(upgrade::ends)).then_some(Closing::Field(field, always))
 }
 
-/// The line to write, and the edits if they harm nothing else.
-fn remedy(case: &Case<'_>, pass: Spot<'_>, closing: &Closing<'_>) -> (String, Option<Vec<edit::Edit>>) {
+/// The line to write, and the edits if they harm nothing else. `is_harmless` says whether a map may get an empty value.
+fn remedy(
+    pass: Spot<'_>,
+    closing: &Closing<'_>,
+    variable: &UpgradeVariable,
+    is_harmless: &mut dyn FnMut(Spot<'_>) -> bool,
+) -> (String, Option<Vec<edit::Edit>>) {
     let field = match closing {
-        Closing::Missing(missing) => {
-            let line = missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" ");
-            return (line, upgrade::lines(pass, missing));
-        }
+        Closing::Missing(missing) => return (format!("{};", missing.join("; ")), edits_for(pass, missing)),
         Closing::Field(field, _) => *field,
     };
-    let is_for_websockets = pass
-        .scope()
-        .effective_all("proxy_set_header")
-        .iter()
-        .any(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade") && !spot.arg(1).is_empty());
-    if reach::variables(field.arg(1)).next().is_none() {
-        let right = is_for_websockets.then(|| upgrade::right(case.view)).flatten();
-        let value = right.as_ref().map_or("\"\"", |right| right.variable.as_str());
-        let line = format!("proxy_set_header Connection {value}");
-        let own = field.scope().is(pass.scope());
-        let edits = own.then(|| {
-            let map = right.as_ref().and_then(|right| right.map.clone());
-            map.into_iter().chain([edit::replace(field.statement(), &line)]).collect()
-        });
-        return (format!("{line};"), edits);
+    let (view, name) = (pass.view(), field.arg(1).trim_start_matches('$'));
+    let map = possible::definition(view, name).filter(|_| field.arg(1).starts_with('$'));
+    if let Some((map, entry)) = map.and_then(|map| Some((map, possible::entry_for(map, Request::Plain)?))) {
+        let edit = match entry.name().is_empty() {
+            true => Some(edit::replace(entry.statement(), "'' ''")),
+            false => edit::insert_into(view.tree(), map.statement(), "'' ''"),
+        };
+        let edits = edit.filter(|_| is_harmless(map)).map(|edit| vec![edit]);
+        return (format!("{} {{ … '' ''; }}", map.line()), edits);
     }
-    let maps = case.view.named("map").filter(|map| map.arg(1).eq_ignore_ascii_case(field.arg(1)));
-    let entry = maps.into_iter().find_map(|map| Some((map, crate::possible::entry_for(map, Request::Plain)?)));
-    match entry {
-        Some((map, entry)) if entry.name().is_empty() => {
-            let fix = edit::replace(entry.statement(), "'' ''");
-            (format!("{} {{ … '' ''; }}", map.line()), harms_nothing(case, map).then(|| vec![fix]))
-        }
-        Some((map, _)) => {
-            let fix = edit::insert_into(case.tree(), map.statement(), "'' ''");
-            let fix = fix.filter(|_| harms_nothing(case, map)).map(|fix| vec![fix]);
-            (format!("{} {{ … '' ''; }}", map.line()), fix)
-        }
-        None => ("map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }".to_owned(), None),
+    let headers = pass.scope().effective_all("proxy_set_header");
+    let is_upgrade = |spot: &Spot<'_>| spot.arg(0).eq_ignore_ascii_case("upgrade") && !spot.arg(1).is_empty();
+    let is_for_websockets = headers.iter().any(is_upgrade);
+    let value = if is_for_websockets { variable.name.as_str() } else { "\"\"" };
+    let line = format!("proxy_set_header Connection {value}");
+    let is_constant = reach::variables(field.arg(1)).next().is_none();
+    let edits = (is_constant && field.scope().is(pass.scope())).then(|| vec![edit::replace(field.statement(), &line)]);
+    match is_for_websockets {
+        true => (variable.to_write(&line), edits.and_then(|edits| variable.with_map(edits))),
+        false => (format!("{line};"), edits),
     }
 }
 
-/// Whether the variable of a map is only the Connection field of requests whose connections can be kept. Without
-/// keepalive, nginx would close each connection first, and the local port would stay busy.
+/// Whether each use of a map's variable is the Connection field of a `proxy_pass` that can keep connections. nginx keeps
+/// none elsewhere: without `close`, nginx would close each connection first, and the kernel would keep its port for 60 s.
 fn harms_nothing(case: &Case<'_>, map: Spot<'_>) -> bool {
     let variable = map.arg(1).trim_start_matches('$');
     let uses = |spot: &Spot<'_>| {
         !spot.is(map) && spot.args().any(|arg| reach::variables(arg).any(|name| name.eq_ignore_ascii_case(variable)))
     };
     let is_field = |spot: Spot<'_>| spot.name() == "proxy_set_header" && spot.arg(0).eq_ignore_ascii_case("connection");
-    let keeps = |(pass, upstream): &(Spot<'_>, Option<Spot<'_>>)| {
-        let is_used = upgrade::connection(*pass).is_some_and(|field| uses(&field));
-        !is_used || kept(case, *upstream).is_some()
+    let keeps = |pass: Spot<'_>| {
+        let is_used = upgrade::connection(pass).is_some_and(|field| uses(&field));
+        !is_used || upstream(case, pass).is_some_and(|upstream| kept(case, upstream).is_some())
     };
-    case.view.all().filter(uses).all(is_field) && passes(case).iter().all(keeps)
+    case.view.all().filter(uses).all(is_field) && case.view.named("proxy_pass").all(keeps)
+}
+
+/// The upstream of a `proxy_pass`: `Some(None)` for an address, and `None` if variables name the upstream.
+fn upstream<'v>(case: &Case<'v>, pass: Spot<'v>) -> Option<Option<Spot<'v>>> {
+    let (_, rest) = pass.arg(0).split_once("://")?;
+    let name = rest.split('/').next().filter(|name| !name.contains('$'))?;
+    Some(case.view.upstream(name))
 }
 
 /// Each `proxy_pass` of `http` with its upstream; `None` for an address. Without those whose address has variables.
 fn passes<'v>(case: &Case<'v>) -> Vec<(Spot<'v>, Option<Spot<'v>>)> {
     let pass = case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream"));
-    pass.filter_map(|spot| {
-        let (_, rest) = spot.arg(0).split_once("://")?;
-        let name = rest.split('/').next().filter(|name| !name.contains('$'))?;
-        Some((spot, case.view.upstream(name)))
-    })
-    .collect()
+    pass.filter_map(|pass| Some((pass, upstream(case, pass)?))).collect()
 }
 
 /// Each `proxy_pass` to an upstream of this file, with that upstream.
@@ -202,6 +202,48 @@ mod tests {
     use crate::Facts;
     use crate::target::Target;
 
+    /// The findings of this rule for a file, in nginx 1.31.5.
+    fn findings(conf: &str) -> Vec<Finding> {
+        let (tree, problems) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+        assert_eq!(problems, [], "{conf}");
+        let facts = Facts { version_is_told: Some(Version(1, 31, 5)), ..Facts::default() };
+        let all = crate::examine(&tree, Version(1, 31, 5), &facts);
+        all.into_iter().filter(|finding| finding.rule == RULE.id).collect()
+    }
+
+    /// nginx keeps no connection to an address that variables name, so `close` has to stay there.
+    #[test]
+    fn a_map_that_another_proxy_pass_needs_stays() {
+        let conf = |more: &str| {
+            format!(
+                "http {{ map $http_upgrade $c {{ default upgrade; '' close; }} upstream app {{ server 10.0.0.1; keepalive 16; }} server {{ proxy_set_header Connection $c; location / {{ proxy_pass http://app; }} {more} }} }}"
+            )
+        };
+        let fixes = |more: &str| findings(&conf(more)).iter().map(|finding| finding.fix.len()).collect::<Vec<_>>();
+        assert_eq!(fixes(""), [1]);
+        assert_eq!(fixes("location /v { proxy_pass http://$arg_host; }"), [0]);
+    }
+
+    /// nginx refuses `proxy_http_version` and `proxy_set_header` in these blocks.
+    #[test]
+    fn no_line_goes_into_a_block_that_refuses_it() {
+        for block in ["if ($arg_a)", "limit_except GET"] {
+            let conf = format!(
+                "http {{ upstream app {{ server 10.0.0.1; keepalive 16; }} server {{ location / {{ proxy_http_version 1.0; {block} {{ proxy_pass http://app; }} }} }} }}"
+            );
+            let found = findings(&conf);
+            assert!(found.len() == 1 && found[0].fix.is_empty(), "{block}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_line_to_write_has_its_map() {
+        let conf = "http { upstream app { server 10.0.0.1; keepalive 16; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection close; proxy_pass http://app; } } }";
+        let written: Vec<_> = findings(conf).into_iter().filter_map(|finding| finding.write).collect();
+        let map = "map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }";
+        assert_eq!(written, [format!("{map} proxy_set_header Connection $connection_upgrade;")]);
+    }
+
     /// The findings of this rule for the location's lines, with these lines before the upstream.
     fn levels(target: Target, maps: &str, group: &str, lines: &str, to: &str) -> Vec<Level> {
         let conf = format!(
@@ -215,7 +257,7 @@ mod tests {
         findings.iter().filter(|finding| finding.rule == RULE.id).map(|finding| finding.level).collect()
     }
 
-    /// The connections that an origin counts for six requests decide: one is silence.
+    /// We counted the connections of six requests at an origin. The rule is silent if the count was one.
     #[test]
     fn the_value_for_a_plain_request_decides_in_every_version() {
         let recipe = "map $http_upgrade $c { default upgrade; '' close; }";
@@ -243,6 +285,9 @@ mod tests {
             }
             let set = format!("set $c close; {}", field("$c"));
             assert_eq!(levels(target, "", "keepalive 16;", &set, "app"), wrong, "{target}");
+            // The `set` of the location of the `proxy_pass` counts, wherever the field is written.
+            let inherits = format!("{} location /a {{ set $c ''; proxy_pass http://app; }} set $c close;", field("$c"));
+            assert_eq!(levels(target, "", "keepalive 16;", &inherits, "app"), wrong, "{target}");
             assert_eq!(levels(target, "", "keepalive 16;", "proxy_http_version 1.0;", "app"), wrong, "{target}");
         }
         let (old, new) = (Target::Nginx(Version(1, 22, 1)), Target::Nginx(Version(1, 31, 5)));

@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "nginx가 모든 요청에 Connection: upgrade를 보냅니다",
     ),
     remedy: words(
-        "nginx keeps its connections in spite of it. But the field announces an upgrade that a plain request does not have, and some origins refuse it: ASP.NET's Kestrel refuses a body in such a request. Send it with WebSockets alone: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
-        "연결은 그래도 유지됩니다. 하지만 일반 요청에 없는 업그레이드를 알리는 셈이라 거절하는 오리진이 있습니다: ASP.NET의 Kestrel은 그런 요청의 본문을 거절합니다. WebSocket에만 보내세요: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
+        "nginx keeps its connections to the origin all the same. But the field announces an upgrade, and a plain request has none. Some origins refuse such a request: ASP.NET's Kestrel refuses its body. Send the field with WebSockets alone: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
+        "nginx는 그래도 오리진과의 연결을 유지합니다. 하지만 이 헤더는 업그레이드를 알리는데 일반 요청에는 업그레이드가 없습니다. 그런 요청을 거절하는 오리진이 있습니다. ASP.NET의 Kestrel은 그 요청의 본문을 거절합니다. WebSocket 요청에만 이 헤더를 보내세요: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
     ),
     source: "nginx.org, WebSocket proxying; RFC 9110 §7.6.1, §7.8",
     check,
@@ -23,31 +23,32 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    for spot in case.view.named("proxy_set_header").filter(|spot| spot.arg(0).eq_ignore_ascii_case("connection")) {
+    let variable = upgrade::upgrade_variable(case.view);
+    let line = format!("proxy_set_header Connection {}", variable.name);
+    for (field, pass) in fields(case) {
         // A location only for WebSockets has no plain requests.
-        let path = spot.scope().location().map(|location| location.text()).unwrap_or_default();
+        let path = pass.scope().location().map(|location| location.text()).unwrap_or_default();
         let is_own = ["socket", "/ws", "cable"].iter().any(|word| path.contains(word));
-        let is_constant = upgrade::values(spot, Request::Plain).always(|value| upgrade::names(value, "upgrade"));
-        if !is_constant || is_own {
+        let values = upgrade::values(field, pass, Request::Plain);
+        if is_own || !values.always(|value| upgrade::has_option(value, "upgrade")) {
             continue;
         }
-        let mut finding = Finding::at(
-            spot,
-            said!("this includes requests that are not WebSockets", "WebSocket이 아닌 요청도 포함됩니다"),
-        );
-        let right = upgrade::right(case.view);
-        let variable = right.as_ref().map_or("$connection_upgrade", |right| right.variable.as_str());
-        let line = format!("proxy_set_header Connection {variable}");
-        let map = right
-            .as_ref()
-            .filter(|right| right.map.is_some())
-            .map_or(String::new(), |right| format!("{} ", right.line));
-        finding = finding.write(format!("{map}{line};"));
-        if let Some(right) = right {
-            finding = finding.fix(right.map).fix(Some(edit::replace(spot.statement(), &line)));
-        }
+        let what = said!("this includes requests that are not WebSockets", "WebSocket이 아닌 요청도 포함됩니다");
+        let mut finding = Finding::at(field, what).write(variable.to_write(&line));
+        finding.fix = variable.with_map(vec![edit::replace(field.statement(), &line)]).unwrap_or_default();
         found.add(finding);
     }
+}
+
+/// Each `proxy_set_header Connection` with each `proxy_pass` that uses it. In a part of a configuration without
+/// `proxy_pass`, each one with itself.
+fn fields<'v>(case: &Case<'v>) -> Vec<(Spot<'v>, Spot<'v>)> {
+    let passes: Vec<_> = case.view.named("proxy_pass").collect();
+    if passes.is_empty() {
+        let is_field = |spot: &Spot<'_>| spot.arg(0).eq_ignore_ascii_case("connection");
+        return case.view.named("proxy_set_header").filter(is_field).map(|spot| (spot, spot)).collect();
+    }
+    passes.into_iter().filter_map(|pass| Some((upgrade::connection(pass)?, pass))).collect()
 }
 
 #[cfg(test)]
@@ -84,8 +85,8 @@ mod tests {
             ("", "{ map $http_upgrade $connection_upgrade { websocket upgrade; default ''; } ", "$connection_upgrade"),
             (
                 "map $http_upgrade $connection_upgrade { default upgrade; '' close; }",
-                "map $http_upgrade $connection_or_empty { websocket upgrade; default ''; }",
-                "$connection_or_empty",
+                "map $http_upgrade $connection_upgrade_2 { websocket upgrade; default ''; }",
+                "$connection_upgrade_2",
             ),
             ("map $http_upgrade $ws { default upgrade; '' ''; }", "http { map $http_upgrade $ws", "$ws"),
         ];

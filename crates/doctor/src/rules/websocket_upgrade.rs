@@ -23,14 +23,15 @@ pub static RULE: Rule = Rule {
 const PATHS: [&str; 7] = ["socket.io", "/ws", "websocket", "/cable", "sockjs", "/hmr", "signalr"];
 
 fn check(case: &Case<'_>, found: &mut Found) {
+    let variable = upgrade::upgrade_variable(case.view);
     for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let scope = pass.scope();
         let headers = scope.effective_all("proxy_set_header");
         let header = |name: &str| headers.iter().find(|spot| spot.arg(0).eq_ignore_ascii_case(name));
         let path = scope.location().map(|location| location.text().to_ascii_lowercase()).unwrap_or_default();
         // A request that asks for a WebSocket decides.
-        let gets = |spot: Spot<'_>, option: fn(&str) -> bool| {
-            !upgrade::values(spot, Request::WebSocket).always(|value| !option(value))
+        let gets = |field: Spot<'_>, is_such: fn(&str) -> bool| {
+            !upgrade::values(field, pass, Request::WebSocket).always(|value| !is_such(value))
         };
         let sent = header("upgrade").filter(|spot| gets(**spot, |value| !value.is_empty()));
         let is_meant = sent.is_some() || PATHS.iter().any(|known| path.contains(known));
@@ -50,29 +51,49 @@ fn check(case: &Case<'_>, found: &mut Found) {
             names.push("Upgrade");
         }
         let connection = upgrade::connection(pass);
-        let right = upgrade::right(case.view);
-        let lacks_option = !connection.is_some_and(|spot| gets(spot, |value| upgrade::names(value, "upgrade")));
+        let lacks_option = !connection.is_some_and(|spot| gets(spot, |value| upgrade::has_option(value, "upgrade")));
         if lacks_option {
-            let variable = right.as_ref().map_or("$connection_upgrade", |right| right.variable.as_str());
-            missing.push(format!("proxy_set_header Connection {variable}"));
+            missing.push(format!("proxy_set_header Connection {}", variable.name));
             names.push(if connection.is_some() { "Connection: upgrade" } else { "Connection" });
         }
         if missing.is_empty() {
             continue;
         }
-        let mut finding = Finding::at(
-            pass,
-            said!(
-                "{} missing: the handshake reaches the origin as a plain GET",
-                "{}이(가) 없어 핸드셰이크가 일반 GET으로 오리진에 전달됩니다",
-                names.join(", ")
-            ),
-        )
-        .write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
-        if let Some(edits) = upgrade::lines(pass, &missing).filter(|_| right.is_some() || !lacks_option) {
-            finding.fix = edits;
-            finding = finding.fix(right.and_then(|right| right.map).filter(|_| lacks_option));
-        }
+        let what = said!(
+            "{} missing: the handshake reaches the origin as a plain GET",
+            "{}이(가) 없어 핸드셰이크가 일반 GET으로 오리진에 전달됩니다",
+            names.join(", ")
+        );
+        let (lines, edits) = (missing.join("; "), edits_for(pass, &missing));
+        let (write, edits) = match lacks_option {
+            true => (variable.to_write(&lines), edits.and_then(|edits| variable.with_map(edits))),
+            false => (format!("{lines};"), edits),
+        };
+        let mut finding = Finding::at(pass, what).write(write);
+        finding.fix = edits.unwrap_or_default();
         found.add(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Facts;
+
+    #[test]
+    fn the_lines_to_write_have_their_map() {
+        let written = |conf: &str| {
+            let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+            let all = crate::examine(&tree, crate::NEWEST, &Facts::default());
+            all.into_iter().find(|finding| finding.rule == RULE.id).and_then(|finding| finding.write).unwrap_or_default()
+        };
+        let lines = "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection";
+        let map = "map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }";
+        // The second file is a part: its map belongs to another file.
+        for conf in [RULE.fires.conf, "server { location /ws { proxy_pass http://a; } }"] {
+            assert_eq!(written(conf), format!("{map} {lines} $connection_upgrade;"), "{conf}");
+        }
+        let has_map = RULE.fires.conf.replace("http {", "http { map $http_upgrade $c { websocket upgrade; default ''; }");
+        assert_eq!(written(&has_map), format!("{lines} $c;"));
     }
 }
