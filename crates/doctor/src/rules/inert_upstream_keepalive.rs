@@ -15,8 +15,8 @@ pub static RULE: Rule = Rule {
         "요청마다 오리진에 연결을 닫으라고 하므로 keepalive가 유지할 연결이 없습니다",
     ),
     remedy: words(
-        "An origin closes the connection after \"Connection: close\" and after HTTP/1.0. nginx before 1.29.7 sends both unless both lines are there: `proxy_http_version 1.1;` and `proxy_set_header Connection \"\";`. A map for WebSockets needs an empty value for plain requests: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
-        "오리진은 \"Connection: close\"나 HTTP/1.0 요청 뒤에 연결을 닫습니다. 1.29.7 이전의 nginx는 두 줄 `proxy_http_version 1.1;`과 `proxy_set_header Connection \"\";`이 없으면 그렇게 요청합니다. WebSocket용 map은 일반 요청에 빈 값을 주어야 합니다: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
+        "An origin closes the connection after \"Connection: close\", and after HTTP/1.0 without \"Connection: keep-alive\". nginx before 1.29.7 sends HTTP/1.0 and \"Connection: close\" unless both lines are there: `proxy_http_version 1.1;` and `proxy_set_header Connection \"\";`. A map for WebSockets needs an empty value for plain requests: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
+        "오리진은 \"Connection: close\" 요청 뒤와 \"Connection: keep-alive\"가 없는 HTTP/1.0 요청 뒤에 연결을 닫습니다. 1.29.7 이전의 nginx는 두 줄 `proxy_http_version 1.1;`과 `proxy_set_header Connection \"\";`이 없으면 HTTP/1.0과 \"Connection: close\"로 요청합니다. WebSocket용 map은 일반 요청에 빈 값을 주어야 합니다: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
     ),
     source: "nginx.org ngx_http_upstream_module, keepalive; nginx CHANGES 1.29.7; RFC 9112 §9.3, §9.6; lab.md B02, 2-7, E2d",
     check,
@@ -113,6 +113,10 @@ fn closing<'v>(case: &Case<'v>, pass: Spot<'v>) -> Option<Closing<'v>> {
     let is_old = version.map_or(!is_new, |spot| spot.arg(0) == "1.0");
     let connection = upgrade::connection(pass);
     let values = connection.map(|field| upgrade::values(field, pass, Request::Plain));
+    let asks_to_keep = |value: &str| upgrade::has_option(value, "keep-alive") && !upgrade::ends(value);
+    if is_old && values.as_ref().is_some_and(|values| values.always(asks_to_keep)) {
+        return None;
+    }
     if is_old || connection.is_none() && !is_new {
         let mut missing = Vec::new();
         if is_old {
@@ -288,6 +292,9 @@ mod tests {
             // The `set` of the location of the `proxy_pass` counts, wherever the field is written.
             let inherits = format!("{} location /a {{ set $c ''; proxy_pass http://app; }} set $c close;", field("$c"));
             assert_eq!(levels(target, "", "keepalive 16;", &inherits, "app"), wrong, "{target}");
+            // With it, an origin keeps the connection of a request of HTTP/1.0, too.
+            let old = "proxy_http_version 1.0; proxy_set_header Connection keep-alive;";
+            assert_eq!(levels(target, "", "keepalive 16;", old, "app"), vec![], "{target}");
             assert_eq!(levels(target, "", "keepalive 16;", "proxy_http_version 1.0;", "app"), wrong, "{target}");
         }
         let (old, new) = (Target::Nginx(Version(1, 22, 1)), Target::Nginx(Version(1, 31, 5)));
