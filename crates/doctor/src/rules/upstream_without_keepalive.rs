@@ -41,7 +41,7 @@ fn groups(case: &Case<'_>, found: &mut Found) {
         let scope = pass.scope();
         let persists = scope.effective("proxy_http_version").is_some_and(|spot| spot.arg(0) == "1.1")
             && upgrade::connection(pass)
-                .is_some_and(|field| !upgrade::values(field, pass, Request::Plain).sometimes(upgrade::ends));
+                .is_some_and(|field| upgrade::values(field, pass, Request::Plain).always(|value| !upgrade::ends(value)));
         let ports = case.facts.local_ports.unwrap_or(28_232);
         // A connection to a unix socket takes no port.
         let over_tcp = upstream.inside().named("server").filter(|server| !server.arg(0).starts_with("unix:")).count();
@@ -109,5 +109,26 @@ fn addresses(case: &Case<'_>, found: &mut Found) {
                 Finding::at(pass, what).write(format!("upstream app {{ server {authority}; keepalive 32; }}")),
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Facts;
+
+    /// A client decides the value of `$http_connection`, so HTTP/1.1 may end as HTTP/1.0 does.
+    #[test]
+    fn an_unknown_connection_is_only_at_risk() {
+        let level = |value: &str| {
+            let conf = format!(
+                "http {{ upstream a {{ server 10.0.0.1; }} server {{ location / {{ proxy_http_version 1.1; proxy_set_header Connection {value}; proxy_pass http://a; }} }} }}"
+            );
+            let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+            let facts = Facts { version_is_told: Some(Version(1, 22, 1)), ..Facts::default() };
+            let all = crate::examine(&tree, Version(1, 22, 1), &facts);
+            all.into_iter().find(|finding| finding.rule == RULE.id).map(|finding| finding.level)
+        };
+        assert_eq!((level("''"), level("$http_connection")), (Some(Level::Wrong), Some(Level::Risk)));
     }
 }
