@@ -63,8 +63,9 @@ pub struct Whole {
     pub left: usize,
 }
 
-/// The findings of the rules that were asked for, and those of rules that had fewer or less grave ones before: if a
-/// change makes another one necessary (a connection pool needs HTTP/1.1), that change belongs to it.
+/// The findings of the rules that the user asked for, and the findings that a change has brought. A change may need
+/// another one: a connection pool needs HTTP/1.1. The doctor then makes both. A change has brought a finding if its rule
+/// had fewer findings of at least this level before.
 pub fn those_of(mut now: Vec<Finding>, before: &[Finding], is_asked: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let counted = counts(&now);
     let known = counts(before);

@@ -66,11 +66,11 @@ impl Hole {
     fn is_in(&self, version: Version) -> bool {
         let same_branch =
             self.mended.iter().any(|mended| (mended.0, mended.1) == (version.0, version.1) && version >= *mended);
-        version >= self.since && version < self.last() && !same_branch
+        version >= self.since && version < self.fixed_in() && !same_branch
     }
 
     /// The first version of the mainline without it.
-    fn last(&self) -> Version {
+    fn fixed_in(&self) -> Version {
         self.mended.last().copied().unwrap_or(Version(0, 0, 0))
     }
 }
@@ -242,13 +242,13 @@ static HOLES: &[Hole] = &[
 fn check(case: &Case<'_>, found: &mut Found) {
     let Some(version) = case.facts.version_is_told else { return };
     for hole in HOLES {
-        let last = hole.last();
         if hole.is_in(version) && (hole.opened_by)(case) {
+            let fixed = hole.fixed_in();
             let what = Said {
-                en: format!("{}: {}; fixed in {last}", hole.id, hole.what.en),
-                ko: format!("{}: {} ({last}에서 수정됨)", hole.id, hole.what.ko),
+                en: format!("{}: {}; fixed in {fixed}", hole.id, hole.what.en),
+                ko: format!("{}: {} ({fixed}에서 수정됨)", hole.id, hole.what.ko),
             };
-            found.add(Finding::nowhere(what).write(format!("nginx {last} or newer")));
+            found.add(Finding::nowhere(what).write(format!("nginx {fixed} or newer")));
         }
     }
 }
