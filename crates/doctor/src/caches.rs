@@ -1,6 +1,6 @@
 //! The caches of a configuration: those of proxy, FastCGI, uwsgi and SCGI.
 
-use crate::view::{Spot, View};
+use crate::view::{Scope, Spot, View};
 
 /// The names of one family's directives.
 #[derive(Debug)]
@@ -57,4 +57,18 @@ pub static FAMILIES: [Names; 4] = [names!("proxy"), names!("fastcgi"), names!("u
 pub fn caches<'v>(view: &'v View<'v>) -> Vec<(Spot<'v>, &'static Names)> {
     let of = |names: &'static Names| view.named(names.cache).map(move |spot| (spot, names));
     FAMILIES.iter().flat_map(of).filter(|(spot, _)| spot.arg(0) != "off").collect()
+}
+
+/// The words of `…_cache_use_stale` that are in force in a block. None if one of them is `off`.
+pub fn stale_in_force<'v>(scope: Scope<'v>, names: &Names) -> Vec<&'v str> {
+    let words: Vec<&str> = scope.effective_all(names.use_stale).into_iter().flat_map(Spot::args).collect();
+    if words.contains(&"off") { Vec::new() } else { words }
+}
+
+/// The words of `…_cache_use_stale` for a refresh and for failures. FastCGI, uwsgi and SCGI know fewer statuses.
+pub fn stale_words(names: &Names) -> &'static str {
+    match names.family {
+        "proxy" => "updating error timeout http_500 http_502 http_503 http_504",
+        _ => "updating error timeout http_500 http_503",
+    }
 }

@@ -271,7 +271,7 @@ impl Case<'_> {
 pub mod prelude {
     pub use super::same;
     pub use super::{Case, Example, Finding, Found, Group, Level, Rule, Said, Words, words};
-    pub use crate::caches::{Names, caches};
+    pub use crate::caches::{caches, stale_in_force, stale_words};
     pub use crate::edit;
     pub use crate::lines::edits_for;
     pub use crate::possible::Request;

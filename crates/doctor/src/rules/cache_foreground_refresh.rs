@@ -30,16 +30,17 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         if scope.effective(names.background_update).is_none_or(|spot| spot.arg(0) != "on") {
             let line = format!("{} on", names.background_update);
-            let fix = edit::insert_after(case.tree(), stale.statement(), &line)
-                .filter(|_| !super::nginx_cves::background_update_opens(case));
-            found.add(
-                Finding::at(
-                    stale,
-                    said!("a client's own request refreshes the object", "클라이언트의 요청이 직접 갱신합니다"),
-                )
-                .write(format!("{line};"))
-                .fix(fix),
-            );
+            let what = said!("a client's own request refreshes the object", "클라이언트의 요청이 직접 갱신합니다");
+            let mut finding = Finding::at(stale, what).write(format!("{line};"));
+            // The nearest block that sets one of the two decides.
+            let beside = scope.outwards().find_map(|block| {
+                let written = block.get(names.background_update);
+                written.or(block.get(names.use_stale))
+            });
+            if let Some(beside) = beside.filter(|_| !super::nginx_cves::background_update_opens(case)) {
+                finding.fix = edits_for(beside, &[line]).unwrap_or_default();
+            }
+            found.add(finding);
         }
     }
 }
@@ -62,5 +63,31 @@ mod tests {
         let captures = "rewrite ^/a(.*) /$1 last;";
         assert_eq!((fixes(Version(1, 22, 1), captures), fixes(Version(1, 22, 1), "")), (0, 1));
         assert_eq!(fixes(Version(1, 31, 5), captures), 1);
+    }
+
+    /// nginx refuses a second `proxy_cache_background_update`.
+    #[test]
+    fn a_line_that_is_there_is_replaced() {
+        for (conf, after) in [
+            (
+                "server { proxy_cache c; proxy_cache_use_stale updating; proxy_cache_background_update off; }",
+                "server { proxy_cache c; proxy_cache_use_stale updating; proxy_cache_background_update on; }",
+            ),
+            (
+                "server { proxy_cache_use_stale updating; location / { proxy_cache c; proxy_cache_background_update off; } }",
+                "server { proxy_cache_use_stale updating; location / { proxy_cache c; proxy_cache_background_update on; } }",
+            ),
+            (
+                "server { proxy_cache_use_stale updating;\nlocation / { proxy_cache c; } }",
+                "server { proxy_cache_use_stale updating;\nproxy_cache_background_update on;\nlocation / { proxy_cache c; } }",
+            ),
+        ] {
+            let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+            let mut all = crate::examine(&tree, crate::NEWEST, &Facts::default());
+            all.retain(|finding| finding.rule == RULE.id);
+            let mended = crate::mend::mend(&tree, &all).0;
+            let text = mended.first().map_or(String::new(), |file| String::from_utf8_lossy(&file.after).into_owned());
+            assert_eq!(text, after);
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! Stale answers are not used when the origin fails.
 
-use super::cache_stampede::stale_words;
 use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
@@ -12,8 +11,8 @@ pub static RULE: Rule = Rule {
         "캐시에 답이 있는데도 오리진의 오류를 보여 줍니다",
     ),
     remedy: words(
-        "`updating` alone applies only during a refresh. Add `error timeout http_500 http_502 http_503 http_504`: nginx then serves the last good answer while the origin is down.",
-        "`updating`만으로는 갱신 중일 때만 적용됩니다. `error timeout http_500 http_502 http_503 http_504`를 더하면 오리진이 죽어도 마지막 답을 줍니다.",
+        "`updating` alone applies only during a refresh. Add `error timeout http_500 http_503`, and for `proxy_cache_use_stale` also `http_502 http_504`: nginx then serves the last good answer while the origin is down. FastCGI, uwsgi and SCGI do not take the last two.",
+        "`updating`만으로는 갱신 중일 때만 적용됩니다. `error timeout http_500 http_503`을 더하고, `proxy_cache_use_stale`에는 `http_502 http_504`도 더하세요. 그러면 오리진이 죽어도 nginx가 마지막 답을 줍니다. FastCGI, uwsgi, SCGI는 뒤의 두 값을 받지 않습니다.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_cache_use_stale; RFC 5861; lab.md 4-15",
     check,
@@ -25,20 +24,55 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for (spot, names) in caches(case.view) {
-        let Some(stale) = spot.scope().effective(names.use_stale).filter(|spot| spot.arg(0) != "off") else {
-            continue;
-        };
-        let wanted =
-            stale_words(names).split(' ').filter(|word| ["error", "timeout", "http_502", "http_503"].contains(word));
-        let missing: Vec<&str> = wanted.filter(|word| !stale.says(word)).collect();
+        let in_force = stale_in_force(spot.scope(), names);
+        let Some(stale) = spot.scope().effective(names.use_stale).filter(|_| !in_force.is_empty()) else { continue };
+        let more: Vec<&str> =
+            stale_words(names).split(' ').filter(|word| *word != "updating" && !in_force.contains(word)).collect();
+        let is_named = |word: &&str| ["error", "timeout", "http_502", "http_503"].contains(word);
+        let missing: Vec<&str> = more.iter().copied().filter(is_named).collect();
         if missing.len() > 1 {
-            let line = format!("{} {}", names.use_stale, stale_words(names));
+            let line = format!("{} {}", stale.line(), more.join(" "));
             let fix = edit::replace(stale.statement(), &line);
             found.add(
                 Finding::at(stale, said!("{} are passed on", "{}이(가) 그대로 전달됩니다", missing.join(", ")))
                     .write(format!("{line};"))
                     .fix(Some(fix)),
             );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Facts;
+
+    /// The file after the fixes of this rule.
+    fn mended(conf: &str) -> String {
+        let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+        let look = |tree: &weir_conf::Tree| {
+            let all = crate::examine(tree, crate::NEWEST, &Facts::default());
+            all.into_iter().filter(|finding| finding.rule == RULE.id).collect::<Vec<_>>()
+        };
+        let whole = crate::mend::mend_whole(&tree, &look);
+        let after = whole.files.first().map_or(conf.as_bytes(), |file| &file.after);
+        String::from_utf8_lossy(after).into_owned()
+    }
+
+    #[test]
+    fn the_words_of_the_line_stay() {
+        let rows = [
+            (
+                "server { proxy_cache c; proxy_cache_use_stale http_404 invalid_header; }",
+                "proxy_cache_use_stale http_404 invalid_header error timeout http_500 http_502 http_503 http_504;",
+            ),
+            (
+                "server { fastcgi_cache c; fastcgi_cache_use_stale updating http_403; }",
+                "fastcgi_cache_use_stale updating http_403 error timeout http_500 http_503;",
+            ),
+        ];
+        for (before, line) in rows {
+            assert!(mended(before).contains(line), "{}", mended(before));
         }
     }
 }

@@ -28,19 +28,16 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let weirs_lock = case.is_weir() && case.view.named(names.lock).next().is_none();
         let locks = weirs_lock || scope.effective(names.lock).is_some_and(|spot| spot.arg(0) == "on");
         let refreshes = scope.effective(names.background_update).is_none_or(|spot| spot.arg(0) == "on");
-        let stale =
-            case.is_weir() && refreshes || scope.effective(names.use_stale).is_some_and(|spot| spot.says("updating"));
+        let in_force = stale_in_force(scope, names);
+        let stale = case.is_weir() && refreshes || in_force.contains(&"updating");
         if !locks || !stale {
             let mut lines = Vec::new();
             if !locks {
                 lines.push(format!("{} on", names.lock));
             }
-            let written = scope.effective(names.use_stale);
-            if !stale && written.is_none() {
-                lines.push(format!("{} {}", names.use_stale, stale_words(names)));
-            }
-            if !stale && let Some(written) = written.filter(|spot| spot.arg(0) != "off") {
-                lines.push(format!("{} updating", written.line()));
+            if !stale {
+                let more = if in_force.is_empty() { stale_words(names) } else { "updating" };
+                lines.push([&[names.use_stale], in_force.as_slice(), &[more]].concat().join(" "));
             }
             let what = match (locks, stale) {
                 (false, false) => said!(
@@ -56,18 +53,49 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     "가져오는 동안 제공할 오래된 응답이 없어 모두 오리진을 기다립니다"
                 ),
             };
-            let fix = (written.is_none() && !lines.is_empty())
-                .then(|| edit::insert_after(case.tree(), spot.statement(), &lines.join("\n")))
-                .flatten();
-            found.add(Finding::at(spot, what).write(format!("{};", lines.join("; "))).fix(fix));
+            let mut finding = Finding::at(spot, what).write(format!("{};", lines.join("; ")));
+            finding.fix = edits_for(spot, &lines).unwrap_or_default();
+            found.add(finding);
         }
     }
 }
 
-/// The words of `…_cache_use_stale` for a refresh and for failures. FastCGI, uwsgi and SCGI know fewer statuses.
-pub fn stale_words(names: &Names) -> &'static str {
-    match names.family {
-        "proxy" => "updating error timeout http_500 http_502 http_503 http_504",
-        _ => "updating error timeout http_500 http_503",
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Facts;
+
+    /// The file after the fixes of this rule.
+    fn mended(conf: &str) -> String {
+        let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+        let look = |tree: &weir_conf::Tree| {
+            let all = crate::examine(tree, crate::NEWEST, &Facts::default());
+            all.into_iter().filter(|finding| finding.rule == RULE.id).collect::<Vec<_>>()
+        };
+        let whole = crate::mend::mend_whole(&tree, &look);
+        let after = whole.files.first().map_or(conf.as_bytes(), |file| &file.after);
+        String::from_utf8_lossy(after).into_owned()
+    }
+
+    /// nginx refuses a second `proxy_cache_lock`.
+    #[test]
+    fn a_line_that_is_there_is_replaced() {
+        let rows = [
+            (
+                "server {\nproxy_cache c;\nproxy_cache_lock off;\nproxy_cache_use_stale updating;\n}",
+                "server {\nproxy_cache c;\nproxy_cache_lock on;\nproxy_cache_use_stale updating;\n}",
+            ),
+            (
+                "server {\nproxy_cache c;\nproxy_cache_lock on;\nproxy_cache_use_stale off;\n}",
+                "server {\nproxy_cache c;\nproxy_cache_lock on;\nproxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504;\n}",
+            ),
+            (
+                "server {\nproxy_cache_lock on;\nproxy_cache_use_stale http_404;\nlocation / {\nproxy_cache c;\n}\n}",
+                "server {\nproxy_cache_lock on;\nproxy_cache_use_stale http_404;\nlocation / {\nproxy_cache c;\nproxy_cache_use_stale http_404 updating;\n}\n}",
+            ),
+        ];
+        for (before, after) in rows {
+            assert_eq!(mended(before), after);
+        }
     }
 }
