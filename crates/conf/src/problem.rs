@@ -37,12 +37,14 @@ pub struct Problem {
     pub also: Vec<At>,
     /// The remedies, one a line; a first line `did you mean …` is shown beside the caret.
     pub todo: Option<String>,
+    /// Whether nginx may accept the statement: weir lacks a part of nginx there, or has a limit of its own.
+    pub is_weirs_own: bool,
 }
 
 impl Problem {
     /// A problem without a place, or with a place that is not known yet.
     pub fn nowhere(level: Level, what: impl Into<String>) -> Problem {
-        Problem { level, what: what.into(), at: None, also: Vec::new(), todo: None }
+        Problem { level, what: what.into(), at: None, also: Vec::new(), todo: None, is_weirs_own: false }
     }
 
     /// The same problem at this place.
@@ -69,6 +71,12 @@ impl Problem {
             None => remedy.to_owned(),
         });
         self
+    }
+
+    /// The same problem, where nginx may accept the statement.
+    #[must_use]
+    pub fn weirs_own(self) -> Problem {
+        Problem { is_weirs_own: true, ..self }
     }
 
     /// `WHAT in FILE:LINE`, as in line one of [`render`] and in an error log.

@@ -238,7 +238,7 @@ impl<'r> Build<'r> {
     /// Reads a block's statements into `scope` and returns it.
     pub fn block(&mut self, scope: Scope, statement: &Statement) -> Result<Scope, Refusal> {
         if self.scopes.len() >= DEPTH_MAX {
-            return Err(Refusal::whole(format!("more than {DEPTH_MAX} nested blocks")));
+            return Err(Refusal::whole(format!("more than {DEPTH_MAX} nested blocks")).weirs_own());
         }
         let opened = self.at;
         self.scopes.push(scope);
@@ -375,7 +375,7 @@ impl<'r> Build<'r> {
     pub fn refuse_at(&mut self, name: &str, refusal: Refusal, at: At) {
         let what =
             if refusal.about_directive { format!("\"{name}\" directive {}", refusal.what) } else { refusal.what };
-        let problem = Problem { todo: refusal.todo, ..Problem::emerg(what, at) };
+        let problem = Problem { todo: refusal.todo, is_weirs_own: refusal.is_weirs_own, ..Problem::emerg(what, at) };
         match refusal.need {
             Some(need) => self.lost.wait(*need, problem),
             None => self.problems.push(problem),
@@ -526,9 +526,9 @@ impl Unknown {
         let Unknown { name, at, meant } = self;
         let problem = Problem::emerg(format!("unknown \"{name}\" variable"), narrowed(at, &name, tree));
         match (nginx_only::variable_module(&name), meant) {
-            (Some(module), _) => {
-                problem.todo(&format!("this variable belongs to nginx's {module}, which weir does not have"))
-            }
+            (Some(module), _) => problem
+                .weirs_own()
+                .todo(&format!("this variable belongs to nginx's {module}, which weir does not have")),
             (None, Some(meant)) => problem.todo(&format!("did you mean \"{meant}\"?")),
             (None, None) => problem,
         }

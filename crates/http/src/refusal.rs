@@ -13,17 +13,25 @@ pub struct Refusal {
     pub need: Option<Box<Need>>,
     /// The place, if it is not the current statement or block: which statement of this directive, from 0.
     pub place: Option<(&'static str, usize)>,
+    /// Whether nginx may accept the statement: weir lacks a part of nginx there, or has a limit of its own.
+    pub is_weirs_own: bool,
 }
 
 impl Refusal {
     /// nginx's `"NAME" directive WHAT`, for messages such as `invalid value`.
     pub fn directive(what: impl Into<String>) -> Refusal {
-        Refusal { what: what.into(), about_directive: true, todo: None, need: None, place: None }
+        Refusal { about_directive: true, ..Refusal::whole(what) }
     }
 
     /// A complete message.
     pub fn whole(what: impl Into<String>) -> Refusal {
-        Refusal { what: what.into(), about_directive: false, todo: None, need: None, place: None }
+        let what = what.into();
+        Refusal { what, about_directive: false, todo: None, need: None, place: None, is_weirs_own: false }
+    }
+
+    /// The same refusal, where nginx may accept the statement.
+    pub fn weirs_own(self) -> Refusal {
+        Refusal { is_weirs_own: true, ..self }
     }
 
     /// Adds the remedy.

@@ -244,7 +244,7 @@ fn give(b: &mut Build<'_>, authorities: &mut [Authority], wanted: &Wanted, names
         return Err(Refusal::whole("\"acme_certificate\": no identifiers found in \"server_name\""));
     }
     if identifiers.len() > HOSTS_MAX {
-        return Err(Refusal::whole(format!("\"acme_certificate\": more than {HOSTS_MAX} hosts in one certificate")));
+        return Err(Refusal::whole(format!("\"acme_certificate\": more than {HOSTS_MAX} hosts in one certificate")).weirs_own());
     }
     let Some(authority) = authorities.iter_mut().find(|authority| authority.issuer.name == wanted.issuer) else {
         let refusal = Refusal::whole(format!("issuer \"{}\" is missing", wanted.issuer));
@@ -261,7 +261,7 @@ fn give(b: &mut Build<'_>, authorities: &mut [Authority], wanted: &Wanted, names
     let cell = match known {
         Some(known) => known,
         None if authority.orders.len() >= ORDERS_MAX => {
-            return Err(Refusal::whole(format!("more than {ORDERS_MAX} certificates of one acme issuer")));
+            return Err(Refusal::whole(format!("more than {ORDERS_MAX} certificates of one acme issuer")).weirs_own());
         }
         None => {
             let hosts = order.identifiers.iter().map(|identifier| identifier.value().to_owned()).collect();

@@ -141,7 +141,9 @@ fn input(b: &mut Build<'_>, statement: &Statement, clears: bool) -> Result<(), R
 /// The length of a body is a fact: another one in the head would let a peer read a part of the body as the next message.
 fn framing(name: &[u8]) -> Refusal {
     let name = String::from_utf8_lossy(name);
-    Refusal::whole(format!("weir sets \"{name}\" itself, as the body needs it")).todo("remove the field from the line")
+    Refusal::whole(format!("weir sets \"{name}\" itself, as the body needs it"))
+        .weirs_own()
+        .todo("remove the field from the line")
 }
 
 fn command(b: &mut Build<'_>, statement: &Statement, clears: bool, options: &str) -> Result<Command, Refusal> {

@@ -209,8 +209,12 @@ fn parameters(b: &mut Build<'_>, statement: &Statement) -> Result<(Buffering, Op
         let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
         match (key, value) {
             ("buffer", Some(text)) => {
-                let size = value::size_of(text).filter(|size| (1..=BUFFER_MAX).contains(size));
-                asked.size = size.ok_or_else(|| Refusal::whole(format!("invalid buffer size \"{text}\"")))? as usize;
+                let invalid = || Refusal::whole(format!("invalid buffer size \"{text}\""));
+                asked.size = match value::size_of(text) {
+                    Some(size @ 1..=BUFFER_MAX) => size as usize,
+                    Some(1..) => return Err(invalid().weirs_own()),
+                    Some(0) | None => return Err(invalid()),
+                };
             }
             ("flush", Some(text)) => {
                 let time = value::time_of(text).filter(|time| *time > Duration::ZERO);

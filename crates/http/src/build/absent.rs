@@ -51,18 +51,20 @@ impl Absent {
             Origin::Nginx | Origin::SeparateModule if !MIXED.contains(&module) => Subject::Module(module),
             Origin::Nginx | Origin::SeparateModule | Origin::Removed => Subject::Name(name.to_owned()),
         };
-        // Today's nginx does not know it either, and says so in these words.
-        let what = match entry.origin() {
-            Origin::Removed => format!("unknown directive \"{name}\""),
-            _ => format!("\"{name}\" is an nginx directive that weir does not have"),
+        let problem = match entry.origin() {
+            // Today's nginx does not know it either, and says so in these words.
+            Origin::Removed => Problem::emerg(format!("unknown directive \"{name}\""), statement.at),
+            _ => Problem::emerg(format!("\"{name}\" is an nginx directive that weir does not have"), statement.at)
+                .weirs_own(),
         };
-        self.add(subject, Problem::emerg(what, statement.at), statement, entry.remedy());
+        self.add(subject, problem, statement, entry.remedy());
     }
 
     /// Notes a directive that neither weir nor nginx has; `todo` suggests a similar name, if there is one.
     pub(super) fn note_unknown(&mut self, statement: &Statement, todo: &str) {
         let name = &statement.name.text;
-        let problem = Problem::emerg(format!("unknown directive \"{name}\""), statement.at);
+        // A module of that nginx may have it.
+        let problem = Problem::emerg(format!("unknown directive \"{name}\""), statement.at).weirs_own();
         self.add(Subject::Name(name.clone()), problem, statement, todo);
     }
 

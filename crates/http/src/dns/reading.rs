@@ -45,7 +45,7 @@ pub fn read(b: &Build<'_>, statement: &Statement, all: &mut Vec<Arc<Servers>>) -
         return Err(Refusal::whole("no name servers defined").todo("name a server: resolver 127.0.0.53;"));
     }
     if servers.len() > SERVERS_MAX {
-        return Err(Refusal::whole(format!("more than {SERVERS_MAX} name servers in resolver")));
+        return Err(Refusal::whole(format!("more than {SERVERS_MAX} name servers in resolver")).weirs_own());
     }
     let name = zone.unwrap_or_else(|| servers.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" "));
     let known = all.iter().find(|known| known.zone.name == name).map(|known| known.zone.clone());

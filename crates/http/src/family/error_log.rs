@@ -60,6 +60,7 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
     }
     if word.starts_with("memory:") {
         return Err(Refusal::whole("error_log to \"memory:\" is not supported: weir has no debug log")
+            .weirs_own()
             .todo("name a file, stderr or syslog:server=ADDRESS"));
     }
     if let Some(text) = word.strip_prefix("syslog:") {

@@ -108,7 +108,7 @@ pub static FAMILY: Family = Family::new("process", &[
     Directive::idle("lock_file", MAIN, ONE, "",
         "weir's workers need no lock", |_, _| Ok(())),
     Directive::new("ssl_engine", MAIN, ONE, "Refused: weir has no OpenSSL engines.",
-        |_, _| Err(Refusal::directive("is not supported: weir has no OpenSSL engines"))),
+        |_, _| Err(Refusal::directive("is not supported: weir has no OpenSSL engines").weirs_own())),
     Directive::idle("debug_points", MAIN, ONE, "",
         "weir has no debug points", |_, s| value::choice(s, &[("stop", ()), ("abort", ())])),
     Directive::idle("thread_pool", MAIN, Arity::Between(2, 3), "",
@@ -126,7 +126,13 @@ pub static FAMILY: Family = Family::new("process", &[
         .default("from the limit on open files (nginx: 512)"),
     Directive::new("use", EVENTS, ONE, "The event method; weir supports only epoll.", |_, s| match s.text(0) {
         "epoll" => Ok(()),
-        other => Err(Refusal::whole(format!("invalid event type \"{other}\"")).todo("remove the line: weir always uses epoll")),
+        other => {
+            let refusal = Refusal::whole(format!("invalid event type \"{other}\""))
+                .todo("remove the line: weir always uses epoll");
+            // nginx has these methods on other systems, or if it was built with them.
+            let is_nginxs = ["/dev/poll", "eventport", "kqueue", "poll", "select"].contains(&other);
+            Err(if is_nginxs { refusal.weirs_own() } else { refusal })
+        }
     }).default("epoll"),
     Directive::idle("multi_accept", EVENTS, Arity::Flag, "on", "weir accepts all waiting connections, up to a limit",
         |_, s| value::flag(s).map(drop)).default("on (nginx: off)"),
@@ -139,7 +145,7 @@ pub static FAMILY: Family = Family::new("process", &[
     Directive::idle("worker_aio_requests", EVENTS, ONE, "",
         "weir reads files without asynchronous I/O", |_, s| value::first_number(s).map(drop)),
     Directive::new("google_perftools_profiles", MAIN, TWO, "Refused: weir has no support for it.",
-        |_, _| Err(Refusal::directive("is not supported").todo("profile weir with: perf record -p PID"))),
+        |_, _| Err(Refusal::directive("is not supported").weirs_own().todo("profile weir with: perf record -p PID"))),
 ]);
 
 fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -147,8 +153,9 @@ fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         "auto" => None,
         text => match value::number(text) {
             Some(count) if count > 0 && count <= WORKERS_MAX as u64 => Some(count as usize),
-            Some(_) | None => {
-                return Err(Refusal::directive("invalid value").todo(format!("write auto, or 1 to {WORKERS_MAX}")));
+            other => {
+                let refusal = Refusal::directive("invalid value").todo(format!("write auto, or 1 to {WORKERS_MAX}"));
+                return Err(if other.is_some() { refusal.weirs_own() } else { refusal });
             }
         },
     };

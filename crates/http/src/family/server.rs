@@ -89,6 +89,7 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if let Kind::Server(draft) = &mut scope.kind {
         if draft.listens.is_empty() && draft.quic {
             return Err(Refusal::whole("the \"quic\" parameter requires a module that weir does not have")
+                .weirs_own()
                 .todo("add a listener over TCP, such as: listen 443 ssl;"));
         }
         if draft.listens.is_empty() {

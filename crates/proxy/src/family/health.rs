@@ -292,6 +292,7 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
             "is not supported with \"{}\": weir checks servers by HTTP and gRPC requests",
             pass.scheme.directive()
         ))
+        .weirs_own()
         .todo("remove the line: max_fails and fail_timeout of the upstream's servers still apply"));
     }
     if pass.template.is_some() {

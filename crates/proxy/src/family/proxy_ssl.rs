@@ -351,7 +351,7 @@ pub fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(),
     let Some(chosen) = Protocols::of_words(words) else { return Ok(()) };
     if chosen.kept.is_empty() {
         let asked = chosen.left_out.join(" ");
-        return Err(Refusal::whole(format!("weir does not support {asked}, which is no longer safe")).todo(
+        return Err(Refusal::whole(format!("weir does not support {asked}, which is no longer safe")).weirs_own().todo(
             "write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put a TLS proxy in front of an upstream that is older",
         ));
     }
@@ -377,6 +377,7 @@ pub fn ciphers(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), R
 fn ciphers_of(list: &str) -> Result<Ciphers, Refusal> {
     let chosen = Ciphers::of_list(list).map_err(|nothing| {
         Refusal::whole(format!("SSL_CTX_set_cipher_list(\"{list}\") failed (SSL: {nothing})"))
+            .weirs_own()
             .todo("name suites with ECDHE and GCM or CHACHA20, such as ECDHE-RSA-AES128-GCM-SHA256, or DEFAULT")
     })?;
     Ok(chosen.kept)
@@ -520,6 +521,7 @@ fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refus
     };
     let client = Client::for_origins(options).map_err(|error| {
         Refusal::whole(format!("weir cannot use TLS to upstreams: {error}"))
+            .weirs_own()
             .todo("name cipher suites of the versions in proxy_ssl_protocols")
     })?;
     let written = values.certificate.0.literal();

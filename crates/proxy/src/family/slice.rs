@@ -54,7 +54,7 @@ pub static FAMILY: Family = Family::new(
         |b, s| {
             let size = value::size(s)?;
             if size > SLICE_BYTES_MAX {
-                return Err(Refusal::whole(format!("slice is larger than {SLICE_BYTES_MAX} bytes")));
+                return Err(Refusal::whole(format!("slice is larger than {SLICE_BYTES_MAX} bytes")).weirs_own());
             }
             crate::settings(b).slice.size = Some(size);
             Ok(())

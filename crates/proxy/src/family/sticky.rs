@@ -198,6 +198,7 @@ fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<
             None if word == "header" => at_head = true,
             None if word == "sync" => {
                 return Err(Refusal::whole("\"sync\" is a parameter of NGINX Plus that weir does not have")
+                    .weirs_own()
                     .todo("use sticky cookie or sticky route, which need no state shared between edges"));
             }
             _ => return Err(Refusal::whole(format!("unknown parameter \"{word}\""))),

@@ -43,7 +43,7 @@ pub static FAMILY: Family = Family::new(
             |b, s| {
                 let size = value::size(s)?;
                 if !(1..=PREREAD_BYTES_MAX).contains(&size) {
-                    return Err(Refusal::directive("invalid value").todo("write a size from 1 to 1m"));
+                    return Err(Refusal::directive("invalid value").weirs_own().todo("write a size from 1 to 1m"));
                 }
                 crate::settings(b).core.preread_buffer = Some(size as usize);
                 Ok(())

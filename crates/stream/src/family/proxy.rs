@@ -186,7 +186,7 @@ pub fn local(text: &str) -> Option<SocketAddr> {
 fn buffer(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let size = value::size(statement)?;
     if !(1..=BUFFER_BYTES_MAX).contains(&size) {
-        return Err(Refusal::directive("invalid value").todo("write a size from 1 to 64m"));
+        return Err(Refusal::directive("invalid value").weirs_own().todo("write a size from 1 to 64m"));
     }
     crate::settings(b).proxy.buffer = Some(size as usize);
     Ok(())

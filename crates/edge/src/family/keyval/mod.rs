@@ -102,6 +102,7 @@ fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
             }
             None if word == "sync" => {
                 return Err(Refusal::whole("\"sync\" is a parameter of NGINX Plus that weir does not have")
+                    .weirs_own()
                     .todo("instances of weir share no pairs: send each change to the API of every instance"));
             }
             _ => return Err(invalid()),

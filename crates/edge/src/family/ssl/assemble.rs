@@ -325,7 +325,7 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Re
     let unreadable = |flaw: Flaw| {
         let is_told = values.authorities.is_empty();
         let directive = if is_told { "ssl_client_certificate" } else { "ssl_trusted_certificate" };
-        Refusal::whole(format!("weir cannot read a trusted certificate: {flaw}")).about(directive, 0)
+        Refusal::whole(format!("weir cannot read a trusted certificate: {flaw}")).weirs_own().about(directive, 0)
     };
     let mut trust = Trust::new(told.into_iter().chain(trusted)).map_err(unreadable)?;
     if !values.revoked.is_empty() {

@@ -44,7 +44,7 @@ pub(super) fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refus
 
 /// Changes settings by one command.
 pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
-    let failed = || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed"));
+    let failed = || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed")).weirs_own();
     match name.to_ascii_lowercase().as_str() {
         "options" => {
             for word in value.split(',') {

@@ -281,6 +281,7 @@ fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         return Err(Refusal::whole(format!(
             "\"ssl_protocols\" names only versions that weir does not support: {left}"
         ))
+        .weirs_own()
         .todo("write TLSv1.2 TLSv1.3: every browser since 2013 supports one of them"));
     }
     if !chosen.left_out.is_empty() {
@@ -329,6 +330,7 @@ fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
             "SSL_CTX_set_cipher_list(\"{text}\") failed (weir does not support: {})",
             left_out.join(":")
         ))
+        .weirs_own()
         .todo("write ECDHE+AESGCM:ECDHE+CHACHA20: suites with forward secrecy and authenticated encryption")),
     }
 }
@@ -336,6 +338,7 @@ fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
 fn groups(b: &mut Build<'_>, text: &str) -> Result<Groups, Refusal> {
     let refused = || {
         Refusal::whole(format!("SSL_CTX_set1_curves_list(\"{text}\") failed"))
+            .weirs_own()
             .todo("write X25519:prime256v1:secp384r1, or auto")
     };
     match Groups::of_list(text) {

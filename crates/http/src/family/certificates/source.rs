@@ -29,12 +29,15 @@ impl Source {
             return Err(Refusal::directive("is empty"));
         }
         if text.starts_with("engine:") {
-            return Err(Refusal::whole("weir cannot load keys from OpenSSL engines").todo("name a file with the key"));
+            return Err(Refusal::whole("weir cannot load keys from OpenSSL engines")
+                .weirs_own()
+                .todo("name a file with the key"));
         }
         if let Some(uri) = text.strip_prefix("store:")
             && !uri.starts_with("file:")
         {
             return Err(Refusal::whole(format!("weir cannot load keys from the store \"{uri}\""))
+                .weirs_own()
                 .todo("name a file with the key"));
         }
         // A PEM text never contains a "$": base64 has none.

@@ -48,6 +48,7 @@ pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         return Err(Refusal::whole(format!(
             "batch_size times batch_count is {size} times {count} spans for each worker, which is too much"
         ))
+        .weirs_own()
         .todo(format!("the product may be at most {SPANS_MAX}")));
     }
     let tls = if endpoint.is_tls { Some(tls(&draft.trusted, endpoint.path.is_none())?) } else { None };
@@ -70,7 +71,8 @@ fn tls(trusted: &Option<Vec<u8>>, is_grpc: bool) -> Result<Client, Refusal> {
     let Some(text) = trusted else {
         let options = ClientOptions { alpn, ..ClientOptions::default() };
         return Client::new(&options)
-            .map_err(|error| Refusal::whole(format!("weir cannot use the system's trusted authorities: {error}")));
+            .map_err(|error| format!("weir cannot use the system's trusted authorities: {error}"))
+            .map_err(|what| Refusal::whole(what).weirs_own());
     };
     let bad = |why: String| said("trusted_certificate", &format!("names a file without an authority: {why}"));
     let all = certificates(text).map_err(bad)?;
