@@ -1,6 +1,8 @@
 //! Reads a configuration and checks it. Nothing of the running process changes.
 
-use std::net::SocketAddr;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -102,14 +104,26 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     Loaded { tree, problems, conf: conf.filter(|_| !fails) }
 }
 
-/// The problems for which this tree is refused. Names of hosts are not looked up: each is taken for one address.
+/// The first of the addresses that nobody has (RFC 1112 §4).
+const FIRST_RESERVED: Ipv4Addr = Ipv4Addr::new(240, 0, 0, 0);
+
+/// The problems for which this tree is refused. weir does not look up names of hosts here: each name has an address of
+/// its own. A file of neither `events` nor `http` may be a part of a configuration, so it needs no `events`.
 pub fn refused(tree: &Tree) -> Vec<Problem> {
     let main = tree.files.iter().find(|source| !source.is_command_line).map_or("", |source| source.name.as_str());
     let directory = main.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/"));
     let paths = Paths { prefix: directory.clone(), conf_prefix: directory, ..Paths::default() };
-    let one_address = |_: &str| Ok(vec![SocketAddr::from(([127, 0, 0, 1], 0))]);
-    let (conf, mut problems) = compile(tree, paths, &one_address, 1, &ALL);
-    problems.extend(no_events(conf.as_ref(), &problems, tree));
+    let names = RefCell::new(HashMap::new());
+    let of_name = |host: &str| {
+        let mut names = names.borrow_mut();
+        let number = names.len() as u32;
+        let number = *names.entry(host.to_ascii_lowercase()).or_insert(number);
+        Ok(vec![SocketAddr::from((Ipv4Addr::from(FIRST_RESERVED.to_bits() | number), 0))])
+    };
+    let (conf, mut problems) = compile(tree, paths, &of_name, 1, &ALL);
+    if ["events", "http"].iter().any(|name| tree.named(name).next().is_some()) {
+        problems.extend(no_events(conf.as_ref(), &problems, tree));
+    }
     problems.retain(is_grave);
     weir_conf::sort_as_read(&mut problems, tree);
     problems
