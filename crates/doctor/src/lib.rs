@@ -65,9 +65,8 @@ pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Fin
         .collect();
     findings
         .retain(|(_, finding)| finding.rule != "equals_default" || finding.at.is_none_or(|at| !harmed.contains(&at)));
-    let all: Vec<Finding> = findings.iter().map(|(_, finding)| finding.clone()).collect();
-    let all: Vec<&Finding> = all.iter().collect();
-    findings.retain(|(_, finding)| !rules::is_told(finding, &all));
+    let told: Vec<_> = findings.iter().filter_map(|(_, finding)| rules::told(finding)).collect();
+    findings.retain(|(_, finding)| !rules::is_told(finding, &told));
     findings.sort_by_key(|(group, finding)| {
         let place = finding.at.map(|at| (at.file, at.line, at.span.start));
         (finding.level, *group, place)

@@ -47,9 +47,9 @@ pub fn text(subject: &Subject<'_>, findings: &[Finding], language: Language) -> 
         paragraph(&mut text, subject, rule, findings, language);
     }
     text.push_str(&summary(subject, findings, language));
-    rules::unchecked(subject.tree).iter().for_each(|said| {
+    for said in rules::unchecked(subject.tree) {
         let _ = writeln!(text, "{}", said.say(language));
-    });
+    }
     text
 }
 

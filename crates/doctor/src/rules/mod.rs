@@ -129,9 +129,14 @@ pub const NGINXS_ALONE: [&str; 12] = [
     "websocket_upgrade",
 ];
 
-/// Whether another rule has named the refusal of this line.
-pub(crate) fn is_told(finding: &crate::Finding, all: &[&crate::Finding]) -> bool {
-    refused_value::is_told(finding, all)
+/// The place and the words of a refusal that a rule names in words of its own.
+pub(crate) fn told(finding: &crate::Finding) -> Option<(weir_conf::At, String)> {
+    refused_value::told(finding)
+}
+
+/// Whether another rule has named the same refusal, by the results of [`told`].
+pub(crate) fn is_told(finding: &crate::Finding, told: &[(weir_conf::At, String)]) -> bool {
+    refused_value::is_told(finding, told)
 }
 
 /// Whether a finding says that the program does not start with the file.
