@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_buffering, proxy_cache; ngx_http_upstream.c",
     check,
-    fires: Example::conf("server { proxy_cache c; proxy_buffering off; proxy_pass http://a; }"),
+    fires: Example::conf("server { location / { proxy_cache c; proxy_buffering off; proxy_pass http://a; } }"),
     silent: Example::conf(
         "server { proxy_cache c; location /events { proxy_cache off; proxy_buffering off; proxy_pass http://a; } }",
     ),

@@ -20,25 +20,27 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("gzip on; location / { proxy_set_header Accept-Encoding ''; proxy_pass http://a; }"),
 };
 
+/// Lines that `gzip on` needs for answers of an origin, unless they are there.
+const MORE: [(&str, &str); 2] = [
+    ("gzip_proxied", "any"),
+    ("gzip_types", "text/css application/javascript application/json image/svg+xml"),
+];
+
 fn check(case: &Case<'_>, found: &mut Found) {
     let headers = case.view.named("proxy_set_header");
     for spot in headers.filter(|spot| spot.arg(0).eq_ignore_ascii_case("accept-encoding") && spot.arg(1).is_empty()) {
         let on = |name| spot.scope().effective(name).is_some_and(|spot| spot.arg(0) == "on");
         if !on("gzip") && !on("brotli") && !on("zstd") {
-            let line =
-                "gzip on; gzip_proxied any; gzip_types text/css application/javascript application/json image/svg+xml";
-            let fix = edit::insert_after(case.tree(), spot.statement(), line);
-            found.add(
-                Finding::at(
-                    spot,
-                    said!(
-                        "proxy_set_header empties Accept-Encoding, and gzip is off",
-                        "Accept-Encoding을 비우고 gzip은 꺼져 있습니다"
-                    ),
-                )
-                .write(format!("{line};"))
-                .fix(fix),
+            let mut lines = vec!["gzip on".to_owned()];
+            let is_new = |(name, _): &(&'static str, &str)| spot.scope().effective(name).is_none();
+            lines.extend(MORE.into_iter().filter(is_new).map(|(name, value)| format!("{name} {value}")));
+            let what = said!(
+                "proxy_set_header empties Accept-Encoding, and gzip is off",
+                "Accept-Encoding을 비우고 gzip은 꺼져 있습니다"
             );
+            let mut finding = Finding::at(spot, what).write(format!("{};", lines.join("; ")));
+            finding.fix = edits_for(spot, &lines).unwrap_or_default();
+            found.add(finding);
         }
     }
 }

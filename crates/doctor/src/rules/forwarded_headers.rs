@@ -72,12 +72,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
         } else {
             Level::Note
         };
-        let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
-        let mut finding =
-            Finding::at(pass, what).write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
-        if !drops {
-            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join("\n")));
-        }
+        let lines: Vec<String> = missing.iter().map(|line| (*line).to_owned()).collect();
+        let mut finding = Finding::at(pass, what).write(format!("{};", lines.join("; ")));
+        finding.fix = edits_for(pass, &lines).unwrap_or_default();
         found.add_as(level, finding);
     }
 }

@@ -35,8 +35,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 pass.arg(0),
                 kept.arg(0)
             );
-            let fix = edit::insert_after(case.tree(), pass.statement(), "fastcgi_keep_conn on");
-            found.add(Finding::at(pass, what).write("fastcgi_keep_conn on;").fix(fix));
+            let mut finding = Finding::at(pass, what).write("fastcgi_keep_conn on;");
+            finding.fix = edits_for(pass, &["fastcgi_keep_conn on".to_owned()]).unwrap_or_default();
+            found.add(finding);
         }
     }
 }

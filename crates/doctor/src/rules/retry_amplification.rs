@@ -40,18 +40,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 .write("# without non_idempotent"),
             );
         } else if answers && !bounded {
-            let fix = edit::insert_after(case.tree(), spot.statement(), "proxy_next_upstream_tries 2");
-            found.add(
-                Finding::at(
-                    spot,
-                    said!(
-                        "nginx repeats a request without a limit when a busy server rejects it",
-                        "바쁜 서버가 거절한 요청을 nginx가 횟수 제한 없이 다시 보냅니다"
-                    ),
-                )
-                .write("proxy_next_upstream_tries 2;")
-                .fix(fix),
+            let what = said!(
+                "nginx repeats a request without a limit when a busy server rejects it",
+                "바쁜 서버가 거절한 요청을 nginx가 횟수 제한 없이 다시 보냅니다"
             );
+            let mut finding = Finding::at(spot, what).write("proxy_next_upstream_tries 2;");
+            finding.fix = edits_for(spot, &["proxy_next_upstream_tries 2".to_owned()]).unwrap_or_default();
+            found.add(finding);
         }
     }
 }

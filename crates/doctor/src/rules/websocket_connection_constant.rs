@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     check,
     fires: Example::conf("server { location / { proxy_set_header Connection upgrade; proxy_pass http://a; } }"),
     silent: Example::conf(
-        "server { location / { proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } }",
+        "http { map $http_upgrade $c { websocket upgrade; default ''; } server { location / { proxy_set_header Connection $c; proxy_pass http://a; } } }",
     ),
 };
 
