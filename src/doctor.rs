@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use weir_conf::said::Said as Sentence;
-use weir_conf::{Files, Problem, Tree, say};
+use weir_conf::{At, Files, Problem, Tree, say};
 use weir_doctor::facts::Live;
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::report::{self, Subject};
+use weir_doctor::rule::same;
 use weir_doctor::view::View;
 use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Said, Target, Version};
 use weir_doctor::{dump, explain, reference, rules, said};
@@ -171,7 +172,7 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
     let look = |tree: &Tree| mend::those_of(weir_doctor::examine(tree, target, &facts), &known, &is_asked);
     if args.fix {
         let examine = |tree: &Tree| weir_doctor::examine(tree, target, &facts);
-        return fix(&tree, &Looks { look: &look, examine: &examine }, args.write, language);
+        return fix(&tree, &Looks { look: &look, examine: &examine }, target, args.write, language);
     }
     let findings = look(&tree);
     let here = std::env::current_dir().ok().and_then(|path| path.to_str().map(|path| format!("{path}/")));
@@ -434,17 +435,21 @@ struct Looks<'l> {
 }
 
 /// Shows the fixes; repeats the examination until nothing more can be fixed. Writes the files if `write` is set. The
-/// exit code says if something is left: a change that was not written, or a line that nginx refuses.
-fn fix(tree: &Tree, looks: &Looks<'_>, write: bool, language: Language) -> Result<u8, Sentence> {
+/// exit code says if something is left: a change that was not written, or a line that the program refuses.
+///
+/// # Errors
+/// A file cannot be written, or the program would refuse a line of the changed files that it did not refuse before.
+fn fix(tree: &Tree, looks: &Looks<'_>, target: Target, write: bool, language: Language) -> Result<u8, Sentence> {
     let tell = |text: Said| eprintln!("{}", text.say(language));
     let whole = mend::mend_whole(tree, looks.look);
-    let changed = mend::with(tree, &whole.files);
-    let refused = refused(&changed, looks);
-    let say_refused = || {
-        for sentence in &refused {
-            tell(said!("nginx still refuses the file: {sentence}", "nginx가 여전히 이 파일을 거부합니다: {sentence}"));
+    let (program, known) = (target.name(), refused(tree, looks));
+    let (new, old) = by_age(refused(&mend::with(tree, &whole.files), looks), &known);
+    let say_old = || {
+        for one in &old {
+            let what = said!("{program} still refuses the file: ", "{program}가 여전히 이 파일을 거부합니다: ");
+            tell(what + one.said());
         }
-        u8::from(!refused.is_empty())
+        u8::from(!old.is_empty())
     };
     for file in &whole.files {
         print!("{}", mend::diff(file));
@@ -458,10 +463,15 @@ fn fix(tree: &Tree, looks: &Looks<'_>, write: bool, language: Language) -> Resul
     }
     if whole.files.is_empty() {
         tell(said!("the doctor can fix nothing automatically", "자동으로 고칠 수 있는 것이 없습니다"));
-        return Ok(say_refused());
+        return Ok(say_old());
     }
+    let would_refuse =
+        said!("{program} would refuse the file after these changes: ", "변경하면 {program}가 이 파일을 거부합니다: ");
     if !write {
-        say_refused();
+        say_old();
+        for one in &new {
+            tell(would_refuse.clone() + one.said());
+        }
         tell(said!(
             "the doctor wrote nothing; --fix --write writes the changes",
             "아무것도 쓰지 않았습니다. 쓰려면 --fix --write를 지정하세요"
@@ -469,15 +479,29 @@ fn fix(tree: &Tree, looks: &Looks<'_>, write: bool, language: Language) -> Resul
         return Ok(1);
     }
     still_reads(tree, &whole.files).map_err(sentence)?;
-    let known = self::refused(tree, looks);
-    if let Some(new) = refused.iter().find(|sentence| known.is_empty() && !known.contains(sentence)) {
-        return Err(sentence(said!(
-            "the changes would make the configuration invalid ({new}): the doctor wrote nothing",
-            "변경하면 설정을 읽을 수 없게 됩니다({new}). 아무것도 쓰지 않았습니다"
-        )));
+    if let Some(one) = new.first() {
+        let nothing = said!("; the doctor wrote nothing", ". 아무것도 쓰지 않았습니다");
+        return Err(sentence(would_refuse + one.said() + nothing));
     }
+    write_all(&whole.files, language)?;
+    let left = say_old();
+    if left == 0 {
+        let command = match target {
+            Target::Nginx(_) => "nginx -t && nginx -s reload",
+            Target::Weir => "weir edge -t && weir edge -s reload",
+        };
+        tell(said!("Apply it with: {command}", "적용하려면: {command}"));
+    }
+    Ok(left)
+}
+
+/// Writes each file, and before it an undo diff beside it.
+///
+/// # Errors
+/// A file cannot be written, is not UTF-8, or has too many undo diffs. In the last two cases no file is written.
+fn write_all(files: &[Mended], language: Language) -> Result<(), Sentence> {
     let mut undos = Vec::new();
-    for file in &whole.files {
+    for file in files {
         if std::str::from_utf8(&file.before).is_err() {
             let said = said!(
                 "{} is not UTF-8, so a diff could not restore it: the doctor wrote nothing",
@@ -488,32 +512,47 @@ fn fix(tree: &Tree, looks: &Looks<'_>, write: bool, language: Language) -> Resul
         }
         undos.push(free_undo(&file.name).map_err(sentence)?);
     }
-    for (file, undo) in whole.files.iter().zip(&undos) {
+    for (file, undo) in files.iter().zip(&undos) {
         fs::write(undo, mend::undo(file)).map_err(|error| say!(texts::OF_FILE, undo, error.to_string()))?;
         fs::write(&file.name, &file.after).map_err(|error| say!(texts::OF_FILE, &file.name, error.to_string()))?;
         let name = &file.name;
-        tell(said!(
+        let said = said!(
             "{name} written; to undo this: patch -d / -p1 < {undo}",
             "{name}에 썼습니다. 되돌리려면: patch -d / -p1 < {undo}"
-        ));
+        );
+        eprintln!("{}", said.say(language));
     }
-    let left = say_refused();
-    if left == 0 {
-        tell(said!("Apply it with: nginx -t && nginx -s reload", "적용하려면: nginx -t && nginx -s reload"));
-    }
-    Ok(left)
+    Ok(())
 }
 
-/// The lines that the program refuses, each with its message.
-fn refused(tree: &Tree, looks: &Looks<'_>) -> Vec<String> {
-    let all = (looks.examine)(tree);
-    let refused = all.iter().filter(|finding| rules::refuses(finding));
-    refused
-        .map(|finding| {
-            let place = finding.at.map_or(String::new(), |at| format!(" ({})", explain::place(tree, at)));
-            format!("{}{place}", finding.what.en)
-        })
-        .collect()
+/// A line that the program refuses.
+#[derive(Clone)]
+struct Refused {
+    message: Said,
+    place: Option<String>,
+}
+
+impl Refused {
+    /// The message and the place.
+    fn said(&self) -> Said {
+        let place = self.place.as_ref().map_or(String::new(), |place| format!(" ({place})"));
+        self.message.clone() + same(place)
+    }
+}
+
+/// The lines that the program refuses.
+fn refused(tree: &Tree, looks: &Looks<'_>) -> Vec<Refused> {
+    let place = |at: Option<At>| at.map(|at| explain::place(tree, at)).filter(|place| !place.is_empty());
+    let all = (looks.examine)(tree).into_iter().filter(rules::refuses);
+    all.map(|finding| Refused { place: place(finding.at), message: finding.what }).collect()
+}
+
+/// The new refusals, and those that were there before. A change moves lines, so a refusal is new if its message occurs
+/// more often than before.
+fn by_age(after: Vec<Refused>, before: &[Refused]) -> (Vec<Refused>, Vec<Refused>) {
+    let count = |all: &[Refused], one: &Refused| all.iter().filter(|other| other.message == one.message).count();
+    let all = after.clone();
+    after.into_iter().partition(|one| count(&all, one) > count(before, one))
 }
 
 /// A sentence of the doctor as the other verbs have them.

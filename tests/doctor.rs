@@ -413,10 +413,40 @@ fn a_file_that_nginx_still_refuses_is_named_after_the_fix() {
     assert!(shown.contains("nginx still refuses the file") && shown.contains("invalid value \"yes\""), "{shown}");
     assert!(!shown.contains("nginx -s reload"), "{shown}");
     let report = doctor(&["--no-host", "--nginx-version", "1.31.5", path.to_str().unwrap()]);
-    assert!(said(&report).contains("  the message of -t: invalid value \"yes\""), "{}", said(&report));
+    assert!(said(&report).contains("  nginx -t says: invalid value \"yes\""), "{}", said(&report));
     let part = folder.file("part.conf", "server { sendfile yes; }\n");
     let report = said(&doctor(&["--no-host", part.to_str().unwrap()]));
-    assert!(report.contains("this file is a part of a configuration: weir did not check values"), "{report}");
+    assert!(report.contains("This file is a part of a configuration. weir did not check its values"), "{report}");
+    // A pattern that PCRE rejects is a refusal, too.
+    let path = folder.file("pattern.conf", &format!("{QUIET}http {{ server {{ location ~ \"(\" {{ }} }} }}\n"));
+    let output = doctor(&["--no-host", "--nginx-version", "1.31.5", "--fix", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+}
+
+/// The second limit_req becomes a duplicate of the first one. The file was refused before, for another reason.
+#[test]
+fn a_change_that_brings_a_refusal_is_not_written() {
+    let folder = Folder::new();
+    let text = format!(
+        "{QUIET}http {{\n    limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;\n    server {{\n        listen 80;\n        limit_req zone=a;\n        limit_req zone=b;\n    }}\n}}\n"
+    );
+    let path = folder.file("new.conf", &text);
+    let name = path.to_str().unwrap();
+    for (program, flags) in [("nginx", ["--nginx-version", "1.31.5"]), ("weir", ["--for", "weir"])] {
+        let run = |more: &[&str]| {
+            let output = doctor(&[&["--no-host", "--only", "unknown_zone", "--fix", name], &flags[..], more].concat());
+            (output.status.code(), said(&output))
+        };
+        let (code, shown) = run(&[]);
+        let sentence = format!("{program} would refuse the file after these changes");
+        assert!(code == Some(1) && shown.contains(&sentence) && shown.contains(" -t says: "), "{shown}");
+        let (code, shown) = run(&["--write"]);
+        assert!(code == Some(2) && shown.contains(&sentence) && shown.contains("the doctor wrote nothing"), "{shown}");
+        let (_, shown) = run(&["--lang", "ko"]);
+        let korean = format!("변경하면 {program}가 이 파일을 거부합니다");
+        assert!(shown.contains(&korean) && shown.contains(" -t의 메시지: ") && !shown.contains("says"), "{shown}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
 }
 
 /// A shell that lowers its limit, and a program that the shell starts.

@@ -61,6 +61,14 @@ impl Target {
         view.all().any(|spot| WEIRS_OWN.contains(&spot.name()) && !spot.around().any(is_data))
     }
 
+    /// The program's name, without a version.
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Nginx(_) => "nginx",
+            Target::Weir => "weir",
+        }
+    }
+
     /// The nginx version whose rules apply. weir reads the same as the newest nginx.
     pub fn version(self) -> Version {
         match self {

@@ -108,7 +108,7 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
 const FIRST_RESERVED: Ipv4Addr = Ipv4Addr::new(240, 0, 0, 0);
 
 /// The problems for which this tree is refused. weir does not look up names of hosts here: each name has an address of
-/// its own. A file of neither `events` nor `http` may be a part of a configuration, so it needs no `events`.
+/// its own. Only a file with `http` needs `events`: another one may be a part of a configuration.
 pub fn refused(tree: &Tree) -> Vec<Problem> {
     let main = tree.files.iter().find(|source| !source.is_command_line).map_or("", |source| source.name.as_str());
     let directory = main.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/"));
@@ -120,9 +120,10 @@ pub fn refused(tree: &Tree) -> Vec<Problem> {
         let number = *names.entry(host.to_ascii_lowercase()).or_insert(number);
         Ok(vec![SocketAddr::from((Ipv4Addr::from(FIRST_RESERVED.to_bits() | number), 0))])
     };
-    let (conf, mut problems) = compile(tree, paths, &of_name, 1, &ALL);
-    if ["events", "http"].iter().any(|name| tree.named(name).next().is_some()) {
-        problems.extend(no_events(conf.as_ref(), &problems, tree));
+    let (_, mut problems) = compile(tree, paths, &of_name, 1, &ALL);
+    let has = |name: &str| tree.named(name).next().is_some();
+    if has("http") && !has("events") {
+        problems.push(lacks_events(tree));
     }
     problems.retain(is_grave);
     weir_conf::sort_as_read(&mut problems, tree);
@@ -133,9 +134,13 @@ fn no_events(conf: Option<&Conf>, problems: &[Problem], tree: &Tree) -> Option<P
     if conf?.main.process.events || problems.iter().any(is_grave) {
         return None;
     }
+    Some(lacks_events(tree))
+}
+
+fn lacks_events(tree: &Tree) -> Problem {
     let last = tree.root.last().map(|statement| statement.end);
     let problem = Problem::nowhere(Gravity::Emerg, "no \"events\" section in configuration").at(last);
-    Some(problem.todo("add: events { }"))
+    problem.todo("add: events { }")
 }
 
 /// Whether a problem prevents the configuration from coming into force.
