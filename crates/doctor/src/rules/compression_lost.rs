@@ -21,10 +21,8 @@ pub static RULE: Rule = Rule {
 };
 
 /// Lines that `gzip on` needs for answers of an origin, unless they are there.
-const MORE: [(&str, &str); 2] = [
-    ("gzip_proxied", "any"),
-    ("gzip_types", "text/css application/javascript application/json image/svg+xml"),
-];
+const MORE: [(&str, &str); 2] =
+    [("gzip_proxied", "any"), ("gzip_types", "text/css application/javascript application/json image/svg+xml")];
 
 fn check(case: &Case<'_>, found: &mut Found) {
     let headers = case.view.named("proxy_set_header");

@@ -290,15 +290,15 @@ mod tests {
         let has = |name: &str| View::new(&tree_of(conf.as_bytes())).root().get(name).is_some();
         let events = if has("events") { "" } else { "events { } " };
         let caches = crate::caches::FAMILIES.iter().filter(|names| conf.contains(&format!("{} c;", names.cache)));
-        let mut needs: String =
-            caches.map(|names| format!("{}_path /c keys_zone=c:1m; ", names.cache)).collect();
+        let mut needs: String = caches.map(|names| format!("{}_path /c keys_zone=c:1m; ", names.cache)).collect();
         for line in ["ssl_certificate /c.pem; ", "ssl_certificate_key /c.key; "] {
             let is_lacking = conf.contains(" ssl") && !conf.contains(line.split('/').next().unwrap_or_default());
             needs.push_str(if is_lacking { line } else { "" });
         }
-        let all = [("", ""), ("http { ", " }"), ("http { server { ", " } }"), ("http { server { location / { ", " } } }")]
-            .map(|(before, after)| format!("{events}{before}{conf}{after}"))
-            .map(|conf| conf.replacen("http { ", &format!("http {{ {needs}"), 1));
+        let all =
+            [("", ""), ("http { ", " }"), ("http { server { ", " } }"), ("http { server { location / { ", " } } }")]
+                .map(|(before, after)| format!("{events}{before}{conf}{after}"))
+                .map(|conf| conf.replacen("http { ", &format!("http {{ {needs}"), 1));
         let is_misplaced = |conf: &String| {
             let refused = crate::weirs::refused(&tree_of(conf.as_bytes()));
             refused.iter().any(|problem| problem.what.ends_with("directive is not allowed here"))
@@ -321,7 +321,8 @@ mod tests {
                 let before = crate::examine(&tree, target, &told);
                 // A refusal hides those that come after it.
                 if target != Target::Weir {
-                    let is_meant = |rule: &str| rule == name || (name, rule) == ("obsolete_directive", "unknown_directive");
+                    let is_meant =
+                        |rule: &str| rule == name || (name, rule) == ("obsolete_directive", "unknown_directive");
                     let unmeant = before.iter().filter(|finding| refuses(finding) && !is_meant(finding.rule));
                     worse.extend(unmeant.map(|finding| format!("{name}, {target}: {}\n{conf}", finding.what.en)));
                 }

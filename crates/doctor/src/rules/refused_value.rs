@@ -12,10 +12,10 @@ pub static RULE: Rule = Rule {
     id: "refused_value",
     level: Level::Wrong,
     group: Group::Works,
-    says: words("nginx refuses the configuration", "nginx가 설정을 거부합니다"),
+    says: words("The server refuses the configuration", "서버가 설정을 거부합니다"),
     remedy: words(
-        "nginx does not start, and a reload keeps the old configuration. weir reads values as nginx 1.31.5 does; an older nginx also refuses values that are newer than itself.",
-        "nginx가 시작하지 않으며, reload해도 이전 설정을 유지합니다. weir는 nginx 1.31.5처럼 값을 읽습니다. 더 오래된 nginx는 자신보다 새로운 값도 거부합니다.",
+        "The server does not start, and a reload keeps the old configuration. weir reads values as nginx 1.31.5 does; an older nginx also refuses values that are newer than itself.",
+        "서버가 시작하지 않으며, reload해도 이전 설정을 유지합니다. weir는 nginx 1.31.5처럼 값을 읽습니다. 더 오래된 nginx는 자신보다 새로운 값도 거부합니다.",
     ),
     source: "the same reader as weir edge -t; nginx's messages",
     check,
@@ -209,7 +209,10 @@ mod tests {
             ("map $uri $a { ~( 1; }", &["pcre2_compile() failed"]),
             ("server { limit_req zone=a burst=x; }", &["zone \"a\" is unknown", "invalid burst value \"burst=x\""]),
             ("server { limit_req zone=a; proxy_cache b; }", &["zone \"a\" is unknown", "zone \"b\" is unknown"]),
-            ("server { no_such on; listen 80 fast; }", &["unknown directive \"no_such\"", "invalid parameter \"fast\""]),
+            (
+                "server { no_such on; listen 80 fast; }",
+                &["unknown directive \"no_such\"", "invalid parameter \"fast\""],
+            ),
             ("server { events { } }", &["\"events\" directive is not allowed here"]),
         ];
         for (line, words) in rows {
@@ -278,7 +281,10 @@ mod tests {
             assert_eq!(told(target, conf), Some(expected));
         }
         let conf = "events { use nothing; }";
-        assert_eq!(told(NEWEST.into(), conf).map(|told| told.0), Some("nginx -t says: invalid event type \"nothing\"".into()));
+        assert_eq!(
+            told(NEWEST.into(), conf).map(|told| told.0),
+            Some("nginx -t says: invalid event type \"nothing\"".into())
+        );
     }
 
     /// These depend on the machine, or on modules that weir does not have.

@@ -40,8 +40,9 @@ fn groups(case: &Case<'_>, found: &mut Found) {
         }
         let scope = pass.scope();
         let persists = scope.effective("proxy_http_version").is_some_and(|spot| spot.arg(0) == "1.1")
-            && upgrade::connection(pass)
-                .is_some_and(|field| upgrade::values(field, pass, Request::Plain).always(|value| !upgrade::ends(value)));
+            && upgrade::connection(pass).is_some_and(|field| {
+                upgrade::values(field, pass, Request::Plain).always(|value| !upgrade::ends(value))
+            });
         let ports = case.facts.local_ports.unwrap_or(28_232);
         // A connection to a unix socket takes no port.
         let over_tcp = upstream.inside().named("server").filter(|server| !server.arg(0).starts_with("unix:")).count();

@@ -11,7 +11,7 @@ pub static RULE: Rule = Rule {
         "nginx가 모든 요청에 Connection: upgrade를 보냅니다",
     ),
     remedy: words(
-        "nginx keeps its connections to the origin all the same. But the field announces an upgrade, and a plain request has none. Some origins refuse such a request: ASP.NET's Kestrel refuses its body. Send the field with WebSockets alone: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
+        "nginx still keeps its connections to the origin. But the field announces an upgrade, and a plain request has none. Some origins refuse such a request: ASP.NET's Kestrel refuses its body. Send the field with WebSockets alone: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
         "nginx는 그래도 오리진과의 연결을 유지합니다. 하지만 이 헤더는 업그레이드를 알리는데 일반 요청에는 업그레이드가 없습니다. 그런 요청을 거절하는 오리진이 있습니다. ASP.NET의 Kestrel은 그 요청의 본문을 거절합니다. WebSocket 요청에만 이 헤더를 보내세요: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
     ),
     source: "nginx.org, WebSocket proxying; RFC 9110 §7.6.1, §7.8",

@@ -85,7 +85,10 @@ mod tests {
         let written = |conf: &str| {
             let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
             let all = crate::examine(&tree, crate::NEWEST, &Facts::default());
-            all.into_iter().find(|finding| finding.rule == RULE.id).and_then(|finding| finding.write).unwrap_or_default()
+            all.into_iter()
+                .find(|finding| finding.rule == RULE.id)
+                .and_then(|finding| finding.write)
+                .unwrap_or_default()
         };
         let lines = "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection";
         let map = "map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }";
@@ -93,7 +96,8 @@ mod tests {
         for conf in [RULE.fires.conf, "server { location /ws { proxy_pass http://a; } }"] {
             assert_eq!(written(conf), format!("{map} {lines} $connection_upgrade;"), "{conf}");
         }
-        let has_map = RULE.fires.conf.replace("http {", "http { map $http_upgrade $c { websocket upgrade; default ''; }");
+        let has_map =
+            RULE.fires.conf.replace("http {", "http { map $http_upgrade $c { websocket upgrade; default ''; }");
         assert_eq!(written(&has_map), format!("{lines} $c;"));
     }
 }

@@ -244,7 +244,9 @@ fn give(b: &mut Build<'_>, authorities: &mut [Authority], wanted: &Wanted, names
         return Err(Refusal::whole("\"acme_certificate\": no identifiers found in \"server_name\""));
     }
     if identifiers.len() > HOSTS_MAX {
-        return Err(Refusal::whole(format!("\"acme_certificate\": more than {HOSTS_MAX} hosts in one certificate")).weirs_own());
+        return Err(
+            Refusal::whole(format!("\"acme_certificate\": more than {HOSTS_MAX} hosts in one certificate")).weirs_own()
+        );
     }
     let Some(authority) = authorities.iter_mut().find(|authority| authority.issuer.name == wanted.issuer) else {
         let refusal = Refusal::whole(format!("issuer \"{}\" is missing", wanted.issuer));

@@ -60,7 +60,9 @@ fn mirror(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         (_, None) => Arc::new([path.into()]),
         (_, Some(before)) if before.is_empty() => return Err(Refusal::directive("is duplicate")),
         (_, Some(before)) if before.len() >= MIRRORS_MAX => {
-            return Err(Refusal::whole(format!("more than {MIRRORS_MAX} \"mirror\" directives in one block")).weirs_own());
+            return Err(
+                Refusal::whole(format!("more than {MIRRORS_MAX} \"mirror\" directives in one block")).weirs_own()
+            );
         }
         (_, Some(before)) => before.iter().cloned().chain([path.into()]).collect(),
     });

@@ -351,9 +351,11 @@ pub fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(),
     let Some(chosen) = Protocols::of_words(words) else { return Ok(()) };
     if chosen.kept.is_empty() {
         let asked = chosen.left_out.join(" ");
-        return Err(Refusal::whole(format!("weir does not support {asked}, which is no longer safe")).weirs_own().todo(
-            "write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put a TLS proxy in front of an upstream that is older",
-        ));
+        return Err(Refusal::whole(format!("weir does not support {asked}, which is no longer safe"))
+            .weirs_own()
+            .todo(
+                "write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put a TLS proxy in front of an upstream that is older",
+            ));
     }
     if !chosen.left_out.is_empty() {
         b.warn(

@@ -196,7 +196,9 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     for address in addresses {
         let listen = ListenDraft { address, ..draft.clone() };
         if is_datagram && listen.address.is_unix() {
-            return Err(Refusal::whole(format!("weir has no UDP on unix sockets: \"{}\"", statement.text(0))).weirs_own());
+            return Err(
+                Refusal::whole(format!("weir has no UDP on unix sockets: \"{}\"", statement.text(0))).weirs_own()
+            );
         }
         let Some(own) = own_of(&mut b.scope().kind) else { continue };
         let known = if is_datagram { &mut own.datagrams } else { &mut own.draft.listens };

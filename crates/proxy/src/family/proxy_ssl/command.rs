@@ -40,7 +40,8 @@ impl Version {
 impl Commands {
     /// Adds one command; as in OpenSSL, the case of its name does not matter.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
-        let invalid = || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed (SSL: bad value)")).weirs_own();
+        let invalid =
+            || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed (SSL: bad value)")).weirs_own();
         match name.to_ascii_lowercase().as_str() {
             "ciphersuites" => {
                 let own = commands::own_suites(value);
@@ -93,7 +94,9 @@ impl Commands {
             tls13: protocols.tls13 && is_within(Version::Tls13),
         };
         if protocols.is_empty() {
-            return Err(Refusal::whole("proxy_ssl_protocols and proxy_ssl_conf_command leave no TLS version").weirs_own());
+            return Err(
+                Refusal::whole("proxy_ssl_protocols and proxy_ssl_conf_command leave no TLS version").weirs_own()
+            );
         }
         let refused = |_| Refusal::whole("SSL_CONF_cmd() failed (SSL: no cipher match)");
         let ciphers = match &self.list {
