@@ -9,7 +9,8 @@ use weir_doctor::{Facts, Language, limits, mend};
 
 use crate::texts;
 
-use super::{DoctorArgs, build, conf_path, free_undo, read, reads_none, target};
+use super::fixing::free_undo;
+use super::{DoctorArgs, build, conf_path, read, reads_none, target};
 
 /// Shows the changes, writes them if the user asks, and prints the commands; the exit code says if something is left.
 pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, Said> {
