@@ -46,7 +46,8 @@ pub fn here(token: Option<&str>, insecure: bool) -> Vec<Dashboard> {
             addresses.push(address);
         }
     }
-    let all = addresses.into_iter().map(|address| Dashboard::at(&format!("http://{}/", near(address)), token, insecure));
+    let all =
+        addresses.into_iter().map(|address| Dashboard::at(&format!("http://{}/", near(address)), token, insecure));
     all.filter(Dashboard::is_there).collect()
 }
 

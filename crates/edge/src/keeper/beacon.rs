@@ -92,7 +92,13 @@ mod tests {
     #[test]
     fn other_names_are_no_edges() {
         let line = |name: &str| format!("0000000000000000: 00000002 00000000 00000000 0002 01 43008 {name}\n");
-        let names = ["@weir-edge 7 [::1]:9144", "@weir-edge x none", "@weir-edge 7", "/run/weir-edge 7 none", "@weir-edge 9 none"];
+        let names = [
+            "@weir-edge 7 [::1]:9144",
+            "@weir-edge x none",
+            "@weir-edge 7",
+            "/run/weir-edge 7 none",
+            "@weir-edge 9 none",
+        ];
         let sockets: String = names.iter().map(|name| line(name)).collect();
         let dashboard = Some("[::1]:9144".parse().unwrap());
         assert_eq!(edges_in(&sockets), [Edge { pid: 9, dashboard: None }, Edge { pid: 7, dashboard }]);
