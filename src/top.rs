@@ -72,17 +72,15 @@ pub fn main(args: &TopArgs, language: Language) -> ExitCode {
     }
 }
 
-/// The dashboard that the command line names, or all of this machine; never none.
+/// The dashboard that the command line names, or all of this machine; none only for a list of edges without one.
 fn found(args: &TopArgs) -> Result<Vec<Dashboard>, Said> {
     let token = edges::token(args.token.as_deref())?;
     let found = match &args.url {
         Some(url) => vec![Dashboard::at(url, token.as_deref(), args.insecure)],
         None => edges::here(token.as_deref(), args.insecure),
     };
-    match found.is_empty() && !(args.list && !edges::without_dashboard().is_empty()) {
-        true => Err(edges::none_here()),
-        false => Ok(found),
-    }
+    let has_rows = !found.is_empty() || args.list && !edges::without_dashboard().is_empty();
+    if has_rows { Ok(found) } else { Err(edges::none_here()) }
 }
 
 /// Prints a line for each edge.
