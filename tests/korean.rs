@@ -63,7 +63,7 @@ fn every_korean_text_keeps_to_the_glossary() {
 
 #[test]
 fn the_korean_pages_keep_to_the_glossary() {
-    for page in ["README.ko.md", "docs/guide/first-hour.ko.md"] {
+    for page in ["README.ko.md", "docs/guide/README.ko.md", "docs/guide/first-hour.ko.md"] {
         for line in text(page).lines() {
             assert_eq!(forbidden_in(line), None, "{page}: {line}");
         }
@@ -92,9 +92,11 @@ fn skeleton(page: &str, is_link_of_language: &dyn Fn(&str) -> bool) -> Vec<Strin
 }
 
 #[test]
-fn the_korean_readme_is_in_step() {
+fn the_korean_readme_and_index_are_in_step() {
     let is_other = |link: &str| matches!(link, "README.md" | "README.ko.md");
-    assert_eq!(skeleton(&text("README.ko.md"), &is_other), skeleton(&text("README.md"), &is_other));
+    for (korean, english) in [("README.ko.md", "README.md"), ("docs/guide/README.ko.md", "docs/guide/README.md")] {
+        assert_eq!(skeleton(&text(korean), &is_other), skeleton(&text(english), &is_other), "{korean}");
+    }
     let fewer = text("README.ko.md").replace("    weir edge -t -c /etc/nginx/nginx.conf\n", "");
     assert_ne!(skeleton(&fewer, &is_other), skeleton(&text("README.md"), &is_other));
 }
