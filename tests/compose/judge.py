@@ -51,7 +51,8 @@ def compared(text, asks, nginx, weir):
         ruled = [(one, rule or next(filter(None, (why.get(where) for where in told(one, right))), None)) for one, rule in ruled]
         # From here on, groups of servers and caches may have other states.
         state["is_other_state"] |= any(rule in rules.STATEFUL for _, rule in ruled)
-        are_other_files |= any(rule in rules.STATEFUL and (one.where == "log: upstream_cache_status" or one.where.startswith("number of requests") or one.where == "status" and kind(one).endswith(("412", "416"))) for one, rule in ruled)
+        # Answers of caches in other states are other answers to keep.
+        are_other_files |= any(rule in (*rules.STATEFUL, "other state") and (one.where == "log: upstream_cache_status" or one.where.startswith("number of requests") or one.where == "status" and kind(one).endswith(("412", "416"))) for one, rule in ruled)
         state["is_other_connection"] = bool({"end", "status"} & why.keys())
         # A request with another status may not have come to its limits.
         state["is_other_limit"] |= why.get("status") is not None
