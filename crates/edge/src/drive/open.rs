@@ -1,11 +1,13 @@
 //! Opens a request: finds host, server, body length and path from its head, and begins its phases.
 
+use weir_http::conf::{Conf, Server};
 use weir_http::conn::Gone;
 use weir_http::exchange::Exchange;
 use weir_http::family::core::{StrictTargets, Values as Core};
 use weir_http::head::Refused;
 use weir_http::phase::{From, Outcome};
 use weir_http::request_body::RequestBody;
+use weir_http::route::Listen;
 use weir_http::slots::SlotStore;
 use weir_http::walk;
 use weir_meter::Step;
@@ -292,16 +294,19 @@ fn merges_slashes(exchange: &Exchange<'_>) -> bool {
     let Some(listen) = conf.listens.get(exchange.client.listen.get()) else {
         return exchange.location.values.core.merge_slashes;
     };
-    let asked = exchange.client.facts().and_then(|facts| facts.server_name.as_ref());
-    let server = match asked.map(|name| name.trim_end_matches('.')) {
-        None => conf.server(listen.hosts.default_server()),
-        Some(name) if name.as_bytes().eq_ignore_ascii_case(&exchange.request.host) => exchange.server,
-        Some(name) => {
-            let found = listen.hosts.find(name.to_ascii_lowercase().as_bytes(), &mut SlotStore::default());
-            conf.server(found.unwrap_or_else(|_| listen.hosts.default_server()))
-        }
-    };
+    let named = exchange.client.facts().and_then(|facts| facts.server_name.as_deref());
+    let is_of_host = |name: &str| name.trim_end_matches('.').as_bytes().eq_ignore_ascii_case(&exchange.request.host);
+    let server = if named.is_some_and(is_of_host) { exchange.server } else { server_of_handshake(conf, listen, named) };
     conf.location(server.root).values.core.merge_slashes
+}
+
+/// The server that a client named in its TLS handshake, else the default one.
+pub fn server_of_handshake<'c>(conf: &'c Conf, listen: &Listen, named: Option<&str>) -> &'c Server {
+    let found = named.map(|name| {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        listen.hosts.find(name.as_bytes(), &mut SlotStore::default())
+    });
+    conf.server(found.and_then(Result::ok).unwrap_or_else(|| listen.hosts.default_server()))
 }
 
 /// Whether the request came over HTTP/2 to a server that does not speak it, on a connection of another server.

@@ -24,6 +24,7 @@ use weir_wire::h2::connection::{Event, Limits};
 use weir_wire::h2::{Code, Fault, message};
 
 use super::after::After;
+use super::open;
 use super::seat::{self, Guest};
 use super::secure;
 use super::serve::linger;
@@ -292,10 +293,14 @@ impl Drive {
     }
 }
 
-/// Whether a connection may go on with another configuration: it still speaks HTTP/2 here, with the same limits.
+/// Whether a connection may go on with another configuration: it still speaks HTTP/2 here, with the same limits. Over TLS
+/// this is a matter of the server that the client named in its handshake.
 fn may_go_on(conn: &Conn, session: &Session, conf: &Conf, listen: usize) -> bool {
-    // Over TLS, each request asks its own server.
-    let speaks = conn.client.facts().is_some() || is_on(conf, listen);
+    let named = conn.client.facts().and_then(|facts| facts.server_name.as_deref());
+    let speaks = conf.listens.get(listen).is_some_and(|listen| {
+        let server = open::server_of_handshake(conf, listen, named);
+        listen.http2 || conf.location(server.root).values.http2.is_on
+    });
     speaks
         && session.wire.borrow().limits() == limits(conf, listen)
         && session.chunk == default_values(conf, listen).http2.chunk
