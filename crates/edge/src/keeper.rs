@@ -26,7 +26,7 @@ use weir_net::{Address, ListenOptions, Listening, listener, worker};
 
 use beacon::Beacon;
 
-use crate::dash::place;
+use crate::dash::place::{self, Wanted};
 use crate::load::{Dashboard, Loaded, Origin, identity, is_grave, is_public, level_of, load, pid_file, worker_count};
 use crate::resources::{self, Resources};
 
@@ -152,38 +152,42 @@ pub fn load_recorded(origin: &Origin, files: &dyn Files, generation: u32) -> (Lo
     })
 }
 
-/// Reads a configuration, and binds the dashboard's own address unless it `is_bound`. An address that cannot be bound costs the
-/// dashboard and not the server: weir warns, and reads the configuration again without it.
+/// Reads a configuration, and binds the dashboard's own address unless it `is_bound`. If the first of our own ports is
+/// taken, another one is found. An address that cannot be bound costs the dashboard and not the server: weir warns, and reads
+/// the configuration again without it.
 pub fn load_with_dashboard(
     origin: &mut Origin,
     files: &dyn Files,
     generation: u32,
     is_bound: &dyn Fn(SocketAddr) -> bool,
 ) -> (Loaded, Answers, Option<Listening>) {
-    let mut free = None;
-    if let Dashboard::AsWritten { on, .. } = &mut origin.dashboard
-        && !on.is_some_and(is_bound)
-    {
-        free = place::claim();
-        *on = free.as_ref().and_then(|free| free.local_addr().tcp());
-    }
     let (loaded, answers) = load_recorded(origin, files, generation);
     let dashboard = loaded.conf.as_ref().and_then(|conf| conf.dashboard);
-    let free = free.filter(|free| free.local_addr().tcp() == dashboard);
-    let Some(address) = dashboard.filter(|address| free.is_none() && !is_bound(*address)) else {
-        return (loaded, answers, free);
+    let Some(address) = dashboard.filter(|address| !is_bound(*address)) else {
+        return (loaded, answers, None);
     };
-    match listener::bind(&Address::Tcp(address), &ListenOptions::default()) {
-        Ok(bound) => (loaded, answers, Some(bound)),
-        Err(error) => {
-            let what = format!("weir serves without a dashboard: bind() to {address} failed {}", log::Os(&error));
-            let problem = Problem::nowhere(Gravity::Warn, what);
-            let without = Origin { dashboard: Dashboard::Decided(None), ..origin.clone() };
-            let (mut loaded, answers) = load_recorded(&without, files, generation);
-            loaded.problems.push(problem.todo("\"dashboard on\" takes a free port"));
-            (loaded, answers, None)
-        }
+    let bound = listener::bind(&Address::Tcp(address), &ListenOptions::default());
+    let is_named = matches!(place::wanted(&loaded.tree), Wanted::At(_));
+    // Another address than the one in this configuration makes it another configuration.
+    let (instead, failed) = match bound {
+        Ok(bound) => return (loaded, answers, Some(bound)),
+        Err(error) if is_named => (None, Some(format!("bind() to {address} failed {}", log::Os(&error)))),
+        Err(_) => match place::claim() {
+            Some(free) => (Some(free), None),
+            None => (None, Some("all ports for it are in use".to_owned())),
+        },
+    };
+    let decided = instead.as_ref().and_then(|free| free.local_addr().tcp());
+    if let (Dashboard::AsWritten { on, .. }, Some(_)) = (&mut origin.dashboard, decided) {
+        *on = decided;
     }
+    let other = Origin { dashboard: Dashboard::Decided(decided), ..origin.clone() };
+    let (mut loaded, answers) = load_recorded(&other, files, generation);
+    loaded.problems.extend(failed.map(|why| {
+        let problem = Problem::nowhere(Gravity::Warn, format!("weir serves without a dashboard: {why}"));
+        if is_named { problem.todo("\"dashboard on\" takes a free port") } else { problem }
+    }));
+    (loaded, answers, instead)
 }
 
 /// Opens the resources of a configuration, and adds the answers that the machine gives meanwhile.

@@ -61,9 +61,8 @@ impl Dashboard {
     fn address(self, wanted: Wanted) -> Option<SocketAddr> {
         match (self, wanted) {
             (Dashboard::Decided(address), _) => address,
-            (Dashboard::AsWritten { on, unasked }, Wanted::Unsaid) => on.filter(|_| unasked),
-            (Dashboard::AsWritten { .. }, Wanted::Off) => None,
-            (Dashboard::AsWritten { on, .. }, Wanted::On) => on.or_else(|| Some(place::first())),
+            (Dashboard::AsWritten { unasked: false, .. }, Wanted::Unsaid) | (_, Wanted::Off) => None,
+            (Dashboard::AsWritten { on, .. }, Wanted::On | Wanted::Unsaid) => on.or_else(|| Some(place::first())),
             (Dashboard::AsWritten { .. }, Wanted::At(address)) => Some(address),
         }
     }

@@ -25,7 +25,9 @@ pub fn kept() -> Option<SocketAddr> {
     if process::is_successor() {
         return std::env::var(ENV_ADDRESS).ok()?.parse().ok();
     }
-    named(&std::env::var("LISTEN_FDNAMES").ok()?)
+    // The names are those of another process if a parent was started by systemd (sd_listen_fds(3)).
+    let is_ours = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
+    named(&std::env::var("LISTEN_FDNAMES").ok().filter(|_| is_ours)?)
 }
 
 /// The first of our own addresses among the names of the sockets in systemd's store ([`process::Manager`]).
