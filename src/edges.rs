@@ -1,6 +1,6 @@
 //! The edges of this machine, found by their dashboards: `weir top` and `weir status` ask them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,7 +39,8 @@ pub fn token(path: Option<&Path>) -> Result<Option<String>, Said> {
 
 /// The dashboards of this machine that answer: those of the edges that show themselves, and those at weir's own ports.
 pub fn here(token: Option<&str>, insecure: bool) -> Vec<Dashboard> {
-    let mut addresses: Vec<SocketAddr> = beacon::edges().into_iter().filter_map(|edge| edge.dashboard).collect();
+    let shown = beacon::edges().into_iter().filter_map(|edge| edge.dashboard);
+    let mut addresses: Vec<SocketAddr> = shown.filter(is_of_this_machine).collect();
     for port in place::PORT..place::PORT + place::PORTS {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         if !addresses.contains(&address) {
@@ -49,6 +50,11 @@ pub fn here(token: Option<&str>, insecure: bool) -> Vec<Dashboard> {
     let all =
         addresses.into_iter().map(|address| Dashboard::at(&format!("http://{}/", near(address)), token, insecure));
     all.filter(Dashboard::is_there).collect()
+}
+
+/// Whether the kernel has this address. Any local program can show an edge, and the token must not leave the machine.
+fn is_of_this_machine(address: &SocketAddr) -> bool {
+    UdpSocket::bind((address.ip(), 0)).is_ok()
 }
 
 /// Where this machine asks a server that listens on all of its addresses.
@@ -77,7 +83,8 @@ pub fn without_dashboard() -> Vec<(u32, String)> {
 
 fn command(pid: u32) -> String {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&words).replace('\0', " ").trim().to_owned()
+    // No process may write commands for the terminal.
+    String::from_utf8_lossy(&words).replace(char::is_control, " ").trim().to_owned()
 }
 
 impl Dashboard {

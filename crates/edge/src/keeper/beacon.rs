@@ -56,7 +56,7 @@ impl Edge {
 }
 
 /// The edges that show themselves in this network namespace, in the order of their dashboards' addresses, at most 256. Any
-/// program could bind such a name: a reader asks there as it would ask at any other address.
+/// program of the machine can bind such a name, so an address may be any address.
 pub fn edges() -> Vec<Edge> {
     edges_in(&fs::read_to_string("/proc/net/unix").unwrap_or_default())
 }
