@@ -45,19 +45,6 @@ fn check(case: &Case<'_>, found: &mut Found) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Facts;
-
-    /// The file after the fixes of this rule.
-    fn mended(conf: &str) -> String {
-        let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
-        let look = |tree: &weir_conf::Tree| {
-            let all = crate::examine(tree, crate::NEWEST, &Facts::default());
-            all.into_iter().filter(|finding| finding.rule == RULE.id).collect::<Vec<_>>()
-        };
-        let whole = crate::mend::mend_whole(&tree, &look);
-        let after = whole.files.first().map_or(conf.as_bytes(), |file| &file.after);
-        String::from_utf8_lossy(after).into_owned()
-    }
 
     #[test]
     fn the_words_of_the_line_stay() {
@@ -72,7 +59,8 @@ mod tests {
             ),
         ];
         for (before, line) in rows {
-            assert!(mended(before).contains(line), "{}", mended(before));
+            let after = crate::rules::mended(&RULE, before);
+            assert!(after.contains(line), "{after}");
         }
     }
 }

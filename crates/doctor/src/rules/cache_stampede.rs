@@ -63,19 +63,6 @@ fn check(case: &Case<'_>, found: &mut Found) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Facts;
-
-    /// The file after the fixes of this rule.
-    fn mended(conf: &str) -> String {
-        let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
-        let look = |tree: &weir_conf::Tree| {
-            let all = crate::examine(tree, crate::NEWEST, &Facts::default());
-            all.into_iter().filter(|finding| finding.rule == RULE.id).collect::<Vec<_>>()
-        };
-        let whole = crate::mend::mend_whole(&tree, &look);
-        let after = whole.files.first().map_or(conf.as_bytes(), |file| &file.after);
-        String::from_utf8_lossy(after).into_owned()
-    }
 
     /// nginx refuses a second `proxy_cache_lock`.
     #[test]
@@ -95,7 +82,7 @@ mod tests {
             ),
         ];
         for (before, after) in rows {
-            assert_eq!(mended(before), after);
+            assert_eq!(crate::rules::mended(&RULE, before), after);
         }
     }
 }

@@ -169,6 +169,19 @@ pub(crate) fn files_needed(case: &crate::rule::Case<'_>) -> Option<u64> {
     fd_limit_running::need(case).map(|(_, files)| files)
 }
 
+/// A file after the fixes of one rule.
+#[cfg(test)]
+fn mended(rule: &Rule, conf: &str) -> String {
+    let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+    let look = |tree: &weir_conf::Tree| {
+        let mut all = crate::examine(tree, crate::NEWEST, &crate::Facts::default());
+        all.retain(|finding| finding.rule == rule.id);
+        all
+    };
+    let whole = crate::mend::mend_whole(&tree, &look);
+    String::from_utf8_lossy(whole.files.first().map_or(conf.as_bytes(), |file| &file.after)).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::panic)]
