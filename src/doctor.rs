@@ -4,6 +4,9 @@
 mod certificates;
 mod fixing;
 mod limits;
+mod nginx;
+mod owners;
+mod undo;
 
 use std::fs;
 use std::io;
@@ -16,7 +19,6 @@ use clap::{Args, ValueEnum};
 use weir_conf::said::Said as Sentence;
 use weir_conf::{Problem, Tree, say};
 use weir_doctor::facts::Live;
-use weir_doctor::mend;
 use weir_doctor::report::{self, Subject};
 use weir_doctor::view::View;
 use weir_doctor::{Build, Facts, Language, Level, NEWEST, Target, Version};
@@ -27,9 +29,12 @@ use crate::files::Disk;
 use crate::lang::wrong::{Wrong, wrong};
 use crate::texts;
 
+use fixing::Fixing;
+use nginx::Nginx;
+
 const AFTER_HELP: &str = "\
 CONF is an nginx.conf, a file that an nginx.conf includes, or the output of `nginx -T` (`-` reads standard input).
-The doctor starts nothing. It changes a file only with --write.
+The doctor changes a file only with --write. With --fix it lets the nginx found here read a copy of the files (`nginx -t`).
 
 Exit codes: 0 no finding is wrong or at risk; 1 a finding is; 2 the doctor could not read the configuration.";
 
@@ -83,9 +88,12 @@ pub struct DoctorArgs {
     /// Show the fixes as a diff
     #[arg(long)]
     fix: bool,
-    /// Write the fixes; first save an undo diff beside each file
+    /// Write the fixes; the files as they were are kept for --undo
     #[arg(long, requires = "fix")]
     write: bool,
+    /// Take the last --write back
+    #[arg(long, conflicts_with_all = ["conf", "fix", "explain", "against", "json"])]
+    undo: bool,
     /// With --fix and --pid: raise the limit of open files at its source, in files of this machine
     #[arg(long, requires = "fix", conflicts_with_all = ["no_host", "json"])]
     host: bool,
@@ -129,6 +137,9 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
         print!("{}", reference::page());
         return Ok(0);
     }
+    if args.undo {
+        return undo::run(&args.root, language);
+    }
     if let Some(unknown) = args.only.iter().find(|name| rules::lookup(name).is_none()) {
         let near = weir_conf::did_you_mean(unknown, rules::RULES.iter().map(|rule| rule.id));
         return Err(match near {
@@ -165,14 +176,13 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
         facts.certificates = certificates::of(&tree);
     }
     facts.version_is_told = told;
-    let known = weir_doctor::examine(&tree, target, &facts);
-    let is_asked = |rule: &str| args.only.is_empty() || args.only.iter().any(|name| name == rule);
-    let look = |tree: &Tree| mend::those_of(weir_doctor::examine(tree, target, &facts), &known, &is_asked);
     if args.fix {
-        let examine = |tree: &Tree| weir_doctor::examine(tree, target, &facts);
-        return fixing::fix(&tree, &fixing::Looks { look: &look, examine: &examine }, target, args.write, language);
+        let nginx = nginx_here(args, build.as_ref(), target, &tree);
+        let (only, root, write) = (args.only.as_slice(), args.root.as_path(), args.write);
+        return Fixing { tree: &tree, target, facts: &facts, only, nginx, root, write, language }.run();
     }
-    let findings = look(&tree);
+    let mut findings = weir_doctor::examine(&tree, target, &facts);
+    findings.retain(|finding| args.only.is_empty() || args.only.iter().any(|name| name == finding.rule));
     let here = std::env::current_dir().ok().and_then(|path| path.to_str().map(|path| format!("{path}/")));
     let directory = here.as_deref().unwrap_or_default();
     let subject = Subject { tree: &tree, target, version_is_told: told.is_some(), facts: &facts, directory };
@@ -198,6 +208,19 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
     }
     let bad = !problems.is_empty() || findings.iter().any(|finding| finding.level < Level::Note);
     Ok(u8::from(bad))
+}
+
+/// The nginx that can check a change: the one that the advice is for, if the files are this machine's.
+fn nginx_here(args: &DoctorArgs, build: Option<&Build>, target: Target, tree: &Tree) -> Option<Nginx> {
+    let is_here = !args.no_host && build.is_some_and(|build| !build.is_weir) && target != Target::Weir;
+    let is_on_disk = |name: &str| fs::metadata(name).is_ok_and(|file| file.is_file());
+    let are_files = tree.files.iter().all(|source| is_on_disk(&source.name));
+    let program = || match (&args.nginx, args.pid) {
+        (Some(path), _) => path.clone(),
+        (None, Some(pid)) if ask_process(pid).is_some() => PathBuf::from(format!("/proc/{pid}/exe")),
+        _ => PathBuf::from("nginx"),
+    };
+    (is_here && are_files).then(|| Nginx::new(program()))
 }
 
 /// Prints the limits of a process that reads no configuration, and their source.

@@ -176,6 +176,17 @@ weir_conf::texts! {
     NO_LIMITS_OF: "no process {0}, or its limits are not readable", "프로세스 {0}이(가) 없거나 그 한도를 읽을 수 없습니다";
     FILES_UNKNOWN: "the configuration does not say how many files it needs: add --files N", "설정에서 필요한 파일 수를 알 수 없습니다. --files N을 추가하세요";
     FILES_UNKNOWN_OF: "process {0} reads no nginx.conf, so weir does not know how many files it needs: add --files N", "프로세스 {0}은(는) nginx.conf를 읽지 않아 필요한 파일 수를 알 수 없습니다. --files N을 추가하세요";
+    WRITTEN: "{0} written", "{0}에 썼습니다";
+    WROTE_NOTHING: "the doctor wrote nothing; --fix --write writes the changes", "아무것도 쓰지 않았습니다. 쓰려면 --fix --write를 지정하세요";
+    FIX_NOT_AS_CHECKED: "the files on the disk are not those that the doctor checked: it took its changes back", "디스크의 파일이 검사한 파일과 다릅니다. 변경을 되돌렸습니다";
+    UNDO_WITH: "To undo this: weir doctor --undo", "되돌리려면: weir doctor --undo";
+    UNDONE: "{0} is as before the change", "{0}: 변경 전으로 되돌렸습니다";
+    UNDO_NONE: "there is no change to undo in {0}", "{0}에 되돌릴 변경이 없습니다";
+    UNDO_CHANGED: "{0} has changed since the doctor wrote it, so nothing was undone; its content from before the doctor's change is in {1}", "{0}이(가) 그 뒤에 바뀌어 아무것도 되돌리지 않았습니다. 변경 전 내용은 {1}에 있습니다";
+    UNDO_RACED: "{0} is not as the doctor read it: run it again; nothing was changed", "{0}이(가) 읽은 내용과 다릅니다. 다시 실행하세요. 아무것도 바꾸지 않았습니다";
+    UNDO_FULL: "{0} has {1} changes already: remove the oldest folders; nothing was changed", "{0}에 변경이 이미 {1}건 있습니다. 오래된 폴더를 지우세요. 아무것도 바꾸지 않았습니다";
+    UNDO_NOWHERE: "there is no folder for the files as they were: set XDG_STATE_HOME; nothing was changed", "변경 전 파일을 보관할 폴더가 없습니다. XDG_STATE_HOME을 지정하세요. 아무것도 바꾸지 않았습니다";
+    UNDO_UNSAFE: "{0} is not a folder that only this user can write to: correct its owner and mode; nothing was changed", "{0}은(는) 이 사용자만 쓸 수 있는 폴더가 아닙니다. 소유자와 권한을 바로잡으세요. 아무것도 바꾸지 않았습니다";
     READS_NO_CONF: "process {0} reads no nginx.conf: name the file that you mean, as in weir doctor /etc/nginx/nginx.conf; for the limits of the process use --fix --host --files N", "프로세스 {0}은(는) nginx.conf를 읽지 않습니다. weir doctor /etc/nginx/nginx.conf처럼 파일을 지정하세요. 프로세스의 한도를 바꾸려면 --fix --host --files N을 쓰세요";
     NO_STUB_STATUS: "{0}: status {1}, and the answer is not a stub_status page", "{0}: 상태 코드 {1}, 응답이 stub_status 페이지가 아닙니다";
 

@@ -49,7 +49,8 @@ def room():
     (ROOM / '.bin/weir').symlink_to(os.path.abspath(chosen.weir))
     (ROOM / 'app.mjs').symlink_to(ROOT / 'labs/apps/express.mjs')
     shutil.copy(ROOT / 'labs/s2/before.conf', ROOM / 'nginx.conf')
-    return {**os.environ, 'PATH': f'{ROOM}/.bin:/usr/sbin:{os.environ["PATH"]}', 'LC_ALL': 'C.UTF-8', 'WEIR_LANG': 'en'}
+    return {**os.environ, 'PATH': f'{ROOM}/.bin:/usr/sbin:{os.environ["PATH"]}', 'LC_ALL': 'C.UTF-8', 'WEIR_LANG': 'en',
+            'XDG_STATE_HOME': f'{ROOM}/.state'}
 
 
 def run(command, environment):

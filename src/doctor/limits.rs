@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use weir_conf::said::Said;
 use weir_conf::{Tree, say};
-use weir_doctor::{Facts, Language, limits, mend};
+use weir_doctor::{Facts, Language, diff, limits, mend};
 
 use crate::texts;
 
-use super::fixing::free_undo;
+use super::undo::Undo;
 use super::{DoctorArgs, build, conf_path, read, reads_none, target};
 
 /// Shows the changes, writes them if the user asks, and prints the commands; the exit code says if something is left.
@@ -26,11 +26,18 @@ pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, Said> {
     let plan = limits::plan(&facts, &user, need, &|name| fs::read(at(name)).ok());
     let plan = plan.ok_or_else(|| say!(texts::NO_LIMITS_OF, pid))?;
     plan.notes.iter().for_each(&tell);
-    plan.files.iter().for_each(|file| print!("{}", mend::diff(file)));
+    plan.files.iter().for_each(|file| print!("{}", diff::diff(file)));
     if args.write {
-        for file in &plan.files {
-            write(&at(&file.name), file, language)?;
+        let here = |file: &mend::Mended| mend::Mended { name: at(&file.name).display().to_string(), ..file.clone() };
+        let files: Vec<mend::Mended> = plan.files.iter().map(here).collect();
+        Undo::of(&args.root)?.write(&files)?;
+        files.iter().for_each(|file| tell(&say!(texts::WRITTEN, &file.name)));
+        if !files.is_empty() {
+            tell(&say!(texts::UNDO_WITH));
         }
+    } else if !plan.files.is_empty() {
+        tell(&say!(texts::WROTE_NOTHING));
+        return Ok(1);
     }
     if !plan.commands.is_empty() {
         eprintln!("{}", limits::THEN.say(language));
@@ -56,32 +63,6 @@ fn needed(args: &DoctorArgs, facts: &Facts) -> Result<u64, Said> {
     let version = args.nginx_version.or(build.as_ref().map(|build| build.version)).unwrap_or(weir_doctor::NEWEST);
     let target = target(args, build.as_ref(), version, &tree);
     weir_doctor::files_needed(&tree, target, facts).ok_or_else(|| say!(texts::FILES_UNKNOWN))
-}
-
-/// Saves an undo diff, then writes the file; a new folder is made for a drop-in.
-fn write(path: &Path, file: &mend::Mended, language: Language) -> Result<(), Said> {
-    let shown = path.display().to_string();
-    let failed = |error: std::io::Error| say!(texts::OF_FILE, &shown, error.to_string());
-    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
-    if file.before.is_empty() && !path.exists() {
-        fs::write(path, &file.after).map_err(failed)?;
-        let said = weir_doctor::said!(
-            "{shown} written; to undo this: rm {shown}",
-            "{shown}에 썼습니다. 되돌리려면: rm {shown}"
-        );
-        eprintln!("{}", said.say(language));
-        return Ok(());
-    }
-    let undo = free_undo(&shown).map_err(|said| Said::of_both(said.en, said.ko))?;
-    let here = mend::Mended { name: shown.clone(), ..file.clone() };
-    fs::write(&undo, mend::undo(&here)).map_err(|error| say!(texts::OF_FILE, &undo, error.to_string()))?;
-    fs::write(path, &file.after).map_err(failed)?;
-    let said = weir_doctor::said!(
-        "{shown} written; to undo this: patch -d / -p1 < {undo}",
-        "{shown}에 썼습니다. 되돌리려면: patch -d / -p1 < {undo}"
-    );
-    eprintln!("{}", said.say(language));
-    Ok(())
 }
 
 /// The user of a process, by name.

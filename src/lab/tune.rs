@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use weir_conf::language::Language;
 use weir_conf::say;
 use weir_conf::{Files, MemoryFiles, Problem, Tree, edit};
+use weir_doctor::diff;
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::rule::Group;
 use weir_doctor::{Facts, Finding, NEWEST, Target, Version, rules};
@@ -74,7 +75,7 @@ pub(super) fn run(args: &TuneArgs, language: Language) -> Result<u8, Said> {
         run["load_said"] = json!(load);
         run["before"] = json!({"file": beginning.file.display().to_string(), "edge": beginning.edge.name()});
         run["environment"] = json!({"before": ab::version(&beginning.edge)});
-        run["diff"] = json!(files_of(&run).iter().map(mend::diff).collect::<String>());
+        run["diff"] = json!(files_of(&run).iter().map(diff::diff).collect::<String>());
         Ok(run)
     })?;
     Ok(code)
@@ -209,7 +210,7 @@ impl Lab<'_> {
     /// The draft with the changes of these findings; `None` if there is no change, or if the result is invalid.
     fn mended(&self, draft: &Draft, findings: &[Finding]) -> Option<Draft> {
         let tree = self.tree(draft);
-        let (files, _) = mend::mend(&tree, findings);
+        let files = mend::mend(&tree, findings);
         let next = draft.with(files.into_iter().map(|file| (file.name, file.after)));
         (next != *draft && self.load(&next).1.is_empty()).then_some(next)
     }
@@ -280,7 +281,7 @@ pub(super) fn write(store: &Path, id: &str, is_undo: bool, language: Language) -
         }
     }
     for file in &files {
-        print!("{}", mend::diff(file));
+        print!("{}", diff::diff(file));
         fs::write(&file.name, &file.after).map_err(|error| say!(texts::ERR_FILE, &file.name, error.to_string()))?;
     }
     let (back, id) = (if is_undo { "apply" } else { "undo" }, run["id"].as_str().unwrap_or(id));

@@ -14,9 +14,11 @@
 pub mod caches;
 pub mod compare;
 pub mod defaults;
+pub mod diff;
 pub mod dump;
 pub mod explain;
 pub mod facts;
+pub mod fixes;
 pub mod limits;
 pub mod lines;
 pub mod mend;
@@ -31,6 +33,7 @@ pub mod target;
 pub mod upgrade;
 pub mod version;
 pub mod view;
+pub mod ways;
 pub mod weirs;
 
 pub use compare::{Change, changes, compare, without_effect};

@@ -62,7 +62,7 @@ proptest! {
         let _ = (report::text(&subject, &findings, Language::Korean), report::json(&subject, &findings));
         let _ = (explain::explain(&tree, version, None, Language::English), compare(&load(before.as_bytes()).0, &tree, version));
         if problems.is_empty() {
-            for mended in mend::mend(&tree, &findings).0 {
+            for mended in mend::mend(&tree, &findings) {
                 let (_, after) = load(&mended.after);
                 prop_assert!(after.is_empty(), "{after:?}\n{text}\n{}", String::from_utf8_lossy(&mended.after));
             }

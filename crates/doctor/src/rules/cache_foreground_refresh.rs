@@ -85,7 +85,7 @@ mod tests {
             let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
             let mut all = crate::examine(&tree, crate::NEWEST, &Facts::default());
             all.retain(|finding| finding.rule == RULE.id);
-            let mended = crate::mend::mend(&tree, &all).0;
+            let mended = crate::mend::mend(&tree, &all);
             let text = mended.first().map_or(String::new(), |file| String::from_utf8_lossy(&file.after).into_owned());
             assert_eq!(text, after);
         }

@@ -23,14 +23,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for (spot, names) in caches(case.view) {
         let off = spot.scope().effective(names.buffering).filter(|spot| spot.arg(0) == "off");
         if let Some(off) = off {
-            let fix = edit::remove(case.tree(), off.statement());
             found.add(
                 Finding::at(
                     off,
                     said!("the zone \"{}\" stays empty here", "여기서는 존 \"{}\"이(가) 비어 있습니다", spot.arg(0)),
                 )
-                .write(format!("{} on;", names.buffering))
-                .fix(fix),
+                .write(format!("{} on;", names.buffering)),
             );
         }
     }

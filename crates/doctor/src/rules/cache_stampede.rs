@@ -64,7 +64,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
 mod tests {
     use super::*;
 
-    /// nginx refuses a second `proxy_cache_lock`.
+    /// nginx refuses a second `proxy_cache_lock`. `updating` needs the background update.
     #[test]
     fn a_line_that_is_there_is_replaced() {
         let rows = [
@@ -74,11 +74,11 @@ mod tests {
             ),
             (
                 "server {\nproxy_cache c;\nproxy_cache_lock on;\nproxy_cache_use_stale off;\n}",
-                "server {\nproxy_cache c;\nproxy_cache_lock on;\nproxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504;\n}",
+                "server {\nproxy_cache c;\nproxy_cache_lock on;\nproxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504;\nproxy_cache_background_update on;\n}",
             ),
             (
                 "server {\nproxy_cache_lock on;\nproxy_cache_use_stale http_404;\nlocation / {\nproxy_cache c;\n}\n}",
-                "server {\nproxy_cache_lock on;\nproxy_cache_use_stale http_404;\nlocation / {\nproxy_cache c;\nproxy_cache_use_stale http_404 updating;\n}\n}",
+                "server {\nproxy_cache_lock on;\nproxy_cache_use_stale http_404;\nlocation / {\nproxy_cache c;\nproxy_cache_use_stale http_404 updating;\nproxy_cache_background_update on;\n}\n}",
             ),
         ];
         for (before, after) in rows {

@@ -43,7 +43,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             Kept::Always => "keepalive".to_owned(),
         };
         let what = match closing {
-            Closing::Missing(_) => said!(
+            Closing::Missing { .. } => said!(
                 "each request to \"{}\" opens and closes a connection: {} has no connection to keep",
                 "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. {}이(가) 유지할 연결이 없습니다",
                 group,
@@ -67,7 +67,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         finding.fix = fix.unwrap_or_default();
         // If the nginx version is unknown, it may be new enough.
         let is_known =
-            !matches!(closing, Closing::Missing(_)) || case.is_weir() || case.facts.version_is_told.is_some();
+            !matches!(closing, Closing::Missing { .. }) || case.is_weir() || case.facts.version_is_told.is_some();
         let is_certain = is_known && !matches!(closing, Closing::Field(_, false));
         let is_asked = matches!(kept, Kept::Written(_));
         found.add_as(if is_certain && is_asked { RULE.level } else { Level::Risk }, finding);
@@ -97,8 +97,8 @@ fn kept<'v>(case: &Case<'v>, upstream: Option<Spot<'v>>) -> Option<Kept<'v>> {
 
 /// The reason why the origin closes the connection.
 enum Closing<'v> {
-    /// These lines are not there.
-    Missing(Vec<String>),
+    /// HTTP/1.1, the Connection field, or both are not set.
+    Missing { version: bool, field: bool },
     /// The value of this `proxy_set_header`; whether it is so for every plain request.
     Field(Spot<'v>, bool),
 }
@@ -117,15 +117,9 @@ fn closing<'v>(case: &Case<'v>, pass: Spot<'v>) -> Option<Closing<'v>> {
     if is_old && values.as_ref().is_some_and(|values| values.always(asks_to_keep)) {
         return None;
     }
-    if is_old || connection.is_none() && !is_new {
-        let mut missing = Vec::new();
-        if is_old {
-            missing.push("proxy_http_version 1.1".to_owned());
-        }
-        if connection.is_none() && !is_new {
-            missing.push("proxy_set_header Connection \"\"".to_owned());
-        }
-        return Some(Closing::Missing(missing));
+    let lacks_field = connection.is_none() && !is_new;
+    if is_old || lacks_field {
+        return Some(Closing::Missing { version: is_old, field: lacks_field });
     }
     let (field, values) = connection.zip(values)?;
     let always = values.always(upgrade::ends);
@@ -139,8 +133,27 @@ fn remedy(
     variable: &UpgradeVariable,
     is_harmless: &mut dyn FnMut(Spot<'_>) -> bool,
 ) -> (String, Option<Vec<edit::Edit>>) {
+    let headers = pass.scope().effective_all("proxy_set_header");
+    let is_upgrade = |spot: &Spot<'_>| spot.arg(0).eq_ignore_ascii_case("upgrade") && !spot.arg(1).is_empty();
+    let is_for_websockets = headers.iter().any(is_upgrade);
+    // An empty Connection beside Upgrade would end WebSockets.
+    let value = if is_for_websockets { variable.name.as_str() } else { "\"\"" };
+    let new_field = format!("proxy_set_header Connection {value}");
+    let with_map = |lines: &str, edits: Option<Vec<edit::Edit>>| match lines.contains(value) && is_for_websockets {
+        true => (variable.to_write(lines), edits.and_then(|edits| variable.with_map(edits))),
+        false => (format!("{lines};"), edits),
+    };
     let field = match closing {
-        Closing::Missing(missing) => return (format!("{};", missing.join("; ")), edits_for(pass, missing)),
+        Closing::Missing { version, field } => {
+            let mut missing = Vec::new();
+            if *version {
+                missing.push("proxy_http_version 1.1".to_owned());
+            }
+            if *field {
+                missing.push(new_field);
+            }
+            return with_map(&missing.join("; "), edits_for(pass, &missing));
+        }
         Closing::Field(field, _) => *field,
     };
     let (view, name) = (pass.view(), field.arg(1).trim_start_matches('$'));
@@ -153,17 +166,9 @@ fn remedy(
         let edits = edit.filter(|_| is_harmless(map)).map(|edit| vec![edit]);
         return (format!("{} {{ … '' ''; }}", map.line()), edits);
     }
-    let headers = pass.scope().effective_all("proxy_set_header");
-    let is_upgrade = |spot: &Spot<'_>| spot.arg(0).eq_ignore_ascii_case("upgrade") && !spot.arg(1).is_empty();
-    let is_for_websockets = headers.iter().any(is_upgrade);
-    let value = if is_for_websockets { variable.name.as_str() } else { "\"\"" };
-    let line = format!("proxy_set_header Connection {value}");
     let is_constant = reach::variables(field.arg(1)).next().is_none();
-    let edits = (is_constant && field.scope().is(pass.scope())).then(|| vec![edit::replace(field.statement(), &line)]);
-    match is_for_websockets {
-        true => (variable.to_write(&line), edits.and_then(|edits| variable.with_map(edits))),
-        false => (format!("{line};"), edits),
-    }
+    let is_own = is_constant && field.scope().is(pass.scope());
+    with_map(&new_field, is_own.then(|| vec![edit::replace(field.statement(), &new_field)]))
 }
 
 /// Whether each use of a map's variable is the Connection field of a `proxy_pass` that can keep connections. nginx keeps
@@ -238,6 +243,18 @@ mod tests {
             let found = findings(&conf);
             assert!(found.len() == 1 && found[0].fix.is_empty(), "{block}: {found:?}");
         }
+    }
+
+    /// Upgrade without Connection: nginx before 1.29.7 says `close` to the origin.
+    #[test]
+    fn a_location_for_websockets_gets_no_empty_connection() {
+        let conf = "http { upstream app { server 10.0.0.1; keepalive 16; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_pass http://app; } } }";
+        let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+        let facts = Facts { version_is_told: Some(Version(1, 22, 1)), ..Facts::default() };
+        let all = crate::examine(&tree, Version(1, 22, 1), &facts);
+        let own = all.into_iter().find(|finding| finding.rule == RULE.id);
+        let written = own.and_then(|finding| finding.write).unwrap_or_default();
+        assert!(written.contains("proxy_set_header Connection $connection_upgrade;"), "{written}");
     }
 
     #[test]

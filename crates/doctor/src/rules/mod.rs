@@ -173,12 +173,9 @@ pub(crate) fn files_needed(case: &crate::rule::Case<'_>) -> Option<u64> {
 #[cfg(test)]
 fn mended(rule: &Rule, conf: &str) -> String {
     let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
-    let look = |tree: &weir_conf::Tree| {
-        let mut all = crate::examine(tree, crate::NEWEST, &crate::Facts::default());
-        all.retain(|finding| finding.rule == rule.id);
-        all
-    };
-    let whole = crate::mend::mend_whole(&tree, &look);
+    let is_own = |finding: &crate::Finding| finding.rule == rule.id;
+    let judges = crate::fixes::Judges::lenient(&is_own);
+    let whole = crate::fixes::choose(&tree, crate::NEWEST.into(), &crate::Facts::default(), &judges);
     String::from_utf8_lossy(whole.files.first().map_or(conf.as_bytes(), |file| &file.after)).into_owned()
 }
 
@@ -187,6 +184,7 @@ mod tests {
     #![allow(clippy::panic)]
     use super::*;
     use crate::facts::Facts;
+    use crate::fixes::{self, Judges};
     use crate::rule::Example;
     use crate::target::Target;
     use crate::version::Version;
@@ -204,7 +202,7 @@ mod tests {
             false => facts.version_is_told.unwrap_or(crate::NEWEST).into(),
         };
         let findings = crate::examine(&tree, target, &facts);
-        for mended in crate::mend::mend(&tree, &findings).0 {
+        for mended in crate::mend::mend(&tree, &findings) {
             let files = weir_conf::MemoryFiles::new().with("/example", &mended.after);
             let (_, problems) = crate::load(&files, "/example", "/");
             assert_eq!(problems, [], "{}: {}", rule.id, String::from_utf8_lossy(&mended.after));
@@ -254,12 +252,13 @@ mod tests {
             let version = facts.version_is_told.unwrap_or(crate::NEWEST);
             for target in [Target::Nginx(version), Target::Nginx(Version(1, 22, 1)), Target::Weir] {
                 let told = Facts { version_is_told: Some(target.version()), ..facts.clone() };
-                let look = |tree: &weir_conf::Tree| crate::examine(tree, target, &told);
                 let tree = tree_of(rule.fires.conf.as_bytes());
-                let whole = crate::mend::mend_whole(&tree, &look);
+                let whole = fixes::choose(&tree, target, &told, &Judges::lenient(&|_| true));
                 let after = whole.files.first().map_or(rule.fires.conf.as_bytes(), |file| &file.after);
-                let left: Vec<_> =
-                    look(&tree_of(after)).into_iter().filter(|finding| !finding.fix.is_empty()).collect();
+                let left: Vec<_> = crate::examine(&tree_of(after), target, &told)
+                    .into_iter()
+                    .filter(|finding| !finding.fix.is_empty())
+                    .collect();
                 assert!(
                     left.is_empty() && whole.left == 0,
                     "{}: {left:?}\n{}",
@@ -269,16 +268,6 @@ mod tests {
             }
         }
     }
-
-    /// Findings that the fix of another rule may bring: the rule of the fix, and the rule of the finding.
-    const MAY_COME: [(&str, &str); 3] = [
-        // Waiting for the lock is better than a request of each client.
-        ("cache_stampede", "cache_lock_polling"),
-        // A table that is large enough now is no problem; the note says so.
-        ("connection_table", "headroom"),
-        // Before, no WebSocket came through, so none could be closed.
-        ("websocket_upgrade", "websocket_timeout"),
-    ];
 
     /// How many findings each rule has that are at least as grave as this level.
     fn count(findings: &[crate::Finding], rule: &str, level: crate::Level) -> usize {
@@ -343,16 +332,20 @@ mod tests {
                     before.iter().filter(|finding| !finding.fix.is_empty()).map(|finding| finding.rule).collect();
                 fixed.dedup();
                 for fix in fixed {
-                    let look = |tree: &weir_conf::Tree| {
-                        crate::mend::those_of(crate::examine(tree, target, &told), &before, &|rule| rule == fix)
-                    };
-                    let whole = crate::mend::mend_whole(&tree, &look);
+                    let is_own = |finding: &crate::Finding| finding.rule == fix;
+                    let whole = fixes::choose(&tree, target, &told, &Judges::lenient(&is_own));
+                    worse.extend(
+                        whole
+                            .dropped
+                            .iter()
+                            .map(|one| format!("{name}, {target}: {fix} is dropped: {}\n{conf}", one.why.en)),
+                    );
                     let Some(file) = whole.files.first() else { continue };
                     let after = crate::examine(&tree_of(&file.after), target, &told);
                     for finding in &after {
                         let is_more =
                             count(&after, finding.rule, finding.level) > count(&before, finding.rule, finding.level);
-                        if is_more && !MAY_COME.contains(&(fix, finding.rule)) {
+                        if is_more && !fixes::MAY_COME.contains(&(fix, finding.rule)) {
                             let text = String::from_utf8_lossy(&file.after).into_owned();
                             worse.push(format!(
                                 "{name}, {target}: {fix} brings {}: {}\n{text}",
@@ -370,8 +363,8 @@ mod tests {
     fn a_pool_is_mended_together_with_what_lets_it_be_used() {
         let conf = "http {\n    upstream a {\n        server 10.0.0.1;\n    }\n    server {\n        location / {\n            proxy_pass http://a;\n        }\n    }\n}\n";
         let facts = Facts { version_is_told: Some(Version(1, 22, 1)), ..Facts::default() };
-        let whole =
-            crate::mend::mend_whole(&tree_of(conf.as_bytes()), &|tree| crate::examine(tree, Version(1, 22, 1), &facts));
+        let tree = tree_of(conf.as_bytes());
+        let whole = fixes::choose(&tree, Version(1, 22, 1).into(), &facts, &Judges::lenient(&|_| true));
         let after = String::from_utf8_lossy(&whole.files[0].after).into_owned();
         for line in ["keepalive 32;", "proxy_http_version 1.1;", "proxy_set_header Connection \"\";"] {
             assert!(after.contains(line), "{line}: {after}");
@@ -473,9 +466,7 @@ mod tests {
             }
             let files = weir_conf::MemoryFiles::new().with("/example", rule.fires.conf);
             let (tree, _) = crate::load(&files, "/example", "/");
-            let Some(mended) = crate::mend::mend(&tree, &fixable).0.pop() else {
-                panic!("{}: no file changes", rule.id)
-            };
+            let Some(mended) = crate::mend::mend(&tree, &fixable).pop() else { panic!("{}: no file changes", rule.id) };
             let mut facts = Facts::default();
             (rule.fires.facts)(&mut facts);
             let files = weir_conf::MemoryFiles::new().with("/example", &mended.after);

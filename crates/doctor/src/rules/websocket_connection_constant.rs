@@ -59,12 +59,9 @@ mod tests {
     fn mended(conf: &str) -> (String, String) {
         let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
         let facts = Facts { version_is_told: Some(Version(1, 31, 5)), ..Facts::default() };
-        let look = |tree: &weir_conf::Tree| {
-            let mut findings = crate::examine(tree, Version(1, 31, 5), &facts);
-            findings.retain(|finding| finding.rule == RULE.id);
-            findings
-        };
-        let whole = crate::mend::mend_whole(&tree, &look);
+        let is_own = |finding: &Finding| finding.rule == RULE.id;
+        let judges = crate::fixes::Judges::lenient(&is_own);
+        let whole = crate::fixes::choose(&tree, Version(1, 31, 5).into(), &facts, &judges);
         let after = whole.files.first().map_or(conf.as_bytes(), |file| &file.after).to_vec();
         let (again, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", &after), "/f", "/");
         let left = crate::examine(&again, Version(1, 31, 5), &facts);
