@@ -26,6 +26,8 @@ pub struct Facts {
     pub somaxconn: Option<u64>,
     /// Local ports of `net.ipv4.ip_local_port_range`.
     pub local_ports: Option<u64>,
+    /// How long the port of a closed connection rests.
+    pub port_rest: host::PortRest,
     /// `localhost` in the host's table has an IPv4 and an IPv6 address.
     pub localhost_is_dual: Option<bool>,
     /// The examined processes, the master first.
@@ -143,6 +145,7 @@ impl Facts {
             stolen: host::cpu_kinds_under(files).map(|(kinds, _)| kinds.stolen()),
             somaxconn: host::sysctl_under(root, "net/core/somaxconn"),
             local_ports: host::local_ports_under(files),
+            port_rest: host::port_rest_under(files),
             localhost_is_dual: host::localhost_is_dual_under(root),
             processes,
             unit,

@@ -21,6 +21,11 @@ const HEADER_BYTES: usize = 16;
 const TCP: u8 = 6;
 /// Established, SYN sent, FIN wait 1 and 2, TIME_WAIT, CLOSE_WAIT, LAST_ACK, CLOSING: they hold a port towards a peer.
 const STATES: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 11;
+/// The state of a closed connection whose port rests, and for how long it does (Linux, include/net/tcp.h).
+const TIME_WAIT: u8 = 6;
+const TIME_WAIT_MS: u32 = 60_000;
+/// `idiag_expires` of an `inet_diag_msg`.
+const EXPIRES_AT: usize = 52;
 const REQ_BYTECODE: u16 = 1;
 const BC_D_COND: u8 = 8;
 
@@ -30,15 +35,16 @@ const PIECE_BYTES: usize = 32 << 10;
 /// Pieces read of one answer, at most: a count above 64 thousand connections need not be exact.
 const PIECES_MAX: usize = 512;
 
-/// Connections of this network namespace to `address` that hold a local port, of all users and including those in
-/// TIME_WAIT; `None` if the kernel does not say. It walks the kernel's table of connections, which takes a millisecond.
-pub fn connections_to(address: SocketAddr) -> Option<u64> {
+/// Connections of this network namespace to `address` that hold a local port, of all users; `None` if the kernel does not
+/// say. A connection in TIME_WAIT holds its port for `rest_ms` milliseconds, then the kernel may give the port to the
+/// next connection. It walks the kernel's table of connections, which takes a millisecond.
+pub fn connections_to(address: SocketAddr, rest_ms: u32) -> Option<u64> {
     let socket = ask(&question(address))?;
     let mut piece = vec![0; PIECE_BYTES];
     let mut count = 0;
     for _ in 0..PIECES_MAX {
         let (length, _) = net::recv(&socket, &mut piece[..], RecvFlags::empty()).ok()?;
-        match read(piece.get(..length)?, &mut count) {
+        match read(piece.get(..length)?, rest_ms, &mut count) {
             Answer::More => {}
             Answer::Whole => return Some(count),
             Answer::No => return None,
@@ -172,6 +178,16 @@ fn question(address: SocketAddr) -> Vec<u8> {
     with_header(out, DUMP)
 }
 
+/// Whether a connection holds its port: `inet_diag_msg` of one in TIME_WAIT has the milliseconds that are left of 60 s.
+fn holds_port(message: &[u8], rest_ms: u32) -> bool {
+    let left = message
+        .get(HEADER_BYTES + EXPIRES_AT..)
+        .and_then(|left| left.first_chunk())
+        .map(|left| u32::from_ne_bytes(*left));
+    let is_resting = message.get(HEADER_BYTES + 1) == Some(&TIME_WAIT);
+    !is_resting || left.is_none_or(|left| TIME_WAIT_MS.saturating_sub(left) < rest_ms)
+}
+
 /// Fills in the netlink header that a question leaves room for.
 fn with_header(mut out: Vec<u8>, flags: u16) -> Vec<u8> {
     let length = (out.len() as u32).to_ne_bytes();
@@ -182,13 +198,13 @@ fn with_header(mut out: Vec<u8>, flags: u16) -> Vec<u8> {
     out
 }
 
-/// Counts the connections in a piece of an answer.
-fn read(mut piece: &[u8], count: &mut u64) -> Answer {
+/// Counts the connections in a piece of an answer that hold their ports.
+fn read(mut piece: &[u8], rest_ms: u32, count: &mut u64) -> Answer {
     while let Some((head, _)) = piece.split_at_checked(HEADER_BYTES) {
         let [a, b, c, d, kind, kind_high, ..] = head else { return Answer::No };
         let length = u32::from_ne_bytes([*a, *b, *c, *d]) as usize;
         match u16::from_ne_bytes([*kind, *kind_high]) {
-            SOCK_DIAG_BY_FAMILY => *count += 1,
+            SOCK_DIAG_BY_FAMILY => *count += u64::from(holds_port(piece, rest_ms)),
             NLMSG_DONE => return Answer::Whole,
             NLMSG_ERROR => return Answer::No,
             _ => {}
@@ -209,13 +225,31 @@ mod tests {
         let here = TcpListener::bind("127.0.0.1:0").unwrap();
         let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = here.local_addr().unwrap();
-        let before = connections_to(address).expect("the kernel has sock_diag(7)");
+        let before = connections_to(address, TIME_WAIT_MS).expect("the kernel has sock_diag(7)");
         let _other = TcpStream::connect(elsewhere.local_addr().unwrap()).unwrap();
         let open: Vec<_> = (0..3).map(|_| TcpStream::connect(address).unwrap()).collect();
-        assert_eq!((before, connections_to(address)), (0, Some(3)));
+        assert_eq!((before, connections_to(address, TIME_WAIT_MS)), (0, Some(3)));
         let six: SocketAddr = "[::1]:9".parse().unwrap();
-        assert_eq!(connections_to(six), Some(0));
+        assert_eq!(connections_to(six, TIME_WAIT_MS), Some(0));
         drop(open);
+    }
+
+    /// The side that closes first holds its port in TIME_WAIT.
+    #[test]
+    fn a_resting_port_counts_as_long_as_it_rests() {
+        let here = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = here.local_addr().unwrap();
+        for _ in 0..3 {
+            let client = TcpStream::connect(address).unwrap();
+            let (server, _) = here.accept().unwrap();
+            drop(client);
+            drop(server);
+        }
+        let soon = std::time::Instant::now() + Duration::from_secs(20);
+        while connections_to(address, 0) != Some(0) {
+            assert!(std::time::Instant::now() < soon, "the connections do not end");
+        }
+        assert_eq!(connections_to(address, TIME_WAIT_MS), Some(3));
     }
 
     #[test]
@@ -239,10 +273,10 @@ mod tests {
         assert_eq!(read_end(&[0; 40]), None);
         assert_eq!(read_end(&[0; 88]), None);
         let mut count = 0;
-        assert_eq!(read(&[0; 15], &mut count), Answer::More);
-        assert_eq!(read(&[0; 64], &mut count), Answer::More, "lengths of nothing end, too");
+        assert_eq!(read(&[0; 15], 0, &mut count), Answer::More);
+        assert_eq!(read(&[0; 64], 0, &mut count), Answer::More, "lengths of nothing end, too");
         let mut error = [0; 20];
         (error[0], error[4]) = (20, NLMSG_ERROR as u8);
-        assert_eq!((read(&error, &mut count), count), (Answer::No, 0));
+        assert_eq!((read(&error, 0, &mut count), count), (Answer::No, 0));
     }
 }

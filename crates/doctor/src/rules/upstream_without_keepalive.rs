@@ -43,11 +43,8 @@ fn groups(case: &Case<'_>, found: &mut Found) {
             && upgrade::connection(pass).is_some_and(|field| {
                 upgrade::values(field, pass, Request::Plain).always(|value| !upgrade::ends(value))
             });
-        let ports = case.facts.local_ports.unwrap_or(28_232);
-        // A connection to a unix socket takes no port.
-        let over_tcp = upstream.inside().named("server").filter(|server| !server.arg(0).starts_with("unix:")).count();
-        let rate = ports * over_tcp as u64 / 60;
-        let (level, what) = if over_tcp == 0 {
+        let Ports { count: ports, rate, rests, are_here } = ports(case, upstream);
+        let (level, what) = if ports == 0 {
             (
                 Level::Note,
                 said!(
@@ -58,10 +55,10 @@ fn groups(case: &Case<'_>, found: &mut Found) {
             )
         } else if persists {
             (
-                Level::Wrong,
+                if are_here { Level::Risk } else { Level::Wrong },
                 said!(
-                    "HTTP/1.1 without keepalive: nginx closes each connection first, and the kernel keeps its port for 60 s. Above {rate} requests a second to \"{}\", connect() fails with 99 and the client gets 502",
-                    "keepalive 없이 HTTP/1.1을 씁니다. nginx가 연결을 먼저 닫고 커널이 포트를 60초 동안 남겨 두므로 \"{}\"(으)로 초당 {rate}건을 넘으면 connect()가 99로 실패하고 클라이언트는 502를 받습니다",
+                    "HTTP/1.1 without keepalive: nginx closes each connection first, and the kernel keeps its port for {rests} s. Above {rate} requests a second to \"{}\", connect() fails with 99 and the client gets 502",
+                    "keepalive 없이 HTTP/1.1을 씁니다. nginx가 연결을 먼저 닫고 커널이 포트를 {rests}초 동안 남겨 두므로 \"{}\"(으)로 초당 {rate}건을 넘으면 connect()가 99로 실패하고 클라이언트는 502를 받습니다",
                     upstream.arg(0)
                 ),
             )
@@ -69,13 +66,18 @@ fn groups(case: &Case<'_>, found: &mut Found) {
             (
                 Level::Risk,
                 said!(
-                    "\"{}\" has no keepalive: every request needs a handshake. If nginx closes first, {ports} local ports are enough for {rate} requests a second; above that the client gets 502",
-                    "\"{}\"에 keepalive가 없어 요청마다 핸드셰이크를 합니다. nginx가 먼저 닫으면 로컬 포트 {ports}개로 초당 {rate}건까지만 가능하고 그 뒤 클라이언트는 502를 받습니다",
+                    "\"{}\" has no keepalive: every request needs a handshake. If nginx closes first, a port rests for {rests} s: {ports} local ports are enough for {rate} requests a second, and above that the client gets 502",
+                    "\"{}\"에 keepalive가 없어 요청마다 핸드셰이크를 합니다. nginx가 먼저 닫으면 포트를 {rests}초 동안 다시 쓰지 못합니다. 로컬 포트 {ports}개로 초당 {rate}건까지만 가능하고 그 뒤 클라이언트는 502를 받습니다",
                     upstream.arg(0)
                 ),
             )
         };
-        let too_much = case.facts.load.rate.is_some_and(|load| persists && over_tcp > 0 && load > rate as f64);
+        let why = said!(
+            " (on loopback, Linux gives a resting port to the next connection: net.ipv4.tcp_tw_reuse)",
+            " (루프백에서는 Linux가 쉬는 포트를 다음 연결에 다시 줍니다: net.ipv4.tcp_tw_reuse)"
+        );
+        let what = if are_here && ports > 0 { what + why } else { what };
+        let too_much = case.facts.load.rate.is_some_and(|load| persists && ports > 0 && load > rate as f64);
         let what = if too_much {
             what + said!(
                 "; the expected load is {:.0} requests a second",
@@ -92,6 +94,42 @@ fn groups(case: &Case<'_>, found: &mut Found) {
             .and_then(|server| edit::insert_after(case.tree(), server.statement(), "keepalive 32"));
         found.add_as(level, Finding::at(upstream, what).write("keepalive 32;").fix(fix));
     }
+}
+
+/// The local ports towards the servers of a group.
+struct Ports {
+    /// The ports towards one server; 0 if all servers are unix sockets, which take no port.
+    count: u64,
+    /// Connections a second to all servers that find a port.
+    rate: u64,
+    /// The longest time for which a port rests after its connection; seconds.
+    rests: u32,
+    /// Whether every server is on loopback, where the kernel reuses resting ports.
+    are_here: bool,
+}
+
+fn ports(case: &Case<'_>, upstream: Spot<'_>) -> Ports {
+    let all = case.facts.local_ports.unwrap_or(28_232);
+    let rest = case.facts.port_rest;
+    let (mut servers, mut rests_ms, mut are_here) = (0, 0, rest.loopback_ms < rest.others_ms);
+    for server in upstream.inside().named("server").filter(|server| !server.arg(0).starts_with("unix:")) {
+        let is_here = is_loopback(server.arg(0));
+        servers += 1;
+        rests_ms = rests_ms.max(if is_here { rest.loopback_ms } else { rest.others_ms });
+        are_here &= is_here;
+    }
+    // The servers take turns: the one whose ports rest longest decides.
+    let rate = servers * all * 1000 / u64::from(rests_ms.max(1));
+    Ports { count: if servers > 0 { all } else { 0 }, rate, rests: rests_ms.div_ceil(1000), are_here }
+}
+
+/// Whether the address of a `server` is on loopback.
+fn is_loopback(address: &str) -> bool {
+    let host = match address.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => address.split(':').next().unwrap_or_default(),
+    };
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// nginx keeps no connection to an address in `proxy_pass`, in any version.
@@ -117,6 +155,34 @@ fn addresses(case: &Case<'_>, found: &mut Found) {
 mod tests {
     use super::*;
     use crate::Facts;
+
+    /// Measured by `bench/ports_reused.py`: on loopback the kernel gives a port away after a second.
+    #[test]
+    fn the_arithmetic_of_ports_reads_where_the_peer_is() {
+        let said = |server: &str, rest: weir_meter::host::PortRest| {
+            let conf = format!(
+                "http {{ upstream a {{ server {server}; }} server {{ location / {{ proxy_pass http://a; }} }} }}"
+            );
+            let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+            let told = Some(Version(1, 22, 1));
+            let facts = Facts { version_is_told: told, local_ports: Some(1000), port_rest: rest, ..Facts::default() };
+            let all = crate::examine(&tree, Version(1, 22, 1), &facts);
+            all.into_iter().find(|finding| finding.rule == RULE.id).map(|finding| finding.what.en).unwrap_or_default()
+        };
+        let usual = weir_meter::host::PortRest::default();
+        let never = weir_meter::host::PortRest { loopback_ms: 60_000, ..usual };
+        for here in ["127.0.0.1:3000", "localhost:3000", "[::1]:3000"] {
+            assert!(said(here, usual).contains("rests for 1 s: 1000 local ports are enough for 1000"), "{here}");
+            assert!(said(here, usual).ends_with("tcp_tw_reuse)"), "{here}");
+            assert!(
+                said(here, never).contains("rests for 60 s: 1000 local ports are enough for 16 requests"),
+                "{here}"
+            );
+        }
+        assert!(
+            said("10.0.0.1", usual).contains("rests for 60 s: 1000 local ports are enough for 16 requests a second")
+        );
+    }
 
     /// A client decides the value of `$http_connection`, so HTTP/1.1 may end as HTTP/1.0 does.
     #[test]

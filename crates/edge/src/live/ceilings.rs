@@ -118,7 +118,8 @@ fn together(push: &mut impl Push) {
     }
 }
 
-/// Local ports in use towards each peer: by open connections, and by connections in TIME_WAIT.
+/// Local ports in use towards each peer: by open connections, and by connections in TIME_WAIT whose port the kernel does
+/// not give away yet.
 fn ports(machine: &Machine, snapshot: &Snapshot, push: &mut impl Push) {
     let Some(range) = machine.port_range else { return };
     let mut taken: Vec<_> = machine.ports.iter().collect();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use weir_http::conf::Conf;
 use weir_meter::host::{self, CpuKinds, Files};
 use weir_meter::live::{Host, VmRow};
+use weir_net::diag;
 
 use super::sums::groups;
 
@@ -21,7 +22,7 @@ pub(super) struct Machine {
     /// CPUs used of a quota, and periods throttled since the start.
     pub(super) quota_used: f64,
     pub(super) throttled_total: u64,
-    /// When the settings were read: `cpus`, `has_quota`, `files`, `port_range` and `speeds`.
+    /// When the settings were read: `cpus`, `has_quota`, `files`, `port_range`, `port_rest` and `speeds`.
     settings_at_ms: u64,
     cpus: u64,
     has_quota: bool,
@@ -31,6 +32,8 @@ pub(super) struct Machine {
     pub(super) overflows: u64,
     /// The number of local ports that the kernel can give to connections towards one peer.
     pub(super) port_range: Option<u64>,
+    /// How long the port of a closed connection rests.
+    port_rest: host::PortRest,
     /// Bytes a second that a network device can send.
     speeds: BTreeMap<String, u64>,
     /// By network device that reports its speed: bytes sent in a second, and how many it can send.
@@ -119,6 +122,7 @@ impl Machine {
             self.cpus = host::effective_cpus_under(files) as u64;
             self.has_quota = host::quota_under(files).is_some();
             self.port_range = host::local_ports_under(files);
+            self.port_rest = host::port_rest_under(files);
             self.speeds = host::link_speeds_under(files);
         }
     }
@@ -174,9 +178,9 @@ impl Machine {
         for _ in 0..PEERS_AT_ONCE.min(round) {
             let next = peers.get(self.port_turn);
             self.port_turn = (self.port_turn + 1) % round;
-            if let Some((address, taken)) = next.and_then(|peer| Some((*peer, weir_net::diag::connections_to(*peer)?)))
-            {
-                self.ports.insert(address, taken);
+            let Some(peer) = next else { continue };
+            if let Some(taken) = diag::connections_to(*peer, self.port_rest.towards(peer.ip())) {
+                self.ports.insert(*peer, taken);
             }
         }
     }

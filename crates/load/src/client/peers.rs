@@ -2,7 +2,11 @@
 //! and not for all of them together.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+
+use weir_meter::host;
+use weir_net::diag;
 
 /// Addresses kept at most. The first ones are enough: more addresses share the load, and each has all ports to itself.
 const PEERS_MAX: usize = 8;
@@ -17,11 +21,12 @@ pub(crate) fn remember(address: SocketAddr) {
     }
 }
 
-/// Local ports held towards the address with the most of them, those in TIME_WAIT included; `None` if the kernel does not
-/// say, or without a connection so far.
+/// Local ports held towards the address with the most of them; `None` if the kernel does not say, or without a connection
+/// so far. A port whose connection rests in TIME_WAIT is held until the kernel gives it away.
 pub(crate) fn ports_held() -> Option<u64> {
+    let rest = host::port_rest_under(&host::Files::under(Path::new("/")));
     let peers = PEERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    peers.into_iter().filter_map(weir_net::diag::connections_to).max()
+    peers.into_iter().filter_map(|peer| diag::connections_to(peer, rest.towards(peer.ip()))).max()
 }
 
 #[cfg(test)]

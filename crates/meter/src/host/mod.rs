@@ -43,8 +43,8 @@ pub use process::{
 pub use programs::{Program, Seen, programs, seen_under};
 pub use running::{Process, node_processes_under, processes_under};
 pub use sockets::{
-    local_ports, local_ports_under, localhost_is_dual_under, open_files, sysctl_under, tcp_sockets_under,
-    waiting_sockets_under,
+    PortRest, TIME_WAIT_MS, local_ports, local_ports_under, localhost_is_dual_under, open_files, port_rest_under,
+    sysctl_under, tcp_sockets_under, waiting_sockets_under,
 };
 pub use strip::{
     CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_limit_under,

@@ -1,6 +1,7 @@
 //! Numbers of local ports: existing and used ones.
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 
 use super::files::Files;
@@ -16,6 +17,45 @@ pub fn local_ports_under(files: &Files) -> Option<u64> {
     let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
     let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
     Some(high.checked_sub(low)? + 1)
+}
+
+/// How long a connection that weir or nginx closed holds its local port towards the same address: in milliseconds.
+///
+/// The port rests for 60 s in TIME_WAIT. With `net.ipv4.tcp_tw_reuse`, the kernel gives it to a new connection after
+/// `tcp_tw_reuse_delay` (1 s): 1 for every peer, 2 (the default since Linux 4.19) for peers on loopback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRest {
+    /// Towards 127.0.0.0/8 and ::1.
+    pub loopback_ms: u32,
+    /// Towards every other address.
+    pub others_ms: u32,
+}
+
+/// `TCP_TIMEWAIT_LEN` (Linux, include/net/tcp.h).
+pub const TIME_WAIT_MS: u32 = 60_000;
+
+/// The kernel's delay if it has no setting for it.
+const REUSE_MS: u32 = 1_000;
+
+impl Default for PortRest {
+    fn default() -> PortRest {
+        PortRest { loopback_ms: REUSE_MS, others_ms: TIME_WAIT_MS }
+    }
+}
+
+impl PortRest {
+    /// Towards an address.
+    pub fn towards(&self, address: IpAddr) -> u32 {
+        if address.to_canonical().is_loopback() { self.loopback_ms } else { self.others_ms }
+    }
+}
+
+/// The rest of local ports by the settings in `files`; the kernel's defaults if they are absent.
+pub fn port_rest_under(files: &Files) -> PortRest {
+    let reuse = files.number::<u32>("proc/sys/net/ipv4/tcp_tw_reuse").unwrap_or(2);
+    let soon = files.number::<u32>("proc/sys/net/ipv4/tcp_tw_reuse_delay").unwrap_or(REUSE_MS).min(TIME_WAIT_MS);
+    let rest = |is_soon| if is_soon { soon } else { TIME_WAIT_MS };
+    PortRest { loopback_ms: rest(reuse != 0), others_ms: rest(reuse == 1) }
 }
 
 /// A number below `proc/sys`, such as `net/core/somaxconn`; `None` if `/proc` does not have it.
@@ -85,6 +125,22 @@ mod tests {
         fs::write(root.join("proc/net/sockstat"), stat).unwrap();
         assert_eq!(read(), (Some(200), Some(17), Some(26)));
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn the_rest_of_ports_follows_the_settings() {
+        let rest = |reuse: &str, delay: &str| {
+            let root = crate::host::tree::made_up(&[
+                ("proc/sys/net/ipv4/tcp_tw_reuse", reuse),
+                ("proc/sys/net/ipv4/tcp_tw_reuse_delay", delay),
+            ]);
+            let rest = port_rest_under(&Files::under(root.path()));
+            (rest.towards("127.0.0.2".parse().unwrap()), rest.towards("10.0.0.1".parse().unwrap()))
+        };
+        assert_eq!(rest("0\n", "1000\n"), (60_000, 60_000));
+        assert_eq!(rest("1\n", "2000\n"), (2_000, 2_000));
+        assert_eq!(rest("2\n", ""), (1_000, 60_000));
+        assert_eq!(port_rest_under(&Files::under(Path::new("/nowhere"))), PortRest::default());
     }
 
     #[test]
