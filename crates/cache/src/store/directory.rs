@@ -42,6 +42,13 @@ pub(super) enum Unread {
     Corrupt(Corrupt),
 }
 
+impl Unread {
+    /// Whether a file of this version cannot be read. A switch from nginx, or an upgrade, finds files of others.
+    pub(super) fn is_damage(&self) -> bool {
+        !matches!(self, Unread::Corrupt(Corrupt::Form))
+    }
+}
+
 impl From<io::Error> for Unread {
     fn from(error: io::Error) -> Unread {
         Unread::Io(error)

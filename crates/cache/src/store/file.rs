@@ -71,7 +71,7 @@ impl Corrupt {
     pub fn as_str(self) -> &'static str {
         match self {
             Corrupt::Length => "the file has the wrong length",
-            Corrupt::Form => "the file is not a cache file of this version",
+            Corrupt::Form => "another program, or another version of weir, wrote it",
             Corrupt::Checksum => "the checksum is wrong",
             Corrupt::Bounds => "a length in the file is out of bounds",
             Corrupt::Name => "its name belongs to another key",

@@ -244,19 +244,14 @@ impl Zone {
 
     /// Removes a file that cannot be used, and logs a line.
     pub(super) fn drop_corrupt(&self, tier: &Tier, path: &std::path::Path, unread: &Unread, is_told: bool) {
-        tier.errors.fetch_add(1, Ordering::Relaxed);
         let shown = path.display();
+        let level = if unread.is_damage() { Level::Crit } else { Level::Notice };
+        tier.errors.fetch_add(u64::from(unread.is_damage()), Ordering::Relaxed);
         match unread {
-            Unread::Io(error) if is_told => {
-                self.complain(Level::Crit, format_args!("open() \"{shown}\" failed "), Os(error))
-            }
+            Unread::Io(error) if is_told => self.complain(level, format_args!("open() \"{shown}\" failed "), Os(error)),
             Unread::Corrupt(corrupt) => {
                 if is_told {
-                    self.complain(
-                        Level::Crit,
-                        format_args!("weir removed the cache file \"{shown}\": "),
-                        corrupt.as_str(),
-                    );
+                    self.complain(level, format_args!("weir removed the cache file \"{shown}\": "), corrupt.as_str());
                 }
                 let _ = std::fs::remove_file(path);
             }

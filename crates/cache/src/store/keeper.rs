@@ -56,6 +56,8 @@ struct Loader {
     open: Vec<(PathBuf, ReadDir)>,
     next_at: Instant,
     dropped: u64,
+    /// Whether one of them was damaged, and not only of another program or version.
+    has_damage: bool,
     is_temp_done: bool,
 }
 
@@ -120,7 +122,7 @@ impl Keeper {
         let loader = self.loader.get_or_insert_with(|| {
             let path = tier.directory.path.clone();
             let open = std::fs::read_dir(&path).map(|entries| vec![(path, entries)]).unwrap_or_default();
-            Loader { open, next_at: now, dropped: 0, is_temp_done: false }
+            Loader { open, next_at: now, dropped: 0, has_damage: false, is_temp_done: false }
         });
         if now < loader.next_at {
             return loader.next_at - now;
@@ -130,7 +132,8 @@ impl Keeper {
         for _ in 0..tuning.loader_files.max(1) {
             if !loader.step(zone, tier, now) {
                 if loader.dropped > LINES_MAX {
-                    zone.complain(Level::Crit, loader.dropped, " cache files were removed");
+                    let level = if loader.has_damage { Level::Crit } else { Level::Notice };
+                    zone.complain(level, loader.dropped, " cache files were removed");
                 }
                 self.loader = None;
                 tier.is_cold.store(false, Ordering::Release);
@@ -210,6 +213,7 @@ impl Loader {
                 Ok(record) => drop(zone.adopt(&record, now)),
                 Err(unread) => {
                     self.dropped += u64::from(matches!(unread, Unread::Corrupt(_)));
+                    self.has_damage |= unread.is_damage();
                     zone.drop_corrupt(tier, path, &unread, self.dropped <= LINES_MAX);
                 }
             },
