@@ -6,7 +6,8 @@
 
 use std::future::poll_fn;
 use std::io::IoSlice;
-use std::task::Poll;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -335,7 +336,7 @@ async fn document(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outcom
     let Some(mut viewer) = crate::declared(exchange.conf).dashboard.hall().enter() else { return Ok(busy(exchange)) };
     let begun = clock::now();
     loop {
-        match next(conn, &mut viewer).await? {
+        match next(conn, |context| viewer.poll_document(context)).await? {
             Some(bytes) => {
                 let mut json = feed::data(&bytes).to_vec();
                 json.push(b'\n');
@@ -350,10 +351,10 @@ async fn document(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outcom
 }
 
 /// The next event, watching the client meanwhile; `None` after a turn without one.
-async fn next(conn: &Conn, viewer: &mut Viewer) -> Result<Option<std::sync::Arc<[u8]>>, Gone> {
+async fn next(conn: &Conn, mut poll: impl FnMut(&Context<'_>) -> Poll<Arc<[u8]>>) -> Result<Option<Arc<[u8]>>, Gone> {
     conn.deadline.set(TURN);
     poll_fn(|context| {
-        if let Poll::Ready(bytes) = viewer.poll_next(context) {
+        if let Poll::Ready(bytes) = poll(context) {
             return Poll::Ready(Ok(Some(bytes)));
         }
         if conn.deadline.poll_expired().is_ready() {
@@ -393,7 +394,7 @@ async fn send(
     event(exchange, conn, framing, head, format!("event: may\ndata: {may}\n\n").as_bytes()).await?;
     let mut quiet = 0;
     while goes_on(exchange) {
-        match next(conn, &mut viewer).await? {
+        match next(conn, |context| viewer.poll_next(context)).await? {
             Some(bytes) => {
                 quiet = 0;
                 event(exchange, conn, framing, head, &bytes).await?;

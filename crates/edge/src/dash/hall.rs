@@ -218,6 +218,13 @@ impl Hall {
 }
 
 impl Board {
+    /// The whole document of the newest second. A feed may begin with an older one, because the changes follow.
+    fn document(&mut self) -> Option<Arc<[u8]>> {
+        let whole = self.whole.as_ref().filter(|(seq, _)| *seq == self.newest).map(|(_, bytes)| bytes.clone());
+        self.wants_whole |= whole.is_none();
+        whole
+    }
+
     /// The event after the second with this number; the whole document if there is no number.
     fn after(&mut self, seen: &mut u64) -> Option<Arc<[u8]>> {
         if *seen > 0 {
@@ -242,6 +249,15 @@ impl Board {
             }
         }
     }
+
+    /// Wakes this viewer in the next second.
+    fn wait<T>(&mut self, context: &Context<'_>) -> Poll<T> {
+        if !self.wakers.iter().any(|known| known.will_wake(context.waker())) {
+            // At most one for each viewer.
+            self.wakers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
 }
 
 /// A viewer of the dashboard.
@@ -255,14 +271,19 @@ impl Viewer {
     /// The next event's bytes: first the whole document, then the changes.
     pub fn poll_next(&mut self, context: &Context<'_>) -> Poll<Arc<[u8]>> {
         let mut board = self.hall.board();
-        if let Some(bytes) = board.after(&mut self.seen) {
-            return Poll::Ready(bytes);
+        match board.after(&mut self.seen) {
+            Some(bytes) => Poll::Ready(bytes),
+            None => board.wait(context),
         }
-        if !board.wakers.iter().any(|known| known.will_wake(context.waker())) {
-            // At most one for each viewer.
-            board.wakers.push(context.waker().clone());
+    }
+
+    /// The whole document of the newest second: not older than a second.
+    pub fn poll_document(&mut self, context: &Context<'_>) -> Poll<Arc<[u8]>> {
+        let mut board = self.hall.board();
+        match board.document() {
+            Some(bytes) => Poll::Ready(bytes),
+            None => board.wait(context),
         }
-        Poll::Pending
     }
 }
 
@@ -308,11 +329,24 @@ mod tests {
         assert_eq!(next(&mut first), None);
         clock.tick(&hall);
         assert!(is(next(&mut first), 2, "delta"));
+        // A viewer that asks for the document alone gets no old one: the document comes with the next second.
+        let mut asks = hall.enter().unwrap();
+        let mut document = || asks.poll_document(&Context::from_waker(Waker::noop()));
+        assert!(document().is_pending());
+        clock.tick(&hall);
+        assert!(matches!(document(), Poll::Ready(bytes) if bytes.starts_with(b"id: 3\nevent: whole")));
+        assert!(is(next(&mut first), 3, "delta"));
         // A later viewer gets the same whole document and the changes after it.
         let mut second = hall.enter().unwrap();
-        assert!(is(next(&mut second), 1, "whole"));
-        assert!(is(next(&mut second), 2, "delta"));
+        assert!(is(next(&mut second), 3, "whole"));
         assert_eq!(next(&mut second), None);
+        clock.tick(&hall);
+        clock.tick(&hall);
+        let mut third = hall.enter().unwrap();
+        assert!(is(next(&mut third), 3, "whole"));
+        assert!(is(next(&mut third), 4, "delta"));
+        assert!(is(next(&mut third), 5, "delta"));
+        assert_eq!(next(&mut third), None);
     }
 
     #[test]
