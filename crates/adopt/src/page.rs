@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use weir_conf::Level as Gravity;
-use weir_doctor::{Language, Said, said};
+use weir_doctor::{Language, Level, Said, said};
 
 use crate::compare::{Difference, EXPLAINED};
 use crate::host::Instance;
-use crate::run::{Comparison, Done, Report};
+use crate::run::{Comparison, Done, NO_DEFAULT, Report};
 use crate::switch::Switch;
 
 /// Most places of one kind of difference, and most findings, that the page shows; the JSON has all.
@@ -183,8 +183,33 @@ fn refusals(page: &mut Page, report: &Report) {
     }
 }
 
+/// The differences that a site notices first.
+fn foremost(page: &mut Page, report: &Report) {
+    let version = report.build.version;
+    if report.foremost.opens_connections {
+        page.row(
+            said!("origins", "오리진"),
+            said!(
+                "weir asks by HTTP/1.1 and keeps the connections; nginx {version} opens a new one for each request (HTTP/1.0)",
+                "HTTP/1.1로 요청하고 연결을 유지합니다. nginx {version}은 요청마다 연결을 새로 엽니다(HTTP/1.0)"
+            ),
+        );
+    }
+    if !report.foremost.caches.is_empty() {
+        let folders = report.foremost.caches.join(", ");
+        page.row(
+            said!("caches", "캐시"),
+            said!(
+                "empty at first: weir cannot read nginx's files and removes them from {folders}; the origins get each page's first request again",
+                "처음에는 비어 있습니다. nginx의 캐시 파일은 읽을 수 없어 {folders}에서 지웁니다. 오리진이 페이지마다 첫 요청을 다시 받습니다"
+            ),
+        );
+    }
+}
+
 fn differs(page: &mut Page, report: &Report) {
     page.heading(said!("Under weir, these differ:", "weir에서 다른 점:"));
+    foremost(page, report);
     page.row(
         said!("processes", "프로세스"),
         said!(
@@ -197,7 +222,7 @@ fn differs(page: &mut Page, report: &Report) {
             said!("user", "사용자"),
             said!(
                 "all of weir runs as {user}, not only the workers; a program of that user can end weir",
-                "워커만이 아니라 weir 전체가 {user}(으)로 실행됩니다. 그 사용자의 프로그램은 weir를 끝낼 수 있습니다"
+                "워커만이 아니라 weir 전체가 사용자 {user} 권한으로 실행됩니다. 그 사용자의 프로그램은 weir를 끝낼 수 있습니다"
             ),
         );
     }
@@ -210,7 +235,10 @@ fn differs(page: &mut Page, report: &Report) {
     );
     for one in &report.defaults {
         let (ours, theirs) = (one.ours, one.theirs);
-        page.row(same(one.name.to_owned()), said!("{ours} (nginx: {theirs})", "{ours} (nginx: {theirs})"));
+        let version = report.build.version;
+        let english = format!("{ours} (nginx {version}: {theirs})");
+        let korean = format!("{} (nginx {version}: {})", in_korean(ours), in_korean(theirs));
+        page.row(same(one.name.to_owned()), Said { en: english, ko: korean });
     }
     for problem in report.problems.iter().filter(|problem| matches!(problem.level, Gravity::Warn)) {
         page.row(said!("warning", "경고"), same(problem.sentence(&report.tree)));
@@ -218,7 +246,11 @@ fn differs(page: &mut Page, report: &Report) {
     let shown = report.findings.iter().take(SHOWN_MAX);
     for finding in shown {
         page.row(
-            same(format!("doctor, {}", finding.level.name())),
+            match finding.level {
+                Level::Wrong => said!("doctor, wrong", "doctor, 오류"),
+                Level::Risk => said!("doctor, risk", "doctor, 위험"),
+                Level::Note => said!("doctor, note", "doctor, 참고"),
+            },
             same(format!("{}: ", finding.place)) + finding.says.clone(),
         );
     }
@@ -229,6 +261,27 @@ fn differs(page: &mut Page, report: &Report) {
             said!("and {more} more: weir doctor --for weir", "외 {more}건: weir doctor --for weir"),
         );
     }
+}
+
+/// The words of defaults that are more than a value.
+const IN_KOREAN: [(&str, &str); 10] = [
+    (NO_DEFAULT, "없음"),
+    ("60s, and 500 bytes a second", "60초, 그리고 초당 500바이트"),
+    ("60s, and 10s at first", "60초, 처음에는 10초"),
+    ("1024m for all answers together", "모든 응답을 합쳐 1024m"),
+    ("1024m for each", "응답마다 1024m"),
+    ("from the limit on open files", "열린 파일 수의 한도에 따름"),
+    ("on, but off if the file sets it anywhere", "on. 파일 어디에든 쓰면 off"),
+    ("off, but for one day if the upstream cannot be reached", "off. 오리진에 연결할 수 없으면 하루 동안 on"),
+    ("empty", "빈 값"),
+    (
+        "1 over HTTP/2 and to clients that send Sec-Fetch-Mode, else 0",
+        "HTTP/2와 Sec-Fetch-Mode를 보내는 클라이언트에는 1, 그 밖에는 0",
+    ),
+];
+
+fn in_korean(value: &str) -> &str {
+    IN_KOREAN.iter().find(|(english, _)| *english == value).map_or(value, |(_, korean)| korean)
 }
 
 fn answers(page: &mut Page, comparison: &Comparison) {
@@ -242,7 +295,10 @@ fn answers(page: &mut Page, comparison: &Comparison) {
         Comparison::Done(done) => done,
     };
     let (count, differing) = (done.outcomes.len(), done.differing());
-    page.heading(said!("Answers: {differing} of {count} differ", "응답: {count}건 중 {differing}건이 다릅니다"));
+    page.heading(match differing {
+        0 => said!("Answers: {differing} of {count} differ", "응답: {count}건 모두 같습니다"),
+        _ => said!("Answers: {differing} of {count} differ", "응답: {count}건 중 {differing}건이 다릅니다"),
+    });
     for source in &done.sources {
         page.row(said!("from", "출처"), source.clone());
     }
@@ -281,7 +337,7 @@ fn asked(page: &mut Page, done: &Done) {
     let statuses = list(statuses.into_iter().map(|(status, count)| (status.to_string(), count)).collect());
     let count = places.len();
     page.row(
-        said!("asked", "물음"),
+        said!("asked", "요청한 곳"),
         said!("locations: {count}; nginx answered {statuses}", "location {count}곳. nginx의 응답: {statuses}"),
     );
     for (index, one) in EXPLAINED.iter().enumerate() {
@@ -444,4 +500,22 @@ fn comparison(comparison: &Comparison) -> Value {
         "unreached": done.unreached,
         "answers": done.outcomes.iter().map(one).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A new default with English words needs its Korean words.
+    #[test]
+    fn defaults_with_words_have_korean_words() {
+        let tree = weir_conf::load(&weir_conf::MemoryFiles::new().with("/f", "events { }"), "/f", "/", &|_| false).0;
+        for one in weir_edge::explain::differing(&tree) {
+            for value in [one.ours, one.theirs] {
+                let has_words =
+                    value.split([' ', ',']).any(|word| word.len() > 3 && word.chars().all(|c| c.is_ascii_lowercase()));
+                assert!(!has_words || value == "auto" || in_korean(value) != value, "{}: {value}", one.name);
+            }
+        }
+    }
 }

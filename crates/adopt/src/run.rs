@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use weir_conf::log_format::Format;
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
-use weir_doctor::{Build, Facts, Level, Said, Target, said};
+use weir_doctor::{Build, Facts, Level, Said, Target, Version, said};
 use weir_edge::explain::{self, Differing};
 use weir_edge::load::{self, Loaded, Origin};
 use weir_http::conf::Conf;
@@ -26,6 +26,9 @@ const USUAL: &[&str] =
 
 /// Directives with which nginx and weir keep answers, each at its own time.
 const CACHES: &[&str] = &["proxy_cache", "fastcgi_cache", "uwsgi_cache", "scgi_cache"];
+
+/// The default of a directive that this nginx has without one.
+pub(crate) const NO_DEFAULT: &str = "none";
 
 /// The wishes of the user.
 #[derive(Clone, Debug)]
@@ -114,6 +117,7 @@ pub struct Report {
     pub(crate) changed: Vec<String>,
     pub(crate) logs: Vec<Log>,
     pub(crate) defaults: Vec<Differing>,
+    pub(crate) foremost: Foremost,
     pub(crate) findings: Vec<Noted>,
     pub(crate) comparison: Comparison,
     pub(crate) ways: Vec<Switch>,
@@ -175,7 +179,8 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
         changed: changed(&instance, &tree),
         listens: listens(&instance, conf.as_ref()),
         logs,
-        defaults: in_force(&tree),
+        defaults: in_force(&tree, build.version),
+        foremost: foremost(&tree, build.version),
         findings: findings(&tree),
         comparison: Comparison::Unwanted,
         ways: Vec::new(),
@@ -323,8 +328,8 @@ fn shown(address: &weir_net::Address) -> String {
     }
 }
 
-/// Differing defaults that are in force and concern something that the file uses.
-fn in_force(tree: &Tree) -> Vec<Differing> {
+/// Defaults that differ from those of this nginx, are in force, and concern something that the file uses.
+fn in_force(tree: &Tree, version: Version) -> Vec<Differing> {
     let has = |name: &str| uses(&tree.root, name);
     let concerns = |name: &str| {
         let protocol = ["proxy_", "fastcgi_", "uwsgi_", "scgi_", "grpc_", "memcached_"]
@@ -341,11 +346,53 @@ fn in_force(tree: &Tree) -> Vec<Differing> {
     // `stream` has some of the names of `http`.
     let mut known = std::collections::HashSet::new();
     all.retain(|one| known.insert(one.name));
+    for one in &mut all {
+        one.theirs = of_version(one, version);
+    }
+    all.retain(|one| one.ours != one.theirs);
     all
+}
+
+/// The default of a directive in this version of nginx.
+fn of_version(one: &Differing, version: Version) -> &'static str {
+    let places: [&[&str]; 4] = [&[], &["events"], &["http"], &["http", "upstream"]];
+    let known = |place: &&[&str]| {
+        let path: Vec<String> = place.iter().map(|block| (*block).to_owned()).collect();
+        Target::Nginx(version).known(one.name, &path)
+    };
+    places.iter().find_map(known).map_or(one.theirs, |known| known.default.unwrap_or(NO_DEFAULT))
 }
 
 fn uses(statements: &[weir_conf::Statement], name: &str) -> bool {
     statements.iter().any(|statement| statement.name == *name || uses(statement.children(), name))
+}
+
+/// What the page says first, because it matters most: see [`crate::page`].
+pub(crate) struct Foremost {
+    /// This nginx asks origins by HTTP/1.0 and opens a connection for each request, at least at some places of the file.
+    pub(crate) opens_connections: bool,
+    /// The folders of the caches.
+    pub(crate) caches: Vec<String>,
+}
+
+fn foremost(tree: &Tree, version: Version) -> Foremost {
+    let is_set = uses(&tree.root, "proxy_http_version");
+    let is_old = version < Version(1, 29, 7);
+    let mut caches: Vec<String> = Vec::new();
+    for name in CACHES {
+        arguments(&tree.root, &format!("{name}_path"), &mut caches);
+    }
+    Foremost { opens_connections: is_old && !is_set && uses(&tree.root, "proxy_pass"), caches }
+}
+
+/// The first argument of each statement of this name.
+fn arguments(statements: &[weir_conf::Statement], name: &str, found: &mut Vec<String>) {
+    for statement in statements {
+        if statement.name == *name && !statement.text(0).is_empty() {
+            found.push(statement.text(0).to_owned());
+        }
+        arguments(statement.children(), name, found);
+    }
 }
 
 /// The doctor's findings for weir that are more than notes. The page has the refused lines by themselves.
@@ -391,14 +438,14 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
         requests = planner.of_file(wish.requests);
         done.sources.push(said!(
             "no log has a URL to ask: weir adopt asks the paths of the locations",
-            "로그에 물어볼 URL이 없어 location의 경로를 묻습니다"
+            "로그에 요청할 URL이 없어 location의 경로를 요청합니다"
         ));
     }
     let (count, rate) = (requests.len(), wish.rate);
     let seconds = (3.0 * count as f64 / rate).ceil();
     (asked.tell)(said!(
         "weir adopt asks nginx twice and weir once for {count} URLs, {rate} requests a second: about {seconds} s",
-        "URL {count}개를 nginx에 두 번, weir에 한 번 묻습니다. 초당 요청 {rate}건, 약 {seconds}초"
+        "URL {count}개를 nginx에 두 번, weir에 한 번 요청합니다. 초당 {rate}건, 약 {seconds}초"
     ));
     let running = Beside::start(asked.weir, &report.tree, &report.origin, &doors);
     let running = match running {
@@ -412,7 +459,7 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
     if differing > 0 && CACHES.iter().any(|name| uses(&report.tree.root, name)) {
         (asked.tell)(said!(
             "weir adopt starts weir with empty caches, and asks it again for the {differing} URLs whose answers differ",
-            "weir adopt가 weir를 빈 캐시로 시작해 응답이 서로 다른 URL {differing}개를 다시 묻습니다"
+            "weir adopt가 weir를 빈 캐시로 시작해 응답이 서로 다른 URL {differing}개를 다시 요청합니다"
         ));
         // If weir does not start again, the page keeps the differences.
         if let Ok(running) = Beside::start(asked.weir, &report.tree, &report.origin, &doors) {
@@ -444,7 +491,7 @@ fn source(log: &Log, found: &Found) -> Said {
     let (unread, others, actions) = (found.unread, found.other_methods, found.actions);
     let mut said = said!(
         "{shown}: lines at its end: {lines}; different URLs: {urls}",
-        "{shown}: 끝의 {lines}줄, 서로 다른 URL {urls}개"
+        "{shown}: 마지막 {lines}줄, 서로 다른 URL {urls}개"
     );
     if unread > 0 {
         said = said + said!("; lines that cannot be sent again: {unread}", ", 다시 보낼 수 없는 줄 {unread}개");
