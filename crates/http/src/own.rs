@@ -9,6 +9,11 @@ pub trait Owned: Any {
     fn copy(&self) -> Option<Box<dyn Owned>> {
         None
     }
+
+    /// Whether an internal redirect ends it (nginx: `ngx_http_internal_redirect` clears the contexts of modules).
+    fn ends_at_redirect(&self) -> bool {
+        false
+    }
 }
 
 /// The values. Few exchanges have any, and none has many, so weir looks through them in order.
@@ -48,6 +53,11 @@ impl Own {
     /// Removes all values of this type.
     pub fn remove<T: Owned>(&mut self) {
         self.0.retain(|value| !as_any(&**value).is::<T>());
+    }
+
+    /// Removes the values that end at an internal redirect.
+    pub fn redirect(&mut self) {
+        self.0.retain(|value| !value.ends_at_redirect());
     }
 
     /// Takes the first value of this type out.

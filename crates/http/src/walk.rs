@@ -98,6 +98,7 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
         );
         return Err(Outcome::Status(500));
     }
+    exchange.own.redirect();
     exchange.uri = uri;
     if let Some(args) = args {
         exchange.args = args;
@@ -181,6 +182,7 @@ fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
         exchange.log(weir_net::log::Level::Error, format_args!("could not find named location \"@{name}\""));
         return Step::Over(Outcome::Status(500));
     };
+    exchange.own.redirect();
     exchange.internal = true;
     exchange.enter(*id);
     Step::Inside

@@ -11,7 +11,11 @@ pub struct Part {
     pub is_further: bool,
 }
 
-impl Owned for Part {}
+impl Owned for Part {
+    fn ends_at_redirect(&self) -> bool {
+        true
+    }
+}
 
 /// Where the part begins; `None` if the answer is not fetched in parts.
 pub fn start(exchange: &Exchange<'_>) -> Option<u64> {
