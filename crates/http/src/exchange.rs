@@ -217,6 +217,9 @@ pub struct Exchange<'c> {
     pub alias_takes_uri: bool,
     /// A `rewrite … break` has changed `uri` since the request or the last internal redirect (nginx: `valid_location` is 0).
     pub uri_changed: bool,
+    /// A `rewrite` has changed `uri`, and no location was chosen for it yet (nginx: `uri_changed`). An error page keeps it:
+    /// a `break` of the server then counts as one after the `rewrite`.
+    pub looks_up: bool,
     /// Internal redirects left, and one more: the redirect that makes it zero fails (nginx: `uri_changes`).
     pub redirects_left: u8,
     /// An `error_page` is being answered; further errors are answered without `error_page`.
@@ -307,6 +310,7 @@ impl<'c> Exchange<'c> {
             internal: false,
             alias_takes_uri: false,
             uri_changed: false,
+            looks_up: false,
             redirects_left: REDIRECTS_MAX + 1,
             in_error_page: false,
             keeps_alive: false,

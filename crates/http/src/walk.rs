@@ -128,6 +128,7 @@ fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
 
 #[inline]
 fn locate(exchange: &mut Exchange<'_>) -> Step {
+    exchange.looks_up = false;
     let place = match exchange.conf.place(exchange.server, &exchange.uri, &mut exchange.slots) {
         Ok(place) => place,
         Err(failed) => {
@@ -183,6 +184,7 @@ fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
         return Step::Over(Outcome::Status(500));
     };
     exchange.own.redirect();
+    exchange.looks_up = false;
     exchange.internal = true;
     exchange.enter(*id);
     Step::Inside

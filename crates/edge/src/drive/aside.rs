@@ -109,6 +109,7 @@ plain! {
     internal: bool,
     alias_takes_uri: bool,
     uri_changed: bool,
+    looks_up: bool,
     redirects_left: u8,
     in_error_page: bool,
     keeps_alive: bool,

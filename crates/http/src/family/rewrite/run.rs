@@ -40,11 +40,11 @@ const VALUE_BYTES: usize = 1024;
 /// Runs a block's rules.
 pub fn run(exchange: &mut Exchange<'_>, rules: &[Rule]) -> Flow {
     let log = exchange.location.values.rewrite.log;
-    let mut run = Run { log, quotes: true, looks_up: false };
+    let mut run = Run { log, quotes: true };
     let end = run.all(exchange, rules);
     match end {
         End::Answer(flow) => flow,
-        End::Rules | End::Stop if run.looks_up => Flow::Last,
+        End::Rules | End::Stop if exchange.looks_up => Flow::Last,
         End::Rules => Flow::Continue,
         End::Stop => Flow::Break,
     }
@@ -55,8 +55,6 @@ struct Run {
     log: bool,
     /// nginx: captures in values are escaped until a `rewrite` matches, if the request's target was escaped.
     quotes: bool,
-    /// The URI has changed and needs a new location (nginx: `uri_changed`).
-    looks_up: bool,
 }
 
 /// Why a list of rules ended.
@@ -104,8 +102,8 @@ impl Run {
             Rule::Rewrite(rewrite) => self.rewrite(exchange, rewrite),
             Rule::Return(status, text) => End::Answer(answer(exchange, *status, text)),
             Rule::Break => {
-                if self.looks_up {
-                    self.looks_up = false;
+                if exchange.looks_up {
+                    exchange.looks_up = false;
                     exchange.uri_changed = true;
                 }
                 End::Stop
@@ -146,12 +144,8 @@ impl Run {
                 End::Answer(Flow::Status(*status))
             }
             Target::Uri { path, args, stays } => {
-                if *stays {
-                    self.looks_up = false;
-                    exchange.uri_changed = true;
-                } else {
-                    self.looks_up = true;
-                }
+                exchange.looks_up = !*stays;
+                exchange.uri_changed |= *stays;
                 self.uri(exchange, path, args.as_ref(), rewrite.keeps_args);
                 if exchange.uri.is_empty() {
                     exchange.log(Level::Error, format_args!("the rewritten URI has a zero length"));
