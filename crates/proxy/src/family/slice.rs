@@ -141,7 +141,9 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, source: &mut 
 /// Begins to slice the answer to the client's request, from the first part that it asks for. As in nginx, only the use of `$slice_range` begins
 /// this, before the head of the answer is sent: a request whose cache key is not needed stays whole.
 fn begin(exchange: &mut Exchange<'_>, size: u64) -> Option<u64> {
-    if exchange.is_subrequest || exchange.head_bytes_sent > 0 {
+    // The status of an error page is the one before it.
+    let is_answered = exchange.response.status.get() != 0 && !exchange.in_error_page;
+    if exchange.is_subrequest || is_answered {
         return None;
     }
     let start = first_start(exchange, size);
