@@ -9,7 +9,7 @@ def is_interim_in_log(_request, difference, nginx, _weir):
     """The status of an interim answer of the origin, in `$upstream_status`."""
     if difference.where.startswith(("trailers", "field ")):
         return "$upstream_status" in nginx.get("conf", "") and "103" in difference.nginx and difference.nginx.replace("103", "200") == difference.weir
-    return difference.where == "log: upstream_status" and "103" in difference.nginx and "103" not in difference.weir
+    return difference.where in ("log: upstream_status", "log: sent_trailer_x_t1") and "103" in difference.nginx and "103" not in difference.weir
 
 
 @because("log after post_action", "after post_action, nginx's log line mixes both requests: the place of the one, fields and bytes of the other", leaves="cache")
