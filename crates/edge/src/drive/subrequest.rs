@@ -249,9 +249,9 @@ pub fn start_all(exchange: &mut Exchange<'_>, paths: Vec<Vec<u8>>) {
 fn begin(exchange: &Exchange<'_>, path: Vec<u8>) -> Result<(), Refused> {
     let mut background = Background::beside(exchange)?;
     let body = exchange.body.copy().map_err(Refused::Os)?;
-    let has_body = !matches!(body, RequestBody::Gone);
-    // nginx compares the client's length with `client_max_body_size` also for a copy without the body.
-    background.request.length = if has_body { Some(BodyLength::Exact(body.length())) } else { exchange.request.length };
+    if !matches!(body, RequestBody::Gone) {
+        background.request.length = Some(BodyLength::Exact(body.length()));
+    }
     let trace = exchange.trace.clone();
     background.spawn(path, async move |exchange: &mut Exchange<'_>, conn: &mut Conn| {
         exchange.is_subrequest = true;
@@ -261,9 +261,6 @@ fn begin(exchange: &Exchange<'_>, path: Vec<u8>) -> Result<(), Refused> {
         // Until there is a reader, the walk compares the length of the body with `client_max_body_size`.
         let outcome = walk::walk(exchange, From::Server);
         exchange.reader = Some(Reader::at_end(exchange.body.length()));
-        if !has_body {
-            exchange.request.length = None;
-        }
         if let Ok(Some(mut source)) = head(exchange, conn, outcome, None).await {
             source.discard(exchange).await;
         }
