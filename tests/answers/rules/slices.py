@@ -13,13 +13,6 @@ def is_filter_of_slices(_request, difference, nginx, weir):
     return difference.where == "body" and is_in_parts and "slice " in nginx.get("conf", "") and "sub_filter " in nginx["conf"] and nginx["answer"]["body"][:1000] == weir["answer"]["body"][:1000]
 
 
-@because("range after a whole answer", "`$slice_range` keeps the range that weir has asked for; in nginx it is empty after an answer that is not in parts")
-def is_range_after_whole(_request, difference, nginx, _weir):
-    """`$slice_range` in a field, after an answer that is not in parts."""
-    is_written = re.search(r"add_header [^;]*\$slice_range", nginx.get("conf", "")) is not None
-    return is_written and difference.where.startswith("field ") and re.sub(r" ?bytes=\d+-\d+", "", difference.weir).replace("['']", "[]") == difference.nginx
-
-
 @because("range of a method", "Range is for GET (RFC 9110 14.2): with other methods weir neither offers nor uses it, whatever proxy_force_ranges says")
 def is_range_of_method(request, difference, nginx, weir):
     """Range, and the field that offers it, with another method than GET and HEAD."""

@@ -15,7 +15,12 @@ def is_upgrade_of_subrequest(_request, difference, nginx, _weir):
 @because("variable of a copy", "a copy has variables of its own; in nginx, `set` for a copy changes those of the client's request")
 def is_set_by_copy(_request, difference, nginx, weir):
     """A variable that `set` gives another value for a copy of the request."""
-    if "mirror " not in nginx.get("conf", "") or "set $one 1st" not in nginx["conf"]:
+    if "mirror " not in nginx.get("conf", ""):
+        return False
+    if nginx["conf"].count("$invalid_referer") > 1 and difference.where.startswith(("body", "origin: ")):
+        # nginx keeps the first value, which a copy may have read where no valid_referers is in force.
+        return True
+    if "set $one 1st" not in nginx["conf"]:
         return False
     values = [difference.nginx, difference.weir]
     if difference.where == "body":
@@ -108,6 +113,9 @@ def is_body_of_subrequest(request, difference, nginx, weir):
     conf = nginx.get("conf", "")
     if not getattr(request, "body", None) or "client_max_body_size " not in conf or re.search(SUBREQUEST, conf) is None:
         return False
+    if "mirror_request_body off" in conf and difference.where == "origin: request line":
+        # nginx sends the error page's request in place of the copy.
+        return True
     is_told = b"413 " in nginx["answer"]["body"] or any(line.get("status") == "413" for line in nginx["log"])
     if not nginx["seen"] and weir["seen"] and b"500 Internal Server Error" in nginx["answer"]["body"]:
         # A check failed in nginx; with weir the location's own answer has the same status.
@@ -160,3 +168,12 @@ def is_put_in_memory(request, difference, nginx, _weir):
     if difference.where == "files: kept":
         return difference.nginx == "[]"
     return request.method == "PUT" and difference.where in ("status", "log: status") and re.search(r"\b500\b", difference.nginx) is not None and re.search(r"\b20[14]\b", difference.weir) is not None
+
+
+@because("cut check", "the status of a check comes with its head; nginx reads an answer that it stores, and closes the client's connection if the origin cuts it", leaves="cache")
+def is_cut_check(request, difference, nginx, _weir):
+    """A check of auth_request whose stored answer ends too early."""
+    conf = nginx.get("conf", "")
+    is_cut = re.search(r"o=(?:short|reset|cut)", f"{request.target} {request.headers} {conf}") is not None
+    is_stored = "auth_request /" in conf and "_cache " in conf
+    return is_stored and is_cut and (difference.nginx in ("closed", "000") or nginx["answer"]["status"] == "closed")

@@ -4,7 +4,7 @@ import re
 from rules.basis import FRAME, because, is_of_stored
 
 
-@because("body in a text", "weir reads the body for a text that has it; in nginx `$request_body` is empty unless a handler has read it (docs/guide/nginx-files.md)")
+@because("body in a text", "weir reads the body for a text that has it; in nginx `$request_body` is empty unless a handler has read it (docs/guide/nginx-files.md)", leaves="group")
 def is_body_read(request, difference, nginx, weir):
     """A text of the body where no handler of nginx has read it."""
     if re.search(r"\$(?:request_body|bodied)\b", nginx.get("conf", "")) is None:
@@ -24,7 +24,9 @@ def is_body_read(request, difference, nginx, weir):
         # A group that the body chooses from, and a condition.
         is_chosen = re.search(r"hash [^;]*\$request_body", nginx["conf"]) is not None and difference.nginx.partition(": ")[2] == difference.weir.partition(": ")[2]
         return is_chosen or "if ($request_body " in nginx["conf"]
-    if is_of_stored(nginx) or is_of_stored(weir):
+    # A condition may answer without an origin.
+    is_condition = "if ($request_body " in nginx["conf"] and nginx["seen"] and not weir["seen"]
+    if not is_condition and (is_of_stored(nginx) or is_of_stored(weir)):
         return False
     return difference.where not in FRAME and difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status", "number of requests"))
 

@@ -29,7 +29,7 @@ use weir_wire::Known;
 use crate::family::cache;
 use crate::family::upstream::forward::Answer;
 use crate::family::upstream::source::Source;
-use crate::part::{Part, is_part, start};
+use crate::part::{self, Part, is_part, start};
 use crate::relay;
 
 weir_http::settings! {
@@ -172,7 +172,12 @@ fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
 async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer, source: &mut Option<Source>) -> Answer {
     let size = crate::values(exchange.location).slice.size;
     let stands = matches!(answer, Answer::Response | Answer::Outcome(Outcome::Respond));
-    if size == 0 || !stands || exchange.response.status.get() != 206 || is_part(exchange) {
+    if size == 0 || is_part(exchange) {
+        return answer;
+    }
+    if !stands || exchange.response.status.get() != 206 {
+        // nginx: from now on, `$slice_range` is empty.
+        part::forget(exchange);
         return answer;
     }
     let Some(start) = start(exchange) else { return answer };
