@@ -204,6 +204,12 @@ class Rules(unittest.TestCase):
         for left, right in (("36", "54"), ("54", "36, 1"), ("-", "36")):
             self.assertIsNone(self.explained(Difference(where, left, right)))
 
+    def test_an_answer_without_an_end_has_any_length(self):
+        silent = said(answer={"status": "silence"})
+        sent = Difference("log: body_bytes_sent", "9000", "5")
+        self.assertEqual(self.explained(sent, None, silent, silent), "bytes before silence")
+        self.assertIsNone(self.explained(sent, None, silent))
+
     def test_a_rule_needs_its_condition(self):
         cached = "proxy_cache one;"
         hit = said(line={"upstream_cache_status": "HIT"})
@@ -239,6 +245,8 @@ class Rules(unittest.TestCase):
             ("log: request_completion", ("", "OK"), "limit_rate 9;", Ask(), said(), "end of a slow answer"),
             ("log: request_completion", ("", "OK"), "", Ask(), said(), None),
             ("log: request_completion", ("OK", ""), "limit_rate 9;", Ask(), said(), None),
+            ("origin: field transfer-encoding", ("[]", "['chunked']"), "", Ask(body=b"a", is_chunked=True), said(), "length of a body that comes"),
+            ("origin: field transfer-encoding", ("[]", "['chunked']"), "", Ask(body=b"a"), said(), None),
             ("log: status", ("009", "502"), "log_subrequest on; # garbage", Ask(), said(), "no HTTP"),
             ("log: status", ("009", "502"), "# garbage", Ask(), said(), None),
             ("body", ("a", "b"), "mirror /c; if ($invalid_referer) { } if ($invalid_referer) { }", Ask(), said(), "variable of a copy"),

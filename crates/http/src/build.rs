@@ -82,8 +82,10 @@ pub struct Scope {
     /// The handler that answers here, if a directive sets one.
     pub handler: Option<Enter>,
     /// The handler asks an origin. A URI that lacks only the slash at the end of the block's name is then redirected
-    /// (nginx: `auto_redirect`), and a `limit_except` in the block has the same handler.
+    /// (nginx: `auto_redirect`).
     pub asks_origin: bool,
+    /// A `limit_except` in the block has the same handler.
+    pub answers_limit_except: bool,
     /// The inner blocks that become places of their own: servers, locations, `if`s, `limit_except`.
     pub children: Vec<Scope>,
     /// The place where the block opens.
@@ -103,6 +105,7 @@ impl Scope {
             rules: Vec::new(),
             handler: None,
             asks_origin: false,
+            answers_limit_except: false,
             children: Vec::new(),
             at,
             written: Rc::default(),
@@ -120,7 +123,7 @@ impl Scope {
     /// Lets a handler answer here that asks an origin.
     pub fn pass(&mut self, handler: Enter) {
         self.handler = Some(handler);
-        self.asks_origin = true;
+        (self.asks_origin, self.answers_limit_except) = (true, true);
     }
 
     /// Notes a statement without a block.

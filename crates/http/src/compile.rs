@@ -196,8 +196,9 @@ impl Compiler<'_> {
                     inner_ids.push(inner);
                 }
                 Kind::LimitExcept(methods) => {
-                    // nginx: only a handler that asks an origin answers other methods too. Files answer them in place of all others.
-                    child.handler = child.handler.or(scope.handler.filter(|_| scope.asks_origin));
+                    // nginx: only a handler that asks an origin answers other methods too, and not memcached's. Files answer them in
+                    // place of all others.
+                    child.handler = child.handler.or(scope.handler.filter(|_| scope.answers_limit_except));
                     self.finish_scope(&mut child);
                     let (inner, inside, rules) = self.place(child, name.clone(), None, named);
                     self.settle(inner, inside, rules);

@@ -43,6 +43,14 @@ def is_length_without_body(_request, difference, nginx, weir):
     return difference.where.lower() in ("origin: field content-length", "origin: field content_length", "origin: field http_content_length") and difference.weir in ("[]", "['0']", "['']") and any(not one["body"] for one in weir["seen"])
 
 
+@because("length of a body that comes", "a body that weir passes on while it comes has no length for the origin; nginx names the length if the whole body has come (RFC 9112 6.1 allows both)")
+def is_length_of_chunks(request, difference, nginx, weir):
+    """Content-Length and Transfer-Encoding of a chunked body, which the origin gets whole from both."""
+    names = ("origin: field content-length", "origin: field transfer-encoding", "origin: field content_length")
+    is_same = sorted(one["body"] for one in nginx["seen"]) == sorted(one["body"] for one in weir["seen"])
+    return getattr(request, "is_chunked", False) and is_same and difference.where.lower() in names and difference.weir in ("[]", "['chunked']")
+
+
 @because("length of 416", "`$upstream_response_length` counts what the origin has sent, also if the client's range is outside of it")
 def is_length_outside(_request, difference, nginx, _weir):
     """The length of an origin's answer that has no byte of the range."""

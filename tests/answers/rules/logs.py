@@ -12,6 +12,12 @@ def is_interim_in_log(_request, difference, nginx, _weir):
     return difference.where in ("log: upstream_status", "log: sent_trailer_x_t1") and "103" in difference.nginx and "103" not in difference.weir
 
 
+@because("bytes before silence", "how much of an endless answer is sent before the client leaves depends on the moment")
+def is_sent_in_vain(_request, difference, nginx, weir):
+    """`$body_bytes_sent` of an answer whose end neither server reaches in time."""
+    return difference.where == "log: body_bytes_sent" and nginx["answer"]["status"] == weir["answer"]["status"] == "silence"
+
+
 @because("log after post_action", "after post_action, nginx's log line mixes both requests: the place of the one, fields and bytes of the other", leaves="cache")
 def is_after(_request, difference, nginx, weir):
     """The log line of a request with a post_action, and the connection after it."""

@@ -81,6 +81,8 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     // nginx evaluates no variables here.
     let pass = proxy::pass::Pass::parse(Scheme::Memcached, statement.text(0))?;
     b.scope().pass(enter);
+    // nginx: files answer the methods of a `limit_except`.
+    b.scope().answers_limit_except = false;
     proxy::claim(b, |all| &mut all.memcached.proxy, pass);
     Ok(())
 }
