@@ -360,7 +360,11 @@ fn of_version(one: &Differing, version: Version) -> &'static str {
         let path: Vec<String> = place.iter().map(|block| (*block).to_owned()).collect();
         Target::Nginx(version).known(one.name, &path)
     };
-    places.iter().find_map(known).map_or(one.theirs, |known| known.default.unwrap_or(NO_DEFAULT))
+    let Some(known) = places.iter().find_map(known) else { return one.theirs };
+    let default = known.default.unwrap_or(NO_DEFAULT);
+    // The text may say more than the value, as "1024m for each" does.
+    let says_more = one.theirs.strip_prefix(default).is_some_and(|more| more.starts_with(' '));
+    if says_more { one.theirs } else { default }
 }
 
 fn uses(statements: &[weir_conf::Statement], name: &str) -> bool {
