@@ -10,6 +10,7 @@ use super::keys;
 use super::near;
 use super::node::Node;
 use super::notes::Notes;
+use super::scenarios::SOCKETIO_V3;
 use crate::texts::script as texts;
 
 /// Warns about every unknown key in the outer objects of a script, its scenarios and their steps.
@@ -19,9 +20,13 @@ pub(crate) fn unknown_keys(script: &Node, notes: &mut Notes) {
         keys::CONFIG.check(config, notes);
         let phases = meant(config, "phases", &keys::CONFIG).and_then(Node::list).unwrap_or_default();
         phases.iter().for_each(|phase| keys::PHASE.check(phase, notes));
-        for (name, object) in
-            [("http", &keys::HTTP), ("ws", &keys::WS), ("socketio", &keys::SOCKETIO), ("tls", &keys::TLS)]
-        {
+        for (name, object) in [
+            ("http", &keys::HTTP),
+            ("ws", &keys::WS),
+            ("socketio", &keys::SOCKETIO),
+            (SOCKETIO_V3, &keys::SOCKETIO),
+            ("tls", &keys::TLS),
+        ] {
             config.get(name).into_iter().for_each(|node| object.check(node, notes));
         }
     }

@@ -161,6 +161,7 @@ weir_conf::texts! {
     ENGINE_IS_SOCKETIO:
         "write `engine: socketio`: weir's engine supports the protocol of Socket.IO 3 and 4 and needs no `config.engines`",
         "`engine: socketio`를 쓰세요. weir의 엔진은 Socket.IO 3과 4의 프로토콜을 지원하며 `config.engines`가 필요 없습니다";
+    ENGINE_IS_V3: "weir runs `socketio-v3` with its engine `socketio`, which speaks the protocol of Socket.IO 3 and 4", "`socketio-v3`는 weir의 엔진 `socketio`로 실행합니다. 이 엔진은 Socket.IO 3과 4의 프로토콜을 지원합니다";
     ENGINES_ARE: "weir has the engines `http`, `ws` and `socketio`; engines from npm need Artillery", "weir의 엔진은 `http`, `ws`, `socketio`입니다. npm의 엔진은 Artillery에서만 쓸 수 있습니다";
     ALL_WEIGHTS_ZERO: "weir can pick no scenario: all have the weight 0", "모든 시나리오의 weight가 0이어서 고를 수 있는 시나리오가 없습니다";
     HTTP_ONLY: "weir calls `{0}` only in scenarios of the http engine (as in Artillery)", "`{0}`은(는) http 엔진의 시나리오에서만 호출합니다(Artillery와 같음)";

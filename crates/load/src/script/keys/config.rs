@@ -38,6 +38,7 @@ pub(crate) const CONFIG: Object = Object {
         yes("http", "options of the http engine"),
         yes("ws", "options of the ws engine"),
         yes("socketio", "options of the socketio engine"),
+        yes("socketio-v3", "the same, under the name that Artillery's npm package has"),
         yes("tls", "options of TLS connections"),
         yes("timeout", "seconds until weir gives a request up; overrides `http.timeout`"),
         yes("defaults", "the older place of `http.defaults`; `http.defaults` overrides it"),
