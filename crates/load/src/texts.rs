@@ -58,12 +58,12 @@ weir_conf::texts! {
     SERVICE: "service", "서비스 (service)";
     SCHEDULE_LAG: "schedule lag", "시작 지연";
     LAG: "lag", "시작 지연";
-    FROM_INTENDED: "from the intended start", "예정된 시작부터";
-    FROM_PREVIOUS: "from the previous answer, or from the start of the connection", "앞의 응답부터, 또는 연결을 시작한 때부터";
-    FROM_SEND: "from the send", "요청을 보낸 때부터";
+    FROM_INTENDED: "from the intended start", "예정 시각 기준";
+    FROM_PREVIOUS: "from the previous answer, or from the start of the connection", "이전 응답 또는 연결 시작 기준";
+    FROM_SEND: "from the send", "요청을 보낸 시각 기준";
     HOW_LATE_ARRIVALS: "how late arrivals began", "도착이 늦게 시작된 정도";
     HOW_LATE_REQUESTS: "how late requests began", "요청이 늦게 시작된 정도";
-    DROPPED: "dropped arrivals", "시작 못 한 도착";
+    DROPPED: "dropped arrivals", "시작하지 못한 도착";
     COUNT: "count", "건수";
     ERRORS: "Errors", "오류";
     HOP: "hop", "위치";
