@@ -76,8 +76,8 @@ test("both languages have all words, with the same places for values", () => {
     assert.ok(WORDS.en[key] && WORDS.ko[key], key);
     assert.deepEqual(places(WORDS.ko[key]), places(WORDS.en[key]), key);
   }
-  assert.equal(translator("ko")("water.inTime", "42초"), "42초 뒤");
-  assert.equal(translator("ko")("water.inTime", "2\u202fm 47\u202fs"), "2분 47초 뒤");
+  assert.equal(translator("ko")("water.inTime", "42초"), "42초 뒤 한도 도달");
+  assert.equal(translator("ko")("water.inTime", "2\u202fm 47\u202fs"), "2분 47초 뒤 한도 도달");
   assert.equal(translator("ko")("kpi.in", "5.0\u202fMB/s"), "수신 5.0\u202fMB/s");
   assert.equal(translator("xx")("nav.zones"), "Zones");
   assert.deepEqual(["ko-KR", "en-GB", "fr"].map((tag) => choose([tag])), ["ko", "en", "en"]);
