@@ -88,9 +88,11 @@ fn command(pid: u32) -> String {
 }
 
 impl Dashboard {
-    /// The dashboard at this address.
+    /// The dashboard at this address; without a scheme, over HTTP.
     pub fn at(url: &str, token: Option<&str>, insecure: bool) -> Dashboard {
-        let url = if url.ends_with('/') { url.to_owned() } else { format!("{url}/") };
+        let scheme = if url.contains("://") { "" } else { "http://" };
+        let slash = if url.ends_with('/') { "" } else { "/" };
+        let url = format!("{scheme}{url}{slash}");
         Dashboard { url, token: token.map(str::to_owned), insecure }
     }
 
@@ -120,5 +122,17 @@ impl Dashboard {
             404 => Err(say!(texts::NOT_DASHBOARD, &self.url)),
             status => Err(say!(texts::ANSWERS_AS, &self.url, u32::from(status), said())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_needs_no_scheme() {
+        let url = |text: &str| Dashboard::at(text, None, false).url;
+        assert_eq!(url("127.0.0.1:9200"), "http://127.0.0.1:9200/");
+        assert_eq!(url("https://edge.example/dash/"), "https://edge.example/dash/");
     }
 }
