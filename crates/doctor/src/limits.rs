@@ -41,7 +41,7 @@ pub struct Plan {
 texts! {
     BY_UNIT:
         "Process {0} may open {1} files. systemd sets this limit for {2}. limits.conf applies to logins and cannot reach it.",
-        "프로세스 {0}은(는) 파일을 {1}개까지 열 수 있습니다. 이 한도는 systemd가 {2}에 정합니다. limits.conf는 로그인에만 적용되어 여기에 닿지 않습니다.";
+        "프로세스 {0}은(는) 파일을 {1}개까지 열 수 있습니다. 이 한도는 systemd가 {2}에 정합니다. limits.conf는 로그인에만 적용되어 이 서비스에는 적용되지 않습니다.";
     BY_CONTAINER:
         "Process {0} may open {1} files. It runs in a container ({2}), whose runtime sets this limit. No file of this host changes it.",
         "프로세스 {0}은(는) 파일을 {1}개까지 열 수 있습니다. 컨테이너({2})에서 실행되며 한도는 런타임이 정합니다. 이 호스트의 파일로는 바꿀 수 없습니다.";

@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "한 사용자의 페이지가 캐시를 통해 다른 사용자에게 갈 수 있습니다",
     ),
     remedy: words(
-        "The cache key does not contain cookies, and nginx ignores the origin's instruction not to store the answer. Remove Set-Cookie and Cache-Control from proxy_ignore_headers or fastcgi_ignore_headers. Or let users with a session bypass the cache: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
-        "캐시 키에 쿠키가 없고, nginx는 저장하지 말라는 오리진의 지시를 무시합니다. proxy_ignore_headers나 fastcgi_ignore_headers에서 Set-Cookie와 Cache-Control을 빼세요. 또는 세션이 있는 사용자가 캐시를 거치지 않게 하세요: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
+        "The cache key does not contain cookies, so one stored answer serves all users. Let users with a session bypass the cache: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`. If proxy_ignore_headers or fastcgi_ignore_headers names Set-Cookie or Cache-Control, remove them there: nginx then ignores the origin's instruction not to store the answer.",
+        "캐시 키에 쿠키가 없어 저장된 응답 하나를 모든 사용자에게 줍니다. 세션이 있는 사용자는 캐시를 거치지 않게 하세요: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`. proxy_ignore_headers나 fastcgi_ignore_headers에 Set-Cookie나 Cache-Control이 있으면 빼세요. 있으면 nginx가 저장하지 말라는 오리진의 지시를 무시합니다.",
     ),
     source: "RFC 9111 §3; engintron/engintron#133; lab.md B32, 4-16",
     check,
