@@ -9,7 +9,6 @@ use super::keys;
 use super::node::Node;
 use super::notes::Notes;
 use super::pipeline::Settled;
-use super::scenarios::SOCKETIO_V3;
 use super::{payload, phases};
 use crate::plan::{Initial, Jitter, Plan, Requests};
 use crate::template::{Template, Tree};
@@ -75,7 +74,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
     let after = script.get("after").map(|hook| builder.hook(hook, "after"));
     let http = builder.http(config);
     let ws = builder.ws(config);
-    let socketio = config.get("socketio").or(config.get(SOCKETIO_V3)).unwrap_or(&nothing);
+    let socketio = config.get("socketio").or(config.get(keys::SOCKETIO_V3)).unwrap_or(&nothing);
     keys::SOCKETIO.check(socketio, builder.notes);
     let socketio = builder.tree(socketio);
     let tls = builder.tls(config);

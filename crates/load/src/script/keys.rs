@@ -19,6 +19,9 @@ pub(crate) use config::*;
 pub(crate) use flow::*;
 pub(crate) use plugins::*;
 
+/// The engine of Artillery's npm package for Socket.IO 3 and 4: weir's `socketio` speaks this protocol.
+pub(crate) const SOCKETIO_V3: &str = "socketio-v3";
+
 /// An object of a script.
 #[derive(Debug)]
 pub(crate) struct Object {

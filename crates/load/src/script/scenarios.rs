@@ -51,9 +51,6 @@ fn known(list: &[Node], name: &str) -> Said {
     }
 }
 
-/// The engine of Artillery's npm package for Socket.IO 3 and 4: weir's `socketio` speaks this protocol.
-pub(crate) const SOCKETIO_V3: &str = "socketio-v3";
-
 /// Checks that weir supports the engine of each scenario and hook; otherwise the run ends here.
 pub(crate) fn check_engines(script: &Node, scenarios: &[(usize, &Node)]) -> Result<(), Stop> {
     let default = script.dig(&["config", "engine"]);
@@ -96,7 +93,7 @@ fn read_engine(name: &str) -> Option<Engine> {
     match name {
         "http" => Some(Engine::Http),
         "ws" => Some(Engine::Ws),
-        "socketio" | SOCKETIO_V3 => Some(Engine::SocketIo),
+        "socketio" | keys::SOCKETIO_V3 => Some(Engine::SocketIo),
         _ => None,
     }
 }
@@ -135,7 +132,7 @@ impl Builder<'_> {
     fn scenario(&mut self, index: usize, node: &Node, config: &Node) -> Scenario {
         let engine = engine(node, config.get("engine"));
         let named = node.get("engine").or(config.get("engine"));
-        if let Some(named) = named.filter(|named| named.shown() == SOCKETIO_V3) {
+        if let Some(named) = named.filter(|named| named.shown() == keys::SOCKETIO_V3) {
             self.notes.warn(named.at, texts::ENGINE_IS_V3);
         }
         let name = node.get("name").map_or_else(|| index.to_string(), Node::shown);

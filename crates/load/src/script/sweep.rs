@@ -10,7 +10,6 @@ use super::keys;
 use super::near;
 use super::node::Node;
 use super::notes::Notes;
-use super::scenarios::SOCKETIO_V3;
 use crate::texts::script as texts;
 
 /// Warns about every unknown key in the outer objects of a script, its scenarios and their steps.
@@ -24,7 +23,7 @@ pub(crate) fn unknown_keys(script: &Node, notes: &mut Notes) {
             ("http", &keys::HTTP),
             ("ws", &keys::WS),
             ("socketio", &keys::SOCKETIO),
-            (SOCKETIO_V3, &keys::SOCKETIO),
+            (keys::SOCKETIO_V3, &keys::SOCKETIO),
             ("tls", &keys::TLS),
         ] {
             config.get(name).into_iter().for_each(|node| object.check(node, notes));

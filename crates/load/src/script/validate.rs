@@ -7,8 +7,8 @@
 use weir_conf::said::Said;
 use weir_conf::say;
 
+use super::keys;
 use super::node::{Kind, Node};
-use super::scenarios::SOCKETIO_V3;
 use super::source::Problem;
 use crate::texts::script as texts;
 
@@ -90,7 +90,7 @@ fn check_scenario(scenario: &Node, path: &str, found: &mut Found) {
 fn check_flow(scenario: &Node, path: &str, found: &mut Found) {
     let path = format!("{path}.flow");
     let engine = scenario.get("engine").and_then(Node::text);
-    let engine = engine.map(|name| if name == SOCKETIO_V3 { "socketio" } else { name });
+    let engine = engine.map(|name| if name == keys::SOCKETIO_V3 { "socketio" } else { name });
     if !matches!(engine, None | Some("socketio" | "ws" | "http")) {
         return found.take(scenario.get("flow").map_or(Ok(()), |flow| list(flow, &path).map(|_| ())));
     }
