@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_conf::said::Said as Sentence;
-use weir_conf::{Files, Tree, say};
+use weir_conf::{Tree, say};
 use weir_doctor::fixes::{self, Dropped, Judges, Whole};
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::rule::same;
@@ -186,7 +186,6 @@ impl Fixing<'_> {
     /// Whether the files on the disk are those that were checked, with every `include`.
     fn is_as_checked(&self, files: &[Mended]) -> bool {
         let Some(main) = self.tree.files.iter().find(|source| !source.is_command_line) else { return true };
-        let Ok(_) = Disk.read(&main.name) else { return false };
         let directory = main.name.rsplit_once('/').map_or("/", |(directory, _)| directory);
         let (now, _) = weir_doctor::load(&Disk, &main.name, &format!("{directory}/"));
         now.files == mend::with(self.tree, files).files

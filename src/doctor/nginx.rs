@@ -2,9 +2,10 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -115,10 +116,12 @@ impl Copy {
         let own = tree.includes.iter().filter(|include| include.at.file as usize == index);
         let mut edits: Vec<Edit> = Vec::new();
         for include in own {
-            let line = |file: &u32| format!("include {}", self.file(*file as usize).display());
+            let quoted =
+                |path: &Path| String::from_utf8_lossy(&weir_conf::quote(path.as_os_str().as_bytes())).into_owned();
+            let line = |file: &u32| format!("include {}", quoted(&self.file(*file as usize)));
             let lines: Vec<String> = include.files.iter().map(line).collect();
             let with = match lines.is_empty() {
-                true => format!("include {}/none/*", self.folder.display()),
+                true => format!("include {}", quoted(&self.folder.join("none/*"))),
                 false => lines.join("; "),
             };
             let edit = Edit { file: include.at.file, span: include.at.span, with: with.into_bytes() };

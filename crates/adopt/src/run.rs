@@ -371,7 +371,7 @@ fn uses(statements: &[weir_conf::Statement], name: &str) -> bool {
     statements.iter().any(|statement| statement.name == *name || uses(statement.children(), name))
 }
 
-/// What the page says first, because it matters most: see [`crate::page`].
+/// The differences that matter most. The page begins with them.
 pub(crate) struct Foremost {
     /// This nginx asks origins by HTTP/1.0 and opens a connection for each request, at least at some places of the file.
     pub(crate) opens_connections: bool,

@@ -82,7 +82,7 @@ pub fn choose(tree: &Tree, target: Target, facts: &Facts, judges: &Judges<'_>) -
     Whole { files, dropped: choice.dropped.into_iter().map(|(_, dropped)| dropped).collect(), left }
 }
 
-/// What stays the same about a finding while other fixes move its line: its rule and its English sentence.
+/// The rule and the English sentence of a finding. Other fixes may move its line, but they do not change these.
 type Key = (&'static str, String);
 
 fn key_of(finding: &Finding) -> Key {
