@@ -102,7 +102,7 @@ def main():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     os.umask(0o022)
     files = {name: open(f"{pair}/{name}", "rb").read() for name in ("cert.pem", "key.pem")}
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "tmpfs", room], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512m,mode=755", "tmpfs", room], check=True)
     os.chdir(room)
     for name, data in files.items():
         with open(f"{room}/{name}", "wb") as file:

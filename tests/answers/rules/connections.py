@@ -2,7 +2,7 @@
 import re
 
 from compare import headers
-from rules.basis import because, of_servers
+from rules.basis import because, of_servers, plain
 
 
 @because("late trailers", "nginx ends a connection of HTTP/2 if trailers come after the answer")
@@ -80,9 +80,12 @@ def is_after_body(request, difference, nginx, _weir):
 
 
 @because("connection of an internal location", "what a location says of connections also holds for the requests that it refuses because it is internal; nginx refuses them before")
-def is_refused_by_internal(_request, difference, nginx, _weir):
-    """A connection that ends after a request for an internal location."""
-    is_refused = re.search(r"\binternal;", nginx.get("conf", "")) is not None and not nginx["seen"] and re.search(" (?:404|30[12378]) ", nginx["answer"]["status"]) is not None
+def is_refused_by_internal(request, difference, nginx, _weir):
+    """A connection that ends after a request for an internal location, or after its error page."""
+    internal = re.findall(r"location (/\S*) \{\n\s+internal;", nginx.get("conf", ""))
+    is_answered = not nginx["seen"] and re.search(" (?:404|30[12378]) ", nginx["answer"]["status"]) is not None
+    has_page = re.search(r"error_page [^;]*\b404\b", nginx.get("conf", "")) is not None and any(plain(request.target).startswith(path) for path in internal)
+    is_refused = re.search(r"\binternal;", nginx.get("conf", "")) is not None and (is_answered or has_page)
     return is_refused and "keepalive_timeout 0;" in nginx["conf"] and difference.where in ("field connection", "end", "reused")
 
 
@@ -91,19 +94,20 @@ def is_stuck(request, difference, nginx, weir):
     """A change of DAV with trailers, whose answer nginx does not end."""
     is_unended = nginx["answer"]["status"] == "silence" or difference.where == "end" and difference.nginx == "cut short"
     is_change = request.method in ("PUT", "MKCOL", "COPY", "MOVE", "DELETE") and weir["answer"]["status"].split(" ")[1:2][:1] in (["201"], ["204"])
-    return is_unended and is_change and "add_trailer " in nginx.get("conf", "") and difference.where in ("status", "end", "log: request_completion", "log: body_bytes_sent", "reused")
+    return is_unended and is_change and "add_trailer " in nginx.get("conf", "") and difference.where in ("status", "end", "log: request_completion", "log: body_bytes_sent", "log: sent_trailer_x_t1", "reused")
 
 
 @because("last request", "nginx does not look at the limits of a connection if the server answers or the location is internal; weir ends the connection as the file says")
-def is_kept_by_refusal(_request, difference, nginx, _weir):
-    """The last request of a connection, if nginx answers it before it has looked at the location's settings; and the request after it."""
+def is_kept_by_refusal(_request, difference, nginx, weir):
+    """The last request of a connection, if nginx answers it before it has looked at the location's settings; and requests on another connection than nginx's."""
     conf = nginx.get("conf", "")
     if difference.where not in ("field connection", "field keep-alive", "end") or re.search(r"keepalive_(?:requests|timeout|disable|time) ", conf) is None:
         return False
     status = nginx["answer"]["status"].split(" ")[1:2]
     is_early = status == ["404"] and "internal;" in conf or status[:1] in [[found] for found in re.findall(r"return (\d+)", of_servers(conf))]
     is_early |= status in (["301"], ["302"]) and re.search(r"rewrite [^;]* http", of_servers(conf)) is not None
-    return is_early or nginx.get("is_other_connection", False) and "keepalive_requests " in conf
+    is_other = nginx.get("is_other_connection", False) or nginx["answer"].get("reused") != weir["answer"].get("reused")
+    return is_early or is_other and "keepalive_requests " in conf
 
 
 @because("kept by a length", "an answer with a length needs no end of the connection; why weir alone knows the length has a rule of its own")

@@ -86,8 +86,9 @@ def is_interim_counted(request, difference, _nginx, _weir):
 def is_length_written(_request, difference, nginx, weir):
     """A Content-Length that the file writes for a request to an origin."""
     is_written = re.search(r"_set_body |_set_header Content-Length |_param CONTENT_LENGTH ", nginx.get("conf", "")) is not None
-    if is_written and not nginx["seen"] and {one["line"].partition(": ")[0] for one in weir["seen"]} == {"grpc"} and any("502" in line.get("upstream_status", "") for line in nginx["log"]):
-        # An origin of HTTP/2 refuses a body of another length than the told one (RFC 9113 8.1.1).
+    is_refused = {one["line"].partition(": ")[0] for one in weir["seen"]} == {"grpc"} and not any(one["line"].startswith("grpc: ") for one in nginx["seen"]) and any("502" in line.get("upstream_status", "") for line in nginx["log"])
+    if is_written and is_refused:
+        # An origin of HTTP/2 refuses a body of another length than the told one (RFC 9113 8.1.1). An error page may have asked another origin.
         return difference.where.startswith(("status", "number of requests", "log: ", "field ", "body", "end"))
     lines = [[one["line"].partition(": ")[2] for one in record["seen"]] for record in (nginx, weir)]
     if is_written and any(line not in lines[1] and any(line.endswith(other) for other in lines[1]) for line in lines[0]):

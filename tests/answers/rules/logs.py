@@ -12,10 +12,10 @@ def is_interim_in_log(_request, difference, nginx, _weir):
     return difference.where in ("log: upstream_status", "log: sent_trailer_x_t1") and "103" in difference.nginx and "103" not in difference.weir
 
 
-@because("bytes before silence", "how much of an endless answer is sent before the client leaves depends on the moment")
+@because("bytes before silence", "how much of an endless answer is sent before the client leaves depends on the moment, and so does its log line")
 def is_sent_in_vain(_request, difference, nginx, weir):
-    """`$body_bytes_sent` of an answer whose end neither server reaches in time."""
-    return difference.where == "log: body_bytes_sent" and nginx["answer"]["status"] == weir["answer"]["status"] == "silence"
+    """`$body_bytes_sent` and the line of an answer whose end neither server reaches in time."""
+    return difference.where in ("log: body_bytes_sent", "log: number of lines") and nginx["answer"]["status"] == weir["answer"]["status"] == "silence"
 
 
 @because("log after post_action", "after post_action, nginx's log line mixes both requests: the place of the one, fields and bytes of the other", leaves="cache")
@@ -40,7 +40,8 @@ def is_body_after(_request, difference, nginx, _weir):
 def is_found_too_large(request, difference, nginx, weir):
     """The upstream in the log line of a 413."""
     is_413 = all(record["answer"]["status"].split(" ")[1:2] == ["413"] for record in (nginx, weir))
-    is_early = difference.where == "log: upstream_cache_status" or "_request_buffering off" in nginx.get("conf", "")
+    # nginx passes each body to gRPC while it comes.
+    is_early = difference.where == "log: upstream_cache_status" or re.search("_request_buffering off|grpc_pass ", nginx.get("conf", "")) is not None
     return is_413 and difference.where.startswith("log: upstream_") and is_early and (request.http2 or getattr(request, "is_chunked", False))
 
 

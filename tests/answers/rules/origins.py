@@ -41,7 +41,7 @@ def is_last_resort(_request, difference, nginx, _weir):
 
 def names_group(record):
     """Whether a log line has the name of a group in the place of an address: no server of it was free."""
-    return any(address.isidentifier() for line in record.get("log", ()) for address in re.split("[,:] ", line.get("upstream_addr", "")))
+    return any(address.strip().isidentifier() for line in record.get("log", ()) for address in re.split("[,:] ", line.get("upstream_addr", "")))
 
 
 @because("escaped target", "weir escapes a space of `$uri` in proxy_pass; nginx sends a request line with it")
@@ -49,6 +49,14 @@ def is_escaped(_request, difference, _nginx, _weir):
     """A space in the target of a request to an origin, from `$uri`."""
     found = re.fullmatch(r"(\w+: \w+ )(.*)( HTTP/\S+)", difference.nginx)
     return difference.where == "origin: request line" and found is not None and difference.weir == found[1] + found[2].replace(" ", "%20") + found[3]
+
+
+@because("body before a film", "a film that is not there leaves the request's body to the error page; nginx drops the body before it looks for the film")
+def is_body_of_film(request, difference, nginx, _weir):
+    """The body of a request for a film that is not there, at the origin of the error page."""
+    is_film = re.search(r"^\s*(?:flv|mp4);", nginx.get("conf", ""), re.MULTILINE) is not None and "error_page " in nginx["conf"]
+    is_lost = difference.where == "origin: body" and difference.nginx == "" or difference.where.lower() == "origin: field content-length" and difference.nginx in ("[]", "['0']")
+    return is_film and request.method in ("GET", "HEAD") and bool(getattr(request, "body", None)) and is_lost
 
 
 @because("other turn", "the turns of a group's servers follow the requests that it got before; another server may have another answer to keep", leaves="cache")

@@ -3,13 +3,13 @@ import ast
 import os
 import re
 
-from rules.basis import because, modern
+from rules.basis import because, is_status_of, modern
 
 
 @because("filter of slices", "weir filters an answer that it fetches in parts as one body; nginx filters each part by itself")
 def is_filter_of_slices(_request, difference, nginx, weir):
     """sub_filter on an answer that is fetched in parts."""
-    is_in_parts = sum(any(name == "Range" for name, _ in one["headers"]) for one in weir["seen"]) > 1
+    is_in_parts = sum(any(name == "Range" for name, _ in one["headers"]) for one in weir["seen"]) > 1 or is_status_of(weir, "HIT")
     return difference.where == "body" and is_in_parts and "slice " in nginx.get("conf", "") and "sub_filter " in nginx["conf"] and nginx["answer"]["body"][:1000] == weir["answer"]["body"][:1000]
 
 

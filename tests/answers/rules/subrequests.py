@@ -26,7 +26,7 @@ def is_set_by_copy(_request, difference, nginx, weir):
     if difference.where == "body":
         values = [record["answer"]["body"].decode("latin-1") for record in (nginx, weir)]
     # One of them has the server's value, where the other one has what a copy has set.
-    return difference.where in ("trailers", "body") and any(re.fullmatch(re.escape(one).replace("1st", r"\w*"), other) for one, other in (values, values[::-1]) if "1st" in one)
+    return (difference.where in ("trailers", "body") or difference.where.startswith("field ")) and any(re.fullmatch(re.escape(one).replace("1st", r"\w*"), other) for one, other in (values, values[::-1]) if "1st" in one)
 
 
 @because("moment of a trailer", "a trailer has the values that variables have at the end of the answer, also those that a part of the answer has set; nginx may write it before the part")
@@ -60,7 +60,9 @@ def is_loop_of_subrequests(_request, difference, nginx, weir):
     def copies(record):
         # Slices are no copies.
         return [one for one in record["seen"] if "$slice_range" not in nginx.get("conf", "") or not any(name.lower() == "range" for name, _ in one["headers"])]
-    most = max(len(part) for record in (nginx, weir) for part in (copies(record), record["log"]))
+    # Parts that are files have no line at an origin, but each begins as the page does.
+    pages = [page.count(page[:40]) for page in (record["answer"]["body"] for record in (nginx, weir)) if len(page) > 10000]
+    most = max(*(len(part) for record in (nginx, weir) for part in (copies(record), record["log"])), *pages)
     if most > 20:
         return re.search(SUBREQUEST, nginx.get("conf", "")) is not None
     return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and most > 4
@@ -90,7 +92,7 @@ def is_limit_of_subrequest(_request, difference, nginx, weir):
         return False
     if difference.where in ("log: limit_conn_status", "log: limit_req_status"):
         return difference.weir == "" or nginx.get("is_other_limit", False)
-    if difference.where == "body":
+    if difference.where == "body" or difference.where.startswith("number of requests"):
         # A refused part of the page; nginx limits no further part.
         parts = [record["answer"]["body"].count(b"503 Service Temporarily Unavailable</h1>") + record["answer"]["body"].count(b"429 Too Many Requests</h1>") for record in (nginx, weir)]
         return "limit_" in nginx["conf"] and parts[0] < parts[1]
@@ -152,7 +154,9 @@ def is_body_in_subrequest(request, difference, nginx, weir):
     if not getattr(request, "body", None) or "auth_request /" not in conf or re.search(r"_(?:cache_key|cache_bypass|no_cache) [^;]*\$(?:request_body|bodied|nested)", conf) is None:
         return False
     # The answer to a body with the same empty key.
-    is_other_answer = is_status_of(nginx, "HIT") and is_status_of(weir, "MISS") and difference.where.startswith(("status", "body", "field ", "log: "))
+    is_unlogged = "access_log " in conf and not (nginx["log"] or weir["log"])
+    is_other = is_status_of(nginx, "HIT") and is_status_of(weir, "MISS") or is_unlogged and not nginx["seen"] and bool(weir["seen"])
+    is_other_answer = is_other and difference.where.startswith(("status", "body", "field ", "log: ", "number of requests"))
     return is_other_answer or is_of_stored(nginx) and is_of_stored(weir) and difference.where.startswith(("log: upstream_", "number of requests"))
 
 

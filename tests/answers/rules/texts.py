@@ -25,7 +25,7 @@ def is_body_read(request, difference, nginx, weir):
         is_chosen = re.search(r"hash [^;]*\$request_body", nginx["conf"]) is not None and difference.nginx.partition(": ")[2] == difference.weir.partition(": ")[2]
         return is_chosen or "if ($request_body " in nginx["conf"]
     # A condition may answer without an origin.
-    is_condition = "if ($request_body " in nginx["conf"] and nginx["seen"] and not weir["seen"]
+    is_condition = "if ($request_body " in nginx["conf"] and (nginx["seen"] and not weir["seen"] or difference.where == "log: number of lines")
     if not is_condition and (is_of_stored(nginx) or is_of_stored(weir)):
         return False
     return difference.where not in FRAME and difference.where.startswith(("body", "field ", "log: ", "origin: field ", "status", "number of requests"))
