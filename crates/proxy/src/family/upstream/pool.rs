@@ -136,23 +136,38 @@ pub struct Pools {
     waiting: RefCell<VecDeque<(usize, usize, Weak<Handover>)>>,
 }
 
-/// A try that waits for a connection of another exchange; dropping it leaves the queue.
+/// A try that waits for a connection of another exchange, or for a local port; dropping it leaves the queue.
 #[derive(Default)]
 pub struct Handover {
     party: Option<Arc<Party>>,
-    link: Cell<Option<Box<Link>>>,
+    news: Cell<Option<News>>,
     waker: Cell<Option<Waker>>,
 }
 
+/// The end of a wait.
+pub enum News {
+    /// A connection that another exchange has finished with.
+    Link(Box<Link>),
+    /// The try before it has got a local port: there may be another one.
+    Port,
+}
+
 impl Handover {
-    /// The connection, once there is one.
-    pub fn poll(&self, context: &mut Context<'_>) -> Poll<Box<Link>> {
-        match self.link.take() {
-            Some(link) => Poll::Ready(link),
+    /// What the try waits for, once it is there.
+    pub fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
+        match self.news.take() {
+            Some(news) => Poll::Ready(news),
             None => {
                 self.waker.set(Some(context.waker().clone()));
                 Poll::Pending
             }
+        }
+    }
+
+    fn tell(&self, news: News) {
+        self.news.set(Some(news));
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
         }
     }
 }
@@ -267,10 +282,26 @@ impl Pools {
 
     /// Whether a try waits for a connection to a peer.
     pub fn is_awaited(&self, group: usize, peer: usize) -> bool {
-        self.waiting
-            .borrow()
-            .iter()
-            .any(|(number, index, waits)| (*number, *index) == (group, peer) && waits.strong_count() > 0)
+        self.longest(group, peer).is_some()
+    }
+
+    /// The try that has waited longest for a connection to a peer.
+    fn longest(&self, group: usize, peer: usize) -> Option<Rc<Handover>> {
+        let waiting = self.waiting.borrow();
+        let mut to_peer = waiting.iter().filter(|(number, index, _)| (*number, *index) == (group, peer));
+        to_peer.find_map(|(_, _, waits)| waits.upgrade())
+    }
+
+    /// Whether no other try has waited longer for a connection to the same peer.
+    pub fn is_longest(&self, group: usize, peer: usize, handover: &Handover) -> bool {
+        self.longest(group, peer).is_some_and(|longest| std::ptr::eq(Rc::as_ptr(&longest), handover))
+    }
+
+    /// After a try has got a local port, the longest waiter asks for one too.
+    pub fn tell_of_port(&self, group: usize, peer: usize) {
+        if let Some(longest) = self.longest(group, peer) {
+            longest.tell(News::Port);
+        }
     }
 
     /// Gives a connection to the longest waiter; returns it if nobody waits.
@@ -289,10 +320,7 @@ impl Pools {
         };
         while let Some(at) = waiting.iter().position(fits) {
             if let Some(handover) = waiting.remove(at).and_then(|(_, _, waits)| waits.upgrade()) {
-                handover.link.set(Some(link));
-                if let Some(waker) = handover.waker.take() {
-                    waker.wake();
-                }
+                handover.tell(News::Link(link));
                 return None;
             }
         }
@@ -348,5 +376,31 @@ impl Pools {
     /// Whether none is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_told_of_port(handover: &Handover) -> bool {
+        matches!(handover.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(News::Port))
+    }
+
+    #[test]
+    fn tries_without_a_port_get_their_turn_one_after_another() {
+        let pools = Pools::new(Shelf { counters: AllCounters::new(), seat: 0, generation: 0 });
+        let [first, second] = [pools.wait(1, 7, None), pools.wait(1, 7, None)];
+        let elsewhere = pools.wait(1, 8, None);
+        assert!(
+            pools.is_longest(1, 7, &first) && !pools.is_longest(1, 7, &second) && pools.is_longest(1, 8, &elsewhere)
+        );
+        drop(first);
+        pools.tell_of_port(1, 7);
+        assert!(is_told_of_port(&second) && pools.is_longest(1, 7, &second));
+        assert!(!is_told_of_port(&second) && !is_told_of_port(&elsewhere), "each port is told to one, once");
+        drop(second);
+        pools.tell_of_port(1, 7);
+        assert!(!pools.is_awaited(1, 7) && pools.is_awaited(1, 8));
     }
 }

@@ -33,7 +33,7 @@ use super::blame::{blame, why};
 use super::forward::Answer;
 use super::lend;
 use super::line::{Awaited, Kept, Line, Opened, lines};
-use super::pool::{Handover, Link, Terms, pools};
+use super::pool::{Handover, Link, News, Terms, pools};
 use super::queue::{self, Ticket};
 use super::source::{GroupRef, Hold};
 use super::wrapped;
@@ -349,11 +349,22 @@ impl<'g> Walk<'g> {
                             waiting = Some(pools(home).wait(number, id, party));
                         }
                     }
-                    done => return done.map(|link| (link, false)),
+                    done => {
+                        if let (Some(waited), Some((home, number))) = (waiting.take(), self.hold.group.home()) {
+                            drop(waited);
+                            pools(home).tell_of_port(number, id);
+                        }
+                        return done.map(|link| (link, false));
+                    }
                 }
             }
             may_connect = true;
-            if let Some(link) = handed_over(conn, waiting.as_deref(), watch).await? {
+            let is_longest = match (&waiting, self.hold.group.home()) {
+                (Some(waiting), Some((home, number))) => pools(home).is_longest(number, id, waiting),
+                _ => true,
+            };
+            let pause = if is_longest { PORT_PAUSE } else { TURN_PAUSE };
+            if let Some(link) = handed_over(conn, waiting.as_deref(), watch, pause).await? {
                 return Ok((link, true));
             }
         }
@@ -487,16 +498,27 @@ async fn take_kept(worker: &Worker, group: &GroupRef, peer: usize, terms: Terms<
     }
 }
 
-/// How long a try without a local port waits for a kept connection before it asks for a port again.
-const PORT_PAUSE: Duration = Duration::from_millis(500);
+/// How long the longest waiter waits for a kept connection before it asks for a local port again. The kernel looks through the
+/// whole range of ports for it.
+const PORT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A connection that another exchange has finished with; `None` if none came within `PORT_PAUSE`.
-async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Result<Option<Box<Link>>, Failure> {
+/// The same for the others. Usually they ask earlier: when the waiter before them has got a port.
+const TURN_PAUSE: Duration = Duration::from_millis(500);
+
+/// A connection that another exchange has finished with; `None` if it is time to ask for a local port.
+async fn handed_over(
+    conn: &Conn,
+    waiting: Option<&Handover>,
+    watch: bool,
+    after: Duration,
+) -> Result<Option<Box<Link>>, Failure> {
     let pause = Deadline::new();
-    pause.set(PORT_PAUSE);
+    pause.set(after);
     poll_fn(|context| {
-        if let Some(Poll::Ready(link)) = waiting.map(|waiting| waiting.poll(context)) {
-            return Poll::Ready(Ok(Some(link)));
+        match waiting.map(|waiting| waiting.poll(context)) {
+            Some(Poll::Ready(News::Link(link))) => return Poll::Ready(Ok(Some(link))),
+            Some(Poll::Ready(News::Port)) => return Poll::Ready(Ok(None)),
+            Some(Poll::Pending) | None => {}
         }
         if watch && let Poll::Ready(error) = conn.poll_gone() {
             return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
