@@ -49,7 +49,7 @@ GROWTH_MIB = 1.5
 DESCRIPTORS = 8
 SAMPLE_SECONDS = 5
 REASONS_MAX = 10
-CLIENTS = {"kept": 8, "fresh": 4, "upload": 2, "large": 1, "cached": 2, "http2": 2, "socket": 4, "session": 3}
+CLIENTS = {"kept": 8, "fresh": 4, "upload": 2, "large": 1, "cached": 2, "http2": 2, "fresh2": 1, "socket": 4, "call": 2, "session": 3}
 SETTING = Setting(
     # Half of the free bytes of so small a disk is less than two bodies.
     main="limit_memory 1g; limit_temp_files 16m;", temp="SMALL", cache="SMALL/cache", upstream="zone origin 64k; server app.test:{origin} resolve;",
@@ -88,7 +88,7 @@ async def soak(args):
     edge = Edge("weir", args.weir, SETTING, places)
     stage = scenario.Stage(None, edge, 1, 1)
     try:
-        places["origin"], places["origin_tcp"] = await stage.start("origin", sys.executable, chance.ORIGIN, prints=True)
+        await stage.start_origin()
         places["api"], = free_ports(1)
         await peers.start_dns(stage)
         await clock.prepare(stage)
@@ -159,9 +159,9 @@ def temporary(edge):
 def account(load, acts):
     """The losses."""
     tally = load.tally
-    print(f"{tally.requests:,} requests, {tally.frames:,} frames of WebSockets, {tally.lines:,} lines of sessions, {tally.reopened} reopened, {tally.forgiven} forgiven,"
+    print(f"{tally.requests:,} requests, {tally.frames:,} frames of WebSockets, {tally.messages:,} messages of gRPC, {tally.lines:,} lines of sessions, {tally.reopened} reopened, {tally.forgiven} forgiven,"
           f" {acts.left} left by their clients, {acts.rotated} logs")
-    lost = tally.lost + tally.sockets + tally.sessions
+    lost = tally.lost + tally.sockets + tally.calls + tally.sessions
     return [f"lost: {reason}" for reason in lost[:REASONS_MAX]] + ([f"{len(lost)} are lost"] if lost else [])
 
 

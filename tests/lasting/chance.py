@@ -4,8 +4,6 @@ import asyncio
 import collections
 import contextlib
 import random
-import sys
-from pathlib import Path
 
 import clock
 import processes
@@ -13,7 +11,6 @@ import room
 from http1 import Connection, Unanswered, head
 from processes import within
 
-ORIGIN = Path(__file__).parent / "origin.py"
 # Requests that are no request, and the status that each gets.
 MALFORMED = [(b"GET / HTTP/1.1\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400), (b"nonsense\r\n\r\n", 400),
              (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
@@ -114,12 +111,11 @@ class Chance:
 
     async def origin_ends(self):
         """The origin is killed with its exchanges, and another one takes its ports after a moment."""
-        places = self.edge.places
         with self.forgiving():
             self.stage.signal("origin", "KILL")
             await self.stage.peers["origin"].wait()
             await asyncio.sleep(self.random.uniform(0, 2))
-            await self.stage.start("origin", sys.executable, ORIGIN, places["origin"], places["origin_tcp"], prints=True)
+            await self.stage.start_origin()
             await self.load.all_served()
 
     async def origin_stops(self):

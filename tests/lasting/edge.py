@@ -44,6 +44,7 @@ http {{
             proxy_pass http://origin; proxy_read_timeout 1h;
             proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;
         }}
+        location /grpc/ {{ grpc_pass grpc://127.0.0.1:{origin_grpc}; grpc_read_timeout 1h; grpc_send_timeout 1h; }}
         {server}
     }}
     {more}
@@ -95,7 +96,7 @@ class Edge:
         texts = {name: re.sub(r"\{(\w+)\}", lambda found: str(self.places[found[1]]), text) for name, text in texts.items()}
         if self.is_weir:
             texts["main"] += " dashboard off;"
-        text = CONF.format(room=self.room, port=self.port, tcp=self.tcp, generation=self.generation, user=self.user, origin_tcp=self.places["origin_tcp"], **texts)
+        text = CONF.format(room=self.room, port=self.port, tcp=self.tcp, generation=self.generation, user=self.user, origin_tcp=self.places["origin_tcp"], origin_grpc=self.places["origin_grpc"], **texts)
         (self.room / "nginx.conf").write_text(text)
 
     async def start(self):

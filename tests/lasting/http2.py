@@ -1,4 +1,4 @@
-"""A client of HTTP/2 with several streams at a time, by the package h2."""
+"""Clients of HTTP/2, by the package h2: several streams at a time, one request on each connection, and calls of gRPC that stay."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,7 @@ import h2.exceptions
 from h2.config import H2Configuration
 from h2.connection import ConnectionState
 from http1 import Client
+from live import Ended, Live
 
 REFUSED_STREAM = 7
 
@@ -63,12 +64,18 @@ class Connection:
         with contextlib.suppress(OSError):
             self.wire.sendall(self.h2.data_to_send())
 
+    def begin(self, method, path, answer, *fields):
+        """Opens a stream; a GET ends with its head."""
+        number = self.h2.get_next_available_stream_id()
+        self.h2.send_headers(number, [(":method", method), (":scheme", "http"), (":authority", "lasting"), (":path", path), *fields], end_stream=method == "GET")
+        self.flush()
+        self.streams[number] = answer
+        return number
+
     async def ask(self, path):
         """One exchange: the status and the body."""
-        number = self.h2.get_next_available_stream_id()
-        self.h2.send_headers(number, [(":method", "GET"), (":scheme", "http"), (":authority", "lasting"), (":path", path)], end_stream=True)
-        self.flush()
-        answer = self.streams[number] = Answer()
+        answer = Answer()
+        number = self.begin("GET", path, answer)
         try:
             return await answer.done
         finally:
@@ -103,7 +110,7 @@ class Connection:
             case h2.events.DataReceived():
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                 if answer:
-                    answer.pieces.append(event.data)
+                    answer.add(event.data)
             case h2.events.StreamEnded() if answer:
                 answer.end()
             case h2.events.StreamReset() if answer:
@@ -127,6 +134,9 @@ class Answer:
 
     def __init__(self):
         self.status, self.pieces, self.done = None, [], asyncio.get_running_loop().create_future()
+
+    def add(self, data):
+        self.pieces.append(data)
 
     def end(self):
         if not self.done.done():
@@ -189,3 +199,63 @@ class Http2(Client):
         if self.connection:
             self.connection.close()
             self.connection = None
+
+
+class Fresh2(Http2):
+    """A client that opens a connection for each request, and that does not ask again if the edge has not processed it: curl's way."""
+
+    at_once = 1
+
+    async def exchange(self, path):
+        try:
+            connection = await Connection.connect(self.load.edge)
+        except OSError as error:
+            return f"no connection: {error}"
+        try:
+            status, body = await connection.ask(path)
+        except (Unprocessed, Lost) as error:
+            return f"{type(error).__name__} {error}, with {path} under way"
+        finally:
+            connection.close()
+        return None if (status, body) == (200, answers.answer(path)) else f"status {status} or another body to {path}"
+
+
+class Messages(Answer):
+    """The messages of a call that have come."""
+
+    def __init__(self):
+        super().__init__()
+        self.came = asyncio.Queue()
+
+    def add(self, data):
+        self.came.put_nowait(data)
+
+
+class Call(Live):
+    """A call of gRPC that stays: numbered messages come back."""
+
+    def account(self):
+        return self.load.tally.calls
+
+    async def connect(self):
+        connection = await Connection.connect(self.load.edge)
+        messages = Messages()
+        number = connection.begin("POST", "/grpc/echo", messages, ("content-type", "application/grpc"), ("te", "trailers"))
+        return (number, messages), connection
+
+    async def echo(self, text):
+        (number, messages), connection = self.wire
+        message = b"\0" + len(text).to_bytes(4, "big") + text
+        connection.h2.send_data(number, message)
+        connection.flush()
+        came = b""
+        while len(came) < len(message):
+            piece = asyncio.create_task(messages.came.get())
+            await asyncio.wait((piece, messages.done), return_when=asyncio.FIRST_COMPLETED)
+            if not piece.done():
+                piece.cancel()
+                raise Ended(f"{messages.done.exception() or messages.done.result()}")
+            came += piece.result()
+        if came != message:
+            raise Ended(f"{came} came back")
+        self.load.tally.messages += 1

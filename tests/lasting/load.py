@@ -1,6 +1,6 @@
 """A steady load of all kinds of clients at once, and the strict account of what they got.
 
-A loss is a request without its whole right answer, and a WebSocket or a session of TCP that ends. RFC 9112 §9.3.1 and §9.5 let a client
+A loss is a request without its whole right answer, and a WebSocket, a call of gRPC or a session of TCP that ends. RFC 9112 §9.3.1 and §9.5 let a client
 ask again, on another connection, if a connection that it had used before ends without a byte of the answer and the method is idempotent.
 The clients do so only if the origin has not seen the request: then no exchange was under way, and the request counts as reopened.
 """
@@ -14,9 +14,9 @@ import http2
 import live
 
 # The clients of each kind.
-CLIENTS = {"kept": 8, "fresh": 4, "upload": 1, "cached": 2, "http2": 2, "socket": 4, "session": 3}
+CLIENTS = {"kept": 8, "fresh": 4, "upload": 1, "cached": 2, "http2": 2, "fresh2": 1, "socket": 4, "call": 2, "session": 3}
 KINDS = {"kept": http1.Kept, "fresh": http1.Fresh, "upload": http1.Upload, "cached": http1.Cached, "large": http1.Large,
-         "http2": http2.Http2, "socket": live.Socket, "session": live.Session}
+         "http2": http2.Http2, "fresh2": http2.Fresh2, "call": http2.Call, "socket": live.Socket, "session": live.Session}
 # The longest wait for an answer, in seconds.
 PATIENCE = 20
 
@@ -26,10 +26,10 @@ class Tally:
 
     def __init__(self):
         self.requests = self.reopened = 0
-        # Frames of WebSockets and lines of sessions that came back; sessions that were opened.
-        self.frames = self.lines = self.opened = 0
+        # Frames of WebSockets, messages of calls and lines of sessions that came back; sessions that were opened.
+        self.frames = self.messages = self.lines = self.opened = 0
         # Losses with their reasons; each is the time, the kind of the client, and the reason.
-        self.lost, self.sockets, self.sessions = [], [], []
+        self.lost, self.sockets, self.calls, self.sessions = [], [], [], []
         # Requests that the edge refused as a whole, where the scenario lets it.
         self.refused = Counter()
         # Losses while the load forgives them.
@@ -77,7 +77,7 @@ class Load:
     @property
     def exchanges(self):
         """The exchanges that can be under way at one time."""
-        return sum(client.at_once for client in self.clients if client.kind not in ("socket", "session"))
+        return sum(client.at_once for client in self.clients if client.kind not in ("socket", "call", "session"))
 
     def lose(self, account, kind, reason):
         if self.forgives:

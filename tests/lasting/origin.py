@@ -1,8 +1,8 @@
-"""The origin of a scenario, in a process of its own: `origin.py [HTTP TCP]` prints its port of HTTP and its port of TCP, and ends with its standard
-input.
+"""The origin of a scenario, in a process of its own: `origin.py [HTTP TCP GRPC]` prints its ports of HTTP, TCP and gRPC, and ends with its
+standard input.
 
 Each answer takes 5 to 20 ms, and two seconds below `/slow/`. `/seen/PATH` says whether a request for this path has come through an edge. `/socket` echoes the frames of a
-WebSocket, and the port of TCP echoes lines.
+WebSocket, the port of TCP echoes lines, and the port of gRPC echoes messages.
 """
 
 import asyncio
@@ -17,6 +17,10 @@ import sys
 import threading
 
 import answers
+import h2.connection
+import h2.events
+import h2.exceptions
+from h2.config import H2Configuration
 
 SLOW = 2
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -88,14 +92,34 @@ async def echo_lines(reader, writer):
     writer.close()
 
 
+async def echo_messages(reader, writer):
+    """A server of gRPC: what comes on a stream goes back on it."""
+    connection = h2.connection.H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+    connection.initiate_connection()
+    writer.write(connection.data_to_send())
+    with contextlib.suppress(ConnectionError, asyncio.CancelledError, h2.exceptions.ProtocolError):
+        while data := await reader.read(65536):
+            for event in connection.receive_data(data):
+                match event:
+                    case h2.events.RequestReceived():
+                        connection.send_headers(event.stream_id, [(":status", "200"), ("content-type", "application/grpc")])
+                    case h2.events.DataReceived():
+                        connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                        connection.send_data(event.stream_id, event.data)
+                    case h2.events.StreamEnded():
+                        connection.send_headers(event.stream_id, [("grpc-status", "0")], end_stream=True)
+            writer.write(connection.data_to_send())
+            await writer.drain()
+    writer.close()
+
+
 async def main():
     # The test ends this process when it ends, however it ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
-    ports = [int(word) for word in sys.argv[1:]] or [0, 0]
-    http = await asyncio.start_server(Origin().serve, "127.0.0.1", ports[0], backlog=1000)
-    tcp = await asyncio.start_server(echo_lines, "127.0.0.1", ports[1], backlog=1000)
-    print(http.sockets[0].getsockname()[1], tcp.sockets[0].getsockname()[1], flush=True)
+    ports = [int(word) for word in sys.argv[1:]] or [0, 0, 0]
+    servers = [await asyncio.start_server(serve, "127.0.0.1", port, backlog=1000) for serve, port in zip((Origin().serve, echo_lines, echo_messages), ports, strict=True)]
+    print(*[server.sockets[0].getsockname()[1] for server in servers], flush=True)
     await asyncio.Event().wait()
 
 

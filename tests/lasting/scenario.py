@@ -13,12 +13,16 @@ from edge import Edge, Setting
 from load import PATIENCE, Load
 
 
+# The places of the origin's ports, in the order in which it takes and prints them.
+ORIGIN_PORTS = ("origin", "origin_tcp", "origin_grpc")
+
+
 @dataclass
 class Scenario:
     """Something that happens under load.
 
     `act` makes it happen, `times` times; `ci_times` is the number in `--ci`, 0 if the scenario is not in that choice. `ends` has the
-    things that weir may end each time: "exchanges" those under way, "sessions" WebSockets and sessions of TCP; all else is a loss.
+    things that weir may end each time: "exchanges" those under way, "sessions" WebSockets, calls of gRPC and sessions of TCP; all else is a loss.
     `prepare` starts peers before the edge. `needs` says why the scenario cannot run here. `only_weir` says why nginx has no part in it.
     """
     name: str
@@ -48,9 +52,18 @@ class Stage:
     async def start(self, name, *words, prints=False):
         """Starts a peer; the words that it prints first, if it prints some."""
         out = asyncio.subprocess.PIPE if prints else asyncio.subprocess.DEVNULL
-        peer = await asyncio.create_subprocess_exec(*map(str, words), stdin=asyncio.subprocess.PIPE, stdout=out, cwd=self.edge.room)
+        # The packages of the test are the peer's, too.
+        paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        peer = await asyncio.create_subprocess_exec(*map(str, words), stdin=asyncio.subprocess.PIPE, stdout=out, cwd=self.edge.room, env=paths)
         self.peers[name] = peer
         return (await asyncio.wait_for(peer.stdout.readline(), 10)).decode().split() if prints else []
+
+    async def start_origin(self):
+        """Starts the origin; again at the same ports, if there was one."""
+        places = self.edge.places
+        again = [places[name] for name in ORIGIN_PORTS if name in places]
+        ports = await self.start("origin", sys.executable, Path(__file__).parent / "origin.py", *again, prints=True)
+        places.update(zip(ORIGIN_PORTS, ports, strict=True))
 
     def signal(self, name, signal):
         processes.send(self.peers[name].pid, signal)
@@ -69,11 +82,11 @@ class Result:
     def __init__(self, scenario, edge_name):
         self.scenario, self.edge_name, self.faults, self.notes = scenario, edge_name, [], []
         self.skipped, self.tally, self.seconds = None, None, 0.0
-        self.allowed, self.errors = (0, 0, 0), []
+        self.allowed, self.errors = (0, 0, 0, 0), []
 
     @property
     def losses(self):
-        return (self.tally.lost, self.tally.sockets, self.tally.sessions) if self.tally else ((), (), ())
+        return (self.tally.lost, self.tally.sockets, self.tally.calls, self.tally.sessions) if self.tally else ((), (), (), ())
 
     @property
     def fails(self):
@@ -90,7 +103,7 @@ async def run(scenario, name, binary, seconds, times):
     edge = Edge(name, binary, scenario.setting, places)
     stage = Stage(scenario, edge, seconds, times)
     try:
-        places["origin"], places["origin_tcp"] = await stage.start("origin", sys.executable, Path(__file__).parent / "origin.py", prints=True)
+        await stage.start_origin()
         if scenario.prepare:
             await scenario.prepare(stage)
         await edge.start()
@@ -123,11 +136,11 @@ async def play(stage, result):
 
 
 def allowed(scenario, load, times):
-    """The losses that weir may have: requests, WebSockets, sessions of TCP."""
+    """The losses that weir may have: requests, WebSockets, calls of gRPC, sessions of TCP."""
     ends = scenario.ends
     exchanges = load.exchanges * times if "exchanges" in ends else 0
     sessions = times if "sessions" in ends else 0
-    return exchanges, sessions * load.count("socket"), sessions * load.count("session")
+    return exchanges, *(sessions * load.count(kind) for kind in ("socket", "call", "session"))
 
 
 def needs_root():
