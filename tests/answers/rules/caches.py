@@ -16,7 +16,7 @@ def is_part_of_itself(_request, difference, nginx, weir):
     """A page and its parts with one key: a part is the stored page, if the page is whole by then."""
     conf = nginx.get("conf", "")
     is_shared = re.search(r"_cache_key [^;]*\$request_uri", conf) is not None and re.search(r"\b(?:ssi on|add_(?:before|after)_body )", conf) is not None
-    return is_shared and difference.where == "body" and (is_of_stored(nginx) or is_of_stored(weir)) and nginx["answer"]["body"].count(nginx["answer"]["body"][:40]) != weir["answer"]["body"].count(nginx["answer"]["body"][:40])
+    return is_shared and difference.where in ("body", "number of requests at origins", "origin: request line") and (is_of_stored(nginx) or is_of_stored(weir)) and nginx["answer"]["body"].count(nginx["answer"]["body"][:40]) != weir["answer"]["body"].count(nginx["answer"]["body"][:40])
 
 
 @because("HEAD stored", "weir keeps no answer to a HEAD that stays one, if GET has the same key: nginx gives its empty body to a later GET (docs/guide/fastcgi.md)", leaves="cache")
