@@ -1,11 +1,12 @@
 //! `weir adopt`: looks at the nginx of this machine. Flags and exit codes; the work is in `weir_adopt`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use weir_adopt::{Asked, Wish, beside, page};
+use weir_adopt::{Asked, Wish, beside, elsewhere, page};
 use weir_conf::language::Language;
 use weir_conf::said::Said;
 use weir_conf::say;
@@ -19,6 +20,8 @@ weir adopt finds the nginx that runs here, reads its configuration and shows on 
 what weir refuses. Then it runs weir beside nginx on other loopback ports, asks both for URLs from the access logs, and
 compares the answers. It changes nothing and it never switches: it prints the commands. Requests are GET and HEAD; they
 reach nginx, its logs (as weir-adopt) and the origins. Run it as root: logs and keys are root's.
+
+An nginx in a container is looked at from inside: run weir adopt on the machine, as root, with --pid of its master.
 
 Exit codes: 0 ready; 1 weir refuses something, or an answer differs; 2 wrong usage, or no nginx found; 130 interrupted.";
 
@@ -66,6 +69,21 @@ pub struct AdoptArgs {
     beside: Option<PathBuf>,
 }
 
+/// The words of the command line without the verb and the process.
+fn own_words() -> Vec<OsString> {
+    let (mut words, mut is_verb_gone) = (Vec::new(), false);
+    let mut all = std::env::args_os().skip(1);
+    while let Some(word) = all.next() {
+        match word.to_str() {
+            Some("adopt") if !is_verb_gone => is_verb_gone = true,
+            Some("--pid") => drop(all.next()),
+            Some(text) if text.starts_with("--pid=") => {}
+            _ => words.push(word),
+        }
+    }
+    words
+}
+
 /// Runs the verb.
 pub fn main(args: &AdoptArgs, language: Language) -> ExitCode {
     let result = match &args.beside {
@@ -80,6 +98,7 @@ pub fn main(args: &AdoptArgs, language: Language) -> ExitCode {
 
 fn run(args: &AdoptArgs, language: Language) -> Result<u8, String> {
     let told = |said: Said| said.say(language).to_owned();
+    let of_nginx = |said: weir_doctor::Said| said.say(language).to_owned();
     let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
     let wish = Wish {
         pid: args.pid,
@@ -92,11 +111,14 @@ fn run(args: &AdoptArgs, language: Language) -> Result<u8, String> {
         wants_actions: args.ask_all,
         compares: !args.no_compare,
     };
-    let weir = std::env::current_exe().map_err(|error| told(say!(texts::OWN_PATH, error.to_string())))?;
+    if let Some(pid) = weir_adopt::container(&wish).map_err(of_nginx)? {
+        return elsewhere::look(pid, &own_words()).map_err(of_nginx);
+    }
+    let weir = elsewhere::own_command().map_err(|error| told(say!(texts::OWN_PATH, error.to_string())))?;
     let stop = stop::on_signal().map_err(told)?;
     let tell = |said: weir_doctor::Said| eprintln!("{}", said.say(language));
     let asked = Asked { weir: &weir, files: &Disk, stop: &stop, tell: &tell };
-    let report = weir_adopt::run(&wish, &asked).map_err(|said| said.say(language).to_owned())?;
+    let report = weir_adopt::run(&wish, &asked).map_err(of_nginx)?;
     match args.json {
         true => println!("{:#}", page::json(&report)),
         false => print!("{}", page::text(&report, language)),

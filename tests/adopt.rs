@@ -25,7 +25,7 @@ fn main() -> ExitCode {
             a_cached_page_that_changes_with_each_fill_is_not_compared, rights_that_are_missing_are_named,
             a_file_that_changed_since_nginx_read_it_is_named,
             without_nginx_the_installed_one_is_read, several_nginx_have_to_be_told_apart,
-            logs_of_any_kind_do_no_harm, a_run_that_is_ended_leaves_nothing, wrong_words_are_refused;
+            an_nginx_in_a_container_is_looked_at_from_inside, logs_of_any_kind_do_no_harm, a_run_that_is_ended_leaves_nothing, wrong_words_are_refused;
         [] => the_guide_s_example_is_still_true;
     ])
 }
@@ -115,6 +115,34 @@ fn conf(http: &str) -> String {
     format!(
         "worker_processes 1;\npid logs/nginx.pid;\nerror_log logs/error.log;\nevents {{ }}\nhttp {{\n    include /etc/nginx/mime.types;\n    access_log logs/access.log;\n{http}\n}}\n"
     )
+}
+
+/// A container: a root of its own with the machine's programs, without weir. `$box` is its root as the machine sees it.
+const CONTAINER: &str = r#"
+box=$PWD/box; mkdir $box; mount -t tmpfs box $box; cd $box
+mkdir -p usr dev proc tmp mnt run site old etc/nginx var/log/nginx var/lib/nginx
+for name in bin sbin lib lib64; do ln -s usr/$name $name; done
+mount --bind /usr usr; mount --bind /dev dev; cp /etc/passwd /etc/group etc; echo hello > site/index.html
+echo 'events { } http { access_log off; server { listen 127.0.0.1:8080; root /site; location /api { return 200 api; } } }' > etc/nginx/nginx.conf
+unshare --mount --pid --fork --kill-child bash -c 'pivot_root . old && mount -t proc proc /proc && umount -l /old && exec nginx -g "daemon off;"' > /dev/null 2>&1 &
+for i in $(seq 100); do $ask http://127.0.0.1:8080/ && break; sleep 0.05; done
+"#;
+
+fn an_nginx_in_a_container_is_looked_at_from_inside() {
+    let site = Site::new("container", "");
+    let ran = site.run(&format!("{CONTAINER}\n$weir --json; code=$?; ls $box/mnt >&2; exit $code"));
+    let page = ran.json();
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert_eq!((&page["comparison"]["asked"], &page["comparison"]["differ"]), (&json!(2), &json!(0)), "{page:#}");
+    assert_eq!(page["ways"][0]["name"], json!("image"));
+    let shown = ran.err.lines().last().unwrap_or_default();
+    assert!(shown.contains("requests a second"), "the directory that weir used is empty again: {}", ran.err);
+    // Nobody may look into it without root's rights.
+    let script =
+        format!("{CONTAINER}\nsetpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all {WEIR} adopt");
+    let ran = site.run(&script.replace("$PWD/box", "$PWD/box2"));
+    assert_eq!(ran.code, Some(2), "{}{}", ran.out, ran.err);
+    assert!(ran.err.contains("Run weir adopt as root of the machine"), "{}", ran.err);
 }
 
 /// Asks for paths, so that the log has them.

@@ -21,6 +21,8 @@ FILES = ROOT / 'tests/evening2'
 APPS = ROOT / 'tests/apps/node_modules'
 CONF = '/etc/nginx/nginx.conf'
 SITE = 'https://shop.example.kr'
+# A note that a fix may bring (`MAY_COME` in crates/doctor/src/fixes.rs).
+MAY_COME = ['cache_lock_polling']
 # Sentences of a Korean page that no Korean engineer would write, and English left in one.
 NOT_KOREAN = ['시작 못 한', '예정된 시작부터', '요청을 보낸 때부터', '두 번, weir에 한 번 묻습니다', '물음', '건 중 0건이 다릅니다', '닿지 않습니다', '부하를 보낼 수 없습니다',
               'doctor, risk', 'bytes a second', 'for all answers together', '(으)로 실행됩니다', '끝의 ', 'worker 0', 'unit drop-in', '(API of ']
@@ -54,7 +56,7 @@ class Evening(debian.Machine):
         """Installs nginx and the site."""
         self.copy()
         self.does('apt-get install --yes nginx ./weir.deb', 'apt-get install nginx weir')
-        self.does('mkdir -p /etc/letsencrypt/live/shop.example.kr /var/www/shop && cd /etc/letsencrypt/live/shop.example.kr && '
+        self.does('mkdir -p /etc/letsencrypt/live/shop.example.kr /var/www/shop /var/cache/nginx && cd /etc/letsencrypt/live/shop.example.kr && '
                   'openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 60 -subj /CN=shop.example.kr -addext subjectAltName=DNS:shop.example.kr '
                   '-keyout privkey.pem -out fullchain.pem 2>/dev/null && cp /opt/shop/options-ssl-nginx.conf /etc/letsencrypt/ && '
                   'echo 127.0.0.1 shop.example.kr >> /etc/hosts && rm /etc/nginx/sites-enabled/default && cp /opt/shop/shop /etc/nginx/sites-available/ && '
@@ -119,7 +121,8 @@ def all_fixes(one):
     before, marks = one.doctor(), one.says("grep -h 'managed by Certbot' /etc/nginx/sites-available/shop; md5sum /etc/letsencrypt/options-ssl-nginx.conf")
     one.does(f'weir doctor {CONF} --fix --write')
     after = one.doctor()
-    holds(f'of {len(before)} findings {len(before - after)} are gone, none is new', after < before, after - before)
+    new = {one for one in after - before if one[0] not in MAY_COME}
+    holds(f'of {len(before)} findings {len(before - after)} are gone, none is new', not new and before - after, after - before)
     holds('the lines and files of certbot are as before', one.says("grep -h 'managed by Certbot' /etc/nginx/sites-available/shop; md5sum /etc/letsencrypt/options-ssl-nginx.conf") == marks)
     holds('lines without an effect stay', one.run("grep -q 'tcp_nodelay on' /etc/nginx/sites-available/shop && grep -q 'proxy_read_timeout 60s' /etc/nginx/sites-available/shop")[0] == 0)
     one.is_well('after all fixes')
@@ -142,7 +145,7 @@ def ports(one):
 def personal(one):
     """What the doctor says of a cache fits this file, which has no proxy_ignore_headers."""
     said = one.says(f'weir doctor {CONF} --only cache_personal_content') + one.says(f'WEIR_LANG=ko weir doctor {CONF} --only cache_personal_content')
-    holds('no remedy about a line that is not there', 'proxy_ignore_headers' not in said, said)
+    holds('no remedy about a line that is not there', 'from proxy_ignore_headers' not in said and 'proxy_ignore_headers에서' not in said, said)
 
 
 def limits(one):

@@ -4,6 +4,7 @@
 //! reads the changed bytes from a temporary directory in the files' place.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -99,7 +100,7 @@ impl Beside {
     ///
     /// # Errors
     /// A sentence for the user, with weir's own messages.
-    pub fn start(program: &Path, tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<Beside, String> {
+    pub fn start(program: &[OsString], tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<Beside, String> {
         let room = room()?;
         let started = furnish(&room, tree, origin, doors).and_then(|()| spawn(program, &room));
         let child = started.inspect_err(|_| {
@@ -310,12 +311,13 @@ fn new_secret(place: &Path) -> io::Result<fs::File> {
     fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(place)
 }
 
-fn spawn(program: &Path, room: &Path) -> Result<Child, String> {
-    let mut command = Command::new(program);
-    command.args(["adopt", "--beside"]).arg(room);
+fn spawn(program: &[OsString], room: &Path) -> Result<Child, String> {
+    let (first, others) = program.split_first().ok_or("weir has no program")?;
+    let mut command = Command::new(first);
+    command.args(others).args(["adopt", "--beside"]).arg(room);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     process::detach(&mut command);
-    command.spawn().map_err(|error| format!("{}: {error}", program.display()))
+    command.spawn().map_err(|error| format!("{}: {error}", first.display()))
 }
 
 /// The child: serves the configuration in a directory that [`Beside::start`] filled, until standard input closes.

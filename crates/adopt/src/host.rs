@@ -196,9 +196,16 @@ impl Process {
             workers: workers.first().map(|first| (user_name(root, first.user), workers.len())),
             read_at: workers.iter().filter_map(|worker| started(root, worker.pid)).max(),
             unit: unit(&fs::read_to_string(place.join("cgroup")).unwrap_or_default()),
-            is_elsewhere: theirs.is_some() && theirs != ours,
+            is_elsewhere: theirs.is_some() && theirs != ours
+                || depth(root, &self.pid.to_string()) > depth(root, "self"),
         }
     }
+}
+
+/// The namespaces of processes around a process, which everybody may know (proc_pid_status(5), `NSpid`).
+fn depth(root: &Path, process: &str) -> usize {
+    let status = fs::read_to_string(root.join(format!("proc/{process}/status"))).unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("NSpid:")).map_or(0, |numbers| numbers.split_whitespace().count())
 }
 
 /// Reads nginx's flags. A title has lost the borders of words: `-g` takes everything up to the next flag.

@@ -6,6 +6,8 @@
 //!   access logs ─► urls ─► plan ─► send ────┘
 //!                    weir beside ─┘ └─► compare
 //! ```
+//! For an nginx in a container, `elsewhere` starts all of this again inside of it.
+//!
 //! Not here: the switch itself. The page prints the commands, and the user runs them.
 //!
 //! Invariants: nothing of nginx's changes. weir beside nginx listens on loopback ports that the kernel chooses, and
@@ -15,6 +17,7 @@
 pub mod beside;
 pub mod compare;
 pub mod doors;
+pub mod elsewhere;
 pub mod host;
 mod nginx;
 pub mod page;
@@ -25,4 +28,4 @@ mod switch;
 mod tail;
 mod urls;
 
-pub use run::{Asked, Wish, run};
+pub use run::{Asked, Wish, container, run};

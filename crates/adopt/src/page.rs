@@ -418,6 +418,7 @@ fn commands(page: &mut Page, way: &Switch) {
         "unit" => {
             said!("To switch without packages, by a drop-in of the unit:", "패키지 없이 유닛의 드롭인으로 바꾸려면:")
         }
+        "image" => said!("To switch the container to weir's image:", "컨테이너를 weir의 이미지로 바꾸려면:"),
         _ => said!("To switch without packages:", "패키지 없이 바꾸려면:"),
     };
     page.heading(name);

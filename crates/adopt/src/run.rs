@@ -1,5 +1,6 @@
 //! The whole of `weir adopt`: finds, reads, compares.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +14,7 @@ use weir_http::conf::Conf;
 
 use crate::beside::{self, Beside};
 use crate::doors::{self, Door};
+use crate::elsewhere;
 use crate::host::{self, Instance};
 use crate::nginx::{self, Test, Unit};
 use crate::plan::{Logged, Planner};
@@ -55,8 +57,8 @@ pub struct Wish {
 
 /// The parts that the binary gives.
 pub struct Asked<'a> {
-    /// This program.
-    pub weir: &'a Path,
+    /// The command that starts this program.
+    pub weir: &'a [OsString],
     /// The disk.
     pub files: &'a dyn Files,
     /// Becomes true when the user ends the run.
@@ -169,7 +171,7 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
     let default = origin.paths.access_log.clone().unwrap_or_default();
     let mut logs = urls::logs(&tree, &origin.paths.prefix, &default);
     name_logs(&mut logs, wish, &tree);
-    let program = asked.weir.display().to_string();
+    let program = asked.weir.last().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let mut report = Report {
         others,
         unit,
@@ -190,7 +192,10 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
         tree,
         problems,
     };
-    report.ways = switch::ways(&report.instance, report.unit.as_ref(), &report.origin, &program);
+    report.ways = match elsewhere::inside() {
+        Some(_) => vec![switch::by_image(&report.build.version.to_string())],
+        None => switch::ways(&report.instance, report.unit.as_ref(), &report.origin, &program),
+    };
     if wish.compares {
         report.comparison = match conf {
             None => Comparison::Impossible(said!(
@@ -201,6 +206,15 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
         };
     }
     Ok(report)
+}
+
+/// The process of the nginx that the user means, if it has another root directory: it runs in a container.
+///
+/// # Errors
+/// A sentence for the user: nothing can be said about any nginx.
+pub fn container(wish: &Wish) -> Result<Option<u32>, Said> {
+    let (instance, _) = choose(wish)?;
+    Ok(instance.pid.filter(|_| instance.is_elsewhere))
 }
 
 /// The instance that the user means, and the others that run.
@@ -260,13 +274,6 @@ fn several(mut running: Vec<Instance>, pid: Option<u32>) -> Result<(Instance, Ve
         });
     };
     let chosen = running.remove(number);
-    if chosen.is_elsewhere {
-        return Err(said!(
-            "process {} has another root directory, as in a container: run weir adopt there, where its files are",
-            "프로세스 {}의 루트 디렉터리가 다릅니다(예: 컨테이너). 파일이 있는 그곳에서 weir adopt를 실행하세요",
-            chosen.pid.unwrap_or(0)
-        ));
-    }
     Ok((chosen, running))
 }
 

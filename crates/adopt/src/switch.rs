@@ -52,6 +52,26 @@ pub(crate) fn ways(instance: &Instance, unit: Option<&Unit>, origin: &Origin, pr
     ways
 }
 
+/// weir has an image with the habits of nginx's; the definition of a container is its owner's.
+pub(crate) fn by_image(nginx: &str) -> Switch {
+    let version = env!("CARGO_PKG_VERSION");
+    let again = "# then make the container again: docker compose up -d";
+    let there = vec![
+        format!("docker load < weir-{version}.oci.tar"),
+        format!(
+            "# in compose.yml or docker run: image weir:{version} in the place of nginx {nginx}, with the same volumes and ports"
+        ),
+        "# the image runs as user 101 and listens on 8080; a configuration that listens on 80 needs user: root"
+            .to_owned(),
+        again.to_owned(),
+    ];
+    Switch {
+        name: "image",
+        there,
+        back: vec!["# in compose.yml or docker run: the image of nginx again".to_owned(), again.to_owned()],
+    }
+}
+
 /// A drop-in changes the commands of the unit; the unit's own file stays.
 fn by_unit(unit: &Unit, install: String, flags: &str) -> Switch {
     let folder = format!("/etc/systemd/system/{}.d", unit.name);

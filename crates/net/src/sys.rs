@@ -88,6 +88,12 @@ unsafe fn wake_borrowed<W: Borrowed>(data: *const ()) {
 /// None: the waker borrows, there is nothing to drop.
 unsafe fn drop_nothing(_: *const ()) {}
 
+/// A copy of the mounts for this process alone.
+pub(crate) fn own_mounts() -> io::Result<()> {
+    // SAFETY: rustix calls this unsafe for the flags that take descriptors from other threads. This flag takes none.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }.map_err(io::Error::from)
+}
+
 /// Sets an integer socket option rustix has no call for.
 pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: the pointer and the length describe `value`, which lives on our

@@ -7,6 +7,7 @@
 mod channel;
 mod child;
 mod daemon;
+mod enter;
 mod limits;
 mod manager;
 mod pid;
@@ -23,6 +24,7 @@ mod upgrade;
 pub use channel::{Channel, Life, Message};
 pub use child::{continue_group, end_group, kill_group, spawn_on, stop_group};
 pub use daemon::{Daemon, Ready, daemonise, is_background, redirect_stderr};
+pub use enter::{enter, mount_empty};
 pub use limits::{nofile, nofile_hard, raise_nofile, set_nofile, share_nofile};
 pub use manager::Manager;
 pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, try_pid_file, write_pid_file};
