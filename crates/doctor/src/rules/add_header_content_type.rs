@@ -34,7 +34,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     spot,
                     said!(
                         "a second Content-Type, {}, is added",
-                        "두 번째 Content-Type인 {}이(가) 추가됩니다",
+                        "Content-Type이 하나 더 추가됩니다: {}",
                         spot.arg(1)
                     ),
                 )

@@ -26,7 +26,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(
                 Finding::at(
                     off,
-                    said!("the zone \"{}\" stays empty here", "여기서는 존 \"{}\"이(가) 비어 있습니다", spot.arg(0)),
+                    said!("the zone \"{}\" stays empty here", "여기서 비어 있는 존: \"{}\"", spot.arg(0)),
                 )
                 .write(format!("{} on;", names.buffering)),
             );

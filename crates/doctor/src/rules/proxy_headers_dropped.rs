@@ -41,7 +41,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let fix = edit::insert_after(case.tree(), first.statement(), &lines.join("\n"));
             let what = said!(
                 "nginx sends requests from here without {}",
-                "여기의 요청에는 {}이(가) 없습니다",
+                "여기의 요청에 없는 헤더: {}",
                 names.join(", ")
             );
             found.add(Finding::at(first, what).write(format!("{};", lines.join("; "))).fix(fix));
