@@ -82,7 +82,7 @@ pub struct DoctorArgs {
     /// or weir if only weir can read the file, or nginx]
     #[arg(long = "for", value_name = "nginx|weir", value_enum)]
     reader: Option<Reader>,
-    /// Apply these rules only
+    /// Apply these rules only; a finding has the name of its rule in brackets
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
     /// Show the fixes as a diff

@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod edge;
 mod edges;
+mod figures;
 mod files;
 mod flags;
 mod lab;

@@ -10,9 +10,10 @@ use weir_conf::said::{Said, Text, left, right};
 use weir_conf::say;
 use weir_dash::words;
 use weir_load::once::{self, Once};
-use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot};
+use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot, Times};
 
-use crate::edges;
+use crate::edges::{self, Dashboard};
+use crate::figures::{amount, percent, short, time};
 use crate::lang::wrong::within;
 use crate::texts;
 
@@ -60,7 +61,7 @@ pub fn main(args: &StatusArgs, language: Language) -> ExitCode {
 fn ask(args: &StatusArgs, language: Language) -> Result<String, Said> {
     let token = edges::token(args.token.as_deref())?;
     let text = match &args.url {
-        Some(url) => named(args, url.trim_end_matches('/'), token.as_deref())?,
+        Some(url) => named(args, &Dashboard::at(url, None, args.insecure).url, token.as_deref())?,
         None => {
             let here = edges::here(token.as_deref(), args.insecure);
             let first = here.first().ok_or_else(edges::none_here)?;
@@ -81,7 +82,7 @@ fn ask(args: &StatusArgs, language: Language) -> Result<String, Said> {
 fn named(args: &StatusArgs, url: &str, token: Option<&str>) -> Result<String, Said> {
     let ask = |name: &str| {
         once::ask(&Once {
-            url: format!("{url}/{name}"),
+            url: format!("{url}{name}"),
             method: "GET",
             json: Vec::new(),
             timeout: Duration::from_secs(u64::from(args.timeout)),
@@ -145,11 +146,17 @@ impl Page {
         writeln!(self.out)
     }
 
+    /// A quantile in a column of nine; without requests it is not known.
+    fn quantile(&self, times: &Times, of: impl Fn(&Times) -> u64) -> String {
+        let ms = (times.count > 0).then(|| of(times) as f64 / 1000.0);
+        right(time(ms).say(self.language), 9)
+    }
+
     fn begin(&mut self, snapshot: &Snapshot) -> fmt::Result {
         let (nginx, connections, requests) = (&snapshot.nginx, &snapshot.connections, &snapshot.http.requests);
-        let up = time(snapshot.weir.uptime_ms * 1000);
+        let up = time(Some(snapshot.weir.uptime_ms as f64));
         let head = say!(texts::STATUS_HEAD, &nginx.build, nginx.pid, nginx.generation, up);
-        let each = snapshot.weir.workers.iter().map(|worker| format!("{:.0} %", worker.cpu * 100.0));
+        let each = snapshot.weir.workers.iter().map(|worker| percent(Some(worker.cpu)));
         let cpu = each.collect::<Vec<_>>().join(", ");
         let (active, idle) = (connections.active, connections.idle);
         let rows = [
@@ -183,7 +190,8 @@ impl Page {
                     (words::title(&limit.kind, &limit.of).ko, words::setter(&limit.kind, &limit.set_by).ko)
                 }
             };
-            let (used, most, top) = (figure(limit.used), figure(limit.max), figure(limit.limit));
+            let [used, most, top] =
+                [limit.used, limit.max, limit.limit].map(|number| amount(Some(&limit.unit), Some(number)));
             let (share, hits, name) = (share(limit) * 100.0, limit.hits, left(&cut(&name, NAME), NAME));
             writeln!(self.out, "  {name} {share:>3.0} % {used:>9} {top:>11} {most:>11} {hits:>7}  {by}")?;
         }
@@ -199,13 +207,14 @@ impl Page {
         }
         for (name, zone) in snapshot.http.server_zones.iter().take(ROWS_MAX) {
             let times = snapshot.weir.server_zones.get(name).map(|account| account.times.clone()).unwrap_or_default();
-            let (p50, p99) = (time(times.recent.p50_us), time(times.recent.p99_us));
+            let (p50, p99) =
+                (self.quantile(&times.recent, |all| all.p50_us), self.quantile(&times.recent, |all| all.p99_us));
+            let rate = short(Some(times.rate));
             let responses = &zone.responses;
             writeln!(
                 self.out,
-                "  {} {:>9.1} {p50:>9} {p99:>9} {:>10} {:>8} {:>8} {:>8}",
+                "  {} {rate:>9} {p50} {p99} {:>10} {:>8} {:>8} {:>8}",
                 left(&cut(name, NAME), NAME),
-                times.rate,
                 zone.processing,
                 responses.c2xx,
                 responses.c4xx,
@@ -230,17 +239,16 @@ impl Page {
                 self.heads(texts::UPSTREAMS, &heads)?;
             }
             let recent = times.map(|times| times.header.recent.clone()).unwrap_or_default();
-            let reused =
-                times.map_or(0.0, |times| 100.0 * times.reused as f64 / (times.reused + times.opened).max(1) as f64);
+            let (p50, p99) = (self.quantile(&recent, |all| all.p50_us), self.quantile(&recent, |all| all.p99_us));
+            let reused = times.filter(|times| times.reused + times.opened > 0);
+            let reused = percent(reused.map(|times| times.reused as f64 / (times.reused + times.opened) as f64));
             let shown = format!("{name} {}", peer.server);
             writeln!(
                 self.out,
-                "  {} {} {:>6} {:>9} {:>9} {reused:>6.0} % {:>8}",
+                "  {} {} {:>6} {p50} {p99} {reused:>8} {:>8}",
                 left(&cut(&shown, NAME), NAME),
                 left(self.say(state(peer)), 9),
                 peer.active,
-                time(recent.p50_us),
-                time(recent.p99_us),
                 peer.fails
             )?;
         }
@@ -316,28 +324,6 @@ fn cut(text: &str, letters: usize) -> String {
     text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A number with few digits.
-fn figure(number: f64) -> String {
-    match number {
-        n if n >= 1e9 => format!("{:.1}G", n / 1e9),
-        n if n >= 1e6 => format!("{:.1}M", n / 1e6),
-        n if n >= 1e5 => format!("{:.0}k", n / 1e3),
-        n if n.fract() == 0.0 => format!("{n:.0}"),
-        n => format!("{n:.2}"),
-    }
-}
-
-/// Microseconds in a readable unit.
-fn time(us: u64) -> String {
-    match us {
-        0..1_000 => format!("{us} us"),
-        1_000..1_000_000 => format!("{:.1} ms", us as f64 / 1e3),
-        1_000_000..60_000_000 => format!("{:.1} s", us as f64 / 1e6),
-        60_000_000..3_600_000_000 => format!("{} min", us / 60_000_000),
-        _ => format!("{} h", us / 3_600_000_000),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,13 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_short() {
-        for (us, text) in [(0, "0 us"), (1_500, "1.5 ms"), (2_000_000, "2.0 s"), (120_000_000, "2 min")] {
-            assert_eq!(time(us), text);
-        }
-        for (number, text) in [(0.93, "0.93"), (512.0, "512"), (123_456.0, "123k"), (67_108_864.0, "67.1M")] {
-            assert_eq!(figure(number), text);
-        }
+    fn a_long_name_is_cut() {
         assert_eq!((cut("short", 5), cut("longer", 5)), ("short".to_owned(), "long…".to_owned()));
     }
 }

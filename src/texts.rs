@@ -110,7 +110,7 @@ weir_conf::texts! {
     TOP_ERROR: "ERROR", "오류";
     TOP_NOW: "now", "현재";
     TOP_COUNT: "count", "누적";
-    TOP_LAST: "last, UTC", "마지막, UTC";
+    TOP_LAST: "last, UTC", "UTC 시각";
     TOP_ZONE: "ZONE", "이름";
     TOP_PEER: "PEER", "피어";
     TOP_LIMIT: "LIMIT", "한도";
@@ -118,7 +118,7 @@ weir_conf::texts! {
     TOP_IN_FLIGHT: "in flight", "처리 중";
     TOP_USE: "use", "사용";
     TOP_LEFT: "time left", "남은 시간";
-    TOP_IN: "in {0}", "{0} 남음";
+    TOP_IN: "in {0}", "{0}";
     TOP_NOT_RISING: "not rising", "증가 없음";
     HEALTHY: "healthy", "정상";
     NEAR: "near a limit", "한도 근접";
@@ -127,8 +127,9 @@ weir_conf::texts! {
     NO_FIGURES: "no figures yet", "수치 없음";
     EACH_SECOND: "{0}/s", "{0}/초";
     SECONDS: "{0} s", "{0}초";
-    MINUTES: "{0} min", "{0}분";
-    HOURS: "{0} h", "{0}시간";
+    MINUTES: "{0} min {1} s", "{0}분 {1}초";
+    HOURS: "{0} h {1} min", "{0}시간 {1}분";
+    DAYS: "{0} d {1} h", "{0}일 {1}시간";
 
     // weir origin and weir demo.
     CANNOT_LISTEN: "the origin cannot listen: {0}", "오리진이 리슨할 수 없습니다: {0}";
@@ -182,11 +183,11 @@ weir_conf::texts! {
     UNDO_WITH: "To undo this: weir doctor --undo", "되돌리려면: weir doctor --undo";
     UNDONE: "{0} is as before the change", "{0}: 변경 전으로 되돌렸습니다";
     UNDO_NONE: "there is no change to undo in {0}", "{0}에 되돌릴 변경이 없습니다";
-    UNDO_CHANGED: "{0} has changed since the doctor wrote it, so nothing was undone; its content from before the doctor's change is in {1}", "{0}이(가) 그 뒤에 바뀌어 아무것도 되돌리지 않았습니다. 변경 전 내용은 {1}에 있습니다";
-    UNDO_RACED: "{0} is not as the doctor read it: run it again; nothing was changed", "{0}이(가) 읽은 내용과 다릅니다. 다시 실행하세요. 아무것도 바꾸지 않았습니다";
+    UNDO_CHANGED: "{0} has changed since the doctor wrote it, so nothing was undone; its content from before the doctor's change is in {1}", "{0}: 그 뒤에 바뀌어 아무것도 되돌리지 않았습니다. 변경 전 내용은 {1}에 있습니다";
+    UNDO_RACED: "{0} is not as the doctor read it: run it again; nothing was changed", "{0}: 읽은 내용과 다릅니다. 다시 실행하세요. 아무것도 바꾸지 않았습니다";
     UNDO_FULL: "{0} has {1} changes already: remove the oldest folders; nothing was changed", "{0}에 변경이 이미 {1}건 있습니다. 오래된 폴더를 지우세요. 아무것도 바꾸지 않았습니다";
     UNDO_NOWHERE: "there is no folder for the files as they were: set XDG_STATE_HOME; nothing was changed", "변경 전 파일을 보관할 폴더가 없습니다. XDG_STATE_HOME을 지정하세요. 아무것도 바꾸지 않았습니다";
-    UNDO_UNSAFE: "{0} is not a folder that only this user can write to: correct its owner and mode; nothing was changed", "{0}은(는) 이 사용자만 쓸 수 있는 폴더가 아닙니다. 소유자와 권한을 바로잡으세요. 아무것도 바꾸지 않았습니다";
+    UNDO_UNSAFE: "{0} is not a folder that only this user can write to: correct its owner and mode; nothing was changed", "{0}: 이 사용자만 쓸 수 있는 폴더가 아닙니다. 소유자와 권한을 바로잡으세요. 아무것도 바꾸지 않았습니다";
     READS_NO_CONF: "process {0} reads no nginx.conf: name the file that you mean, as in weir doctor /etc/nginx/nginx.conf; for the limits of the process use --fix --host --files N", "프로세스 {0}은(는) nginx.conf를 읽지 않습니다. weir doctor /etc/nginx/nginx.conf처럼 파일을 지정하세요. 프로세스의 한도를 바꾸려면 --fix --host --files N을 쓰세요";
     NO_STUB_STATUS: "{0}: status {1}, and the answer is not a stub_status page", "{0}: 상태 코드 {1}, 응답이 stub_status 페이지가 아닙니다";
 

@@ -4,7 +4,6 @@
 
 mod choice;
 mod draw;
-mod figures;
 mod screen;
 mod tables;
 

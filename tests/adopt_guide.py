@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The worked example of docs/guide/adopt.md, rerun: its commands, and their output, written back into the guide.
+"""The worked example of docs/guide/adopt.md and of adopt.ko.md, rerun: the commands, and their output, written back into the pages.
 
-Every line `$ COMMAND` of the guide's `console` blocks runs, in order, on a machine of its own: Debian's nginx with a site
+Every line `$ COMMAND` of a page's `console` blocks runs, in order, on a machine of the page's own: Debian's nginx with a site
 (`SITE`) in front of `weir origin`, and an access log of a few clients. Needs root (for namespaces), nginx 1.22.1, curl, unshare and ip.
 
 --check compares, and writes nothing; numbers may differ."""
@@ -12,7 +12,7 @@ from pathlib import Path
 from transcript import alike, commands
 
 ROOT = Path(__file__).resolve().parent.parent
-GUIDE = ROOT / 'docs/guide/adopt.md'
+GUIDES = [ROOT / 'docs/guide/adopt.md', ROOT / 'docs/guide/adopt.ko.md']
 NGINX = 'nginx/1.22.1'
 MODULE = 'mod-stream.conf'
 SECONDS = 120
@@ -35,6 +35,7 @@ ASKED = ['/', '/index.html', '/none', '/api/1k', '/api/?status=404', '/api/json'
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument('--weir', default=str(ROOT / 'target/release/weir'), help='weir binary')
 parser.add_argument('--check', action='store_true', help='compare, and write nothing')
+parser.add_argument('--only', choices=[guide.name for guide in GUIDES], help='one page alone')
 parser.add_argument('--inside', help=argparse.SUPPRESS)
 chosen = parser.parse_args()
 
@@ -89,19 +90,24 @@ def outside():
         skip(f"the guide is about {NGINX}, Debian 12's: apt install nginx")
     if os.geteuid() != 0:
         skip('the example needs root, for namespaces of its own')
-    with tempfile.TemporaryDirectory() as room:
-        words = ['unshare', '--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc', sys.executable, *sys.argv, '--inside', room]
-        sys.exit(subprocess.run(words).returncode)
+    worst = 0
+    for guide in GUIDES:
+        if chosen.only not in (None, guide.name):
+            continue
+        with tempfile.TemporaryDirectory() as room:
+            words = ['unshare', '--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc', sys.executable, *sys.argv, '--only', guide.name, '--inside', room]
+            worst = max(worst, subprocess.run(words).returncode)
+    sys.exit(worst)
 
 
 if not chosen.inside:
     outside()
 furnish(chosen.inside)
-text = GUIDE.read_text()
-written = re.sub(r'```console\n(.*?)```', block, text, flags=re.S)
+guide = ROOT / 'docs/guide' / chosen.only
+written = re.sub(r'```console\n(.*?)```', block, guide.read_text(), flags=re.S)
 for one in broken:
     print(f'\n{one}', file=sys.stderr)
 if not chosen.check:
-    GUIDE.write_text(written)
-    print(f'written: {GUIDE.relative_to(ROOT)}')
+    guide.write_text(written)
+    print(f'written: {guide.relative_to(ROOT)}')
 sys.exit(1 if broken else 0)

@@ -61,59 +61,178 @@ fn every_korean_text_keeps_to_the_glossary() {
     assert!(count > 2000, "only {count} Korean texts were found");
 }
 
+/// The Korean pages for users, each with its English page.
+fn pages() -> Vec<(String, String)> {
+    let mut found = vec![("README.ko.md".to_owned(), "README.md".to_owned())];
+    for entry in fs::read_dir(Path::new(ROOT).join("docs/guide")).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        if let Some(topic) = name.strip_suffix(".ko.md") {
+            found.push((format!("docs/guide/{name}"), format!("docs/guide/{topic}.md")));
+        }
+    }
+    assert!(found.len() > 9, "{found:?}");
+    found
+}
+
 #[test]
 fn the_korean_pages_keep_to_the_glossary() {
-    for page in ["README.ko.md", "docs/guide/README.ko.md", "docs/guide/first-hour.ko.md"] {
-        for line in text(page).lines() {
+    for (page, _) in pages() {
+        for line in text(&page).lines() {
             assert_eq!(forbidden_in(line), None, "{page}: {line}");
         }
     }
 }
 
-/// The parts of a page that do not depend on its language: levels of headings, rows of tables, the lines of code without
-/// their comments, and the targets of links.
-fn skeleton(page: &str, is_link_of_language: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let mut parts = Vec::new();
+/// The part of a line before a mark.
+fn before<'l>(mark: &str, line: &'l str) -> &'l str {
+    line.split(mark).next().unwrap_or_default().trim_end()
+}
+
+/// The parts of a page that do not depend on its language, each with its kind: commands, lines of code without their
+/// comments, levels of headings, first cells of tables. A filter behind a command may look for words of a language.
+fn parts(page: &str) -> Vec<(&'static str, &str)> {
+    let (mut parts, mut is_fenced) = (Vec::new(), false);
     for line in page.lines() {
-        if let Some(code) = line.strip_prefix("    ") {
-            let code = code.split(" # ").next().unwrap_or_default();
-            parts.push(format!("code {}", code.trim_end()));
+        is_fenced ^= line.starts_with("```");
+        if let Some(command) = line.strip_prefix("$ ") {
+            parts.push(("command", before(" --lang ko", before(" | sed", command))));
+        } else if is_fenced {
+            continue;
+        } else if let Some(code) = line.strip_prefix("    ") {
+            parts.push(("code", before(" --lang ko", before(" # ", code))));
         } else if line.starts_with('#') {
-            parts.push(format!("heading {}", line.split(' ').next().unwrap_or_default()));
+            parts.push(("heading", line.split(' ').next().unwrap_or_default()));
         } else if line.starts_with('|') {
-            parts.push(format!("row {}", line.split('|').nth(1).unwrap_or_default().trim()));
+            parts.push(("row", line.split('|').nth(1).unwrap_or_default().trim()));
         }
     }
-    let mut links: Vec<&str> = page.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
-    links.retain(|link| !is_link_of_language(link));
-    links.sort_unstable();
-    parts.extend(links.into_iter().map(|link| format!("link {}", link.replace(".ko.md", ".md"))));
     parts
 }
 
+/// The first part in which a Korean page is not in step with its English page. A text may be Korean in its place.
+fn out_of_step(korean: &str, english: &str) -> Option<String> {
+    let (korean, english) = (parts(korean), parts(english));
+    let is_same = |ko: &(&str, &str), en: &(&str, &str)| ko.0 == en.0 && (ko.1 == en.1 || is_korean(ko.1));
+    let unlike = korean.iter().zip(&english).find(|(ko, en)| !is_same(ko, en));
+    let lengths = (korean.len(), english.len());
+    unlike.map(|unlike| format!("{unlike:?}")).or_else(|| (lengths.0 != lengths.1).then(|| format!("{lengths:?}")))
+}
+
+/// The targets of a page's links, without those to the same page in the other language.
+fn targets(page: &str, own: &str) -> Vec<String> {
+    let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let mut links: Vec<String> = links.map(|link| link.replace(".ko.md", ".md")).collect();
+    links.retain(|link| link != own);
+    links.sort_unstable();
+    links
+}
+
 #[test]
-fn the_korean_readme_and_index_are_in_step() {
-    let is_other = |link: &str| matches!(link, "README.md" | "README.ko.md");
-    for (korean, english) in [("README.ko.md", "README.md"), ("docs/guide/README.ko.md", "docs/guide/README.md")] {
-        assert_eq!(skeleton(&text(korean), &is_other), skeleton(&text(english), &is_other), "{korean}");
+fn the_korean_pages_are_in_step() {
+    for (page, other) in pages() {
+        let (korean, english) = (text(&page), text(&other));
+        assert_eq!(out_of_step(&korean, &english), None, "{page}");
+        let own = other.rsplit('/').next().unwrap_or_default();
+        assert_eq!(targets(&korean, own), targets(&english, own), "{page}");
     }
-    let fewer = text("README.ko.md").replace("    weir edge -t -c /etc/nginx/nginx.conf\n", "");
-    assert_ne!(skeleton(&fewer, &is_other), skeleton(&text("README.md"), &is_other));
+    let (korean, english) = (text("README.ko.md"), text("README.md"));
+    for (line, with) in
+        [("    weir edge -t -c /etc/nginx/nginx.conf\n", ""), ("## 아직", "### 아직"), ("-o run.json", "-o r")]
+    {
+        assert!(korean.contains(line), "{line}");
+        assert!(out_of_step(&korean.replace(line, with), &english).is_some(), "{line}");
+    }
+    let asks = |line: &&str| line.starts_with("$ weir doctor");
+    assert!(text("docs/guide/first-hour.ko.md").lines().filter(asks).all(|line| line.ends_with(" --lang ko")));
 }
 
-/// The commands of a guide, without the language.
-fn commands(page: &str) -> Vec<String> {
-    page.lines().filter_map(|line| Some(line.strip_prefix("$ ")?.replace(" --lang ko", ""))).collect()
+/// The links of a Korean page that lead nowhere, past a Korean page, or to an English page without the word 영어.
+fn astray(page: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let folder = Path::new(ROOT).join(page).parent().unwrap().to_owned();
+    let own = page.replace(".ko.md", ".md");
+    let is_korean_page = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        path.to_str().is_some_and(|path| path.ends_with(".ko.md")) || is_korean(text.lines().next().unwrap_or_default())
+    };
+    for (at, _) in text.match_indices("](") {
+        let (target, after) = text[at + 2..].split_once(')').unwrap();
+        let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+        let path = if file.is_empty() { Path::new(ROOT).join(page) } else { folder.join(file) };
+        if file.contains("://") || path.ends_with(&own) {
+            continue;
+        }
+        let has_anchor = || fs::read_to_string(&path).is_ok_and(|text| text.contains(&format!("id=\"{anchor}\"")));
+        let says_english = text[..at].rsplit('[').next().unwrap().contains("영어") || after.starts_with("(영어)");
+        let other = file.strip_suffix(".md").map(|topic| folder.join(format!("{topic}.ko.md")));
+        let is_page = file.ends_with(".md") || path.is_dir();
+        let why = match () {
+            () if !path.exists() => "leads nowhere",
+            () if other.is_some_and(|other| other.exists()) => "has a Korean page",
+            () if !is_page => continue,
+            () if !is_korean_page(&path) && !says_english => "is English",
+            () if is_korean_page(&path) && !anchor.is_empty() && !has_anchor() => "has no such anchor",
+            () => continue,
+        };
+        found.push(format!("{target} {why}"));
+    }
+    found
 }
 
 #[test]
-fn the_korean_first_hour_is_in_step() {
-    let (english, korean) = (text("docs/guide/first-hour.md"), text("docs/guide/first-hour.ko.md"));
-    assert_eq!(commands(&korean), commands(&english));
-    let headings = |page: &str| page.lines().filter(|line| line.starts_with("## ")).count();
-    assert_eq!(headings(&korean), headings(&english));
-    let asks = |line: &&str| line.starts_with("$ weir doctor");
-    assert!(korean.lines().filter(asks).all(|line| line.ends_with(" --lang ko")));
+fn the_links_of_the_korean_pages_say_which_pages_are_english() {
+    for (page, _) in pages() {
+        assert_eq!(astray(&page, &text(&page)), Vec::<String>::new(), "{page}");
+    }
+    for (link, why) in [
+        ("[a](lab.md)", "lab.md has a Korean page"),
+        ("[a](cache.md)", "cache.md is English"),
+        ("[a](none.md)(영어)", "none.md leads nowhere"),
+        ("[a](lab.ko.md#none)", "lab.ko.md#none has no such anchor"),
+    ] {
+        assert_eq!(astray("docs/guide/doctor.ko.md", link), [why]);
+    }
+    for link in
+        ["[a](cache.md)(영어)", "[영어 안내](cache.md)", "[English](doctor.md)", "[a](https://weir.invalid/a.md)"]
+    {
+        assert_eq!(astray("docs/guide/doctor.ko.md", link), Vec::<String>::new(), "{link}");
+    }
+}
+
+/// What a maintainer script of a package says to the administrator: each line has its Korean, and is printed with it where
+/// the language is Korean.
+#[test]
+fn the_packages_speak_to_the_administrator_in_korean() {
+    let mut count = 0;
+    for name in
+        ["weir-nginx/DEBIAN/preinst", "weir-nginx/DEBIAN/postinst", "weir-nginx/DEBIAN/prerm", "weir/DEBIAN/postinst"]
+    {
+        let script = text(&format!("package/{name}"));
+        let (before, rest) = script.split_once("say() {\n").unwrap();
+        let (body, after) = rest.split_once("\n}\n").unwrap();
+        let asked = after.matches("say \"").count();
+        let korean: Vec<&str> = after.lines().filter(|line| is_korean(line)).collect();
+        assert_eq!(korean.len(), asked, "{name}");
+        assert!(korean.iter().all(|line| forbidden_in(line).is_none()), "{name}");
+        assert!(![before, after].iter().any(|part| part.contains(">&2")), "{name}: say, so that it is Korean too");
+        count += asked;
+        let said = |variable: &str, value: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-ec", &format!("say() {{\n{body}\n}}\nsay one 하나")]);
+            for name in ["WEIR_LANG", "LC_ALL", "LC_MESSAGES", "LANG"] {
+                shell.env_remove(name);
+            }
+            let out = shell.env(variable, value).output().unwrap();
+            assert!(out.status.success() && out.stdout.is_empty(), "{name}");
+            String::from_utf8(out.stderr).unwrap().lines().count()
+        };
+        for (variable, value, lines) in
+            [("LANG", "ko_KR.UTF-8", 2), ("LC_ALL", "ko", 2), ("WEIR_LANG", "ko", 2), ("LANG", "C", 1)]
+        {
+            assert_eq!(said(variable, value), lines, "{name} {variable}={value}");
+        }
+    }
+    assert!(count > 8, "{count}");
 }
 
 /// Runs weir with a language of the environment.
@@ -184,6 +303,7 @@ fn assert_korean(text: &str, parts: &[&str]) {
         // A command stays as the user types it, and so does an excerpt of a script.
         let is_excerpt = line.contains(" | ");
         assert!(is_excerpt || english_in(line).is_none(), "{:?} in {line}\n{text}", english_in(line));
+        assert!(!["이(가)", "을(를)", "은(는)", "(으)로"].iter().any(|both| line.contains(both)), "{line}");
         assert_eq!(forbidden_in(line), None, "{line}");
     }
 }

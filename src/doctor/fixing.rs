@@ -125,9 +125,10 @@ impl Fixing<'_> {
             Some((source.name.clone(), owner))
         });
         owned.map(|(file, owner)| {
+            let korean = if owner == owners::GENERATOR { "이 파일을 만드는 프로그램" } else { &owner };
             said!(
                 "{owner} owns this place in {file}, so the doctor does not change it",
-                "{file}의 이 부분은 {owner}이(가) 관리하므로 바꾸지 않습니다"
+                "{file}의 이 부분은 바꾸지 않습니다. 관리하는 곳: {korean}"
             )
         })
     }

@@ -9,6 +9,9 @@ use weir_conf::edit::Edit;
 /// Lines at the beginning of a file in which a program says that it owns the file.
 const HEAD_LINES: usize = 30;
 
+/// The owner of a file that does not name it.
+pub(super) const GENERATOR: &str = "the program that generates it";
+
 /// Texts of comments at the beginning of a file, in lower case, and the owner that they name.
 const MARKS: [(&str, &str); 12] = [
     ("certbot will be unable to automatically provide", "certbot"),
@@ -21,8 +24,8 @@ const MARKS: [(&str, &str); 12] = [
     ("salt managed", "Salt"),
     ("managed by terraform", "Terraform"),
     ("configuration checksum:", "ingress-nginx"),
-    ("do not edit", "the program that generates it"),
-    ("do not modify", "the program that generates it"),
+    ("do not edit", GENERATOR),
+    ("do not modify", GENERATOR),
 ];
 
 /// The program that owns the whole file, by its place, its first comments or Debian's list of packages.

@@ -11,9 +11,9 @@ use weir_conf::language::Language;
 use weir_conf::say;
 
 use super::choice::{Choice, PANES, Pane};
-use super::figures::{amount, percent, rate, short, time};
 use super::screen::Screen;
 use super::tables::{self, Listing};
+use crate::figures::{amount, percent, rate, short, time};
 use crate::texts;
 
 /// Largest number of waterlines shown.
@@ -290,7 +290,11 @@ impl<'s> Screen<'s> {
                 (Some("flat"), _) => self.say(texts::TOP_NOT_RISING).to_owned(),
                 _ => String::new(),
             };
-            let name = format!("{} {}", self.said(&line["name"]), line["of"].as_str().unwrap_or_default());
+            let object = match self.said(&line["object"]) {
+                "" => line["of"].as_str().unwrap_or_default(),
+                object => object,
+            };
+            let name = format!("{} {object}", self.said(&line["name"]));
             let number = |name: &str| amount(line["unit"].as_str(), line[name].as_f64());
             Row::new([
                 Cell::from(Span::styled(mark, Style::new().fg(colour))),

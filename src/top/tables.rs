@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::choice::{PANES, Pane};
-use super::figures::{percent, rate, short, time};
 use super::screen::{Screen, escaped};
+use crate::figures::{percent, rate, short, time};
 use crate::texts;
 
 /// A table before it is drawn.

@@ -15,7 +15,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_conf::edit::{self, Edit};
+use weir_conf::language::{Words, words};
 use weir_conf::{Files, Span, Statement, Tree};
+use weir_doctor::rule::same;
+use weir_doctor::{Said, said};
 use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_recorded};
 use weir_edge::load::{Dashboard, Origin};
@@ -79,10 +82,16 @@ const WRITTEN: &[&str] = &[
 /// Blocks that are not HTTP, which nobody asks here.
 const OTHER_PROTOCOLS: &[&str] = &["mail", "stream"];
 /// Directives with which weir would act on its own towards others.
-const ACTING: &[(&str, &str)] = &[
-    ("acme_issuer", "weir would order certificates from a CA"),
-    ("keyval_zone", "weir would share or write the pairs of the zone"),
-    ("state", "weir would write the state of an upstream group"),
+const ACTING: &[(&str, Words)] = &[
+    ("acme_issuer", words("weir would order certificates from a CA", "weir가 CA에 인증서를 주문하게 됩니다")),
+    (
+        "keyval_zone",
+        words("weir would share or write the pairs of the zone", "weir가 zone의 값을 공유하거나 파일에 쓰게 됩니다"),
+    ),
+    (
+        "state",
+        words("weir would write the state of an upstream group", "weir가 업스트림 그룹의 상태를 파일에 쓰게 됩니다"),
+    ),
 ];
 /// Parameters of `listen` that change answers; the others are about the socket.
 const KEPT: &[&str] = &["default", "default_server", "http2", "proxy_protocol", "ssl"];
@@ -100,11 +109,12 @@ impl Beside {
     ///
     /// # Errors
     /// A sentence for the user, with weir's own messages.
-    pub fn start(program: &[OsString], tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<Beside, String> {
-        let room = room()?;
+    pub fn start(program: &[OsString], tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<Beside, Said> {
+        let room = room().map_err(same)?;
         let started = furnish(&room, tree, origin, doors).and_then(|()| spawn(program, &room));
-        let child = started.inspect_err(|_| {
+        let child = started.map_err(|why| {
             let _ = fs::remove_dir_all(&room);
+            same(why)
         })?;
         let mut beside = Beside { child, room };
         beside.wait(doors)?;
@@ -116,14 +126,19 @@ impl Beside {
         tail(&self.room.join(LOG))
     }
 
-    fn wait(&mut self, doors: &[Door]) -> Result<(), String> {
+    fn wait(&mut self, doors: &[Door]) -> Result<(), Said> {
         let began = clock::precise();
         let is_open = |door: &&Door| TcpStream::connect(door.weir).is_err();
         while doors.iter().any(|door| is_open(&door)) {
-            let ended = self.child.try_wait().map_err(|error| format!("weir beside nginx: {error}"))?;
+            let ended = self.child.try_wait().map_err(|error| same(format!("weir: {error}")))?;
             if ended.is_some() || clock::precise() - began > START_MAX {
                 let stderr = self.child.stderr.take().map(read_some).unwrap_or_default();
-                return Err(format!("weir did not start beside nginx: {}", (stderr + &self.log()).trim()));
+                let log = stderr + &self.log();
+                return Err(said!(
+                    "weir did not start beside nginx: {}",
+                    "weir가 nginx 옆에서 시작하지 않았습니다: {}",
+                    log.trim()
+                ));
             }
             std::thread::sleep(LOOK);
         }
@@ -148,7 +163,7 @@ impl Drop for Beside {
 }
 
 /// Why weir cannot stand beside nginx with this configuration. `None`: it can.
-pub fn obstacle(tree: &Tree) -> Option<String> {
+pub fn obstacle(tree: &Tree) -> Option<Said> {
     let mut found = None;
     visit(&tree.root, &mut Vec::new(), &mut |statement, around| {
         let acts = ACTING.iter().find(|(name, _)| statement.name == **name);
@@ -157,7 +172,8 @@ pub fn obstacle(tree: &Tree) -> Option<String> {
         if let Some((name, why)) = acts.filter(|(name, _)| counts(name)) {
             found.get_or_insert_with(|| {
                 let place = weir_conf::places(&[statement.at], tree);
-                format!("{name} in {place}: {why}")
+                let Words { en, ko } = why;
+                said!("{name} in {place}: {en}", "{place}의 {name}: {ko}")
             });
         }
     });
@@ -453,7 +469,8 @@ mod tests {
     fn a_directive_that_acts_on_its_own_is_an_obstacle() {
         assert_eq!(obstacle(&tree("http { server { listen 80; } }")), None);
         let said = obstacle(&tree("http {\nupstream u { state /x; } }")).unwrap();
-        assert!(said.starts_with("state in /f:2: weir would write"), "{said}");
+        assert!(said.en.starts_with("state in /f:2: weir would write"), "{said:?}");
+        assert!(said.ko.starts_with("/f:2의 state: weir가 업스트림"), "{said:?}");
         assert_eq!(obstacle(&tree("http { map $a $b { state 1; } }")), None);
     }
 }

@@ -101,7 +101,7 @@ pub const EXPLAINED: &[Explained] = &[
 ];
 
 /// The value of an absent field.
-const NONE: &str = "none";
+pub const NONE: &str = "none";
 /// The most letters that two names of servers differ by: `nginx/1.22.1 (Debian)` and `weir`.
 const NAME_MAX: u64 = 40;
 

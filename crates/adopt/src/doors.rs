@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
 use weir_conf::{Statement, Tree};
+use weir_doctor::{Said, said};
 use weir_http::conf::Conf;
 use weir_net::Address;
 
@@ -42,9 +43,12 @@ impl Door {
 ///
 /// # Errors
 /// No port is free, or there are too many addresses.
-pub fn of(conf: &Conf) -> Result<Vec<Door>, String> {
+pub fn of(conf: &Conf) -> Result<Vec<Door>, Said> {
     if conf.listens.len() > DOORS_MAX {
-        return Err(format!("the configuration listens on more than {DOORS_MAX} addresses"));
+        return Err(said!(
+            "the configuration listens on more than {DOORS_MAX} addresses",
+            "설정이 리슨하는 주소가 {DOORS_MAX}개보다 많습니다"
+        ));
     }
     // All are bound at the same time, so that each gets a port of its own.
     let mut held = Vec::new();
@@ -56,7 +60,9 @@ pub fn of(conf: &Conf) -> Result<Vec<Door>, String> {
             Some(SocketAddr::V4(_)) | None => IpAddr::V4(Ipv4Addr::LOCALHOST),
         };
         let bound = TcpListener::bind((loopback, 0)).and_then(|socket| Ok((socket.local_addr()?, socket)));
-        let (weir, socket) = bound.map_err(|error| format!("no port of {loopback} is free: {error}"))?;
+        let (weir, socket) = bound.map_err(|error| {
+            said!("no port of {loopback} is free: {error}", "{loopback}에 빈 포트가 없습니다: {error}")
+        })?;
         held.push(socket);
         doors.push(Door {
             address: one.address.clone(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use weir_conf::Level as Gravity;
 use weir_doctor::{Language, Level, Said, said};
 
-use crate::compare::{Difference, EXPLAINED};
+use crate::compare::{Difference, EXPLAINED, NONE};
 use crate::host::Instance;
 use crate::run::{Comparison, Done, NO_DEFAULT, Report};
 use crate::switch::Switch;
@@ -72,12 +72,12 @@ fn about(page: &mut Page, report: &Report) {
     match one.pid {
         Some(pid) => page.line(said!(
             "nginx {version} runs here: process {pid} of user {}",
-            "nginx {version}이(가) 실행 중입니다: 사용자 {}의 프로세스 {pid}",
+            "실행 중인 nginx {version}: 사용자 {}의 프로세스 {pid}",
             one.user
         )),
         None => page.line(said!(
             "no nginx runs here; nginx {version} is installed",
-            "실행 중인 nginx가 없습니다. 설치된 nginx {version}을(를) 봅니다"
+            "실행 중인 nginx가 없습니다. 설치된 nginx의 버전: {version}"
         )),
     }
     page.row(said!("command", "명령"), same(one.command()));
@@ -103,7 +103,7 @@ fn about(page: &mut Page, report: &Report) {
             said!("changed", "바뀐 파일"),
             said!(
                 "{changed}: nginx read it before the change; reload nginx first",
-                "{changed}: nginx가 읽은 뒤에 바뀌었습니다. 먼저 nginx를 reload하세요"
+                "{changed}: nginx가 읽은 뒤에 바뀌었습니다. 먼저 nginx를 리로드하세요"
             ),
         );
     }
@@ -114,9 +114,9 @@ fn about(page: &mut Page, report: &Report) {
     modules(page, report);
     for log in &report.logs {
         let path = log.path.display();
-        let rotated = log.rotated.as_ref().map(|name| said!("; rotated to {name}", ", {name}(으)로 회전됨"));
+        let rotated = log.rotated.as_ref().map(|name| said!("; rotated to {name}", ", 회전된 로그: {name}"));
         page.row(
-            said!("access log", "접근 로그"),
+            said!("access log", "액세스 로그"),
             same(format!("{path} ({})", log.format)) + rotated.unwrap_or_default(),
         );
     }
@@ -266,8 +266,8 @@ fn differs(page: &mut Page, report: &Report) {
 /// The words of defaults that are more than a value.
 const IN_KOREAN: [(&str, &str); 10] = [
     (NO_DEFAULT, "없음"),
-    ("60s, and 500 bytes a second", "60초, 그리고 초당 500바이트"),
-    ("60s, and 10s at first", "60초, 처음에는 10초"),
+    ("60s, and 500 bytes a second", "60s, 그리고 초당 500바이트"),
+    ("60s, and 10s at first", "60s, 처음에는 10s"),
     ("1024m for all answers together", "모든 응답을 합쳐 1024m"),
     ("1024m for each", "응답마다 1024m"),
     ("from the limit on open files", "열린 파일 수의 한도에 따름"),
@@ -304,16 +304,39 @@ fn answers(page: &mut Page, comparison: &Comparison) {
     }
     asked(page, done);
     for (part, places) in grouped(done) {
-        page.line(said!("  {part} differs; URLs: {}", "  {part}이(가) 다름, URL {}개", places.len()));
+        let (en, ko) = (part, part_in_korean(part));
+        page.line(said!("  {en} differs; URLs: {}", "  다른 부분: {ko}, URL {}개", places.len()));
         for (url, place, one) in places.iter().take(SHOWN_MAX) {
             page.plain(format!("    {url}  {place}"));
-            page.plain(format!("      nginx: {}", one.nginx));
-            page.plain(format!("      weir:  {}", one.weir));
+            page.line(same("      nginx: ".to_owned()) + value(part, &one.nginx));
+            page.line(same("      weir:  ".to_owned()) + value(part, &one.weir));
         }
         let more = places.len().saturating_sub(SHOWN_MAX);
         if more > 0 {
             page.line(said!("    and {more} more (--json has all)", "    외 {more}개(--json에 모두 있습니다)"));
         }
+    }
+}
+
+/// A part of an answer: `status`, `body`, `field x-cache`.
+fn part_in_korean(part: &str) -> String {
+    match part {
+        "status" => "상태 코드".to_owned(),
+        "body" => "본문".to_owned(),
+        part => part.strip_prefix("field ").map_or_else(|| part.to_owned(), |name| format!("헤더 {name}")),
+    }
+}
+
+/// The value of a part, with its words in both languages.
+fn value(part: &str, value: &str) -> Said {
+    let body = || value.split_once(" bytes, at ")?.1.split_once(": ");
+    match (part, body()) {
+        (_, _) if value == NONE => said!("{NONE}", "없음"),
+        ("body", Some((at, rest))) => {
+            let count = value.split(' ').next().unwrap_or_default();
+            said!("{count} bytes, at {at}: {rest}", "{count}바이트, {at}바이트부터: {rest}")
+        }
+        _ => same(value.to_owned()),
     }
 }
 
@@ -331,10 +354,16 @@ fn asked(page: &mut Page, done: &Done) {
             *changing.entry(part.as_str()).or_insert(0_usize) += 1;
         }
     }
-    let list = |all: Vec<(String, usize)>| {
+    let list = |all: &[(String, usize)]| {
         all.iter().map(|(name, count)| format!("{name} \u{d7} {count}")).collect::<Vec<_>>().join(", ")
     };
-    let statuses = list(statuses.into_iter().map(|(status, count)| (status.to_string(), count)).collect());
+    let parts = |all: BTreeMap<&str, usize>| {
+        let named =
+            |name: fn(&str) -> String| list(&all.iter().map(|(part, count)| (name(part), *count)).collect::<Vec<_>>());
+        Said { en: named(str::to_owned), ko: named(part_in_korean) }
+    };
+    let statuses: Vec<_> = statuses.into_iter().map(|(status, count)| (status.to_string(), count)).collect();
+    let statuses = list(&statuses);
     let count = places.len();
     page.row(
         said!("asked", "요청한 곳"),
@@ -348,28 +377,27 @@ fn asked(page: &mut Page, done: &Done) {
         }
     }
     if !noise.is_empty() {
-        let noise = list(noise.into_iter().map(|(name, count)| (name.to_owned(), count)).collect());
         page.row(
             said!("not compared", "비교하지 않음"),
-            said!("nginx itself gave two values: {noise}", "nginx의 두 응답이 서로 다름: {noise}"),
+            said!("nginx itself gave two values: ", "nginx의 두 응답이 서로 다름: ") + parts(noise),
         );
     }
     if !changing.is_empty() {
-        let changing = list(changing.into_iter().map(|(name, count)| (name.to_owned(), count)).collect());
-        page.row(
-            said!("not compared", "비교하지 않음"),
-            said!(
-                "the application gives another value with each fill of a cache: {changing}",
-                "캐시를 채울 때마다 앱의 값이 달라짐: {changing}"
-            ),
+        let what = said!(
+            "the application gives another value with each fill of a cache: ",
+            "캐시를 채울 때마다 앱의 값이 달라짐: "
         );
+        page.row(said!("not compared", "비교하지 않음"), what + parts(changing));
     }
     if !done.unreached.is_empty() {
         let shown: Vec<&str> = done.unreached.iter().take(SHOWN_MAX).map(String::as_str).collect();
         let (shown, count) = (shown.join("; "), done.unreached.len());
         page.row(
-            said!("not asked", "묻지 않음"),
-            said!("servers that no request reaches, {count}: {shown}", "요청이 닿지 않는 서버 {count}개: {shown}"),
+            said!("not asked", "요청하지 않음"),
+            said!(
+                "servers that no request reaches, {count}: {shown}",
+                "어떤 요청도 받지 않는 server {count}개: {shown}"
+            ),
         );
     }
 }

@@ -151,7 +151,7 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
     let (instance, others) = choose(wish)?;
     let build = nginx::build(&instance).map_err(weir_doctor::rule::same)?;
     if build.is_weir {
-        return Err(said!("{} is weir already", "{}은(는) 이미 weir입니다", instance.command()));
+        return Err(said!("{} is weir already", "이미 weir입니다: {}", instance.command()));
     }
     let unit = instance.unit.as_deref().and_then(nginx::unit);
     let origin = nginx::origin(&instance, &build, wish.conf.as_deref());
@@ -424,18 +424,19 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
     if report.instance.pid.is_none() {
         return Ok(Comparison::Impossible(said!(
             "nginx does not run, so nobody can ask it",
-            "nginx가 실행 중이 아니므로 물어볼 수 없습니다"
+            "nginx가 실행 중이 아니므로 요청할 수 없습니다"
         )));
     }
     if let Some(why) = beside::obstacle(&report.tree) {
-        return Ok(Comparison::Impossible(said!(
-            "weir cannot run beside nginx with this configuration: {why}",
-            "이 설정으로는 weir를 nginx 옆에서 실행할 수 없습니다: {why}"
-        )));
+        let cannot = said!(
+            "weir cannot run beside nginx with this configuration: ",
+            "이 설정으로는 weir를 nginx 옆에서 실행할 수 없습니다: "
+        );
+        return Ok(Comparison::Impossible(cannot + why));
     }
     let doors = match doors::of(conf) {
         Ok(doors) => doors,
-        Err(why) => return Ok(Comparison::Impossible(said!("{why}", "{why}"))),
+        Err(why) => return Ok(Comparison::Impossible(why)),
     };
     let planner = Planner::new(conf, &report.tree, &doors);
     let mut done = Done { unreached: planner.unreached(), ..Done::default() };
@@ -461,7 +462,7 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
     let running = Beside::start(asked.weir, &report.tree, &report.origin, &doors);
     let running = match running {
         Ok(running) => running,
-        Err(why) => return Ok(Comparison::Impossible(said!("{why}", "{why}"))),
+        Err(why) => return Ok(Comparison::Impossible(why)),
     };
     done.outcomes = send::all(requests, doors.clone(), wish.rate, asked.stop.clone())?;
     done.doors = doors.clone();

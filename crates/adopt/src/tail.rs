@@ -27,7 +27,7 @@ pub(crate) fn lines(path: &Path, mut see: impl FnMut(&[u8]) -> bool) -> Result<(
     // The kind comes first: opening a FIFO would wait for a writer.
     let kind = std::fs::metadata(path).map_err(failed)?.file_type();
     if !kind.is_file() {
-        return Err(said!("{shown} is not a regular file", "{shown}은(는) 일반 파일이 아닙니다"));
+        return Err(said!("{shown} is not a regular file", "일반 파일이 아닙니다: {shown}"));
     }
     let mut file = File::open(path).map_err(failed)?;
     let len = file.metadata().map_err(failed)?.len();

@@ -43,8 +43,8 @@ const PARTICLES: [(&str, &str, &str); 5] = [
     ("(으)로", "으로", "로"),
 ];
 
-/// Chooses the form of each Korean particle such as `이(가)` by the word before it. After a Latin letter both forms stay,
-/// because the letters do not show how a reader pronounces a name.
+/// Chooses the form of each Korean particle such as `이(가)` by the word before it. Both forms stay after a Latin word whose
+/// spelling does not show its last sound (`chat`, `app`).
 pub fn particles(text: &str) -> String {
     let mut chosen = String::with_capacity(text.len());
     let mut rest = text;
@@ -99,7 +99,25 @@ fn ending(text: &str) -> Option<Ending> {
         '1' | '7' | '8' => Ending::Rieul,
         // 영 or 십, 삼, 육.
         '0' | '3' | '6' => Ending::Consonant,
+        letter @ 'a'..='z' => return latin(text, letter),
         _ => return None,
+    })
+}
+
+/// The last sound of a Latin word in Korean: 온(on), 파일(file), 서비스(service), 호스트(host). `None` if words of this
+/// spelling differ: 앱(app), 맵(map) but 루프(loop).
+fn latin(text: &str, last: char) -> Option<Ending> {
+    let before = text.chars().rev().nth(1).unwrap_or(' ');
+    Some(match (before, last) {
+        // The name of a letter (`location /b`), or a word without a vowel (`http`, `rps`), which is read by its letters.
+        (before, _) if !before.is_ascii_lowercase() => return None,
+        ('m' | 'n', 'e') | (_, 'm' | 'n') | ('n', 'g') => Ending::Consonant,
+        ('l', 'e') | (_, 'l') => Ending::Rieul,
+        ('p', 'e') => return None,
+        ('a' | 'e' | 'i' | 'o' | 'u', 'r') | ('c' | 'f' | 'l' | 'n' | 'p' | 'r' | 's' | 'x', 't') => Ending::Vowel,
+        ('n' | 'r' | 's', 'k') | ('m', 'p') => Ending::Vowel,
+        (_, 'b' | 'c' | 'j' | 'k' | 'p' | 'r' | 't') => return None,
+        _ => Ending::Vowel,
     })
 }
 
@@ -120,7 +138,9 @@ mod tests {
             ("3000(으)로 71(으)로 2(으)로 풀(으)로", "3000으로 71로 2로 풀로"),
             ("풀 (POOL)을(를) 1320건(66 %)을(를) 66 %을(를)", "풀 (POOL)을 1320건(66 %)을 66 %를"),
             ("\"keepalive 64\"은(는) 앱과(와)", "\"keepalive 64\"는 앱과"),
-            ("app이(가) nginx(으)로", "app이(가) nginx(으)로"),
+            ("app이(가) chat(으)로 /b이(가)", "app이(가) chat(으)로 /b이(가)"),
+            ("nginx(으)로 on은(는) file(으)로 host을(를)", "nginx로 on은 file로 host를"),
+            ("nginx.service은(는) name이(가) log과(와) server이(가)", "nginx.service는 name이 log와 server가"),
             ("CPU과(와) URL(으)로 RAM을(를) POOL_SIZE을(를)", "CPU와 URL로 RAM을 POOL_SIZE을(를)"),
             ("", ""),
         ] {

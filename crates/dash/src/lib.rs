@@ -106,6 +106,7 @@ fn line(line: &Waterline) -> Value {
     if let Value::Object(members) = &mut value {
         let kind = words::kind(&line.kind);
         members.insert("name".to_owned(), json!(Said::new(kind.en, kind.ko)));
+        members.insert("object".to_owned(), json!(words::object(&line.of)));
         members.insert("setter".to_owned(), json!(words::setter(&line.kind, &line.set_by)));
         members.insert("calm".to_owned(), json!(!kind.counts));
     }

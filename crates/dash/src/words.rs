@@ -260,14 +260,19 @@ pub fn setter(kind: &str, set_by: &str) -> Said {
     Said::new(set_by, korean)
 }
 
+/// The object of a limit for people: a worker, an address, a name of the configuration.
+pub fn object(of: &str) -> Said {
+    let korean = of.strip_prefix("worker ").map_or_else(|| of.to_owned(), |number| format!("워커 {number}"));
+    Said::new(of, korean)
+}
+
 /// A limit by its kind and its object: `Ports to 10.0.0.1:3000`.
 pub fn title(name: &str, of: &str) -> Said {
     let kind = kind(name);
     let (en, ko) = if kind.name.is_empty() { (name, name) } else { (kind.en, kind.ko) };
-    match of {
-        "" => Said::new(en, ko),
-        of => Said::new(format!("{en} {of}"), format!("{ko} {of}")),
-    }
+    let object = object(of);
+    let with = |name: &str, of: &str| format!("{name} {of}").trim_end().to_owned();
+    Said::new(with(en, &object.en), with(ko, &object.ko))
 }
 
 #[cfg(test)]
@@ -289,6 +294,7 @@ mod tests {
     fn a_limit_that_is_not_known_goes_by_its_own_name() {
         assert_eq!(title("ports", "10.0.0.1:80").en, "Ports to 10.0.0.1:80");
         assert_eq!(title("fds", ""), Said::new("Open files", "열린 파일"));
+        assert_eq!(title("connections", "worker 0"), Said::new("Connections worker 0", "연결 워커 0"));
         assert_eq!(title("llamas", "x"), Said::new("llamas x", "llamas x"));
     }
 }

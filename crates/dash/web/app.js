@@ -101,6 +101,7 @@ function redraw() {
 
 function paint() {
   const t = translator(ui.language);
+  units.speak(ui.language);
   const root = document.documentElement;
   if (root.lang !== ui.language) root.lang = ui.language;
   if (ui.theme === "auto") delete root.dataset.theme;

@@ -373,7 +373,7 @@ export const WORDS = {
     "host.wait": "disk (wa)",
     "host.idle": "idle (id)",
     "host.queue": "Waiting for a CPU",
-    "host.queueUnit": "{0} s per s",
+    "host.queueUnit": "{0} per s",
     "host.runnable": "Runnable",
     "host.load": "Load, 1 min",
     "host.psi": "Pressure, 10 s",
@@ -466,7 +466,8 @@ export const WORDS = {
     "errsort.last": "Last",
     "err.places": "Where requests fail or are refused",
     "err.noPlace": "No location has failed or refused a request.",
-    "err.all": "Total",
+    "err.failedAll": "Failed in all",
+    "err.refusedAll": "Limited in all",
     "err.ofSamples": "{0} of the {1} newest",
     "err.more": "{0} more",
     "err.samples": "{0} newest",
@@ -613,7 +614,7 @@ export const WORDS = {
     "busy.hint": "실패한 곳, 그다음 요청이 많은 순서",
     "busy.all": "location {0}개 모두 보기",
     "crumbs.label": "경로",
-    "crumbs.gone": "이 설정에는 {0}이(가) 없습니다.",
+    "crumbs.gone": "이 설정에 없습니다: {0}",
     "detail.server": "서버",
     "detail.location": "location",
     "detail.peers": "피어",
@@ -856,7 +857,7 @@ export const WORDS = {
     "host.wait": "디스크 대기 (wa)",
     "host.idle": "유휴 (id)",
     "host.queue": "CPU 대기",
-    "host.queueUnit": "초당 {0}초",
+    "host.queueUnit": "초당 {0}",
     "host.runnable": "실행 대기 중",
     "host.load": "로드 평균, 1분",
     "host.psi": "PSI(자원 압박), 최근 10초",
@@ -949,7 +950,8 @@ export const WORDS = {
     "errsort.last": "마지막 시각",
     "err.places": "요청이 실패하거나 거절된 곳",
     "err.noPlace": "실패하거나 거절한 location이 없습니다.",
-    "err.all": "전체",
+    "err.failedAll": "실패 누적",
+    "err.refusedAll": "제한 누적",
     "err.ofSamples": "최근 {1}건 중 {0}건",
     "err.more": "{0}건 더 보기",
     "err.samples": "최근 {0}건",
@@ -979,23 +981,14 @@ export function choose(wanted) {
   return "en";
 }
 
-const UNITS = { d: "일", h: "시간", m: "분", s: "초" };
-
-/** A span of time such as `2 m 47 s` with Korean units; any other text as it is. @param {string} text */
-function inKorean(text) {
-  if (!/^[\d.]+\u202f[dhms]( \d+\u202f[dhms])?$/.test(text)) return text;
-  return text.replace(/\u202f([dhms])/g, (_, unit) => UNITS[unit]);
-}
-
 /**
  * The words of a language: `t("water.inTime", "42 s")`. A key that is not there is shown as it is.
  * @param {string} language
  */
 export function translator(language) {
   const words = WORDS[language] ?? WORDS.en;
-  const told = (value) => (language === "ko" ? inKorean(String(value)) : String(value));
   const t = (key, ...values) =>
-    (words[key] ?? WORDS.en[key] ?? key).replace(/\{(\d)\}/g, (_, place) => told(values[Number(place)] ?? ""));
+    (words[key] ?? WORDS.en[key] ?? key).replace(/\{(\d)\}/g, (_, place) => String(values[Number(place)] ?? ""));
   /** What the feed says in both languages. */
   t.of = (both) => (both && typeof both === "object" ? (both[language] ?? both.en ?? "") : (both ?? ""));
   t.language = language;

@@ -1,4 +1,16 @@
-// Numbers as people read them. All functions are pure; "–" is what is not known.
+// Numbers as people read them; "–" is what is not known. Spans and rates have the units of the language of `speak`.
+
+const UNITS = {
+  en: { d: "\u202fd", h: "\u202fh", m: "\u202fm", s: "\u202fs", each: "/s" },
+  ko: { d: "일", h: "시간", m: "분", s: "초", each: "/초" },
+};
+
+let unit = UNITS.en;
+
+/** Chooses the language of units. @param {string} language */
+export function speak(language) {
+  unit = UNITS[language] ?? UNITS.en;
+}
 
 export const NOTHING = "–";
 
@@ -33,13 +45,13 @@ export function count(n) {
 export const si = (n) => (known(n) ? scaled(n, 1000, ["", "k", "M", "G", "T"], "") : NOTHING);
 
 /** A number each second: 412/s. @param {number} [n] */
-export const rate = (n) => (known(n) ? si(n) + "/s" : NOTHING);
+export const rate = (n) => (known(n) ? si(n) + unit.each : NOTHING);
 
 /** Bytes: 1.5 MiB. @param {number} [n] */
 export const bytes = (n) => (known(n) ? scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"], "\u202f") : NOTHING);
 
 /** Bytes each second. @param {number} [n] */
-export const byteRate = (n) => (known(n) ? bytes(n) + "/s" : NOTHING);
+export const byteRate = (n) => (known(n) ? bytes(n) + unit.each : NOTHING);
 
 /** Milliseconds in the unit that suits: 430 µs, 12.4 ms, 1.2 s. @param {number} [ms] */
 export function time(ms) {
@@ -47,7 +59,7 @@ export function time(ms) {
   if (ms === 0) return "0\u202fms";
   if (ms < 0.9995) return short(Math.round(ms * 1000)) + "\u202fµs";
   if (ms < 999.5) return short(ms) + "\u202fms";
-  if (ms < 60_000) return short(ms / 1000) + "\u202fs";
+  if (ms < 60_000) return short(ms / 1000) + unit.s;
   return span(ms / 1000);
 }
 
@@ -56,17 +68,17 @@ export function span(seconds) {
   if (!known(seconds)) return NOTHING;
   seconds = Math.max(0, Math.round(seconds));
   const parts = [
-    [Math.floor(seconds / 86_400), "d"],
-    [Math.floor(seconds / 3600) % 24, "h"],
-    [Math.floor(seconds / 60) % 60, "m"],
-    [seconds % 60, "s"],
+    [Math.floor(seconds / 86_400), unit.d],
+    [Math.floor(seconds / 3600) % 24, unit.h],
+    [Math.floor(seconds / 60) % 60, unit.m],
+    [seconds % 60, unit.s],
   ];
   const first = parts.findIndex(([n]) => n > 0);
-  if (first < 0) return "0\u202fs";
+  if (first < 0) return `0${unit.s}`;
   return parts
     .slice(first, first + 2)
     .filter(([n]) => n > 0)
-    .map(([n, unit]) => `${n}\u202f${unit}`)
+    .map(([n, name]) => n + name)
     .join(" ");
 }
 

@@ -99,22 +99,17 @@ fn compared(before: &Tree, after: &Tree, target: Target) -> Vec<Change> {
         if means_same(key) {
             let what = said!(
                 "\"{}\" is already in force without this change",
-                "\"{}\"은(는) 이 변경 없이도 이미 적용되어 있습니다",
+                "\"{}\": 이 변경이 없어도 이미 적용되어 있습니다",
                 spot.line()
             );
             changes.push(idly(Some(spot.at()), what));
         } else if let Some(why) = target.idle(&key.1, &key.0) {
-            let what = said!(
-                "\"{}\" has no effect in {}: {}",
-                "\"{}\"은(는) {}에서 효과가 없습니다: {}",
-                spot.line(),
-                target,
-                why
-            );
+            let what =
+                said!("\"{}\" has no effect in {}: {}", "\"{}\": {}에서 효과가 없습니다. {}", spot.line(), target, why);
             changes.push(idly(Some(spot.at()), what));
         } else if idle.contains(&spot.at()) {
             let what =
-                said!("\"{}\" cannot have an effect here", "\"{}\"은(는) 여기서 효과가 있을 수 없습니다", spot.line());
+                said!("\"{}\" cannot have an effect here", "\"{}\": 여기서는 효과가 있을 수 없습니다", spot.line());
             changes.push(idly(Some(spot.at()), what));
         } else {
             let old = effective(&old_lines, key, target).filter(|_| !spot.is_block());
@@ -124,13 +119,12 @@ fn compared(before: &Tree, after: &Tree, target: Target) -> Vec<Change> {
     for (key, spots) in old_lines.iter().filter(|(key, _)| !new_lines.contains_key(key)) {
         let line = spots.first().map_or(String::new(), |spot| spot.line());
         if means_same(key) {
-            let what =
-                said!("\"{}\" was removed, and is still in force", "\"{}\"을(를) 지웠지만 여전히 적용됩니다", line);
+            let what = said!("\"{}\" was removed, and is still in force", "\"{}\": 지웠지만 여전히 적용됩니다", line);
             changes.push(idly(None, what));
         } else if target.idle(&key.1, &key.0).is_some() {
             let what = said!(
                 "\"{}\" was removed, and had no effect in {}",
-                "\"{}\"을(를) 지웠고, {}에서는 원래 효과가 없었습니다",
+                "\"{}\": 지웠습니다. {}에서는 원래 효과가 없었습니다",
                 line,
                 target
             );
@@ -138,7 +132,7 @@ fn compared(before: &Tree, after: &Tree, target: Target) -> Vec<Change> {
         } else {
             let what = said!(
                 "\"{}\" was removed: this change can have an effect",
-                "\"{}\"을(를) 지웠습니다: 효과가 있을 수 있습니다",
+                "\"{}\": 지웠습니다. 효과가 있을 수 있습니다",
                 line
             );
             changes.push(Change { at: None, acts: true, what });
@@ -156,7 +150,7 @@ fn acting(spot: Spot<'_>, old: Option<String>) -> Said {
             let bound = was.min(is);
             said!(
                 "\"{}\" (before: {}) can have an effect only if a worker has more than {} connections at once, to clients and to origins together",
-                "\"{}\" (이전: {})은(는) 워커 하나의 동시 연결이 양쪽을 합쳐 {}개를 넘을 때만 효과가 있습니다",
+                "\"{}\" (이전: {}): 워커 하나의 동시 연결이 양쪽을 합쳐 {}개를 넘을 때만 효과가 있습니다",
                 line,
                 old,
                 bound
@@ -165,13 +159,13 @@ fn acting(spot: Spot<'_>, old: Option<String>) -> Said {
         (Some(old), _) => {
             said!(
                 "\"{}\" (before: {}) can have an effect",
-                "\"{}\" (이전: {})은(는) 효과가 있을 수 있습니다",
+                "\"{}\" (이전: {}): 효과가 있을 수 있습니다",
                 line,
                 old.replace('\n', ", ")
             )
         }
         (None, _) => {
-            said!("\"{}\" is new and can have an effect", "\"{}\"은(는) 새로 생겼고 효과가 있을 수 있습니다", line)
+            said!("\"{}\" is new and can have an effect", "\"{}\": 새로 생긴 줄입니다. 효과가 있을 수 있습니다", line)
         }
     }
 }

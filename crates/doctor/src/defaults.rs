@@ -219,19 +219,23 @@ pub static DEFAULTS: &[Default] = &[
         .note(words("if it is longer than the origin's own timeout (Node: 5 s), nginx sometimes uses a connection that the origin is closing", "오리진의 값(Node: 5초)보다 길면 가끔 막 닫히는 연결을 쓰게 됩니다")),
 ];
 
+const DEBIAN: crate::rule::Words = words("Debian's package", "Debian 패키지");
+const NGINX_ORG: crate::rule::Words = words("nginx.org's package", "nginx.org 패키지");
+const BOTH: crate::rule::Words = words("Debian's and nginx.org's packages", "Debian과 nginx.org 패키지");
+
 /// Lines in the configuration files of distributions: directive, value, distributor.
-pub static SHIPPED: &[(&str, &str, &str)] = &[
-    ("user", "www-data", "Debian's package"),
-    ("worker_processes", "auto", "Debian's and nginx.org's packages"),
-    ("worker_connections", "768", "Debian's package"),
-    ("worker_connections", "1024", "nginx.org's package"),
-    ("sendfile", "on", "Debian's and nginx.org's packages"),
-    ("tcp_nopush", "on", "Debian's package"),
-    ("types_hash_max_size", "2048", "Debian's package"),
-    ("default_type", "application/octet-stream", "Debian's and nginx.org's packages"),
-    ("keepalive_timeout", "65", "nginx.org's package"),
-    ("ssl_prefer_server_ciphers", "on", "Debian's package"),
-    ("gzip", "on", "Debian's package"),
+pub static SHIPPED: &[(&str, &str, crate::rule::Words)] = &[
+    ("user", "www-data", DEBIAN),
+    ("worker_processes", "auto", BOTH),
+    ("worker_connections", "768", DEBIAN),
+    ("worker_connections", "1024", NGINX_ORG),
+    ("sendfile", "on", BOTH),
+    ("tcp_nopush", "on", DEBIAN),
+    ("types_hash_max_size", "2048", DEBIAN),
+    ("default_type", "application/octet-stream", BOTH),
+    ("keepalive_timeout", "65", NGINX_ORG),
+    ("ssl_prefer_server_ciphers", "on", DEBIAN),
+    ("gzip", "on", DEBIAN),
 ];
 
 #[cfg(test)]

@@ -142,6 +142,7 @@ fn origin(tree: &Tree, spot: Spot<'_>, default: &Default, target: Target, langua
         None => {}
     }
     if let Some((_, _, whose)) = shipped {
+        let whose = whose.say(language);
         origin.push_str(&if is_korean { format!("; {whose}와 같음") } else { format!("; as in {whose}") });
     }
     origin

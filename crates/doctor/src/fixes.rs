@@ -188,8 +188,9 @@ impl Choice<'_> {
         }
         if let Some(new) = brought(&after, &before, set).first() {
             let rule = new.rule;
-            return Err(said!("it would bring another finding, {rule}: ", "다른 결과 {rule}이(가) 생깁니다: ")
-                + new.what.clone());
+            return Err(
+                said!("it would bring another finding, {rule}: ", "다른 결과가 생깁니다 ({rule}): ") + new.what.clone()
+            );
         }
         if set.iter().any(|finding| alike(&after, finding) >= alike(&before, finding)) {
             return Err(said!("the finding would stay", "고쳐도 같은 결과가 남습니다"));

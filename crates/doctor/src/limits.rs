@@ -50,7 +50,7 @@ texts! {
         "프로세스 {0}은(는) 파일을 {1}개까지 열 수 있습니다. {2}의 세션에 속합니다. 세션의 한도는 시작할 때 PAM이 limits.conf와 limits.d에서 읽어 정합니다.";
     LATER:
         "{0} sets LimitNOFILE={1}, and systemd reads it after the new drop-in: the doctor raises the value there.",
-        "{0}에 LimitNOFILE={1}이 있고 systemd가 새 drop-in보다 나중에 읽습니다. 그래서 그 파일의 값을 올립니다.";
+        "{0}에 LimitNOFILE={1}이 있고 systemd가 새 드롭인보다 나중에 읽습니다. 그래서 그 파일의 값을 올립니다.";
     NR_OPEN:
         "The kernel allows at most {0} (fs.nr_open). systemd and PAM refuse a larger limit, so the doctor raises it too.",
         "커널은 최대 {0}(fs.nr_open)을 허용합니다. systemd와 PAM은 더 큰 한도를 거부하므로 이 값도 올립니다.";

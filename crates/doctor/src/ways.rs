@@ -33,7 +33,7 @@ pub fn harm(before: &View<'_>, after: &View<'_>, target: Target, facts: &Facts) 
         let of = |view| Way::all(view, family, pass, read_timeout, is_new, target);
         let (old, new) = (of(before), of(after));
         if old.len() != new.len() {
-            return Some(said!("it would add or remove a {pass}", "{pass}이(가) 늘거나 줄어듭니다"));
+            return Some(said!("it would add or remove a {pass}", "{pass} 줄이 늘거나 줄어듭니다"));
         }
         if let Some(harm) = old.iter().zip(&new).find_map(|(old, new)| old.harm(new)) {
             return Some(harm);
@@ -96,13 +96,13 @@ impl Way {
         if closes {
             return Some(said!(
                 "WebSockets would no longer get through \"{place}\"",
-                "WebSocket이 더는 \"{place}\"을(를) 통과하지 못합니다"
+                "WebSocket이 더는 통과하지 못합니다: \"{place}\""
             ));
         }
         if !self.is_buffered && later.is_buffered {
             return Some(said!(
                 "answers that now stream through \"{place}\" would be buffered",
-                "지금 \"{place}\"을(를) 스트리밍으로 통과하는 응답이 버퍼링됩니다"
+                "지금 스트리밍으로 통과하는 응답이 버퍼링됩니다: \"{place}\""
             ));
         }
         if later.read_timeout < self.read_timeout {

@@ -141,12 +141,12 @@ weir_conf::texts! {
     OF_FILE: "{0}: {1}", "{0}: {1}";
 
     URL_TOO_LONG: "a URL is at most {0} bytes", "URL은 {0}바이트까지 쓸 수 있습니다";
-    URL_BAD: "\"{0}\" cannot be loaded: {1}", "\"{0}\"에는 부하를 보낼 수 없습니다. {1}";
+    URL_BAD: "weir cannot use the URL \"{0}\": {1}", "쓸 수 없는 URL입니다: \"{0}\". {1}";
     URL_NO_HOST: "it names no host", "호스트가 없습니다";
     URL_PORT: "the port must be between 1 and 65535", "포트는 1부터 65535까지여야 합니다";
     URL_SCHEME: "it must begin with http:// or https://", "http://나 https://로 시작해야 합니다";
     URL_HOST: "the host has a character that no host has", "호스트에 쓸 수 없는 문자가 있습니다";
-    URL_ONLY_HTTP: "no {0} here, only http:// and https://", "{0}은(는) 쓸 수 없고 http://와 https://만 쓸 수 있습니다";
+    URL_ONLY_HTTP: "no {0} here, only http:// and https://", "http://와 https://만 쓸 수 있습니다 ({0} 불가)";
     LOAD_NO_THREAD: "weir could not start a thread for the load: {0}", "부하를 보낼 스레드를 시작하지 못했습니다: {0}";
     NO_H2: "{0} does not support HTTP/2: {1}; without --http2, weir sends HTTP/1.1", "{0}: HTTP/2를 지원하지 않습니다. {1}. --http2를 빼면 HTTP/1.1로 보냅니다";
     H2_NOT_CHOSEN: "weir offered h2 in TLS (ALPN), and the server did not choose it", "TLS(ALPN)에서 h2를 제안했지만 서버가 고르지 않았습니다";

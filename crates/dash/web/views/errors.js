@@ -58,7 +58,7 @@ function places(doc, before, t) {
       ? empty(t("err.noPlace"))
       : h("div", { class: "overs", tabindex: 0, role: "region", "aria-label": t("err.places") }, h("table", { class: "path" },
         h("thead", null, h("tr", null, h("th", { scope: "col", class: "text" }, t("col.zone")),
-          [capital(t("chart.failed")), t("err.all"), capital(t("reason.limit")), t("err.all")].map((label, at) => h("th", { key: `${at}`, scope: "col", class: "number" }, label)))),
+          [capital(t("chart.failed")), t("err.failedAll"), capital(t("reason.limit")), t("err.refusedAll")].map((label, at) => h("th", { key: `${at}`, scope: "col", class: "number" }, label)))),
         h("tbody", null, rows.slice(0, PLACES_MAX).map((row) =>
           h("tr", { key: row.name },
             h("th", { scope: "row", class: "text" }, h("a", { href: way("zones", "location", row.name) }, name(row.name))),

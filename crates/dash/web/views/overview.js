@@ -104,15 +104,16 @@ function waterline(line, thresholds, t) {
   const tone = line.calm ? "water" : toneOf(line, thresholds);
   const [used, limit, highest] = [line.used, line.limit, line.max].map((n) => amount(line.unit, n));
   const name = t.of(line.name);
+  const object = t.of(line.object) || line.of;
   const clip = (n) => `${Math.min(100, Math.max(0, n * 100)).toFixed(1)}%`;
   return h(
     "li",
     { key: `${line.kind} ${line.of}`, class: `waterline ${tone}` },
-    h("div", { class: "what" }, h("span", { class: "name" }, name), line.of ? h("span", { class: "of" }, line.of) : null),
+    h("div", { class: "what" }, h("span", { class: "name" }, name), object ? h("span", { class: "of" }, object) : null),
     h("div", { class: "share" }, tone === "water" ? null : h("span", { "aria-hidden": "true" }, tone === "bad" ? "■ " : "▲ "), units.percent(line.ratio)),
     h(
       "div",
-      { class: "vessel", role: "meter", "aria-label": `${name} ${line.of}`.trim(), "aria-valuemin": 0, "aria-valuemax": 100,
+      { class: "vessel", role: "meter", "aria-label": `${name} ${object}`.trim(), "aria-valuemin": 0, "aria-valuemax": 100,
         "aria-valuenow": Math.min(100, Math.round(line.ratio * 100)), "aria-valuetext": `${used} ${t("water.of")} ${limit}` },
       h("span", { class: "level", css: { width: clip(line.ratio) } }),
       h("span", { class: "highest", css: { left: clip(line.max / line.limit) } }),
@@ -210,7 +211,7 @@ function compared(doc, past, t, ui) {
   if (!both || both.seconds < 5) return top;
   const one = (title, format, name) =>
     h("section", { class: "card" }, chart({
-      title, format, ticks: [[0, "0\u202fs"], [1, units.span(both.seconds)]], slots: both.seconds, by: 2, latest: true,
+      title, format, ticks: [[0, units.span(0)], [1, units.span(both.seconds)]], slots: both.seconds, by: 2, latest: true,
       label: (at) => units.span(at),
       series: [
         { name: t("compare.before"), tone: "soft", values: both.before.map((point) => point?.[name]) },

@@ -43,13 +43,13 @@ texts! {
         "프로세스 {0}의 최대 열린 파일 수: {1}, 설정한 곳: {2}";
     NOT_IN_FORCE:
         "Max open files of process {0}: {1}. {2} is not in force: systemd has not restarted the process since, the process changed its limit itself, or this machine allows no more",
-        "프로세스 {0}의 최대 열린 파일 수: {1}. {2}은(는) 적용되지 않았습니다. 값을 바꾼 뒤 systemd가 프로세스를 재시작하지 않았거나, 프로세스가 한도를 스스로 바꿨거나, 이 머신이 더 큰 값을 허용하지 않습니다";
+        "프로세스 {0}의 최대 열린 파일 수: {1}. 적용되지 않은 값: {2}. 값을 바꾼 뒤 systemd가 프로세스를 재시작하지 않았거나, 프로세스가 한도를 스스로 바꿨거나, 이 머신이 더 큰 값을 허용하지 않습니다";
     OF_DIRECTIVE:
         "worker_rlimit_nofile in {0}",
         "{0}의 worker_rlimit_nofile";
     OF_LINE:
         "\"{0}\" in {1}, which PAM read at the login of {2}",
-        "{2}이(가) 로그인할 때 PAM이 읽은 {1}의 \"{0}\"";
+        "로그인할 때 PAM이 읽은 {1}의 \"{0}\" (사용자: {2})";
     OF_PARENT:
         "process {0} ({1}), from which it inherits the limit",
         "한도를 물려준 프로세스 {0}({1})";
@@ -58,7 +58,7 @@ texts! {
         "프로세스 자신 또는 prlimit. 이 프로세스를 시작한 프로세스 {0}({1})의 한도는 {2}";
     OF_STARTER:
         "the process that started it and has ended since; it runs in no unit of systemd",
-        "이 프로세스를 시작하고 먼저 끝난 프로세스. systemd unit에서 실행되지 않습니다";
+        "이 프로세스를 시작하고 먼저 끝난 프로세스. systemd 유닛에서 실행되지 않습니다";
 }
 
 /// The sentence about the limit of the examined process, of its worker with the lowest limit if it has workers.

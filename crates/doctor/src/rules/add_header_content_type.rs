@@ -32,11 +32,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(
                 Finding::at(
                     spot,
-                    said!(
-                        "a second Content-Type, {}, is added",
-                        "두 번째 Content-Type인 {}이(가) 추가됩니다",
-                        spot.arg(1)
-                    ),
+                    said!("a second Content-Type, {}, is added", "Content-Type이 하나 더 추가됩니다: {}", spot.arg(1)),
                 )
                 .write(line),
             );

@@ -63,7 +63,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let matters = lost.iter().any(|lost| MATTER.contains(&lost.to_ascii_lowercase().as_str()));
             let level = if matters { Level::Risk } else { Level::Note };
             let what =
-                said!("nginx sends answers from here without {}", "여기의 응답에는 {}이(가) 없습니다", lost.join(", "));
+                said!("nginx sends answers from here without {}", "여기의 응답에 없는 헤더: {}", lost.join(", "));
             let write = if case.version >= Version(1, 29, 3) {
                 format!("{mode} merge;")
             } else {

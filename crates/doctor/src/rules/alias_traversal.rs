@@ -73,7 +73,7 @@ fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Found) {
             let line = location.line();
             let what = said!(
                 "${name} may begin with a character other than \"/\": the path after \"{before}\" can then leave that directory",
-                "${name}이(가) \"/\" 외의 문자로도 시작할 수 있어 \"{before}\" 뒤의 경로가 그 디렉터리를 벗어납니다"
+                "변수 ${name}의 값이 \"/\" 외의 문자로도 시작할 수 있어 \"{before}\" 뒤의 경로가 그 디렉터리를 벗어납니다"
             );
             found.add(Finding::at(location, what).write(format!("{line} {{  # let the group begin behind a slash")));
         }

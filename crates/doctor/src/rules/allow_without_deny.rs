@@ -29,7 +29,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let fix = edit::insert_after(case.tree(), last.statement(), "deny all");
         let what = said!(
             "{} is allowed, and every other client is allowed too",
-            "{}을(를) 허용하지만 나머지 모두도 허용됩니다",
+            "허용한 주소: {}. 그러나 나머지 모두도 허용됩니다",
             spot.arg(0)
         );
         found.add(Finding::at(spot, what).write("deny all;").fix(fix));

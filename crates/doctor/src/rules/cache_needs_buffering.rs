@@ -24,11 +24,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let off = spot.scope().effective(names.buffering).filter(|spot| spot.arg(0) == "off");
         if let Some(off) = off {
             found.add(
-                Finding::at(
-                    off,
-                    said!("the zone \"{}\" stays empty here", "여기서는 존 \"{}\"이(가) 비어 있습니다", spot.arg(0)),
-                )
-                .write(format!("{} on;", names.buffering)),
+                Finding::at(off, said!("the zone \"{}\" stays empty here", "여기서 비어 있는 존: \"{}\"", spot.arg(0)))
+                    .write(format!("{} on;", names.buffering)),
             );
         }
     }

@@ -51,7 +51,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                         ignored,
                         said!(
                             "nginx stores the origin's answer although it has {}",
-                            "오리진의 {}이(가) 있어도 응답이 캐시에 저장됩니다",
+                            "오리진이 보낸 헤더가 있어도 응답이 캐시에 저장됩니다: {}",
                             ignored.text()
                         ),
                     )

@@ -34,7 +34,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let line = format!("{} {}", stale.line(), more.join(" "));
             let fix = edit::replace(stale.statement(), &line);
             found.add(
-                Finding::at(stale, said!("{} are passed on", "{}이(가) 그대로 전달됩니다", missing.join(", ")))
+                Finding::at(stale, said!("{} are passed on", "그대로 전달되는 응답: {}", missing.join(", ")))
                     .write(format!("{line};"))
                     .fix(Some(fix)),
             );

@@ -34,7 +34,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let line = format!("{} {KEY}", names.key);
         let what = said!(
             "there is no {}: nginx gives the first answer in the zone \"{}\" to every request",
-            "{}이(가) 없습니다. nginx는 존 \"{}\"의 첫 응답을 모든 요청에 줍니다",
+            "없는 줄: {}. nginx는 존 \"{}\"의 첫 응답을 모든 요청에 줍니다",
             names.key,
             spot.arg(0)
         );

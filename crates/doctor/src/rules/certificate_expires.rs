@@ -38,13 +38,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
         }
         let file = &certificate.file;
         let (level, what) = match left {
-            ..=0 => (
-                Level::Wrong,
-                said!("{file} expired {} days ago", "{file}이(가) {}일 전에 만료되었습니다", -left / DAY_S),
-            ),
+            ..=0 => {
+                (Level::Wrong, said!("{file} expired {} days ago", "{}일 전에 만료되었습니다: {file}", -left / DAY_S))
+            }
             _ => {
                 let days = left / DAY_S;
-                (Level::Risk, said!("{file} expires in {days} days", "{file}이(가) {days}일 뒤에 만료됩니다"))
+                (Level::Risk, said!("{file} expires in {days} days", "{days}일 뒤에 만료됩니다: {file}"))
             }
         };
         let mut spots = case.view.named("ssl_certificate").filter(|spot| spot.arg(0) == certificate.source);

@@ -43,7 +43,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     Some(first) if !first.scope().is(server) && name != "_" && !name.is_empty() => {
                         let what = said!(
                             "conflicting server name \"{name}\" on {address}, ignored: line {} has it",
-                            "{address}의 서버 이름 \"{name}\"이(가) {}번째 줄과 겹쳐 무시됩니다",
+                            "{address}의 서버 이름이 {}번째 줄과 겹쳐 무시됩니다: \"{name}\"",
                             first.at().line
                         );
                         found.add(Finding::at(spot, what));

@@ -50,7 +50,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let fix = edit::remove(case.tree(), spot.statement());
             let what = said!(
                 "{} is the default of {}: this line has no effect",
-                "{}은(는) {}의 기본값이라 효과가 없습니다",
+                "기본값과 같아 효과가 없습니다: {} ({})",
                 spot.text(),
                 case.target
             );

@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
     ),
     remedy: words(
         "The limit of the worker process itself counts (/proc/PID/limits). Set `worker_rlimit_nofile` in nginx.conf, or LimitNOFILE= in a drop-in of the unit. A shell's ulimit and limits.conf do not apply to a service.",
-        "워커 프로세스 자신의 한도(/proc/PID/limits)가 적용됩니다. nginx.conf의 `worker_rlimit_nofile`이나 unit drop-in의 LimitNOFILE=을 쓰세요. 셸의 ulimit과 limits.conf는 서비스에 적용되지 않습니다.",
+        "워커 프로세스 자신의 한도(/proc/PID/limits)가 적용됩니다. nginx.conf의 `worker_rlimit_nofile`이나 유닛 드롭인의 LimitNOFILE=을 쓰세요. 셸의 ulimit과 limits.conf는 서비스에 적용되지 않습니다.",
     ),
     source: "systemd/systemd#1884; lab.md B07, 1-1, 1-2, 1-4",
     check,
@@ -65,7 +65,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         (None, None) => {
             said!(
                 "the process that started it: it does not run in a systemd unit",
-                "시작한 프로세스(systemd unit에 속하지 않음)"
+                "시작한 프로세스(systemd 유닛에 속하지 않음)"
             )
         }
     };

@@ -23,7 +23,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if path.starts_with('/') && !path.contains('$') && is_root(path) {
             found.add(Finding::at(
                 spot,
-                said!("{} {path} is the file system's root", "{} {path}은(는) 파일 시스템의 루트입니다", spot.name()),
+                said!("{} {path} is the file system's root", "파일 시스템의 루트입니다: {} {path}", spot.name()),
             ));
         }
     }

@@ -35,7 +35,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     spot,
                     said!(
                         "{variable} is empty if the value is not listed",
-                        "목록에 없으면 {variable}이(가) 비어 있습니다"
+                        "목록에 없으면 {variable} 변수가 비어 있습니다"
                     ),
                 )
                 .write("default \"\";")

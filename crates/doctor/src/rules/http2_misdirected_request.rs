@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     group: Group::Works,
     says: words(
         "Reused HTTP/2 connections reach the default server, and it does not answer 421",
-        "재사용된 HTTP/2 연결이 default server에 닿는데 421로 답하지 않습니다",
+        "재사용된 HTTP/2 연결이 default server로 오는데 421로 응답하지 않습니다",
     ),
     remedy: words(
         "A browser may send a request for one name over a connection that it opened for another name. After 421 it opens a new connection. It takes any other status as the answer.",

@@ -38,7 +38,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             if !harmless {
                 let what = said!(
                     "{} applies only if no later \"if\" of this location is true as well, and nginx skips the rest of the location",
-                    "{}은(는) 이 location의 뒤쪽 \"if\"가 모두 거짓일 때만 적용되고, location의 나머지는 무시됩니다",
+                    "이 location의 뒤쪽 \"if\"가 모두 거짓일 때만 적용되고, location의 나머지는 무시됩니다: {}",
                     spot.name()
                 );
                 found.add(Finding::at(spot, what));

@@ -31,7 +31,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if let (Some(kept), false) = (kept, stays) {
             let what = said!(
                 "each request to \"{}\" opens and closes a connection in spite of keepalive {}",
-                "\"{}\"(으)로 가는 요청마다 keepalive {}와(과) 상관없이 연결을 열고 닫습니다",
+                "업스트림 \"{}\": keepalive {} 줄이 있지만 요청마다 연결을 열고 닫습니다",
                 pass.arg(0),
                 kept.arg(0)
             );

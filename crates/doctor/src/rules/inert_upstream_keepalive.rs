@@ -45,19 +45,19 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let what = match closing {
             Closing::Missing { .. } => said!(
                 "each request to \"{}\" opens and closes a connection: {} has no connection to keep",
-                "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. {}이(가) 유지할 연결이 없습니다",
+                "업스트림 \"{}\": 요청마다 연결을 열고 닫아 유지할 연결이 없습니다 ({})",
                 group,
                 kept_words
             ),
             Closing::Field(_, true) => said!(
                 "for a plain request, Connection is \"close\": each request to \"{}\" opens and closes a connection, and {} has no connection to keep",
-                "일반 요청의 Connection이 \"close\"입니다. \"{}\"(으)로 가는 요청마다 연결을 열고 닫아 {}이(가) 유지할 연결이 없습니다",
+                "업스트림 \"{}\": 일반 요청의 Connection이 \"close\"라서 요청마다 연결을 열고 닫아 유지할 연결이 없습니다 ({})",
                 group,
                 kept_words
             ),
             Closing::Field(_, false) => said!(
                 "Connection can be \"close\" for a plain request: such a request to \"{}\" opens and closes a connection in spite of {}",
-                "일반 요청의 Connection이 \"close\"일 수 있습니다. 그런 요청은 \"{}\"(으)로 가는 연결을 {}와(과) 상관없이 열고 닫습니다",
+                "업스트림 \"{}\": 일반 요청의 Connection이 \"close\"일 수 있습니다. 그런 요청은 연결을 열고 닫습니다 ({}의 효과 없음)",
                 group,
                 kept_words
             ),

@@ -53,15 +53,15 @@ fn missing(spot: Spot<'_>, text: &str, groups: usize, found: &mut Found) {
         let what = match groups {
             0 => said!(
                 "${number} is always empty: the pattern has no group",
-                "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 없습니다"
+                "변수 ${number} 값은 항상 비어 있습니다. 패턴에 그룹이 없습니다"
             ),
             1 => said!(
                 "${number} is always empty: the pattern has one group",
-                "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 하나뿐입니다"
+                "변수 ${number} 값은 항상 비어 있습니다. 패턴에 그룹이 하나뿐입니다"
             ),
             _ => said!(
                 "${number} is always empty: the pattern has {groups} groups",
-                "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 {groups}개뿐입니다"
+                "변수 ${number} 값은 항상 비어 있습니다. 패턴에 그룹이 {groups}개뿐입니다"
             ),
         };
         found.add(Finding::at(spot, what));

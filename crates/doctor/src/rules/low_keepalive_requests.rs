@@ -25,7 +25,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if spot.arg(0).parse::<u64>().is_ok_and(|requests| requests < 1000) {
             let what = said!(
                 "{} requests per connection; without this line {} allows 1000",
-                "연결당 요청 {}건입니다. 이 줄이 없으면 {}은(는) 1000건을 허용합니다",
+                "연결당 요청 {}건입니다. 이 줄이 없으면 1000건까지 허용됩니다 ({})",
                 spot.arg(0),
                 case.target
             );

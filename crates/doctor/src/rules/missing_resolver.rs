@@ -71,7 +71,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
 }
 
 fn once(spot: Spot<'_>, name: &str) -> Finding {
-    let what = said!("nginx resolves {} at start and never again", "{}은(는) 시작할 때 한 번만 조회됩니다", host(name));
+    let what = said!("nginx resolves {} at start and never again", "시작할 때 한 번만 조회하는 이름: {}", host(name));
     Finding::at(spot, what).write(format!("server {} resolve;", name))
 }
 
@@ -83,7 +83,7 @@ fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Fou
     {
         let what = said!(
             "{} comes from a variable and there is no resolver: nginx answers every request with 502",
-            "{}을(를) 변수에서 얻지만 resolver가 없어 모든 요청에 502로 응답합니다",
+            "주소를 변수에서 얻지만({}) resolver가 없어 모든 요청에 502로 응답합니다",
             set.arg(1)
         );
         found.add_as(Level::Wrong, Finding::at(spot, what).write("resolver 127.0.0.53 valid=30s;"));

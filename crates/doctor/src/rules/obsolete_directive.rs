@@ -38,9 +38,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         if case.version >= *since {
             let (level, what) = if *refused {
-                (Level::Wrong, said!("nginx refuses {name} since {since}", "{since}부터 {name}을(를) 거부합니다"))
+                (Level::Wrong, said!("nginx refuses {name} since {since}", "{since}부터 거부하는 지시어: {name}"))
             } else {
-                (Level::Risk, said!("nginx ignores {name} since {since}", "{since}부터 {name}을(를) 무시합니다"))
+                (Level::Risk, said!("nginx ignores {name} since {since}", "{since}부터 무시하는 지시어: {name}"))
             };
             let fix = edit::remove(case.tree(), spot.statement());
             found.add_as(level, Finding::at(spot, what).write(*instead).fix(fix));

@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
     ),
     remedy: words(
         "A client of tunnel_pass reaches each address that this machine reaches, also its loopback and your internal network. Say who may use it with allow and deny, auth_basic or a client certificate, and test $request_port.",
-        "tunnel_pass의 클라이언트는 이 머신이 닿는 모든 주소에 연결할 수 있습니다. 루프백과 내부망도 포함됩니다. allow와 deny, auth_basic, 클라이언트 인증서로 쓸 수 있는 사람을 정하고 $request_port를 검사하세요.",
+        "tunnel_pass의 클라이언트는 이 머신에서 접근할 수 있는 모든 주소에 연결할 수 있습니다. 루프백과 내부망도 포함됩니다. allow와 deny, auth_basic, 클라이언트 인증서로 쓸 수 있는 사람을 정하고 $request_port를 검사하세요.",
     ),
     source: "RFC 9110 §9.3.6; nginx.org ngx_http_tunnel_module",
     check,

@@ -73,7 +73,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     && !samples.iter().any(|text| is_an_origin(text) && matches(text))
             };
             match stranger {
-                Some(text) => Some(said!("{text:?} passes", "{text:?}이(가) 통과합니다")),
+                Some(text) => Some(said!("{text:?} passes", "통과하는 값: {text:?}")),
                 None if nobody() => Some(said!(
                     "an Origin is scheme://host[:port] and has no path: no Origin can match this pattern",
                     "Origin은 scheme://host[:port]이고 경로가 없어 아무것도 일치할 수 없습니다"

@@ -31,7 +31,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if let (Some(unit), "nofile") = (&case.facts.unit, limit.item.as_str()) {
             let what = said!(
                 "{place}, \"{} {} nofile {}\": {} is started by systemd",
-                "{place}, \"{} {} nofile {}\": {}은(는) systemd가 시작합니다",
+                "{place}, \"{} {} nofile {}\": 서비스 {}, systemd가 시작합니다",
                 limit.domain,
                 limit.kind,
                 limit.value,
@@ -45,7 +45,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if limit.domain == "*" && limit.item == "nproc" {
             let what = said!(
                 "{place}, \"* {} nproc {}\" limits the processes and threads of every user except root",
-                "{place}, \"* {} nproc {}\"은(는) root를 제외한 모든 사용자의 프로세스와 스레드를 제한합니다",
+                "{place}, \"* {} nproc {}\": root를 제외한 모든 사용자의 프로세스와 스레드를 제한합니다",
                 limit.kind,
                 limit.value
             );

@@ -39,11 +39,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let names: Vec<&str> = lost.iter().map(|spot| spot.arg(0)).collect();
             let lines: Vec<String> = lost.iter().map(|spot| spot.line()).collect();
             let fix = edit::insert_after(case.tree(), first.statement(), &lines.join("\n"));
-            let what = said!(
-                "nginx sends requests from here without {}",
-                "여기의 요청에는 {}이(가) 없습니다",
-                names.join(", ")
-            );
+            let what =
+                said!("nginx sends requests from here without {}", "여기의 요청에 없는 헤더: {}", names.join(", "));
             found.add(Finding::at(first, what).write(format!("{};", lines.join("; "))).fix(fix));
         }
     }

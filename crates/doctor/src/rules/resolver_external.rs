@@ -23,7 +23,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("resolver") {
         if let Some(outside) = spot.args().find(|arg| is_outside(arg)) {
             found.add(
-                Finding::at(spot, said!("{outside} is on the Internet", "{outside}은(는) 인터넷에 있습니다"))
+                Finding::at(spot, said!("{outside} is on the Internet", "인터넷에 있는 주소: {outside}"))
                     .write("resolver 127.0.0.53 valid=30s;"),
             );
         }

@@ -53,7 +53,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     if let (true, true, Some(spot)) = (pm2, cluster > 1, upgrades) {
         let what = said!(
             "{cluster} Node processes run under PM2 here: if they are one cluster, the requests of one polling handshake reach different processes",
-            "여기서 PM2로 Node 프로세스 {cluster}개가 실행 중입니다. 한 클러스터라면 polling 핸드셰이크 하나의 요청들이 서로 다른 프로세스에 닿습니다"
+            "여기서 PM2로 Node 프로세스 {cluster}개가 실행 중입니다. 한 클러스터라면 polling 핸드셰이크 하나의 요청들이 서로 다른 프로세스로 갑니다"
         );
         found.add_as(Level::Note, Finding::at(spot, what));
     }

@@ -31,7 +31,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     spot,
                     said!(
                         "nginx does not start if OpenSSL does not have {group}",
-                        "OpenSSL에 {group}이(가) 없으면 nginx가 시작하지 않습니다"
+                        "OpenSSL에 없으면 nginx가 시작하지 않는 그룹: {group}"
                     ),
                 )
                 .write(format!("{line};"))

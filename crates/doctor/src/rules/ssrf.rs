@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
     ),
     remedy: words(
         "Through this location a client reaches every server that this machine can reach, including metadata services and databases. Choose among known names with `map`, or make the location `internal`.",
-        "클라이언트는 이 location을 통해 메타데이터 서비스와 데이터베이스를 포함해 이 머신이 닿는 모든 서버에 접근합니다. `map`으로 아는 이름 중에서 고르거나 location을 `internal`로 하세요.",
+        "클라이언트는 이 location을 통해 메타데이터 서비스와 데이터베이스를 포함해 이 머신에서 접근할 수 있는 모든 서버에 접근합니다. `map`으로 아는 이름 중에서 고르거나 location을 `internal`로 하세요.",
     ),
     source: "CWE-918; gixy ssrf",
     check,
@@ -29,7 +29,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if let Some(name) = chosen(spot.arg(0), spot, 0) {
             found.add(Finding::at(
                 spot,
-                said!("${name} decides where the request goes", "${name}이(가) 요청을 보낼 곳을 정합니다"),
+                said!("${name} decides where the request goes", "변수 ${name} 값이 요청을 보낼 곳을 정합니다"),
             ));
         }
     }

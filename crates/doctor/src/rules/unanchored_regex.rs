@@ -42,7 +42,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     spot,
                     said!(
                         "{text} also matches before the end of the path",
-                        "{text}은(는) 경로의 끝이 아니어도 일치합니다"
+                        "경로의 끝이 아니어도 일치하는 패턴: {text}"
                     ),
                 )
                 .write(format!("{line} {{"))

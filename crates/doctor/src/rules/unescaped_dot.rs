@@ -37,7 +37,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     spot,
                     said!(
                         "{text} also matches with another character there",
-                        "{text}은(는) 그 자리에 다른 글자가 와도 일치합니다"
+                        "그 자리에 다른 글자가 와도 일치하는 패턴: {text}"
                     ),
                 )
                 .write(format!("{line} {{")),

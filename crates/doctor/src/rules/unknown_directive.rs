@@ -61,7 +61,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 if !loads {
                     let what = said!(
                         "unknown directive \"{name}\" unless nginx has {} compiled in",
-                        "nginx에 {}이(가) 컴파일되어 있지 않으면 알 수 없는 지시어 \"{name}\"입니다",
+                        "nginx가 모듈 {} 없이 컴파일되었으면 알 수 없는 지시어 \"{name}\"입니다",
                         entry.modules
                     );
                     found.add_as(Level::Note, Finding::at(spot, what));

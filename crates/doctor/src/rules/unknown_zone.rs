@@ -49,7 +49,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             }
             let mut finding = Finding::at(
                 spot,
-                said!("\"{user}\" zone \"{name}\" is unknown", "\"{user}\"의 존 \"{name}\"이(가) 정의되지 않았습니다"),
+                said!("\"{user}\" zone \"{name}\" is unknown", "정의되지 않은 존입니다: \"{user}\"의 \"{name}\""),
             );
             if let [only] = zones.as_slice() {
                 let line = spot.line().replace(name, only);

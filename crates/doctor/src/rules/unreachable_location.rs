@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     group: Group::Works,
     says: words(
         "No request reaches a location: the server returns earlier",
-        "server가 먼저 return해서 location에 닿지 않습니다",
+        "server가 먼저 return해서 요청이 location에 도달하지 않습니다",
     ),
     remedy: words(
         "nginx runs return and rewrite of a server before it looks for a location. Put the return into `location / { }`.",
@@ -27,7 +27,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         for location in server.named("location") {
             let what = said!(
                 "no request reaches {}: \"{}\" answers every request of this server",
-                "{}에는 도달하지 않습니다. \"{}\"이(가) 이 server의 모든 요청에 응답합니다",
+                "{}에는 도달하지 않습니다. 이 server의 모든 요청에 응답하는 줄: \"{}\"",
                 location.line(),
                 answer.line()
             );

@@ -58,7 +58,7 @@ fn groups(case: &Case<'_>, found: &mut Found) {
                 if are_here { Level::Risk } else { Level::Wrong },
                 said!(
                     "HTTP/1.1 without keepalive: nginx closes each connection first, and the kernel keeps its port for {rests} s. Above {rate} requests a second to \"{}\", connect() fails with 99 and the client gets 502",
-                    "keepalive 없이 HTTP/1.1을 씁니다. nginx가 연결을 먼저 닫고 커널이 포트를 {rests}초 동안 남겨 두므로 \"{}\"(으)로 초당 {rate}건을 넘으면 connect()가 99로 실패하고 클라이언트는 502를 받습니다",
+                    "keepalive 없이 HTTP/1.1을 씁니다. nginx가 연결을 먼저 닫고 커널이 포트를 {rests}초 동안 남겨 두므로 \"{}\"에 초당 {rate}건을 넘게 요청하면 connect()가 99로 실패하고 클라이언트는 502를 받습니다",
                     upstream.arg(0)
                 ),
             )
@@ -141,7 +141,7 @@ fn addresses(case: &Case<'_>, found: &mut Found) {
         if !is_group && !authority.contains('$') && !authority.is_empty() && !authority.starts_with("unix:") {
             let what = said!(
                 "{authority} stands in proxy_pass itself, and nginx keeps no connection there. Write an upstream block for it",
-                "{authority}이(가) proxy_pass에 직접 쓰여 있어 nginx가 연결을 유지하지 않습니다. upstream 블록을 쓰세요"
+                "proxy_pass에 주소 {authority} 자체를 써서 nginx가 연결을 유지하지 않습니다. upstream 블록을 쓰세요"
             );
             found.add_as(
                 Level::Note,

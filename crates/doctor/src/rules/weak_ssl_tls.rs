@@ -31,7 +31,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     let line = format!("{} TLSv1.2 TLSv1.3", spot.name());
                     let fix = edit::replace(spot.statement(), &line);
                     found.add(
-                        Finding::at(spot, said!("{} is allowed", "{}이(가) 허용됩니다", old.join(", ")))
+                        Finding::at(spot, said!("{} is allowed", "허용된 버전: {}", old.join(", ")))
                             .write(format!("{line};"))
                             .fix(Some(fix)),
                     );
@@ -44,7 +44,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     !name.starts_with(['!', '-', '@', '+']) && name.split(['-', '+']).any(|part| WEAK.contains(&part))
                 });
                 if let (Some(weak), false) = (weak, only_13) {
-                    found.add(Finding::at(spot, said!("{weak} is broken", "{weak}은(는) 안전하지 않습니다")));
+                    found.add(Finding::at(spot, said!("{weak} is broken", "안전하지 않은 암호: {weak}")));
                 }
             }
             "ssl_prefer_server_ciphers" if spot.arg(0) == "on" => {

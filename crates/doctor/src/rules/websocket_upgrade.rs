@@ -61,7 +61,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         }
         let what = said!(
             "{} missing: the handshake reaches the origin as a plain GET",
-            "{}이(가) 없어 핸드셰이크가 일반 GET으로 오리진에 전달됩니다",
+            "핸드셰이크가 일반 GET으로 오리진에 전달됩니다. 없는 줄: {}",
             names.join(", ")
         );
         let (lines, edits) = (missing.join("; "), edits_for(pass, &missing));

@@ -132,6 +132,7 @@ fn every_row_says_its_sentence() {
 #[test]
 fn the_guide_is_not_stale() {
     assert!(include_str!("../../../../docs/guide/lab.md").contains(&table(Language::English)));
+    assert!(include_str!("../../../../docs/guide/lab.ko.md").contains(&table(Language::Korean)));
 }
 
 /// For every metric, the word agrees with the direction, and the sentence has the metric's unit.

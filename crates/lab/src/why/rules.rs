@@ -11,6 +11,8 @@ mod policy;
 mod upstream;
 pub(super) mod waits;
 
+use weir_conf::language::{Language, words};
+
 use super::rule::{Found, Rule, Segment, Tier};
 use super::signals::Signals;
 
@@ -95,9 +97,10 @@ pub fn is_policy(findings: &[Finding]) -> bool {
 }
 
 /// The rules as a table, for the guide.
-pub fn table() -> String {
-    let rows = all().map(|rule| format!("| {} | {} |\n", rule.id, rule.says.en));
-    format!("| rule | condition |\n|---|---|\n{}", rows.collect::<String>())
+pub fn table(language: Language) -> String {
+    let rows = all().map(|rule| format!("| {} | {} |\n", rule.id, rule.says.say(language)));
+    let head = words("rule | condition", "규칙 | 조건").say(language);
+    format!("| {head} |\n|---|---|\n{}", rows.collect::<String>())
 }
 
 #[cfg(test)]
@@ -153,10 +156,14 @@ mod tests {
 
     #[test]
     fn the_guide_has_the_tables() {
-        let guide = include_str!("../../../../docs/guide/why.md");
-        assert!(guide.contains(&table()), "docs/guide/why.md lacks:\n{}", table());
-        let words = crate::verdict::table_of_why(weir_conf::language::Language::English);
-        assert!(guide.contains(&words), "docs/guide/why.md lacks:\n{words}");
+        for (language, guide) in [
+            (Language::English, include_str!("../../../../docs/guide/why.md")),
+            (Language::Korean, include_str!("../../../../docs/guide/why.ko.md")),
+        ] {
+            for part in [table(language), crate::verdict::table_of_why(language)] {
+                assert!(guide.contains(&part), "the guide about why lacks:\n{part}");
+            }
+        }
     }
 
     #[test]

@@ -151,7 +151,11 @@ mod tests {
 
     #[test]
     fn what_is_no_proxy_is_named() {
-        assert!(read(&[("HTTP_PROXY", "p:3128")]).unwrap_err().starts_with("HTTP_PROXY: \"p:3128\" cannot be loaded"));
+        assert!(
+            read(&[("HTTP_PROXY", "p:3128")])
+                .unwrap_err()
+                .starts_with("HTTP_PROXY: weir cannot use the URL \"p:3128\"")
+        );
         assert!(read(&[("HTTPS_PROXY", "https://p")]).unwrap_err().ends_with("write http://"));
     }
 }

@@ -7,7 +7,7 @@ weir_conf::texts! {
     PAGE_FOOT: "Written by weir load. {0}", "weir load에서 만들었습니다. {0}";
     PAGE_FOOT_LATENCIES:
         "weir measures latency twice: <i>response</i> from the intended start of a request, <i>service</i> from the send. Where the two differ, requests waited to be sent.",
-        "weir는 지연 시간을 두 가지로 측정합니다. <i>응답</i>은 요청의 예정된 시작부터, <i>서비스</i>는 요청을 보낸 때부터 잽니다. 두 값이 다른 곳에서는 요청이 전송을 기다렸습니다.";
+        "weir는 지연 시간을 두 가지로 측정합니다. <i>응답</i>은 요청의 예정 시각부터, <i>서비스</i>는 요청을 보낸 시각부터 잽니다. 두 값이 다르면 그 차이만큼 요청이 전송을 기다렸습니다.";
 
     // The most important figures.
     PAGE_REQUESTS_MEAN: "requests a second, mean", "초당 요청, 평균";
@@ -95,7 +95,7 @@ weir_conf::texts! {
     PAGE_ARRIVALS: "Arrivals", "도착";
     PAGE_USERS_A_SECOND: "virtual users per second", "초당 가상 사용자";
     PAGE_LATENCY: "Latency", "지연 시간";
-    PAGE_LATENCY_NOTE: "ms; response from the intended start, service from the send: where they differ, requests waited to be sent", "ms; 응답은 예정된 시작부터, 서비스는 보낸 때부터: 두 값이 다른 곳에서는 요청이 전송을 기다렸습니다";
+    PAGE_LATENCY_NOTE: "ms; response from the intended start, service from the send: where they differ, requests waited to be sent", "ms. 응답은 예정 시각부터, 서비스는 보낸 시각부터 잽니다. 두 값이 다르면 요청이 전송을 기다렸습니다";
     PAGE_LINE_REQUESTS: "requests", "요청";
     PAGE_LINE_SENT: "messages sent", "보낸 메시지";
     PAGE_LINE_RECEIVED: "messages received", "받은 메시지";

@@ -51,6 +51,7 @@ export function sortable(text, isText) {
 
 /** Draws the charts of a page, and makes its tables sort. @param {Document} page */
 export function begin(page) {
+  units.speak(page.documentElement.lang);
   const charts = [...page.querySelectorAll(".drawn")].map((card) => {
     const rows = [...card.querySelectorAll("tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent));
     card.querySelector("details").open = false;
