@@ -6,9 +6,11 @@
 // The bans are for weir: its threads and its clock are those of `net`.
 #![allow(clippy::disallowed_methods)]
 
+mod book;
 mod ci;
 mod deny;
 mod end_to_end;
+mod files;
 mod format;
 mod fuzz;
 mod harness;
@@ -33,6 +35,7 @@ usage: cargo xtask COMMAND
   vtc [FILTER]         the end-to-end scripts against weir
   oracle [FILTER]      the same scripts and applications against nginx
   deny                 the rules for dependencies, deny.toml: licences, sources, versions
+  book                 the documents as a site that needs no network, English and Korean, in target/book/html
   fuzz …               the targets of all parsers (its own --help says more)
   labs                 the field reports' configurations, some seconds each, with a release build
   sanitize             the tests of net and wire under AddressSanitizer
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         "vtc" => end_to_end::vtc(rest),
         "oracle" => end_to_end::oracle("dev", rest),
         "deny" => deny::deny(&root()),
+        "book" => book::book(&root(), rest),
         "fuzz" => fuzz::fuzz(rest),
         "labs" => labs::labs(&root(), &root().join("target/release/weir")),
         "sanitize" => sanitize::sanitize(&root()),

@@ -2,7 +2,8 @@
 
 use super::given::Way;
 use super::make;
-use super::stage::{files, sha256, told};
+use super::stage::sha256;
+use crate::files::{files, told};
 use crate::run::{output, run};
 use std::fs;
 use std::path::{Path, PathBuf};

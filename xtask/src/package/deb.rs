@@ -6,7 +6,8 @@
 use super::given::Given;
 use super::licences;
 use super::pages;
-use super::stage::{FILE, Stage, files, gzip, read, told};
+use super::stage::{FILE, Stage, gzip};
+use crate::files::{files, read, told};
 use crate::run::output;
 use std::fmt::Write;
 use std::fs;

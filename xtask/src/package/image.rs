@@ -6,7 +6,8 @@
 
 use super::build;
 use super::given::Given;
-use super::stage::{FILE, PROGRAM, Stage, gzip, read, sha256, told};
+use super::stage::{FILE, PROGRAM, Stage, gzip, sha256};
+use crate::files::{read, told};
 use crate::run::output;
 use serde_json::{Value, json};
 use std::fs;

@@ -1,7 +1,7 @@
 //! The licences of the crates that are linked into the binary.
 
 use super::sbom;
-use super::stage::told;
+use crate::files::told;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;

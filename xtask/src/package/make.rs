@@ -1,7 +1,8 @@
 //! Makes the products, in order.
 
 use super::given::{Given, Way};
-use super::{build, deb, image, sbom, stage, sums, tarball};
+use super::{build, deb, image, sbom, sums, tarball};
+use crate::files;
 use crate::profile;
 use crate::run::{cargo, output};
 use std::fs;
@@ -14,7 +15,7 @@ pub fn all(root: &Path, out: &Path, way: &Way) -> Result<PathBuf, String> {
         Ok(epoch) => epoch,
         Err(_) => output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))?.trim().to_owned(),
     };
-    let whole = |path: &Path| std::path::absolute(path).map_err(|error| stage::told(path, &error));
+    let whole = |path: &Path| std::path::absolute(path).map_err(|error| files::told(path, &error));
     let binary = match way {
         Way::Built => build::binary(root, &epoch, None)?,
         Way::BuiltBy(by) => build::binary(root, &epoch, Some(&profile::readable(by)?))?,
@@ -22,7 +23,7 @@ pub fn all(root: &Path, out: &Path, way: &Way) -> Result<PathBuf, String> {
     };
     build::check(&binary)?;
     if out.exists() {
-        fs::remove_dir_all(out).map_err(|error| stage::told(out, &error))?;
+        fs::remove_dir_all(out).map_err(|error| files::told(out, &error))?;
     }
     let version = version(root)?;
     let given = Given { root: root.to_owned(), out: out.to_owned(), binary, version, epoch };
@@ -34,7 +35,7 @@ pub fn all(root: &Path, out: &Path, way: &Way) -> Result<PathBuf, String> {
         sbom::write(&given)?,
     ];
     for product in &products {
-        let size = fs::metadata(product).map_err(|error| stage::told(product, &error))?.len();
+        let size = fs::metadata(product).map_err(|error| files::told(product, &error))?.len();
         println!("{:>10} bytes  {}", size, product.display());
     }
     sums::write(&given, &products)

@@ -1,7 +1,7 @@
 //! The list of parts (SBOM) in CycloneDX's JSON: the crates that are linked into the binary, from `cargo metadata`.
 
 use super::given::Given;
-use super::stage::read;
+use crate::files::read;
 use crate::run::{cargo, output};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

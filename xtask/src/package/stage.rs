@@ -1,5 +1,6 @@
 //! A folder that becomes an archive: every file has a mode of its own, whatever the umask here is.
 
+use crate::files::{names_in, told, tracked};
 use crate::run::output;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -96,38 +97,6 @@ impl Stage {
     }
 }
 
-/// The files below a folder, as paths from it, sorted.
-pub fn files(top: &Path) -> Result<Vec<String>, String> {
-    let mut found = Vec::new();
-    let mut waiting = vec![String::new()];
-    while let Some(folder) = waiting.pop() {
-        for name in names_in(&top.join(&folder))? {
-            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            let place = top.join(&path);
-            match place.is_dir() && !place.is_symlink() {
-                true => waiting.push(path),
-                false => found.push(path),
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn names_in(folder: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| told(folder, &error))?;
-    Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
-}
-
-/// The files of git below a folder, sorted.
-pub fn tracked(root: &Path, folder: &str) -> Result<Vec<String>, String> {
-    let list = output(Command::new("git").current_dir(root).args(["ls-files", "--", folder]))?;
-    match list.is_empty() {
-        true => Err(format!("git has no file below {folder}/")),
-        false => Ok(list.lines().map(str::to_owned).collect()),
-    }
-}
-
 fn mode_of(file: &Path) -> Result<u32, String> {
     let mode = fs::metadata(file).map_err(|error| told(file, &error))?.permissions().mode();
     Ok(if mode & 0o100 == 0 { FILE } else { PROGRAM })
@@ -157,16 +126,6 @@ pub fn sha256(path: &Path) -> Result<String, String> {
     said.get(..64).map(str::to_owned).ok_or_else(|| format!("sha256sum: {said}"))
 }
 
-/// Reads a text file.
-pub fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| told(path, &error))
-}
-
-/// An error with its path.
-pub fn told(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: {error}", path.display())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -186,7 +145,7 @@ mod tests {
         let first = archive("one", ["etc/a", "usr/bin/b"]);
         std::thread::sleep(std::time::Duration::from_millis(1100));
         assert!(first == archive("two", ["usr/bin/b", "etc/a"]), "order and time must not matter");
-        assert_eq!(files(&top.join("one")).unwrap(), ["etc/a", "usr/bin/b", "usr/link"]);
+        assert_eq!(crate::files::files(&top.join("one")).unwrap(), ["etc/a", "usr/bin/b", "usr/link"]);
         fs::remove_dir_all(top).unwrap();
     }
 

@@ -1,7 +1,8 @@
 //! Checksums of all products, and their signature by minisign if the user has a key.
 
 use super::given::Given;
-use super::stage::{sha256, told};
+use super::stage::sha256;
+use crate::files::told;
 use crate::run::run;
 use std::fs;
 use std::path::{Path, PathBuf};

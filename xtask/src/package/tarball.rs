@@ -2,7 +2,8 @@
 
 use super::deb;
 use super::given::Given;
-use super::stage::{FILE, PROGRAM, Stage, gzip, told};
+use super::stage::{FILE, PROGRAM, Stage, gzip};
+use crate::files::told;
 use std::fs;
 use std::path::PathBuf;
 
