@@ -98,15 +98,16 @@ def compose():
     words = ['podman-compose', '-f', 'compose.yml', '-f', 'offline.yml', '-p', f'weir{os.getpid()}']
     code, said = run(*words, 'up', '-d', cwd=place)
     try:
-        holds('podman-compose up', code == 0, said)
+        # podman-compose ends with 0 even if podman refuses a container.
+        holds('podman-compose up', code == 0 and 'Error' not in said, said)
         logs = lambda: run(*words, 'logs', cwd=place)[1]
-        holds('the application answers at localhost:8080', until(lambda: 'hello' in curl('http://127.0.0.1:8080/')), logs())
+        holds('the application answers at localhost:8080', until(lambda: 'hello' in curl('http://127.0.0.1:8080/')), logs()[-1500:])
         holds('the health check of the container', curl('http://127.0.0.1:8080/weir-health') == 'well\n')
         box = run('podman', 'ps', '--filter', f'label=io.podman.compose.project=weir{os.getpid()}', '--filter', 'label=io.podman.compose.service=web', '--format', '{{.Names}}')[1].strip()
         code, said = run('podman', 'healthcheck', 'run', box)
         holds('podman healthcheck run', code == 0, said)
-        document = json.loads(curl('http://127.0.0.1:9144/doc.json') or '{}')
-        holds('the dashboard answers at localhost:9144', document, document)
+        ports = run('podman', 'port', box)[1]
+        holds('the dashboard answers at localhost:9144, of this machine alone', '127.0.0.1:9144' in ports and json.loads(curl('http://127.0.0.1:9144/doc.json') or '{}'), ports)
         for transport in ('websocket', 'polling'):
             script = "import { io } from 'socket.io-client'; const s = io('http://127.0.0.1:8080', { transports: [process.argv[1]] });" \
                      "s.on('connect', () => s.emit('say', 'hello', (words) => { console.log(words); process.exit(0); })); setTimeout(() => process.exit(1), 10000);"
