@@ -184,7 +184,7 @@ def filled(name, variables):
 
 
 def compose():
-    for name, variables in {'express': {'APP': 'app:3000'}, 'wordpress': {'WORDPRESS': 'wordpress:80'}}.items():
+    for name, variables in {'express': {'APP': 'app:3000', 'DASHBOARD_TOKEN': '0' * 32}, 'wordpress': {'WORDPRESS': 'wordpress:80'}}.items():
         hosts = room / f'{name}.hosts'
         hosts.write_text('127.0.0.1 localhost app wordpress\n')
         box = Container(args=['nginx', '-t'], env=[f'{key}={value}' for key, value in variables.items()] + [f'NGINX_ENVSUBST_FILTER=^{"|".join(variables)}$'],

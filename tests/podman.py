@@ -15,6 +15,7 @@ from machine import ROOT
 
 EXAMPLE = ROOT / 'examples/compose/express'
 SECONDS = 60
+TOKEN = '0123456789abcdef0123456789abcdef'
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument('--image', type=Path, help='the archive [default: the one in target/package]')
@@ -95,6 +96,7 @@ def compose():
     code, said = run('npm', 'install', '--no-save', '--cache', cache, '--prefix', room / 'filled', 'express', 'socket.io')
     holds('npm has the packages of the application', code == 0, said)
     (place / 'offline.yml').write_text(f'services:\n  app:\n    environment: {{npm_config_cache: /npm, npm_config_offline: "true"}}\n    volumes: ["./app:/app", "{cache}:/npm"]\n')
+    (place / '.env').write_text(f'DASHBOARD_TOKEN={TOKEN}\n')
     words = ['podman-compose', '-f', 'compose.yml', '-f', 'offline.yml', '-p', f'weir{os.getpid()}']
     code, said = run(*words, 'up', '-d', cwd=place)
     try:
@@ -103,11 +105,12 @@ def compose():
         logs = lambda: run(*words, 'logs', cwd=place)[1]
         holds('the application answers at localhost:8080', until(lambda: 'hello' in curl('http://127.0.0.1:8080/')), logs()[-1500:])
         holds('the health check of the container', curl('http://127.0.0.1:8080/weir-health') == 'well\n')
-        box = run('podman', 'ps', '--filter', f'label=io.podman.compose.project=weir{os.getpid()}', '--filter', 'label=io.podman.compose.service=web', '--format', '{{.Names}}')[1].strip()
+        box = run('podman', 'ps', '--filter', f'label=io.podman.compose.project=weir{os.getpid()}', '--filter', 'label=com.docker.compose.service=web', '--format', '{{.Names}}')[1].strip()
         code, said = run('podman', 'healthcheck', 'run', box)
         holds('podman healthcheck run', code == 0, said)
         ports = run('podman', 'port', box)[1]
-        holds('the dashboard answers at localhost:9144, of this machine alone', '127.0.0.1:9144' in ports and json.loads(curl('http://127.0.0.1:9144/doc.json') or '{}'), ports)
+        holds('the dashboard answers at localhost:9144, of this machine alone', '127.0.0.1:9144' in ports and '"at":' in run('curl', '-s', '-H', f'Authorization: Bearer {TOKEN}', 'http://127.0.0.1:9144/doc.json')[1], ports)
+        holds('and only with its token', 'token' in curl('http://127.0.0.1:9144/doc.json'))
         for transport in ('websocket', 'polling'):
             script = "import { io } from 'socket.io-client'; const s = io('http://127.0.0.1:8080', { transports: [process.argv[1]] });" \
                      "s.on('connect', () => s.emit('say', 'hello', (words) => { console.log(words); process.exit(0); })); setTimeout(() => process.exit(1), 10000);"
