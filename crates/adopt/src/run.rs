@@ -387,13 +387,20 @@ pub(crate) struct Foremost {
 }
 
 fn foremost(tree: &Tree, version: Version) -> Foremost {
-    let is_set = uses(&tree.root, "proxy_http_version");
     let is_old = version < Version(1, 29, 7);
     let mut caches: Vec<String> = Vec::new();
     for name in CACHES {
         arguments(&tree.root, &format!("{name}_path"), &mut caches);
     }
-    Foremost { opens_connections: is_old && !is_set && uses(&tree.root, "proxy_pass"), caches }
+    Foremost { opens_connections: is_old && asks_by_default(&tree.root, false), caches }
+}
+
+/// Whether there is a place with `proxy_pass` that no `proxy_http_version` is in force for.
+fn asks_by_default(statements: &[weir_conf::Statement], is_set: bool) -> bool {
+    let has = |name: &str| statements.iter().any(|statement| statement.name == *name);
+    let is_set = is_set || has("proxy_http_version");
+    let is_here = has("proxy_pass") && !is_set;
+    is_here || statements.iter().any(|statement| asks_by_default(statement.children(), is_set))
 }
 
 /// The first argument of each statement of this name.
