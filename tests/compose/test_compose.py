@@ -210,6 +210,12 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.explained(sent, None, silent, silent), "bytes before silence")
         self.assertIsNone(self.explained(sent, None, silent))
 
+    def test_nginx_counts_a_request_while_it_lingers(self):
+        page, text = said(answer={"status": "HTTP/1.1 503 X"}), "limit_conn one 1;"
+        for before, name in ((Ask(body=b"a"), "limit while lingering"), (Ask(), None)):
+            left, right = ({**judge.records(one, 0, text), "earlier": (before,)} for one in (page, said()))
+            self.assertEqual(rules.rule(Ask(), Difference("status", "HTTP/1.1 503 X", "HTTP/1.1 200 OK"), left, right), name)
+
     def test_a_rule_needs_its_condition(self):
         cached = "proxy_cache one;"
         hit = said(line={"upstream_cache_status": "HIT"})
@@ -241,6 +247,8 @@ class Rules(unittest.TestCase):
             ("field x-h3", ("['x1st']", "['y204']"), "mirror /c; set $one 1st; add_header X-H3 x$one;", Ask(), said(), None),
             ("log: number of lines", ("['/a']", "[]"), "if ($request_body ~ a) { } proxy_cache z;", Ask(body=b"a=1"), said(), "body in a text"),
             ("log: number of lines", ("['/a']", "[]"), "if ($request_body ~ a) { } proxy_cache z;", Ask(), said(), None),
+            ("field expires", ("['13:29:00']", "['13:28:58']"), "", Ask(), said(), "moment"),
+            ("field expires", ("['13:29:00']", "['13:24:00']"), "", Ask(), said(), None),
             ("origin: body", ("", "a=1"), "mp4;\nerror_page 404 /c;", Ask(body=b"a=1"), said(), "body before a film"),
             ("origin: body", ("", "a=1"), "mp4;\nerror_page 404 /c;", Ask(method="POST", body=b"a=1"), said(), None),
             ("log: upstream_status", ("502 : 504", "502, 502 : 504"), "", Ask(), said(line={"upstream_addr": "backed : 127.0.0.1:9003"}), "last resort"),

@@ -85,7 +85,7 @@ def is_same_moment(_request, difference, nginx, weir):
         if moments[0] and moments[0] == moments[1]:
             return True
     numbers = [[int(number) for number in re.findall(r"\d+", value)] for value in (difference.nginx, difference.weir)]
-    return re.sub(r"\d+", "", difference.nginx) == re.sub(r"\d+", "", difference.weir) and all(abs(one - other) <= 2 or {one, other} == {0, 59} for one, other in zip(*numbers))
+    return re.sub(r"\d+", "", difference.nginx) == re.sub(r"\d+", "", difference.weir) and all(min(abs(one - other), 60 - abs(one - other)) <= 3 for one, other in zip(*numbers) if one != other)
 
 
 @because("allow", "405 names the allowed methods (RFC 9110 15.5.6)")

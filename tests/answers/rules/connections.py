@@ -79,6 +79,14 @@ def is_after_body(request, difference, nginx, _weir):
     return nginx["earlier"][-1].body is not None or re.search("post_action |keepalive_(?:requests|timeout|disable|time) ", nginx["conf"]) is not None
 
 
+@because("limit while lingering", "nginx counts a request for limit_conn while it reads the rest of the body after the answer (lingering_close); weir counts it until the answer is sent")
+def is_limit_while_lingering(_request, difference, nginx, _weir):
+    """503 for a request after one whose body was not read to its end."""
+    is_after_body = any(getattr(one, "body", None) for one in nginx.get("earlier", ())[-1:])
+    is_limited = re.search(r"limit_conn \S+ 1;", nginx.get("conf", "")) is not None and nginx["answer"]["status"].split(" ")[1:2] == ["503"]
+    return is_after_body and is_limited and difference.where.startswith(("status", "number of requests", "log: ", "body", "field "))
+
+
 @because("connection of an internal location", "what a location says of connections also holds for the requests that it refuses because it is internal; nginx refuses them before")
 def is_refused_by_internal(request, difference, nginx, _weir):
     """A connection that ends after a request for an internal location, or after its error page."""
