@@ -161,7 +161,7 @@ impl Gatherer {
             nginx: shown::Nginx {
                 version: weir_http::respond::VERSION.to_owned(),
                 // Clients of NGINX Plus read the release here; this release introduced version 9.
-                build: format!("weir {} (API of nginx-plus-r30)", env!("CARGO_PKG_VERSION")),
+                build: format!("weir {} (nginx-plus-r30 API)", env!("CARGO_PKG_VERSION")),
                 address: String::new(),
                 generation: conf.generation.into(),
                 load_timestamp: Timestamp(scene.loaded_ms),
