@@ -1,6 +1,19 @@
-// Numbers as people read them. All functions are pure; "–" is what is not known.
+// Numbers as people read them; "–" is what is not known. Only the names of long times depend on the language, which the
+// page sets once for all: `speak`.
 
 export const NOTHING = "–";
+
+/** Names of units of time. Milliseconds and microseconds have the same sign in each language. */
+const TIMES = {
+  en: { d: "\u202fd", h: "\u202fh", m: "\u202fm", s: "\u202fs" },
+  ko: { d: "일", h: "시간", m: "분", s: "초" },
+};
+let times = TIMES.en;
+
+/** Chooses the language of long times: `2 m 47 s` or `2분 47초`. @param {string} language */
+export const speak = (language) => {
+  times = TIMES[language] ?? TIMES.en;
+};
 
 /** Whether there is a number. @param {unknown} n */
 export const known = (n) => typeof n === "number" && Number.isFinite(n);
@@ -41,17 +54,17 @@ export const bytes = (n) => (known(n) ? scaled(n, 1024, ["B", "KiB", "MiB", "GiB
 /** Bytes each second. @param {number} [n] */
 export const byteRate = (n) => (known(n) ? bytes(n) + "/s" : NOTHING);
 
-/** Milliseconds in the unit that suits: 430 µs, 12.4 ms, 1.2 s. @param {number} [ms] */
+/** Milliseconds in the unit that suits: 430 µs, 12.4 ms, 1.2 s or 1.2초. @param {number} [ms] */
 export function time(ms) {
   if (!known(ms)) return NOTHING;
   if (ms === 0) return "0\u202fms";
   if (ms < 0.9995) return short(Math.round(ms * 1000)) + "\u202fµs";
   if (ms < 999.5) return short(ms) + "\u202fms";
-  if (ms < 60_000) return short(ms / 1000) + "\u202fs";
+  if (ms < 60_000) return short(ms / 1000) + times.s;
   return span(ms / 1000);
 }
 
-/** Seconds as days, hours, minutes: 3 d 4 h. @param {number} [seconds] */
+/** Seconds as days, hours, minutes: 3 d 4 h or 3일 4시간. @param {number} [seconds] */
 export function span(seconds) {
   if (!known(seconds)) return NOTHING;
   seconds = Math.max(0, Math.round(seconds));
@@ -62,11 +75,11 @@ export function span(seconds) {
     [seconds % 60, "s"],
   ];
   const first = parts.findIndex(([n]) => n > 0);
-  if (first < 0) return "0\u202fs";
+  if (first < 0) return "0" + times.s;
   return parts
     .slice(first, first + 2)
     .filter(([n]) => n > 0)
-    .map(([n, unit]) => `${n}\u202f${unit}`)
+    .map(([n, unit]) => n + times[unit])
     .join(" ");
 }
 

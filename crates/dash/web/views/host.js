@@ -1,7 +1,7 @@
 // The machine beneath: CPU by kind, waiting, pressure, throttling, each worker.
 
 import { h } from "../dom.js";
-import { between, grew } from "../model.js";
+import { between, grew, waterlineOf } from "../model.js";
 import { card, figure, keys, stacked } from "../parts.js";
 import { table } from "../table.js";
 import * as units from "../units.js";
@@ -16,14 +16,14 @@ export function host({ doc, before, t, ui }) {
   const note = (value, text) => (value === null || value === undefined ? t("host.unknown") : text);
   const pressure = [["psiCpu", host.psi_cpu], ["psiMemory", host.psi_memory], ["psiIo", host.psi_io]];
   return [
-    card(t("host.cpu"), t("kpi.cpus", units.si(host.cpus)), stacked(t("host.cpu"), pieces, 1), keys(pieces)),
+    card(t("host.cpu"), t("kpi.cpus", units.si(waterlineOf(doc, "machine_cpu")?.limit ?? host.cpus)), stacked(t("host.cpu"), pieces, 1), keys(pieces)),
     card(
       t("nav.host"),
       null,
       h(
         "div",
         { class: "figures" },
-        figure(t("host.queue"), told(host.run_queue_wait, (wait) => t("host.queueUnit", units.share(wait))), note(host.run_queue_wait, "")),
+        figure(t("host.queue"), told(host.run_queue_wait, (wait) => t("host.queueUnit", units.time(wait * 1000))), note(host.run_queue_wait, "")),
         figure(t("host.runnable"), told(host.runnable, units.count), told(host.load, (load) => `${t("host.load")}: ${units.share(load)}`)),
         figure(t("host.quota"), host.quota_cpus ? t("host.cores", units.si(host.quota_cpus)) : t("host.noQuota"), host.throttled !== null && host.throttled !== undefined ? t("host.throttled", units.percent(host.throttled)) : ""),
         pressure.map(([name, value]) => figure(`${t("host.psi")}: ${t(`host.${name}`)}`, told(value, units.percent), note(value, ""))),
@@ -54,7 +54,7 @@ function workers(doc, before, t, ui) {
   const columns = [
     { key: "id", label: t("host.worker"), text: true, get: (row) => row.worker.id, show: (row) => `#${row.worker.id}` },
     { key: "cpu", label: t("host.cpu"), get: (row) => row.cpu?.cpu, show: (row) => units.percent(row.cpu?.cpu) },
-    { key: "wait", label: t("host.wait4"), get: (row) => row.cpu?.wait, show: (row) => (row.cpu?.wait === null || row.cpu?.wait === undefined ? units.NOTHING : t("host.queueUnit", units.share(row.cpu.wait))) },
+    { key: "wait", label: t("host.wait4"), get: (row) => row.cpu?.wait, show: (row) => (row.cpu?.wait === null || row.cpu?.wait === undefined ? units.NOTHING : t("host.queueUnit", units.time(row.cpu.wait * 1000))) },
     { key: "rate", label: t("col.rate"), get: (row) => row.rate, show: (row) => units.rate(row.rate) },
     { key: "wakeups", label: t("host.wakeups"), get: wakeups, show: (row) => units.share(wakeups(row)) },
     { key: "requests", label: t("col.requests"), get: (row) => row.worker.http.requests.total, show: (row) => units.count(row.worker.http.requests.total) },
