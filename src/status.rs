@@ -343,7 +343,7 @@ mod tests {
         let (english, korean) =
             (page(&Snapshot::example(), Language::English), page(&Snapshot::example(), Language::Korean));
         assert_eq!(korean.lines().count(), english.lines().count());
-        for part in ["\n한도 (사용률이 높은 순)  ", "\n  CPU worker 0 ", "\n서버  ", "제외됨", "캐시로 응답", "마지막 "]
+        for part in ["\n한도 (사용률이 높은 순)  ", "\n  CPU 워커 0 ", "\n서버  ", "제외됨", "캐시로 응답", "마지막 "]
         {
             assert!(korean.contains(part), "{part}\n{korean}");
         }

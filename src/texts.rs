@@ -120,6 +120,7 @@ weir_conf::texts! {
     TOP_LEFT: "time left", "남은 시간";
     TOP_IN: "in {0}", "{0}";
     TOP_NOT_RISING: "not rising", "증가 없음";
+    TOP_RISING: "rising", "증가 중";
     HEALTHY: "healthy", "정상";
     NEAR: "near a limit", "한도 근접";
     LIMITED: "limited", "한도 도달";

@@ -268,15 +268,11 @@ impl<'s> Screen<'s> {
         let bar = BAR_MAX.min(area.width / 4);
         // On a narrow terminal, the name of a limit is more useful than the figures after its bar.
         let (used, left) = if area.width < WIDE { (0, 0) } else { (19, 14) };
-        let near = self.doc["thresholds"]["near"].as_f64().unwrap_or(1.0);
-        let limited = self.doc["thresholds"]["limited"].as_f64().unwrap_or(1.0);
         let rows = lines.iter().map(|line| {
             let ratio = line["ratio"].as_f64().unwrap_or_default();
-            let is_calm = line["calm"].as_bool() == Some(true);
-            let (mark, colour) = match ratio {
-                _ if is_calm => (" ", Color::Cyan),
-                ratio if ratio >= limited => ("■", Color::Red),
-                ratio if ratio >= near => ("▲", Color::Yellow),
+            let (mark, colour) = match line["level"].as_str() {
+                Some("full") => ("■", Color::Red),
+                Some("near") => ("▲", Color::Yellow),
                 _ => (" ", Color::Cyan),
             };
             let full = ((ratio.clamp(0.0, 1.0) * f64::from(bar)).round() as usize).min(usize::from(bar));
@@ -287,14 +283,11 @@ impl<'s> Screen<'s> {
             ]);
             let left = match (line["trend"].as_str(), line["eta_s"].as_f64()) {
                 (Some("rising"), Some(eta)) => self.told(&say!(texts::TOP_IN, time(Some(eta * 1000.0)))),
+                (Some("rising"), None) => self.say(texts::TOP_RISING).to_owned(),
                 (Some("flat"), _) => self.say(texts::TOP_NOT_RISING).to_owned(),
                 _ => String::new(),
             };
-            let object = match self.said(&line["object"]) {
-                "" => line["of"].as_str().unwrap_or_default(),
-                object => object,
-            };
-            let name = format!("{} {object}", self.said(&line["name"]));
+            let name = format!("{} {}", self.said(&line["name"]), self.said(&line["object"]));
             let number = |name: &str| amount(line["unit"].as_str(), line[name].as_f64());
             Row::new([
                 Cell::from(Span::styled(mark, Style::new().fg(colour))),

@@ -164,7 +164,7 @@ impl Screen<'_> {
             let last = error["last"].as_str().unwrap_or_default();
             let clock = last.split(['T', '.']).nth(1).unwrap_or_default();
             let cells = vec![
-                words(format!("{class} · {}", self.kind(kind))),
+                words(format!("{} · {}", self.said(&error["title"]), self.kind(kind))),
                 figure(grown, self.told(&rate(grown))),
                 figure(error["count"].as_f64(), short(error["count"].as_f64())),
                 words(clock.to_owned()),

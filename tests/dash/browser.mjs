@@ -126,11 +126,14 @@ export async function violations(page) {
     .flatMap((finding) => finding.nodes.map((node) => `${finding.id}: ${node.target.join(" ")}: ${node.any[0]?.message ?? finding.help}`));
 }
 
-/** Elements whose text is cut, or that lie outside the window; none is wanted. The row of views scrolls, and shows it. */
+/**
+ * Elements whose text is cut, or that lie outside the window; none is wanted. The row of views and the columns of vmstat
+ * scroll, and show it.
+ */
 export const cut = (page) =>
   page.evaluate(() =>
     [...document.querySelectorAll("body *")]
-      .filter((one) => one.getClientRects().length > 0 && !one.closest(".tabs, svg, .skip, thead, [role=meter], .rank, .track, .stacked, .area, .ticks, .copy, .ages, select"))
+      .filter((one) => one.getClientRects().length > 0 && !one.closest(".tabs, .scroll:has(.vmstat), svg, .skip, thead, [role=meter], .rank, .track, .stacked, .area, .ticks, .copy, .ages, select"))
       .filter((one) => {
         const style = getComputedStyle(one);
         const isHidden = style.overflowX !== "visible" && one.scrollWidth > one.clientWidth + 1;
@@ -138,6 +141,14 @@ export const cut = (page) =>
       })
       .map((one) => `${one.tagName}.${one.className}: ${one.textContent.slice(0, 60)}`),
   );
+
+/** Pieces of names that are broken into two lines; none is wanted. A name may break only between two of them. */
+export const torn = (page) =>
+  page.evaluate(() => [...document.querySelectorAll(".name .whole, .term, td.number")].filter((one) => one.getClientRects().length > 1 || (one.matches("td") && one.firstElementChild?.getClientRects().length > 1)).map((one) => one.textContent));
+
+/** Frames of tables that go on to the right. */
+export const beyond = (page) =>
+  page.evaluate(() => [...document.querySelectorAll(".scroll, .overs")].filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => `${one.ariaLabel}: ${one.scrollWidth - one.clientWidth}`));
 
 /** How much wider than the window the page is. */
 export const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

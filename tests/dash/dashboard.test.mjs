@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { SIZES, VIEWS, cut, launch, open, overflow, show, sideways, violations } from "./browser.mjs";
+import { SIZES, VIEWS, beyond, cut, launch, open, overflow, show, sideways, torn, violations } from "./browser.mjs";
 import { TOKEN, run, stage } from "./stage.mjs";
 
 let [edge, browser, deltas] = [];
@@ -86,6 +86,79 @@ for (const size of Object.keys(SIZES)) {
     });
   }
 }
+
+test("at the width of a desk no table is cut, no name is torn, and the columns of the overview end together", async () => {
+  for (const language of ["ko", "en"]) {
+    const page = await open(browser, `${edge.url}/open/`, { size: 1440, language });
+    for (const view of ["overview", "zones", "certificates", "websockets", "host", "processes", "errors"]) {
+      await show(page, view);
+      for (const selector of SHOWN[view] ?? ["tbody tr"]) await page.waitForSelector(selector);
+      assert.deepEqual(await beyond(page), [], `${view}, ${language}`);
+      assert.deepEqual(await torn(page), [], `${view}, ${language}`);
+    }
+    await show(page, "zones");
+    // The server with TLS has two columns more than the others.
+    assert.equal(await page.$eval(".card table", (table) => table.tHead.rows[0].cells.length), 17);
+    await show(page, "overview");
+    const ends = await page.$eval(".even", (grid) => [...grid.children].map((one) => Math.round(one.getBoundingClientRect().bottom)));
+    assert.equal(new Set(ends).size, 1, ends.join());
+    // A column that ends later than its last row is a hole within the card.
+    const hole = await page.$eval(".even .waterlines", (list) => list.parentElement.getBoundingClientRect().bottom - (list.nextElementSibling ?? list).getBoundingClientRect().bottom);
+    assert.ok(hole < 40, `${hole}`);
+    await page.close();
+  }
+});
+
+test("Korean pages say durations and reasons in Korean", async () => {
+  const page = await open(browser, `${edge.url}/open/`, { size: 1440, language: "ko" });
+  const texts = async (view, selector) => {
+    await show(page, view);
+    await page.waitForSelector(selector);
+    return page.$$eval("main *", (all) => all.filter((one) => one.childElementCount === 0 && one.namespaceURI.endsWith("xhtml")).map((one) => one.textContent));
+  };
+  for (const [view, selector] of [["overview", ".tile"], ["certificates", "tbody tr"], ["websockets", ".spread li"], ["host", ".vmstat tbody tr"], ["processes", "tbody tr .term"]]) {
+    const english = (await texts(view, selector)).filter((text) => /^[≤>]?\s*\d[\d.]*\u202f[smhd]\b/.test(text));
+    assert.deepEqual(english, [], view);
+  }
+  assert.ok((await texts("host", ".figure")).some((text) => /^초당 [\d.]+ (µs|ms)$/.test(text.replace("\u202f", " "))));
+  const errors = await texts("errors", ".class");
+  assert.ok(errors.includes("502 연결 거부") && errors.includes("시도 실패: 연결 거부"), errors.filter((text) => /\d\d\d|시도/.test(text)).join());
+  assert.ok((await texts("upstreams", ".code.c5")).includes("연결 거부"));
+  assert.ok((await texts("caches", ".reasons li")).includes("저장된 응답이 아직 유효합니다."));
+  await page.close();
+});
+
+test("the errors have the history of the overview, and a sample without a line has no empty frame", async () => {
+  const page = await open(browser, `${edge.url}/open/`, { size: 1440 });
+  const first = () => page.$eval(".plot .ticks", (ticks) => ticks.textContent);
+  await page.click(".pause");
+  const whole = await first();
+  await show(page, "errors");
+  // The page was opened a moment ago, the edge some time before.
+  assert.equal(await first(), whole);
+  await page.click(".pause");
+  await page.click(".choices button:nth-of-type(2)");
+  await page.waitForFunction(() => document.querySelector(".choices button:nth-of-type(2)").ariaPressed === "true" && document.querySelector(".charts .plot path.line"));
+  await page.$$eval(".class", (all) => all.find((one) => one.querySelector(".name").textContent === "500").click());
+  await page.waitForSelector(".sample");
+  assert.deepEqual(await page.$$eval(".sample pre.line", (all) => all.map((one) => one.textContent).filter((text) => !text.trim() || text.includes("nothing was logged"))), []);
+  // Its log is named; of the others the line to copy has what is known.
+  await page.$$eval(".class", (all) => all.find((one) => one.querySelector(".name").textContent.startsWith("502")).click());
+  await page.waitForFunction(() => [...document.querySelectorAll(".copyable code")].some((one) => /^dashboard_upstream_log FILE upstream=[\d.:]+;$/.test(one.textContent)));
+  await page.close();
+});
+
+test("both processes of the edge are its own, and every group of an origin is named", async () => {
+  const page = await open(browser, `${edge.url}/open/#/processes`, { size: 390, language: "ko" });
+  await page.waitForSelector("tbody tr .term");
+  const rows = await page.$$eval("tbody tr", (all) => all.map((row) => [row.querySelector("b").textContent, [...row.querySelectorAll("th .hint")].map((one) => one.innerText)]));
+  const own = rows.filter(([, hints]) => hints.some((hint) => hint.includes("이 엣지")));
+  assert.ok(own.length === 2 && own.some(([name]) => name === "weir: worker process"), JSON.stringify(rows.slice(0, 6)));
+  const served = rows.flatMap(([, hints]) => hints).join(" ");
+  assert.ok(served.includes("app 127.0.0.1:") && served.includes("reports 127.0.0.1:"), served);
+  assert.doesNotMatch(served, /\d[a-z]/, "names do not run together");
+  await page.close();
+});
 
 test("between a phone and a desk, a table that goes on to the right shows it, and the keyboard reaches it", async () => {
   const all = [];
@@ -168,7 +241,7 @@ test("rows are found by a text, by failing, and in the order that is asked for",
     await errors.waitForFunction((by) => document.querySelector(".sorting select").value === by, {}, by);
   }
   await errors.waitForFunction(() => {
-    const counts = [...document.querySelectorAll(".errors.failed .total")].map((one) => Number(one.textContent.replaceAll("\u202f", "")));
+    const counts = [...document.querySelectorAll(".errors.of-failed .total")].map((one) => Number(one.textContent.replaceAll("\u202f", "")));
     return counts.length >= 2 && counts.every((count, at) => at === 0 || counts[at - 1] >= count);
   });
   await errors.close();
@@ -236,13 +309,13 @@ test("the verdict leads to its evidence, a line can be copied, and the theme is 
   await page.click(".verdict button");
   await page.waitForSelector("#evidence a");
   const to = await page.$eval("#evidence a", (one) => one.hash);
-  assert.match(to, /^#\/(errors|host|overview|upstreams|caches)/);
+  assert.match(to, /^#\/(errors|host|processes|overview|upstreams|caches)/);
   await page.click("#evidence a");
   await page.waitForFunction((to) => location.hash === to, {}, to);
   await show(page, "upstreams");
   await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => { globalThis.written = text; } } }));
-  await page.click(".copy");
-  await page.waitForFunction(() => globalThis.written === "dashboard_token FILE;" && document.querySelector(".copy").dataset.said === "Copied");
+  await page.click("main .copy");
+  await page.waitForFunction(() => globalThis.written === "dashboard_token FILE;" && document.querySelector("main .copy").dataset.said === "Copied");
   const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
   const light = await paper();
   await page.click(".theme");
@@ -318,7 +391,7 @@ test("verdict, tile and errors mean the same by failed, and refusals of limit_re
   assert.deepEqual(of("refused").map((error) => error.class), ["limit_req"]);
   assert.deepEqual(of("recovered").map((error) => error.class), ["try connection refused"], "the backup answers for the dead server");
   assert.ok(!of("failed").some((error) => error.class === "503"));
-  const tile = await page.$$eval(".tile", (all) => all.find((tile) => tile.querySelector(".label").textContent === "Failed").textContent);
+  const tile = await page.$$eval(".tile", (all) => all.find((tile) => tile.querySelector(".label span").textContent === "Failed").textContent);
   // The words of the errors.
   assert.match(tile, /upstream [\d.]+\/s.*limit [\d.]+\/s/);
   const reasons = (kind) => of(kind).map((error) => error.reason);
@@ -326,7 +399,7 @@ test("verdict, tile and errors mean the same by failed, and refusals of limit_re
   const { failed: failing, refused, upstream, timeout } = doc.point;
   assert.ok(refused > 0 && Math.abs(failing - upstream - timeout) <= 2, JSON.stringify(doc.point));
   // Some four requests of a thousand a second fail: the tile with the refusals in it would say several times that.
-  const failed = Number(tile.match(/Failed([\d.]+)/)[1]);
+  const failed = Number(tile.match(/^Failedlast \d+\u202fs([\d.]+)\/s/)[1]);
   assert.ok(failed < 10, tile);
   await show(page, "errors");
   const groups = await page.$$eval("main .card", (all) => all.filter((card) => card.querySelector("h2")).map((card) => [card.querySelector("h2").textContent, [...card.querySelectorAll(".name")].map((name) => name.textContent)]));

@@ -17,13 +17,14 @@ const wave = (s, period, low, high) => low + ((Math.sin((s / period) * 2 * Math.
 export function point(s, mood) {
   const rps = wave(s, 240, 480, 1240);
   const failed = mood === "failing" ? rps * 0.12 : s % 97 < 2 ? 3 : 0;
-  return { at: 0, rps, failed, refused: wave(s, 60, 0, 4), upstream: failed * 0.1, timeout: failed * 0.9, client: wave(s, 200, 0, 1), p50: wave(s, 180, 2.1, 4.8), p95: wave(s, 180, 9, 24), p99: wave(s, 150, 18, 72),
+  return { at: 0, rps, failed, refused: wave(s, 60, 0, 4), upstream: failed * 0.1, timeout: failed * 0.9, weir: 0, client: wave(s, 200, 0, 1), p50: wave(s, 180, 2.1, 4.8), p95: wave(s, 180, 9, 24), p99: wave(s, 150, 18, 72),
     active: wave(s, 240, 90, 260), idle: wave(s, 300, 700, 900), received: rps * 640, sent: rps * 18_400, cpu: wave(s, 240, 0.32, 0.71), steal: wave(s, 90, 0, 0.03) };
 }
 
 const both = (en, ko) => ({ en, ko });
 function waterline(kind, of, unit, name, used, limit, max, set_by, extra) {
-  return { kind, of, unit, name, used, limit, max: Math.max(max, used), ratio: used / limit, hits: 0, set_by, trend: "flat", ...extra };
+  const ratio = used / limit;
+  return { kind, of, object: both(of, of.replace("worker", "워커")), unit, name, used, limit, max: Math.max(max, used), ratio, level: ratio >= 0.95 ? "full" : ratio >= 0.8 ? "near" : "fine", hits: 0, set_by, trend: "flat", ...extra };
 }
 
 function responses(total, bad) {
@@ -81,20 +82,22 @@ export function document(s, seq, start, mood) {
   account.requests = ["hit", "stale", "updating", "revalidated", "miss", "expired", "bypass", "error"].reduce((sum, name) => sum + account[name], 0);
   const path = [["accept", 40, 120, 300], ["tls", 900, 1800, 3100], ["queue", 4, 9, 40], ["cache", 11, 30, 80], ["pool", 3, 8, 20], ["connect", 210, 480, 900], ["wait", 1900, 9000, 31_000], ["body", 300, 1400, 5200], ["write", 60, 210, 900]]
     .map(([step, a, b, c]) => ({ step, recent: times(Math.round(p.rps * ({ accept: 0.6, tls: 0.4, connect: 0.2 }[step] ?? 10)), a, b, c), total: times(n, a, b, c) }));
-  const portsLine = waterline("ports", servers[0], "count", both("Ports to an upstream peer", "업스트림 피어로 가는 포트"), ports, 28_232, ports, "net.ipv4.ip_local_port_range", mood === "calm" ? {} : { trend: "rising", eta_s: (28_232 - ports) / 9, hits: mood === "failing" ? 40_772 : 0 });
+  const portsLine = waterline("ports", servers[0], "count", both("Ports to an upstream peer", "업스트림 피어로 가는 포트"), ports, 28_232, ports, "net.ipv4.ip_local_port_range", mood === "calm" ? {} : { trend: "rising", level: "near", eta_s: (28_232 - ports) / 9, hits: mood === "failing" ? 40_772 : 0 });
   const verdict = {
     calm: { state: "healthy", words: both("limited by CPU of worker 0 (0.71) · headroom ×1.4 · next: Connections (0.28)", "가장 먼저 도달할 한도: 워커 0의 CPU (0.71) · 여유 ×1.4 · 다음: 연결 (0.28)"), evidence: [both("CPU of worker 0: 0.71 of 1 core, highest 0.82", "워커 0의 CPU: 1코어 중 0.71, 최고 0.82"), both("No request has failed in the last 10 s", "최근 10초 동안 실패한 요청이 없습니다")] },
     rising: { state: "near", words: both(`Ports to 10.0.0.21:3000 (${(ports / 28_232).toFixed(2)}) run out in ${Math.round((28_232 - ports) / 9)} s`, `10.0.0.21:3000으로 가는 포트 (${(ports / 28_232).toFixed(2)})가 ${Math.round((28_232 - ports) / 9)}초 뒤에 바닥납니다`), evidence: [both(`${ports} of 28 232 ports, 9 more each second`, `포트 28 232개 중 ${ports}개, 초당 9개씩 늘어납니다`), both("One new connection for each request: connections are not kept", "요청마다 새 연결을 엽니다: 연결이 유지되지 않습니다")], remedy: both("upstream app { keepalive 64; }", "upstream app { keepalive 64; }") },
     failing: { state: "failing", words: both("12 % of requests fail: timeout (504 timeout)", "요청의 12 %가 실패합니다: 시간 초과 (504 timeout)"), evidence: [both("504: 118/s, all from 10.0.0.23:3000", "504: 초당 118건, 모두 10.0.0.23:3000에서")] },
   }[mood];
   return {
-    v: 1, seq, at: start + s * 1000, thresholds: { near: 0.8, limited: 0.95, soon_s: 120, soon_from: 0.25 }, verdict, point: { ...p, at: start + s * 1000 },
+    v: 1, seq, at: start + s * 1000, whys: { timeout: both("timeout", "시간 초과"), refused: both("connection refused", "연결 거부") }, verdict, point: { ...p, at: start + s * 1000 },
+    recent: { seconds: 10, rps: p.rps, failed: p.failed, refused: p.refused, upstream: p.upstream, timeout: p.timeout, received: p.received, sent: p.sent },
     waterlines: [
       waterline("connections", "", "count", both("Connections", "연결"), p.active + p.idle, 4096, 1630, "worker_connections"),
       waterline("fds", "", "count", both("Open files", "열린 파일"), p.active * 2 + 900, 65_536, 2210, "RLIMIT_NOFILE"),
       portsLine,
       waterline("accept_queue", "0.0.0.0:443", "count", both("Accept queue", "accept 큐"), 3, 511, 66, "listen backlog"),
       waterline("worker_cpu", "worker 0", "cores", both("CPU of a worker", "워커의 CPU"), p.cpu, 1, 0.82, ""),
+      waterline("machine_cpu", "", "cores", both("Machine CPU", "머신 CPU"), p.cpu * 2, 2, 1.64, "the machine's CPUs"),
       waterline("cache_size", "assets", "bytes", both("Cache on disk", "디스크 캐시"), 412 << 20, 1 << 30, 520 << 20, "proxy_cache_path max_size"),
     ],
     snapshot: {
@@ -121,9 +124,9 @@ export function document(s, seq, start, mood) {
         host: { cpus: 2, cpu: { user: p.cpu * 0.5, system: p.cpu * 0.34, interrupts: p.cpu * 0.13, steal: p.steal, wait: 0.004, idle: 1 - p.cpu * 0.97 - p.steal - 0.004 }, run_queue_wait: 0.11, runnable: 3, load: 1.24, psi_cpu: 0.06, psi_memory: null, psi_io: 0.01, quota_cpus: null, throttled: null, memory_total: 8 << 28, memory_available: 5 << 28, rss: 96 << 20, time_wait: ports, retransmits: 0.4 },
         workers: [0, 1].map((id) => ({ id, cpu: p.cpu * (id ? 0.84 : 1), wait: 0.05 })),
         errors: [
-          { class: "504 timeout", kind: "failed", reason: "timeout", count: bad, last: iso(start + s * 1000) },
-          { class: "limit_req", kind: "refused", reason: "limit", count: 41 + s, last: iso(start + (s - 3) * 1000) },
-          { class: "499", kind: "client", reason: "client", count: 31, last: iso(start + (s - 40) * 1000) },
+          { class: "504 timeout", title: both("504 timeout", "504 시간 초과"), kind: "failed", reason: "timeout", count: bad, last: iso(start + s * 1000) },
+          { class: "limit_req", title: both("limit_req", "limit_req"), kind: "refused", reason: "limit", count: 41 + s, last: iso(start + (s - 3) * 1000) },
+          { class: "499", title: both("499", "499"), kind: "client", reason: "client", count: 31, last: iso(start + (s - 40) * 1000) },
         ],
         names_merged: 0,
       },

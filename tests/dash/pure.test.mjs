@@ -2,28 +2,33 @@
 
 import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { area, ceiling, chart, columns, dots, line, scale, spark, stacked, thin } from "../../crates/dash/web/chart.js";
 import { h } from "../../crates/dash/web/dom.js";
 import { POINTS_MAX, merge, step } from "../../crates/dash/web/feed.js";
 import { WORDS, choose, translator } from "../../crates/dash/web/i18n.js";
 import * as model from "../../crates/dash/web/model.js";
 import { around } from "../../crates/dash/web/pointer.js";
-import { found, sorted } from "../../crates/dash/web/table.js";
+import { MEANINGS } from "../../crates/dash/web/reasons.js";
+import { finder, found, sorted } from "../../crates/dash/web/table.js";
 import { RANGES, moment, placed, stretch, ticks } from "../../crates/dash/web/time.js";
-import { apart } from "../../crates/dash/web/timeline.js";
+import { apart, axis } from "../../crates/dash/web/timeline.js";
 import * as units from "../../crates/dash/web/units.js";
 import { confirmed, order } from "../../crates/dash/web/views/caches.js";
 import { alarming, state } from "../../crates/dash/web/views/certificates.js";
 import { byPlace } from "../../crates/dash/web/views/errors.js";
 import { changes, possible } from "../../crates/dash/web/views/upstreams.js";
-import { about, hindered } from "../../crates/dash/web/views/logs.js";
+import { about, hindered, logLine } from "../../crates/dash/web/views/logs.js";
 import { figureOf, laid, meanStrip, sentence, signed, word } from "../../crates/dash/web/views/lab.js";
+import { lab } from "../../crates/dash/web/views/lab.js";
+import { overview } from "../../crates/dash/web/views/overview.js";
+import { why } from "../../crates/dash/web/views/upstreams.js";
 import { isNearTimeout } from "../../crates/dash/web/views/websockets.js";
 import { described, sortable } from "../../crates/load/src/output/html/report.js";
 import { document, labRun } from "./fixture.mjs";
 
 const plain = (text) => text.replaceAll("\u202f", " ");
+afterEach(() => units.speak("en"));
 
 test("a certificate is near its end a week before, and one with a short life a fifth of it before", () => {
   const day = 24 * 3600 * 1000;
@@ -59,6 +64,15 @@ test("spans and rates have the units of the language", () => {
   assert.equal(plain(units.span(167)), "2 m 47 s");
 });
 
+test("long times have one form in each language, also in figures and in tables", () => {
+  const told = () => [units.span(0), units.span(153), units.span(89 * 86_400 + 23 * 3600), units.time(1234), units.time(65_000), units.time(12.4), units.time(0.43)].map(plain);
+  assert.deepEqual(told(), ["0 s", "2 m 33 s", "89 d 23 h", "1.23 s", "1 m 5 s", "12.4 ms", "430 µs"]);
+  units.speak("ko");
+  assert.deepEqual(told(), ["0초", "2분 33초", "89일 23시간", "1.23초", "1분 5초", "12.4 ms", "430 µs"]);
+  units.speak("xx");
+  assert.equal(plain(units.span(1)), "1 s");
+});
+
 test("a patch makes the new of the old and leaves the rest alone", () => {
   const old = { a: 1, b: { c: [1, { d: 2, e: 3 }] }, gone: 7, same: { x: 1 } };
   const now = merge(old, { a: 2, b: { c: { 1: { e: 4 } } }, gone: null, came: { h: [] } });
@@ -84,7 +98,9 @@ test("both languages have all words, with the same places for values", () => {
     assert.ok(WORDS.en[key] && WORDS.ko[key], key);
     assert.deepEqual(places(WORDS.ko[key]), places(WORDS.en[key]), key);
   }
-  assert.equal(translator("ko")("water.inTime", "42초"), "42초 뒤 한도 도달");
+  units.speak("ko");
+  assert.equal(translator("ko")("water.inTime", units.span(167)), "2분 47초 뒤 한도 도달");
+  units.speak("en");
   assert.equal(translator("ko")("kpi.in", "5.0\u202fMB/s"), "수신 5.0\u202fMB/s");
   assert.equal(translator("xx")("nav.zones"), "Zones");
   assert.deepEqual(["ko-KR", "en-GB", "fr"].map((tag) => choose([tag])), ["ko", "en", "en"]);
@@ -281,22 +297,37 @@ test("rows are found by all words, and only those that fail", () => {
   assert.deepEqual(seen({ text: "nothing", only: false }), []);
 });
 
-test("a limit is amber only where it is trouble", () => {
-  const thresholds = { near: 0.8, limited: 0.95, soon_s: 120, soon_from: 0.25 };
-  const tone = (line) => model.toneOf({ kind: "fds", unit: "count", trend: "flat", ...line }, thresholds);
-  assert.equal(tone({ ratio: 0.06, trend: "rising", eta_s: 20 }), "water", "6 % full");
-  assert.equal(tone({ ratio: 0.3, trend: "rising", eta_s: 800 }), "water", "not soon");
-  assert.equal(tone({ ratio: 0.3, trend: "rising", eta_s: 80 }), "warn");
-  assert.equal(tone({ ratio: 0.3, trend: "rising", eta_s: 80, unit: "cores" }), "water", "a load is no leak");
-  assert.deepEqual([0.8, 0.96].map((ratio) => tone({ ratio })), ["warn", "bad"]);
+test("a limit has the tone of its level, and tells a time only if the edge does", () => {
+  assert.deepEqual(["fine", "near", "full", undefined].map((level) => model.toneOf({ level })), ["water", "warn", "bad", "water"]);
+  const doc = document(600, 1, 0, "calm");
+  const line = (more) => ({ ...doc.waterlines[1], kind: "fds", ratio: 0.2, trend: "rising", ...more });
+  const facts = (line) => withClass(overview({ doc: { ...doc, waterlines: [line] }, before: null, docs: [doc], past: [], t: translator("en"), ui: { history: "minutes", zoom: null } })[1], "facts").map(text).join();
+  assert.ok(facts(line()).includes("rising") && !facts(line()).includes("full in"));
+  assert.ok(facts(line({ ratio: 0.3, eta_s: 153 })).includes("full in 2\u202fm 33\u202fs"));
+  assert.ok(facts(line({ trend: "flat" })).includes("not rising"));
 });
 
-test("errors each second have a reason, without tries of requests that were answered", () => {
-  const doc = (at, counts) => ({ at, snapshot: { weir: { errors: counts.map(([name, kind, reason, count]) => ({ class: name, kind, reason, count })) } } });
-  const before = doc(1000, [["502 refused", "failed", "upstream", 10], ["limit_req", "refused", "limit", 100]]);
-  const now = doc(3000, [["502 refused", "failed", "upstream", 14], ["limit_req", "refused", "limit", 150], ["504 timeout", "failed", "timeout", 2], ["try timeout", "recovered", "timeout", 9]]);
-  assert.deepEqual(model.reasons(now, before), { upstream: 2, limit: 25, timeout: 1 });
-  assert.deepEqual(model.reasons(now, null), {});
+test("the tiles are of the seconds of the verdict, and say so", () => {
+  const doc = document(600, 1, 0, "failing");
+  doc.recent = { ...doc.recent, rps: 100, failed: 2, seconds: 10 };
+  Object.assign(doc.waterlines.find((line) => line.kind === "machine_cpu"), { ratio: 0.97, used: 1.94, limit: 2 });
+  units.speak("ko");
+  const tiles = withClass(overview({ doc, before: null, docs: [doc], past: [], t: translator("ko"), ui: { history: "minutes", zoom: null } })[0], "tile").map((tile) => tile.children.slice(0, 3).map(text).map(plain));
+  assert.deepEqual(tiles.map(([label]) => label), ["요청최근 10초", "실패최근 10초", "p99최근 10초", "연결지금", "송신최근 10초", "머신 CPU최근 10초"]);
+  assert.ok(tiles[1][1] === "2/s" && tiles[1][2].startsWith("요청의 2 %"), tiles[1].join());
+  assert.deepEqual(tiles[5].slice(1), ["97 %", "2코어 중"]);
+});
+
+test("a point of the history says by which reason requests failed", () => {
+  assert.deepEqual(model.reasons({ at: 9, rps: 50, failed: 9, refused: 25, upstream: 2, timeout: 1, client: 4, weir: 6 }), { at: 9, limit: 25, upstream: 2, timeout: 1, client: 4, weir: 6 });
+  assert.equal(model.reasons(null), null);
+  // The errors have the axis of the overview: also of the time before the page was opened.
+  const live = Array.from({ length: 300 }, (_, at) => ({ at: at * 1000, failed: at < 9 ? 7 : 0, refused: 0, upstream: 0, timeout: 0, client: 0, weir: at < 9 ? 7 : 0 }));
+  const of = axis({ doc: { at: 299_000, snapshot: { weir: { uptime_ms: 900_000 } } }, ui: { zoom: null }, live, told: model.reasons });
+  assert.deepEqual([of.points[0].weir, of.newest.weir, of.points.length], [7, 0, 299]);
+});
+
+test("samples of errors are told location by location", () => {
   assert.deepEqual(byPlace([{ number: 3, zone: "a/" }, { number: 2, server: "b", zone: "" }, { number: 1, zone: "a/" }]).map(([place, list]) => [place, list.map((one) => one.number)]), [["a/", [3, 1]], ["b", [2]]]);
 });
 
@@ -356,4 +387,54 @@ test("blocks lie on one axis of time, and only those that count are in the mean"
   const blocks = [block("A", 1000, [1, 3]), block("B", 5000, [5]), block("A", 9000, [3, 5, 9]), block("A", 13_000, [99], ["spoiled"])];
   assert.deepEqual(laid(blocks).map(({ left, width }) => [left, width].map((part) => Math.round(part * 14_000))), [[0, 2000], [4000, 2000], [8000, 2000], [12_000, 2000]]);
   assert.deepEqual([meanStrip(blocks, "A"), meanStrip(blocks, "B"), meanStrip([], "A"), laid([])], [[2, 4, 9], [5], [], []]);
+});
+
+test("what is beside the name of a line is the newest second, also where a place stands for two", () => {
+  const one = { name: "failed", tone: "bad", values: [1, 2], now: 1 };
+  const figure = chart({ title: "t", series: [one], format: units.si, ticks: [], latest: true });
+  assert.equal(text(withClass(figure, "key")[0]), "failed1");
+  assert.equal(withClass(figure, "area")[0].props["aria-label"], "t: failed 1");
+});
+
+test("each reason of the cache is explained as the guide explains it", async () => {
+  const guide = await readFile(new URL("../../docs/guide/cache.md", import.meta.url), "utf8");
+  const rows = guide.split("| reason | | |\n|---|---|---|\n")[1].split("\n\n")[0].split("\n").map((row) => row.split(" | "));
+  assert.deepEqual(Object.entries(MEANINGS).map(([name, { en }]) => [`| \`${name}\``, `${en} |`]), rows.map(([name, , en]) => [name, en]));
+  for (const [name, { ko }] of Object.entries(MEANINGS)) assert.match(ko, /[가-힣].*\.$/, name);
+});
+
+test("no Korean text of the dashboard has a word that the glossary replaces", async () => {
+  const glossary = await readFile(new URL("../../docs/korean.md", import.meta.url), "utf8");
+  const rows = glossary.split("|---|---|---|---|\n")[1].split("\n\n")[0].split("\n").map((row) => row.split("|").map((cell) => cell.trim()));
+  const words = rows.flatMap(([, , , not]) => not.split(", ")).filter(Boolean);
+  assert.ok(words.length > 60 && words.includes("애플리케이션"));
+  const folder = new URL("../../crates/dash/", import.meta.url);
+  const files = (await readdir(folder, { recursive: true })).filter((name) => /\.(rs|js)$/.test(name) && !name.endsWith("tests.rs"));
+  for (const file of files) {
+    for (const [, said] of (await readFile(new URL(file, folder), "utf8")).matchAll(/"([^"\n]*[가-힣][^"\n]*)"/g)) {
+      for (const word of words) assert.ok(!said.includes(word), `${file}: ${word}: ${said}`);
+    }
+  }
+});
+
+test("the line to copy names the group and the unit that are known", () => {
+  const groups = { backend: { peers: [{ server: "10.0.0.1:3000" }, { server: "10.0.0.2:3000" }] }, chat: { peers: [{ server: "10.0.0.1:3000" }] } };
+  const samples = (...servers) => servers.map((upstream) => ({ upstream }));
+  const running = [{ serves: [], unit: "cron.service" }, { serves: [{ address: "10.0.0.1:3000", name: "chat" }], unit: "shop3000.service" }];
+  assert.equal(logLine(samples("10.0.0.2:3000", "10.0.0.1:3000"), groups, running), "dashboard_upstream_log journald:shop3000.service upstream=backend;");
+  assert.equal(logLine(samples("10.0.0.1:3000", ""), groups, []), "dashboard_upstream_log FILE upstream=10.0.0.1:3000;", "two groups have this server");
+  assert.equal(logLine(samples(""), groups, running), "dashboard_upstream_log FILE upstream=NAME;");
+});
+
+test("why a try failed is said in words of the edge", () => {
+  const doc = { whys: { refused: { en: "connection refused", ko: "연결 거부" } } };
+  assert.deepEqual(["en", "ko"].map((language) => why("refused", doc, translator(language))), ["connection refused", "연결 거부"]);
+  assert.deepEqual([why("http_502", doc, translator("ko")), why("llamas", {}, translator("ko"))], ["502", "llamas"]);
+});
+
+test("a choice that is no trouble is not red, and a view without its folder says so", () => {
+  const ui = { find: {}, may: {}, lab: { list: null } };
+  const button = (only) => withClass(finder(ui, { id: "x", t: translator("en"), failing: 3, all: 9, seen: 9, only }), "only")[0].props.class;
+  assert.ok(button().includes("some") && !button("Only young ones").includes("some"));
+  assert.match(text(lab({ t: translator("ko"), ui })), /설정에 dashboard_lab이 없어.*dashboard_lab DIRECTORY;/);
 });

@@ -1,8 +1,9 @@
-// A loaded edge: two applications, a cache, WebSockets, TLS-less, and some of everything going wrong.
+// A loaded edge: two applications, a cache, WebSockets, a server with TLS, and some of everything going wrong.
 
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { appendFile, mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { createServer as createApplication, request } from "node:http";
+import { request as requestTls } from "node:https";
 import { createServer, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +40,7 @@ async function accepts(port) {
   throw new Error(`nothing accepts on port ${port}`);
 }
 
-const conf = ({ edge, one, two, dead, stock }, extra) => `
+const conf = ({ edge, tls, one, two, dead, stock }, extra) => `
 daemon off; user root; worker_processes 2; pid weir.pid; error_log error.log info;
 events { worker_connections 512; }
 http {
@@ -66,6 +67,10 @@ http {
     location /weir/ { dashboard; dashboard_token token; }
     ${extra ?? ""}
   }
+  server {
+    listen 127.0.0.1:${tls} ssl; server_name secure.shop.example.kr; ssl_certificate cert.pem; ssl_certificate_key key.pem;
+    location / { proxy_pass http://app; }
+  }
 }
 `;
 
@@ -91,10 +96,12 @@ export function run(id, done = 12) {
 export async function stage(extra) {
   const place = await mkdtemp(join(tmpdir(), "weir-dash-"));
   const ports = {};
-  for (const name of ["edge", "one", "two", "dead", "stock"]) ports[name] = await freePort();
+  for (const name of ["edge", "tls", "one", "two", "dead", "stock"]) ports[name] = await freePort();
   await mkdir(join(place, "logs"));
   await writeFile(join(place, "nginx.conf"), conf(ports, extra));
   await writeFile(join(place, "token"), `${TOKEN}\n`);
+  const made = spawnSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "60", "-subj", "/CN=secure.shop.example.kr"], { cwd: place });
+  if (made.status !== 0) throw new Error(`openssl: ${made.error ?? made.stderr}`);
   await mkdir(join(place, "runs"));
   await writeFile(join(place, "runs", `${RUN}.json`), JSON.stringify(run(RUN)));
   const children = [];
@@ -132,6 +139,11 @@ export async function stage(extra) {
     often(900, (n) => `/stock/${n}?session=hidden`),
     often(90, (n) => `/api/none/${n}?status=404`),
   ];
+  const secure = setInterval(() => {
+    const asked = requestTls({ port: ports.tls, host: "127.0.0.1", path: "/", headers: { Host: "secure.shop.example.kr" }, rejectUnauthorized: false, agent: false }, (answer) => answer.resume());
+    asked.on("error", () => {});
+    asked.end();
+  }, 250);
   const sockets = setInterval(() => {
     const asked = request(`${url}/socket`, { headers: { Connection: "Upgrade", Upgrade: "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==" } });
     asked.on("error", () => {});
@@ -150,6 +162,7 @@ export async function stage(extra) {
     async end() {
       isOn = false;
       clearInterval(sockets);
+      clearInterval(secure);
       await Promise.allSettled(busy);
       for (const child of children) child.kill("SIGTERM");
       await Promise.all(children.map((child) => child.exitCode ?? new Promise((done) => child.on("exit", done))));

@@ -48,6 +48,7 @@ assets! {
     "page.js" "page.js" SCRIPT;
     "parts.js" "parts.js" SCRIPT;
     "pointer.js" "pointer.js" SCRIPT;
+    "reasons.js" "reasons.js" SCRIPT;
     "table.js" "table.js" SCRIPT;
     "time.js" "time.js" SCRIPT;
     "timeline.js" "timeline.js" SCRIPT;

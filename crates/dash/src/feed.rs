@@ -116,6 +116,7 @@ pub fn view(snapshot: &Snapshot) -> Value {
     for (class, error) in errors.into_iter().flatten().filter_map(Value::as_object_mut).zip(&snapshot.weir.errors) {
         class.remove("samples");
         class.insert("reason".to_owned(), json!(reason::of(error)));
+        class.insert("title".to_owned(), json!(reason::title(&error.class)));
     }
     let steps = value.pointer_mut("/weir/path").and_then(Value::as_array_mut);
     steps.into_iter().flatten().for_each(recent_only);

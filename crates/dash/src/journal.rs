@@ -2,8 +2,8 @@
 //! file.
 //!
 //! ```text
-//! header   16 bytes  "WEIRDAY2", bytes of a record, number of records (u32, little endian)
-//! record   72 bytes  at (u64), fifteen numbers (f32, NaN for none), CRC-32 of the 68 before (u32)
+//! header   16 bytes  "WEIRDAY3", bytes of a record, number of records (u32, little endian)
+//! record   76 bytes  at (u64), sixteen numbers (f32, NaN for none), CRC-32 of the 72 before (u32)
 //! ```
 //!
 //! The records are in three tiers, one after the other: a day of ten seconds each, a week of two minutes each, a month
@@ -39,9 +39,9 @@ pub const FILE_BYTES: usize = HEADER_BYTES + RECORDS * RECORD_BYTES;
 /// Most points of an answer.
 pub const POINTS_MAX: usize = 720;
 
-const NUMBERS: usize = 15;
+const NUMBERS: usize = 16;
 const HEADER_BYTES: usize = 16;
-const MAGIC: &[u8; 8] = b"WEIRDAY2";
+const MAGIC: &[u8; 8] = b"WEIRDAY3";
 
 impl Tier {
     /// The finest tier that reaches back to a moment.
@@ -75,9 +75,9 @@ pub fn is_ours(bytes: &[u8]) -> bool {
     bytes.starts_with(&header())
 }
 
-/// True if an older version wrote the file: a day without reasons, whose records weir does not read.
+/// True if an older version wrote the file: with fewer reasons, in records that weir does not read.
 pub fn is_older(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"WEIRDAY1")
+    bytes.starts_with(b"WEIRDAY1") || bytes.starts_with(b"WEIRDAY2")
 }
 
 /// Merges points into records: those of one step of each tier.
@@ -154,6 +154,7 @@ fn mean(points: &[Point]) -> Option<Point> {
         upstream: known(|point| point.upstream),
         timeout: known(|point| point.timeout),
         client: known(|point| point.client),
+        weir: known(|point| point.weir),
         active: of(|point| point.active),
         idle: of(|point| point.idle),
         received: of(|point| point.received),
@@ -176,6 +177,7 @@ fn highest(points: &[Point]) -> Option<Point> {
         upstream: known(|point| point.upstream),
         timeout: known(|point| point.timeout),
         client: known(|point| point.client),
+        weir: known(|point| point.weir),
         p50: known(|point| point.p50),
         p95: known(|point| point.p95),
         p99: known(|point| point.p99),
@@ -197,6 +199,7 @@ fn numbers(point: &Point) -> [f32; NUMBERS] {
         known(point.upstream),
         known(point.timeout),
         known(point.client),
+        known(point.weir),
         known(point.p50),
         known(point.p95),
         known(point.p99),
@@ -238,6 +241,7 @@ fn parsed(record: &[u8]) -> Option<Point> {
         upstream: known(next()?),
         timeout: known(next()?),
         client: known(next()?),
+        weir: known(next()?),
         p50: known(next()?),
         p95: known(next()?),
         p99: known(next()?),
@@ -314,8 +318,8 @@ mod tests {
         bytes[at + 9] ^= 1;
         assert_eq!(all(&bytes, TIERS[0]).len(), 2);
         assert!(read(&bytes[HEADER_BYTES..at + 20], TIERS[0], 0, u64::MAX).len() <= 1);
-        assert!(is_ours(&bytes) && !is_ours(b"WEIRDAY3 and more than that") && !is_ours(b""));
-        assert!(is_older(b"WEIRDAY1 and more") && !is_older(&bytes));
+        assert!(is_ours(&bytes) && !is_ours(b"WEIRDAY4 and more than that") && !is_ours(b""));
+        assert!(is_older(b"WEIRDAY2 and more") && !is_older(&bytes));
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod verdict;
 pub mod vmstat;
 pub mod waterline;
 pub mod words;
+pub mod worst;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,6 +55,10 @@ pub struct Second {
     pub snapshot: Arc<Snapshot>,
     /// The point for the history.
     pub point: Point,
+    /// The same figures over the seconds of the verdict.
+    pub recent: Point,
+    /// How many seconds those are.
+    pub recent_s: u64,
     /// The verdict: what limits the edge.
     pub verdict: Verdict,
     /// Each limit with its use, in the snapshot's order.
@@ -71,7 +76,10 @@ impl Dashboard {
         self.history.push(point);
         let waterlines = self.trends.observe(&snapshot);
         let verdict = verdict::judge(self.recent.make_contiguous(), &waterlines);
-        let second = Arc::new(Second { snapshot, point, verdict, waterlines });
+        let first = self.recent.front().map(|first| &**first);
+        let recent = Point::between(first, &snapshot);
+        let recent_s = first.map_or(0, |first| verdict::seconds(first, &snapshot));
+        let second = Arc::new(Second { snapshot, point, recent, recent_s, verdict, waterlines });
         self.newest = Some(second.clone());
         second
     }
@@ -87,15 +95,17 @@ impl Dashboard {
 
 /// The document for the page, without its number and the history.
 fn document(second: &Second) -> Value {
-    let Second { snapshot, point, verdict, waterlines: lines } = second;
+    let Second { snapshot, point, recent, recent_s, verdict, waterlines: lines } = second;
     json!({
         "v": feed::VERSION,
         "at": point.at,
-        "thresholds": {
-            "near": verdict::NEAR, "limited": verdict::LIMITED, "soon_s": verdict::SOON_S, "soon_from": verdict::SOON_FROM,
-        },
+        "whys": reason::whys(),
         "verdict": verdict,
         "point": point,
+        "recent": {
+            "rps": recent.rps, "failed": recent.failed, "refused": recent.refused, "upstream": recent.upstream,
+            "timeout": recent.timeout, "received": recent.received, "sent": recent.sent, "seconds": recent_s,
+        },
         "waterlines": lines.iter().map(line).collect::<Vec<_>>(),
         "snapshot": feed::view(snapshot),
     })
@@ -108,7 +118,6 @@ fn line(line: &Waterline) -> Value {
         members.insert("name".to_owned(), json!(Said::new(kind.en, kind.ko)));
         members.insert("object".to_owned(), json!(words::object(&line.of)));
         members.insert("setter".to_owned(), json!(words::setter(&line.kind, &line.set_by)));
-        members.insert("calm".to_owned(), json!(!kind.counts));
     }
     value
 }
@@ -133,6 +142,9 @@ mod tests {
         assert_eq!(whole["seq"], 1);
         assert_eq!(whole["past"].as_array().unwrap().len(), 2);
         assert_eq!(whole["waterlines"][0]["name"]["ko"], "연결");
+        assert_eq!(whole["waterlines"][0]["object"]["ko"], "워커 0");
+        assert_eq!((&whole["recent"]["rps"], &whole["recent"]["seconds"]), (&json!(500), &json!(1)));
+        assert_eq!(whole["whys"]["refused"]["ko"], "연결 거부");
         assert_eq!(whole["snapshot"]["http"]["server_zones"]["shop.example"]["responses"]["codes"]["200"], 48_000);
     }
 

@@ -22,6 +22,8 @@ pub struct Point {
     pub timeout: Option<f32>,
     /// Requests that were at fault, and clients that left; `None` as for `refused`.
     pub client: Option<f32>,
+    /// Of the failed requests, those that weir failed itself; `None` as for `refused`.
+    pub weir: Option<f32>,
     /// Request time in milliseconds, over all zones and the snapshot's `recent_ms`; `None` without requests.
     pub p50: Option<f32>,
     /// As `p50`.
@@ -87,7 +89,7 @@ impl Point {
             p99: quantile(0.99),
             active: now.connections.active as f32,
             idle: now.connections.idle as f32,
-            cpu: (host.user + host.system + host.interrupts) as f32,
+            cpu: host.worked() as f32,
             steal: host.steal as f32,
             ..Point::default()
         };
@@ -104,6 +106,7 @@ impl Point {
         point.refused = Some(rate(new.refused, old.refused));
         let of = |reason| Some(rate(reason::grown(before, now, reason), 0));
         (point.upstream, point.timeout, point.client) = (of(Reason::Upstream), of(Reason::Timeout), of(Reason::Client));
+        point.weir = of(Reason::Weir);
         point.received = rate(new.received, old.received);
         point.sent = rate(new.sent, old.sent);
         point

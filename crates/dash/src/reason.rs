@@ -2,6 +2,7 @@
 //! of errors use the same words.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use weir_meter::live::{ErrorClass, ErrorKind, Snapshot};
 
 use crate::words::Said;
@@ -60,11 +61,54 @@ impl Reason {
     }
 }
 
+/// Why a try at a server failed: the words of snapshots (`meter`'s `Why`), the words in names of classes where they
+/// differ, and the Korean words.
+const WHYS: [(&str, &str, &str); 12] = [
+    ("refused", "connection refused", "연결 거부"),
+    ("unreachable", "unreachable", "서버에 닿는 경로 없음"),
+    ("timeout", "timeout", "시간 초과"),
+    ("reset", "reset", "연결 강제 종료(RST)"),
+    ("closed", "closed", "응답 전에 연결 닫힘"),
+    ("no_port", "no port", "로컬 포트 없음"),
+    ("no_file", "no file", "파일 디스크립터 없음"),
+    ("bad_head", "bad head", "잘못된 응답 헤더"),
+    ("tls", "tls", "TLS 실패"),
+    ("no_peer", "no peer", "사용할 서버 없음"),
+    ("queue", "queue", "대기열 초과"),
+    ("other", "other", "그 밖의 이유"),
+];
+
+/// All reasons why a try fails, with their words for people: for the page.
+pub fn whys() -> Value {
+    let all = WHYS.iter().map(|(name, en, ko)| ((*name).to_owned(), json!(Said::new(*en, *ko))));
+    Value::Object(all.collect())
+}
+
+/// The name of a class of errors for people. English names are those that logs of weir and its API use.
+pub fn title(class: &str) -> Said {
+    let why = |words: &str| WHYS.iter().find(|(_, en, _)| *en == words).map(|(_, _, ko)| *ko);
+    let is_status = |word: &str| word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let korean = match class {
+        "no answer" => Some("응답 없음".to_owned()),
+        "cut short" => Some("응답이 도중에 끊김".to_owned()),
+        "connections full" => Some("연결 테이블 가득 참".to_owned()),
+        "accept failed" => Some("연결을 받지 못함".to_owned()),
+        "other" => Some("그 밖의 오류".to_owned()),
+        _ => match class.split_once(' ') {
+            Some(("try", words)) => why(words).map(|why| format!("시도 실패: {why}")),
+            Some((status, words)) if is_status(status) => why(words).map(|why| format!("{status} {why}")),
+            _ => class.strip_prefix("no answer ").and_then(why).map(|why| format!("응답 없음: {why}")),
+        },
+    };
+    Said::new(class, korean.unwrap_or_else(|| class.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::indexing_slicing)]
     use super::*;
     use weir_meter::live::ErrorSample;
+    use weir_meter::live::cells::Why;
 
     fn class(class: &str, kind: ErrorKind, upstream: &str) -> ErrorClass {
         let sample = ErrorSample { upstream: upstream.to_owned(), ..ErrorSample::default() };
@@ -86,6 +130,27 @@ mod tests {
             ("408", ErrorKind::Client, "", Reason::Client),
         ] {
             assert_eq!(of(&class(name, kind, upstream)), reason, "{name}");
+        }
+    }
+
+    #[test]
+    fn each_class_has_a_name_in_both_languages() {
+        for why in Why::ALL {
+            let row = WHYS.iter().find(|(name, ..)| *name == why.as_str());
+            assert!(row.is_some_and(|(_, words, ko)| *words == why.words() && !ko.is_ascii()), "{why:?}");
+        }
+        for (class, ko) in [
+            ("502 connection refused", "502 연결 거부"),
+            ("try connection refused", "시도 실패: 연결 거부"),
+            ("no answer reset", "응답 없음: 연결 강제 종료(RST)"),
+            ("no answer", "응답 없음"),
+            ("cut short", "응답이 도중에 끊김"),
+            // Names of statuses and directives are the same in each language, and so is an unknown one.
+            ("500", "500"),
+            ("limit_req", "limit_req"),
+            ("llamas asleep", "llamas asleep"),
+        ] {
+            assert_eq!(title(class), Said::new(class, ko));
         }
     }
 

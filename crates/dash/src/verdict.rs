@@ -1,34 +1,32 @@
 //! Says in one sentence what limits the edge, from counts only: errors first, then limits. It never guesses.
 //!
-//! "Nothing near a limit" is an answer. All thresholds are in the table below.
+//! "Nothing near a limit" is an answer. The thresholds of limits are in `waterline`, the others in the table below.
 
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_meter::live::{ErrorClass, ErrorKind, PeerState, Snapshot};
+use weir_meter::live::{Busiest, ErrorClass, ErrorKind, PeerState, Snapshot};
 
 use crate::point;
-use crate::reason;
-use crate::waterline::Waterline;
+use crate::reason::{self, Reason};
+use crate::waterline::{Level, Waterline};
 use crate::words::{self, Said};
+use crate::worst::{self, Place};
 
 // The table of thresholds.
-/// A limit counts as near if at least this share of it is in use.
-pub const NEAR: f64 = 0.80;
-/// A limit counts as reached from this share on.
-pub const LIMITED: f64 = 0.95;
 /// Below this share, the verdict does not say that a limit limits the edge.
 const MENTIONED: f64 = 0.50;
-/// A rising limit counts as near if it will be reached within this many seconds,
-pub const SOON_S: f64 = 120.0;
-/// and at least this share of it is in use.
-pub const SOON_FROM: f64 = 0.25;
 /// Requests count as failing if at least this many failed in the window,
 const FAILED_MIN: u64 = 5;
 /// and they are at least this share of all.
 const FAILED_SHARE: f64 = 0.01;
 /// Keepalive counts as poor if less than this share of requests uses a kept connection.
 const REUSE_POOR: f64 = 0.50;
+/// A program is named if it uses at least this share of a limit of CPU time: what uses less does not explain it, and where
+/// the kernel hides other programs, weir would name itself.
+const BUSY: f64 = 0.10;
+/// Locations that a verdict about failures tells as evidence, at most.
+const PLACES_MAX: usize = 3;
 
 /// The state of the edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -113,6 +111,11 @@ pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
     verdict
 }
 
+/// Seconds between two snapshots.
+pub fn seconds(first: &Snapshot, last: &Snapshot) -> u64 {
+    (last.nginx.timestamp.0.saturating_sub(first.nginx.timestamp.0) + 500) / 1000
+}
+
 /// The changes between two snapshots.
 struct Window<'s> {
     first: &'s Snapshot,
@@ -126,11 +129,10 @@ struct Window<'s> {
 
 impl Window<'_> {
     fn between<'s>(first: &'s Snapshot, last: &'s Snapshot) -> Window<'s> {
-        let ms = last.nginx.timestamp.0.saturating_sub(first.nginx.timestamp.0);
         Window {
             first,
             last,
-            seconds: (ms + 500) / 1000,
+            seconds: seconds(first, last),
             requests: last.http.requests.total.saturating_sub(first.http.requests.total),
             failed: point::failed(last).saturating_sub(point::failed(first)),
             refused: point::refused(last).saturating_sub(point::refused(first)),
@@ -175,9 +177,10 @@ impl Window<'_> {
     }
 }
 
-/// A limit that was hit in the window. A limit that refuses work comes before one of CPU time, which only delays it.
+/// A limit that was hit in the window. A limit that refuses work comes before one of CPU time, which only delays it. The
+/// hits of `cpu_credits` are busy seconds, so its level tells more: a busy second is no trouble yet.
 fn met(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
-    let hit = fullest.iter().filter(|line| window.hits(line) > 0);
+    let hit = fullest.iter().filter(|line| window.hits(line) > 0 && line.kind != "cpu_credits");
     let line = hit.max_by_key(|line| (line.unit != "cores", window.hits(line)))?;
     let (hits, seconds, title) = (group(window.hits(line) as f64), window.seconds, words::title(&line.kind, &line.of));
     let (used, limit) = amounts(line);
@@ -208,7 +211,10 @@ fn dead(last: &Snapshot, window: &Window<'_>) -> Option<Verdict> {
         "{name}: {}",
         group.peers.iter().map(|peer| peer.server.as_str()).take(8).collect::<Vec<_>>().join(", ")
     )));
-    evidence.extend(window.class().map(|(class, count)| same(format!("{}: +{count}", class.class))));
+    evidence.extend(window.class().map(|(class, count)| {
+        let class = reason::title(&class.class);
+        Said::new(format!("{}: +{count}", class.en), format!("{}: +{count}", class.ko))
+    }));
     Some(Verdict { state: State::Failing, words, evidence, group: Some(name.clone()), ..Verdict::default() })
 }
 
@@ -217,40 +223,117 @@ fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     if window.failed < FAILED_MIN || window.share() < FAILED_SHARE {
         return None;
     }
-    let share = percent(window.share());
-    let words = match window.class() {
-        Some((class, _)) => {
-            let (reason, class) = (reason::of(class).word(), &class.class);
-            Said::new(
-                format!("{share} of requests fail: {} ({class})", reason.en),
-                format!("요청의 {share}가 실패합니다: {} ({class})", reason.ko),
-            )
-        }
-        None => Said::new(format!("{share} of requests get 5xx"), format!("요청의 {share}가 5xx 응답을 받습니다")),
+    let (share, seconds) = (percent(window.share()), window.seconds);
+    let places = worst::places(window.first, window.last);
+    let worst = places.first();
+    let class = worst.and_then(|place| place.class).or(window.class().map(|(class, _)| class));
+    let mut words = Said::new(
+        format!("{share} of requests failed in {seconds} s"),
+        format!("{seconds}초 동안 요청의 {share}가 실패했습니다"),
+    );
+    let mut add = |en: String, ko: String| {
+        words.en.push_str(&en);
+        words.ko.push_str(&ko);
     };
-    let mut verdict = Verdict { state: State::Failing, words, ..Verdict::default() };
-    if let Some(line) = fullest.first().filter(|line| line.ratio >= NEAR) {
+    if let Some(place) = worst {
+        let (name, times) = (place.name, times(place));
+        add(format!(": {name} {times}"), format!(": {name} {times}"));
+    }
+    if let Some(class) = class {
+        let (reason, peer) = (reason::of(class).word(), worst.map_or("", |place| place.peer));
+        let peer = if peer.is_empty() { String::new() } else { format!(" {peer}") };
+        add(format!(" · {}{peer}", reason.en), format!(" · {}{peer}", reason.ko));
+    }
+    let evidence = places.iter().take(PLACES_MAX).map(told_place).collect();
+    let remedy = class.map(|class| next_step(class, worst));
+    let mut verdict = Verdict { state: State::Failing, words, evidence, remedy, ..Verdict::default() };
+    if let Some(line) = fullest.iter().find(|line| line.level != Level::Fine) {
         let beside = about(State::Failing, Said::default(), line, fullest, window);
-        verdict = Verdict { words: verdict.words, ..beside };
+        // How full it is, and who uses it or how fast it grows.
+        verdict.evidence.extend(beside.evidence.into_iter().take(2));
+        // A limit that is reached may be the reason, so it comes first. CPU time that is short only makes answers late.
+        let is_late = class.is_some_and(|class| reason::of(class) == Reason::Timeout);
+        if line.level == Level::Full && (line.unit != "cores" || is_late) {
+            verdict.remedy = beside.remedy;
+        }
+        (verdict.limit, verdict.next, verdict.headroom) = (beside.limit, beside.next, beside.headroom);
     }
     Some(verdict)
 }
 
+/// The status of most failures of a place, and how many there were: `500 ×16`.
+fn times(place: &Place<'_>) -> String {
+    match place.status {
+        Some((status, count)) => format!("{status} ×{}", group(count as f64)),
+        None => format!("×{}", group(place.failed as f64)),
+    }
+}
+
+/// How many requests of a place failed, and why.
+fn told_place(place: &Place<'_>) -> Said {
+    let (name, failed) = (place.name, group(place.failed as f64));
+    let all = group(place.requests.max(place.failed) as f64);
+    let class = place.class.map(|class| reason::title(&class.class)).unwrap_or_default();
+    let why =
+        |class: &str| match [class, place.peer].iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>() {
+            texts if texts.is_empty() => String::new(),
+            texts => format!(" ({})", texts.join(", ")),
+        };
+    Said::new(
+        format!("{name}: {failed} of {all} requests failed{}", why(&class.en)),
+        format!("{name}: 요청 {all}건 중 {failed}건 실패{}", why(&class.ko)),
+    )
+}
+
+/// What to do first about a class of failures.
+fn next_step(class: &ErrorClass, worst: Option<&Place<'_>>) -> Said {
+    let name = &class.class;
+    let peer = worst.map_or("", |place| place.peer);
+    let (app, app_ko) = match peer {
+        "" => ("the application".to_owned(), "앱".to_owned()),
+        peer => (format!("the application behind {peer}"), format!("{peer}의 앱")),
+    };
+    let full = |kind: &str| Said::new(words::kind(kind).remedy.0, words::kind(kind).remedy.1);
+    match reason::of(class) {
+        _ if name.contains("no port") => full("ports"),
+        _ if name.contains("no file") => full("fds"),
+        Reason::Timeout => Said::new(
+            format!("find what {app} waits for; raise proxy_read_timeout only if its answers may take that long"),
+            format!(
+                "{app_ko}에서 무엇을 기다리는지 찾으세요. 원래 오래 걸리는 응답일 때만 proxy_read_timeout을 늘리세요"
+            ),
+        ),
+        Reason::Upstream if name.contains("connection refused") => Said::new(
+            format!("start {app}, or correct its address: nothing listens there"),
+            format!("{app_ko} 프로세스를 시작하거나 주소를 고치세요: 그 주소를 리슨하는 프로세스가 없습니다"),
+        ),
+        Reason::Upstream if name.bytes().all(|byte| byte.is_ascii_digit()) => Said::new(
+            format!("read the log of {app}: it answered {name} itself"),
+            format!("{app_ko} 로그를 보세요: {name} 응답은 weir가 아니라 앱이 보냈습니다"),
+        ),
+        Reason::Upstream if ["reset", "closed", "cut short"].iter().any(|word| name.contains(word)) => Said::new(
+            format!("look for crashes and restarts of {app}: it closed the connection before its answer was complete"),
+            format!("{app_ko} 프로세스가 죽거나 다시 시작했는지 보세요: 응답이 끝나기 전에 연결을 닫았습니다"),
+        ),
+        _ => Said::new(
+            "read the line of the error log beside a request in the view Errors",
+            "오류 화면에서 요청 옆에 있는 오류 로그의 줄을 보세요",
+        ),
+    }
+}
+
 /// A limit that is full, near, or soon reached.
 fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
-    let full = fullest.first().filter(|line| line.ratio >= LIMITED);
-    let soonest = || {
-        let rising = fullest.iter().filter(|line| is_soon(line));
-        rising.min_by(|a, b| a.eta_s.unwrap_or(f64::MAX).total_cmp(&b.eta_s.unwrap_or(f64::MAX)))
-    };
-    let near = || fullest.first().filter(|line| line.ratio >= NEAR);
-    let line = full.or_else(soonest).or_else(near)?;
+    // A limit that refuses work comes before one of CPU time, which only delays it.
+    let full = fullest.iter().filter(|line| line.level == Level::Full).min_by_key(|line| line.unit == "cores");
+    let near = || fullest.iter().filter(|line| line.level == Level::Near);
+    let soonest = || near().filter(|line| line.eta_s.is_some()).min_by(|a, b| left(a).total_cmp(&left(b)));
+    let line = full.or_else(soonest).or_else(|| near().next())?;
     let (title, ratio) = (words::title(&line.kind, &line.of), two(line.ratio));
-    let (state, words) = match line.eta_s.filter(|_| is_soon(line)) {
-        _ if full.is_some() => (
-            State::Limited,
-            Said::new(format!("limited by {} ({ratio})", title.en), format!("한도 도달: {} ({ratio})", title.ko)),
-        ),
+    let (state, words) = match line.eta_s {
+        _ if full.is_some() => {
+            (State::Limited, Said::new(format!("limited by {} ({ratio})", title.en), format!("{} ({ratio})", title.ko)))
+        }
         Some(eta) => {
             let eta = eta.max(1.0);
             let words = Said::new(
@@ -271,13 +354,34 @@ fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
     Some(about(state, words, line, fullest, window))
 }
 
-/// A rise of CPU use follows the load and is not a leak.
-fn is_soon(line: &Waterline) -> bool {
-    // Use per second grows with the load, and ends with the load.
-    line.unit != "cores"
-        && line.kind != "tx_link"
-        && line.ratio >= SOON_FROM
-        && line.eta_s.is_some_and(|eta| eta <= SOON_S)
+/// Seconds until a limit is reached.
+fn left(line: &Waterline) -> f64 {
+    line.eta_s.unwrap_or(f64::MAX)
+}
+
+/// The program that uses most of a limit of CPU time.
+fn busy<'s>(line: &Waterline, snapshot: &'s Snapshot) -> Option<&'s Busiest> {
+    let host = &snapshot.weir.host;
+    let one = match line.kind.as_str() {
+        "machine_cpu" | "cpu_credits" => host.busiest.as_ref(),
+        "cpu_quota" => host.busiest_of_group.as_ref(),
+        _ => None,
+    };
+    one.filter(|one| one.cpus >= BUSY * line.limit)
+}
+
+/// That program in words.
+fn busiest(line: &Waterline, snapshot: &Snapshot) -> Option<Said> {
+    let one = busy(line, snapshot)?;
+    let (en, ko) = if one.is_own { ("this edge", "이 엣지") } else { (one.name.as_str(), one.name.as_str()) };
+    let (used, all) = (cpus(one.cpus), cpus(line.limit));
+    Some(Said::new(format!("{en} uses {used} of {all} CPUs"), format!("{ko}: CPU {all}개 중 {used}개 사용")))
+}
+
+/// A number of CPUs with one decimal, if it needs one.
+fn cpus(number: f64) -> String {
+    let text = told(number, 1);
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 fn healthy(fullest: &[&Waterline]) -> Verdict {
@@ -319,10 +423,15 @@ fn healthy(fullest: &[&Waterline]) -> Verdict {
     }
 }
 
-/// A verdict about one limit, with its evidence.
-fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], window: &Window<'_>) -> Verdict {
+/// A verdict about one limit, with its evidence. The words get the program that uses most of it.
+fn about(state: State, mut words: Said, line: &Waterline, fullest: &[&Waterline], window: &Window<'_>) -> Verdict {
     let kind = words::kind(&line.kind);
     let mut evidence = vec![stands(line)];
+    if let Some(program) = busiest(line, window.last) {
+        words.en.push_str(&format!(" · {}", program.en));
+        words.ko.push_str(&format!(" · {}", program.ko));
+        evidence.push(program);
+    }
     evidence.extend(line.growth.map(|growth| {
         let (growth, unit) = (group(growth.max(1.0)), if line.unit == "bytes" { " B" } else { "" });
         Said::new(format!("It grows by {growth}{unit} each second"), format!("초당 {growth}{unit}씩 늘어납니다"))
@@ -343,13 +452,27 @@ fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], wi
             format!("요청의 {share}만 keepalive 연결을 씁니다: 나머지 요청은 각각 포트 하나를 1분 동안 차지합니다"),
         )
     }));
+    let pressure = window.last.weir.host.psi_cpu.filter(|_| line.kind == "machine_cpu");
+    evidence.extend(pressure.map(|share| {
+        let share = percent(share);
+        Said::new(
+            format!("In {share} of the last 10 s, some task waited for a CPU (PSI)"),
+            format!("최근 10초의 {share} 동안 CPU를 기다린 태스크가 있었습니다 (PSI)"),
+        )
+    }));
     evidence.push(Said::new(format!("When it is full: {}", kind.full.0), format!("가득 차면: {}", kind.full.1)));
     let remedy = match (line.kind.as_str(), reuse) {
         ("ports", Some(reuse)) if reuse >= REUSE_POOR => Said::new(
             "add peers, or source addresses with proxy_bind: connections are already kept",
             "피어를 추가하거나 proxy_bind로 출발지 주소를 추가하세요: 연결은 이미 keepalive로 유지되고 있습니다",
         ),
-        _ => Said::new(kind.remedy.0, kind.remedy.1),
+        _ => match busy(line, window.last).filter(|program| !program.is_own) {
+            Some(Busiest { name, .. }) => Said::new(
+                format!("give {name} less CPU (CPUQuota= in its unit), move it to another machine, or use more CPUs"),
+                format!("{name}의 CPU를 제한하거나(유닛의 CPUQuota=) 다른 머신으로 옮기거나, CPU를 늘리세요"),
+            ),
+            None => Said::new(kind.remedy.0, kind.remedy.1),
+        },
     };
     let next = fullest.iter().find(|other| (&other.kind, &other.of) != (&line.kind, &line.of));
     Verdict {

@@ -5,6 +5,40 @@ use std::collections::{HashMap, VecDeque};
 use serde::Serialize;
 use weir_meter::live::{Limit, Snapshot};
 
+use crate::words;
+
+// The table of thresholds. The verdict, the page and `weir top` go by the level that follows from it.
+/// A limit counts as near if at least this share of it is in use.
+const NEAR: f64 = 0.80;
+/// A limit counts as reached from this share on.
+const LIMITED: f64 = 0.95;
+/// A rising limit counts as near if it will be reached within this many seconds,
+const SOON_S: f64 = 120.0;
+/// and at least this share of it is in use. Below this share, the page tells no time: a table that fills from nearly
+/// nothing is no trouble yet.
+const SOON_FROM: f64 = 0.25;
+/// CPU time is judged by the mean of this many seconds,
+const CPU_SECONDS: usize = 10;
+/// and counts as near or reached only if no second of them used less than this share: a burst is over before somebody
+/// can act.
+const LASTING: f64 = 0.50;
+/// The CPUs of the machine are reached only if tasks waited for one during this share of the last ten seconds (PSI). A
+/// program that uses all of the time that nobody else wants delays no request.
+const WAITING: f64 = 0.10;
+
+/// How near a limit is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Far away, or a limit that may be full.
+    #[default]
+    Fine,
+    /// Near, or reached soon.
+    Near,
+    /// Reached, or nearly reached.
+    Full,
+}
+
 /// The state of a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Waterline {
@@ -14,7 +48,7 @@ pub struct Waterline {
     pub of: String,
     /// As in [`Limit::unit`].
     pub unit: String,
-    /// In use.
+    /// In use; of CPU time, the mean of the last ten seconds.
     pub used: f64,
     /// The limit.
     pub limit: f64,
@@ -26,12 +60,15 @@ pub struct Waterline {
     pub set_by: String,
     /// `used / limit`.
     pub ratio: f64,
+    /// How near it is.
+    pub level: Level,
     /// The trend of the use.
     pub trend: Trend,
     /// Growth per second, if the use rises.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub growth: Option<f64>,
-    /// Seconds until the limit is reached at this growth, if the use rises.
+    /// Seconds until the limit is reached at this growth, if the use rises and a quarter of the limit is in use. `None`
+    /// for use per second (CPU time, a link): it grows with the load, and ends with the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<f64>,
 }
@@ -70,6 +107,7 @@ impl Trends {
     /// The waterlines of a snapshot, in its order. Limits that no longer exist are forgotten.
     pub fn observe(&mut self, snapshot: &Snapshot) -> Vec<Waterline> {
         let at = snapshot.nginx.timestamp.0 as f64 / 1000.0;
+        let waits = snapshot.weir.host.psi_cpu.is_none_or(|share| share >= WAITING);
         let mut kept = HashMap::with_capacity(snapshot.weir.limits.len());
         let mut lines = Vec::with_capacity(snapshot.weir.limits.len());
         for limit in snapshot.weir.limits.iter().filter(|limit| limit.limit > 0.0) {
@@ -79,7 +117,7 @@ impl Trends {
                 uses.pop_front();
             }
             uses.push_back((at, limit.used));
-            lines.push(waterline(limit, &uses));
+            lines.push(waterline(limit, &uses, waits));
             kept.insert(key, uses);
         }
         self.0 = kept;
@@ -87,9 +125,23 @@ impl Trends {
     }
 }
 
-fn waterline(limit: &Limit, uses: &VecDeque<(f64, f64)>) -> Waterline {
+/// `waits`: tasks wait for a CPU.
+fn waterline(limit: &Limit, uses: &VecDeque<(f64, f64)>, waits: bool) -> Waterline {
     let growth = WINDOWS.iter().find_map(|&window| growth(uses, window, limit.limit));
     let eta = growth.map(|growth| (limit.limit - limit.used).max(0.0) / growth).filter(|eta| *eta <= ETA_MAX);
+    let is_cpu = limit.unit == "cores";
+    let newest = || uses.iter().rev().take(CPU_SECONDS).map(|(_, used)| *used);
+    let used = if is_cpu { newest().sum::<f64>() / newest().count().max(1) as f64 } else { limit.used };
+    let lasts = !is_cpu || (uses.len() >= CPU_SECONDS && newest().all(|used| used >= LASTING * limit.limit));
+    let ratio = used / limit.limit;
+    let left = eta.filter(|_| ratio >= SOON_FROM && !is_cpu && limit.kind != "tx_link");
+    let may_be_reached = limit.kind != "machine_cpu" || waits;
+    let level = match ratio {
+        _ if !lasts || !words::kind(&limit.kind).counts => Level::Fine,
+        ratio if ratio >= LIMITED && may_be_reached => Level::Full,
+        ratio if ratio >= NEAR || left.is_some_and(|left| left <= SOON_S) => Level::Near,
+        _ => Level::Fine,
+    };
     let trend = match eta {
         Some(_) => Trend::Rising,
         None if uses.len() < USES_MIN => Trend::Unknown,
@@ -99,15 +151,16 @@ fn waterline(limit: &Limit, uses: &VecDeque<(f64, f64)>) -> Waterline {
         kind: limit.kind.clone(),
         of: limit.of.clone(),
         unit: limit.unit.clone(),
-        used: limit.used,
+        used,
         limit: limit.limit,
         max: limit.max.max(limit.used),
         hits: limit.hits,
         set_by: limit.set_by.clone(),
-        ratio: limit.used / limit.limit,
+        ratio,
+        level,
         trend,
         growth: eta.and(growth),
-        eta_s: eta,
+        eta_s: left,
     }
 }
 
@@ -158,9 +211,13 @@ mod tests {
         assert!((line.eta_s.unwrap() - 31.0).abs() < 0.1, "{line:?}");
         assert!((line.growth.unwrap() - 470.5).abs() < 0.01);
         // A leak of one file in five seconds, observed over ten minutes.
-        let line = after((0..600).map(|second| f64::from(second / 5)), 1024.0);
-        assert_eq!(line.trend, Trend::Rising);
-        assert!((line.eta_s.unwrap() - 4525.0).abs() < 60.0, "{line:?}");
+        let line = after((0..600).map(|second| 200.0 + f64::from(second / 5)), 1024.0);
+        assert_eq!((line.trend, line.level), (Trend::Rising, Level::Fine));
+        assert!((line.eta_s.unwrap() - 3525.0).abs() < 60.0, "{line:?}");
+        // Below a quarter, a time says nothing yet.
+        let line = after((0..30).map(f64::from), 1000.0);
+        assert_eq!((line.trend, line.eta_s, line.level), (Trend::Rising, None, Level::Fine));
+        assert!(line.growth.is_some());
     }
 
     #[test]

@@ -162,6 +162,14 @@ pub static KINDS: &[Kind] = &[
         ),
     },
     Kind {
+        name: "machine_cpu",
+        en: "Machine CPU",
+        ko: "머신 CPU",
+        counts: true,
+        full: ("weir and the applications wait for a CPU", "weir와 앱이 CPU를 기다립니다"),
+        remedy: ("more CPUs, or less work for each request", "CPU를 늘리거나 요청마다 하는 일을 줄이세요"),
+    },
+    Kind {
         name: "cpu_quota",
         en: "CPU quota",
         ko: "CPU 쿼터",
@@ -253,6 +261,7 @@ pub fn setter(kind: &str, set_by: &str) -> Said {
     let korean = match kind {
         "memory" => "머신의 메모리",
         "worker_cpu" => "워커마다 CPU 하나",
+        "machine_cpu" => "머신의 CPU 수",
         "cpu_credits" => "하이퍼바이저 (steal)",
         "tx_link" => "링크 속도",
         _ => set_by,
@@ -296,5 +305,6 @@ mod tests {
         assert_eq!(title("fds", ""), Said::new("Open files", "열린 파일"));
         assert_eq!(title("connections", "worker 0"), Said::new("Connections worker 0", "연결 워커 0"));
         assert_eq!(title("llamas", "x"), Said::new("llamas x", "llamas x"));
+        assert_eq!(title("worker_cpu", "worker 0"), Said::new("CPU of worker 0", "CPU 워커 0"));
     }
 }

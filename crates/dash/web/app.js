@@ -107,7 +107,7 @@ function paint() {
   if (ui.theme === "auto") delete root.dataset.theme;
   else root.dataset.theme = ui.theme;
   const doc = (ui.paused ?? feed)?.doc;
-  document.title = doc ? `${units.rate(doc.point.rps)} · ${t(`state.${doc.verdict.state}`)} · weir` : "weir";
+  document.title = doc ? `${units.rate(doc.recent.rps)} · ${t(`state.${doc.verdict.state}`)} · weir` : "weir";
   const isStale = Boolean(doc) && (link !== "open" || Date.now() - heard > SILENCE);
   draw(
     document.getElementById("app"),
@@ -176,7 +176,7 @@ function strip(doc, t) {
 }
 
 /** Limits that a view other than the overview explains. */
-const EXPLAINED = { ports: "upstreams", pool: "upstreams", upstream_conns: "upstreams", upstream_queue: "upstreams", cache_size: "caches", worker_cpu: "host", cpu_quota: "host", cpu_credits: "host", memory: "host", tx_link: "host" };
+const EXPLAINED = { ports: "upstreams", pool: "upstreams", upstream_conns: "upstreams", upstream_queue: "upstreams", cache_size: "caches", worker_cpu: "host", machine_cpu: "processes", cpu_quota: "host", cpu_credits: "host", memory: "host", tx_link: "host" };
 
 /** The view that has the evidence of a verdict. */
 export function evidenceAt({ state, group, limit }) {

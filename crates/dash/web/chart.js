@@ -140,7 +140,8 @@ export function spark(values, tone = "water") {
  * @param {string} what.title
  * @param {string} [what.note] the text beside the title
  * @param {string} [what.heading] the element of the title
- * @param {{name: string, tone: string, values: (number | null | undefined)[], dash?: number, fill?: boolean}[]} what.series
+ * @param {{name: string, tone: string, values: (number | null | undefined)[], now?: number | null, dash?: number,
+ *   fill?: boolean}[]} what.series `now`: the newest value, where it is not the last of the values
  * @param {"lines" | "log" | "stack" | "columns"} [what.shape] lines over an axis from zero or over a logarithmic one,
  *   stacked areas, or transparent columns
  * @param {(n: number) => string} what.format a number on the axis
@@ -210,11 +211,14 @@ const percent = (part) => `${(part * 100).toFixed(2)}%`;
 
 const last = (one) => one.values[one.values.length - 1];
 
+/** The newest value of a series: also where a place stands for the highest of several. */
+const newest = (one) => (one.now === undefined ? last(one) : one.now);
+
 /** The chart in words: the newest value of each series, or the lowest and the highest. */
 function said(series, format, latest) {
   const words = series.map((one) => {
     const values = one.values.filter(Number.isFinite);
-    if (latest) return `${one.name} ${format(last(one))}`;
+    if (latest) return `${one.name} ${format(newest(one))}`;
     return values.length ? `${one.name} ${format(values.reduce((a, b) => Math.min(a, b)))} … ${format(most(values))}` : "";
   });
   return words.filter(Boolean).join(", ");
@@ -228,7 +232,7 @@ function legend(series, shape, format) {
       { class: `key ${one.tone}` },
       h("svg", { viewBox: "0 -1 22 10", class: "swatch", "aria-hidden": "true" }, h("path", mark(one))),
       one.name,
-      format ? h("b", null, format(last(one))) : null,
+      format ? h("b", null, format(newest(one))) : null,
     );
   return h("span", { class: "legend" }, series.map(key));
 }

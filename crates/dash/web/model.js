@@ -23,16 +23,11 @@ export function waterlines(doc) {
   return (doc.waterlines ?? []).map((line, place) => ({ ...line, place })).sort((a, b) => b.ratio - a.ratio || a.place - b.place);
 }
 
-/**
- * The tone of a limit. The thresholds are the edge's: they come with the feed. A limit that grows is trouble only as the
- * verdict sees it: part of it is used, and it will be full soon.
- */
-export function toneOf({ kind, ratio, trend, eta_s: eta, unit }, thresholds) {
-  if (ratio >= (thresholds?.limited ?? 0.95)) return "bad";
-  if (ratio >= (thresholds?.near ?? 0.8)) return "warn";
-  const isSoon = trend === "rising" && unit !== "cores" && kind !== "tx_link" && ratio >= (thresholds?.soon_from ?? 0.25) && eta <= (thresholds?.soon_s ?? 120);
-  return isSoon ? "warn" : "water";
-}
+/** The tone of a limit. How near it is says the edge, so that a limit is amber only where the verdict would report it. */
+export const toneOf = ({ level }) => ({ near: "warn", full: "bad" })[level] ?? "water";
+
+/** The waterline of a kind of limit of which there is one. */
+export const waterlineOf = (doc, kind) => (doc.waterlines ?? []).find((line) => line.kind === kind);
 
 /** Server or location zones as rows. */
 export function zones(doc, before, kind, past) {
@@ -164,18 +159,8 @@ export const REASONS = ["limit", "upstream", "timeout", "client", "weir"];
 /** Whether an error counts as a failed request, or is only told beside them: as the verdict counts. */
 export const isFailed = (error) => error.kind === "failed";
 
-/** Errors each second by reason, without failed tries of requests that were answered. */
-export function reasons(doc, before) {
-  const seconds = between(doc, before);
-  const out = {};
-  for (const error of doc.snapshot.weir.errors ?? []) {
-    if (error.kind === "recovered") continue;
-    const old = before?.snapshot.weir.errors?.find((one) => one.class === error.class);
-    const rate = grew(error.count, old?.count ?? (before ? 0 : undefined), seconds);
-    if (rate !== undefined) out[error.reason] = (out[error.reason] ?? 0) + rate;
-  }
-  return out;
-}
+/** A point of the history as errors by reason. */
+export const reasons = (point) => point && { at: point.at, limit: point.refused, upstream: point.upstream, timeout: point.timeout, client: point.client, weir: point.weir };
 
 /** The seconds before a moment and those since, as many of each. */
 export function stretches(past, marked, most) {

@@ -64,9 +64,12 @@ export function copyable(text, t) {
 /** A way to a page inside this one: `#/zones/location/shop.example%2F`. @param {string[]} names */
 export const way = (...names) => `#/${names.map(encodeURIComponent).join("/")}`;
 
-/** An address or a name that breaks only where it may: after a slash or a dot of a name, never inside a port. */
+/** Characters of a piece of a name that has room on the narrowest screen. */
+const PIECE = 34;
+
+/** An address or a name that breaks only after a slash: no host and no port is torn. A piece without room breaks anywhere. */
 export const name = (text) =>
-  h("span", { class: "name" }, String(text).split(/(?<=\/)/).flatMap((piece, at) => [at ? h("wbr") : null, h("span", { class: "whole" }, piece)]));
+  h("span", { class: "name" }, String(text).split(/(?<=\/)/).flatMap((piece, at) => [at ? h("wbr") : null, h("span", { class: piece.length > PIECE ? "long" : "whole" }, piece)]));
 
 /** A message where there is nothing to show. */
 export const empty = (text) => h("p", { class: "empty" }, text);

@@ -38,16 +38,16 @@ export function found(rows, { text = "", only = false } = {}, words, isFailing) 
  * The bar that finds rows by a text, or only rows that fail. `ui.find` keeps its state under its name.
  * @param {any} ui
  * @param {{id: string, t: any, failing: number, all: number, seen: number,
- *   only?: string}} what `only` names the choice of those that fail
+ *   only?: string}} what `only` names another choice, which is no trouble
  */
-export function finder(ui, { id, t, failing, all, seen, only = t("find.failing", failing) }) {
+export function finder(ui, { id, t, failing, all, seen, only }) {
   const now = ui.find[id] ?? { text: "", only: false };
   const set = (change) => ui.set({ find: { ...ui.find, [id]: { ...now, ...change } } });
   return h(
     "div",
     { class: "finder", role: "search" },
     h("input", { type: "search", class: "find", "aria-label": t("find.label"), placeholder: t("find.hint"), autocomplete: "off", spellcheck: "false", value: now.text, oninput: (event) => set({ text: event.target.value }) }),
-    h("button", { type: "button", class: `quiet only ${failing > 0 ? "some" : ""}`, "aria-pressed": now.only ? "true" : "false", onclick: () => set({ only: !now.only }) }, only),
+    h("button", { type: "button", class: `quiet only ${failing > 0 && !only ? "some" : ""}`, "aria-pressed": now.only ? "true" : "false", onclick: () => set({ only: !now.only }) }, only ?? t("find.failing", failing)),
     h("span", { class: "hint", role: "status" }, now.text || now.only ? t("find.seen", seen, all) : ""),
   );
 }

@@ -30,22 +30,26 @@ export function apart(points) {
 }
 
 /**
- * The axis that is shown, and its points. `live` are points second by second; without `range`, these alone.
- * @param {{doc: any, ui: any, live: any[], range?: string}} what
+ * The axis that is shown, its points, and the newest of them. `live` are points second by second; without `range`, these
+ * alone.
+ * @param {{doc: any, ui: any, live: any[], range?: string, told?: (point: any) => any}} what `told` makes of a point what is
+ *   drawn
  */
-export function axis({ doc, ui, live, range = "minutes" }) {
+export function axis({ doc, ui, live, range = "minutes", told = (point) => point }) {
   const { zoom } = ui;
   if (range !== "minutes") {
     const whole = { from: doc.at - RANGES[range] * 1000, to: doc.at };
     const points = kept(zoom ? `${range} ${zoom.from}` : range, zoom ?? whole, ui);
     if (!points || points.length === 0) return { points: null, isWaiting: !points };
     const of = zoom ?? stretch(doc.at, RANGES[range], points[0].at);
-    return { ...placed(points, of, apart(points)), isZoomed: Boolean(zoom) };
+    return { ...placed(points.map(told), of, apart(points)), newest: zoom ? null : told(points.at(-1)), isZoomed: Boolean(zoom) };
   }
   const points = zoom?.live ?? live;
   const first = points.find(Boolean)?.at;
   const began = Math.max(first ?? 0, doc.at - doc.snapshot.weir.uptime_ms);
-  return { ...placed(points, zoom ?? stretch(doc.at, RANGES.minutes, Math.min(began, first ?? began))), isZoomed: Boolean(zoom) };
+  const of = zoom ?? stretch(doc.at, RANGES.minutes, Math.min(began, first ?? began));
+  // A place stands for the highest of two seconds; what is beside the name of a line is the newest second.
+  return { ...placed(points.map(told), of), newest: zoom ? null : told(points.at(-1)), isZoomed: Boolean(zoom) };
 }
 
 /** Draws charts on one axis: `one(title, format, series)`. `live` are the points that a zoom holds on to. */
@@ -62,7 +66,7 @@ export function drawer(of, { t, ui, live }) {
       title, format, latest: true, ticks: marks, slots: of.points.length,
       label: (at) => moment(of.from + (at / Math.max(1, of.points.length - 1)) * (of.to - of.from), of.width),
       group: "time", zoom, back: () => ui.zoom && ui.set({ zoom: null }),
-      series: series.map(({ of: pick, ...one }) => ({ ...one, values: of.points.map((point) => point?.[pick] ?? null) })),
+      series: series.map(({ of: pick, ...one }) => ({ ...one, now: of.newest ? (of.newest[pick] ?? null) : undefined, values: of.points.map((point) => point?.[pick] ?? null) })),
       ...more,
     }));
 }

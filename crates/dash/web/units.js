@@ -53,7 +53,7 @@ export const bytes = (n) => (known(n) ? scaled(n, 1024, ["B", "KiB", "MiB", "GiB
 /** Bytes each second. @param {number} [n] */
 export const byteRate = (n) => (known(n) ? bytes(n) + unit.each : NOTHING);
 
-/** Milliseconds in the unit that suits: 430 µs, 12.4 ms, 1.2 s. @param {number} [ms] */
+/** Milliseconds in the unit that suits: 430 µs, 12.4 ms, 1.2 s or 1.2초. @param {number} [ms] */
 export function time(ms) {
   if (!known(ms)) return NOTHING;
   if (ms === 0) return "0\u202fms";
@@ -63,7 +63,7 @@ export function time(ms) {
   return span(ms / 1000);
 }
 
-/** Seconds as days, hours, minutes: 3 d 4 h. @param {number} [seconds] */
+/** Seconds as days, hours, minutes: 3 d 4 h or 3일 4시간. @param {number} [seconds] */
 export function span(seconds) {
   if (!known(seconds)) return NOTHING;
   seconds = Math.max(0, Math.round(seconds));

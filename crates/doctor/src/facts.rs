@@ -142,7 +142,7 @@ impl Facts {
             ),
             cpus_present: (present > 0).then_some(present),
             throttling: host::throttling_under(root, pid),
-            stolen: host::cpu_kinds_under(files).map(|(kinds, _)| kinds.stolen()),
+            stolen: host::cpu_kinds_under(files, &[]).map(|(kinds, _)| kinds.stolen()),
             somaxconn: host::sysctl_under(root, "net/core/somaxconn"),
             local_ports: host::local_ports_under(files),
             port_rest: host::port_rest_under(files),

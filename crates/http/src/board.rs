@@ -18,6 +18,7 @@ use weir_meter::live::cells::{Distrust, PeerCell, SslCell, ZoneCell};
 use weir_meter::live::histogram::{Count, Histogram, Spot};
 use weir_meter::live::without_queries;
 use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
+use weir_net::clock::Instant;
 use weir_net::tls::{Fault, failure};
 
 pub use lock::lock;
@@ -226,31 +227,48 @@ impl<T: Default> Cells<T> {
 /// Bytes of a log line kept for a sample.
 const LINE_BYTES_MAX: usize = 2048;
 
+/// An exchange, as lines of the error log belong to it: the number of its connection, its start, its request line. A
+/// connection has one request after the other, and a refresh of the cache may go on beside the next one.
+pub type Asked<'r> = (u64, Instant, &'r [u8]);
+
+/// The newest line of the error log about an exchange.
+struct Kept {
+    connection: u64,
+    started: Option<Instant>,
+    request: Vec<u8>,
+    line: Vec<u8>,
+}
+
 thread_local! {
-    /// The newest line of the error log about an exchange: the number of the connection, and the line.
-    static LINE: RefCell<(u64, Vec<u8>)> = const { RefCell::new((0, Vec::new())) };
+    static LINE: RefCell<Kept> =
+        const { RefCell::new(Kept { connection: 0, started: None, request: Vec::new(), line: Vec::new() }) };
+}
+
+fn cut(bytes: &[u8]) -> &[u8] {
+    bytes.get(..LINE_BYTES_MAX).unwrap_or(bytes)
 }
 
 /// Keeps a line of the error log, in case the exchange becomes a sample.
-pub fn keep_line(connection: u64, line: &[u8]) {
+pub fn keep_line((connection, started, request): Asked<'_>, line: &[u8]) {
     // A worker that ends may still log while its thread-local values are destroyed.
     let _ = LINE.try_with(|kept| {
         let mut kept = kept.borrow_mut();
-        kept.0 = connection;
-        kept.1.clear();
-        kept.1.extend_from_slice(line.get(..line.len().min(LINE_BYTES_MAX)).unwrap_or_default());
+        (kept.connection, kept.started) = (connection, Some(started));
+        kept.request.clear();
+        kept.request.extend_from_slice(cut(request));
+        kept.line.clear();
+        kept.line.extend_from_slice(cut(line));
     });
 }
 
-/// The newest line kept for a connection, without queries, because they may hold private data. Empty when there is
-/// none.
-pub fn line_of(connection: u64) -> String {
+/// The newest line kept for an exchange, without queries, because they may hold private data. Empty when there is none.
+pub fn line_of((connection, started, request): Asked<'_>) -> String {
     LINE.with(|kept| {
         let kept = kept.borrow();
-        if kept.0 != connection {
+        if kept.connection != connection || kept.started != Some(started) || kept.request != cut(request) {
             return String::new();
         }
-        without_queries(String::from_utf8_lossy(&kept.1).trim_end())
+        without_queries(String::from_utf8_lossy(&kept.line).trim_end())
     })
 }
 
@@ -278,15 +296,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_bounded_and_a_line_belongs_to_its_connection() {
+    fn samples_are_bounded_and_a_line_belongs_to_its_exchange() {
         let board = Board::default();
         for _ in 0..SAMPLES_WAITING_MAX + 9 {
             board.sample(|| (Mishap::Cut, ErrorSample::default()));
         }
         assert_eq!(board.take_samples().len(), SAMPLES_WAITING_MAX);
         assert!(board.take_samples().is_empty());
-        keep_line(7, b"a line\n");
-        assert_eq!((line_of(8), line_of(7)), (String::new(), "a line".to_owned()));
+        let at = weir_net::clock::precise();
+        let request: &[u8] = b"GET /a HTTP/1.1";
+        keep_line((7, at, request), b"a line\n");
+        assert_eq!(line_of((7, at, request)), "a line");
+        // Another connection; a later request of this one; another request that came with it.
+        let later = at + std::time::Duration::from_millis(1);
+        for other in [(8, at, request), (7, later, request), (7, at, b"GET /b HTTP/1.1".as_slice())] {
+            assert_eq!(line_of(other), "");
+        }
     }
 
     #[test]

@@ -92,5 +92,5 @@ pub fn blame(exchange: &mut Exchange<'_>, why: Why) {
     let Some(attempt) = exchange.last_try() else { return };
     attempt.why = Some(why);
     let cell = attempt.cell;
-    exchange.worker.board.peer_failed(cell, clock::unix_ms(), || board::line_of(exchange.client.number));
+    exchange.worker.board.peer_failed(cell, clock::unix_ms(), || board::line_of(exchange.asked()));
 }

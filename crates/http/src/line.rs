@@ -11,6 +11,7 @@ use weir_net::log::sink::Sinks;
 use weir_net::log::{self, Level};
 use weir_wire::Known;
 
+use crate::board::Asked;
 use crate::client::Client;
 use crate::conf::{Conf, Location};
 use crate::exchange::Exchange;
@@ -27,7 +28,7 @@ pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Argume
         context(exchange, line);
         write(sinks, is_debugged(exchange.conf, exchange.client), level, line);
         if level <= Level::Info {
-            crate::board::keep_line(exchange.client.number, line);
+            crate::board::keep_line(exchange.asked(), line);
         }
     });
 }
@@ -85,6 +86,11 @@ impl Exchange<'_> {
         self.log(Level::Alert, format_args!("{failed}"));
         self.response.refused = Some(500);
         false
+    }
+
+    /// The exchange, as lines of the error log belong to it.
+    pub fn asked(&self) -> Asked<'_> {
+        (self.client.number, self.started, self.request.line())
     }
 
     /// Whether a line of this level would be written: check this before composing an expensive message.

@@ -5,13 +5,13 @@ use crate::top::screen::escaped;
 
 fn document(requests: u64) -> Value {
     json!({
-        "at": 1_795_363_200_000u64 + requests, "thresholds": {"near": 0.8, "limited": 0.95},
+        "at": 1_795_363_200_000u64 + requests,
         "point": {"rps": 1240.0, "failed": 0, "p50": 2.1, "p99": 47.7, "active": 173, "cpu": 0.51},
         "past": [{"rps": 0.0, "failed": 0.0, "p99": 1.0}, {"rps": 50.0, "failed": 1.0, "p99": 1.0}, {"rps": 100.0, "failed": 0.0, "p99": 1.0}],
         "verdict": {"state": "near", "words": {"en": "Ports to 10.0.0.1:3000 (0.85) will be used up in 9 s", "ko": "업스트림 포트 (0.85) · 9초 뒤 한도 도달"}},
         "waterlines": [
-            {"kind": "fds", "of": "", "unit": "count", "used": 47, "limit": 20000, "ratio": 0.00235, "trend": "flat", "name": {"en": "Open files", "ko": "열린 파일"}},
-            {"kind": "ports", "of": "10.0.0.1:3000", "unit": "count", "used": 24000, "limit": 28230, "ratio": 0.85, "trend": "rising", "eta_s": 9.0, "name": {"en": "Ports to", "ko": "업스트림 포트"}},
+            {"kind": "fds", "of": "", "object": {"en": "", "ko": ""}, "level": "fine", "unit": "count", "used": 47, "limit": 20000, "ratio": 0.00235, "trend": "flat", "name": {"en": "Open files", "ko": "열린 파일"}},
+            {"kind": "ports", "of": "10.0.0.1:3000", "object": {"en": "10.0.0.1:3000", "ko": "10.0.0.1:3000"}, "level": "near", "unit": "count", "used": 24000, "limit": 28230, "ratio": 0.85, "trend": "rising", "eta_s": 9.0, "name": {"en": "Ports to", "ko": "업스트림 포트"}},
         ],
         "snapshot": {
             "http": {
@@ -21,8 +21,8 @@ fn document(requests: u64) -> Value {
             "weir": {
                 "server_zones": {"shop/example": {"rate": 1240.0, "recent": {"p50_us": 2100, "p95_us": 9000, "p99_us": 47700}}},
                 "errors": [
-                    {"class": "502 connection refused", "kind": "failed", "count": requests / 10, "last": "2026-11-26T08:01:02.345Z"},
-                    {"class": "limit_req", "kind": "refused", "count": 7, "last": "2026-11-26T08:01:01.000Z"},
+                    {"class": "502 connection refused", "title": {"en": "502 connection refused", "ko": "502 연결 거부"}, "kind": "failed", "count": requests / 10, "last": "2026-11-26T08:01:02.345Z"},
+                    {"class": "limit_req", "title": {"en": "limit_req", "ko": "limit_req"}, "kind": "refused", "count": 7, "last": "2026-11-26T08:01:01.000Z"},
                 ],
                 "upstreams": {"app": [{"opened": 1, "reused": 99, "header": {"recent": {"p95_us": 480}}}]},
             },

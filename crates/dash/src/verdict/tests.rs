@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use std::sync::Arc;
 
-use weir_meter::live::{ErrorClass, ErrorKind, Limit, Peer, PeerTimes, ServerZone, Upstream};
+use weir_meter::live::{
+    Busiest, ErrorClass, ErrorKind, ErrorSample, Limit, LocationZone, Peer, PeerTimes, ServerZone, Upstream,
+};
 
 use super::*;
 use crate::Dashboard;
@@ -117,7 +119,7 @@ fn errors_come_first() {
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
     assert_eq!(
         (verdict.state, verdict.words.en.as_str()),
-        (State::Failing, format!("5.0\u{202f}% of requests fail: upstream ({class})").as_str())
+        (State::Failing, "5.0\u{202f}% of requests failed in 2 s: shop 502 ×40 · upstream")
     );
     // The limit is still reported beside the failures.
     assert_eq!(verdict.limit.unwrap().kind, "fds");
@@ -251,4 +253,153 @@ fn no_number_rounds_to_nothing() {
     later(&mut snapshot, 0);
     let words = dashboard.observe(Arc::new(snapshot)).verdict.words.clone();
     assert!(words.en.contains("(<0.01)") && words.ko.contains("(<0.01)"), "{words:?}");
+}
+
+/// A machine of two CPUs, whose use in each second and whose pressure are given; the last verdict.
+fn on_cpus(used: &[f64], psi: Option<f64>, busiest: Option<Busiest>) -> Verdict {
+    let (mut dashboard, mut snapshot) = (Dashboard::default(), quiet());
+    let limit = Limit { kind: "machine_cpu".into(), unit: "cores".into(), limit: 2.0, ..Limit::default() };
+    snapshot.weir.limits.push(limit);
+    (snapshot.weir.host.psi_cpu, snapshot.weir.host.busiest) = (psi, busiest);
+    let mut last = Verdict::default();
+    for used in used {
+        later(&mut snapshot, 0);
+        use_of(&mut snapshot, "machine_cpu").used = *used;
+        last = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+    }
+    last
+}
+
+fn program(name: &str, cpus: f64, is_own: bool) -> Option<Busiest> {
+    Some(Busiest { name: name.to_owned(), cpus, is_own })
+}
+
+#[test]
+fn the_cpus_of_the_machine_limit_and_the_program_that_uses_them_is_named() {
+    let full = [2.0; 12];
+    let verdict = on_cpus(&full, Some(0.28), program("node app.js", 1.24, false));
+    assert_eq!(
+        (verdict.state, verdict.words.en.as_str(), verdict.words.ko.as_str()),
+        (
+            State::Limited,
+            "limited by Machine CPU (1.00) · node app.js uses 1.2 of 2 CPUs",
+            "머신 CPU (1.00) · node app.js: CPU 2개 중 1.2개 사용"
+        )
+    );
+    assert!(verdict.remedy.unwrap().en.starts_with("give node app.js less CPU"));
+    assert!(verdict.evidence.iter().any(|said| said.en.starts_with("In 28\u{202f}% of the last 10 s")));
+    let verdict = on_cpus(&full, None, program("weir: worker process", 2.0, true));
+    assert!(verdict.words.en.ends_with("· this edge uses 2 of 2 CPUs"), "{verdict:?}");
+    assert!(verdict.remedy.unwrap().en.starts_with("more CPUs"));
+    // A program that uses little does not explain it.
+    let verdict = on_cpus(&full, None, program("cron", 0.1, false));
+    assert_eq!(verdict.words.en, "limited by Machine CPU (1.00)");
+}
+
+#[test]
+fn cpus_that_nobody_waits_for_are_near_and_bursts_are_nothing() {
+    // A backup that takes what is left delays nobody.
+    assert_eq!(on_cpus(&[2.0; 12], Some(0.02), None).state, State::Near);
+    let burst = |seconds: usize| {
+        let used: Vec<f64> = (0..20).map(|second| if second >= 20 - seconds { 2.0 } else { 0.2 }).collect();
+        on_cpus(&used, Some(0.9), None).state
+    };
+    assert_eq!((burst(9), burst(10)), (State::Healthy, State::Limited));
+    // The first seconds of an edge are too few.
+    assert_eq!(on_cpus(&[2.0; 9], Some(0.9), None).state, State::Healthy);
+    // Waiting alone is no full CPU: many tasks may begin in the same instant.
+    assert_eq!(on_cpus(&[1.0; 12], Some(0.9), None).state, State::Healthy);
+}
+
+#[test]
+fn a_quota_names_programs_of_its_own_group_only() {
+    let judged = |is_in_group: bool, hits| {
+        let (mut dashboard, mut snapshot) = (Dashboard::default(), quiet());
+        let limit = Limit { kind: "cpu_quota".into(), unit: "cores".into(), used: 0.5, limit: 0.5, ..Limit::default() };
+        snapshot.weir.limits.push(limit);
+        snapshot.weir.host.busiest = program("rustc", 1.2, false);
+        snapshot.weir.host.busiest_of_group = program("node app.js", 0.4, false).filter(|_| is_in_group);
+        (0..12).fold(Verdict::default(), |_, _| {
+            later(&mut snapshot, 0);
+            use_of(&mut snapshot, "cpu_quota").hits += hits;
+            dashboard.observe(Arc::new(snapshot.clone())).verdict.clone()
+        })
+    };
+    assert_eq!(judged(true, 0).words.en, "limited by CPU quota (1.00) · node app.js uses 0.4 of 0.5 CPUs");
+    assert_eq!(judged(false, 0).words.en, "limited by CPU quota (1.00)");
+    let throttled = "CPU quota: 0.50 of 0.50, reached 30 times in 10 s · node app.js uses 0.4 of 0.5 CPUs";
+    assert_eq!(judged(true, 3).words.en, throttled);
+}
+
+#[test]
+fn a_second_without_credits_is_nothing() {
+    let (mut dashboard, mut snapshot) = (Dashboard::default(), quiet());
+    let credits = Limit { kind: "cpu_credits".into(), unit: "cores".into(), limit: 1.9, ..Limit::default() };
+    snapshot.weir.limits.push(credits);
+    let mut states = Vec::new();
+    for second in 0..24 {
+        later(&mut snapshot, 0);
+        let is_full = second == 4 || second >= 12;
+        let limit = use_of(&mut snapshot, "cpu_credits");
+        (limit.used, limit.hits) = (if is_full { 1.9 } else { 0.1 }, limit.hits + u64::from(is_full));
+        states.push(dashboard.observe(Arc::new(snapshot.clone())).verdict.state);
+    }
+    assert!(states[1..21].iter().all(|state| *state == State::Healthy), "{states:?}");
+    assert_eq!(states[21], State::Limited, "{states:?}");
+}
+
+#[test]
+fn failures_have_a_place_a_server_and_a_next_step() {
+    for (class, status, en) in [
+        ("500", 500, "read the log of the application behind 10.0.0.1:3000: it answered 500 itself"),
+        ("502 connection refused", 502, "start the application behind 10.0.0.1:3000, or correct its address"),
+        ("504 timeout", 504, "find what the application behind 10.0.0.1:3000 waits for"),
+        ("502 closed", 502, "look for crashes and restarts of the application behind 10.0.0.1:3000"),
+        ("502 no port", 502, "keep connections: upstream { keepalive 64; }"),
+        ("502 bad head", 502, "read the line of the error log"),
+    ] {
+        let (mut dashboard, mut snapshot) = (Dashboard::default(), quiet());
+        snapshot.http.location_zones.insert("shop/api/".into(), LocationZone::default());
+        dashboard.observe(Arc::new(snapshot.clone()));
+        later(&mut snapshot, 16);
+        let zone = snapshot.http.location_zones.get_mut("shop/api/").unwrap();
+        zone.requests += 120;
+        zone.responses.add(status, 16);
+        snapshot.weir.location_zones.entry("shop/api/".into()).or_default().failed += 16;
+        let sample = ErrorSample {
+            at: snapshot.nginx.timestamp,
+            zone: "shop/api/".into(),
+            upstream: "10.0.0.1:3000".into(),
+            ..ErrorSample::default()
+        };
+        let samples = vec![sample];
+        snapshot.weir.errors = vec![ErrorClass { class: class.into(), count: 16, samples, ..ErrorClass::default() }];
+        let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+        let reason = if status == 504 { "timeout" } else { "upstream" };
+        let words = format!("4.0\u{202f}% of requests failed in 1 s: shop/api/ {status} ×16 · {reason} 10.0.0.1:3000");
+        assert_eq!((verdict.state, verdict.words.en), (State::Failing, words));
+        let told = format!("shop/api/: 16 of 120 requests failed ({class}, 10.0.0.1:3000)");
+        assert!(verdict.evidence.iter().any(|said| said.en == told), "{:?}", verdict.evidence);
+        let remedy = verdict.remedy.unwrap();
+        assert!(remedy.en.starts_with(en) && !remedy.ko.is_ascii(), "{class}: {remedy:?}");
+    }
+}
+
+#[test]
+fn full_cpus_explain_late_answers_and_no_refused_connections() {
+    for (class, en) in [("504 timeout", "more CPUs"), ("502 connection refused", "start the application")] {
+        let (mut dashboard, mut snapshot) = (Dashboard::default(), quiet());
+        let full =
+            Limit { kind: "machine_cpu".into(), unit: "cores".into(), used: 2.0, limit: 2.0, ..Limit::default() };
+        snapshot.weir.limits.push(full);
+        let mut verdict = Verdict::default();
+        for second in 0..12 {
+            later(&mut snapshot, 40);
+            let failed = ErrorClass { class: class.into(), count: 40 * second, ..ErrorClass::default() };
+            snapshot.weir.errors = vec![failed];
+            verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+        }
+        assert_eq!((verdict.state, verdict.limit.unwrap().kind.as_str()), (State::Failing, "machine_cpu"));
+        assert!(verdict.remedy.unwrap().en.starts_with(en), "{class}");
+    }
 }

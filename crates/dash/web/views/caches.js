@@ -2,7 +2,8 @@
 
 import { h } from "../dom.js";
 import { ASKED, OUTCOMES, caches as rows, ms, part } from "../model.js";
-import { card, copyable, empty, figure, keys, mark, stacked, way } from "../parts.js";
+import { card, copyable, empty, figure, mark, stacked, way } from "../parts.js";
+import { MEANINGS } from "../reasons.js";
 import { finder, found, table } from "../table.js";
 import * as units from "../units.js";
 
@@ -59,7 +60,7 @@ export function one(row, doc, t) {
       figure(t("cache.fill"), fill === undefined ? units.bytes(cache.size) : units.percent(fill),
         cache.max_size ? `${units.bytes(cache.size)} / ${units.bytes(cache.max_size)}` : t("cache.noMax")),
       figure(t("cache.memory"), units.bytes(account.memory), account.memory_max ? `/ ${units.bytes(account.memory_max)}` : ""),
-      figure(t("cache.objects", units.si(account.objects)), cache.cold ? t("cache.cold") : units.count(account.purged), t("cache.purged")),
+      figure(t("cache.objects"), units.count(account.objects), [cache.cold ? t("cache.cold") : null, t("cache.purged", units.count(account.purged))].filter(Boolean).join(" · ")),
     ),
     h(
       "div",
@@ -77,9 +78,13 @@ export function one(row, doc, t) {
     h("h3", null, t("cache.reasons")),
     reasons.length === 0
       ? h("p", { class: "hint" }, t("cache.noReasons"))
-      : keys(reasons.slice(0, 12).map(([reason, count]) => ({ key: reason, name: reason.replaceAll("_", " "), text: units.count(count), tone: "plain" }))),
+      : h("ul", { class: "reasons" }, reasons.slice(0, REASONS_MAX).map(([reason, count]) =>
+          h("li", { key: reason }, h("code", null, reason), h("b", null, units.count(count)), h("span", { class: "sub" }, t.of(MEANINGS[reason]))))),
   );
 }
+
+/** Reasons that are listed, the most frequent first. */
+const REASONS_MAX = 12;
 
 /** Whether the books add up: what is counted by its status already, and not yet as ended, is under way. */
 function balance(row, t) {

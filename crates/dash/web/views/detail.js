@@ -6,7 +6,7 @@ import { capital, card, figure, mark, name, took, way } from "../parts.js";
 import { timed } from "../timeline.js";
 import * as units from "../units.js";
 import { one as cacheCard } from "./caches.js";
-import { TONES, told } from "./upstreams.js";
+import { TONES, told, why } from "./upstreams.js";
 
 /** The page of the thing that an address names; null if there is no such page. @param {string} view */
 export function detail(view, seen) {
@@ -137,7 +137,7 @@ function peer(title, server, seen) {
         figure(t("up.reuse"), units.percent(row.reuse), `${t("up.opened")} ${units.rate(row.opened)}`),
         figure(t("up.idle"), units.count(row.cost?.idle)),
         figure(t("up.connect"), took(row.connect, t)), figure(t("up.header"), took(row.header, t)), figure(t("up.response"), took(row.response, t)),
-        figure(t("up.fails"), units.count(row.peer.fails), reasons.map(([reason, count]) => `${reason} ${units.si(count)}`).join(", ")),
+        figure(t("up.fails"), units.count(row.peer.fails), reasons.map(([reason, count]) => `${why(reason, doc, t)} ${units.si(count)}`).join(", ")),
         figure(t("up.retries"), units.count(row.cost?.retries))),
       row.cost?.last_error ? [h("h3", null, t("up.last")), h("pre", { class: "line", tabindex: 0, role: "region", "aria-label": t("up.last") }, row.cost.last_error)] : null),
     timed({ doc, t, ui, live }, (one) => [

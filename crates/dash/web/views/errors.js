@@ -2,10 +2,11 @@
 // each sample its lines of the logs.
 
 import { h } from "../dom.js";
-import { REASONS, between, grew, isFailed, reasons, trail, zones } from "../model.js";
-import { capital, card, empty, name, way } from "../parts.js";
+import { REASONS, between, grew, isFailed, reasons, zones } from "../model.js";
+import { card, empty, name, way } from "../parts.js";
 import { finder, found, sorted } from "../table.js";
-import { timed } from "../timeline.js";
+import { axis, controls, drawer, missing } from "../timeline.js";
+import { RANGES } from "../time.js";
 import * as units from "../units.js";
 import { entries, notes } from "./logs.js";
 
@@ -15,7 +16,7 @@ const KINDS = ["failed", "refused", "recovered", "client"];
 const ORDERS = { total: (error) => error.count, now: (error) => error.rate, last: (error) => Date.parse(error.last) };
 const TONES = { limit: "warn", upstream: "deep", timeout: "violet", client: "soft", weir: "bad" };
 
-export function errors({ doc, before, docs, t, ui }) {
+export function errors({ doc, before, past, t, ui }) {
   const seconds = between(doc, before);
   const classes = (doc.snapshot.weir.errors ?? []).map((error, place) => {
     const old = before?.snapshot.weir.errors?.find((one) => one.class === error.class);
@@ -23,23 +24,30 @@ export function errors({ doc, before, docs, t, ui }) {
   });
   classes.filter((error) => ui.open.has(error.class)).forEach((error) => renew(error, error.place, ui));
   if (classes.length === 0) return card(t("nav.errors"), null, empty(t("err.none")));
-  const seen = found(classes, ui.find.errors, (error) => `${error.class} ${error.reason} ${t(`reason.${error.reason}`)}`, isFailed);
+  const seen = found(classes, ui.find.errors, (error) => `${error.class} ${t.of(error.title)} ${error.reason} ${t(`reason.${error.reason}`)}`, isFailed);
   const order = ORDERS[ui.sort.errors] ? ui.sort.errors : "total";
   const groups = KINDS.map((kind) => [kind, sorted(seen.filter((error) => error.kind === kind), { get: ORDERS[order] }, true)]).filter(([, of]) => of.length > 0);
-  const live = trail(docs, reasons);
-  const there = REASONS.filter((reason) => live.some((point) => point[reason] > 0));
   return [
     finder(ui, { id: "errors", t, failing: classes.filter(isFailed).length, all: classes.length, seen: seen.length }),
-    timed({ doc, t, ui, live }, (one) => [
-      one(t("chart.reasons"), units.si, (there.length ? there : ["upstream"]).map((reason, at) => ({ name: t(`reason.${reason}`), tone: TONES[reason], of: reason, dash: at % 3 }))),
-      places(doc, before, t),
-    ]),
+    controls(Object.keys(RANGES), { doc, t, ui }),
+    h("div", { class: "grid two charts" }, over(doc, past, t, ui), places(doc, before, t)),
     h("label", { class: "sorting" }, t("find.order"),
       h("select", { onchange: (event) => ui.set({ sort: { ...ui.sort, errors: event.target.value } }) }, Object.keys(ORDERS).map((name) => h("option", { key: name, value: name, selected: name === order }, t(`errsort.${name}`))))),
-    ...groups.map(([kind, of]) => card(t(`err.${kind}`), t(`err.${kind}.hint`), h("ul", { class: `errors ${kind}` }, of.map((error) => folded(error, t, ui))))),
+    ...groups.map(([kind, of]) => card(t(`err.${kind}`), t(`err.${kind}.hint`), h("ul", { class: `errors of-${kind}` }, of.map((error) => folded(error, doc, t, ui))))),
     groups.length === 0 ? empty(t("find.none")) : null,
     h("p", { class: "hint" }, t("err.secret")),
   ];
+}
+
+/** Errors each second by reason, over the same time as on the overview. */
+function over(doc, past, t, ui) {
+  // The first second of a process has nothing before it that it could be compared with.
+  const live = past[0]?.refused === undefined ? past.slice(1) : past;
+  const of = axis({ doc, ui, live, range: ui.history in RANGES ? ui.history : "minutes", told: reasons });
+  if (!of.points) return missing(of.isWaiting, t);
+  const there = REASONS.filter((reason) => of.points.some((point) => point?.[reason] > 0));
+  const lines = (there.length ? there : ["upstream"]).map((reason, at) => ({ name: t(`reason.${reason}`), tone: TONES[reason], of: reason, dash: at % 3 }));
+  return drawer(of, { t, ui, live })(t("chart.reasons"), units.si, lines);
 }
 
 /** Locations that are listed. */
@@ -58,7 +66,7 @@ function places(doc, before, t) {
       ? empty(t("err.noPlace"))
       : h("div", { class: "overs", tabindex: 0, role: "region", "aria-label": t("err.places") }, h("table", { class: "path" },
         h("thead", null, h("tr", null, h("th", { scope: "col", class: "text" }, t("col.zone")),
-          [capital(t("chart.failed")), t("err.failedAll"), capital(t("reason.limit")), t("err.refusedAll")].map((label, at) => h("th", { key: `${at}`, scope: "col", class: "number" }, label)))),
+          ["err.failedNow", "err.failedAll", "err.refusedNow", "err.refusedAll"].map((label) => h("th", { key: label, scope: "col", class: "number" }, t(label))))),
         h("tbody", null, rows.slice(0, PLACES_MAX).map((row) =>
           h("tr", { key: row.name },
             h("th", { scope: "row", class: "text" }, h("a", { href: way("zones", "location", row.name) }, name(row.name))),
@@ -70,7 +78,7 @@ function places(doc, before, t) {
 }
 
 /** A class, which opens to its samples. */
-function folded(error, t, ui) {
+function folded(error, doc, t, ui) {
   const isOpen = ui.open.has(error.class);
   const id = `samples-${error.class.replace(/[^a-z0-9]+/gi, "-")}`;
   return h(
@@ -91,12 +99,12 @@ function folded(error, t, ui) {
       },
       h("span", { class: "fold", "aria-hidden": "true" }, isOpen ? "▾" : "▸"),
       h("span", { class: `reason ${TONES[error.reason]}` }, h("i", { "aria-hidden": "true" }), t(`reason.${error.reason}`)),
-      h("span", { class: "name" }, error.class),
+      h("span", { class: "name", title: error.class }, t.of(error.title ?? error.class)),
       h("span", { class: "rated" }, units.rate(error.rate)),
       h("span", { class: isFailed(error) ? "total bad-ink" : "total" }, units.count(error.count)),
       h("span", { class: "last" }, `${t("err.last")} ${at(error.last)}`),
     ),
-    h("div", { id, class: "samples", hidden: !isOpen }, isOpen ? samples(ui.samples[error.class], error.reason, t, ui) : null),
+    h("div", { id, class: "samples", hidden: !isOpen }, isOpen ? samples(ui.samples[error.class], error.reason, doc, t, ui) : null),
   );
 }
 
@@ -138,11 +146,12 @@ export function byPlace(samples) {
   return [...groups];
 }
 
-function samples(known, reason, t, ui) {
+function samples(known, reason, doc, t, ui) {
   if (!known?.samples) return h("p", { class: "hint" }, t("wait"));
   return [
     h("p", { class: "hint" }, t("err.samples", known.samples.length)),
-    notes(known.logs, known.samples, t),
+    known.samples.some((sample) => sample.line) ? null : h("p", { class: "hint" }, t("err.noLine")),
+    notes(known.logs, known.samples, doc, t, ui),
     byPlace(known.samples).map(([place, list]) => {
       const key = `${known.samples[0]?.number ? reason : ""} ${place}`;
       const isAll = ui.open.has(key) || list.length <= ALIKE_MAX + 1;
@@ -172,7 +181,8 @@ function one(sample, logs, reason, t) {
       h("span", null, `${t("err.from")} `, h("span", { class: "whole" }, sample.client || units.NOTHING)),
       sample.upstream ? h("span", null, `${t("err.upstream")} `, h("span", { class: "whole" }, sample.upstream)) : null,
     ),
-    h("pre", { class: sample.line ? "line" : "line none", tabindex: 0, role: "region", "aria-label": t("err.line") }, sample.line || t("err.noLine")),
+    // An empty frame beneath each sample would say nothing.
+    sample.line ? h("pre", { class: "line", tabindex: 0, role: "region", "aria-label": t("err.line") }, sample.line) : null,
     entries(logs, sample, t),
   );
 }

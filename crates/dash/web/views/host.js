@@ -1,7 +1,7 @@
 // The machine beneath: CPU by kind, waiting, pressure, throttling, each worker.
 
 import { h } from "../dom.js";
-import { between, grew } from "../model.js";
+import { between, grew, waterlineOf } from "../model.js";
 import { card, figure, keys, stacked } from "../parts.js";
 import { table } from "../table.js";
 import * as units from "../units.js";
@@ -16,7 +16,7 @@ export function host({ doc, before, t, ui }) {
   const note = (value, text) => (value === null || value === undefined ? t("host.unknown") : text);
   const pressure = [["psiCpu", host.psi_cpu], ["psiMemory", host.psi_memory], ["psiIo", host.psi_io]];
   return [
-    card(t("host.cpu"), t("kpi.cpus", units.si(host.cpus)), stacked(t("host.cpu"), pieces, 1), keys(pieces)),
+    card(t("host.cpu"), t("kpi.cpus", units.si(waterlineOf(doc, "machine_cpu")?.limit ?? host.cpus)), stacked(t("host.cpu"), pieces, 1), keys(pieces)),
     card(
       t("nav.host"),
       null,

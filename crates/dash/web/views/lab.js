@@ -2,7 +2,7 @@
 
 import { chart } from "../chart.js";
 import { h } from "../dom.js";
-import { card, empty, mark } from "../parts.js";
+import { card, copyable, empty, mark } from "../parts.js";
 import { table } from "../table.js";
 import * as units from "../units.js";
 
@@ -65,6 +65,8 @@ export function meanStrip(blocks, arm) {
 }
 
 export function lab({ t, ui }) {
+  // The address of the view may be older than the configuration.
+  if (!ui.may.lab) return card(t("nav.lab"), null, h("p", { class: "empty" }, t("lab.off"), " ", copyable("dashboard_lab DIRECTORY;", t)));
   renew(ui);
   const { list, run, id } = ui.lab;
   if (!list) return card(t("nav.lab"), null, empty(t("wait")));

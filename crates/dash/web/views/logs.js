@@ -2,6 +2,7 @@
 
 import { h } from "../dom.js";
 import { copyable, mark } from "../parts.js";
+import { programs } from "./processes.js";
 
 /** What was found about one sample, log by log. @param {{logs: any[], found: any[]}} logs */
 export const about = (logs, number) =>
@@ -10,13 +11,29 @@ export const about = (logs, number) =>
 /** Logs that could not be read, or not as they should. */
 export const hindered = (logs) => (logs?.logs ?? []).filter((log) => log.note);
 
+/**
+ * The line that names a log of the upstream of these samples, as far as it is known: the unit of the program that listens
+ * there, and the group; the server itself, if several groups have it. The rest is for the reader.
+ * @param {any} groups the groups of upstreams @param {any[]} running programs of the machine
+ */
+export function logLine(samples, groups, running) {
+  const servers = [...new Set(samples.map((sample) => sample.upstream).filter(Boolean))];
+  const having = Object.entries(groups ?? {}).filter(([, group]) => servers.every((server) => group.peers?.some((peer) => peer.server === server)));
+  const upstream = having.length === 1 ? having[0][0] : servers[0];
+  const unit = running.find((program) => program.unit && program.serves.some((origin) => servers.includes(origin.address)))?.unit;
+  return `dashboard_upstream_log ${unit ? `journald:${unit}` : "FILE"} upstream=${upstream ?? "NAME"};`;
+}
+
 const name = (log) => (log.of ? `${log.file} (${log.of})` : log.file);
 
 /** What is to be known of the logs before anything in them is read. */
-export function notes(logs, samples, t) {
+export function notes(logs, samples, doc, t, ui) {
   if (!logs) return null;
-  const asked = samples.some((sample) => sample.upstream);
-  if (logs.logs.length === 0) return asked ? h("p", { class: "hint" }, t("log.none"), " ", copyable("dashboard_upstream_log FILE upstream=NAME;", t)) : null;
+  if (logs.logs.length === 0) {
+    if (!samples.some((sample) => sample.upstream)) return null;
+    const line = logLine(samples, doc.snapshot.http.upstreams, programs(ui, 10_000)?.programs ?? []);
+    return h("p", { class: "hint" }, t("log.none"), " ", copyable(line, t), line.includes("FILE") ? ` ${t("log.file")}` : "");
+  }
   const bad = hindered(logs);
   return bad.length ? h("ul", { class: "lognotes" }, bad.map((log) => h("li", { key: name(log) }, mark("warn", name(log)), " ", t.of(log.note)))) : null;
 }

@@ -2,15 +2,16 @@
 
 import { chart, spark } from "../chart.js";
 import { h } from "../dom.js";
-import { middle, ms, part, stretches, toneOf, waterlines, zones } from "../model.js";
+import { between, grew, lately, middle, ms, part, stretches, toneOf, waterlineOf, waterlines, zones } from "../model.js";
 import { card, copyable, empty, name, stacked, took, way } from "../parts.js";
+import { RANGES } from "../time.js";
 import { axis, controls, drawer, missing } from "../timeline.js";
 import * as units from "../units.js";
 
-export function overview({ doc, before, past, t, ui }) {
+export function overview({ doc, docs, past, t, ui }) {
   return [
     figures(doc, past, t),
-    h("div", { class: "grid two" }, water(doc, t), h("div", { class: "column" }, path(doc, t), busiest(doc, before, t))),
+    h("div", { class: "grid two even" }, water(doc, t), h("div", { class: "column" }, path(doc, t), busiest(doc, docs, t))),
     history(doc, past, t, ui),
   ];
 }
@@ -18,15 +19,18 @@ export function overview({ doc, before, past, t, ui }) {
 /** Locations that are listed on the first look. */
 const BUSIEST = 5;
 
-/** The locations that fail, then those with the most requests. */
-function busiest(doc, before, t) {
-  const rows = zones(doc, before, "location_zones").filter((row) => row.zone.requests > 0);
+/** The locations that fail, then those with the most requests: over the seconds of the verdict. */
+function busiest(doc, docs, t) {
+  const before = lately(docs);
+  const seconds = between(doc, before);
+  const rows = zones(doc, before, "location_zones").filter((row) => row.zone.requests > 0)
+    .map((row) => ({ ...row, rate: grew(row.zone.requests, before?.snapshot.http.location_zones[row.name]?.requests, seconds) ?? row.rate }));
   if (rows.length === 0) return null;
   rows.sort((a, b) => (b.failed ?? 0) - (a.failed ?? 0) || (b.rate ?? 0) - (a.rate ?? 0));
   const most = Math.max(1e-9, ...rows.map((row) => row.rate ?? 0));
   return card(
     t("zones.locations"),
-    t("busy.hint"),
+    t("busy.hint", units.span(seconds || 1)),
     h("ul", { class: "ranked" }, rows.slice(0, BUSIEST).map((row) =>
       h("li", { key: row.name, class: row.failed > 0 ? "failing" : undefined },
         h("a", { href: way("zones", "location", row.name) }, name(row.name)),
@@ -37,33 +41,37 @@ function busiest(doc, before, t) {
   );
 }
 
-function tile(label, value, note, values, tone, alarm) {
+function tile(label, when, value, note, values, tone, alarm) {
   return h(
     "div",
     { class: `tile ${alarm ?? ""}` },
-    h("span", { class: "label" }, label),
+    h("span", { class: "label" }, h("span", null, label), h("span", { class: "when" }, when)),
     h("strong", null, value),
     h("span", { class: "note" }, note ?? ""),
     spark(values, tone),
   );
 }
 
+/** Each tile says of which time its figure is. What is counted is of the seconds of the verdict. */
 function figures(doc, past, t) {
-  const { point, snapshot } = doc;
+  const { point, recent, snapshot } = doc;
   const of = (name) => past.slice(1).map((point) => point?.[name]);
-  const share = part(point.failed, point.rps);
+  const over = (seconds) => t("kpi.over", units.span(Math.max(1, seconds)));
+  const [lately, times] = [over(recent.seconds), over(snapshot.weir.recent_ms / 1000)];
+  const share = part(recent.failed, recent.rps);
+  const [cpu, quota] = [waterlineOf(doc, "machine_cpu"), waterlineOf(doc, "cpu_quota")];
   // The words of the verdict and of the errors.
-  const why = [["upstream", point.upstream], ["timeout", point.timeout], ["limit", point.refused]];
+  const why = [["upstream", recent.upstream], ["timeout", recent.timeout], ["limit", recent.refused]];
   const notes = [share ? t("kpi.perSecond", units.percent(share)) : null, ...why.filter(([, rate]) => rate > 0).map(([reason, rate]) => `${t(`reason.${reason}`)} ${units.rate(rate)}`)];
   return h(
     "section",
     { class: "tiles", "aria-label": t("nav.overview") },
-    tile(t("kpi.requests"), units.rate(point.rps), t("kpi.inflight", units.si(snapshot.http.requests.current)), of("rps")),
-    tile(t("kpi.failed"), units.rate(point.failed), notes.filter(Boolean).join(" · "), of("failed"), "bad", point.failed > 0 ? "alarm" : ""),
-    tile(t("kpi.p99"), took(point.p99, t), t("kpi.p50of", took(point.p50, t)), of("p99"), "deep"),
-    tile(t("kpi.connections"), units.si(point.active), t("kpi.idle", units.si(point.idle)), of("active")),
-    tile(t("kpi.out"), units.byteRate(point.sent), t("kpi.in", units.byteRate(point.received)), of("sent")),
-    tile(t("kpi.cpu"), units.percent(point.cpu), t("kpi.cpus", units.si(snapshot.weir.host.cpus)), of("cpu"), "deep"),
+    tile(t("kpi.requests"), lately, units.rate(recent.rps), t("kpi.inflight", units.si(snapshot.http.requests.current)), of("rps")),
+    tile(t("kpi.failed"), lately, units.rate(recent.failed), notes.filter(Boolean).join(" · "), of("failed"), "bad", recent.failed > 0 ? "alarm" : ""),
+    tile(t("kpi.p99"), times, took(point.p99, t), t("kpi.p50of", took(point.p50, t)), of("p99"), "deep"),
+    tile(t("kpi.connections"), t("kpi.now"), units.si(point.active), t("kpi.idle", units.si(point.idle)), of("active")),
+    tile(t("kpi.out"), lately, units.byteRate(recent.sent), t("kpi.in", units.byteRate(recent.received)), of("sent")),
+    tile(t("chart.cpu"), lately, units.percent(cpu?.ratio ?? point.cpu), [cpu ? t("kpi.cpus", units.si(cpu.limit)) : null, quota ? `${t("host.quota")} ${units.percent(quota.ratio)}` : null].filter(Boolean).join(" · "), of("cpu"), "deep"),
   );
 }
 
@@ -74,8 +82,9 @@ function amount(unit, n) {
 
 function timeLeft(line, t) {
   if (line.ratio >= 1) return t("water.at");
-  if (line.trend === "rising") return t("water.inTime", units.span(line.eta_s));
-  return t(line.trend === "unknown" ? "water.short" : "water.notRising");
+  // The edge tells a time only where it says something: from a quarter of the limit on.
+  if (line.eta_s !== undefined) return t("water.inTime", units.span(line.eta_s));
+  return t({ rising: "water.rising", flat: "water.notRising" }[line.trend] ?? "water.short");
 }
 
 function water(doc, t) {
@@ -87,33 +96,32 @@ function water(doc, t) {
     t("water.hint"),
     lines.length === 0
       ? empty(t("water.none"))
-      : [list(lines.slice(0, shown), doc, t), shown < lines.length ? rest(lines.slice(shown), doc, t) : null],
+      : [list(lines.slice(0, shown), t), shown < lines.length ? rest(lines.slice(shown), t) : null],
   );
 }
 
 const SHOWN_MIN = 6;
 
-const list = (lines, doc, t) => h("ul", { class: "waterlines" }, lines.map((line) => waterline(line, doc.thresholds, t)));
+const list = (lines, t) => h("ul", { class: "waterlines" }, lines.map((line) => waterline(line, t)));
 
-function rest(lines, doc, t) {
+function rest(lines, t) {
   const highest = Math.max(0.01, Math.ceil(lines[0].ratio * 100 + 1e-9) / 100);
-  return h("details", { key: "rest", class: "rest" }, h("summary", null, t("water.more", units.count(lines.length), units.percent(highest))), list(lines, doc, t));
+  return h("details", { key: "rest", class: "rest" }, h("summary", null, t("water.more", units.count(lines.length), units.percent(highest))), list(lines, t));
 }
 
-function waterline(line, thresholds, t) {
-  const tone = line.calm ? "water" : toneOf(line, thresholds);
+function waterline(line, t) {
+  const tone = toneOf(line);
   const [used, limit, highest] = [line.used, line.limit, line.max].map((n) => amount(line.unit, n));
-  const name = t.of(line.name);
-  const object = t.of(line.object) || line.of;
+  const [name, of] = [t.of(line.name), t.of(line.object)];
   const clip = (n) => `${Math.min(100, Math.max(0, n * 100)).toFixed(1)}%`;
   return h(
     "li",
     { key: `${line.kind} ${line.of}`, class: `waterline ${tone}` },
-    h("div", { class: "what" }, h("span", { class: "name" }, name), object ? h("span", { class: "of" }, object) : null),
+    h("div", { class: "what" }, h("span", { class: "name" }, name), of ? h("span", { class: "of" }, of) : null),
     h("div", { class: "share" }, tone === "water" ? null : h("span", { "aria-hidden": "true" }, tone === "bad" ? "■ " : "▲ "), units.percent(line.ratio)),
     h(
       "div",
-      { class: "vessel", role: "meter", "aria-label": `${name} ${object}`.trim(), "aria-valuemin": 0, "aria-valuemax": 100,
+      { class: "vessel", role: "meter", "aria-label": `${name} ${of}`.trim(), "aria-valuemin": 0, "aria-valuemax": 100,
         "aria-valuenow": Math.min(100, Math.round(line.ratio * 100)), "aria-valuetext": `${used} ${t("water.of")} ${limit}` },
       h("span", { class: "level", css: { width: clip(line.ratio) } }),
       h("span", { class: "highest", css: { left: clip(line.max / line.limit) } }),
@@ -189,7 +197,6 @@ function path(doc, t) {
 
 /** Longest stretch that is set beside another, in seconds. */
 const STRETCH = 300;
-const RANGES = ["minutes", "hour", "day", "week", "month"];
 
 function history(doc, all, t, ui) {
   // The first second of a process has nothing before it that it could be compared with.
@@ -197,7 +204,7 @@ function history(doc, all, t, ui) {
   const isCompared = ui.history === "compare";
   const of = isCompared ? null : axis({ doc, ui, live: past, range: ui.history });
   return [
-    controls(RANGES, { doc, t, ui, more: "compare" }),
+    controls(Object.keys(RANGES), { doc, t, ui, more: "compare" }),
     h("div", { class: "grid two charts" }, isCompared ? compared(doc, past, t, ui) : of.points ? charts(of, past, t, ui) : missing(of.isWaiting, t)),
   ];
 }
@@ -230,7 +237,7 @@ function charts(of, past, t, ui) {
   const one = drawer(of, { t, ui, live: past });
   const has = (name) => of.points.some((point) => point?.[name] > 0);
   // The words of the verdict, the tile and the errors. What was not kept, or never happened, has no line.
-  const reasons = [["upstream", "deep", "upstream"], ["timeout", "violet", "timeout"], ["limit", "warn", "refused"], ["client", "soft", "client"]];
+  const reasons = [["upstream", "deep", "upstream"], ["timeout", "violet", "timeout"], ["limit", "warn", "refused"], ["client", "soft", "client"], ["weir", "moss", "weir"]];
   return [
     one(t("chart.requests"), units.si, [
       { name: t("chart.answered"), tone: "water", of: "rps", fill: true },

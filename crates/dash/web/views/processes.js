@@ -14,10 +14,10 @@ const TRAIL_MAX = 120;
 /** A process that is younger, in seconds, has just been started. */
 const YOUNG = 60;
 
-/** Asks for the programs, and keeps what their CPU was. */
-function renew(ui) {
+/** The programs of the machine, no older than so many milliseconds; asks for them, and keeps what their CPU was. */
+export function programs(ui, age = EVERY) {
   const { processes } = ui;
-  if (ui.paused || Date.now() - processes.asked < EVERY) return;
+  if (ui.paused || Date.now() - processes.asked < age) return processes.seen;
   processes.asked = Date.now();
   fetch("processes.json", { cache: "no-store" })
     .then((answer) => (answer.ok ? answer.json() : null))
@@ -30,13 +30,14 @@ function renew(ui) {
       ui.set({ processes: { ...ui.processes, seen, trail } });
     })
     .catch(() => {});
+  return processes.seen;
 }
 
 const key = (program) => `${program.name} ${program.pid}`;
 
 export function processes({ doc, t, ui }) {
-  renew(ui);
-  const { seen, trail } = ui.processes;
+  const seen = programs(ui);
+  const { trail } = ui.processes;
   if (!seen) return card(t("nav.processes"), null, empty(t("wait")));
   const total = doc.snapshot.weir.host.memory_total;
   const columns = [
@@ -66,8 +67,8 @@ export function processes({ doc, t, ui }) {
 
 /** The name of a program, and what it is for the edge. */
 function program(one, t) {
-  const serves = one.serves.map((origin) => h("a", { key: origin.address, href: way("upstreams", origin.name), class: "term" }, origin.name === origin.address ? origin.name : `${origin.name} ${origin.address}`));
-  return h("span", { class: "stackedcell" }, h("b", null, one.name), one.is_own ? h("span", { class: "hint" }, t("proc.own")) : null, serves.length ? h("span", { class: "hint" }, t("proc.serves"), " ", serves) : null);
+  const serves = one.serves.map((origin) => h("a", { key: `${origin.name} ${origin.address}`, href: way("upstreams", origin.name), class: "term" }, origin.name === origin.address ? origin.name : `${origin.name} ${origin.address}`));
+  return h("span", { class: "stackedcell" }, h("b", null, one.name), one.is_own ? h("span", { class: "hint" }, t("proc.own")) : null, serves.length ? h("span", { class: "hint terms" }, h("span", null, t("proc.serves")), serves) : null);
 }
 
 /** Origins without a process on this machine. */

@@ -31,7 +31,7 @@ export function upstreams({ doc, before, docs, t, ui }) {
         card(
           h("a", { class: "plain", href: way("upstreams", name) }, name),
           told(group, t),
-          peerTable(name, seen, may, t, ui),
+          peerTable(name, seen, may, doc, t, ui),
           may ? h("p", { class: "answer", role: "status" }, ui.changed[name] ? mark(ui.changed[name].tone, ui.changed[name].text) : "") : ui.may.servers ? h("p", { class: "hint" }, t("up.static")) : null,
         ),
       );
@@ -54,11 +54,14 @@ export function told(group, t) {
   return notes.join(" · ");
 }
 
-function failures(row) {
+/** Why a try at a server failed, in words; `http_502` and unknown reasons go by themselves. */
+export const why = (reason, doc, t) => (doc.whys?.[reason] ? t.of(doc.whys[reason]) : reason.replace(/^http_/, ""));
+
+function failures(row, doc, t) {
   const reasons = Object.entries(row.cost?.fails ?? {}).sort((a, b) => b[1] - a[1]);
   if (reasons.length === 0) return units.count(row.peer.fails);
   const last = row.cost?.last_error ? h("span", { class: "said" }, row.cost.last_error) : null;
-  return [h("span", { class: "codes" }, reasons.slice(0, 4).map(([reason, count]) => h("span", { key: reason, class: "code c5" }, h("b", null, reason), " ", units.si(count)))), last];
+  return [h("span", { class: "codes" }, reasons.slice(0, 4).map(([reason, count]) => h("span", { key: reason, class: "code c5" }, h("b", null, why(reason, doc, t)), " ", units.si(count)))), last];
 }
 
 /** What a press changes: the words of NGINX Plus' API. */
@@ -117,7 +120,7 @@ async function change(group, peer, what, t, ui) {
   }
 }
 
-function peerTable(name, peers, may, t, ui) {
+function peerTable(name, peers, may, doc, t, ui) {
   const columns = [
     {
       key: "peer",
@@ -144,7 +147,7 @@ function peerTable(name, peers, may, t, ui) {
     { key: "header", width: 6.5, label: t("up.header"), get: (row) => row.header, show: (row) => took(row.header, t) },
     { key: "response", width: 7, label: t("up.response"), get: (row) => row.response, show: (row) => took(row.response, t) },
     { key: "retries", width: 5, label: t("up.retries"), get: (row) => row.cost?.retries, show: (row) => units.count(row.cost?.retries) },
-    { key: "fails", label: t("up.fails"), text: true, wide: true, get: (row) => row.peer.fails, show: failures },
+    { key: "fails", label: t("up.fails"), text: true, wide: true, get: (row) => row.peer.fails, show: (row) => failures(row, doc, t) },
   ];
   if (may) columns.splice(2, 0, { key: "change", width: 15, label: t("up.change"), text: true, wide: true, get: (row) => row.state, show: (row) => buttons(name, row.peer, t, ui) });
   const tone = (row) => (isFailing(row) ? "failing" : "");

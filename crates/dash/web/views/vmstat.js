@@ -100,9 +100,9 @@ function listing(rows, ui, t) {
     { class: "scroll", tabindex: 0, role: "region", "aria-label": t("vm.rows") },
     h(
       "table",
-      { class: "cards vmstat" },
+      { class: "vmstat" },
       h("thead", null, h("tr", null, h("th", { scope: "col", class: "text" }, t("vm.time")), COLUMNS.map((name) => h("th", { key: name, scope: "col", class: "number", title: t(`vm.${name}`) }, name)))),
-      h("tbody", null, shown.map((row) => h("tr", { key: String(row.at) }, h("th", { scope: "row", class: "text" }, units.clock(row.at)), COLUMNS.map((name) => h("td", { key: name, class: "number", "data-label": name }, h("span", { class: "cell" }, told(row, name))))))),
+      h("tbody", null, shown.map((row) => h("tr", { key: String(row.at) }, h("th", { scope: "row", class: "text" }, units.clock(row.at)), COLUMNS.map((name) => h("td", { key: name, class: "number" }, told(row, name)))))),
     ),
   );
 }

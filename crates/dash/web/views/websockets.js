@@ -92,14 +92,13 @@ function ages(now, t) {
   ];
 }
 
-/** What RFC 6455 §7.4.1 calls its codes; applications have 3000 and above. */
-const CODES = { 1000: "normal", 1001: "going away", 1002: "protocol error", 1003: "unsupported data", 1005: "no code", 1006: "no Close", 1007: "bad data",
-  1008: "policy", 1009: "too big", 1010: "extension missing", 1011: "internal error", 1012: "restart", 1013: "try again later", 1014: "bad gateway" };
+/** Codes that RFC 6455 §7.4.1 and its registry explain; applications have 3000 and above. */
+const CODES = new Set([1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014]);
 
 /** Close codes, most first, and who sent them. */
 function codes(now, t) {
   const all = [...(now.codes ?? [])].sort((a, b) => b.count - a.count);
-  const name = ({ code, by }) => [code || t("ws.otherCode"), CODES[code], by === "nobody" ? null : t(WORDS[by])].filter(Boolean).join(" · ");
+  const name = ({ code, by }) => [code || t("ws.otherCode"), CODES.has(code) ? t(`wscode.${code}`) : null, by === "nobody" ? null : t(WORDS[by])].filter(Boolean).join(" · ");
   return all.length ? [h("h3", null, t("ws.codes")), h("p", { class: "hint" }, t("ws.codesHint")), keys(all.map((one) => ({ key: `${one.code} ${one.by}`, name: name(one), text: units.count(one.count), tone: `close-${one.by === "nobody" ? "error" : one.by}` })))] : null;
 }
 

@@ -205,7 +205,7 @@ fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
             status,
             upstream,
             took_us: clock::now().us_since(exchange.started),
-            line: board::line_of(exchange.client.number),
+            line: board::line_of(exchange.asked()),
             ids: ids(exchange),
             ..ErrorSample::default()
         };

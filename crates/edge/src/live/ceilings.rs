@@ -52,20 +52,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     }
     upstreams(conf, scene, snapshot, &mut push);
     ports(machine, snapshot, &mut push);
-    for worker in &snapshot.weir.workers {
-        push("worker_cpu", format!("worker {}", worker.id), "cores", worker.cpu, 1.0, 0, "one CPU per worker");
-    }
-    if let Some(cpus) = machine.host.quota_cpus {
-        push("cpu_quota", String::new(), "cores", machine.quota_used, cpus, machine.throttled_total, "cpu.max");
-    }
-    let (cpu, cpus) = (&machine.host.cpu, machine.host.cpus as f64);
-    if cpu.steal >= STEAL_MIN {
-        // The hypervisor takes the steal share. The rest of the CPUs is the limit that CPU credits, or the
-        // neighbours, allow at this moment.
-        let used = (cpu.user + cpu.system + cpu.interrupts) * cpus;
-        let left = (1.0 - cpu.steal) * cpus;
-        push("cpu_credits", String::new(), "cores", used, left, machine.starved, "the hypervisor (steal)");
-    }
+    cpus(machine, snapshot, &mut push);
     for (name, (sent, most)) in &machine.links {
         push("tx_link", name.clone(), "bytes", *sent, *most as f64, 0, "the link's speed");
     }
@@ -100,6 +87,33 @@ fn upstreams(conf: &Conf, scene: &Scene, snapshot: &Snapshot, push: &mut impl Pu
                 push("upstream_conns", of, "count", peer.active as f64, most as f64, 0, "max_conns");
             }
         }
+    }
+}
+
+/// The limits of CPU time: of each worker, of the machine, of the quota, and of what the hypervisor leaves.
+fn cpus(machine: &Machine, snapshot: &Snapshot, push: &mut impl Push) {
+    for worker in &snapshot.weir.workers {
+        push("worker_cpu", format!("worker {}", worker.id), "cores", worker.cpu, 1.0, 0, "one CPU per worker");
+    }
+    if let Some(cpus) = machine.host.quota_cpus {
+        push("cpu_quota", String::new(), "cores", machine.quota_used, cpus, machine.throttled_total, "cpu.max");
+    }
+    let (cpu, cpus) = (&machine.host.cpu, machine.cpus as f64);
+    // What the hypervisor takes is not used by this machine.
+    push("machine_cpu", String::new(), "cores", cpu.worked() * cpus, cpus, 0, "the machine's CPUs");
+    if cpu.steal >= STEAL_MIN {
+        // The hypervisor takes the steal share. The rest of the CPUs is the limit that CPU credits, or the
+        // neighbours, allow at this moment.
+        let left = (1.0 - cpu.steal) * cpus;
+        push(
+            "cpu_credits",
+            String::new(),
+            "cores",
+            cpu.worked() * cpus,
+            left,
+            machine.starved,
+            "the hypervisor (steal)",
+        );
     }
 }
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 use weir_http::conf::Conf;
 use weir_meter::host::{self, CpuKinds, Files};
 use weir_meter::live::{Host, VmRow};
-use weir_net::diag;
+use weir_net::{clock, diag};
 
+use super::busiest::Watch;
 use super::sums::groups;
 
 /// The activity of the machine in the last second.
@@ -17,14 +18,20 @@ use super::sums::groups;
 pub(super) struct Machine {
     before: Readings,
     pub(super) host: Host,
+    /// Number of the CPUs of `host.cpu`.
+    pub(super) cpus: u64,
+    busiest: Watch,
     /// By thread: share of a CPU, and seconds waited per second.
     pub(super) shares: HashMap<u32, Share>,
     /// CPUs used of a quota, and periods throttled since the start.
     pub(super) quota_used: f64,
     pub(super) throttled_total: u64,
-    /// When the settings were read: `cpus`, `has_quota`, `files`, `port_range`, `port_rest` and `speeds`.
+    /// When the settings were read: `numbers`, `usable`, `has_quota`, `files`, `port_range`, `port_rest` and `speeds`.
     settings_at_ms: u64,
-    cpus: u64,
+    /// The CPUs on which weir may run.
+    numbers: Vec<usize>,
+    /// How many of them its quota allows.
+    usable: u64,
     has_quota: bool,
     /// `RLIMIT_NOFILE`, as last read.
     pub(super) files: Option<host::FileLimit>,
@@ -72,7 +79,7 @@ impl Machine {
         let files = &Files::under(root);
         self.look_at_settings(files, now_ms);
         // Read first and last: if both reads succeed, the reads in between could succeed too.
-        let times = host::cpu_kinds_under(files);
+        let times = host::cpu_kinds_under(files, &self.numbers);
         let (memory_total, memory_available) = host::memory_under(files);
         let now = Readings {
             at_ms: now_ms,
@@ -84,7 +91,7 @@ impl Machine {
             vm: host::vm_under(files),
         };
         let mut host = Host {
-            cpus: self.cpus,
+            cpus: self.usable,
             runnable: times.map(|(_, running)| running),
             load: host::load_under(files),
             psi_cpu: host::pressure_under(files, "cpu"),
@@ -106,6 +113,10 @@ impl Machine {
             return;
         }
         self.measure(&now, &mut host);
+        let of_quota = host.quota_cpus.map_or(0.0, |cpus| self.quota_used / cpus);
+        self.busiest.look(root, clock::precise(), host.cpu.worked().max(of_quota));
+        host.busiest.clone_from(&self.busiest.found);
+        host.busiest_of_group.clone_from(&self.busiest.found_in_group);
         (self.host, self.before) = (host, now);
         (self.open_files, self.overflows) = (open_files.unwrap_or(0), overflows.unwrap_or(0));
         self.sockets = sockets;
@@ -119,7 +130,8 @@ impl Machine {
         let limit = host::file_limit_under(files);
         if limit.is_some() || self.files.is_none() {
             (self.settings_at_ms, self.files) = (now_ms, limit);
-            self.cpus = host::effective_cpus_under(files) as u64;
+            self.numbers = host::allowed_cpus_under(files);
+            self.usable = host::effective_cpus_under(files) as u64;
             self.has_quota = host::quota_under(files).is_some();
             self.port_range = host::local_ports_under(files);
             self.port_rest = host::port_rest_under(files);
@@ -136,8 +148,9 @@ impl Machine {
         }
         if let (Some(then), Some(now)) = (before.times, now.times) {
             host.cpu = now.shares(&then, Duration::from_secs_f64(seconds));
-            let (used, left) = (host.cpu.user + host.cpu.system + host.cpu.interrupts, 1.0 - host.cpu.steal);
-            self.starved += u64::from(host.cpu.steal >= STEAL_MIN && used >= ALL_LEFT * left);
+            self.cpus = now.cpus;
+            let left = 1.0 - host.cpu.steal;
+            self.starved += u64::from(host.cpu.steal >= STEAL_MIN && host.cpu.worked() >= ALL_LEFT * left);
         }
         let sent = now.links.iter().filter_map(|(name, (sent, most))| {
             let (then, _) = before.links.get(name)?;

@@ -13,6 +13,7 @@
 
 pub mod api;
 mod books;
+mod busiest;
 mod caches;
 mod ceilings;
 mod certificates;

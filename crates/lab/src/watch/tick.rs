@@ -142,7 +142,7 @@ pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
     states(&mut processes);
     Tick {
         cpus: cpus.iter().map(|t| (t.cpu, ms(t.busy), ms(t.interrupts), ms(t.idle), ms(t.steal))).collect(),
-        runnable: host::cpu_kinds_under(&files).map_or(0, |(_, runnable)| runnable),
+        runnable: host::cpu_kinds_under(&files, &[]).map_or(0, |(_, runnable)| runnable),
         stalled: kinds
             .filter_map(|what| Some((what.to_owned(), host::stalled_under(&files, what)?.as_secs_f64())))
             .collect(),

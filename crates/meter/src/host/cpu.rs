@@ -34,7 +34,12 @@ fn effective_cpus_at(files: &Files, process: &str) -> usize {
 
 /// The numbers of the CPUs that weir may run on, ascending; `[0]` if unknown.
 pub fn allowed_cpus(root: &Path) -> Vec<usize> {
-    allowed_cpus_of(&Files::under(root), "self")
+    allowed_cpus_under(&Files::under(root))
+}
+
+/// As [`allowed_cpus`], reading `proc/` of `files`.
+pub fn allowed_cpus_under(files: &Files) -> Vec<usize> {
+    allowed_cpus_of(files, "self")
 }
 
 fn allowed_cpus_of(files: &Files, process: &str) -> Vec<usize> {

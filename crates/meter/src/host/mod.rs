@@ -26,7 +26,9 @@ mod tree;
 mod unit;
 mod vm;
 
-pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under};
+pub use cpu::{
+    allowed_cpus, allowed_cpus_under, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under,
+};
 pub use ends::{Ends, ends_of};
 pub use files::Files;
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
@@ -56,5 +58,5 @@ pub use tcp::{
     local_port_range, sockets_of,
 };
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, own_thread, threads, threads_under};
-pub use unit::{Unit, unit_under};
+pub use unit::{Unit, service_under, unit_under};
 pub use vm::{Vm, vm_under};

@@ -71,8 +71,9 @@ fn program(command: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(command);
     let words: Vec<&str> = text.split('\0').filter(|word| !word.is_empty()).collect();
     let (first, rest) = words.split_first()?;
-    // A program that writes a title over its arguments leaves one text with spaces: `php-fpm: pool www`.
-    if rest.is_empty() && first.contains(": ") {
+    // A program that writes a title over its arguments leaves one text with spaces, perhaps with arguments behind it:
+    // `php-fpm: pool www`.
+    if first.contains(": ") {
         let title = first.split(" (").next().unwrap_or(first);
         return Some(cut(title.trim()));
     }
@@ -130,6 +131,8 @@ pub struct Program {
     pub name: String,
     /// The ids of its processes, ascending.
     pub pids: Vec<u32>,
+    /// The id of their parent.
+    pub parent: u32,
     /// CPUs used between the two readings: 1 is one CPU.
     pub cpus: f64,
     /// Resident memory in bytes.
@@ -141,14 +144,16 @@ pub struct Program {
 }
 
 /// Adds up processes with the same name and the same parent. `before` was read `elapsed` earlier; a process that it
-/// lacks counts from its start.
-pub fn programs(before: &[Seen], now: &[Seen], elapsed: Duration) -> Vec<Program> {
+/// lacks counts from its start. The process `apart` is never added to others: another edge of this machine may have its
+/// name and its parent.
+pub fn programs(before: &[Seen], now: &[Seen], elapsed: Duration, apart: u32) -> Vec<Program> {
     let known: BTreeMap<(u32, u64), Duration> = before.iter().map(|one| ((one.pid, one.started), one.cpu)).collect();
-    let mut all: BTreeMap<(&str, u32), Program> = BTreeMap::new();
+    let mut all: BTreeMap<(&str, u32, bool), Program> = BTreeMap::new();
     for one in now {
-        let program = all.entry((&one.program, one.parent)).or_default();
+        let program = all.entry((&one.program, one.parent, one.pid == apart)).or_default();
         let used = one.cpu.saturating_sub(known.get(&(one.pid, one.started)).copied().unwrap_or_default());
         program.name.clone_from(&one.program);
+        program.parent = one.parent;
         program.pids.push(one.pid);
         if !before.is_empty() && !elapsed.is_zero() {
             program.cpus += used.as_secs_f64() / elapsed.as_secs_f64();
@@ -172,6 +177,8 @@ mod tests {
             ("node /srv/app/dist/main.js", "node main.js"),
             ("php-fpm: pool www                     ", "php-fpm: pool www"),
             ("PM2 v5.3.0: God Daemon (/root/.pm2)", "PM2 v5.3.0: God Daemon"),
+            ("weir: worker process\0edge\0-c\0nginx.conf\0", "weir: worker process"),
+            ("nginx: master process\0-c\0nginx.conf\0", "nginx: master process"),
             ("/usr/lib/jvm/bin/java\0-Xmx1g\0-cp\0/a.jar\0-jar\0/srv/shop.jar\0--db=pw\0", "java shop.jar"),
             ("python3.11\0-m\0gunicorn.app.wsgiapp\0", "python3.11 gunicorn.app.wsgiapp"),
             ("node\0-e\0secret()\0", "node"),
@@ -204,11 +211,13 @@ mod tests {
             let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
             seen_under(tree::made_up(&files).path())
         };
-        let all = programs(&read(100), &read(150), Duration::from_secs(1));
+        let all = programs(&read(100), &read(150), Duration::from_secs(1), 99);
         let node = all.iter().find(|program| program.name == "node a.js").expect("it runs");
         assert_eq!((node.pids.as_slice(), node.cpus, node.resident), ([10, 11].as_slice(), 1.0, 7 * 4096));
         assert_eq!((node.threads, node.youngest, all.len()), (4, 9, 2));
-        assert!(programs(&[], &read(150), Duration::ZERO).iter().all(|program| program.cpus == 0.0));
+        assert!(programs(&[], &read(150), Duration::ZERO, 99).iter().all(|program| program.cpus == 0.0));
+        let all = programs(&[], &read(150), Duration::ZERO, 11);
+        assert_eq!(all.iter().map(|program| program.pids.as_slice()).collect::<Vec<_>>(), [[10], [11], [12]]);
     }
 
     #[test]

@@ -32,6 +32,19 @@ pub struct CpuKinds {
 }
 
 impl CpuKinds {
+    /// The times of both together.
+    fn and(self, other: CpuKinds) -> CpuKinds {
+        CpuKinds {
+            user: self.user + other.user,
+            system: self.system + other.system,
+            interrupts: self.interrupts + other.interrupts,
+            steal: self.steal + other.steal,
+            idle: self.idle + other.idle,
+            wait: self.wait + other.wait,
+            cpus: self.cpus + other.cpus,
+        }
+    }
+
     /// The share of all time since boot that the hypervisor took.
     pub fn stolen(&self) -> f64 {
         let all = self.user + self.system + self.interrupts + self.steal + self.idle + self.wait;
@@ -58,19 +71,32 @@ impl CpuKinds {
     }
 }
 
-/// CPU times and the number of tasks that run or want to run; `None` if `/proc` does not have them.
-pub fn cpu_kinds_under(files: &Files) -> Option<(CpuKinds, u64)> {
+/// CPU times of the CPUs with these numbers, and the number of tasks that run or want to run; `None` if `/proc` does not
+/// have them. Without any number, and if the numbers are those of all CPUs, the times are the machine's.
+pub fn cpu_kinds_under(files: &Files, numbers: &[usize]) -> Option<(CpuKinds, u64)> {
     let stat = files.text("proc/stat")?;
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let mut fields = line.split_ascii_whitespace().map(|word| word.parse::<u64>().unwrap_or(0));
+    let running = stat.lines().find_map(|line| line.strip_prefix("procs_running "));
+    let running = running.and_then(|count| count.trim().parse().ok()).unwrap_or(0);
+    // The first line is the sum of all CPUs, and each CPU has its own line.
+    let each = || stat.lines().skip(1).map_while(|line| line.strip_prefix("cpu"));
+    let cpus = each().count();
+    let number = |line: &str| line.split(' ').next().and_then(|number| number.parse::<usize>().ok());
+    let some = || each().filter(|line| number(line).is_some_and(|number| numbers.contains(&number)));
+    if (1..cpus).contains(&some().count()) {
+        let add = |sum: CpuKinds, line: &str| sum.and(times_in(line, 1));
+        return Some((some().fold(CpuKinds::default(), add), running));
+    }
+    let all = stat.lines().find(|line| line.starts_with("cpu "))?;
+    Some((times_in(all, cpus as u64), running))
+}
+
+/// The times in a line: a name, then `user nice system idle iowait irq softirq steal` (proc_stat(5)).
+fn times_in(line: &str, cpus: u64) -> CpuKinds {
+    let mut fields = line.split_ascii_whitespace().skip(1).map(|word| word.parse::<u64>().unwrap_or(0));
     let mut next = || fields.next().unwrap_or(0);
     let (user, nice, system, idle, wait, irq, softirq, steal) =
         (next(), next(), next(), next(), next(), next(), next(), next());
-    // The first line is the sum of all CPUs, and each CPU has its own line.
-    let cpus = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count() as u64;
-    let running = stat.lines().find_map(|line| line.strip_prefix("procs_running "));
-    let times = CpuKinds { user: user + nice, system, interrupts: irq + softirq, steal, idle, wait, cpus };
-    Some((times, running.and_then(|count| count.trim().parse().ok()).unwrap_or(0)))
+    CpuKinds { user: user + nice, system, interrupts: irq + softirq, steal, idle, wait, cpus }
 }
 
 /// Time in which some task waited for `what` (`cpu`, `memory` or `io`) since the machine started; `None` if the
@@ -141,12 +167,17 @@ fn quota_v1(files: &Files, dir: &str) -> Option<Quota> {
     // Most groups have no quota; their other files are not needed.
     let quota = number("cpu.cfs_quota_us").filter(|quota| *quota > 0.0)?;
     let period = number("cpu.cfs_period_us")?;
+    // Most systems mount both controllers together. Where they are apart, the group has the same name in both.
+    let elsewhere = || {
+        let group = dir.strip_prefix("sys/fs/cgroup/cpu/")?;
+        files.number::<f64>(&format!("sys/fs/cgroup/cpuacct/{group}/cpuacct.usage"))
+    };
     let stat = files.text(&format!("{dir}/cpu.stat"))?;
     (period > 0.0).then(|| Quota {
         cpus: quota / period,
         periods: figure(&stat, "nr_periods"),
         throttled: figure(&stat, "nr_throttled"),
-        used_us: (number("cpuacct.usage").unwrap_or(0.0) / 1000.0) as u64,
+        used_us: (number("cpuacct.usage").or_else(elsewhere).unwrap_or(0.0) / 1000.0) as u64,
     })
 }
 
@@ -272,7 +303,7 @@ mod tests {
         ]);
         let files = &Files::under(root.path());
         let times = CpuKinds { user: 12, system: 30, interrupts: 13, steal: 8, idle: 400, wait: 50, cpus: 1 };
-        assert_eq!(cpu_kinds_under(files), Some((times, 3)));
+        assert_eq!(cpu_kinds_under(files, &[0]), Some((times, 3)));
         assert_eq!(pressure_under(files, "cpu"), Some(0.125));
         assert_eq!((stalled_under(files, "cpu"), stalled_under(files, "io")), (Some(Duration::from_micros(5)), None));
         assert_eq!((memory_under(files), resident_under(files)), ((1000 << 10, 400 << 10), 70 << 10));
@@ -283,6 +314,19 @@ mod tests {
         let seven = ThreadTimes { id: 7, ran_ns: 1000, waited_ns: Some(200), runs: Some(3) };
         let eight = ThreadTimes { id: 8, ran_ns: 420_000_000, waited_ns: None, runs: None };
         assert_eq!(threads, [seven, eight]);
+    }
+
+    #[test]
+    fn a_process_that_may_use_some_cpus_sees_those() {
+        let text = "cpu  33 0 0 300\ncpu0 1 0 0 100\ncpu1 2 0 0 100\ncpu10 30 0 0 100\nintr 5\nprocs_running 2\n";
+        let root = tree::made_up(&[("proc/stat", text)]);
+        let of = |numbers: &[usize]| {
+            let (times, running) = cpu_kinds_under(&Files::under(root.path()), numbers).unwrap();
+            (times.user, times.idle, times.cpus, running)
+        };
+        assert_eq!((of(&[1]), of(&[0, 10])), ((2, 100, 1, 2), (31, 200, 2, 2)));
+        // All of them, and numbers that are no CPUs here: the machine's.
+        assert_eq!((of(&[]), of(&[0, 1, 10]), of(&[7])), ((33, 300, 3, 2), (33, 300, 3, 2), (33, 300, 3, 2)));
     }
 
     #[test]
@@ -312,7 +356,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_unknown() {
         let files = &Files::under(Path::new("/nowhere"));
-        assert_eq!((cpu_kinds_under(files), pressure_under(files, "io"), quota_under(files)), (None, None, None));
+        assert_eq!((cpu_kinds_under(files, &[0]), pressure_under(files, "io"), quota_under(files)), (None, None, None));
         assert_eq!((memory_under(files), load_under(files), retransmitted_under(files)), ((0, 0), None, None));
         assert!(thread_times_under(files).is_empty());
     }
@@ -339,5 +383,14 @@ mod tests {
             quota_under(&Files::under(root.path())),
             Some(Quota { cpus: 0.1, periods: 12, throttled: 11, used_us: 7 })
         );
+        let root = tree::made_up(&[
+            ("proc/self/cgroup", "4:cpuacct:/x\n3:cpu:/x\n"),
+            ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "10000\n"),
+            ("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n"),
+            ("sys/fs/cgroup/cpu/x/cpu.stat", "nr_periods 12\nnr_throttled 11\nthrottled_time 5\n"),
+            ("sys/fs/cgroup/cpuacct/x/cpuacct.usage", "9000\n"),
+        ]);
+        let apart = quota_under(&Files::under(root.path()));
+        assert_eq!(apart.map(|quota| (quota.cpus, quota.used_us)), Some((0.1, 9)));
     }
 }

@@ -23,15 +23,20 @@ const DIRECTORIES: [&str; 4] =
 /// Most drop-in files of one unit that are read.
 const DROP_INS_MAX: usize = 100;
 
-/// The unit of a process, from its control group; `None` if it runs outside of a service.
-pub fn unit_under(root: &Path, process: &Process) -> Option<Unit> {
-    let groups = fs::read_to_string(root.join("proc").join(process.id.to_string()).join("cgroup")).ok()?;
+/// The name of the service of systemd in which a process runs, from its control group: `nginx.service`.
+pub fn service_under(root: &Path, pid: u32) -> Option<String> {
+    let groups = fs::read_to_string(root.join("proc").join(pid.to_string()).join("cgroup")).ok()?;
     // Use systemd's own hierarchy, or the only one.
     let path = groups.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         rest.strip_prefix("name=systemd:").or_else(|| rest.strip_prefix(':')).filter(|path| path.contains(".service"))
     })?;
-    let name = path.split('/').rev().find(|part| part.ends_with(".service"))?;
+    path.split('/').rev().find(|part| part.ends_with(".service")).map(str::to_owned)
+}
+
+/// The unit of a process; `None` if it runs outside of a service.
+pub fn unit_under(root: &Path, process: &Process) -> Option<Unit> {
+    let name = service_under(root, process.id)?;
     let mut files: Vec<String> = Vec::new();
     // Only the first unit file found counts, then every drop-in, by name.
     let main = DIRECTORIES.iter().map(|directory| format!("{directory}/{name}"));
@@ -49,7 +54,7 @@ pub fn unit_under(root: &Path, process: &Process) -> Option<Unit> {
     }
     drop_ins.sort();
     files.extend(drop_ins.into_iter().map(|(_, path)| path));
-    let mut unit = Unit { name: name.to_owned(), limit: None, is_known: !files.is_empty() };
+    let mut unit = Unit { name, limit: None, is_known: !files.is_empty() };
     for file in files {
         let text = fs::read_to_string(root.join(&file)).unwrap_or_default();
         for value in text.lines().filter_map(|line| line.trim().strip_prefix("LimitNOFILE=")) {

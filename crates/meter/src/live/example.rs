@@ -387,6 +387,7 @@ fn limits() -> Vec<Limit> {
         limit("upstream_conns", "app 10.0.0.11:3000", "count", (31.0, 200.0, 77.0), 0, "max_conns"),
         limit("worker_cpu", "worker 0", "cores", (0.93, 1.0, 0.98), 0, "one CPU a worker"),
         limit("worker_cpu", "worker 1", "cores", (0.71, 1.0, 0.97), 0, "one CPU a worker"),
+        limit("machine_cpu", "", "cores", (1.78, 2.0, 1.99), 0, "the machine's CPUs"),
         limit("cpu_quota", "", "cores", (1.7, 2.0, 1.99), 14, "cpu.max"),
         limit("cache_size", "pages", "bytes", (41_000_000.0, 67_108_864.0, 52_000_000.0), 0, "max_size"),
     ]
@@ -410,6 +411,8 @@ fn host() -> Host {
         time_wait: Some(5_060),
         retransmits: Some(0.4),
         vm: Some(VmRow { r: 3, free: 900 << 20, cache: 2 << 30, interrupts: 4100.0, cs: 9300.0, ..VmRow::default() }),
+        busiest: None,
+        busiest_of_group: None,
     }
 }
 

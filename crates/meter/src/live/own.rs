@@ -305,7 +305,7 @@ pub struct Traces {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limit {
-    /// The kind of limit: `connections`, `fds`, `ports`, `accept_queue`, `pool`, `worker_cpu`, `cpu_quota`,
+    /// The kind of limit: `connections`, `fds`, `ports`, `accept_queue`, `pool`, `worker_cpu`, `machine_cpu`, `cpu_quota`,
     /// `cache_size`, `upstream_conns`, `upstream_queue`, `memory`, `own_memory`, `buffers`, `temp_files`, `streams`, `cpu_credits`, `tx_link`.
     pub kind: String,
     /// The object of the limit, if there are several: a worker, `ADDRESS` of a peer, a cache; otherwise empty.
@@ -328,9 +328,9 @@ pub struct Limit {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {
-    /// Number of CPUs that weir may use.
+    /// Number of CPUs that weir may use: those on which it may run, or fewer if its quota is smaller.
     pub cpus: u64,
-    /// Share of all CPUs' time, 0 to 1.
+    /// Share of the time of the CPUs on which weir may run, 0 to 1.
     pub cpu: CpuShares,
     /// Seconds that weir's threads waited for a CPU, per second; `None` if the kernel does not report it.
     pub run_queue_wait: Option<f64>,
@@ -361,6 +361,24 @@ pub struct Host {
     pub retransmits: Option<f64>,
     /// The row of vmstat(8) for the last second; `None` if the kernel's files are not readable.
     pub vm: Option<VmRow>,
+    /// The program that uses most CPU time; `None` while there is enough CPU time, and before two looks at it. Not in the
+    /// API: its readers need not know the programs of the machine.
+    #[serde(skip)]
+    pub busiest: Option<Busiest>,
+    /// The same, of the programs in weir's own control group: those that share its CPU quota.
+    #[serde(skip)]
+    pub busiest_of_group: Option<Busiest>,
+}
+
+/// The program that uses most CPU time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Busiest {
+    /// Its name, without arguments.
+    pub name: String,
+    /// CPUs that it uses: 1 is one CPU.
+    pub cpus: f64,
+    /// Whether it is this edge.
+    pub is_own: bool,
 }
 
 /// One row of vmstat(8): sizes in bytes, rates per second over the last second. The shares of CPU are in
@@ -395,7 +413,7 @@ pub struct VmRow {
     pub cs: f64,
 }
 
-/// Shares of all CPUs' time, 0 to 1.
+/// Shares of CPUs' time, 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuShares {
@@ -411,6 +429,13 @@ pub struct CpuShares {
     pub idle: f64,
     /// wa: idle while waiting for a disk.
     pub wait: f64,
+}
+
+impl CpuShares {
+    /// The share of time in which a CPU had work.
+    pub fn worked(&self) -> f64 {
+        self.user + self.system + self.interrupts
+    }
 }
 
 /// CPU use of a worker thread.

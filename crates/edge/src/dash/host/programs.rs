@@ -39,7 +39,7 @@ impl Programs {
         if age.is_none_or(|age| age >= FRESH) {
             let seen = host::seen_under(root);
             let before = if age.is_some_and(|age| age < STALE) { std::mem::take(&mut self.seen) } else { Vec::new() };
-            self.programs = host::programs(&before, &seen, age.unwrap_or_default());
+            self.programs = host::programs(&before, &seen, age.unwrap_or_default(), std::process::id());
             (self.seen, self.at) = (seen, Some(now));
         }
         if self.listened.is_none_or(|at| now.saturating_duration_since(at) >= LISTENERS_EVERY) {
@@ -57,6 +57,11 @@ impl Programs {
                 let serves: Vec<Value> =
                     serves.map(|((address, name), _)| json!({"address": address, "name": name})).collect();
                 let listens: BTreeSet<&str> = program.pids.iter().flat_map(|pid| self.listeners.at(*pid)).collect();
+                // The server of this edge is the keeper's child.
+                let is_own = program.pids.contains(&own) || program.parent == own;
+                // Only the log of an origin is asked for.
+                let service = program.pids.first().filter(|_| !serves.is_empty());
+                let service = service.and_then(|pid| host::service_under(root, *pid));
                 let row = json!({
                     "name": program.name,
                     "pids": program.pids.len(),
@@ -67,9 +72,10 @@ impl Programs {
                     "youngest": ((up_ticks - program.youngest as f64) / TICKS_PER_SECOND).max(0.0).round(),
                     "serves": serves,
                     "listens": listens,
-                    "is_own": program.pids.contains(&own),
+                    "unit": service,
+                    "is_own": is_own,
                 });
-                (program.pids.contains(&own) || !serves.is_empty(), program.cpus, row)
+                (is_own || !serves.is_empty(), program.cpus, row)
             })
             .collect();
         rows.sort_by(|one, other| other.0.cmp(&one.0).then(other.1.total_cmp(&one.1)));
