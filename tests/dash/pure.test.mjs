@@ -314,7 +314,7 @@ test("the tiles are of the seconds of the verdict, and say so", () => {
   units.speak("ko");
   const tiles = withClass(overview({ doc, before: null, docs: [doc], past: [], t: translator("ko"), ui: { history: "minutes", zoom: null } })[0], "tile").map((tile) => tile.children.slice(0, 3).map(text).map(plain));
   assert.deepEqual(tiles.map(([label]) => label), ["요청최근 10초", "실패최근 10초", "p99최근 10초", "연결지금", "송신최근 10초", "머신 CPU최근 10초"]);
-  assert.ok(tiles[1][1] === "2/s" && tiles[1][2].startsWith("요청의 2 %"), tiles[1].join());
+  assert.ok(tiles[1][1] === "2/초" && tiles[1][2].startsWith("요청의 2 %"), tiles[1].join());
   assert.deepEqual(tiles[5].slice(1), ["97 %", "2코어 중"]);
 });
 
