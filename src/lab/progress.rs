@@ -22,18 +22,23 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(store: &Path, language: Language) -> Progress {
         let is_terminal = std::io::stderr().is_terminal();
-        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        // This cannot fail: the template is a constant that the crate accepts. After an error, the default style
-        // would stay.
-        if let Ok(style) = ProgressStyle::with_template(texts::BAR.say(language)) {
-            bar.set_style(style);
-        }
+        let bar = bar(ProgressDrawTarget::stderr(), language);
         Progress { bar, is_terminal, store: store.to_owned(), language, noted: None }
     }
 
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// The moving line.
+fn bar(target: ProgressDrawTarget, language: Language) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), target);
+    // This cannot fail: the template is a constant that the crate accepts. After an error, the default style would stay.
+    if let Ok(style) = ProgressStyle::with_template(texts::BAR.say(language)) {
+        bar.set_style(style);
+    }
+    bar
 }
 
 impl Drop for Progress {
@@ -76,6 +81,69 @@ impl Tell for Progress {
         if !self.is_terminal && done.is_multiple_of(2) {
             let said = texts::BLOCKS_DONE.with(&[done.into(), of.into(), what.into()]);
             eprintln!("{}", said.say(self.language));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use indicatif::TermLike;
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    const COLUMNS: usize = 70;
+
+    /// A terminal that keeps the texts that it gets.
+    #[derive(Debug, Default)]
+    struct Terminal(Arc<Mutex<String>>);
+
+    impl TermLike for Terminal {
+        fn width(&self) -> u16 {
+            COLUMNS as u16
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(&format!("{text}\n"))
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            self.write_str("\n")
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A line that is wider than the terminal makes the next one begin below it.
+    #[test]
+    fn the_line_fits_into_the_terminal() {
+        for language in [Language::English, Language::Korean] {
+            let terminal = Terminal::default();
+            let written = Arc::clone(&terminal.0);
+            let bar = bar(ProgressDrawTarget::term_like(Box::new(terminal)), language);
+            bar.set_length(16);
+            bar.set_message("8번째 쌍 AB");
+            bar.tick();
+            let columns =
+                |text: &str| text.chars().map(|one| if ('가'..='힣').contains(&one) { 2 } else { 1 }).sum::<usize>();
+            let widths: Vec<usize> = written.lock().unwrap().lines().map(columns).collect();
+            assert!(widths.iter().max().is_some_and(|most| (30..=COLUMNS).contains(most)), "{language:?} {widths:?}");
         }
     }
 }

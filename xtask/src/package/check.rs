@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Builds and packs the last commit twice, and compares the products.
-pub fn check(root: &Path, way: &Way) -> Result<(), String> {
+pub fn check(root: &Path, way: &Way, mdbook: Option<&Path>) -> Result<(), String> {
     let top = root.join("target/package-check");
     let commit = output(Command::new("git").current_dir(root).args(["rev-parse", "HEAD"]))?;
     let mut products = Vec::new();
     for name in ["one", "two/in-a-longer-folder"] {
         let clone = top.join(name);
         refresh(root, &clone, commit.trim())?;
-        make::all(&clone, &clone.join("target/package"), way)?;
+        make::all(&clone, &clone.join("target/package"), way, mdbook)?;
         products.push(sums_of(&clone.join("target/package"))?);
     }
     same(&products[0], &products[1])

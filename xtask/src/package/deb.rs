@@ -37,7 +37,8 @@ pub fn weir_nginx(given: &Given) -> Result<PathBuf, String> {
     finish(given, &stage, "weir-nginx", "all")
 }
 
-/// The files below `share/` that the package and the tarball have: pages, completions, labs, alerts and dashboards, guide, examples.
+/// The files below `share/` that the package and the tarball have: pages, completions, labs, alerts and dashboards, guide, book,
+/// examples.
 pub fn share(given: &Given, stage: &Stage, share: &str) -> Result<(), String> {
     pages::Pages::of(&given.binary, &given.epoch)?.put(stage, share)?;
     stage.copy_tracked(&given.root, "labs", &format!("{share}/weir/labs"))?;
@@ -48,6 +49,11 @@ pub fn share(given: &Given, stage: &Stage, share: &str) -> Result<(), String> {
     stage.copy_tracked(&given.root, "examples", &format!("{share}/doc/weir/examples"))?;
     for folder in ["guide", "reference"] {
         stage.copy_tracked(&given.root, &format!("docs/{folder}"), &format!("{share}/doc/weir/{folder}"))?;
+    }
+    if let Some(book) = &given.book {
+        for file in files(book)? {
+            stage.copy(&book.join(&file), &format!("{share}/doc/weir/html/{file}"), FILE)?;
+        }
     }
     stage.write(&format!("{share}/doc/weir/third-party.txt.gz"), FILE, gzip(licences::of(&given.root)?.as_bytes())?)
 }

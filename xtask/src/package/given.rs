@@ -21,6 +21,8 @@ pub struct Given {
     /// The folder of the products.
     pub out: PathBuf,
     pub binary: PathBuf,
+    /// The folder of the book of the documents; nothing if the products have none.
+    pub book: Option<PathBuf>,
     pub version: String,
     /// The time of the last commit, in seconds: the time of each file in the archives.
     pub epoch: String,

@@ -2,15 +2,15 @@
 
 use super::given::{Given, Way};
 use super::{build, deb, image, sbom, sums, tarball};
-use crate::files;
 use crate::profile;
 use crate::run::{cargo, output};
+use crate::{book, files};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Makes every product anew; returns the path of the checksums.
-pub fn all(root: &Path, out: &Path, way: &Way) -> Result<PathBuf, String> {
+/// Makes every product anew; returns the path of the checksums. The book of the documents needs the program mdBook.
+pub fn all(root: &Path, out: &Path, way: &Way, mdbook: Option<&Path>) -> Result<PathBuf, String> {
     let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(epoch) => epoch,
         Err(_) => output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))?.trim().to_owned(),
@@ -26,7 +26,8 @@ pub fn all(root: &Path, out: &Path, way: &Way) -> Result<PathBuf, String> {
         fs::remove_dir_all(out).map_err(|error| files::told(out, &error))?;
     }
     let version = version(root)?;
-    let given = Given { root: root.to_owned(), out: out.to_owned(), binary, version, epoch };
+    let book = mdbook.map(|program| book::build(root, &out.join("stage/book"), program)).transpose()?;
+    let given = Given { root: root.to_owned(), out: out.to_owned(), binary, book, version, epoch };
     let products = [
         deb::weir(&given)?,
         deb::weir_nginx(&given)?,
@@ -37,6 +38,13 @@ pub fn all(root: &Path, out: &Path, way: &Way) -> Result<PathBuf, String> {
     for product in &products {
         let size = fs::metadata(product).map_err(|error| files::told(product, &error))?.len();
         println!("{:>10} bytes  {}", size, product.display());
+    }
+    match &given.book {
+        Some(book) => {
+            let (count, bytes) = book::size(book)?;
+            println!("{bytes:>10} bytes of an installed weir are the book, in {count} files");
+        }
+        None => println!("the packages have no book"),
     }
     sums::write(&given, &products)
 }

@@ -13,25 +13,33 @@ mod stage;
 mod sums;
 mod tarball;
 
+use crate::book;
 use given::Way;
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "\
-usage: cargo xtask package [--binary FILE | --profile FILE] [--key FILE] [--check]
+usage: cargo xtask package [--binary FILE | --profile FILE] [--key FILE] [--no-book] [--check]
 
   --binary FILE   packs this binary of weir, and builds none
   --profile FILE  builds by this profile, target/weir.profdata of cargo xtask profile: less CPU time for each request
   --key FILE      signs SHA256SUMS with this secret key of minisign; without it, nothing is signed
+  --no-book       leaves the book of the documents out, which needs mdBook (cargo xtask book)
   --check         builds and packs twice, in two folders of different names, and compares each byte";
 
 /// Runs the command.
 pub fn package(root: &Path, words: &[String]) -> Result<(), String> {
     let asked = Asked::parse(words)?;
+    let mdbook = match asked.is_without_book {
+        true => None,
+        false => {
+            Some(book::tool(root).map_err(|error| format!("{error}\n--no-book makes the packages without the book"))?)
+        }
+    };
     if asked.is_check {
-        return check::check(root, &asked.way);
+        return check::check(root, &asked.way, mdbook.as_deref());
     }
     let out = root.join("target/package");
-    let sums = make::all(root, &out, &asked.way)?;
+    let sums = make::all(root, &out, &asked.way, mdbook.as_deref())?;
     println!("{}", image::origin()?);
     sums::sign(&sums, asked.key.as_deref(), &format!("weir {}", make::version(root)?))
 }
@@ -40,6 +48,7 @@ pub fn package(root: &Path, words: &[String]) -> Result<(), String> {
 struct Asked {
     way: Way,
     key: Option<PathBuf>,
+    is_without_book: bool,
     is_check: bool,
 }
 
@@ -56,6 +65,7 @@ impl Asked {
                 "--binary" => asked.way = Way::Given(path()?),
                 "--profile" => asked.way = Way::BuiltBy(path()?),
                 "--key" => asked.key = Some(path()?),
+                "--no-book" => asked.is_without_book = true,
                 "--check" => asked.is_check = true,
                 _ => return Err(USAGE.to_owned()),
             }
@@ -71,8 +81,8 @@ mod tests {
 
     #[test]
     fn flags_take_a_file() {
-        let words = ["--binary", "b", "--key", "k", "--check"].map(str::to_owned);
-        let all = Asked { way: Way::Given("b".into()), key: Some("k".into()), is_check: true };
+        let words = ["--binary", "b", "--key", "k", "--no-book", "--check"].map(str::to_owned);
+        let all = Asked { way: Way::Given("b".into()), key: Some("k".into()), is_without_book: true, is_check: true };
         assert_eq!(Asked::parse(&words).unwrap(), all);
         assert!(Asked::parse(&words[..1]).unwrap_err().contains("--binary needs a file"));
         assert!(Asked::parse(&["--other".to_owned()]).is_err());
