@@ -9,7 +9,7 @@ use weir_meter::live::{Busiest, ErrorClass, ErrorKind, PeerState, Snapshot};
 
 use crate::point;
 use crate::reason::{self, Reason};
-use crate::waterline::{Level, Waterline};
+use crate::waterline::{Level, NEAR, Waterline};
 use crate::words::{self, Said};
 use crate::worst::{self, Place};
 
@@ -324,14 +324,14 @@ fn next_step(class: &ErrorClass, worst: Option<&Place<'_>>) -> Said {
 
 /// A limit that is full, near, or soon reached.
 fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
-    // A limit that refuses work comes before one of CPU time, which only delays it.
-    let full = fullest.iter().filter(|line| line.level == Level::Full).min_by_key(|line| line.unit == "cores");
+    // A limit that refuses work, or soon will, comes before one of CPU time, which only delays it.
+    let full = |is_cpu| fullest.iter().find(|line| line.level == Level::Full && (line.unit == "cores") == is_cpu);
     let near = || fullest.iter().filter(|line| line.level == Level::Near);
-    let soonest = || near().filter(|line| line.eta_s.is_some()).min_by(|a, b| left(a).total_cmp(&left(b)));
-    let line = full.or_else(soonest).or_else(|| near().next())?;
+    let soonest = || near().filter(|line| line.soon().is_some()).min_by(|a, b| left(a).total_cmp(&left(b)));
+    let line = full(false).or_else(soonest).or_else(|| full(true)).or_else(|| near().next())?;
     let (title, ratio) = (words::title(&line.kind, &line.of), two(line.ratio));
-    let (state, words) = match line.eta_s {
-        _ if full.is_some() => {
+    let (state, words) = match line.soon() {
+        _ if line.level == Level::Full => {
             (State::Limited, Said::new(format!("limited by {} ({ratio})", title.en), format!("{} ({ratio})", title.ko)))
         }
         Some(eta) => {
@@ -385,6 +385,8 @@ fn cpus(number: f64) -> String {
 }
 
 fn healthy(fullest: &[&Waterline]) -> Verdict {
+    // What is so full and not near is CPU time in a burst, which says nothing yet.
+    let fullest: Vec<&Waterline> = fullest.iter().copied().filter(|line| line.ratio < NEAR).collect();
     let Some(line) = fullest.first() else {
         let words = Said::new("weir knows no limit here", "weir가 아는 한도가 없습니다");
         return Verdict { state: State::Healthy, words, ..Verdict::default() };

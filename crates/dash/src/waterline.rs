@@ -9,7 +9,7 @@ use crate::words;
 
 // The table of thresholds. The verdict, the page and `weir top` go by the level that follows from it.
 /// A limit counts as near if at least this share of it is in use.
-const NEAR: f64 = 0.80;
+pub const NEAR: f64 = 0.80;
 /// A limit counts as reached from this share on.
 const LIMITED: f64 = 0.95;
 /// A rising limit counts as near if it will be reached within this many seconds,
@@ -37,6 +37,11 @@ pub enum Level {
     Near,
     /// Reached, or nearly reached.
     Full,
+}
+
+/// Seconds until a limit is reached, if that is soon.
+fn soon(left: Option<f64>) -> Option<f64> {
+    left.filter(|left| *left <= SOON_S)
 }
 
 /// The state of a limit.
@@ -71,6 +76,13 @@ pub struct Waterline {
     /// for use per second (CPU time, a link): it grows with the load, and ends with the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<f64>,
+}
+
+impl Waterline {
+    /// Seconds until the limit is reached, if that is soon.
+    pub fn soon(&self) -> Option<f64> {
+        soon(self.eta_s)
+    }
 }
 
 /// The trend of a limit's use.
@@ -139,7 +151,7 @@ fn waterline(limit: &Limit, uses: &VecDeque<(f64, f64)>, waits: bool) -> Waterli
     let level = match ratio {
         _ if !lasts || !words::kind(&limit.kind).counts => Level::Fine,
         ratio if ratio >= LIMITED && may_be_reached => Level::Full,
-        ratio if ratio >= NEAR || left.is_some_and(|left| left <= SOON_S) => Level::Near,
+        ratio if ratio >= NEAR || soon(left).is_some() => Level::Near,
         _ => Level::Fine,
     };
     let trend = match eta {

@@ -403,3 +403,23 @@ fn full_cpus_explain_late_answers_and_no_refused_connections() {
         assert!(verdict.remedy.unwrap().en.starts_with(en), "{class}");
     }
 }
+
+#[test]
+fn what_soon_refuses_comes_before_full_cpus() {
+    let verdicts = fill("ports", 470.5, |snapshot| {
+        let full =
+            Limit { kind: "machine_cpu".into(), unit: "cores".into(), used: 2.0, limit: 2.0, ..Limit::default() };
+        snapshot.weir.limits.push(full);
+    });
+    assert!(warned(&verdicts, "ports") >= 30, "{}", warned(&verdicts, "ports"));
+    let of_cpu = |verdict: &&Verdict| verdict.limit.as_ref().is_some_and(|limit| limit.kind == "machine_cpu");
+    // The first seconds are too few to speak of CPU time.
+    let states: Vec<State> = verdicts.iter().filter(of_cpu).map(|verdict| verdict.state).collect();
+    assert!(!states.is_empty() && states.iter().all(|state| *state == State::Limited), "{states:?}");
+    assert_eq!(verdicts.last().unwrap().next.as_ref().unwrap().kind, "machine_cpu");
+    // A limit that is 80 % full and rises slowly has no hour of its end.
+    let slow = fill("fds", 1.0, |snapshot| use_of(snapshot, "fds").used = 850.0);
+    assert!(
+        slow.iter().filter(|verdict| verdict.state == State::Near).any(|verdict| verdict.words.en.contains("headroom"))
+    );
+}
