@@ -87,7 +87,7 @@ fn skeleton(page: &str, is_link_of_language: &dyn Fn(&str) -> bool) -> Vec<Strin
     let mut links: Vec<&str> = page.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
     links.retain(|link| !is_link_of_language(link));
     links.sort_unstable();
-    parts.extend(links.into_iter().map(|link| format!("link {}", link.replace(".ko.md", ".md"))));
+    parts.extend(links.into_iter().map(|link| format!("link {}", link.replace(".ko.", "."))));
     parts
 }
 
