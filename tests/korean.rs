@@ -125,7 +125,7 @@ fn out_of_step(korean: &str, english: &str) -> Option<String> {
 /// The targets of a page's links, without those to the same page in the other language.
 fn targets(page: &str, own: &str) -> Vec<String> {
     let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let mut links: Vec<String> = links.map(|link| link.replace(".ko.md", ".md")).collect();
+    let mut links: Vec<String> = links.map(|link| link.replace(".ko.", ".")).collect();
     links.retain(|link| link != own);
     links.sort_unstable();
     links
@@ -154,7 +154,7 @@ fn the_korean_pages_are_in_step() {
 fn astray(page: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let folder = Path::new(ROOT).join(page).parent().unwrap().to_owned();
-    let own = page.replace(".ko.md", ".md");
+    let own = page.replace(".ko.", ".");
     let is_korean_page = |path: &Path| {
         let text = fs::read_to_string(path).unwrap_or_default();
         path.to_str().is_some_and(|path| path.ends_with(".ko.md")) || is_korean(text.lines().next().unwrap_or_default())
