@@ -592,7 +592,7 @@ fn a_change_that_brings_a_refusal_is_not_written() {
             assert!(code == Some(1) && is_dropped && shown.contains(" -t says: "), "{program}: {shown}");
         }
         let (_, shown) = run(&["--lang", "ko"]);
-        let is_dropped = shown.contains("[unknown_zone] 고치지 않습니다: 다른 결과 refused_value이(가) 생깁니다");
+        let is_dropped = shown.contains("[unknown_zone] 고치지 않습니다: 다른 결과가 생깁니다 (refused_value)");
         assert!(is_dropped && shown.contains(" -t의 메시지: ") && !shown.contains("says"), "{shown}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }

@@ -174,7 +174,7 @@ mod tests {
             ("weir lab why a --probe ftp=x", &["--probe ftp=x: KIND=WHERE 형식으로 쓰세요"]),
             ("weir load u --rate", &["'--rate <N>'에 값을 지정하세요"]),
             ("weir load u --poisson", &["필요한 인자를 지정하세요: --rate <N>"]),
-            ("weir purge u --all --tag a", &["'--all'은(는) 다음과 함께 쓸 수 없습니다: --tag <TAG>..."]),
+            ("weir purge u --all --tag a", &["'--all'은 다음과 함께 쓸 수 없습니다: --tag <TAG>..."]),
             (
                 "weir lab ab a b --block soon",
                 &["'--block <TIME>'에 쓸 수 없는 값입니다: 'soon' (20s, 5m처럼 시간을 쓰세요)"],
