@@ -524,8 +524,8 @@ test("the history is drawn for each range, and a marked moment divides before fr
   const now = Date.now();
   const of = async (seconds) => (await fetch(`${edge.url}/open/day.json?${now - seconds * 1000}-${now}`)).json();
   const [hour, month] = [await of(3600), await of(2_592_000)];
-  // The load may begin after the first ten seconds have ended.
-  const loaded = hour.slice(hour[0].rps > 0 ? 0 : 1);
+  // The load begins within the first ten seconds, or after them.
+  const loaded = hour.slice(1);
   assert.ok(loaded.length >= 2 && loaded.every((point) => point.rps > 0 && point.refused > 0 && point.upstream > 0), JSON.stringify(hour));
   assert.ok(month.length > 0 && month.at(-1).at + 600_000 > hour.at(-1).at, "ten minutes that are not whole yet are there");
 });
