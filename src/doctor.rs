@@ -85,6 +85,9 @@ pub struct DoctorArgs {
     /// Apply these rules only
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
+    /// Print one line for each finding: its level, its place, its rule, and what is wrong
+    #[arg(long, conflicts_with_all = ["explain", "fix", "undo", "json"])]
+    brief: bool,
     /// Show the fixes as a diff
     #[arg(long)]
     fix: bool,
@@ -193,12 +196,21 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
         let syntax: Vec<String> = problems.iter().map(|problem| problem.sentence(&tree)).collect();
         value["problems"] = syntax.into();
         println!("{value:#}");
+    } else if args.brief {
+        for problem in &problems {
+            println!("{}", problem.sentence(&tree));
+        }
+        print!("{}", report::brief(&subject, &findings, language));
+        if let Some(limit) = limit {
+            println!("{}", limit.say(language));
+        }
     } else {
         for problem in &problems {
             println!("{}", weir_conf::render(problem, &tree, "weir"));
         }
         let processes = report::processes(&facts, limit.as_ref(), language);
-        let text = report::text(&subject, &findings, language);
+        let names = if args.only.is_empty() { report::about_names(&findings, language) } else { "" };
+        let text = report::text(&subject, &findings, language) + names;
         // Without --pid these are other programs of the machine: the file comes first.
         match args.pid {
             Some(_) => print!("{processes}{text}"),
@@ -232,6 +244,7 @@ fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> 
             "{:#}",
             serde_json::json!({ "weir_doctor": 1, "findings": [], "open_files": open_files(limit.as_ref(), &facts) })
         ),
+        false if args.brief => limit.iter().for_each(|limit| println!("{}", limit.say(language))),
         false => print!("{}", report::processes(&Facts { neighbours: Vec::new(), ..facts }, limit.as_ref(), language)),
     }
     Ok(0)

@@ -71,6 +71,63 @@ fn exit_codes_say_what_the_report_says() {
     assert!(said(&output).contains("did you mean alias_traversal?"), "{}", said(&output));
 }
 
+const SHOP: &str = "events { }\nhttp {\n    upstream app { server 127.0.0.1:3000; server 127.0.0.1:3001; }\n    server {\n        listen 80;\n        server_name shop.test;\n        location /a { alias /b/; }\n        location /api/ { proxy_pass http://app; }\n    }\n}\n";
+
+/// Every way to call the doctor has its short form: a line for each finding, and the summary.
+#[test]
+fn brief_is_one_line_for_each_finding() {
+    let folder = Folder::new();
+    let path = folder.file("nginx.conf", SHOP);
+    let name = path.to_str().unwrap();
+    let lines = |args: &[&str]| -> Vec<String> {
+        let output = doctor(&[&["--no-host", "--brief", name], args].concat());
+        said(&output).lines().map(str::to_owned).collect()
+    };
+    let all = lines(&[]);
+    let whole = json(&doctor(&["--no-host", "--json", name]));
+    assert_eq!(all.len(), whole["findings"].as_array().unwrap().len() + 1, "{all:?}");
+    let place = format!("{name}:7");
+    let first = "alias serves files outside of its directory";
+    assert!(all[0].starts_with("wrong  ") && all[0].contains(&place) && all[0].ends_with(first), "{all:?}");
+    assert_eq!(all[0].split_whitespace().nth(2), Some("alias_traversal"));
+    let levels: Vec<&str> = all.iter().filter_map(|line| line.split("  ").next()).collect();
+    let of = |level: &str| levels.iter().filter(|it| **it == level).count();
+    assert!(
+        levels[..all.len() - 1]
+            .iter()
+            .map(|level| ["wrong", "risk", "note"].iter().position(|it| it == level).unwrap())
+            .is_sorted()
+    );
+    assert!(all.last().unwrap().starts_with(&format!(
+        "{} wrong, {} at risk, {} notes; ",
+        of("wrong"),
+        of("risk"),
+        of("note")
+    )));
+    // Columns begin at the same place in each line, also beside Korean words.
+    let rule = all[0].find("alias_traversal").unwrap();
+    assert!(all[..all.len() - 1].iter().all(|line| line.as_bytes()[rule - 1] == b' ' && line.as_bytes()[rule] != b' '));
+    let korean = lines(&["--lang", "ko"]);
+    assert!(korean.len() == all.len() && korean[0].starts_with("오류  "), "{korean:?}");
+    assert_eq!(lines(&["--only", "alias_traversal"]).len(), 2);
+    let broken = folder.file("broken.conf", "events {");
+    let output = doctor(&["--no-host", "--brief", broken.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).starts_with("unexpected end of file, expecting \"}\" in ") && !said(&output).contains("^"));
+    let after = folder.file("after.conf", &SHOP.replace("events { }", "events { use epoll; }"));
+    let against = doctor(&["--no-host", "--brief", "--against", name, after.to_str().unwrap()]);
+    assert!(said(&against).starts_with(&format!("{}:1  ", after.display())), "{}", said(&against));
+    let pid = std::process::id().to_string();
+    let process = said(&doctor(&["--brief", "--pid", &pid, name]));
+    assert!(
+        process.contains(&format!("Max open files of process {pid}: ")) && !process.contains("soft/hard"),
+        "{process}"
+    );
+    // The long page tells about both.
+    let long = said(&doctor(&["--no-host", name]));
+    assert!(long.ends_with("--brief prints one line for each finding.\n"), "{long}");
+}
+
 #[test]
 fn who_reads_a_change_decides_whether_it_acts() {
     let folder = Folder::new();
