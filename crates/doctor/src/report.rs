@@ -35,7 +35,7 @@ impl Subject<'_> {
 }
 
 /// The width of a report, in columns.
-const COLUMNS: usize = 100;
+pub(crate) const COLUMNS: usize = 100;
 
 /// Most findings of one rule that are shown one by one.
 const SHOWN_MAX: usize = 12;
@@ -69,7 +69,7 @@ pub fn brief(subject: &Subject<'_>, findings: &[Finding], language: Language) ->
 }
 
 /// A line for each finding, in columns. A finding without a place has `-` there.
-fn lines(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
+pub(crate) fn lines(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
     let known = findings.iter().filter_map(|finding| Some((finding, rules::lookup(finding.rule)?)));
     let rows: Vec<[String; 4]> = known
         .map(|(finding, rule)| {
@@ -97,7 +97,7 @@ pub fn about_names(findings: &[Finding], language: Language) -> &'static str {
 }
 
 /// A rule with its places, up to a bound, and its remedy.
-fn paragraph(
+pub(crate) fn paragraph(
     text: &mut String,
     subject: &Subject<'_>,
     rule: &Rule,
@@ -136,7 +136,7 @@ fn level(level: Level) -> crate::rule::Words {
 }
 
 /// The numbers of findings, and the program that they are for.
-fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
+pub(crate) fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     let (wrong, risk, note) = (count(Level::Wrong), count(Level::Risk), count(Level::Note));
     let is_known = subject.version_is_told || subject.target == Target::Weir;
@@ -223,7 +223,7 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
 }
 
 /// Wraps a text at this many columns. East Asian letters take two.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
