@@ -30,8 +30,8 @@ const FAILED_SHARE: f64 = 0.01;
 /// Keepalive counts as poor if less than this share of requests uses a kept connection.
 const REUSE_POOR: f64 = 0.50;
 
-/// The state of the edge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// The state of the edge, the worst last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// A single snapshot shows no changes, so there is no verdict.
