@@ -2,6 +2,7 @@
 //! `--write`.
 
 mod certificates;
+mod error_logs;
 mod fixing;
 mod limits;
 mod nginx;
@@ -18,10 +19,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use weir_conf::said::Said as Sentence;
 use weir_conf::{Problem, Tree, say};
+use weir_doctor::asked::Asked;
+use weir_doctor::error_log::Log;
 use weir_doctor::facts::Live;
 use weir_doctor::report::{self, Subject};
+use weir_doctor::symptom::Symptom;
 use weir_doctor::view::View;
-use weir_doctor::{Build, Facts, Language, Level, NEWEST, Target, Version};
+use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Said, Target, Version};
 use weir_doctor::{dump, explain, reference, rules, said};
 use weir_load::once::{self, Once};
 
@@ -34,6 +38,7 @@ use nginx::Nginx;
 
 const AFTER_HELP: &str = "\
 CONF is an nginx.conf, a file that an nginx.conf includes, or the output of `nginx -T` (`-` reads standard input).
+A file with the name of a symptom is ./502.
 The doctor changes a file only with --write. With --fix it lets the nginx found here read a copy of the files (`nginx -t`).
 
 Exit codes: 0 no finding is wrong or at risk; 1 a finding is; 2 the doctor could not read the configuration.";
@@ -42,12 +47,19 @@ Exit codes: 0 no finding is wrong or at risk; 1 a finding is; 2 the doctor could
 const STDIN_BYTES_MAX: u64 = 64 << 20;
 
 /// `weir doctor`.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(after_help = AFTER_HELP)]
 pub struct DoctorArgs {
+    /// What is wrong: 502, 504, 500, websocket, slow or limit. Shows what can cause it, the most likely first, and what the
+    /// error log says
+    #[arg(value_name = "SYMPTOM")]
+    symptom: Option<PathBuf>,
     /// The configuration file
     #[arg(value_name = "CONF")]
     conf: Option<PathBuf>,
+    /// With a symptom: nginx's error log [default: those of the configuration]; `-` reads standard input
+    #[arg(long, value_name = "FILE", requires = "symptom")]
+    error_log: Option<PathBuf>,
     /// Process id of a running nginx or weir: read its limits, its children, and where its limits were set
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
@@ -85,6 +97,9 @@ pub struct DoctorArgs {
     /// Apply these rules only; a finding has the name of its rule in brackets
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
+    /// Print one line for each finding: its level, its place, its rule, and what is wrong
+    #[arg(long, conflicts_with_all = ["explain", "fix", "undo", "json"])]
+    brief: bool,
     /// Show the fixes as a diff
     #[arg(long)]
     fix: bool,
@@ -92,7 +107,7 @@ pub struct DoctorArgs {
     #[arg(long, requires = "fix")]
     write: bool,
     /// Take the last --write back
-    #[arg(long, conflicts_with_all = ["conf", "fix", "explain", "against", "json"])]
+    #[arg(long, conflicts_with_all = ["symptom", "conf", "fix", "explain", "against", "json"])]
     undo: bool,
     /// With --fix and --pid: raise the limit of open files at its source, in files of this machine
     #[arg(long, requires = "fix", conflicts_with_all = ["no_host", "json"])]
@@ -123,7 +138,8 @@ fn version(text: &str) -> Result<Version, Wrong> {
 
 /// Runs the verb.
 pub fn main(args: &DoctorArgs, language: Language) -> ExitCode {
-    match run(args, language) {
+    let code = sorted(args.clone()).and_then(|(args, symptom)| run(&args, symptom, language));
+    match code {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
             eprintln!("weir doctor: {}", message.say(language));
@@ -132,7 +148,38 @@ pub fn main(args: &DoctorArgs, language: Language) -> ExitCode {
     }
 }
 
-fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
+/// Sorts the words of the command line into a symptom and a file. The first may be either.
+fn sorted(mut args: DoctorArgs) -> Result<(DoctorArgs, Option<Symptom>), Sentence> {
+    let Some(first) = args.symptom.take() else { return Ok((args, None)) };
+    let word = first.to_str().unwrap_or_default();
+    let symptom = Symptom::of(word);
+    // A word that could be a symptom and is no file: its user means a symptom.
+    let is_word = args.conf.is_some() || word != "-" && !word.contains(['/', '.']) && !first.exists();
+    if symptom.is_none() && is_word {
+        let all = Symptom::ALL.map(Symptom::name);
+        // 503 is not a mistyped 502.
+        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+        let near = weir_conf::did_you_mean(word, all).filter(|_| !is_number);
+        let word = first.display().to_string();
+        return Err(match near {
+            Some(near) => say!(texts::NO_SYMPTOM_BUT, word, near, all.join(", ")),
+            None => say!(texts::NO_SYMPTOM, word, all.join(", ")),
+        });
+    }
+    if symptom.is_none() {
+        args.conf = Some(first);
+    }
+    let other = [("--explain", args.explain.is_some()), ("--against", args.against.is_some()), ("--fix", args.fix)];
+    match (symptom, other.iter().find(|(_, is_given)| *is_given)) {
+        (Some(symptom), Some((flag, _))) => Err(say!(texts::SYMPTOM_WITHOUT, symptom.name(), *flag)),
+        (None, _) if args.error_log.is_some() => {
+            Err(say!(texts::ERROR_LOG_NEEDS, Symptom::ALL.map(Symptom::name).join(", ")))
+        }
+        _ => Ok((args, symptom)),
+    }
+}
+
+fn run(args: &DoctorArgs, symptom: Option<Symptom>, language: Language) -> Result<u8, Sentence> {
     if args.reference {
         print!("{}", reference::page());
         return Ok(0);
@@ -152,7 +199,7 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
     }
     if let Some(pid) = args.pid.filter(|pid| reads_none(args, *pid)) {
         // Its limits count all the same.
-        return match args.against.is_some() || args.explain.is_some() || args.fix {
+        return match args.against.is_some() || args.explain.is_some() || args.fix || symptom.is_some() {
             true => Err(say!(texts::READS_NO_CONF, pid)),
             false => process_alone(args, language),
         };
@@ -181,33 +228,102 @@ fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
         let (only, root, write) = (args.only.as_slice(), args.root.as_path(), args.write);
         return Fixing { tree: &tree, target, facts: &facts, only, nginx, root, write, language }.run();
     }
-    let mut findings = weir_doctor::examine(&tree, target, &facts);
-    findings.retain(|finding| args.only.is_empty() || args.only.iter().any(|name| name == finding.rule));
     let here = std::env::current_dir().ok().and_then(|path| path.to_str().map(|path| format!("{path}/")));
     let directory = here.as_deref().unwrap_or_default();
     let subject = Subject { tree: &tree, target, version_is_told: told.is_some(), facts: &facts, directory };
-    let limit = limits::sentence(args, &facts, Some(&tree));
+    Ok(examined(args, symptom, &subject, &problems, build.as_ref(), language))
+}
+
+/// Examines, and prints the report; the exit code.
+fn examined(
+    args: &DoctorArgs,
+    symptom: Option<Symptom>,
+    subject: &Subject<'_>,
+    problems: &[Problem],
+    build: Option<&Build>,
+    language: Language,
+) -> u8 {
+    let Subject { tree, target, facts, .. } = *subject;
+    let mut findings = weir_doctor::examine(tree, target, facts);
+    findings.retain(|finding| args.only.is_empty() || args.only.iter().any(|name| name == finding.rule));
+    let limit = limits::sentence(args, facts, Some(tree));
+    let (log, read) = match symptom {
+        Some(_) => logs(args, build, tree),
+        None => Default::default(),
+    };
+    let asked = symptom.map(|symptom| Asked { symptom, log: &log, read: &read });
+    if let Some(asked) = &asked {
+        asked.choose(&mut findings);
+    }
     if args.json {
-        let mut value = report::json(&subject, &findings);
-        value["open_files"] = open_files(limit.as_ref(), &facts);
-        let syntax: Vec<String> = problems.iter().map(|problem| problem.sentence(&tree)).collect();
+        let mut value = report::json(subject, &findings);
+        value["open_files"] = open_files(limit.as_ref(), facts);
+        let syntax: Vec<String> = problems.iter().map(|problem| problem.sentence(tree)).collect();
         value["problems"] = syntax.into();
+        if let Some(asked) = &asked {
+            value["symptom"] = asked.symptom.name().into();
+            value["error_log"] = asked.json();
+        }
         println!("{value:#}");
     } else {
-        for problem in &problems {
-            println!("{}", weir_conf::render(problem, &tree, "weir"));
+        let is_short = args.brief || asked.is_some();
+        for problem in problems {
+            match is_short {
+                true => println!("{}", problem.sentence(tree)),
+                false => println!("{}", weir_conf::render(problem, tree, "weir")),
+            }
         }
-        let processes = report::processes(&facts, limit.as_ref(), language);
-        let text = report::text(&subject, &findings, language);
-        // Without --pid these are other programs of the machine: the file comes first.
-        match args.pid {
-            Some(_) => print!("{processes}{text}"),
-            None if processes.is_empty() => print!("{text}"),
-            None => print!("{text}\n{processes}"),
-        }
+        print!("{}", shown(args, subject, &findings, asked.as_ref(), limit.as_ref(), language));
     }
-    let bad = !problems.is_empty() || findings.iter().any(|finding| finding.level < Level::Note);
-    Ok(u8::from(bad))
+    let is_wrong = findings.iter().any(|finding| finding.level < Level::Note);
+    let is_logged = asked.is_some_and(|asked| asked.is_explained());
+    u8::from(!problems.is_empty() || is_wrong || is_logged)
+}
+
+/// The report for people: in full, a line for each finding, or for a symptom.
+fn shown(
+    args: &DoctorArgs,
+    subject: &Subject<'_>,
+    findings: &[Finding],
+    asked: Option<&Asked<'_>>,
+    limit: Option<&Sentence>,
+    language: Language,
+) -> String {
+    let limit_line = || limit.map_or(String::new(), |limit| format!("{}\n", limit.say(language)));
+    if args.brief {
+        let log = asked.map_or(String::new(), Asked::brief);
+        return log + &report::brief(subject, findings, language) + &limit_line();
+    }
+    if let Some(asked) = asked {
+        return asked.text(subject, findings, language) + &limit_line();
+    }
+    let processes = report::processes(subject.facts, limit, language);
+    let names = if args.only.is_empty() { report::about_names(findings, language) } else { "" };
+    let text = report::text(subject, findings, language) + names;
+    // Without --pid these are other programs of the machine: the file comes first.
+    match args.pid {
+        Some(_) => processes + &text,
+        None if processes.is_empty() => text,
+        None => format!("{text}\n{processes}"),
+    }
+}
+
+/// The ends of the error logs: of the named one, or of those that the configuration names.
+fn logs(args: &DoctorArgs, build: Option<&Build>, tree: &Tree) -> (Log, Vec<(String, Said)>) {
+    if let Some(named) = &args.error_log {
+        return error_logs::read(std::slice::from_ref(named), tree);
+    }
+    if args.no_host {
+        return Default::default();
+    }
+    let of_process = args.pid.and_then(|pid| process_path(pid, flag_of(pid, "-p")?));
+    let of_file = tree.files.first().and_then(|source| Path::new(&source.name).parent()).map(PathBuf::from);
+    let of_program = build.and_then(Build::prefix).map(PathBuf::from);
+    let prefixes: Vec<PathBuf> = [of_process, of_program, of_file].into_iter().flatten().collect();
+    let (files, others) = error_logs::of(tree, build, &prefixes);
+    let (log, mut read) = error_logs::read(&files, tree);
+    read.extend(others);
+    (log, read)
 }
 
 /// The nginx that can check a change: the one that the advice is for, if the files are this machine's.
@@ -232,6 +348,7 @@ fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> 
             "{:#}",
             serde_json::json!({ "weir_doctor": 1, "findings": [], "open_files": open_files(limit.as_ref(), &facts) })
         ),
+        false if args.brief => limit.iter().for_each(|limit| println!("{}", limit.say(language))),
         false => print!("{}", report::processes(&Facts { neighbours: Vec::new(), ..facts }, limit.as_ref(), language)),
     }
     Ok(0)
@@ -252,19 +369,11 @@ fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, Senten
         return Ok(conf.clone());
     }
     if let Some(pid) = args.pid {
-        let line = fs::read(format!("/proc/{pid}/cmdline"))
-            .map_err(|error| say!(texts::NO_PROCESS_AS, pid, error.to_string()))?;
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        let after = |flag: &str| {
-            let mut words = line.split_whitespace();
-            words.find(|word| *word == flag)?;
-            words.next()
-        };
-        if let Some(path) = after("-c") {
-            // A relative path is relative to the prefix; a relative prefix is relative to the process's working
-            // directory.
-            let here = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-            return Ok(here.join(after("-p").unwrap_or_default()).join(path));
+        fs::read(format!("/proc/{pid}/cmdline")).map_err(|error| say!(texts::NO_PROCESS_AS, pid, error.to_string()))?;
+        if let Some(path) = flag_of(pid, "-c") {
+            // A relative path is relative to the prefix.
+            let prefix = process_path(pid, flag_of(pid, "-p").unwrap_or_default()).unwrap_or_default();
+            return Ok(prefix.join(path));
         }
     }
     if let Some(path) = build.and_then(Build::conf_path) {
@@ -273,6 +382,20 @@ fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, Senten
     let usual = ["/etc/nginx/nginx.conf", "/usr/local/nginx/conf/nginx.conf", "/usr/local/etc/nginx/nginx.conf"];
     let found = usual.into_iter().find(|path| Path::new(path).exists());
     found.map(PathBuf::from).ok_or_else(|| say!(texts::NO_CONF))
+}
+
+/// The word after a flag of a process's command line. nginx's title has the words of the command line, too.
+fn flag_of(pid: u32, flag: &str) -> Option<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let line = String::from_utf8_lossy(&line).replace('\0', " ");
+    let mut words = line.split_whitespace();
+    words.find(|word| *word == flag)?;
+    words.next().map(str::to_owned)
+}
+
+/// A path as the process sees it: a relative one is relative to its working directory.
+fn process_path(pid: u32, path: String) -> Option<PathBuf> {
+    Some(fs::read_link(format!("/proc/{pid}/cwd")).ok()?.join(path))
 }
 
 /// The tree of a file, of a dump, or of standard input.

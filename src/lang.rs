@@ -26,9 +26,6 @@ impl Lang {
     }
 }
 
-/// The variables that choose the language, the strongest first. An empty variable counts as unset, as in POSIX.
-const VARIABLES: [&str; 4] = ["WEIR_LANG", "LC_ALL", "LC_MESSAGES", "LANG"];
-
 /// The language of a command line, and the command line without `--lang`.
 ///
 /// The flag is removed here because clap itself needs the language: for its help and for its errors. A value that is
@@ -57,17 +54,7 @@ pub fn taken(args: Vec<OsString>, variable: impl Fn(&str) -> Option<String>) -> 
             }
         }
     }
-    (chosen.map_or_else(|| of_environment(variable), Lang::language), left)
-}
-
-/// The first variable that is set decides. A value such as `ko_KR.UTF-8` means Korean, any other English.
-fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Language {
-    let set = VARIABLES.iter().filter_map(|name| variable(name)).find(|value| !value.is_empty());
-    let language = set.unwrap_or_default();
-    match language.split(['_', '.', '@', '-']).next() {
-        Some("ko") => Language::Korean,
-        _ => Language::English,
-    }
+    (chosen.map_or_else(|| Language::of_environment(variable), Lang::language), left)
 }
 
 #[cfg(test)]

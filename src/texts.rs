@@ -170,6 +170,10 @@ weir_conf::texts! {
     // weir doctor.
     NO_RULE: "--only {0}: there is no such rule", "--only {0}: 그런 규칙이 없습니다";
     NO_RULE_BUT: "--only {0}: there is no such rule; did you mean {1}?", "--only {0}: 그런 규칙이 없습니다. 비슷한 규칙: {1}";
+    NO_SYMPTOM: "{0} is neither a file nor a symptom; symptoms: {1}", "{0}은(는) 파일도 증상도 아닙니다. 증상: {1}";
+    NO_SYMPTOM_BUT: "{0} is neither a file nor a symptom; did you mean {1}? symptoms: {2}", "{0}은(는) 파일도 증상도 아닙니다. 비슷한 증상: {1}. 전체: {2}";
+    SYMPTOM_WITHOUT: "a symptom ({0}) and {1} do not go together: leave out one of them", "증상({0})과 {1}은(는) 함께 쓸 수 없습니다. 하나를 빼세요";
+    ERROR_LOG_NEEDS: "--error-log needs a symptom: {0}", "--error-log에는 증상이 필요합니다: {0}";
     NO_CONF: "you named no file, and there is no /etc/nginx/nginx.conf", "파일을 지정하지 않았고, /etc/nginx/nginx.conf도 없습니다";
     STDIN: "standard input: {0}", "표준 입력: {0}";
     PATH_NOT_UTF8: "{0}: the path is not UTF-8", "{0}: 경로가 UTF-8이 아닙니다";

@@ -71,6 +71,163 @@ fn exit_codes_say_what_the_report_says() {
     assert!(said(&output).contains("did you mean alias_traversal?"), "{}", said(&output));
 }
 
+const SHOP: &str = "events { }\nhttp {\n    upstream app { server 127.0.0.1:3000; server 127.0.0.1:3001; }\n    server {\n        listen 80;\n        server_name shop.test;\n        location /a { alias /b/; }\n        location /api/ { proxy_pass http://app; }\n    }\n}\n";
+
+/// Every way to call the doctor has its short form: a line for each finding, and the summary.
+#[test]
+fn brief_is_one_line_for_each_finding() {
+    let folder = Folder::new();
+    let path = folder.file("nginx.conf", SHOP);
+    let name = path.to_str().unwrap();
+    let lines = |args: &[&str]| -> Vec<String> {
+        let output = doctor(&[&["--no-host", "--brief", name], args].concat());
+        said(&output).lines().map(str::to_owned).collect()
+    };
+    let all = lines(&[]);
+    let whole = json(&doctor(&["--no-host", "--json", name]));
+    assert_eq!(all.len(), whole["findings"].as_array().unwrap().len() + 1, "{all:?}");
+    let place = format!("{name}:7");
+    let first = "alias serves files outside of its directory";
+    assert!(all[0].starts_with("wrong  ") && all[0].contains(&place) && all[0].ends_with(first), "{all:?}");
+    assert_eq!(all[0].split_whitespace().nth(2), Some("alias_traversal"));
+    let levels: Vec<&str> = all.iter().filter_map(|line| line.split("  ").next()).collect();
+    let of = |level: &str| levels.iter().filter(|it| **it == level).count();
+    assert!(
+        levels[..all.len() - 1]
+            .iter()
+            .map(|level| ["wrong", "risk", "note"].iter().position(|it| it == level).unwrap())
+            .is_sorted()
+    );
+    assert!(all.last().unwrap().starts_with(&format!(
+        "{} wrong, {} at risk, {} notes; ",
+        of("wrong"),
+        of("risk"),
+        of("note")
+    )));
+    // Columns begin at the same place in each line, also beside Korean words.
+    let rule = all[0].find("alias_traversal").unwrap();
+    assert!(all[..all.len() - 1].iter().all(|line| line.as_bytes()[rule - 1] == b' ' && line.as_bytes()[rule] != b' '));
+    let korean = lines(&["--lang", "ko"]);
+    assert!(korean.len() == all.len() && korean[0].starts_with("오류  "), "{korean:?}");
+    assert_eq!(lines(&["--only", "alias_traversal"]).len(), 2);
+    let broken = folder.file("broken.conf", "events {");
+    let output = doctor(&["--no-host", "--brief", broken.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).starts_with("unexpected end of file, expecting \"}\" in ") && !said(&output).contains("^"));
+    let after = folder.file("after.conf", &SHOP.replace("events { }", "events { use epoll; }"));
+    let against = doctor(&["--no-host", "--brief", "--against", name, after.to_str().unwrap()]);
+    assert!(said(&against).starts_with(&format!("{}:1  ", after.display())), "{}", said(&against));
+    let pid = std::process::id().to_string();
+    let process = said(&doctor(&["--brief", "--pid", &pid, name]));
+    assert!(
+        process.contains(&format!("Max open files of process {pid}: ")) && !process.contains("soft/hard"),
+        "{process}"
+    );
+    // The long page tells about both.
+    let long = said(&doctor(&["--no-host", name]));
+    assert!(long.ends_with("--brief prints one line for each finding.\n"), "{long}");
+}
+
+fn failing_log(folder: &Folder, lines: usize) -> PathBuf {
+    let line = |n: usize| {
+        format!(
+            "2026/01/01 10:00:{:02} [error] 7#7: *{n} connect() failed (111: Connection refused) while connecting to upstream, client: 10.0.0.9, server: shop.test, request: \"GET /api/x?n={n} HTTP/1.1\", upstream: \"http://127.0.0.1:3001/api/x\", host: \"shop.test\"\n",
+            n % 60
+        )
+    };
+    folder.file("error.log", &(0..lines).map(line).collect::<String>())
+}
+
+/// The words that a user has lead to the findings that can be the cause, and to nginx's own words.
+#[test]
+fn a_symptom_shows_what_can_cause_it_here() {
+    let folder = Folder::new();
+    let log = failing_log(&folder, 4);
+    let conf = folder.file("nginx.conf", &format!("error_log {};\n{SHOP}", log.display()));
+    let name = conf.to_str().unwrap();
+    let output = doctor(&["502", name]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1));
+    for part in [
+        &format!("Error log: {}, whole, 1 KiB\n", log.display()),
+        "\n  4 × connect() failed (111: Connection refused)  (2026/01/01 10:00:00 – 2026/01/01 10:00:03)\n    servers: 127.0.0.1:3001 ×4\n",
+        &format!("    locations: location /api/ ({name}:9) ×4\n"),
+        "→ ss -ltnp 'sport = :3001'\n",
+        "[upstream_without_keepalive]\n",
+        "$upstream_header_time is `-`",
+        "Where to look next\n",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(!text.contains("alias_traversal"), "{text}");
+    let value = json(&doctor(&["502", name, "--json"]));
+    let message = &value["error_log"]["messages"][0];
+    assert_eq!((value["symptom"].as_str(), message["count"].as_u64()), (Some("502"), Some(4)));
+    assert_eq!(message["locations"][0]["count"].as_u64(), Some(4));
+    // A long log: only its end is read, and the page says so.
+    failing_log(&folder, 4000);
+    let text = said(&doctor(&["502", name, "--lang", "ko"]));
+    assert!(text.contains("마지막 256 KiB (전체 "), "{text}");
+    let brief = said(&doctor(&["502", name, "--brief"]));
+    assert!(brief.lines().next().unwrap().ends_with(" × connect() failed (111: Connection refused)"), "{brief}");
+    // The log of another server, from standard input and by name.
+    let mut child = Command::new(WEIR);
+    child.args(["doctor", "502", name, "--no-host", "--error-log", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"2026/01/01 10:00:00 [alert] 1#1: 64 worker_connections are not enough\n")
+        .unwrap();
+    let text = said(&child.wait_with_output().unwrap());
+    assert!(
+        text.contains("no line explains it.")
+            && text.contains("also 1 × worker_connections are not enough (weir doctor 500)"),
+        "{text}"
+    );
+    let absent = said(&doctor(&["slow", name, "--error-log", "/nowhere/error.log"]));
+    assert!(absent.contains("Error log: /nowhere/error.log, weir cannot read it: No such file"), "{absent}");
+    let none = said(&doctor(&["websocket", name, "--no-host"]));
+    assert!(none.contains("Error log: none is known. Name it with --error-log FILE"), "{none}");
+}
+
+#[test]
+fn a_word_that_is_no_symptom_is_refused_and_a_file_of_that_name_is_read() {
+    let folder = Folder::new();
+    folder.file("502", QUIET);
+    let state = STATE.with(|folder| folder.0.clone());
+    let here = |args: &[&str]| {
+        let mut command = Command::new(WEIR);
+        command.arg("doctor").args(args).env("XDG_STATE_HOME", &state).current_dir(&folder.0).output().unwrap()
+    };
+    let refused = |args: &[&str], why: &str| {
+        let output = here(args);
+        assert!(output.status.code() == Some(2) && said(&output).contains(why), "{args:?}: {}", said(&output));
+    };
+    refused(
+        &["websockets"],
+        "websockets is neither a file nor a symptom; did you mean websocket? symptoms: 502, 504, 500, websocket, slow, limit",
+    );
+    refused(&["503", "502"], "503 is neither a file nor a symptom; symptoms: 502, 504");
+    refused(&["503", "--lang", "ko"], "503은 파일도 증상도 아닙니다. 증상: 502, 504");
+    refused(&["502", "--fix"], "a symptom (502) and --fix do not go together");
+    refused(&["./502", "--error-log", "x"], "--error-log needs a symptom");
+    let file = here(&["./502", "--no-host"]);
+    assert!(file.status.code() == Some(0) && said(&file).contains("0 wrong"), "{}", said(&file));
+    let both = here(&["502", "502", "--no-host"]);
+    assert!(
+        both.status.code() == Some(0) && said(&both).starts_with("502: nginx got no usable answer"),
+        "{}",
+        said(&both)
+    );
+    // Without a file, the symptom is about the file that the doctor reads anyway.
+    let default = here(&["LIMIT", "--nginx-version", "1.22.1"]);
+    let has_default =
+        ["/etc/nginx/nginx.conf", "/usr/local/nginx/conf/nginx.conf"].iter().any(|path| Path::new(path).exists());
+    assert_eq!(said(&default).starts_with("limit: "), has_default, "{}", said(&default));
+}
+
 #[test]
 fn who_reads_a_change_decides_whether_it_acts() {
     let folder = Folder::new();

@@ -10,6 +10,22 @@ pub enum Language {
     Korean,
 }
 
+/// The variables that choose the language, the strongest first. An empty variable counts as unset, as in POSIX.
+const VARIABLES: [&str; 4] = ["WEIR_LANG", "LC_ALL", "LC_MESSAGES", "LANG"];
+
+impl Language {
+    /// The language of an environment, by its variables. The first that is set decides: a value such as `ko_KR.UTF-8`
+    /// means Korean, any other English.
+    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Language {
+        let set = VARIABLES.iter().filter_map(|name| variable(name)).find(|value| !value.is_empty());
+        let language = set.unwrap_or_default();
+        match language.split(['_', '.', '@', '-']).next() {
+            Some("ko") => Language::Korean,
+            _ => Language::English,
+        }
+    }
+}
+
 /// A text in every language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words {

@@ -14,6 +14,9 @@ pub const FILES_MAX: usize = 1000;
 /// Most sentences of a refused reload.
 const SENTENCES_MAX: usize = 50;
 
+/// The directive whose argument is the URL of a webhook.
+const WEBHOOK: &str = "dashboard_alert";
+
 /// A file of a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
@@ -151,6 +154,7 @@ fn without_values(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
     let mut hides = false;
+    let mut before = "";
     while !rest.is_empty() {
         let blank = rest.len() - rest.trim_start().len();
         let (space, after) = rest.split_at(blank);
@@ -158,7 +162,11 @@ fn without_values(line: &str) -> String {
         let word = after.get(..word_length(after)).unwrap_or(after);
         let bare = word.trim_matches(['"', '\'', ';']);
         let end = if word.ends_with(';') { ";" } else { "" };
-        let is_hidden = hides && !bare.is_empty() && !bare.starts_with(['$', '/']) && !bare.contains('=');
+        // Whoever knows the URL of a webhook may write to it.
+        let is_webhook = before == WEBHOOK && bare.contains("://");
+        let is_named = hides && !bare.is_empty() && !bare.starts_with(['$', '/']) && !bare.contains('=');
+        let is_hidden = is_named || is_webhook;
+        before = bare;
         match is_hidden {
             true => out.extend(["…", end]),
             false => out.push_str(word),
@@ -243,6 +251,8 @@ mod tests {
             ("proxy_set_header Cookie $http_cookie;", "proxy_set_header Cookie $http_cookie;"),
             ("dashboard_token /etc/weir/token;", "dashboard_token /etc/weir/token;"),
             ("limit_req_zone $cookie_session zone=one:1m;", "limit_req_zone $cookie_session zone=one:1m;"),
+            ("dashboard_alert https://a.test/x?k=v format=slack;", "dashboard_alert … format=slack;"),
+            ("dashboard_alert env:HOOK;", "dashboard_alert env:HOOK;"),
             ("proxy_pass http://ann:pw@10.0.0.1;", "proxy_pass http://…@10.0.0.1;"),
             ("map $a $b { \"x\" 1; } # it's", "map $a $b { \"x\" 1; } # it's"),
         ] {

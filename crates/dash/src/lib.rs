@@ -7,6 +7,7 @@
 //! Not here: sockets, clocks, threads, files. Time comes with the snapshots.
 #![forbid(unsafe_code)]
 
+pub mod alarm;
 pub mod assets;
 pub mod configuration;
 pub mod feed;

@@ -28,8 +28,8 @@ const BUSY: f64 = 0.10;
 /// Locations that a verdict about failures tells as evidence, at most.
 const PLACES_MAX: usize = 3;
 
-/// The state of the edge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// The state of the edge, the worst last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// A single snapshot shows no changes, so there is no verdict.

@@ -11,11 +11,13 @@
 //! which it is silent, and both are tested; no content of a configuration can make a rule panic.
 #![forbid(unsafe_code)]
 
+pub mod asked;
 pub mod caches;
 pub mod compare;
 pub mod defaults;
 pub mod diff;
 pub mod dump;
+pub mod error_log;
 pub mod explain;
 pub mod facts;
 pub mod fixes;
@@ -29,6 +31,7 @@ pub mod regex;
 pub mod report;
 pub mod rule;
 pub mod rules;
+pub mod symptom;
 pub mod target;
 pub mod upgrade;
 pub mod version;

@@ -3,7 +3,14 @@
 use crate::defaults::DEFAULTS;
 use crate::rule::Group;
 use crate::rules::RULES;
+use crate::symptom::Symptom;
 use crate::version::Version;
+
+/// The symptoms that a rule names, as a paragraph. Empty for none.
+fn symptoms(symptoms: &[Symptom]) -> String {
+    let names: Vec<String> = symptoms.iter().map(|symptom| format!("`{}`", symptom.name())).collect();
+    if names.is_empty() { String::new() } else { format!("Symptoms: {}.\n\n", names.join(", ")) }
+}
 
 /// The page.
 pub fn page() -> String {
@@ -14,11 +21,12 @@ pub fn page() -> String {
         text.push_str(&format!("\n## {}\n", group.heading().en));
         for rule in RULES.iter().filter(|rule| rule.group == group) {
             text.push_str(&format!(
-                "\n### {}\n\n{} ({}). {}\n\nReports:\n\n```nginx\n{}\n```\n\nDoes not report:\n\n```nginx\n{}\n```\n\nSource: {}.\n",
+                "\n### {}\n\n{} ({}). {}\n\n{}Reports:\n\n```nginx\n{}\n```\n\nDoes not report:\n\n```nginx\n{}\n```\n\nSource: {}.\n",
                 rule.id,
                 rule.says.en,
                 rule.level.name(),
                 rule.remedy.en,
+                symptoms(rule.symptoms),
                 rule.fires.conf,
                 rule.silent.conf,
                 rule.source

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use weir_conf::Tree;
+use weir_conf::said::{left, width};
 
 use crate::explain::place;
 use crate::facts::Facts;
@@ -25,8 +26,16 @@ pub struct Subject<'s> {
     pub directory: &'s str,
 }
 
+impl Subject<'_> {
+    /// The place of a finding, relative to the directory. `None` if it is not about a line of a file.
+    fn place(&self, finding: &Finding) -> Option<String> {
+        let at = place(self.tree, finding.at?);
+        Some(at.strip_prefix(self.directory).unwrap_or(&at).to_owned()).filter(|at| !at.is_empty())
+    }
+}
+
 /// The width of a report, in columns.
-const COLUMNS: usize = 100;
+pub(crate) const COLUMNS: usize = 100;
 
 /// Most findings of one rule that are shown one by one.
 const SHOWN_MAX: usize = 12;
@@ -53,20 +62,53 @@ pub fn text(subject: &Subject<'_>, findings: &[Finding], language: Language) -> 
     text
 }
 
-fn paragraph(text: &mut String, subject: &Subject<'_>, rule: &Rule, findings: &[Finding], language: Language) {
+/// A line for each finding: its level, its place, its rule and the rule's title. The most important is first; the
+/// summary is last.
+pub fn brief(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
+    lines(subject, findings, language) + &summary(subject, findings, language)
+}
+
+/// A line for each finding, in columns. A finding without a place has `-` there.
+pub(crate) fn lines(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
+    let known = findings.iter().filter_map(|finding| Some((finding, rules::lookup(finding.rule)?)));
+    let rows: Vec<[String; 4]> = known
+        .map(|(finding, rule)| {
+            let at = subject.place(finding).unwrap_or_else(|| "-".to_owned());
+            let level = level(finding.level).say(language).to_lowercase();
+            [level, at, rule.id.to_owned(), rule.says.say(language).to_owned()]
+        })
+        .collect();
+    let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max();
+    let [levels, places, names] = [0, 1, 2].map(|column| widest(column).unwrap_or_default());
+    let mut text = String::new();
+    for [level, at, name, says] in &rows {
+        let _ = writeln!(text, "{}  {}  {}  {says}", left(level, levels), left(at, places), left(name, names));
+    }
+    text
+}
+
+/// The sentence about the names in brackets. Empty if [`text`] shows none.
+pub fn about_names(findings: &[Finding], language: Language) -> &'static str {
+    let said = words(
+        "The name in [brackets] is the name for --only. --brief prints one line for each finding.\n",
+        "[대괄호] 안의 이름은 --only에 쓰는 이름입니다. --brief는 결과마다 한 줄씩 출력합니다.\n",
+    );
+    if findings.is_empty() { "" } else { said.say(language) }
+}
+
+/// A rule with its places, up to a bound, and its remedy.
+pub(crate) fn paragraph(
+    text: &mut String,
+    subject: &Subject<'_>,
+    rule: &Rule,
+    findings: &[Finding],
+    language: Language,
+) {
     let _ = writeln!(text, "  {}   [{}]", rule.says.say(language), rule.id);
     let own: Vec<&Finding> = findings.iter().filter(|finding| finding.rule == rule.id).collect();
     for finding in own.iter().take(SHOWN_MAX) {
-        let at = finding.at.map(|at| place(subject.tree, at)).filter(|at| !at.is_empty());
-        match at {
-            Some(at) => {
-                let at = at.strip_prefix(subject.directory).unwrap_or(&at);
-                let _ = writeln!(text, "    {at}  {}", finding.what.say(language));
-            }
-            None => {
-                let _ = writeln!(text, "    {}", finding.what.say(language));
-            }
-        }
+        let at = subject.place(finding).map_or(String::new(), |at| format!("{at}  "));
+        let _ = writeln!(text, "    {at}{}", finding.what.say(language));
         if let Some(write) = &finding.write {
             let _ = writeln!(text, "      → {}", write.replace('\n', " "));
         }
@@ -93,7 +135,8 @@ fn level(level: Level) -> crate::rule::Words {
     }
 }
 
-fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
+/// The numbers of findings, and the program that they are for.
+pub(crate) fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     let (wrong, risk, note) = (count(Level::Wrong), count(Level::Risk), count(Level::Note));
     let is_known = subject.version_is_told || subject.target == Target::Weir;
@@ -180,8 +223,7 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
 }
 
 /// Wraps a text at this many columns. East Asian letters take two.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let width = |text: &str| text.chars().map(|c| if c >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

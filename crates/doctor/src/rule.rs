@@ -5,6 +5,7 @@ use weir_conf::{At, Tree};
 
 use crate::edit::Edit;
 use crate::facts::Facts;
+use crate::symptom::Symptom;
 use crate::target::Target;
 use crate::version::Version;
 use crate::view::{Spot, View};
@@ -121,6 +122,8 @@ pub struct Rule {
     pub level: Level,
     /// Its subject.
     pub group: Group,
+    /// The symptoms that it can cause. Empty for none.
+    pub symptoms: &'static [Symptom],
     /// The condition that it reports, in one sentence.
     pub says: Words,
     /// Why it matters and what to do, in one or two sentences.
@@ -278,6 +281,7 @@ pub mod prelude {
     pub use crate::reach::{self, Piece};
     pub use crate::regex::ByteSet;
     pub use crate::said;
+    pub use crate::symptom::Symptom;
     pub use crate::upgrade;
     pub use crate::version::Version;
     pub use crate::view::{Match, Scope, Spot, matches_by};

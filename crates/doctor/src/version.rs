@@ -52,7 +52,21 @@ impl Build {
 
     /// The binary's default path of its configuration.
     pub fn conf_path(&self) -> Option<&str> {
-        self.arguments.iter().find_map(|argument| argument.strip_prefix("--conf-path="))
+        self.argument("--conf-path=")
+    }
+
+    /// The error log if the configuration names none.
+    pub fn error_log_path(&self) -> Option<&str> {
+        self.argument("--error-log-path=")
+    }
+
+    /// The directory that relative paths begin at.
+    pub fn prefix(&self) -> Option<&str> {
+        self.argument("--prefix=")
+    }
+
+    fn argument(&self, name: &str) -> Option<&str> {
+        self.arguments.iter().find_map(|argument| argument.strip_prefix(name))
     }
 }
 

@@ -1,10 +1,16 @@
-//! One HTTP exchange with a server that weir itself asks: an OCSP responder, an authority.
+//! One HTTP exchange with a server that weir itself asks: an OCSP responder, an authority, a receiver of alerts.
 //!
-//! The caller connects. Invariant: an answer is bounded, and everything ends with the deadline.
+//! The caller knows the addresses. Invariant: an answer is bounded, and everything ends with the deadline.
+
+pub mod trust;
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-use weir_net::{Deadline, Transport};
+use weir_net::log::Os;
+use weir_net::tls::{self, TlsStream};
+use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Parser, Progress, ResponseHead};
 
@@ -23,6 +29,97 @@ pub struct Fetched {
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
+}
+
+/// How long one address has to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Begins the error of a certificate that weir does not trust, or that is for another host.
+pub const DISTRUST: &str = "upstream SSL certificate";
+
+/// A server, by URL.
+pub struct Call<'c> {
+    /// The URL.
+    pub url: &'c url::Url,
+    /// The addresses of its host, in the order in which weir tries them.
+    pub addresses: &'c [SocketAddr],
+    /// Speaks TLS, if the URL asks for it.
+    pub tls: Result<&'c tls::Client, String>,
+    /// Whether the certificate must be for the host.
+    pub verifies: bool,
+}
+
+impl Call<'_> {
+    /// Connects, sends a request, and reads the answer of at most `bytes_max` bytes with its head.
+    ///
+    /// # Errors
+    /// For the log, in nginx's words. They name the host alone: the rest of a URL may be a secret.
+    pub async fn exchange(&self, request: &[u8], bytes_max: usize, deadline: &Deadline) -> Result<Fetched, String> {
+        let transport = self.connect(deadline).await?;
+        let host = self.host();
+        let failed = |call: &str, error: &io::Error| format!("{call}() failed {} ({host})", Os(error));
+        send(&transport, request, deadline).await.map_err(|error| failed("send", &error))?;
+        let bytes = receive(&transport, bytes_max, deadline).await.map_err(|error| failed("recv", &error))?;
+        read(&bytes).ok_or_else(|| format!("{host} sent an invalid or incomplete response"))
+    }
+
+    fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    async fn connect(&self, deadline: &Deadline) -> Result<Transport, String> {
+        let mut last = format!("{} has no address", self.host());
+        for address in self.addresses {
+            match connect_to(*address).await {
+                Ok(stream) if self.url.scheme() == "http" => return Ok(Transport::from(stream)),
+                Ok(stream) => return self.secure(stream, deadline).await,
+                Err(error) => last = format!("connect() to {address} failed {}", Os(&error)),
+            }
+        }
+        Err(last)
+    }
+
+    /// Speaks TLS, and checks that the certificate is for the host.
+    async fn secure(&self, stream: Stream, deadline: &Deadline) -> Result<Transport, String> {
+        let host = self.host();
+        let client = self.tls.clone()?;
+        let begun = TlsStream::to_origin(stream, client, host, None).map_err(|failure| failure.to_string())?;
+        begun.handshake(deadline).await.map_err(|error| told(&error))?;
+        let is_for = match literal(host) {
+            Some(address) => begun.is_for_address(address),
+            None => begun.is_for(host),
+        };
+        if self.verifies && !is_for {
+            return Err(format!("{DISTRUST} does not match \"{host}\""));
+        }
+        Ok(Transport::from(begun))
+    }
+}
+
+async fn connect_to(address: SocketAddr) -> io::Result<Stream> {
+    let deadline = Deadline::new();
+    deadline.set(CONNECT_TIMEOUT);
+    let stream = Stream::connect(&Address::Tcp(address), &ConnectOptions::default())?;
+    stream.connected(&deadline).await?;
+    Ok(stream)
+}
+
+/// Why TLS failed, in nginx's words.
+fn told(error: &io::Error) -> String {
+    match tls::failure(error) {
+        Some(failure) => match failure.distrust {
+            Some(complaint) => {
+                format!("{DISTRUST} verify error: ({}:{})", complaint.code, complaint.text)
+            }
+            None => format!("SSL_do_handshake() failed ({failure})"),
+        },
+        None => format!("SSL_do_handshake() failed {}", Os(error)),
+    }
+}
+
+/// The address that a URL's host is, if it is one.
+pub fn literal(host: &str) -> Option<IpAddr> {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
 
 /// Sends a request.
@@ -116,6 +213,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn addresses_of_urls_are_known() {
+        assert_eq!(literal("[::1]"), Some(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])));
+        assert_eq!(literal("ca.test"), None);
+    }
 
     #[test]
     fn bodies_end_as_their_heads_say() {

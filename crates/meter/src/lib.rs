@@ -10,6 +10,8 @@
 
 pub mod host;
 pub mod live;
+mod message;
 mod step;
 
+pub use message::Message;
 pub use step::{Side, Step};

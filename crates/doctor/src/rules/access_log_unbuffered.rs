@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "access_log_unbuffered",
     level: Level::Note,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words("nginx writes to the access log once for each request", "요청마다 access log에 쓰기 한 번을 합니다"),
     remedy: words(
         "At this rate the system calls cost more than the text of the lines. With `buffer=64k flush=1s`, nginx writes many lines in one call.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "acme_unreachable",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "acme_certificate has no resolver, or no listener for the challenge",
         "acme_certificate에 resolver나 챌린지를 받을 listen이 없습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "add_header_content_type",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "add_header adds a second Content-Type instead of changing it",
         "add_header는 Content-Type을 바꾸지 않고 하나 더 붙입니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "add_header_multiline",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[],
     says: words("The value of a header contains a line break", "헤더 값 안에 줄바꿈이 들어 있습니다"),
     remedy: words(
         "nginx sends the line break unchanged. Folded header lines are obsolete (RFC 9112 §5.2): clients reject the answer or cut the value. Write the value on one line.",

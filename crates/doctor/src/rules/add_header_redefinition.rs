@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "add_header_redefinition",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "add_header here removes every header that the outer block adds",
         "여기의 add_header가 바깥 블록에서 추가한 헤더를 모두 없앱니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "alias_traversal",
     level: Level::Wrong,
     group: Group::Safety,
+    symptoms: &[],
     says: words("alias serves files outside of its directory", "alias로 지정한 디렉터리 바깥의 파일까지 나갑니다"),
     remedy: words(
         "nginx appends the rest of the path to the alias unchanged. With `location /files` and `alias /home/`, a request for /files../x reads /x. End both with a slash.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "allow_without_deny",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words("allow without deny allows every client", "deny 없이 allow만 있으면 모든 접근이 허용됩니다"),
     remedy: words(
         "nginx also allows a client that no rule names. End the list with `deny all;`.",

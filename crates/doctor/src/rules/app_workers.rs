@@ -9,6 +9,7 @@ pub static RULE: Rule = Rule {
     id: "app_workers",
     level: Level::Risk,
     group: Group::Limits,
+    symptoms: &[Symptom::Timeout, Symptom::Slow, Symptom::Limit],
     says: words(
         "The application server behind this line has too few workers",
         "이 줄 뒤의 앱 서버에 워커가 부족합니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "backlog_over_somaxconn",
     level: Level::Risk,
     group: Group::Limits,
+    symptoms: &[Symptom::Slow, Symptom::Limit],
     says: words(
         "The kernel makes the listen queue shorter than the configured backlog",
         "커널이 listen 큐를 설정값보다 작게 잡습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "cache_foreground_refresh",
     level: Level::Risk,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words(
         "Each time an object expires, one client waits for the origin",
         "만료될 때마다 클라이언트 하나가 오리진을 기다립니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "cache_lock_polling",
     level: Level::Note,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words(
         "In nginx, a request that waits for a cache lock checks the cache every 500 ms",
         "nginx에서 캐시 잠금을 기다리는 요청은 500ms 단위로 기다립니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "cache_needs_buffering",
     level: Level::Wrong,
     group: Group::NoEffect,
+    symptoms: &[Symptom::Slow],
     says: words("A cache stores nothing if buffering is off", "버퍼링이 꺼져 있으면 캐시가 아무것도 저장하지 않습니다"),
     remedy: words(
         "nginx stores only answers that it buffers. Set buffering on in the location with the cache (proxy_buffering, fastcgi_buffering and so on), or the cache off in the location that streams.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "cache_personal_content",
     level: Level::Wrong,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "The cache may give one user's pages to another user",
         "한 사용자의 페이지가 캐시를 통해 다른 사용자에게 갈 수 있습니다",

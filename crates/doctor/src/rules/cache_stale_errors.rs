@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "cache_stale_errors",
     level: Level::Note,
     group: Group::Works,
+    symptoms: &[Symptom::BadGateway, Symptom::Timeout],
     says: words(
         "The cache has an answer, but nginx sends the origin's errors to clients",
         "캐시에 답이 있는데도 오리진의 오류를 보여 줍니다",

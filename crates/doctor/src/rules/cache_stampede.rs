@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "cache_stampede",
     level: Level::Risk,
     group: Group::Speed,
+    symptoms: &[Symptom::Timeout, Symptom::Slow],
     says: words(
         "When an object expires, nginx sends the request of every waiting client to the origin",
         "객체가 만료되면 기다리는 클라이언트가 모두 오리진에 요청합니다",

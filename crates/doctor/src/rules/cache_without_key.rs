@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "cache_without_key",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "The cache has no key, so every URL gets the same answer",
         "캐시에 키가 없어 모든 URL에 같은 응답이 나갑니다",

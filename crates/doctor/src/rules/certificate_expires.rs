@@ -7,6 +7,7 @@ pub static RULE: Rule = Rule {
     id: "certificate_expires",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[],
     says: words("A certificate for clients expires soon", "클라이언트에 보여 주는 인증서가 곧 만료됩니다"),
     remedy: words(
         "Clients refuse an expired certificate. Renew it and reload; weir reads changed files again by itself with `ssl_certificate_refresh`, and gets certificates by itself with `acme_issuer`.",

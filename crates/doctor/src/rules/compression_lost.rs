@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "compression_lost",
     level: Level::Risk,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words(
         "No server compresses: nginx tells the origin not to, and gzip is off here",
         "압축하는 서버가 없습니다: nginx가 오리진의 압축을 막고, 여기서는 gzip이 꺼져 있습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "conflicting_server_name",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "An earlier server on the same address already has this server name",
         "같은 주소에서 앞의 server가 이미 쓰는 이름입니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "connection_table",
     level: Level::Note,
     group: Group::Limits,
+    symptoms: &[Symptom::ServerError, Symptom::WebSocket, Symptom::Limit],
     says: words(
         "worker_connections counts both sides: a proxied client takes two connections",
         "worker_connections는 양쪽을 다 셉니다: 프록시되는 클라이언트 하나가 연결 두 개를 씁니다",

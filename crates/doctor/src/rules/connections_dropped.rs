@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "connections_dropped",
     level: Level::Wrong,
     group: Group::Limits,
+    symptoms: &[Symptom::ServerError, Symptom::Limit],
     says: words(
         "nginx accepted connections and dropped them: its connection table was full",
         "받은 연결을 버렸습니다: 연결 테이블이 가득 찼습니다",

@@ -7,6 +7,7 @@ pub static RULE: Rule = Rule {
     id: "cpu_throttled",
     level: Level::Risk,
     group: Group::Limits,
+    symptoms: &[Symptom::Slow, Symptom::Limit],
     says: words("The CPU quota has stopped the process repeatedly", "CPU 쿼터 때문에 프로세스가 반복해서 멈췄습니다"),
     remedy: words(
         "Every thread then waits for the next period (100 ms), and the latency rises and falls with the period. Raise the quota, or run fewer threads.",

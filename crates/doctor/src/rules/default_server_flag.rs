@@ -8,6 +8,7 @@ pub static RULE: Rule = Rule {
     id: "default_server_flag",
     level: Level::Note,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "Several servers share an address and none is marked default_server",
         "같은 주소를 쓰는 server가 여럿인데 default_server 표시가 없습니다",

@@ -7,6 +7,7 @@ pub static RULE: Rule = Rule {
     id: "equals_default",
     level: Level::Note,
     group: Group::NoEffect,
+    symptoms: &[],
     says: words(
         "The value is the default: the line changes nothing",
         "기본값과 같아서 이 줄은 아무것도 바꾸지 않습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "error_log_off",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[],
     says: words("error_log off does not switch the log off", "error_log off는 로그를 끄지 않습니다"),
     remedy: words(
         "nginx writes the log to a file named \"off\". You need the error log first when you look for a problem: keep it. If it has too many lines, write `error_log /var/log/nginx/error.log crit;`.",

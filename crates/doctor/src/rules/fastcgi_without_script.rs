@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "fastcgi_without_script",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "PHP does not learn which script to run: SCRIPT_FILENAME is missing",
         "SCRIPT_FILENAME이 없어 PHP가 실행할 스크립트를 알 수 없습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "fd_limit_running",
     level: Level::Wrong,
     group: Group::Limits,
+    symptoms: &[Symptom::ServerError, Symptom::WebSocket, Symptom::Limit],
     says: words(
         "A running worker may open fewer files than its connections need",
         "실행 중인 워커가 열 수 있는 파일이 필요한 연결보다 적습니다",

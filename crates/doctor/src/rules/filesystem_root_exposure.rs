@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "filesystem_root_exposure",
     level: Level::Wrong,
     group: Group::Safety,
+    symptoms: &[],
     says: words("nginx serves the whole file system", "파일 시스템 전체가 공개됩니다"),
     remedy: words(
         "A client can fetch every file that nginx's user can read. Name the directory that you want to publish.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "forwarded_headers",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[Symptom::WebSocket],
     says: words(
         "nginx does not send the client's host, address or scheme to the origin",
         "nginx가 클라이언트의 호스트·주소·스킴을 오리진에 보내지 않습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "hash_without_default",
     level: Level::Note,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "A map without default: a value that is not listed gives an empty text",
         "default가 없는 map: 목록에 없는 값은 빈 문자열이 됩니다",

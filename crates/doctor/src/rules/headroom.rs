@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "headroom",
     level: Level::Note,
     group: Group::NoEffect,
+    symptoms: &[],
     says: words(
         "The peak uses less than half of the limit: raising it changes nothing",
         "최대 사용량이 한도의 절반도 안 되어 올려도 달라지지 않습니다",

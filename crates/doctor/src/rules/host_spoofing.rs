@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "host_spoofing",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "The client chooses the Host that nginx sends to the origin",
         "nginx가 오리진에 보내는 Host를 클라이언트가 정합니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "hsts_header",
     level: Level::Note,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "A TLS server does not send Strict-Transport-Security",
         "TLS server가 Strict-Transport-Security를 보내지 않습니다",

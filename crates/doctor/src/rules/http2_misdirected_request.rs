@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "http2_misdirected_request",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "Reused HTTP/2 connections reach the default server, and it does not answer 421",
         "재사용된 HTTP/2 연결이 default server로 오는데 421로 응답하지 않습니다",

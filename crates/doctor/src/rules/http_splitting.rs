@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "http_splitting",
     level: Level::Wrong,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "A client can put line breaks into a header or a request that nginx sends",
         "클라이언트가 보낸 줄바꿈이 헤더나 요청에 그대로 들어갑니다",

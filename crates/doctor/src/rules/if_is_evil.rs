@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "if_is_evil",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "if inside a location contains a directive other than return or rewrite … last",
         "location 안의 if에 return이나 rewrite … last가 아닌 것이 있습니다",

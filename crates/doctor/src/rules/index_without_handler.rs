@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "index_without_handler",
     level: Level::Note,
     group: Group::NoEffect,
+    symptoms: &[],
     says: words(
         "index names a .php file, but no directive here runs PHP",
         "index에 .php가 있지만 PHP를 실행하는 설정이 없습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "inert_fastcgi_keepalive",
     level: Level::Wrong,
     group: Group::Speed,
+    symptoms: &[Symptom::BadGateway, Symptom::Slow, Symptom::Limit],
     says: words(
         "The keepalive of this upstream has no connection to keep",
         "이 upstream의 keepalive가 유지할 연결이 없습니다",

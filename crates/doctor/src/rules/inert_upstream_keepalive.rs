@@ -10,6 +10,7 @@ pub static RULE: Rule = Rule {
     id: "inert_upstream_keepalive",
     level: Level::Wrong,
     group: Group::Speed,
+    symptoms: &[Symptom::BadGateway, Symptom::Slow, Symptom::Limit],
     says: words(
         "Each request asks the origin to close the connection, so keepalive keeps none",
         "요청마다 오리진에 연결을 닫으라고 하므로 keepalive가 유지할 연결이 없습니다",

@@ -9,6 +9,7 @@ pub static RULE: Rule = Rule {
     id: "invalid_regex",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "A pattern is invalid, or a directive uses a capture that the pattern does not have",
         "패턴이 잘못되었거나 패턴에 없는 캡처를 사용합니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "keepalive_pool_too_large",
     level: Level::Note,
     group: Group::Speed,
+    symptoms: &[Symptom::Limit],
     says: words(
         "keepalive keeps more idle connections than a worker can use",
         "keepalive가 필요 이상으로 많은 유휴 연결을 유지합니다",

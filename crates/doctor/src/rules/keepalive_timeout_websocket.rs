@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "keepalive_timeout_websocket",
     level: Level::Note,
     group: Group::NoEffect,
+    symptoms: &[Symptom::WebSocket],
     says: words("keepalive_timeout has no effect on WebSockets", "keepalive_timeout은 WebSocket에 효과가 없습니다"),
     remedy: words(
         "keepalive_timeout is the time that an idle HTTP connection waits for its next request. It never applies after 101. For a WebSocket without messages, set proxy_read_timeout.",

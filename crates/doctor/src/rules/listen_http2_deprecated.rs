@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "listen_http2_deprecated",
     level: Level::Note,
     group: Group::Works,
+    symptoms: &[],
     says: words("listen … http2 is deprecated", "listen … http2는 더 이상 권장되지 않습니다"),
     remedy: words(
         "Since 1.25.1, http2 is a directive of the server: `http2 on;`. nginx warns at every start.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "localhost_dual_stack",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[Symptom::BadGateway],
     says: words(
         "localhost may be two origins, and one of them may refuse connections",
         "localhost가 두 개의 오리진이 되고 하나는 거절할 수 있습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "low_keepalive_requests",
     level: Level::Risk,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words("keepalive_requests is lower than the default", "keepalive_requests가 기본값보다 낮습니다"),
     remedy: words(
         "After this number of requests nginx closes the connection, and the client needs new TCP and TLS handshakes. HTTP/2 clients may lose requests that they have already sent. The default is 1000 since 1.19.10: remove the line.",

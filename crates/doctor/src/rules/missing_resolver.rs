@@ -8,6 +8,7 @@ pub static RULE: Rule = Rule {
     id: "missing_resolver",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[Symptom::BadGateway, Symptom::Timeout],
     says: words(
         "nginx resolves an origin's name once at start, or never",
         "오리진 이름을 시작할 때 한 번만 찾거나 아예 찾지 못합니다",

@@ -486,6 +486,26 @@ mod tests {
         }
     }
 
+    /// Each symptom has rules of two levels, and a rule about a line without effect can cause nothing.
+    #[test]
+    fn rules_name_the_symptoms_that_they_can_cause() {
+        use crate::symptom::Symptom;
+        for symptom in Symptom::ALL {
+            let of_it: Vec<_> = RULES.iter().filter(|rule| rule.symptoms.contains(&symptom)).collect();
+            let levels = of_it.iter().map(|rule| rule.level).collect::<Vec<_>>();
+            assert!(of_it.len() >= 4 && levels.iter().any(|level| *level != levels[0]), "{symptom:?}: {levels:?}");
+        }
+        for rule in RULES {
+            let mut left = rule.symptoms.iter();
+            while let Some(symptom) = left.next() {
+                assert!(!left.as_slice().contains(symptom), "{}: {symptom:?} twice", rule.id);
+            }
+            assert!(!rule.id.contains("websocket") || rule.symptoms.contains(&Symptom::WebSocket), "{}", rule.id);
+            let is_idle = rule.group == crate::rule::Group::NoEffect && rule.level == crate::Level::Note;
+            assert!(!is_idle || rule.symptoms.iter().all(|it| *it == Symptom::WebSocket), "{}", rule.id);
+        }
+    }
+
     #[test]
     fn rows_are_whole_and_in_order() {
         assert!(RULES.is_sorted_by_key(|rule| rule.id));

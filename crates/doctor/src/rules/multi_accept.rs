@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "multi_accept",
     level: Level::Note,
     group: Group::NoEffect,
+    symptoms: &[],
     says: words("multi_accept on does not accept faster", "multi_accept on은 연결을 더 빨리 받지 않습니다"),
     remedy: words(
         "Off means one accept per wake-up, not one per second, and the next wake-up follows at once. Below some thousand new connections a second, on changes nothing. Above that rate, one worker takes all new connections. Remove the line.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "nginx_cves",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "This version of nginx has a known vulnerability that this file exposes",
         "이 nginx 버전에 알려진 취약점이 있고 이 설정에서 드러납니다",

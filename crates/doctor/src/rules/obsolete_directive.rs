@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "obsolete_directive",
     level: Level::Risk,
     group: Group::NoEffect,
+    symptoms: &[],
     says: words(
         "This version of nginx ignores or refuses the directive",
         "이 nginx 버전은 이 지시어를 무시하거나 거부합니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "open_proxy",
     level: Level::Wrong,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "Every client may connect to any address through this server",
         "누구나 이 서버를 거쳐 어떤 주소에든 연결할 수 있습니다",

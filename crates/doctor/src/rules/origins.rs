@@ -11,6 +11,7 @@ pub static RULE: Rule = Rule {
     id: "origins",
     level: Level::Wrong,
     group: Group::Safety,
+    symptoms: &[Symptom::WebSocket],
     says: words(
         "A check of Origin or Referer accepts other sites, or rejects every site",
         "Origin/Referer 검사를 다른 사이트가 통과하거나, 어떤 사이트도 통과하지 못합니다",

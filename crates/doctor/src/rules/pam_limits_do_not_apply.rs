@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "pam_limits_do_not_apply",
     level: Level::Risk,
     group: Group::NoEffect,
+    symptoms: &[Symptom::ServerError, Symptom::Limit],
     says: words("limits.conf does not apply to a service", "limits.conf는 서비스에 적용되지 않습니다"),
     remedy: words(
         "pam_limits applies at login (sshd, login, su). It does not apply to a process that systemd starts. For a service, run `systemctl edit UNIT` and write LimitNOFILE=65535 under [Service].",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "passive_ejection",
     level: Level::Note,
     group: Group::Works,
+    symptoms: &[Symptom::BadGateway],
     says: words(
         "After one failure nginx does not use a server for 10 s, and the other servers take its load",
         "실패 한 번이면 nginx가 서버를 10초 동안 쓰지 않고, 나머지 서버가 그 부하를 받습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "proxy_headers_dropped",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[Symptom::WebSocket],
     says: words(
         "proxy_set_header here removes every proxy_set_header of the outer block",
         "여기의 proxy_set_header가 바깥 블록의 proxy_set_header를 모두 없앱니다",

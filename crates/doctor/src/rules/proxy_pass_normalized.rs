@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "proxy_pass_normalized",
     level: Level::Note,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "The origin gets the decoded and normalised path, not the path that the client sent",
         "오리진이 클라이언트가 보낸 경로가 아니라 디코딩·정규화된 경로를 받습니다",

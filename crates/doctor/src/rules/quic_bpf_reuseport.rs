@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "quic_bpf_reuseport",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "quic_bpf with reuseport loses QUIC connections on a reload",
         "quic_bpf와 reuseport를 같이 쓰면 reload 때 QUIC 연결이 끊깁니다",

@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     id: "refused_value",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[],
     says: words("The server refuses the configuration", "서버가 설정을 거부합니다"),
     remedy: words(
         "The server does not start, and a reload keeps the old configuration. weir reads values as nginx 1.31.5 does; an older nginx also refuses values that are newer than itself.",

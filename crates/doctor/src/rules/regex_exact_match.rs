@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "regex_exact_match",
     level: Level::Note,
     group: Group::Speed,
+    symptoms: &[],
     says: words("A regular expression matches one text only", "정규식이 한 가지 문자열에만 일치합니다"),
     remedy: words(
         "nginx finds `location = /path` in a tree and ends the search there. It tries patterns one after the other, for every request.",

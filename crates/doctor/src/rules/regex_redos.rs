@@ -7,6 +7,7 @@ pub static RULE: Rule = Rule {
     id: "regex_redos",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[Symptom::ServerError, Symptom::Slow],
     says: words(
         "A client can make a regular expression take very long",
         "클라이언트가 정규식 처리를 아주 오래 걸리게 할 수 있습니다",

@@ -8,6 +8,7 @@ pub static RULE: Rule = Rule {
     id: "resolver_external",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words("nginx asks an external resolver for the names of origins", "오리진 이름을 외부 resolver에 묻습니다"),
     remedy: words(
         "Answers come over plain UDP. An attacker who forges an answer sends your traffic elsewhere. Use a resolver on this machine or in this network.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "retry_amplification",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[Symptom::BadGateway, Symptom::Timeout, Symptom::Slow],
     says: words(
         "nginx sends a failing request to one server after the other",
         "nginx가 실패한 요청을 모든 서버에 차례로 다시 보냅니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "return_bypasses_allow_deny",
     level: Level::Wrong,
     group: Group::Safety,
+    symptoms: &[],
     says: words("return answers before nginx checks allow and deny", "return은 allow/deny보다 먼저 응답합니다"),
     remedy: words(
         "The rewrite phase runs before the access phase, so everybody gets this answer. Move the return into a separate location, and reach that location with `try_files`.",

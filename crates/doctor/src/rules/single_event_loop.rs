@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "single_event_loop",
     level: Level::Note,
     group: Group::Speed,
+    symptoms: &[Symptom::Timeout, Symptom::Slow],
     says: words("One Node.js process uses one CPU", "Node.js 프로세스 하나는 CPU 하나만 씁니다"),
     remedy: words(
         "If this process is the limit (its main thread is near 100 %), start one process per CPU: `pm2 start app.js -i max`. With Socket.IO, also send each client to the same process every time (sticky sessions).",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "socketio_without_stickiness",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[Symptom::WebSocket],
     says: words(
         "nginx spreads Socket.IO's requests over servers that do not share sessions",
         "nginx가 Socket.IO 요청을 세션을 공유하지 않는 여러 서버로 나누어 보냅니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "ssl_ecdh_curve",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "ssl_ecdh_curve names a group that some OpenSSL versions do not have",
         "ssl_ecdh_curve에 일부 OpenSSL 버전이 모르는 그룹이 있습니다",

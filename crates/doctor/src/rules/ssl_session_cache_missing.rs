@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "ssl_session_cache_missing",
     level: Level::Risk,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words(
         "nginx stores no TLS sessions: a returning client does a full handshake",
         "nginx가 TLS 세션을 저장하지 않아, 다시 온 클라이언트도 전체 핸드셰이크를 합니다",

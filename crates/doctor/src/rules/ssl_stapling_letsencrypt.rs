@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "ssl_stapling_letsencrypt",
     level: Level::Note,
     group: Group::NoEffect,
+    symptoms: &[],
     says: words(
         "Let's Encrypt no longer answers OCSP: stapling does nothing",
         "Let's Encrypt는 OCSP를 중단해서 stapling이 동작하지 않습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "ssl_stapling_without_resolver",
     level: Level::Risk,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "ssl_stapling has no resolver to find the OCSP server",
         "ssl_stapling이 OCSP 서버를 찾을 resolver가 없습니다",

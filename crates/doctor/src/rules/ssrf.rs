@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "ssrf",
     level: Level::Wrong,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "A client chooses the server that gets the request",
         "클라이언트가 요청을 보낼 서버를 고를 수 있습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "status_page_exposed",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words("The status page is open to everybody", "상태 페이지가 모두에게 열려 있습니다"),
     remedy: words(
         "The page shows how busy the server is, so an attacker sees whether an attack works. Write `allow 127.0.0.1; deny all;`.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "try_files_is_evil_too",
     level: Level::Note,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words(
         "try_files looks for each file on the disk at every request",
         "try_files가 요청마다 디스크에서 파일을 확인합니다",

@@ -7,6 +7,7 @@ pub static RULE: Rule = Rule {
     id: "unanchored_regex",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "A location for an extension matches it anywhere in the path",
         "확장자용 location이 경로 중간에서도 일치합니다",

@@ -7,6 +7,7 @@ pub static RULE: Rule = Rule {
     id: "unescaped_dot",
     level: Level::Note,
     group: Group::Works,
+    symptoms: &[],
     says: words("A dot in a location's pattern matches any character", "location 패턴의 점이 모든 글자와 일치합니다"),
     remedy: words(
         "Write `\\.`, or a prefix location, which needs no escapes.",

@@ -8,6 +8,7 @@ pub static RULE: Rule = Rule {
     id: "unknown_directive",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[],
     says: words("nginx refuses this directive", "nginx가 이 지시어를 거부합니다"),
     remedy: words(
         "nginx does not start until you remove the directive or move it to a block that allows it.",

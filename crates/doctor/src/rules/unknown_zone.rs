@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "unknown_zone",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[],
     says: words("A directive uses a zone that no directive defines", "정의되지 않은 zone을 사용합니다"),
     remedy: words(
         "nginx does not start. Write the name that keys_zone= or zone= defines.",

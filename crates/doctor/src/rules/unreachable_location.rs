@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "unreachable_location",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[],
     says: words(
         "No request reaches a location: the server returns earlier",
         "server가 먼저 return해서 요청이 location에 도달하지 않습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "upgrade_h2c",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "A client may switch to HTTP/2 here. If the origin supports h2c, the client then reaches every path of the origin",
         "클라이언트가 여기서 HTTP/2로 전환할 수 있고, 오리진이 h2c를 지원하면 오리진의 모든 경로에 접근합니다",

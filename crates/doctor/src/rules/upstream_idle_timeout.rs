@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "upstream_idle_timeout",
     level: Level::Note,
     group: Group::Works,
+    symptoms: &[Symptom::BadGateway],
     says: words(
         "nginx keeps idle connections longer than Node.js does",
         "nginx가 유휴 연결을 Node.js보다 오래 유지합니다",

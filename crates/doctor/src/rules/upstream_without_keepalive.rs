@@ -7,6 +7,7 @@ pub static RULE: Rule = Rule {
     id: "upstream_without_keepalive",
     level: Level::Risk,
     group: Group::Speed,
+    symptoms: &[Symptom::BadGateway, Symptom::Slow, Symptom::Limit],
     says: words("Each request to the origin opens a new connection", "오리진으로 가는 요청마다 새 연결을 엽니다"),
     remedy: words(
         "For each new connection the origin does an accept and, over TCP, a handshake. Write `keepalive 32;` in the upstream, and HTTP/1.1 with an empty Connection in the location.",

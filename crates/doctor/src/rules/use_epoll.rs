@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "use_epoll",
     level: Level::Note,
     group: Group::NoEffect,
+    symptoms: &[],
     says: words("use epoll is the default on Linux", "Linux에서는 use epoll이 기본값입니다"),
     remedy: words("Remove the line: nothing changes.", "지워도 달라지지 않습니다."),
     source: "nginx.org, Connection processing methods; lab.md B48, 0-4",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "valid_referers",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words(
         "valid_referers none accepts a client that sends no Referer",
         "valid_referers none은 Referer가 없으면 통과시킵니다",

@@ -7,6 +7,7 @@ pub static RULE: Rule = Rule {
     id: "version_disclosure",
     level: Level::Note,
     group: Group::Safety,
+    symptoms: &[],
     says: words("Answers show the server's version", "응답에 서버 버전이 드러납니다"),
     remedy: words(
         "A scanner then knows which attacks to try. Write `server_tokens off;` in http.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "weak_ssl_tls",
     level: Level::Risk,
     group: Group::Safety,
+    symptoms: &[],
     says: words("TLS allows insecure or outdated settings", "안전하지 않거나 오래된 TLS 설정이 있습니다"),
     remedy: words(
         "`ssl_protocols TLSv1.2 TLSv1.3;` and Mozilla's intermediate ciphers. All of them are strong, so let the client choose the order (`ssl_prefer_server_ciphers off`).",

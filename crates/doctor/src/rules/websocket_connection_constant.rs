@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "websocket_connection_constant",
     level: Level::Note,
     group: Group::Works,
+    symptoms: &[Symptom::WebSocket],
     says: words(
         "nginx sends Connection: upgrade with every request",
         "nginx가 모든 요청에 Connection: upgrade를 보냅니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "websocket_timeout",
     level: Level::Note,
     group: Group::Works,
+    symptoms: &[Symptom::WebSocket],
     says: words(
         "nginx closes a WebSocket that is silent for proxy_read_timeout",
         "nginx는 proxy_read_timeout 동안 메시지가 없는 WebSocket을 닫습니다",

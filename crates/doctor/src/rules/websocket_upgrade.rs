@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "websocket_upgrade",
     level: Level::Wrong,
     group: Group::Works,
+    symptoms: &[Symptom::WebSocket],
     says: words("WebSockets do not get through this location", "이 location으로는 WebSocket이 통과하지 못합니다"),
     remedy: words(
         "Upgrade is a hop-by-hop header: nginx must send it again, over HTTP/1.1, with a Connection header that names it. Without it, Socket.IO stays with polling and reports nothing. weir edge forwards upgrades without these lines.",

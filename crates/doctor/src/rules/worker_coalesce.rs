@@ -9,6 +9,7 @@ pub static RULE: Rule = Rule {
     id: "worker_coalesce",
     level: Level::Note,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words(
         "CPU time is the limit here, and worker_coalesce saves a part of it",
         "CPU 시간이 한도입니다. worker_coalesce로 일부를 아낄 수 있습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "worker_processes_one",
     level: Level::Risk,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words("One worker uses one CPU, even if the machine has more", "CPU가 몇 개든 워커 하나는 CPU 하나만 씁니다"),
     remedy: words(
         "A worker is one thread. A larger machine is not faster without `worker_processes auto;`.",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "worker_rlimit_nofile_vs_connections",
     level: Level::Risk,
     group: Group::Limits,
+    symptoms: &[Symptom::ServerError, Symptom::WebSocket, Symptom::Limit],
     says: words(
         "A worker may open fewer files than its connections need",
         "워커가 열 수 있는 파일이 연결에 필요한 수보다 적습니다",

@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "workers_over_cpus",
     level: Level::Risk,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words("There are more workers than CPUs that they may use", "쓸 수 있는 CPU보다 워커가 많습니다"),
     remedy: words(
         "The workers share the CPUs, and under a quota all of them stop together until the next period. nginx's `auto` counts the machine's CPUs and ignores a container's quota. Write the number (weir's `auto` respects both).",

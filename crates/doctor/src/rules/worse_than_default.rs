@@ -6,6 +6,7 @@ pub static RULE: Rule = Rule {
     id: "worse_than_default",
     level: Level::Risk,
     group: Group::Speed,
+    symptoms: &[Symptom::Slow],
     says: words("The value is worse than nginx's default", "nginx 기본값보다 나쁜 값입니다"),
     remedy: words(
         "Remove the line unless you measured its effect here.",

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +11,17 @@ use weir_acme::surroundings::BODY_BYTES_MAX;
 use weir_acme::{Answer, Begun, Challenge, Issued, KeyKind, Method, Order, Proof, Record, Request, Surroundings};
 use weir_http::dns;
 use weir_net::log::{self, Level, Os};
-use weir_net::tls::{self, TlsStream};
-use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, aside, clock, random, timer};
+use weir_net::{Deadline, aside, clock, random, timer};
 
 use super::cell::Cell;
 use super::challenges::Challenges;
 use super::publish::{self, Publisher};
 use super::share;
 use super::work::Work;
-use crate::fetch::{self, Fetched};
+use crate::fetch::{self, Call, Fetched};
 
 /// The longest time of a request, from the name to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long one address has to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Addresses that weir tries for one request.
 const ADDRESSES_MAX: usize = 8;
@@ -86,7 +82,7 @@ impl Outside {
     async fn addresses(&self, url: &url::Url) -> Result<Vec<SocketAddr>, String> {
         let port = url.port_or_known_default().ok_or("the URL has no port")?;
         let host = url.host_str().unwrap_or_default();
-        if let Some(address) = literal(host) {
+        if let Some(address) = fetch::literal(host) {
             return Ok(vec![SocketAddr::new(address, port)]);
         }
         let found = self.resolver.addresses(host, self.work.resolver.1).await;
@@ -98,59 +94,6 @@ impl Outside {
         all.truncate(ADDRESSES_MAX);
         Ok(all)
     }
-
-    async fn connect(&self, url: &url::Url, deadline: &Deadline) -> Result<Transport, String> {
-        let mut last = "the authority has no address".to_owned();
-        for address in self.addresses(url).await? {
-            match connect_to(address).await {
-                Ok(stream) if url.scheme() == "http" => return Ok(Transport::from(stream)),
-                Ok(stream) => return self.secure(stream, url, deadline).await,
-                Err(error) => last = format!("connect() to {address} failed {}", Os(&error)),
-            }
-        }
-        Err(last)
-    }
-
-    /// Speaks TLS, and checks that the certificate is for the host.
-    async fn secure(&self, stream: Stream, url: &url::Url, deadline: &Deadline) -> Result<Transport, String> {
-        let host = url.host_str().unwrap_or_default();
-        let client = self.work.tls.as_ref().map_err(Clone::clone)?;
-        let begun = TlsStream::to_origin(stream, client, host, None).map_err(|failure| failure.to_string())?;
-        begun.handshake(deadline).await.map_err(|error| told(&error))?;
-        let is_for = match literal(host) {
-            Some(address) => begun.is_for_address(address),
-            None => begun.is_for(host),
-        };
-        if self.work.verifies && !is_for {
-            return Err(format!("upstream SSL certificate does not match \"{host}\""));
-        }
-        Ok(Transport::from(begun))
-    }
-}
-
-async fn connect_to(address: SocketAddr) -> std::io::Result<Stream> {
-    let deadline = Deadline::new();
-    deadline.set(CONNECT_TIMEOUT);
-    let stream = Stream::connect(&Address::Tcp(address), &ConnectOptions::default())?;
-    stream.connected(&deadline).await?;
-    Ok(stream)
-}
-
-/// Why TLS failed, in nginx's words.
-fn told(error: &std::io::Error) -> String {
-    match tls::failure(error) {
-        Some(failure) => match failure.distrust {
-            Some(complaint) => {
-                format!("upstream SSL certificate verify error: ({}:{})", complaint.code, complaint.text)
-            }
-            None => format!("SSL_do_handshake() failed ({failure})"),
-        },
-        None => format!("SSL_do_handshake() failed {}", Os(error)),
-    }
-}
-
-fn literal(host: &str) -> Option<IpAddr> {
-    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
 
 fn compose(request: &Request<'_>) -> Vec<u8> {
@@ -175,19 +118,15 @@ impl Surroundings for Outside {
     async fn exchange(&self, request: Request<'_>) -> Result<Answer, String> {
         let deadline = Deadline::new();
         deadline.set(TIMEOUT);
-        let transport = self.connect(request.url, &deadline).await?;
+        let addresses = self.addresses(request.url).await?;
+        let tls = self.work.tls.as_ref().map_err(Clone::clone);
+        let call = Call { url: request.url, addresses: &addresses, tls, verifies: self.work.verifies };
+        let Fetched { status, fields, body } =
+            call.exchange(&compose(&request), HEAD_BYTES_MAX + BODY_BYTES_MAX, &deadline).await?;
         let host = request.url.host_str().unwrap_or_default();
-        let failed = |call: &str, error: &std::io::Error| format!("{call}() failed {} ({host})", Os(error));
-        let sent = fetch::send(&transport, &compose(&request), &deadline).await;
-        sent.map_err(|error| failed("send", &error))?;
-        let bytes = fetch::receive(&transport, HEAD_BYTES_MAX + BODY_BYTES_MAX, &deadline).await;
-        let bytes = bytes.map_err(|error| failed("recv", &error))?;
-        match fetch::read(&bytes) {
-            Some(Fetched { status, fields, body }) if body.len() <= BODY_BYTES_MAX => {
-                Ok(Answer { status, fields, body })
-            }
-            Some(_) => Err(format!("the response of {host} is larger than {}k", BODY_BYTES_MAX >> 10)),
-            None => Err(format!("{host} sent an invalid or incomplete response")),
+        match body.len() <= BODY_BYTES_MAX {
+            true => Ok(Answer { status, fields, body }),
+            false => Err(format!("the response of {host} is larger than {}k", BODY_BYTES_MAX >> 10)),
         }
     }
 
@@ -295,7 +234,5 @@ mod tests {
         let url = url::Url::parse("https://[::1]/").unwrap();
         let post = String::from_utf8(compose(&Request { method: Method::Post, url: &url, body: "{}" })).unwrap();
         assert!(post.contains("Host: [::1]\r\n") && post.ends_with("Content-Length: 2\r\n\r\n{}"));
-        assert_eq!(literal("[::1]"), Some(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])));
-        assert_eq!(literal("ca.test"), None);
     }
 }

@@ -18,6 +18,7 @@ use weir_dash::vmstat::Rows;
 use weir_http::board::lock;
 use weir_meter::live::Snapshot;
 
+use super::alert::Alerts;
 use super::host::Host;
 use super::shelf::Shelf;
 
@@ -50,6 +51,8 @@ pub struct Hall {
     pub shelf: Shelf,
     /// The thread that looks at the machine for viewers.
     pub host: Host,
+    /// Who gets the changes of the verdict.
+    pub alerts: Alerts,
 }
 
 #[derive(Default)]
@@ -147,6 +150,7 @@ impl Hall {
         lock(&self.machine).push(&snapshot);
         let mut studio = self.studio();
         let second = studio.dashboard.observe(snapshot.clone());
+        self.alerts.observe(&second.verdict, snapshot.nginx.timestamp.0);
         self.board().snapshot = Some(snapshot);
         if let Some(day) = &mut studio.day {
             for (at, record) in day.journal.push(second.point) {

@@ -18,6 +18,26 @@ pub enum Source {
     Variable(String),
 }
 
+impl Source {
+    /// The secret for this directive, and words for where it is.
+    ///
+    /// # Errors
+    /// The file or variable does not exist.
+    pub fn text(&self, directive: &str) -> Result<(String, String), String> {
+        match self {
+            Source::File(path) => Ok((first_line(path)?, format!("the first line of \"{path}\""))),
+            Source::Variable(name) => {
+                let text = std::env::var(name).map_err(|_| {
+                    format!(
+                        "the environment has no variable \"{name}\" for \"{directive}\": set it before you start weir"
+                    )
+                })?;
+                Ok((text.trim().to_owned(), format!("the variable \"{name}\"")))
+            }
+        }
+    }
+}
+
 /// Bytes of a token, at least: it stands between the internet and a purge.
 pub const BYTES_MIN: usize = 16;
 /// At most.
@@ -40,18 +60,7 @@ impl Token {
     /// # Errors
     /// The file or variable does not exist, or its value is too short or too long.
     pub fn read(source: &Source) -> Result<Token, String> {
-        let (text, name) = match source {
-            Source::File(path) => (first_line(path)?, format!("the first line of \"{path}\"")),
-            Source::Variable(name) => {
-                let text = std::env::var(name).map_err(|_| {
-                    format!(
-                        "the environment has no variable \"{name}\" for \"dashboard_token\": set it before you start \
-                         weir"
-                    )
-                })?;
-                (text.trim().to_owned(), format!("the variable \"{name}\""))
-            }
-        };
+        let (text, name) = source.text("dashboard_token")?;
         match text.len() {
             BYTES_MIN..=BYTES_MAX => Ok(Token::new(&text)),
             length => Err(format!(

@@ -1,7 +1,9 @@
-//! `dashboard`, `dashboard_token`, `dashboard_history`, `dashboard_upstream_log`, `dashboard_lab`: the page that shows
-//! the limits of the edge. weir's own.
+//! `dashboard`, `dashboard_token`, `dashboard_history`, `dashboard_upstream_log`, `dashboard_lab`, `dashboard_alert`: the
+//! page that shows the limits of the edge. weir's own.
 //!
 //! The work is in `crate::dash`; `docs/guide/dashboard.md` explains it to users.
+
+mod alert;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,6 +24,7 @@ use weir_net::clock;
 use weir_net::log;
 use weir_net::process::Identity;
 
+use crate::dash::alert::receiver::Receiver;
 use crate::dash::hall::{self, Hall};
 use crate::dash::host::Source as Output;
 use crate::dash::place;
@@ -44,6 +47,9 @@ pub struct Declared {
     pub lab: Option<PathBuf>,
     /// `dashboard_upstream_log`, in the order of the file.
     pub logs: Vec<UpstreamLog>,
+    /// `dashboard_alert`, in the order of the file.
+    alerts: Vec<alert::Wanted>,
+    receivers: OnceLock<Vec<Arc<Receiver>>>,
     hall: OnceLock<Arc<Hall>>,
     tokens: OnceLock<HashMap<String, Token>>,
 }
@@ -111,6 +117,11 @@ pub static FAMILY: Family = Family::new("dashboard", &[
             crate::declaring(b).dashboard.lab = Some(PathBuf::from(directory));
             Ok(())
         }),
+    Directive::new("dashboard_alert", MAIN.or(HTTP), Arity::Between(1, 8),
+        "weir's own: URL|env:VARIABLE|FILE [format=slack|discord|alertmanager|json] [after=30s] [interval=TIME] \
+         [from=near|limited|failing] [name=TEXT] [lang=en|ko] [trusted_certificate=FILE]; sends each change of the \
+         dashboard's verdict to a webhook, also without a dashboard.",
+        alert::alert).many(),
 ])
 .finish(finish)
 .adopt(|new, old| { crate::declared_mut(new).dashboard.adopt(&crate::declared(old).dashboard); Ok(()) });
@@ -126,7 +137,7 @@ impl Declared {
         self.tokens.get()?.get(&key(source))
     }
 
-    /// The hall for the observer, if anything shows a dashboard.
+    /// The hall for the observer, if anything shows a dashboard or gets alerts.
     pub fn watched(&self) -> Option<&Arc<Hall>> {
         self.tokens.get().and(self.hall.get())
     }
@@ -159,13 +170,14 @@ fn read_tokens(conf: &Conf) -> Result<HashMap<String, Token>, String> {
         .collect()
 }
 
-/// Reads the tokens, and makes the file of the history for the user of the workers.
+/// Reads the tokens and the URLs of alerts, and makes the file of the history for the user of the workers.
 ///
 /// # Errors
-/// A token cannot be read or is empty; the file cannot be made.
+/// A token or a URL cannot be read or is empty; the file cannot be made.
 pub fn prepare(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
     read_tokens(conf)?;
     let declared = &crate::declared(conf).dashboard;
+    alert::read(&declared.alerts)?;
     let is_on = conf.locations.iter().map(crate::values).any(|values| values.dashboard.is_on);
     let Some(path) = declared.history.as_deref().filter(|_| is_on) else { return Ok(()) };
     let made = hall::make_history(path).and_then(|file| match identity {
@@ -175,18 +187,21 @@ pub fn prepare(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
     made.map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
 }
 
-/// Reads the tokens and opens the history before the configuration comes into force. Without a dashboard, only the
-/// tokens.
+/// Reads the tokens and the URLs of alerts, and opens the history, before the configuration comes into force. Without a
+/// dashboard and without alerts, only the tokens.
 ///
 /// # Errors
-/// A token cannot be read or is empty; the history cannot be opened.
+/// A token or a URL cannot be read or is empty; the history cannot be opened.
 pub fn open(conf: &Conf) -> Result<(), String> {
     let declared = &crate::declared(conf).dashboard;
     let tokens = read_tokens(conf)?;
-    if !conf.locations.iter().map(crate::values).any(|values| values.dashboard.is_on) {
+    drop(declared.receivers.set(alert::read(&declared.alerts)?));
+    let is_on = conf.locations.iter().map(crate::values).any(|values| values.dashboard.is_on);
+    if !is_on && declared.alerts.is_empty() {
         // The configuration has no dashboard any more, so weir stops recording the history.
         if let Some(hall) = declared.hall.get() {
             drop(hall.keep_day(None));
+            drop(hall.alerts.set(&[], None));
         }
         // The configuration is opened once: a test of it opens it and ends.
         drop(declared.tokens.set(tokens));
@@ -201,8 +216,8 @@ pub fn open(conf: &Conf) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts the threads that read for the dashboard: one for the files that the configuration names, as `identity`, and one
-/// for the machine.
+/// Starts the threads of the dashboard: one for the files that the configuration names, as `identity`, one for the
+/// machine, and one for each receiver of alerts.
 ///
 /// # Errors
 /// A thread cannot be started.
@@ -210,7 +225,9 @@ pub fn open_shelf(conf: &Conf, identity: Option<&Identity>) -> Result<(), String
     let declared = &crate::declared(conf).dashboard;
     let Some(hall) = declared.watched() else { return Ok(()) };
     let files = if declared.reads_files() { hall.shelf.open(identity) } else { Ok(()) };
-    files.and_then(|()| hall.host.open()).map_err(|error| format!("thread could not be started {}", log::Os(&error)))
+    let receivers = declared.receivers.get().map_or(&[][..], Vec::as_slice);
+    let opened = files.and_then(|()| hall.host.open()).and_then(|()| hall.alerts.set(receivers, identity));
+    opened.map_err(|error| format!("thread could not be started {}", log::Os(&error)))
 }
 
 /// Shows the files of a configuration that has come into force.

@@ -6,35 +6,15 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use weir_meter::Message;
+
 use crate::said::{Said, say};
 
 /// Most bytes of a log that are read.
 const LOG_MAX: u64 = 64 << 20;
 
-/// A kind, and the text that identifies it. The first match counts.
-const KINDS: &[(&str, &str)] = &[
-    ("recycled", "reusing connections"),
-    ("connections", "worker_connections are not enough"),
-    ("no_port", "(99: "),
-    ("no_file", "(24: "),
-    ("no_file", "(23: "),
-    ("no_live", "no live upstreams"),
-    ("connect_timeout", "timed out (110: Connection timed out) while connecting to upstream"),
-    ("read_timeout", "timed out (110: Connection timed out) while reading response header from upstream"),
-    ("read_timeout", "timed out (110: Connection timed out) while reading upstream"),
-    ("send_timeout", "timed out (110: Connection timed out) while sending request to upstream"),
-    ("tunnel_timeout", "timed out (110: Connection timed out) while proxying upgraded connection"),
-    ("refused", "(111: "),
-    ("unreachable", "(113: "),
-    ("closed", "prematurely closed connection"),
-    ("reset", "(104: "),
-    ("forbidden", "access forbidden by rule"),
-    ("unresolved", "could not be resolved ("),
-    ("temporary", "is buffered to a temporary file"),
-    // Apache's mpm_prefork, mpm_worker and mpm_event; PHP-FPM's pools.
-    ("workers", "server reached MaxRequestWorkers setting"),
-    ("workers", "server reached pm.max_children setting"),
-];
+/// Messages of servers behind the edge: Apache's mpm_prefork, mpm_worker and mpm_event; PHP-FPM's pools.
+const NO_WORKER: [&str; 2] = ["server reached MaxRequestWorkers setting", "server reached pm.max_children setting"];
 
 /// Most zones that are counted separately. Lines of further zones are counted without a zone.
 const ZONES_MAX: usize = 64;
@@ -81,22 +61,19 @@ pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<Said>) {
 }
 
 fn kind(line: &str) -> Option<&'static str> {
-    KINDS.iter().find(|(_, words)| line.contains(words)).map(|(kind, _)| *kind)
+    let no_worker = || NO_WORKER.iter().any(|words| line.contains(words)).then_some("workers");
+    Message::of(line).map(Message::name).or_else(no_worker)
 }
 
 /// The effect of a limit, and the zone that it counts in. `None` for a dry run, which has no effect.
 // nginx: ngx_http_limit_req_handler(), ngx_http_limit_conn_handler().
 fn limit(line: &str) -> Option<(&'static str, &str)> {
-    let what = match () {
-        () if line.contains(", dry run") => return None,
-        () if line.contains("limiting requests, excess: ") => "refused limit_req",
-        () if line.contains("delaying request, excess: ") => "delayed limit_req",
-        () if line.contains("limiting connections by zone ") => "refused limit_conn",
-        () => return None,
-    };
+    let what = Message::of(line).filter(|message| {
+        matches!(message, Message::RequestRefused | Message::RequestDelayed | Message::ConnectionRefused)
+    })?;
     let (_, rest) = line.split_once("by zone \"")?;
     let (zone, _) = rest.split_once('"')?;
-    (zone.len() <= ZONE_MAX).then_some((what, zone))
+    (zone.len() <= ZONE_MAX).then_some((what.name(), zone))
 }
 
 #[cfg(test)]

@@ -13,17 +13,13 @@ use weir_http::build::Build;
 use weir_http::family::certificates;
 use weir_http::refusal::Refusal;
 use weir_http::value;
-use weir_net::tls::ciphers::{Ciphers, Protocols};
-use weir_net::tls::{self, OriginOptions, Trust};
 
 use super::authority::Authority;
 use super::dns;
 use crate::acme::publish::Update;
 use crate::acme::state::Directory;
 use crate::acme::{AccountKeySource, Memory, Publisher};
-
-/// How many authorities may stand between a trusted one and the server of the issuer.
-const DEPTH: usize = 10;
+use crate::fetch::trust;
 
 /// The longest `dns_delay`.
 const DELAY_MAX: Duration = Duration::from_secs(3600);
@@ -200,7 +196,7 @@ impl Draft {
             (None, None) => Publisher::Nobody,
         };
         let verifies = self.verifies.unwrap_or(true);
-        let trust = if verifies { Some(trust(b, &self.trusted)?) } else { None };
+        let trusted = if verifies { Some(trust::authorities(b, &self.trusted)?) } else { None };
         let state = self.state.unwrap_or_else(|| Some(b.path(&format!("acme_{}", self.issuer.name))));
         if let Some(directory) = &state {
             b.reach.write(directory);
@@ -209,7 +205,7 @@ impl Draft {
             key,
             directory: state.map(Directory::new),
             verifies,
-            tls: client(trust),
+            tls: trust::client(trusted),
             publisher,
             delay: self.delay,
             at: b.at(),
@@ -248,36 +244,6 @@ fn external(b: &mut Build<'_>, key_id: &str, source: &str) -> Result<External, R
     let key = BASE64URL.decode(text.trim_ascii());
     let key = key.map_err(|_| about(NAME, "invalid base64url encoded value"))?;
     Ok(External { key_id: key_id.to_owned(), key })
-}
-
-/// The authorities that weir trusts as servers of the issuer: those of a file, or those of the machine.
-fn trust(b: &mut Build<'_>, file: &str) -> Result<Trust, Refusal> {
-    if file.is_empty() {
-        // A certificate that weir cannot read is not used.
-        let all = tls::system_authorities().into_iter().filter(|der| Trust::new([der.clone()]).is_ok());
-        return Ok(Trust::new(all).unwrap_or_default());
-    }
-    let failed =
-        |path: &str, why: &str| Refusal::whole(format!("SSL_CTX_load_verify_locations(\"{path}\") failed {why}"));
-    let text = certificates::read(b, file).map_err(|(path, error)| failed(&path, &error))?;
-    let all = tls::certificates(&text).map_err(|why| failed(file, &format!("({why})")))?;
-    if all.is_empty() {
-        return Err(failed(file, "(the file contains no certificate)"));
-    }
-    Trust::new(all).map_err(|flaw| failed(file, &format!("({flaw})")))
-}
-
-/// Speaks TLS with the issuer; without `trust` it accepts any certificate.
-fn client(trust: Option<Trust>) -> Result<tls::Client, String> {
-    tls::Client::for_origins(OriginOptions {
-        protocols: Protocols::default(),
-        ciphers: Ciphers::default(),
-        trust: trust.map(|trust| (trust, DEPTH)),
-        sends_name: true,
-        resumes: false,
-        alpn: vec![b"http/1.1".to_vec()],
-        key_log: None,
-    })
 }
 
 #[cfg(test)]
