@@ -129,18 +129,20 @@ struct Window<'s> {
 
 impl Window<'_> {
     fn between<'s>(first: &'s Snapshot, last: &'s Snapshot) -> Window<'s> {
+        let failed = point::failed(last).saturating_sub(point::failed(first));
         Window {
             first,
             last,
             seconds: seconds(first, last),
-            requests: last.http.requests.total.saturating_sub(first.http.requests.total),
-            failed: point::failed(last).saturating_sub(point::failed(first)),
+            // A request that began before the window can fail in it.
+            requests: last.http.requests.total.saturating_sub(first.http.requests.total).max(failed),
+            failed,
             refused: point::refused(last).saturating_sub(point::refused(first)),
         }
     }
 
     fn share(&self) -> f64 {
-        self.failed as f64 / self.requests.max(self.failed).max(1) as f64
+        self.failed as f64 / self.requests.max(1) as f64
     }
 
     /// How often a limit was hit.

@@ -159,6 +159,17 @@ fn a_few_failures_are_no_failing() {
 }
 
 #[test]
+fn never_more_failures_than_requests() {
+    let mut snapshot = quiet();
+    let mut dashboard = Dashboard::default();
+    dashboard.observe(Arc::new(snapshot.clone()));
+    // One of them began before the window.
+    later(&mut snapshot, 401);
+    let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+    assert!(verdict.evidence.iter().any(|said| said.en.contains("401 of 401 requests")), "{verdict:?}");
+}
+
+#[test]
 fn what_limits_refuse_is_no_failure() {
     let mut snapshot = quiet();
     let mut dashboard = Dashboard::default();
