@@ -164,7 +164,8 @@ fn never_more_failures_than_requests() {
     let mut dashboard = Dashboard::default();
     dashboard.observe(Arc::new(snapshot.clone()));
     // One of them began before the window.
-    later(&mut snapshot, 401);
+    later(&mut snapshot, 400);
+    snapshot.weir.server_zones.entry("shop".into()).or_default().failed += 1;
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
     assert!(verdict.evidence.iter().any(|said| said.en.contains("401 of 401 requests")), "{verdict:?}");
 }
