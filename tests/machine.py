@@ -1,4 +1,5 @@
-"""A Debian 12 that boots with systemd in a container without a network, for tests/package.py and tests/install.py.
+"""A Debian that boots with systemd in a container without a network: Debian 12, or the release of the environment variable
+WEIR_DEBIAN, by its name (`trixie`).
 
 Its root is made once by mmdebstrap and kept, with the packages of Debian that the tests need. Needs root, mmdebstrap,
 systemd-container, and a mirror of Debian for the first run."""
@@ -8,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MIRROR = 'http://deb.debian.org/debian'
-SECURITY = 'deb http://deb.debian.org/debian-security bookworm-security main'
+RELEASE = os.environ.get('WEIR_DEBIAN', 'bookworm')
+SECURITY = f'deb http://deb.debian.org/debian-security {RELEASE}-security main'
 # What the machine has, and what its apt finds without a network.
 INSTALLED = ['systemd', 'systemd-sysv', 'dbus', 'apt', 'ca-certificates', 'curl', 'procps', 'iproute2', 'logrotate', 'python3',
              'ssl-cert', 'man-db', 'apt-utils', 'fail2ban', 'goaccess', 'bash-completion']
@@ -33,12 +35,12 @@ def deb(packages, name):
 
 
 def root(room, name, *words):
-    """A root of Debian 12 as a tar file, made once."""
-    tar = room / f'{name}.tar'
+    """A root of Debian as a tar file, made once."""
+    tar = room / (f'{name}.tar' if RELEASE == 'bookworm' else f'{name}-{RELEASE}.tar')
     if not tar.exists():
         room.mkdir(parents=True, exist_ok=True)
         print(f'making {tar}', flush=True)
-        code, said = output('mmdebstrap', '--variant=minbase', '--format=tar', *words, 'bookworm', f'{tar}.new', MIRROR, SECURITY)
+        code, said = output('mmdebstrap', '--variant=minbase', '--format=tar', *words, RELEASE, f'{tar}.new', MIRROR, SECURITY)
         if code != 0:
             sys.exit(said)
         Path(f'{tar}.new').rename(tar)
@@ -46,19 +48,20 @@ def root(room, name, *words):
 
 
 def machine_root(room):
-    download = 'chroot "$1" apt-get install --download-only --yes ' + ' '.join(DOWNLOADED)
+    # No release has all of them.
+    download = 'chroot "$1" sh -c "apt-get install --download-only --yes \\$(apt-cache pkgnames | grep -Fx ' + ' '.join(f'-e {name}' for name in DOWNLOADED) + ')"'
     # The tests of nginx itself: only debian/tests of the source package, which is not there for all versions.
     source = ('cd /tmp && rm -rf weir-nginx-source && mkdir weir-nginx-source && cd weir-nginx-source && '
               'sed "s/^deb /deb-src /" "$1/etc/apt/sources.list" > list && mkdir -p lists/partial && '
               'set -- "$1" -o Dir::Etc::sourcelist=$PWD/list -o Dir::Etc::sourceparts=- -o Dir::State::lists=$PWD/lists -o APT::Sandbox::User=root && '
               'root=$1 && shift && apt-get -qq "$@" update && '
               'for version in $(apt-cache "$@" showsrc nginx | sed -n "s/^Version: //p" | sort -rV); do apt-get -qq "$@" source --download-only nginx=$version && break; done; '
-              'tar -xf nginx_*.debian.tar.xz debian/tests && cp -r debian/tests "$root/root/nginx-tests"')
+              'for tar in nginx_*.debian.tar.xz; do [ ! -e $tar ] || { tar -xf $tar debian/tests && cp -r debian/tests "$root/root/nginx-tests"; }; done')
     return root(room, 'machine', '--include=' + ','.join(INSTALLED), '--skip=cleanup/apt', f'--customize-hook={download}', f'--customize-hook={source}')
 
 
 class Machine:
-    """A Debian 12 that runs, until the end of the `with` block."""
+    """A Debian that runs, until the end of the `with` block."""
 
     def __init__(self, room, packages):
         self.top = room / f'machine-{os.getpid()}-{time.monotonic_ns()}'
