@@ -13,11 +13,13 @@
 #![forbid(unsafe_code)]
 
 pub mod edit;
+mod local;
 mod members;
 pub mod rounds;
 mod state;
 mod watch;
 
+pub use local::{Local, Locals};
 pub use members::{Kind, Member, Members, Named, ROUTE_BYTES_MAX, fits, named, parameter, zone};
 pub use state::{read, written_time};
 pub use watch::watch;
@@ -267,7 +269,9 @@ fn assemble<P: Parts>(
     known: &mut Known<P::Built>,
     before: Option<&P::Built>,
 ) -> Result<P::Built, GroupError> {
-    let group = Group::of_now(parts.name(), peers, parts.policy())?;
+    let mut group = Group::of_now(parts.name(), peers, parts.policy())?;
+    // Groups whose peers change have a `zone`.
+    group.share();
     // weir wrote these addresses, or checked them when it read the file.
     let addresses: Vec<Address> = group.peers().filter_map(|peer| literal_address(&peer.address)).collect();
     let mut numbers = HashMap::new();

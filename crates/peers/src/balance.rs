@@ -83,6 +83,12 @@ impl Policy {
         matches!(self, Self::LeastTime { .. } | Self::Random { two: Some(Better::LeastTime(_)) })
     }
 
+    /// Whether the policy compares the exchanges or the times of peers, those of all workers.
+    #[must_use]
+    pub fn compares(self) -> bool {
+        matches!(self, Self::LeastConn | Self::LeastTime { .. } | Self::Random { two: Some(_) })
+    }
+
     /// Whether the policy chooses among the primaries only, and ignores each peer's recovery (`backup` and
     /// `slow_start`).
     #[must_use]
@@ -117,25 +123,19 @@ impl Field<'_> {
     /// Whether a policy may choose the peer: this exchange has not tried it, and it is not down, ejected, full, or
     /// excluded by a health check.
     fn usable(&self, index: usize) -> bool {
-        let (Some(slot), Some(state)) = (self.slots.get(index), self.states.get(index)) else {
-            return false;
-        };
-        slot.peer.may_serve() && self.is_able(index, slot, state)
+        self.slots.get(index).is_some_and(|slot| slot.peer.may_serve() && self.is_able(index, slot))
     }
 
     /// Whether the peer could serve, regardless of `down` and `drain`.
-    fn is_able(&self, index: usize, slot: &Slot, state: &PeerState) -> bool {
-        !self.tried.contains(index)
-            && !state.ejected(&slot.peer, self.now_ms / 1000)
-            && !slot.saturated()
-            && slot.is_healthy()
+    fn is_able(&self, index: usize, slot: &Slot) -> bool {
+        !self.tried.contains(index) && !slot.ejected(self.now_ms / 1000) && !slot.saturated() && slot.is_healthy()
     }
 
     /// The peer of that name, if it may be chosen: a draining peer keeps its clients.
     fn bound(&self, name: &[u8]) -> Option<usize> {
         let index = self.slots.iter().position(|slot| slot.name.as_bytes() == name)?;
-        let (slot, state) = (self.slots.get(index)?, self.states.get(index)?);
-        (!slot.peer.down && self.is_able(index, slot, state)).then_some(index)
+        let slot = self.slots.get(index)?;
+        (!slot.peer.down && self.is_able(index, slot)).then_some(index)
     }
 
     /// The peer that owns unit `unit`, if each peer owns `weight` units in list order.
@@ -161,8 +161,8 @@ impl Field<'_> {
         if full == 1 {
             return 1;
         }
-        let (Some(slot), Some(state)) = (self.slots.get(index), self.states.get(index)) else { return full };
-        let since_ms = slot.recovered_ms(state);
+        let Some(slot) = self.slots.get(index) else { return full };
+        let since_ms = slot.recovered_ms();
         let elapsed_ms = self.now_ms.saturating_sub(since_ms);
         if since_ms == 0 || elapsed_ms >= slot.peer.slow_start_ms {
             return full;
@@ -212,7 +212,7 @@ impl Field<'_> {
             if self.usable(index)
                 && let Some(state) = self.states.get_mut(index)
             {
-                turn_total += state.earn_credit(&slot.peer, share);
+                turn_total += state.earn_credit(slot, share);
             }
         }
         if let Some(state) = self.states.get_mut(chosen) {
@@ -233,7 +233,7 @@ impl Field<'_> {
             let Some(state) = self.states.get_mut(index) else {
                 continue;
             };
-            turn_total += state.earn_credit(&slot.peer, share);
+            turn_total += state.earn_credit(slot, share);
             let credit = state.current_weight;
             let leads =
                 best.and_then(|leader| self.states.get(leader)).is_none_or(|leader| credit > leader.current_weight);

@@ -1,4 +1,8 @@
-//! An upstream group: its peers, its policy, and the state that all workers share.
+//! An upstream group: its peers, its policy, and the state that workers have of it.
+//!
+//! Failures are shared. In a plain group each worker has its own turn of round robin and its own count of exchanges, in a
+//! [`Part`]; it takes no lock. A group that compares all workers' exchanges, or limits them, or has a `zone`, keeps both
+//! for all workers under a lock. This is nginx's rule, but nginx shares failures only with a `zone`.
 //!
 //! It is neither a pool of connections nor a resolver. A group's peers never change; a new list is a new group that
 //! [`Group::adopt`]s the old one's state.
@@ -6,10 +10,11 @@
 //! Invariant: every `Ok` of [`Group::pick`] adds one to the peer's count of exchanges, and the matching
 //! [`Group::release`] subtracts one.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::balance::{self, Affinity, Field, Policy, Ring, SHARES, Until};
 use crate::health::{Health, Rule, Shown, State};
@@ -36,8 +41,30 @@ pub struct Group {
     ring: Ring,
     /// The units of a full share: more than one if a peer has `slow_start`.
     shares: u16,
-    /// Guards picks and releases; never held during a wait.
+    /// All workers have one turn and one count, in `states` and in the slots.
+    is_shared: bool,
+    /// Guards picks of a shared group; never held during a wait.
     states: Mutex<Box<[PeerState]>>,
+    /// The counts of the workers that have a part of it.
+    counts: Mutex<Vec<Weak<[AtomicU32]>>>,
+}
+
+/// What one worker has of a plain group: its turn of round robin, and the exchanges that it has in progress.
+///
+/// Only its worker writes to it. A part of a shared group is empty.
+#[derive(Debug, Default)]
+pub struct Part {
+    turns: RefCell<Box<[PeerState]>>,
+    conns: Arc<[AtomicU32]>,
+}
+
+impl Part {
+    /// Adds to the exchanges of a peer. No other thread writes to the count, so this needs no locked instruction.
+    fn count(&self, peer: usize, change: impl Fn(u32) -> u32) {
+        if let Some(count) = self.conns.get(peer) {
+            count.store(change(count.load(Ordering::Relaxed)), Ordering::Relaxed);
+        }
+    }
 }
 
 /// A contiguous part of a group's slots.
@@ -128,8 +155,6 @@ pub struct PeerView {
     pub fails: u32,
     /// Whether failures keep it out at the given time.
     pub ejected: bool,
-    /// The effective weight.
-    pub effective_weight: i64,
     /// The state and the counts of its health checks; `None` without a check.
     pub health: Option<Shown>,
 }
@@ -168,22 +193,44 @@ impl Group {
         let primary = List::of(&primaries, 0)?;
         let backup = List::of(&backups, primaries.len())?;
         let slots: Box<[Slot]> = primaries.into_iter().chain(backups).map(Slot::new).collect();
-        let states = slots.iter().map(|slot| PeerState::fresh(&slot.peer)).collect();
+        let states = slots.iter().map(PeerState::fresh).collect();
         let ring = match policy {
             Policy::Hash { consistent: true } => Ring::build(primary.of_slice(&slots)),
             _ => Ring::default(),
         };
         let shares = if slots.iter().any(|slot| slot.peer.slow_start_ms > 0) { SHARES } else { 1 };
-        Ok(Self { name: name.into(), policy, slots, primary, backup, ring, shares, states: Mutex::new(states) })
+        let is_shared = policy.compares() || slots.iter().any(|slot| slot.peer.max_conns > 0);
+        let (name, states) = (name.into(), Mutex::new(states));
+        Ok(Self { name, policy, slots, primary, backup, ring, shares, is_shared, states, counts: Mutex::default() })
     }
 
     /// A group without peers.
     #[must_use]
     pub fn nobody(name: &str, policy: Policy) -> Self {
         let none = List { start: 0, len: 0, total_weight: 0, tries: 0 };
-        let (slots, states) = (Box::default(), Mutex::default());
-        let ring = Ring::default();
-        Self { name: name.to_owned(), policy, slots, primary: none, backup: none, ring, shares: 1, states }
+        let (slots, states, counts) = (Box::default(), Mutex::default(), Mutex::default());
+        let (name, ring) = (name.to_owned(), Ring::default());
+        Self { name, policy, slots, primary: none, backup: none, ring, shares: 1, is_shared: true, states, counts }
+    }
+
+    /// Gives all workers one turn and one count (`zone`). Call this before the group is used.
+    pub fn share(&mut self) {
+        self.is_shared = true;
+    }
+
+    /// A worker's part: one for each worker that picks.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        if self.is_shared {
+            return Part::default();
+        }
+        // A group with one peer has no turns.
+        let turns = if self.is_single() { Box::default() } else { self.slots.iter().map(PeerState::fresh).collect() };
+        let part = Part { turns: RefCell::new(turns), conns: self.slots.iter().map(|_| AtomicU32::new(0)).collect() };
+        let mut counts = lock(&self.counts);
+        counts.retain(|count| count.strong_count() > 0);
+        counts.push(Arc::downgrade(&part.conns));
+        part
     }
 
     /// The name that exchanges report if no peer could serve them.
@@ -231,6 +278,8 @@ impl Group {
     /// `now_ms` is in milliseconds of one steady or wall clock; `random(n)` returns a number below `n`, and only
     /// [`Policy::Random`] calls it. A peer still held from an earlier pick is given back first, as abandoned.
     ///
+    /// `part` is the worker's own.
+    ///
     /// If an exchange has tried no peer yet and only failures keep every peer out, it gets the peer whose failure is
     /// oldest. Peers that are down or that a health check keeps out do not count as an alternative. A live peer at
     /// `max_conns` does: then load refuses the exchange, not ejection.
@@ -240,21 +289,26 @@ impl Group {
     /// [`NoLivePeers`] if every peer was tried, is down, ejected or full.
     pub fn pick(
         &self,
+        part: &Part,
         selection: &mut Selection,
         affinity: &Affinity<'_>,
         random: &mut dyn FnMut(u32) -> u32,
         now_ms: u64,
     ) -> Result<Picked, NoLivePeers> {
         if selection.held.is_some() {
-            self.release(selection, Outcome::Abandoned, now_ms);
+            self.release(part, selection, Outcome::Abandoned, now_ms);
         }
+        let turn = &mut Turn { affinity, random, now_ms };
         let picked = match self.single() {
             Some(slot) => {
-                (slot.may_serve(affinity.bound) && slot.enter()).then_some(Picked { peer: 0, last_resort: false })
+                let is_free = slot.may_serve(affinity.bound) && (!self.is_shared || slot.enter());
+                is_free.then_some(Picked { peer: 0, last_resort: false })
             }
-            None => self.pick_of_several(selection, &mut Turn { affinity, random, now_ms }),
+            None if self.is_shared => self.pick_of_several(&mut self.lock(), selection, turn),
+            None => self.pick_of_several(&mut part.turns.borrow_mut(), selection, turn),
         }
         .ok_or(NoLivePeers)?;
+        part.count(picked.peer, |conns| conns.wrapping_add(1));
         selection.picks = selection.picks.saturating_add(1);
         let inflight = !picked.last_resort && !self.is_single() && self.policy.counts_inflight();
         let Picked { peer, last_resort } = picked;
@@ -265,32 +319,33 @@ impl Group {
     /// Gives the held peer back and counts its attempt as ended; true if this failure ejects the peer (`upstream
     /// server temporarily disabled`).
     ///
-    /// Every outcome costs a try. Without a held peer nothing happens.
-    pub fn release(&self, selection: &mut Selection, outcome: Outcome, now_ms: u64) -> bool {
+    /// `part` is the one that picked. Every outcome costs a try. Without a held peer nothing happens.
+    pub fn release(&self, part: &Part, selection: &mut Selection, outcome: Outcome, now_ms: u64) -> bool {
         let Some(held) = selection.held.take() else {
             return false;
         };
         let Some(slot) = self.slots.get(held.peer()) else {
             return false;
         };
-        slot.leave();
-        if self.single().is_some() {
+        if self.is_shared {
+            slot.leave();
+        }
+        part.count(held.peer(), |conns| conns.saturating_sub(1));
+        if self.is_single() {
             selection.tries = 0;
             return false;
         }
         selection.tries = selection.tries.saturating_sub(1);
-        let mut states = self.lock();
-        let Some(state) = states.get_mut(held.peer()) else {
-            return false;
-        };
-        if self.policy.measures() {
+        if self.policy.measures()
+            && let Some(state) = self.lock().get_mut(held.peer())
+        {
             self.policy.note_end(&mut state.times, &held, outcome, now_ms);
         }
         match outcome {
-            Outcome::Failed => return state.note_failure(&slot.peer, now_ms),
+            Outcome::Failed => return slot.note_failure(now_ms),
             Outcome::Abandoned => {}
-            Outcome::Ok | Outcome::Next if held.last_resort => state.readmit(&slot.peer, now_ms),
-            Outcome::Ok | Outcome::Next => state.note_success(&slot.peer, now_ms),
+            Outcome::Ok | Outcome::Next if held.last_resort => slot.readmit(now_ms),
+            Outcome::Ok | Outcome::Next => slot.note_success(now_ms),
         }
         false
     }
@@ -301,11 +356,9 @@ impl Group {
     pub fn note_connected(&self, selection: &Selection, now_ms: u64) {
         let Some(held) = selection.held.filter(|_| !self.is_single()) else { return };
         let Some(slot) = self.slots.get(held.peer()) else { return };
-        if let Some(state) = self.lock().get_mut(held.peer()) {
-            match held.last_resort {
-                true => state.readmit(&slot.peer, now_ms),
-                false => state.note_success(&slot.peer, now_ms),
-            }
+        match held.last_resort {
+            true => slot.readmit(now_ms),
+            false => slot.note_success(now_ms),
         }
     }
 
@@ -350,9 +403,10 @@ impl Group {
     /// Takes over the state of `old` for the peers that both groups have. They are matched by address and, if one
     /// address is listed several times, by order.
     ///
-    /// Failures, ejections and exchanges in progress are always taken over; the turn of round robin only if the lists
-    /// are equal. Call this before the group is shared. Later results of exchanges of `old` stay with `old`, but these
-    /// exchanges still leave the shared count when they end. A peer that may serve again starts slowly.
+    /// Failures and ejections are always taken over. A shared group also takes over the exchanges in progress, and the
+    /// turn of round robin if the lists are equal; a plain one takes over the exchanges if the lists are equal. Call
+    /// this before the group is used. Later results of exchanges of `old` stay with `old`, but these exchanges still
+    /// leave the count when they end. A peer that may serve again starts slowly.
     pub fn adopt(&mut self, old: &Self, now_ms: u64) {
         let same_list = self.peers().eq(old.peers());
         let old_states = old.lock();
@@ -369,13 +423,17 @@ impl Group {
             if let Some(health) = &mut slot.health {
                 *health = Health::follow(health, old_slot.health.as_ref());
             }
-            state.inherit_health(old_state, &slot.peer);
+            slot.record = old_slot.record.copy();
+            state.inherit(old_state, slot);
             if slot.peer.may_serve() && old_slot.peer.down {
-                state.recovered_ms = now_ms;
+                slot.record.recover(now_ms);
             }
             if same_list {
                 state.current_weight = old_state.current_weight;
             }
+        }
+        if same_list {
+            self.counts = Mutex::new(lock(&old.counts).clone());
         }
     }
 
@@ -395,19 +453,17 @@ impl Group {
     /// The current state of every peer, in the order of [`Group::peers`].
     #[must_use]
     pub fn view(&self, now_ms: u64) -> Vec<PeerView> {
-        let alone = self.single().is_some();
-        let states = self.lock();
-        self.slots
-            .iter()
-            .zip(states.iter())
-            .map(|(slot, state)| PeerView {
-                conns: slot.conns(),
-                fails: state.fails,
-                ejected: !alone && state.ejected(&slot.peer, now_ms / 1000),
-                effective_weight: state.effective_weight,
-                health: slot.health.as_ref().map(|health| health.shown()),
-            })
-            .collect()
+        let parts: Vec<Arc<[AtomicU32]>> = lock(&self.counts).iter().filter_map(Weak::upgrade).collect();
+        let own = |peer: usize| -> u32 {
+            parts.iter().filter_map(|counts| counts.get(peer)).map(|count| count.load(Ordering::Relaxed)).sum()
+        };
+        let view = |(peer, slot): (usize, &Slot)| PeerView {
+            conns: slot.conns() + own(peer),
+            fails: slot.record.fails(),
+            ejected: !self.is_single() && slot.ejected(now_ms / 1000),
+            health: slot.health.as_ref().map(|health| health.shown()),
+        };
+        self.slots.iter().enumerate().map(view).collect()
     }
 
     /// Whether there is only one peer: then neither a key nor the client's address matters.
@@ -424,10 +480,14 @@ impl Group {
         }
     }
 
-    fn pick_of_several(&self, selection: &mut Selection, turn: &mut Turn<'_>) -> Option<Picked> {
-        let mut states = self.lock();
+    fn pick_of_several(
+        &self,
+        states: &mut [PeerState],
+        selection: &mut Selection,
+        turn: &mut Turn<'_>,
+    ) -> Option<Picked> {
         if !selection.on_backup {
-            let chosen = self.choose_in(self.primary, &mut states, selection, turn);
+            let chosen = self.choose_in(self.primary, states, selection, turn);
             if chosen.is_some() {
                 return chosen;
             }
@@ -436,7 +496,7 @@ impl Group {
             }
         }
         if selection.on_backup {
-            let chosen = self.choose_in(self.backup, &mut states, selection, turn);
+            let chosen = self.choose_in(self.backup, states, selection, turn);
             if chosen.is_some() {
                 return chosen;
             }
@@ -444,7 +504,7 @@ impl Group {
         if selection.picks > 0 {
             return None;
         }
-        let peer = self.last_resort(&states, turn.now_ms / 1000)?;
+        let peer = self.last_resort(turn.now_ms / 1000)?;
         selection.on_backup = peer >= self.backup.start;
         let list = if selection.on_backup { self.backup } else { self.primary };
         selection.tried.insert(peer - list.start);
@@ -475,41 +535,52 @@ impl Group {
         let index = balance::choose(policy, &self.ring, &mut field, &mut selection.walk, turn.affinity, turn.random)?;
         let slot = slots.get(index)?;
         // An older group that shares the count may have taken the last place meanwhile.
-        if !slot.enter() {
+        if self.is_shared && !slot.enter() {
             return None;
         }
-        let state = states.get_mut(index)?;
-        state.note_pick(&slot.peer, now_ms / 1000);
+        slot.note_pick(now_ms / 1000);
         if self.policy.counts_inflight() {
-            state.times.enter(now_ms);
+            states.get_mut(index)?.times.enter(now_ms);
         }
         selection.tried.insert(index);
         Some(Picked { peer: list.start + index, last_resort: false })
     }
 
     /// The ejected peer whose failure is oldest, if ejection alone is the reason that no peer can serve.
-    fn last_resort(&self, states: &[PeerState], now_s: u64) -> Option<usize> {
+    fn last_resort(&self, now_s: u64) -> Option<usize> {
         let mut choice: Option<(u64, usize)> = None;
-        for (index, (slot, state)) in self.slots.iter().zip(states).enumerate() {
+        for (index, slot) in self.slots.iter().enumerate() {
             if !slot.may_serve(None) {
                 continue;
             }
-            if !state.ejected(&slot.peer, now_s) {
+            if !slot.ejected(now_s) {
                 // This peer is alive but was not chosen, so it is full.
                 return None;
             }
-            if !slot.saturated() && choice.is_none_or(|(failed, _)| state.failed_ms < failed) {
-                choice = Some((state.failed_ms, index));
+            let failed_ms = slot.record.failed_ms();
+            if !slot.saturated() && choice.is_none_or(|(failed, _)| failed_ms < failed) {
+                choice = Some((failed_ms, index));
             }
         }
         let (_, peer) = choice?;
-        self.slots.get(peer)?.enter().then_some(peer)
+        (!self.is_shared || self.slots.get(peer)?.enter()).then_some(peer)
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<[PeerState]>> {
-        // Each step leaves the numbers valid, so a panic of a lock holder is no reason to stop serving.
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.states)
     }
+
+    /// The effective weights, for tests.
+    #[cfg(test)]
+    pub(crate) fn effective_weights(&self, part: &Part) -> Vec<i64> {
+        let weights = |states: &[PeerState]| states.iter().map(PeerState::effective_weight).collect();
+        if self.is_shared { weights(&self.lock()) } else { weights(&part.turns.borrow()) }
+    }
+}
+
+/// Each step leaves the numbers valid, so a panic of a lock holder is no reason to stop serving.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Policy {

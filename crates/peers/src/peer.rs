@@ -6,7 +6,7 @@
 //! Invariant: `effective_weight` stays within `0..=weight`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use md5::{Digest, Md5};
 
@@ -79,28 +79,38 @@ impl Peer {
     }
 }
 
-/// The state that failures and picks have left on one peer.
-///
-/// The group's lock guards it. The times of a window are whole seconds, because nginx compares whole seconds. To choose
-/// among peers that have failed, weir compares milliseconds.
+/// A peer's place in a round of picks, and its measured times. It belongs to one worker, or to all of them under the
+/// group's lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerState {
     /// The current weight: failures lower it, and each pick raises it again.
-    pub effective_weight: i64,
+    effective_weight: i64,
     /// The current credit of smooth weighted round robin.
     pub current_weight: i64,
-    /// Failures counted in the current window.
-    pub fails: u32,
-    /// The second of the last failure.
-    pub accessed: u64,
-    /// The millisecond of the last failure, to compare peers.
-    pub failed_ms: u64,
-    /// The second when the window was last opened: by a failure, or by the first pick after `fail_timeout`.
-    pub checked: u64,
-    /// The millisecond when the peer last became available again; 0 if it always was.
-    pub recovered_ms: u64,
+    /// The failures that have lowered the weight so far, of [`Record::failures`].
+    paid: u32,
     /// The measured times of its answers.
     pub times: Times,
+}
+
+/// What failures have left on one peer. All workers share it, without a lock: a healthy peer's record is only read.
+///
+/// The times of a window are whole seconds, because nginx compares whole seconds. To choose among peers that have
+/// failed, weir compares milliseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    /// Failures counted in the current window.
+    fails: AtomicU32,
+    /// All failures; it wraps around.
+    failures: AtomicU32,
+    /// The second of the last failure.
+    accessed: AtomicU64,
+    /// The millisecond of the last failure, to compare peers.
+    failed_ms: AtomicU64,
+    /// The second when the window was last opened: by a failure, or by the first pick after `fail_timeout`.
+    checked: AtomicU64,
+    /// The millisecond when the peer last became available again; 0 if it always was.
+    recovered_ms: AtomicU64,
 }
 
 /// The averages that `least_time` compares, in milliseconds; 0 before the first answer.
@@ -150,67 +160,29 @@ impl Times {
 }
 
 impl PeerState {
-    pub(crate) fn fresh(peer: &Peer) -> Self {
-        Self { effective_weight: i64::from(peer.weight), ..Self::default() }
+    pub(crate) fn fresh(slot: &Slot) -> Self {
+        let paid = slot.record.failures.load(Ordering::Relaxed);
+        Self { effective_weight: i64::from(slot.peer.weight), paid, ..Self::default() }
     }
 
-    /// Takes over the health of the same address from another configuration, limited by this peer's own weight.
-    pub(crate) fn inherit_health(&mut self, old: &Self, peer: &Peer) {
-        self.effective_weight = old.effective_weight.clamp(0, i64::from(peer.weight));
-        self.fails = old.fails;
-        self.accessed = old.accessed;
-        self.failed_ms = old.failed_ms;
-        self.checked = old.checked;
-        self.recovered_ms = old.recovered_ms;
+    /// Takes over the weight and the times of the same address from another configuration, limited by this peer's own
+    /// weight.
+    pub(crate) fn inherit(&mut self, old: &Self, slot: &Slot) {
+        self.effective_weight = old.effective_weight.clamp(0, i64::from(slot.peer.weight));
+        self.paid = old.paid;
         self.times = Times { header: old.times.header, response: old.times.response, ..Times::default() };
     }
 
-    /// Whether failures keep the peer out at `now_s`.
-    pub(crate) fn ejected(&self, peer: &Peer, now_s: u64) -> bool {
-        peer.max_fails != 0 && self.fails >= peer.max_fails && !self.window_over(peer, now_s)
-    }
-
-    /// Records a pick: the first one after `fail_timeout` opens a new window, so a returning peer gets one trial at a
-    /// time until a trial succeeds.
-    pub(crate) fn note_pick(&mut self, peer: &Peer, now_s: u64) {
-        if self.window_over(peer, now_s) {
-            self.checked = now_s;
-        }
-    }
-
-    /// Records a failure; true if the peer is ejected.
-    pub(crate) fn note_failure(&mut self, peer: &Peer, now_ms: u64) -> bool {
-        let now_s = now_ms / 1000;
-        self.fails = self.fails.saturating_add(1);
-        self.accessed = now_s;
-        self.failed_ms = now_ms;
-        self.checked = now_s;
-        if peer.max_fails == 0 {
-            return false;
-        }
-        let cost = i64::from(peer.weight / peer.max_fails);
-        self.effective_weight = (self.effective_weight - cost).max(0);
-        self.fails >= peer.max_fails
-    }
-
-    /// Records a success. It forgives failures only if the pick came after them, which `accessed < checked` means.
-    pub(crate) fn note_success(&mut self, peer: &Peer, now_ms: u64) {
-        if self.accessed < self.checked {
-            self.readmit(peer, now_ms);
-        }
-    }
-
-    /// Forgives all failures. If they had ejected the peer, it is available again from this moment.
-    pub(crate) fn readmit(&mut self, peer: &Peer, now_ms: u64) {
-        if peer.max_fails != 0 && self.fails >= peer.max_fails {
-            self.recovered_ms = now_ms;
-        }
-        self.fails = 0;
-    }
-
     /// Adds this turn's credit, `share` for each unit of weight, and lets the weight recover by one; returns the added
-    /// credit.
-    pub(crate) fn earn_credit(&mut self, peer: &Peer, share: i64) -> i64 {
+    /// credit. The failures since the last turn lower the weight first.
+    pub(crate) fn earn_credit(&mut self, slot: &Slot, share: i64) -> i64 {
+        let (peer, failures) = (&slot.peer, slot.record.failures.load(Ordering::Relaxed));
+        if failures != self.paid {
+            let new = i64::from(failures.wrapping_sub(self.paid));
+            let each = i64::from(peer.weight.checked_div(peer.max_fails).unwrap_or(0));
+            self.effective_weight = (self.effective_weight - new * each).max(0);
+            self.paid = failures;
+        }
         let earned = self.effective_weight * share;
         self.current_weight += earned;
         if self.effective_weight < i64::from(peer.weight) {
@@ -219,21 +191,63 @@ impl PeerState {
         earned
     }
 
-    pub(crate) fn window_over(&self, peer: &Peer, now_s: u64) -> bool {
-        now_s.saturating_sub(self.checked) > peer.fail_timeout_s
+    #[cfg(test)]
+    pub(crate) fn effective_weight(&self) -> i64 {
+        self.effective_weight
+    }
+}
+
+impl Record {
+    /// A copy, for the same address in another configuration.
+    pub(crate) fn copy(&self) -> Record {
+        let (small, large) =
+            (|it: &AtomicU32| it.load(Ordering::Relaxed).into(), |it: &AtomicU64| it.load(Ordering::Relaxed).into());
+        Record {
+            fails: small(&self.fails),
+            failures: small(&self.failures),
+            accessed: large(&self.accessed),
+            failed_ms: large(&self.failed_ms),
+            checked: large(&self.checked),
+            recovered_ms: large(&self.recovered_ms),
+        }
+    }
+
+    /// Failures in the current window.
+    pub(crate) fn fails(&self) -> u32 {
+        // A worker that sees a failure must see its time.
+        self.fails.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn failed_ms(&self) -> u64 {
+        self.failed_ms.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn recovered_ms(&self) -> u64 {
+        self.recovered_ms.load(Ordering::Relaxed)
+    }
+
+    /// The peer is available again from this moment.
+    pub(crate) fn recover(&self, now_ms: u64) {
+        self.recovered_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// The second when the window was last opened.
+    pub(crate) fn checked(&self) -> u64 {
+        self.checked.load(Ordering::Relaxed)
     }
 }
 
 /// A peer with its count of exchanges in progress.
 ///
 /// The count is shared with the group that this one replaced, so an exchange from before a reload still leaves it at
-/// its end.
+/// its end. It is not used if each worker counts for itself.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub peer: Peer,
     /// The peer's name for `sticky`.
     pub name: Box<str>,
     pub conns: Arc<AtomicU32>,
+    pub record: Record,
     /// The results of its health checks; `None` without a check.
     pub health: Option<Arc<Health>>,
 }
@@ -241,7 +255,7 @@ pub(crate) struct Slot {
 impl Slot {
     pub(crate) fn new(peer: Peer) -> Self {
         let name = if peer.route.is_empty() { name_of(&peer.address) } else { peer.route.clone() };
-        Self { peer, name: name.into(), conns: Arc::default(), health: None }
+        Self { peer, name: name.into(), conns: Arc::default(), record: Record::default(), health: None }
     }
 
     /// Whether it may get an exchange that is bound to this name, or that is not bound.
@@ -256,9 +270,53 @@ impl Slot {
     }
 
     /// The millisecond when it last became available again, by failures or by health checks.
-    pub(crate) fn recovered_ms(&self, state: &PeerState) -> u64 {
+    pub(crate) fn recovered_ms(&self) -> u64 {
         let checked = self.health.as_ref().map_or(0, |health| health.up_since_ms());
-        state.recovered_ms.max(checked)
+        self.record.recovered_ms().max(checked)
+    }
+
+    /// Whether failures keep the peer out at `now_s`.
+    pub(crate) fn ejected(&self, now_s: u64) -> bool {
+        self.peer.max_fails != 0 && self.record.fails() >= self.peer.max_fails && !self.window_over(now_s)
+    }
+
+    /// Whether the window of failures is over.
+    pub(crate) fn window_over(&self, now_s: u64) -> bool {
+        now_s.saturating_sub(self.record.checked()) > self.peer.fail_timeout_s
+    }
+
+    /// Records a pick: the first one after `fail_timeout` opens a new window, so a returning peer gets one trial at a
+    /// time until a trial succeeds.
+    pub(crate) fn note_pick(&self, now_s: u64) {
+        if self.window_over(now_s) {
+            self.record.checked.store(now_s, Ordering::Relaxed);
+        }
+    }
+
+    /// Records a failure; true if the peer is ejected.
+    pub(crate) fn note_failure(&self, now_ms: u64) -> bool {
+        let (record, now_s) = (&self.record, now_ms / 1000);
+        record.accessed.store(now_s, Ordering::Relaxed);
+        record.failed_ms.store(now_ms, Ordering::Relaxed);
+        record.checked.store(now_s, Ordering::Relaxed);
+        record.failures.fetch_add(1, Ordering::Relaxed);
+        let fails = record.fails.fetch_add(1, Ordering::Release).saturating_add(1);
+        self.peer.max_fails != 0 && fails >= self.peer.max_fails
+    }
+
+    /// Records a success. It forgives failures only if the pick came after them, which `accessed < checked` means.
+    pub(crate) fn note_success(&self, now_ms: u64) {
+        if self.record.fails() > 0 && self.record.accessed.load(Ordering::Relaxed) < self.record.checked() {
+            self.readmit(now_ms);
+        }
+    }
+
+    /// Forgives all failures. If they had ejected the peer, it is available again from this moment.
+    pub(crate) fn readmit(&self, now_ms: u64) {
+        if self.peer.max_fails != 0 && self.record.fails() >= self.peer.max_fails {
+            self.record.recover(now_ms);
+        }
+        self.record.fails.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn conns(&self) -> u32 {

@@ -13,16 +13,17 @@ mod times;
 use std::net::IpAddr;
 
 use crate::balance::{Affinity, Better, Policy, Prng, Until};
-use crate::group::{Group, NoLivePeers, Outcome, Picked};
+use crate::group::{Group, NoLivePeers, Outcome, Part, Picked};
 use crate::peer::Peer;
 use crate::selection::Selection;
 
 /// Any second will do, if every window of a fresh peer is over by then.
 const START_S: u64 = 1_000_000;
 
-/// A group, its clock and its random source.
+/// A group as one worker sees it, its clock and its random source.
 struct World {
     group: Group,
+    part: Part,
     now_s: u64,
     /// Milliseconds of the current second.
     ms: u64,
@@ -31,7 +32,18 @@ struct World {
 
 impl World {
     fn new(policy: Policy, peers: Vec<Peer>) -> Self {
-        Self { group: Group::new("group", peers, policy).unwrap(), now_s: START_S, ms: 0, prng: Prng::new(1) }
+        World::of(Group::new("group", peers, policy).unwrap())
+    }
+
+    /// The same with a `zone`.
+    fn with_zone(policy: Policy, peers: Vec<Peer>) -> Self {
+        let mut group = Group::new("group", peers, policy).unwrap();
+        group.share();
+        World::of(group)
+    }
+
+    fn of(group: Group) -> Self {
+        Self { part: group.part(), group, now_s: START_S, ms: 0, prng: Prng::new(1) }
     }
 
     fn now_ms(&self) -> u64 {
@@ -47,11 +59,11 @@ impl World {
 
     fn pick(&mut self, selection: &mut Selection, affinity: &Affinity<'_>) -> Result<Picked, NoLivePeers> {
         let (now_ms, prng) = (self.now_ms(), &mut self.prng);
-        self.group.pick(selection, affinity, &mut |n| prng.below(n), now_ms)
+        self.group.pick(&self.part, selection, affinity, &mut |n| prng.below(n), now_ms)
     }
 
     fn release(&self, selection: &mut Selection, outcome: Outcome) -> bool {
-        self.group.release(selection, outcome, self.now_ms())
+        self.group.release(&self.part, selection, outcome, self.now_ms())
     }
 
     /// Runs one exchange until a peer answers or none is left; returns the peers asked in order, and `true` if the

@@ -36,9 +36,9 @@ fn needs(field: &Field<'_>, until: Until, index: usize) -> u64 {
         Until::LastByte => state.times.response,
     };
     let now_s = field.now_ms / 1000;
-    if state.window_over(&slot.peer, now_s) {
+    if slot.window_over(now_s) {
         // A slow peer that got nothing for a while gets another chance: its time halves once in fail_timeout.
-        let windows = now_s.saturating_sub(state.checked) / slot.peer.fail_timeout_s.saturating_add(1);
+        let windows = now_s.saturating_sub(slot.record.checked()) / slot.peer.fail_timeout_s.saturating_add(1);
         each = u32::try_from(windows).ok().and_then(|windows| each.checked_shr(windows)).unwrap_or(0);
     }
     if state.times.inflight_count > 0 {

@@ -163,11 +163,11 @@ fn failures_lower_the_weight_and_picks_restore_it() {
     let mut peers = weighted(&[6, 6]);
     peers[0].max_fails = 3;
     let mut world = World::new(Policy::RoundRobin, peers);
-    let weight = |world: &World| world.group.view(world.now_ms())[0].effective_weight;
+    let weight = |world: &World| world.group.effective_weights(&world.part)[0];
     world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
-    assert_eq!(weight(&world), 4);
+    // The next turn pays for the failure, and gives one back.
     world.answers(1);
-    assert_eq!(weight(&world), 5);
+    assert_eq!(weight(&world), 6 - 2 + 1);
     world.answers(5);
     assert_eq!(weight(&world), 6);
 }
@@ -431,7 +431,7 @@ fn picking_again_gives_the_held_peer_back() {
 /// before the reload still leave the count.
 #[test]
 fn a_new_group_adopts_the_old_ones_state() {
-    let mut world = World::new(Policy::RoundRobin, weighted(&[1, 1, 1]));
+    let mut world = World::with_zone(Policy::RoundRobin, weighted(&[1, 1, 1]));
     world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     let mut held = world.group.begin(0);
     assert_eq!(world.pick(&mut held, &none()).unwrap().peer, 2);
@@ -440,20 +440,55 @@ fn a_new_group_adopts_the_old_ones_state() {
     peers.remove(1);
     peers.reverse();
     let mut next = Group::new("group", peers, Policy::RoundRobin).unwrap();
+    next.share();
     next.adopt(&world.group, world.now_ms());
     let view = next.view(world.now_ms());
     assert_eq!((view[0].conns, view[0].ejected), (1, false));
     assert_eq!((view[1].conns, view[1].ejected), (0, true));
-    assert_eq!(view[0].effective_weight, 1, "regained pick by pick");
+    assert_eq!(next.effective_weights(&next.part())[0], 1, "regained pick by pick");
     world.release(&mut held, Outcome::Ok);
     assert_eq!(next.view(world.now_ms())[0].conns, 0);
 }
 
 #[test]
+fn each_worker_has_its_own_turn_and_all_know_of_failures() {
+    let mut one = World::new(Policy::RoundRobin, weighted(&[1, 1, 1]));
+    assert_eq!(one.answers(2), [0, 1]);
+    // Another worker begins its own round.
+    let first = std::mem::replace(&mut one.part, one.group.part());
+    assert_eq!(one.answers(1), [0]);
+    let held = one.hold(1, &none());
+    assert_eq!(held, [Some(1)]);
+    assert_eq!(one.group.view(one.now_ms()).iter().map(|view| view.conns).collect::<Vec<_>>(), [0, 1, 0]);
+    for _ in 0..3 {
+        one.exchange(&none(), |peer| if peer == 1 { Outcome::Failed } else { Outcome::Ok });
+    }
+    let second = std::mem::replace(&mut one.part, first);
+    assert!(!one.answers(4).contains(&1));
+    drop(second);
+    assert_eq!(one.group.view(one.now_ms())[1].conns, 0, "the worker has ended");
+}
+
+#[test]
+fn a_plain_group_shows_exchanges_from_before_a_reload_if_its_servers_are_the_same() {
+    let (mut same, mut other) = (
+        Group::new("group", weighted(&[1, 1]), Policy::RoundRobin).unwrap(),
+        Group::new("group", weighted(&[2, 1]), Policy::RoundRobin).unwrap(),
+    );
+    let mut world = World::new(Policy::RoundRobin, weighted(&[1, 1]));
+    world.hold(1, &none());
+    same.adopt(&world.group, world.now_ms());
+    other.adopt(&world.group, world.now_ms());
+    let conns = |group: &Group| group.view(START_S).iter().map(|view| view.conns).collect::<Vec<_>>();
+    assert_eq!((conns(&same), conns(&other)), (vec![1, 0], vec![0, 0]));
+}
+
+#[test]
 fn the_same_list_keeps_its_turn() {
-    let mut world = World::new(Policy::RoundRobin, weighted(&[5, 1, 1]));
+    let mut world = World::with_zone(Policy::RoundRobin, weighted(&[5, 1, 1]));
     let mut picks = world.answers(3);
     let mut next = Group::new("group", weighted(&[5, 1, 1]), Policy::RoundRobin).unwrap();
+    next.share();
     next.adopt(&world.group, world.now_ms());
     world.group = next;
     picks.extend(world.answers(4));

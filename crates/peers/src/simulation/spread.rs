@@ -201,6 +201,6 @@ fn random_two_takes_the_less_loaded() {
 fn random_sources_out_of_bound_are_brought_back() {
     let group = Group::new("g", weighted(&[1, 2]), Policy::Random { two: None }).unwrap();
     let mut selection = group.begin(0);
-    let picked = group.pick(&mut selection, &Affinity::default(), &mut |_| u32::MAX, START_S);
+    let picked = group.pick(&group.part(), &mut selection, &Affinity::default(), &mut |_| u32::MAX, START_S);
     assert!(picked.is_ok());
 }

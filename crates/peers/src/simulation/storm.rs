@@ -102,7 +102,8 @@ fn check(world: &World, open: &[Exchange]) {
         let holders = open.iter().filter(|e| e.held == Some(index)).count();
         assert_eq!(view.conns as usize, holders);
         assert!(peer.max_conns == 0 || view.conns <= peer.max_conns);
-        assert!((0..=i64::from(peer.weight)).contains(&view.effective_weight));
+        let weights = world.group.effective_weights(&world.part);
+        assert!(weights.get(index).is_none_or(|weight| (0..=i64::from(peer.weight)).contains(weight)));
     }
 }
 
@@ -153,16 +154,17 @@ fn threads_share_one_group() {
             for seed in 0..4 {
                 let (group, inside) = (&group, &inside);
                 scope.spawn(move || {
-                    let mut prng = Prng::new(seed);
+                    let (mut prng, part) = (Prng::new(seed), group.part());
                     for _ in 0..2000 {
                         let mut selection = group.begin(0);
-                        let picked = group.pick(&mut selection, &Affinity::default(), &mut |n| prng.below(n), START_S);
+                        let picked =
+                            group.pick(&part, &mut selection, &Affinity::default(), &mut |n| prng.below(n), START_S);
                         if let Ok(picked) = picked {
                             let now = inside[picked.peer].fetch_add(1, Ordering::SeqCst) + 1;
                             assert!(now <= LIMIT);
                             std::thread::yield_now();
                             inside[picked.peer].fetch_sub(1, Ordering::SeqCst);
-                            group.release(&mut selection, Outcome::Ok, START_S);
+                            group.release(&part, &mut selection, Outcome::Ok, START_S);
                         }
                     }
                 });

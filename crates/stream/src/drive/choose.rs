@@ -1,5 +1,6 @@
 //! Finds the group of a session: a block, an address, or the addresses of a name.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_http::authority::{literal_address, split_host_port};
@@ -11,25 +12,32 @@ use weir_net::log::Level;
 
 use super::status::INTERNAL;
 use crate::conf::Target;
-use crate::family::upstream::Upstream;
+use crate::family::upstream::{Local, Locals, Upstream};
 use crate::session::Session;
 
 /// The group, or the status that ends the session.
-pub async fn group(session: &mut Session<'_>, target: &Target) -> Result<Arc<Upstream>, u16> {
+pub async fn group(session: &mut Session<'_>, target: &Target) -> Result<Rc<Local>, u16> {
     match target {
-        Target::Group(number) => {
-            let groups = &crate::declared(session.conf).upstream.groups;
-            groups.get(*number).map(Upstream::now).ok_or(INTERNAL)
-        }
+        Target::Group(number) => declared(session, *number).ok_or(INTERNAL),
         Target::Named(text) => named(session, text).await,
     }
 }
 
-async fn named(session: &mut Session<'_>, text: &Template) -> Result<Arc<Upstream>, u16> {
+/// A group of the configuration, in its current version.
+fn declared(session: &Session<'_>, number: usize) -> Option<Rc<Local>> {
+    let groups = &crate::declared(session.conf).upstream.groups;
+    let upstream = groups.get(number)?;
+    match upstream.live {
+        Some(_) => Some(Local::new(upstream.now())),
+        None => session.generation.own.of(Locals::default).get(groups, number).cloned(),
+    }
+}
+
+async fn named(session: &mut Session<'_>, text: &Template) -> Result<Rc<Local>, u16> {
     let text = String::from_utf8_lossy(&text.text(session)).into_owned();
-    let declared = &crate::declared(session.conf).upstream;
-    if let Some(group) = declared.find(&text).and_then(|number| declared.groups.get(number)) {
-        return Ok(group.now());
+    let number = crate::declared(session.conf).upstream.find(&text);
+    if let Some(group) = number.and_then(|number| declared(session, number)) {
+        return Ok(group);
     }
     let refuse = |what: std::fmt::Arguments<'_>| {
         session.log(Level::Error, what);
@@ -55,7 +63,7 @@ async fn named(session: &mut Session<'_>, text: &Template) -> Result<Arc<Upstrea
         Some(address) => vec![address],
         None => resolved(session, host, port.unwrap_or_default()).await?,
     };
-    Upstream::implicit(&text, &addresses).map(Arc::new).map_err(|error| {
+    Upstream::implicit(&text, &addresses).map(|upstream| Local::new(Arc::new(upstream))).map_err(|error| {
         session.log(Level::Error, format_args!("{error} \"{text}\""));
         INTERNAL
     })

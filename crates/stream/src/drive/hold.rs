@@ -1,19 +1,19 @@
 //! The peer that a session holds: it counts the session until this is dropped.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use weir_net::clock;
 use weir_peers::balance::Affinity;
 use weir_peers::group::{NoLivePeers, Outcome};
 use weir_peers::selection::Selection;
 
-use crate::family::upstream::{Measure, Upstream};
+use crate::family::upstream::{Local, Measure};
 use crate::session::Try;
 
 /// A session's way through a group.
 pub struct Hold {
     /// The group.
-    pub upstream: Arc<Upstream>,
+    pub upstream: Rc<Local>,
     selection: Selection,
     /// The peer that was chosen last.
     peer: usize,
@@ -21,7 +21,7 @@ pub struct Hold {
 
 impl Hold {
     /// A way that has not begun.
-    pub fn new(upstream: Arc<Upstream>, tries_max: u32) -> Hold {
+    pub fn new(upstream: Rc<Local>, tries_max: u32) -> Hold {
         let selection = upstream.group.begin(tries_max);
         Hold { upstream, selection, peer: 0 }
     }
@@ -29,7 +29,8 @@ impl Hold {
     /// Chooses the next peer; returns its index.
     pub fn pick(&mut self, key: &[u8], random: &mut dyn FnMut(u32) -> u32) -> Result<usize, NoLivePeers> {
         let affinity = Affinity { key, ..Affinity::default() };
-        let picked = self.upstream.group.pick(&mut self.selection, &affinity, random, clock::unix_ms())?;
+        let picked =
+            self.upstream.group.pick(&self.upstream.part, &mut self.selection, &affinity, random, clock::unix_ms())?;
         self.peer = picked.peer;
         if let Some(counts) = self.upstream.counts.get(picked.peer) {
             counts.chosen();
@@ -67,7 +68,8 @@ impl Hold {
     /// Gives the peer back; `true` if its failures now keep it out.
     pub fn release(&mut self, outcome: Outcome) -> bool {
         let is_held = self.selection.holds();
-        let is_ejected = self.upstream.group.release(&mut self.selection, outcome, clock::unix_ms());
+        let is_ejected =
+            self.upstream.group.release(&self.upstream.part, &mut self.selection, outcome, clock::unix_ms());
         if is_held
             && outcome == Outcome::Failed
             && let Some(counts) = self.upstream.counts.get(self.peer)

@@ -37,6 +37,12 @@ weir_http::settings! {
     zone: Option<String> = None,
 }
 
+/// A group as one worker's sessions use it.
+pub type Local = weir_groups::Local<Frame>;
+
+/// The groups of a configuration, for one worker.
+pub type Locals = weir_groups::Locals<Frame>;
+
 /// All groups: those of `upstream` blocks, and those for addresses in a `proxy_pass`.
 #[derive(Default)]
 pub struct Declared {

@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::rc::Rc;
 use std::task::Poll;
 
 use weir_http::authority::{literal_address, split_host_port};
@@ -60,7 +59,7 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     match literal_address(&dialled) {
         Some(address) => {
             let upstream = Upstream::implicit(&dialled, &[address]).map_err(|_| 500u16)?;
-            Ok(Chosen::Group(GroupRef::Own(Rc::new(upstream)), Some(target)))
+            Ok(Chosen::Group(GroupRef::own(upstream), Some(target)))
         }
         None => Ok(Chosen::Name(dialled, target)),
     }
@@ -117,7 +116,7 @@ pub(super) async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &
     let address = |place: &Place| weir_net::Address::Tcp(SocketAddr::new(place.address.ip(), port));
     let addresses: Vec<_> = places.iter().map(address).collect();
     match Upstream::implicit(dialled, &addresses) {
-        Ok(upstream) => Ok(GroupRef::Own(Rc::new(upstream))),
+        Ok(upstream) => Ok(GroupRef::own(upstream)),
         Err(_) => Err(Unresolved::Status(500)),
     }
 }

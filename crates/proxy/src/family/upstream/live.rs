@@ -14,7 +14,7 @@ use weir_http::worker::{Generation, Worker};
 use weir_net::{Address, clock};
 use weir_peers::balance::Policy;
 use weir_peers::budget::Budget;
-use weir_peers::group::Group;
+use weir_peers::group::{Group, Part};
 use weir_peers::pool_policy::PoolPolicy;
 
 use super::queue::Queue;
@@ -47,6 +47,12 @@ pub struct Frame {
     /// The place of its block.
     pub at: At,
 }
+
+/// A group as one worker's exchanges use it.
+pub type Local = weir_groups::Local<Frame>;
+
+/// The groups of a configuration, for one worker.
+pub type Locals = weir_groups::Locals<Frame>;
 
 /// A group whose peers change.
 pub type Live = weir_groups::Live<Frame>;
@@ -137,6 +143,8 @@ pub struct Seen {
     version: u64,
     /// The peers.
     pub upstream: Arc<Upstream>,
+    /// The worker's part of them.
+    pub part: Part,
     /// The peers' names, shared by tries.
     pub names: Vec<Rc<str>>,
     /// The numbers of their cells, looked up at the first use.
@@ -175,7 +183,8 @@ impl AllSeen {
         // These peers may already be newer than `version`, which was read first. Then the next call reads them again.
         let upstream = live.current();
         let names = upstream.group.peers().map(|peer| peer.address.as_str().into()).collect();
-        let seen = Rc::new(Seen { version, upstream, names, cells: OnceCell::new() });
+        let part = upstream.group.part();
+        let seen = Rc::new(Seen { version, upstream, part, names, cells: OnceCell::new() });
         if all.len() <= number {
             all.resize_with(number + 1, || None);
         }

@@ -1,6 +1,6 @@
 //! The body of an upstream's answer: reads and decodes it, then keeps or closes the connection.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -9,21 +9,20 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_http::board::boards::Boards;
-use weir_http::conf::Conf;
 use weir_http::exchange::Exchange;
 use weir_http::h2::reply::Lost;
 use weir_http::message::Origin;
 use weir_http::worker::Generation;
 use weir_net::log;
 use weir_net::{Lease, clock};
-use weir_peers::group::Outcome;
+use weir_peers::group::{Outcome, Part};
 use weir_peers::selection::Selection;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Version, Violation, fastcgi, memcached};
 
 use super::Upstream;
-use super::live::{Seen, all_seen};
+use super::live::{Local, Locals, Seen, all_seen};
 use super::pool::{Link, pools};
 use super::records::{self, End, Records};
 use crate::family::sticky::Sticky;
@@ -37,7 +36,7 @@ pub enum GroupRef {
     /// The same for a group whose peers change: with the peers from the start of the exchange.
     Live(Rc<Generation>, usize, Rc<Seen>),
     /// The address that a `proxy_pass` with variables gave.
-    Own(Rc<Upstream>),
+    Own(Rc<Local>),
 }
 
 /// A peer's name, and the number of the cell that counts its tries.
@@ -60,27 +59,12 @@ fn known_peer(generation: &Generation, boards: &Boards, group: usize, peer: usiz
     known.get(group).and_then(|known| known.get(peer)).cloned().unwrap_or_default()
 }
 
-/// A group for one worker: its exchanges count their references here. A count that all workers changed for each exchange
-/// would go from core to core.
-pub struct Local(Arc<Upstream>);
-
-/// The groups of a configuration, for one worker.
-#[derive(Default)]
-struct Groups(OnceCell<Vec<Rc<Local>>>);
-
-impl Groups {
-    fn get(&self, conf: &Conf, number: usize) -> Option<&Rc<Local>> {
-        let all =
-            || crate::declared(conf).upstream.groups.iter().map(|upstream| Rc::new(Local(upstream.clone()))).collect();
-        self.0.get_or_init(all).get(number)
-    }
-}
-
 impl GroupRef {
     /// A group of a configuration, in its current version; `None` if the configuration has no group of this number.
     pub fn declared(generation: Rc<Generation>, number: usize) -> Option<GroupRef> {
-        let local = generation.own.of(Groups::default).get(&generation.conf, number)?;
-        Some(match &local.0.live {
+        let groups = &crate::declared(&generation.conf).upstream.groups;
+        let local = generation.own.of(Locals::default).get(groups, number)?;
+        Some(match &local.live {
             Some(live) => {
                 let seen = all_seen(&generation).look(number, live);
                 GroupRef::Live(generation, number, seen)
@@ -90,6 +74,11 @@ impl GroupRef {
                 GroupRef::Declared(generation, number, local)
             }
         })
+    }
+
+    /// The group of one exchange.
+    pub fn own(upstream: Upstream) -> GroupRef {
+        GroupRef::Own(Local::new(Arc::new(upstream)))
     }
 
     /// The group in its current version, if that is newer than this one.
@@ -116,8 +105,9 @@ impl GroupRef {
         match self {
             GroupRef::Declared(generation, number, _) => known_peer(generation, boards, *number, peer),
             GroupRef::Live(_, _, seen) => seen.known_peer(boards, peer),
-            GroupRef::Own(upstream) => {
-                (upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
+            GroupRef::Own(local) => {
+                let peer = local.group.peer(peer);
+                (peer.map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
             }
         }
     }
@@ -125,9 +115,16 @@ impl GroupRef {
     /// The group.
     pub fn get(&self) -> &Upstream {
         match self {
-            GroupRef::Declared(_, _, local) => &local.0,
+            GroupRef::Declared(_, _, local) | GroupRef::Own(local) => local,
             GroupRef::Live(_, _, seen) => &seen.upstream,
-            GroupRef::Own(upstream) => upstream,
+        }
+    }
+
+    /// The worker's part of it.
+    pub fn part(&self) -> &Part {
+        match self {
+            GroupRef::Declared(_, _, local) | GroupRef::Own(local) => &local.part,
+            GroupRef::Live(_, _, seen) => &seen.part,
         }
     }
 }
@@ -150,7 +147,7 @@ impl Hold {
     /// Gives the peer back; `true` if the peer is disabled from this moment.
     pub fn release(&mut self, outcome: Outcome) -> bool {
         let upstream = self.group.get();
-        let is_disabled = upstream.group.release(&mut self.selection, outcome, clock::unix_ms());
+        let is_disabled = upstream.group.release(self.group.part(), &mut self.selection, outcome, clock::unix_ms());
         if let Some(queue) = &upstream.queue {
             queue.offer();
         }

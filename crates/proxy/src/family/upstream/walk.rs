@@ -184,7 +184,8 @@ impl<'g> Walk<'g> {
         let mut random = |below: u32| worker.random(below);
         let bound = self.upstream.sticky.as_ref().and_then(|sticky| sticky.bound(exchange));
         let affinity = Affinity { key: &key, client, bound: bound.as_deref() };
-        let picked = self.upstream.group.pick(&mut self.hold.selection, &affinity, &mut random, clock::unix_ms());
+        let Hold { group, selection } = &mut self.hold;
+        let picked = self.upstream.group.pick(group.part(), selection, &affinity, &mut random, clock::unix_ms());
         picked.ok().map(|picked| picked.peer)
     }
 
