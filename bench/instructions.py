@@ -4,7 +4,7 @@
     python3 bench/instructions.py --weir target/dist/weir [--only weir-tuned,floor] [--path /1k]
     python3 bench/instructions.py --weir target/dist/weir --cached      # a hit instead: the answer is in the peer's cache
     python3 bench/instructions.py --weir target/dist/weir --tls         # clients speak TLS; valgrind has no AVX-512
-    python3 bench/instructions.py --weir target/dist/weir --only weir --workers 1,2,4,8,16 [--atomics]
+    python3 bench/instructions.py --weir target/dist/weir --only weir --workers 1,2,4,8,16 [--atomics] [--servers 2]
     python3 bench/instructions.py --weir target/dist/weir --only weir --code
 
 Time on a shared machine is noise; instructions are not. Each peer serves a short and a long run of wrk under
@@ -85,6 +85,7 @@ def arguments():
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--workers", type=lambda text: [int(count) for count in text.split(",")], default=[1],
                         help="numbers of workers, such as 1,2,4,8,16: what grows with it, grows with the cores")
+    parser.add_argument("--servers", type=int, default=1, help="lines `server` in the peer's group")
     parser.add_argument("--atomics", action="store_true", help="count the instructions that lock memory, too")
     parser.add_argument("--code", action="store_true", help="count the memory of the code that an exchange runs, too")
     parser.add_argument("--caches", action="store_true", help="count the misses of simulated caches, too")
@@ -134,7 +135,7 @@ def is_exact(args):
 
 def start(peer, args, work, listen, origin, workers):
     source, peer_argv = peer.set_up(args.cached, args.tls)
-    conf = peers.written(source, work, listen, origin, work) if source else None
+    conf = peers.written(source, work, listen, origin, work, servers=args.servers) if source else None
     if conf:
         conf.write_text(conf.read_text().replace("worker_processes 1;", f"worker_processes {workers};"))
     values = dict(program=peer.program, conf=conf, prefix=f"{work}/", listen=listen, origin=origin)

@@ -48,6 +48,7 @@ class Workload:
     neighbour: bool = False     # another program works on the client's core for a tenth of the time, 1 ms in each 10
     origin: str | None = None   # nginx as the origin: "h1" or "h2" is what it is asked in; or "slow", weir's own origin
     shared: bool = False    # the peer has several workers, so peer, client and origin share both cores
+    servers: int = 1        # lines `server` in the peer's group
     unit: str = "CPU us/request"
 
     @property
@@ -57,6 +58,7 @@ class Workload:
 
 WORKLOADS = [
     Workload("1k-64", "proxied 1 KiB, 64 conns, keep-alive", "wrk"),
+    Workload("1k-two", "proxied 1 KiB, 64 conns, keep-alive, two servers in the group", "wrk", servers=2),
     Workload("1k-256", "proxied 1 KiB, 256 conns, keep-alive", "wrk", conns=256),
     Workload("1k-1000", "proxied 1 KiB, 1000 conns, keep-alive", "wrk", conns=1000),
     Workload("1k-neighbour", "proxied 1 KiB, 64 conns, a neighbour on a tenth of the client's core", "wrk", neighbour=True),

@@ -1,6 +1,7 @@
 """The proxies under measurement: how each is configured, started on its core and stopped."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -112,9 +113,11 @@ HTTP2 = {"@http2@": " http2", "@proto@": " proto h2", "@alpn@": " alpn h2,http/1
 ORIGIN_HTTP2 = {"proxy_http_version 1.1": "proxy_http_version 2", "server origin @origin@": "server origin @origin@ proto h2"}
 
 
-def written(source, prefix, listen, origin, work, http2=False, origin_http2=False):
-    """A file of conf/ with everything filled in, in the prefix directory."""
+def written(source, prefix, listen, origin, work, http2=False, origin_http2=False, servers=1):
+    """A file of conf/ with everything filled in, in the prefix directory. Several servers of the group are one origin."""
     text = (HERE / "conf" / source).read_text()
+    text = re.sub(r"\bserver (origin )?@origin@[^\n]*\n", lambda line: "".join(
+        line[0].replace("server origin", f"server origin{number}") for number in range(servers)), text)
     if "@certificate@" in text:
         text = text.replace("@certificate@", str(certificate(work)))
     for place, words in HTTP2.items():
@@ -126,12 +129,12 @@ def written(source, prefix, listen, origin, work, http2=False, origin_http2=Fals
     return conf
 
 
-def start(peer, listen, origin, work, cached=False, secure=False, http2=False, origin_http2=False):
+def start(peer, listen, origin, work, cached=False, secure=False, http2=False, origin_http2=False, servers=1):
     """Starts a peer on its core with its own prefix directory below `work`."""
     prefix = Path(work) / peer.name
     (prefix / "logs").mkdir(parents=True, exist_ok=True)
     source, argv = peer.set_up(cached, secure)
-    conf = written(source, prefix, listen, origin, work, http2, origin_http2) if source else None
+    conf = written(source, prefix, listen, origin, work, http2, origin_http2, servers) if source else None
     values = dict(program=peer.program, conf=conf, prefix=f"{prefix}/", listen=listen, origin=origin)
     argv = [part.format(**values) for part in argv]
     if peer.argv0:

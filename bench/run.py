@@ -63,7 +63,7 @@ def measure(workload, chosen, args, work, origin, results):
                             behind = stack.enter_context(peers.start_other_origin(workload.origin, place, work, args.weir))
                         running = stack.enter_context(peers.start(
                             peer, listen, place, work, workload.cached, workload.secure, workload.kind == "h2",
-                            workload.origin == "h2"))
+                            workload.origin == "h2", workload.servers))
                         return loads.run(workload, running, behind, args.seconds)
 
                 attempt(workload, peer, number, once, results)

@@ -43,6 +43,7 @@ fn exchanges_cost_what_counts_txt_says() {
     let edge = Edge::start(&room, origin());
     let measured = [
         ("proxied", edge.measure("GET /proxied HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("two-servers", edge.measure("GET /two HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("proxied-20k", edge.measure("GET /proxied/20k HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("return", edge.measure("GET /return HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("hit", edge.measure("GET /kept HTTP/1.1\r\nHost: a\r\n\r\n")),
@@ -157,6 +158,7 @@ impl Edge {
              http {{
                  access_log off;
                  proxy_cache_path {root}/cache keys_zone=one:1m;
+                 upstream two {{ server 127.0.0.1:{origin_port}; server 127.0.0.1:{origin_port}; keepalive 8; }}
                  server {{
                      listen 127.0.0.1:{port};
                      keepalive_requests 100000;
@@ -175,6 +177,7 @@ impl Edge {
                          gzip on;
                          gzip_types text/plain;
                      }}
+                     location /two {{ proxy_pass http://two; }}
                      location /proxied {{ proxy_pass http://127.0.0.1:{origin_port}; }}
                      location /socket {{
                          proxy_pass http://127.0.0.1:{origin_port};

@@ -2,8 +2,9 @@
 //!
 //! The only module that names the `pcre2` crate.
 
+use std::cell::RefCell;
 use std::fmt;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use pcre2::bytes::{CaptureLocations, RegexBuilder};
 
@@ -11,19 +12,27 @@ use crate::slots::{Captures, SlotStore, VariableId};
 
 /// The stack of compiled code: 32 KiB at first, and at most this for each match that runs at the same time.
 const JIT_STACK_BYTES_MAX: usize = 256 << 10;
-/// Match blocks of one pattern kept for the next match, at most; each thread that matches at the same time uses one.
-const KEPT_BLOCKS_MAX: usize = 16;
+/// The match block of a pattern with more groups is not kept for the next match.
+const KEPT_GROUPS_MAX: usize = 32;
 /// Bytes of the subject in the message about a failed match, at most.
 const SHOWN_BYTES_MAX: usize = 1024;
 /// `PCRE2_ERROR_JIT_STACKLIMIT`.
 const OUT_OF_STACK: i32 = -46;
 
+thread_local! {
+    /// The thread's match blocks, by the number of groups: any pattern with as many groups can use the block. Compiled
+    /// code has blocks of its own, with a stack.
+    static BLOCKS: RefCell<[[Option<CaptureLocations>; KEPT_GROUPS_MAX + 1]; 2]> =
+        const { RefCell::new([const { [const { None }; KEPT_GROUPS_MAX + 1] }; 2]) };
+}
+
 /// A compiled pattern and the variables its named groups fill.
 pub struct Regex {
     inner: pcre2::bytes::Regex,
+    /// `inner` may be compiled code.
+    is_jit: bool,
     /// The same pattern without compiled code, for subjects that need more stack than compiled code may have.
     interpreted: OnceLock<Result<pcre2::bytes::Regex, i32>>,
-    blocks: Mutex<Vec<CaptureLocations>>,
     pattern: String,
     caseless: bool,
     named: Vec<(usize, VariableId)>,
@@ -67,14 +76,7 @@ impl Regex {
             .enumerate()
             .filter_map(|(group, name)| name.as_deref().map(|name| (group, intern(name))))
             .collect();
-        Ok(Regex {
-            inner,
-            interpreted: OnceLock::new(),
-            blocks: Mutex::default(),
-            pattern: pattern.to_owned(),
-            caseless,
-            named,
-        })
+        Ok(Regex { inner, is_jit: jit, interpreted: OnceLock::new(), pattern: pattern.to_owned(), caseless, named })
     }
 
     /// The pattern as written.
@@ -84,31 +86,42 @@ impl Regex {
 
     /// Whether `subject` matches; does not change captures.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchFailed> {
-        let outcome = match self.inner.is_match(subject) {
-            Err(error) if error.code() == OUT_OF_STACK => {
-                self.interpreted().and_then(|regex| regex.is_match(subject).map_err(|error| error.code()))
-            }
-            outcome => outcome.map_err(|error| error.code()),
-        };
-        outcome.map_err(|code| self.failed(code, subject))
+        self.read(subject, |_| ())
     }
 
     /// Matches `subject`; on success `captures` holds the groups.
     pub fn capture(&self, subject: &[u8], captures: &mut Captures) -> Result<bool, MatchFailed> {
-        let kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut block = kept.unwrap_or_else(|| self.inner.capture_locations());
-        let outcome = match read(&self.inner, &mut block, subject, captures) {
-            Err(OUT_OF_STACK) => {
-                self.interpreted().and_then(|regex| read(regex, &mut regex.capture_locations(), subject, captures))
+        self.read(subject, |block| captures.fill(subject, (0..block.len()).map(|group| block.get(group))))
+    }
+
+    /// Matches in a block of this thread; `use_block` sees it if the pattern matches.
+    fn read(&self, subject: &[u8], mut use_block: impl FnMut(&CaptureLocations)) -> Result<bool, MatchFailed> {
+        let mut read = |regex: &pcre2::bytes::Regex, block: &mut CaptureLocations| {
+            let found = regex.captures_read(block, subject).map_err(|error| error.code())?.is_some();
+            if found {
+                use_block(block);
             }
+            Ok(found)
+        };
+        let mut block = self.take_block().unwrap_or_else(|| self.inner.capture_locations());
+        let outcome = match read(&self.inner, &mut block) {
+            Err(OUT_OF_STACK) => self.interpreted().and_then(|regex| read(regex, &mut regex.capture_locations())),
             outcome => outcome,
         };
-        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        if blocks.len() < KEPT_BLOCKS_MAX {
-            blocks.push(block);
-        }
-        drop(blocks);
+        self.keep_block(block);
         outcome.map_err(|code| self.failed(code, subject))
+    }
+
+    fn take_block(&self) -> Option<CaptureLocations> {
+        BLOCKS.with_borrow_mut(|blocks| blocks[usize::from(self.is_jit)].get_mut(self.groups())?.take())
+    }
+
+    fn keep_block(&self, block: CaptureLocations) {
+        BLOCKS.with_borrow_mut(|blocks| {
+            if let Some(place) = blocks[usize::from(self.is_jit)].get_mut(self.groups()) {
+                *place = Some(block);
+            }
+        });
     }
 
     fn interpreted(&self) -> Result<&pcre2::bytes::Regex, i32> {
@@ -189,20 +202,6 @@ fn compile(pattern: &str, caseless: bool, jit: bool) -> Result<pcre2::bytes::Reg
         .build(pattern)
 }
 
-/// Matches with the compiled or the interpreted pattern; an error is PCRE2's code.
-fn read(
-    regex: &pcre2::bytes::Regex,
-    block: &mut CaptureLocations,
-    subject: &[u8],
-    captures: &mut Captures,
-) -> Result<bool, i32> {
-    if regex.captures_read(block, subject).map_err(|error| error.code())?.is_none() {
-        return Ok(false);
-    }
-    captures.fill(subject, (0..block.len()).map(|group| block.get(group)));
-    Ok(true)
-}
-
 /// A regular expression that more than one place may share.
 pub type SharedRegex = std::sync::Arc<Regex>;
 
@@ -256,6 +255,21 @@ mod tests {
             assert!(failed.starts_with("pcre2_match() failed: -47 on \"/f/aaa"), "{failed}");
             assert!(failed.ends_with("\" using \"^/f/(a+)+[bc]$\""), "{failed}");
             assert!(regex.is_match(&subject).is_err());
+        }
+    }
+
+    #[test]
+    fn patterns_share_blocks_with_others_of_as_many_groups() {
+        let many = format!("^{}$", "(a)?".repeat(KEPT_GROUPS_MAX + 3));
+        for jit in [true, false, true] {
+            for (pattern, subject, last) in
+                [("a(b)", "ab", "b"), ("(.)c", "xc", "x"), ("(a)(b)?", "a", ""), (&many, "aa", "")]
+            {
+                let (regex, mut captures) = (regex(pattern, jit), Captures::default());
+                assert!(regex.capture(subject.as_bytes(), &mut captures).unwrap(), "{pattern}");
+                assert_eq!(captures.get(regex.groups()).unwrap_or_default(), last.as_bytes(), "{pattern}");
+                assert!(!regex.is_match(b"").unwrap() || pattern == many);
+            }
         }
     }
 

@@ -33,7 +33,7 @@ weir_http::settings! {
     measure: Option<Measure> = None,
     /// The key of `hash`.
     hash_key: Option<Template> = None,
-    /// `zone`: its name. All workers share weir's groups with or without it.
+    /// `zone`: its name. Such a group has one turn for all workers, and its peers can change.
     zone: Option<String> = None,
 }
 
@@ -157,7 +157,7 @@ pub static FAMILY: Family = Family::new(
             "zone",
             STREAM_UPSTREAM,
             Arity::Between(1, 2),
-            "Names the group for the API. All workers share the group's state with or without it.",
+            "Names the group's state: all workers take its servers in one turn, and the API can change them.",
             zone,
         )
         .many(),

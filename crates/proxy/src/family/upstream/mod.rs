@@ -67,7 +67,7 @@ weir_http::settings! {
     keepalive_time: Duration = Duration::from_secs(3600),
     /// `keepalive_timeout`.
     keepalive_timeout: Duration = Duration::from_secs(60),
-    /// `zone`: its name. All workers share weir's groups with or without it.
+    /// `zone`: its name. Such a group has one turn for all workers, and its peers can change.
     zone: Option<String> = None,
     /// `state`: the file.
     state: Option<String> = None,
@@ -175,7 +175,7 @@ pub static FAMILY: Family = Family::new("upstream", &[
     Directive::new("server", UPSTREAM, Arity::AtLeast(1),
         "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= slow_start= backup down drain route= resolve service=.", server).many(),
     Directive::new("zone", UPSTREAM, Arity::Between(1, 2),
-        "Names the group's state. All workers share the state, and the API can change its servers.", zone).many(),
+        "Names the group's state: all workers take its servers in one turn, and the API can change them.", zone).many(),
     Directive::new("state", UPSTREAM, ONE, "The file that stores the group's servers and the API's changes; it replaces the server directives.",
         state),
     Directive::new("least_conn", UPSTREAM, NONE, "Prefers the peer with the fewest active connections.",
