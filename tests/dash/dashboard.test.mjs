@@ -241,7 +241,7 @@ test("rows are found by a text, by failing, and in the order that is asked for",
     await errors.waitForFunction((by) => document.querySelector(".sorting select").value === by, {}, by);
   }
   await errors.waitForFunction(() => {
-    const counts = [...document.querySelectorAll(".errors.of-failed .total")].map((one) => Number(one.textContent.replaceAll("\u202f", "")));
+    const counts = [...document.querySelectorAll(".errors.of-failed .total")].map((one) => Number(one.textContent.replaceAll(",", "")));
     return counts.length >= 2 && counts.every((count, at) => at === 0 || counts[at - 1] >= count);
   });
   await errors.close();

@@ -61,7 +61,7 @@ export function labRun(id = "20261122-193801-105") {
 }
 const labRuns = () => ({ more: 3, runs: [
   { id: "20261122-193801-105", kind: "ab", factor: "keepalive", before: "/etc/nginx/before.conf", after: "/etc/nginx/after.conf", load: "/1k at 300 a second over 16 connections", started_ms: LAB_AT, ended_ms: LAB_AT + 90_000, blocks: 12, of: 12, verdict: { name: "better", text: "cheaper by 27–43 % (95 % CI), cpu 319→205 µs, 6 pairs" } },
-  { id: "20261122-183801-101", kind: "capacity", factor: "", before: "/etc/nginx/before.conf", after: "", load: "/", started_ms: LAB_AT - 3_600_000, blocks: 9, verdict: { name: "", text: "1 400 requests a second" } },
+  { id: "20261122-183801-101", kind: "capacity", factor: "", before: "/etc/nginx/before.conf", after: "", load: "/", started_ms: LAB_AT - 3_600_000, blocks: 9, verdict: { name: "", text: "1,400 requests a second" } },
   { id: "20261122-173801-100", note: "\"20261122-173801-100.json\" is not a run of a lab" },
 ] });
 
@@ -85,7 +85,7 @@ export function document(s, seq, start, mood) {
   const portsLine = waterline("ports", servers[0], "count", both("Ports to an upstream peer", "업스트림 피어로 가는 포트"), ports, 28_232, ports, "net.ipv4.ip_local_port_range", mood === "calm" ? {} : { trend: "rising", level: "near", eta_s: (28_232 - ports) / 9, hits: mood === "failing" ? 40_772 : 0 });
   const verdict = {
     calm: { state: "healthy", words: both("limited by CPU of worker 0 (0.71) · headroom ×1.4 · next: Connections (0.28)", "가장 먼저 도달할 한도: 워커 0의 CPU (0.71) · 여유 ×1.4 · 다음: 연결 (0.28)"), evidence: [both("CPU of worker 0: 0.71 of 1 core, highest 0.82", "워커 0의 CPU: 1코어 중 0.71, 최고 0.82"), both("No request has failed in the last 10 s", "최근 10초 동안 실패한 요청이 없습니다")] },
-    rising: { state: "near", words: both(`Ports to 10.0.0.21:3000 (${(ports / 28_232).toFixed(2)}) run out in ${Math.round((28_232 - ports) / 9)} s`, `10.0.0.21:3000으로 가는 포트 (${(ports / 28_232).toFixed(2)})가 ${Math.round((28_232 - ports) / 9)}초 뒤에 바닥납니다`), evidence: [both(`${ports} of 28 232 ports, 9 more each second`, `포트 28 232개 중 ${ports}개, 초당 9개씩 늘어납니다`), both("One new connection for each request: connections are not kept", "요청마다 새 연결을 엽니다: 연결이 유지되지 않습니다")], remedy: both("upstream app { keepalive 64; }", "upstream app { keepalive 64; }") },
+    rising: { state: "near", words: both(`Ports to 10.0.0.21:3000 (${(ports / 28_232).toFixed(2)}) run out in ${Math.round((28_232 - ports) / 9)} s`, `10.0.0.21:3000으로 가는 포트 (${(ports / 28_232).toFixed(2)})가 ${Math.round((28_232 - ports) / 9)}초 뒤에 바닥납니다`), evidence: [both(`${ports} of 28,232 ports, 9 more each second`, `포트 28,232개 중 ${ports}개, 초당 9개씩 늘어납니다`), both("One new connection for each request: connections are not kept", "요청마다 새 연결을 엽니다: 연결이 유지되지 않습니다")], remedy: both("upstream app { keepalive 64; }", "upstream app { keepalive 64; }") },
     failing: { state: "failing", words: both("12 % of requests fail: timeout (504 timeout)", "요청의 12 %가 실패합니다: 시간 초과 (504 timeout)"), evidence: [both("504: 118/s, all from 10.0.0.23:3000", "504: 초당 118건, 모두 10.0.0.23:3000에서")] },
   }[mood];
   return {

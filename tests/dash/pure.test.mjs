@@ -45,7 +45,7 @@ test("a certificate is near its end a week before, and one with a short life a f
 
 test("numbers are read as people write them", () => {
   const all = [
-    [units.count, [[0, "0"], [999, "999"], [28232, "28 232"], [1234567, "1 234 567"], [undefined, "–"], [NaN, "–"]]],
+    [units.count, [[0, "0"], [999, "999"], [28232, "28,232"], [1234567, "1,234,567"], [undefined, "–"], [NaN, "–"]]],
     [units.si, [[0, "0"], [0.42, "0.42"], [7.31, "7.31"], [999, "999"], [1240, "1.24k"], [8750, "8.75k"], [999_960, "1M"]]],
     [units.bytes, [[0, "0 B"], [1023, "1023 B"], [1024, "1 KiB"], [16_000_000, "15.3 MiB"]]],
     [units.time, [[0, "0 ms"], [0.043, "43 µs"], [4.73, "4.73 ms"], [47.72, "47.7 ms"], [999.9, "1 s"], [61_000, "1 m 1 s"]]],

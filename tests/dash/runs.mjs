@@ -31,7 +31,7 @@ const why = {
   verdict: { name: "SUSPECTED", text: "SUSPECTED  edge → 127.0.0.1:3000: local ports   (rule B01)" },
 };
 const answer = (rate) => ({ load: { aggregate: { counters: { "http.codes.200": rate * 10 } }, weir: { started_ms: 0, ended_ms: 10_000, response: { count: rate * 10, p50: 1.5, p95: 4.1, p99: 6.2, p999: 9, max: 20 } } } });
-const expectation = (edge, variant, holds) => ({ edge, variant, says: "answers a second rise when connections are kept", wanted: "at least 1 200", found: holds ? "1 400" : "900", holds });
+const expectation = (edge, variant, holds) => ({ edge, variant, says: "answers a second rise when connections are kept", wanted: "at least 1,200", found: holds ? "1,400" : "900", holds });
 
 /** One run of each kind. */
 export const RUNS = [

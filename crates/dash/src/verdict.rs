@@ -551,7 +551,7 @@ fn group(number: f64) -> String {
     let mut text = String::with_capacity(digits.len() + 4);
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push('\u{202f}');
+            text.push(',');
         }
         text.push(digit);
     }

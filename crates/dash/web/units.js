@@ -35,10 +35,10 @@ function scaled(n, base, names, gap) {
   return short(n) + (names[step] ? gap + names[step] : "");
 }
 
-/** A count in full, in groups of three: 28 232. @param {number} [n] */
+/** A count in full, in groups of three: 28,232. @param {number} [n] */
 export function count(n) {
   if (!known(n)) return NOTHING;
-  return String(Math.round(n)).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+  return String(Math.round(n)).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
 /** A count in short: 1.24k. @param {number} [n] */
