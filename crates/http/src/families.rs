@@ -4,17 +4,19 @@
 //! in its crate's `declare!`.
 
 use std::any::Any;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use crate::above;
 use crate::build::{Build, Scope};
 use crate::conf::{Conf, Location};
+use crate::conn::{Conn, Gone};
 use crate::directive::Directive;
 use crate::exchange::{Enter, Exchange};
 use crate::family;
 use crate::found::Found;
 use crate::known::Known;
-use crate::phase::Phase;
+use crate::phase::{Outcome, Phase};
 use crate::slots::VariableId;
 use crate::variable::{Names, Template, Variable};
 use crate::worker::Worker;
@@ -43,6 +45,18 @@ pub struct Filter {
     pub is_inner: bool,
 }
 
+/// How a family answers a request itself. It may read the request's body from the connection; the outcome is sent.
+#[derive(Clone, Copy)]
+pub struct Answering {
+    /// Answers.
+    pub answer: for<'a> fn(&'a mut Exchange<'_>, &'a mut Conn) -> Answered<'a>,
+    /// It answers subrequests, too.
+    pub is_inner: bool,
+}
+
+/// An answer of a family that is being made.
+pub type Answered<'a> = Pin<Box<dyn Future<Output = Result<Outcome, Gone>> + 'a>>;
+
 /// Moves state from the declarations of the older configuration (second) to those of the new one.
 pub type Adopt = fn(&mut Conf, &Conf) -> Result<(), String>;
 
@@ -64,6 +78,8 @@ pub struct Family {
     pub phase: Option<PhaseHandler>,
     /// Its response filter; the list of families gives the order.
     pub filter: Option<Filter>,
+    /// How it answers a request whose handler returns `Next::Answer` with the family's name.
+    pub answer: Option<Answering>,
     /// Its handler in the log phase, after the response was sent.
     pub log: Option<fn(&mut Exchange<'_>)>,
     /// Takes over state from the previous configuration that must survive a reload; an error refuses the new one.
@@ -100,6 +116,7 @@ impl Family {
             variables: &[],
             phase: None,
             filter: None,
+            answer: None,
             log: None,
             adopt: None,
             finish: None,
@@ -146,6 +163,12 @@ impl Family {
         if let Some(filter) = self.filter {
             self.filter = Some(Filter { is_inner: true, ..filter });
         }
+        self
+    }
+
+    /// Makes the family answer requests itself.
+    pub const fn answer(mut self, answer: Answering) -> Family {
+        self.answer = Some(answer);
         self
     }
 
@@ -263,6 +286,11 @@ impl Families {
             declare: levels.iter().filter_map(|level| level.declare).collect(),
             all,
         }
+    }
+
+    /// How the family of this name answers.
+    pub fn answering(&self, family: &str) -> Option<Answering> {
+        self.all.iter().find(|known| known.name == family)?.answer
     }
 
     /// Empty declarations of the crates above the engine.

@@ -40,12 +40,8 @@ pub enum Next {
     Named(String),
     /// Ask the location's upstream.
     Forward,
-    /// Answer as the purge API does.
-    Purge,
-    /// Answer with counters: the API or the metrics.
-    Observe,
-    /// Answer as the dashboard does.
-    Dashboard,
+    /// The family of this name answers: see `Family::answer`.
+    Answer(&'static str),
     /// Continue with the next handler after this time (`limit_req` delay).
     Wait(Duration),
     /// Read the whole request body, then enter this handler again.
@@ -70,12 +66,8 @@ pub enum Outcome {
     Status(u16),
     /// Ask the location's upstream.
     Forward,
-    /// Answer as the purge API does.
-    Purge,
-    /// Answer with counters: the API or the metrics.
-    Observe,
-    /// Answer as the dashboard does.
-    Dashboard,
+    /// The family of this name answers: see `Family::answer`.
+    Answer(&'static str),
     /// Wait, then `resume` with this.
     Wait(Duration, Resume),
     /// Read the whole request body to this place, then `resume` with this.

@@ -331,9 +331,7 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         Next::Status(status) => Step::Over(Outcome::Status(status)),
         Next::Respond => Step::Over(Outcome::Respond),
         Next::Forward => Step::Over(Outcome::Forward),
-        Next::Purge => Step::Over(Outcome::Purge),
-        Next::Observe => Step::Over(Outcome::Observe),
-        Next::Dashboard => Step::Over(Outcome::Dashboard),
+        Next::Answer(family) => Step::Over(Outcome::Answer(family)),
         // Only handlers of a phase before the content may return the first two; `again` has taken the others.
         Next::Wait(_) | Next::Background(_) | Next::ReadBody | Next::ReadBodyToFile | Next::Aside(_) | Next::Ask => {
             Step::Over(Outcome::Status(500))

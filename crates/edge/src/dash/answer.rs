@@ -28,9 +28,9 @@ use weir_net::clock;
 use weir_wire::Known;
 
 use crate::dash::hall::{VIEWERS_MAX, Viewer};
+use crate::dash::host::LogPlace;
 use crate::dash::shelf::{Lines, Want, WantedLog};
 use crate::dash::token::{self, Token};
-use crate::family::dashboard::LogPlace;
 use crate::guard::{self, Deed};
 use crate::live::api;
 use crate::purge;

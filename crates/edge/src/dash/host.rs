@@ -17,7 +17,7 @@ use weir_dash::logs::Tail;
 use weir_dash::words::Said;
 use weir_net::{clock, worker};
 
-pub use output::Source;
+pub use output::{LogPlace, Source};
 pub use programs::Origin;
 
 use programs::Programs;

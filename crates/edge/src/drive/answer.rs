@@ -15,8 +15,7 @@ use super::chores;
 use super::open;
 use super::subrequest;
 use super::tunnel::{self, Joined};
-use crate::live::api;
-use crate::{dash, purge};
+use crate::family::ALL;
 
 /// Turns an outcome into a response and sends it; returns the two joined connections if the response switched
 /// protocols.
@@ -73,9 +72,10 @@ pub async fn answer(
                 walk::resume(exchange, resume)
             }
             Outcome::Ask(resume) => Box::pin(subrequest::ask(exchange, conn, resume)).await?,
-            Outcome::Purge => purge::api::answer(exchange, conn).await?,
-            Outcome::Observe => api::answer(exchange, conn).await?,
-            Outcome::Dashboard => Box::pin(dash::answer::answer(exchange, conn)).await?,
+            Outcome::Answer(family) => match ALL.answering(family) {
+                Some(own) => (own.answer)(exchange, conn).await?,
+                None => Outcome::Status(500),
+            },
             Outcome::Forward => {
                 let mut source = None;
                 match slice::forward(exchange, conn, &mut source).await {

@@ -19,8 +19,8 @@ use weir_proxy::family::upstream::source::Source;
 use weir_wire::BodyLength;
 
 use super::{chores, open};
+use crate::family::ALL;
 use crate::family::log as access_log;
-use crate::purge;
 
 /// Sends the request that a handler asks for, hands its answer over, then goes on with the walk of `exchange`.
 pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, resume: Resume) -> Result<Outcome, Gone> {
@@ -101,9 +101,11 @@ pub async fn head(
                 walk::resume(exchange, resume)
             }
             Outcome::Ask(resume) => Box::pin(ask(exchange, conn, resume)).await?,
-            Outcome::Purge => purge::api::answer(exchange, conn).await?,
-            // These pages are for clients only.
-            Outcome::Observe | Outcome::Dashboard => Outcome::Status(403),
+            Outcome::Answer(family) => match ALL.answering(family).filter(|own| own.is_inner) {
+                Some(own) => (own.answer)(exchange, conn).await?,
+                // Its pages are for clients only.
+                None => Outcome::Status(403),
+            },
             Outcome::Forward => {
                 let mut source = None;
                 match slice::forward(exchange, conn, &mut source).await {

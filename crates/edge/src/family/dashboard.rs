@@ -15,7 +15,7 @@ use weir_dash::configuration::{Configuration, File};
 use weir_http::build::{Build, Kind, Scope};
 use weir_http::conf::Conf;
 use weir_http::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, SERVER};
-use weir_http::families::Family;
+use weir_http::families::{Answering, Family};
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
 use weir_http::route::Pattern;
@@ -26,7 +26,7 @@ use weir_net::process::Identity;
 
 use crate::dash::alert::receiver::Receiver;
 use crate::dash::hall::{self, Hall};
-use crate::dash::host::Source as Output;
+use crate::dash::host::{LogPlace, Source as Output};
 use crate::dash::place;
 use crate::dash::token::{Source, Token};
 use crate::load;
@@ -56,15 +56,6 @@ pub struct Declared {
 
 /// The most logs of upstreams: weir searches all of them when a viewer opens a class of errors.
 pub const LOGS_MAX: usize = 8;
-
-/// Where the lines of a log are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogPlace {
-    /// A file, a full path.
-    File(PathBuf),
-    /// The output of a program.
-    Output(Output),
-}
 
 /// A log of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +114,7 @@ pub static FAMILY: Family = Family::new("dashboard", &[
          dashboard's verdict to a webhook, also without a dashboard.",
         alert::alert).many(),
 ])
+.answer(Answering { answer: |exchange, conn| Box::pin(crate::dash::answer::answer(exchange, conn)), is_inner: false })
 .finish(finish)
 .adopt(|new, old| { crate::declared_mut(new).dashboard.adopt(&crate::declared(old).dashboard); Ok(()) });
 
@@ -268,7 +260,7 @@ fn dashboard(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
     }
     crate::settings(b).dashboard.is_on = Some(true);
-    b.scope().handler = Some(|_| Next::Dashboard);
+    b.scope().handler = Some(|_| Next::Answer(FAMILY.name));
     Ok(())
 }
 

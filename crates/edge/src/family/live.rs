@@ -12,7 +12,7 @@ use weir_http::build::{Build, Scope};
 use weir_http::counting;
 use weir_http::directive::{Arity, Directive, LOCATION, NONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::families::{Answering, Family};
 use weir_http::message::Try;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
@@ -57,12 +57,13 @@ pub static FAMILY: Family = Family::new(
             "weir's own: serves all metrics, for Prometheus and OpenMetrics.",
             |b, _| {
                 crate::settings(b).live.is_api = Some(false);
-                b.scope().handler = Some(|_| Next::Observe);
+                b.scope().handler = Some(|_| Next::Answer(FAMILY.name));
                 Ok(())
             },
         ),
     ],
 )
+.answer(Answering { answer: |exchange, conn| Box::pin(crate::live::api::answer(exchange, conn)), is_inner: false })
 .log(ended)
 .finish(finish);
 
@@ -80,7 +81,7 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     crate::settings(b).live.may_write = Some(may_write);
     crate::settings(b).live.door = Some(may_write.then_some(at));
     crate::settings(b).live.is_api = Some(true);
-    b.scope().handler = Some(|_| Next::Observe);
+    b.scope().handler = Some(|_| Next::Answer(FAMILY.name));
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use weir_conf::{At, Statement};
 use weir_http::build::{Build, Scope};
 use weir_http::conf::Conf;
 use weir_http::directive::{Arity, Directive, HTTP, LOCATION, NONE};
-use weir_http::families::Family;
+use weir_http::families::{Answering, Family};
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
 use weir_http::value;
@@ -42,7 +42,7 @@ pub static FAMILY: Family = Family::new("purge", &[
         |b, _| {
             let at = b.at();
             crate::settings(b).purge.api = Some(Some(at));
-            b.scope().handler = Some(|_| Next::Purge);
+            b.scope().handler = Some(|_| Next::Answer(FAMILY.name));
             Ok(())
         }),
     Directive::new("cache_purge_log", HTTP, Arity::AtLeast(1),
@@ -50,6 +50,7 @@ pub static FAMILY: Family = Family::new("purge", &[
          or file:PATH with this URL; \
          [stream=weir:purges] [edge=HOSTNAME] [state=FILE] [timeout=1s] [maxlen=100000].", log),
 ])
+.answer(Answering { answer: |exchange, conn| Box::pin(crate::purge::api::answer(exchange, conn)), is_inner: true })
 .adopt(|new, old| { crate::declared_mut(new).purge.adopt(&crate::declared(old).purge); Ok(()) })
 .finish(finish);
 

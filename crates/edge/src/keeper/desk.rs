@@ -15,9 +15,8 @@ use weir_net::process::{self, Channel, Identity};
 use weir_net::{clock, worker};
 
 use crate::acme::publish::{Hook, Publisher};
-use crate::dash::host::output::Source;
+use crate::dash::host::output::{LogPlace, Source};
 use crate::dash::host::programs::Programs;
-use crate::family::dashboard::LogPlace;
 use crate::keeper::opener::Opener;
 use crate::keeper::order::{Done, Errand};
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -30,6 +31,15 @@ pub enum Source {
 
 /// The programs that print the logs of containers.
 const CONTAINERS: [&str; 2] = ["docker", "podman"];
+
+/// Where the lines of a log are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogPlace {
+    /// A file, a full path.
+    File(PathBuf),
+    /// The output of a program.
+    Output(Source),
+}
 
 impl Source {
     /// Reads `journald:UNIT`, `docker:NAME` or `podman:NAME`; `None` for other texts, which name files.
