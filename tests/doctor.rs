@@ -430,7 +430,10 @@ fn the_files_of_other_programs_stay_as_they_are() {
         assert!(shown.contains(&format!("{owner} owns this place in {}", path.display())), "{shown}");
     }
     // The other lines of the file are the user's.
-    assert_eq!(std::fs::read_to_string(line).unwrap(), text.replace("location /a {", "location /a/ {"));
+    let mended = text
+        .replace("location /a {", "location /a/ {")
+        .replace("    }\n", "    }\n    location = /a { return 301 /a/$is_args$args; }\n");
+    assert_eq!(std::fs::read_to_string(line).unwrap(), mended);
     assert!(shown.contains("[error_log_off] is not fixed: certbot owns"), "{shown}");
 }
 

@@ -101,6 +101,11 @@ pub fn remove(tree: &Tree, statement: &Statement) -> Option<Edit> {
 
 /// The edit that adds `lines` (without `;`) after a statement, each on its own line with the same indentation.
 pub fn insert_after(tree: &Tree, statement: &Statement, lines: &str) -> Option<Edit> {
+    insert_block_after(tree, statement, &lines.lines().map(|line| format!("{line};\n")).collect::<String>())
+}
+
+/// The edit that adds `lines`, which are statements with their own ends (`location … { … }`), after a statement.
+pub fn insert_block_after(tree: &Tree, statement: &Statement, lines: &str) -> Option<Edit> {
     let source = tree.source(&statement.at)?;
     let indent = indent(source, statement.at.span.start as usize);
     let end = statement.end.span.end as usize;
@@ -109,7 +114,7 @@ pub fn insert_after(tree: &Tree, statement: &Statement, lines: &str) -> Option<E
     let line_rest = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     let after = rest.get(..line_rest)?.trim_ascii();
     let at = if after.is_empty() || after.starts_with(b"#") { end + line_rest } else { end };
-    let with = lines.lines().map(|line| format!("\n{indent}{line};")).collect::<String>().into_bytes();
+    let with = lines.lines().map(|line| format!("\n{indent}{line}")).collect::<String>().into_bytes();
     Some(Edit { file: statement.at.file, span: span(at, at), with })
 }
 

@@ -59,9 +59,13 @@ pub fn caches<'v>(view: &'v View<'v>) -> Vec<(Spot<'v>, &'static Names)> {
     FAMILIES.iter().flat_map(of).filter(|(spot, _)| spot.arg(0) != "off").collect()
 }
 
-/// The words of `…_cache_use_stale` that are in force in a block. None if one of them is `off`.
+/// The words of `…_cache_use_stale` that are in force in a block. None if one of them is `off`. A word that nginx cannot
+/// know is left out: a fix writes these words again.
 pub fn stale_in_force<'v>(scope: Scope<'v>, names: &Names) -> Vec<&'v str> {
-    let words: Vec<&str> = scope.effective_all(names.use_stale).into_iter().flat_map(Spot::args).collect();
+    let is_word =
+        |word: &&str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && !word.is_empty();
+    let words: Vec<&str> =
+        scope.effective_all(names.use_stale).into_iter().flat_map(Spot::args).filter(is_word).collect();
     if words.contains(&"off") { Vec::new() } else { words }
 }
 

@@ -152,7 +152,7 @@ impl Choice<'_> {
         if self.attempts >= ATTEMPTS_MAX {
             return;
         }
-        let mut set: Vec<Finding> = mend::together(&wanted).into_iter().cloned().collect();
+        let mut set: Vec<Finding> = mend::together(self.now(), &wanted).into_iter().cloned().collect();
         match (self.attempt(&set), set.as_slice()) {
             (Ok(next), _) => self.now = Some(next),
             (Err(why), [one]) => self.drop(&one.clone(), why),

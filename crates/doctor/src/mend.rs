@@ -1,7 +1,7 @@
 //! The changes that findings propose, as new files.
 
 use weir_conf::edit::{self, Edit};
-use weir_conf::{MemoryFiles, Tree};
+use weir_conf::{MemoryFiles, Statement, Tree};
 
 use crate::rule::Finding;
 
@@ -20,7 +20,7 @@ pub struct Mended {
 /// [`together`].
 pub fn mend(tree: &Tree, findings: &[Finding]) -> Vec<Mended> {
     let mut edits: Vec<&Edit> = Vec::new();
-    for finding in together(findings) {
+    for finding in together(tree, findings) {
         // Two findings may propose the same change. It is made once.
         let new: Vec<&Edit> = finding.fix.iter().filter(|edit| !edits.contains(edit)).collect();
         edits.extend(new);
@@ -37,12 +37,13 @@ pub fn mend(tree: &Tree, findings: &[Finding]) -> Vec<Mended> {
     mended
 }
 
-/// The findings whose changes can be made at the same time: none touches bytes that an earlier one touches.
-pub fn together(findings: &[Finding]) -> Vec<&Finding> {
+/// The findings whose changes can be made at the same time: none touches bytes that an earlier one touches, or writes a
+/// line into a block that an earlier one writes there.
+pub fn together<'f>(tree: &Tree, findings: &'f [Finding]) -> Vec<&'f Finding> {
     let mut taken: Vec<&Edit> = Vec::new();
     let mut made = Vec::new();
     for finding in findings.iter().filter(|finding| !finding.fix.is_empty()) {
-        let clashes = |edit: &Edit| taken.iter().any(|other| *other != edit && touch(edit, other));
+        let clashes = |edit: &Edit| taken.iter().any(|other| *other != edit && do_clash(tree, edit, other));
         if !finding.fix.iter().any(clashes) {
             taken.extend(&finding.fix);
             made.push(finding);
@@ -76,13 +77,35 @@ pub fn changed(before: &Tree, after: &Tree) -> Vec<Mended> {
     changed.collect()
 }
 
-/// Whether two edits change the same bytes, or one edit inserts inside the other's range.
-fn touch(one: &Edit, other: &Edit) -> bool {
+/// Whether two edits change the same bytes, one edit inserts inside the other's range, or both insert the same line into
+/// one block.
+fn do_clash(tree: &Tree, one: &Edit, other: &Edit) -> bool {
     let inserts = |edit: &Edit| edit.span.start == edit.span.end;
-    if inserts(one) && inserts(other) {
+    if one.file != other.file {
         return false;
     }
-    one.file == other.file && one.span.start <= other.span.end && other.span.start <= one.span.end
+    if inserts(one) && inserts(other) {
+        return lines(one).any(|line| lines(other).any(|same| same == line))
+            && innermost(&tree.root, one) == innermost(&tree.root, other);
+    }
+    one.span.start <= other.span.end && other.span.start <= one.span.end
+}
+
+/// The lines that an edit writes.
+fn lines(edit: &Edit) -> impl Iterator<Item = &[u8]> {
+    edit.with.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
+}
+
+/// Where the innermost block around an edit begins; `None` outside of all blocks of its file.
+fn innermost(statements: &[Statement], edit: &Edit) -> Option<u32> {
+    let blocks = statements.iter().filter(|statement| statement.is_block());
+    blocks.rev().find_map(|block| {
+        let is_around = block.at.file == edit.file
+            && block.at.span.end <= edit.span.start
+            && block.end.file == edit.file
+            && edit.span.start <= block.end.span.start;
+        innermost(block.children(), edit).or(is_around.then_some(block.at.span.start))
+    })
 }
 
 #[cfg(test)]

@@ -308,6 +308,37 @@ mod tests {
         all.iter().find(|conf| !is_misplaced(conf)).unwrap_or(&all[0]).clone()
     }
 
+    /// The statements that stand in one block more than once, with their block.
+    fn repeated(statements: &[weir_conf::Statement], found: &mut Vec<String>) {
+        let words =
+            |one: &weir_conf::Statement| one.words().map(|word| word.text.clone()).collect::<Vec<_>>().join(" ");
+        for (at, one) in statements.iter().enumerate() {
+            if statements[..at].iter().any(|other| !other.is_block() && words(other) == words(one)) {
+                found.push(words(one));
+            }
+            repeated(one.children(), found);
+        }
+    }
+
+    /// Rules that want the same line in one block write it once.
+    #[test]
+    fn all_fixes_together_write_no_line_twice() {
+        let streams = include_str!("../../../../tests/fixes/streams.conf").to_owned();
+        let examples = RULES.iter().flat_map(|rule| [&rule.fires, &rule.silent]).chain(MORE.iter());
+        let all = examples.map(|example| complete(example.conf)).chain([streams]);
+        for conf in all {
+            let tree = tree_of(conf.as_bytes());
+            let target = Target::Nginx(Version(1, 22, 1));
+            let told = Facts { version_is_told: Some(target.version()), ..Facts::default() };
+            let whole = fixes::choose(&tree, target, &told, &Judges::lenient(&|_| true));
+            let Some(file) = whole.files.first() else { continue };
+            let (mut before, mut after) = (Vec::new(), Vec::new());
+            repeated(&tree.root, &mut before);
+            repeated(&tree_of(&file.after).root, &mut after);
+            assert!(after.len() <= before.len(), "{after:?}\n{}", String::from_utf8_lossy(&file.after));
+        }
+    }
+
     /// The fix of one rule, with everything that belongs to it, brings no finding of another rule.
     #[test]
     fn no_fix_brings_a_new_finding() {
