@@ -145,7 +145,7 @@ fn trouble_its_end_and_a_reload_are_told() {
         (Some("begins"), Some("failing"), Some("shop"))
     );
     let text = body["text"].as_str().unwrap();
-    assert!(text.starts_with("weir shop: 요청 실패\n") && text.contains("요청의 100"), "{body}");
+    assert!(text.starts_with("weir shop: 요청 실패\n") && text.contains("%가 실패했습니다: "), "{body}");
     // A reload with the same line tells nothing again.
     let pid = std::fs::read_to_string(room.0.join("edge.pid")).unwrap();
     assert!(Command::new("kill").args(["-HUP", pid.trim()]).status().unwrap().success());
