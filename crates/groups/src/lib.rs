@@ -19,7 +19,7 @@ pub mod rounds;
 mod state;
 mod watch;
 
-pub use local::{Local, Locals};
+pub use local::{KnownPeer, Local, Locals};
 pub use members::{Kind, Member, Members, Named, ROUTE_BYTES_MAX, fits, named, parameter, zone};
 pub use state::{read, written_time};
 pub use watch::watch;
@@ -64,6 +64,10 @@ pub trait Parts: Clone + Send + Sync + 'static {
     ) -> Self::Built;
     /// Its peers.
     fn group(built: &Self::Built) -> &Group;
+    /// The group that changes, if a configuration's entry only points to it.
+    fn live(built: &Self::Built) -> Option<&Arc<Live<Self>>>
+    where
+        Self: Sized;
     /// The same, mutable.
     fn group_mut(built: &mut Self::Built) -> &mut Group;
     /// Takes over what an older configuration knows.

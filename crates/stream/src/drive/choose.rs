@@ -26,11 +26,7 @@ pub async fn group(session: &mut Session<'_>, target: &Target) -> Result<Rc<Loca
 /// A group of the configuration, in its current version.
 fn declared(session: &Session<'_>, number: usize) -> Option<Rc<Local>> {
     let groups = &crate::declared(session.conf).upstream.groups;
-    let upstream = groups.get(number)?;
-    match upstream.live {
-        Some(_) => Some(Local::new(upstream.now())),
-        None => session.generation.own.of(Locals::default).get(groups, number).cloned(),
-    }
+    session.generation.own.of(Locals::default).get(groups, number)
 }
 
 async fn named(session: &mut Session<'_>, text: &Template) -> Result<Rc<Local>, u16> {

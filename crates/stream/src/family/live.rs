@@ -63,6 +63,10 @@ impl Parts for Frame {
         &built.group
     }
 
+    fn live(built: &Upstream) -> Option<&Arc<Live>> {
+        built.live.as_ref()
+    }
+
     fn group_mut(built: &mut Upstream) -> &mut Group {
         &mut built.group
     }

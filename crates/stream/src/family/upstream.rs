@@ -37,10 +37,10 @@ weir_http::settings! {
     zone: Option<String> = None,
 }
 
-/// A group as one worker's sessions use it.
+/// A worker's record of a group.
 pub type Local = weir_groups::Local<Frame>;
 
-/// The groups of a configuration, for one worker.
+/// A worker's records of the groups of a configuration.
 pub type Locals = weir_groups::Locals<Frame>;
 
 /// All groups: those of `upstream` blocks, and those for addresses in a `proxy_pass`.

@@ -2,19 +2,17 @@
 
 pub use weir_groups::{Members, Named, Parts, edit, fits, named, parameter, read, written_time};
 
-use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_conf::At;
-use weir_http::board::boards::Boards;
 use weir_http::build::Build;
 use weir_http::variable::Template;
-use weir_http::worker::{Generation, Worker};
+use weir_http::worker::Worker;
 use weir_net::{Address, clock};
 use weir_peers::balance::Policy;
 use weir_peers::budget::Budget;
-use weir_peers::group::{Group, Part};
+use weir_peers::group::Group;
 use weir_peers::pool_policy::PoolPolicy;
 
 use super::queue::Queue;
@@ -48,10 +46,10 @@ pub struct Frame {
     pub at: At,
 }
 
-/// A group as one worker's exchanges use it.
+/// A worker's record of a group.
 pub type Local = weir_groups::Local<Frame>;
 
-/// The groups of a configuration, for one worker.
+/// A worker's records of the groups of a configuration.
 pub type Locals = weir_groups::Locals<Frame>;
 
 /// A group whose peers change.
@@ -79,6 +77,10 @@ impl Parts for Frame {
 
     fn group(built: &Upstream) -> &Group {
         &built.group
+    }
+
+    fn live(built: &Upstream) -> Option<&Arc<Live>> {
+        built.live.as_ref()
     }
 
     fn group_mut(built: &mut Upstream) -> &mut Group {
@@ -138,63 +140,6 @@ pub fn adopt(new: &mut Declared, old: &Declared) {
     }
 }
 
-/// A version of a group, as a worker's exchanges use it.
-pub struct Seen {
-    version: u64,
-    /// The peers.
-    pub upstream: Arc<Upstream>,
-    /// The worker's part of them.
-    pub part: Part,
-    /// The peers' names, shared by tries.
-    pub names: Vec<Rc<str>>,
-    /// The numbers of their cells, looked up at the first use.
-    cells: OnceCell<Vec<u32>>,
-}
-
-impl Seen {
-    /// A peer's name and the number of its cell.
-    pub fn known_peer(&self, boards: &Boards, peer: usize) -> (Rc<str>, u32) {
-        let number = |address: &Rc<str>| boards.peer(&self.upstream.name, address);
-        let cells = self.cells.get_or_init(|| self.names.iter().map(number).collect());
-        let name = self.names.get(peer).cloned().unwrap_or_default();
-        (name, cells.get(peer).copied().unwrap_or(0))
-    }
-}
-
-/// The versions that a worker saw last, by the number of the group.
-#[derive(Default)]
-pub struct AllSeen(RefCell<Vec<Option<Rc<Seen>>>>);
-
-/// The versions that a configuration's exchanges saw last on this worker.
-pub fn all_seen(generation: &Generation) -> &AllSeen {
-    generation.own.of(AllSeen::default)
-}
-
-impl AllSeen {
-    /// The current version.
-    pub fn look(&self, number: usize, live: &Live) -> Rc<Seen> {
-        let version = live.version();
-        let mut all = self.0.borrow_mut();
-        if let Some(Some(seen)) = all.get(number)
-            && seen.version == version
-        {
-            return seen.clone();
-        }
-        // These peers may already be newer than `version`, which was read first. Then the next call reads them again.
-        let upstream = live.current();
-        let names = upstream.group.peers().map(|peer| peer.address.as_str().into()).collect();
-        let part = upstream.group.part();
-        let seen = Rc::new(Seen { version, upstream, part, names, cells: OnceCell::new() });
-        if all.len() <= number {
-            all.resize_with(number + 1, || None);
-        }
-        if let Some(place) = all.get_mut(number) {
-            *place = Some(seen.clone());
-        }
-        seen
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -245,19 +190,22 @@ mod tests {
 
     #[test]
     fn the_same_again_makes_no_version() {
-        let (live, all) = (live(None, &[]), AllSeen::default());
-        let empty = all.look(0, &live);
-        assert!(empty.upstream.group.peers().len() == 0);
+        let (all, locals) = ([Arc::new(declared(live(None, &[])))], Locals::default());
+        let live = all[0].live.clone().unwrap();
+        let look = || locals.get(&all, 0).unwrap();
+        let first = |local: &Local| local.group.peer(0).map(|peer| peer.address.clone()).unwrap_or_default();
+        assert!(look().group.peers().len() == 0);
         live.learn(0, vec![place("10.0.0.1:0", 0, 1)]);
-        let seen = all.look(0, &live);
-        assert_eq!(&*seen.names[0], "10.0.0.1:8080");
+        let seen = look();
+        assert_eq!(first(&seen), "10.0.0.1:8080");
         live.learn(0, vec![place("10.0.0.1:0", 0, 1)]);
-        assert!(Rc::ptr_eq(&seen, &all.look(0, &live)));
+        assert!(Rc::ptr_eq(&seen, &look()));
         live.learn(0, vec![place("10.0.0.2:0", 0, 1), place("10.0.0.1:0", 0, 1)]);
-        let seen = all.look(0, &live);
-        assert_eq!(&*seen.names[0], "10.0.0.1:8080");
-        live.learn(0, vec![place("10.0.0.2:0", 0, 1), place("10.0.0.1:0", 0, 1)]);
-        assert!(Rc::ptr_eq(&seen, &all.look(0, &live)));
+        let seen = look();
+        assert_eq!(first(&seen), "10.0.0.1:8080");
+        live.learn(0, vec![place("10.0.0.1:0", 0, 1), place("10.0.0.2:0", 0, 1)]);
+        assert!(Rc::ptr_eq(&seen, &look()));
+        assert!(locals.get(&all, 1).is_none());
     }
 
     #[test]

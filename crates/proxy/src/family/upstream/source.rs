@@ -1,6 +1,5 @@
 //! The body of an upstream's answer: reads and decodes it, then keeps or closes the connection.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_groups::KnownPeer;
 use weir_http::board::boards::Boards;
 use weir_http::exchange::Exchange;
 use weir_http::h2::reply::Lost;
@@ -15,14 +15,14 @@ use weir_http::message::Origin;
 use weir_http::worker::Generation;
 use weir_net::log;
 use weir_net::{Lease, clock};
-use weir_peers::group::{Outcome, Part};
+use weir_peers::group::Outcome;
 use weir_peers::selection::Selection;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Version, Violation, fastcgi, memcached};
 
 use super::Upstream;
-use super::live::{Local, Locals, Seen, all_seen};
+use super::live::{Local, Locals};
 use super::pool::{Link, pools};
 use super::records::{self, End, Records};
 use crate::family::sticky::Sticky;
@@ -31,32 +31,10 @@ use crate::protocol::Protocol;
 /// The group of an exchange: from the configuration, or made for this exchange.
 #[derive(Clone)]
 pub enum GroupRef {
-    /// The group and its number; keeps its configuration alive.
+    /// The group, as it was at the start of the exchange, and its number; keeps its configuration alive.
     Declared(Rc<Generation>, usize, Rc<Local>),
-    /// The same for a group whose peers change: with the peers from the start of the exchange.
-    Live(Rc<Generation>, usize, Rc<Seen>),
     /// The address that a `proxy_pass` with variables gave.
     Own(Rc<Local>),
-}
-
-/// A peer's name, and the number of the cell that counts its tries.
-type KnownPeer = (Rc<str>, u32);
-
-/// The names and cells of the peers of a configuration, by group and index, for tries to share.
-#[derive(Default)]
-struct KnownPeers(RefCell<Vec<Vec<KnownPeer>>>);
-
-fn known_peer(generation: &Generation, boards: &Boards, group: usize, peer: usize) -> KnownPeer {
-    let all = &generation.own.of(KnownPeers::default).0;
-    if let Some(known) = all.borrow().get(group).and_then(|known| known.get(peer)) {
-        return known.clone();
-    }
-    let mut known = all.borrow_mut();
-    for upstream in crate::declared(&generation.conf).upstream.groups.iter().skip(known.len()) {
-        let named = |address: &str| (address.into(), boards.peer(&upstream.name, address));
-        known.push(upstream.group.peers().map(|peer| named(&peer.address)).collect());
-    }
-    known.get(group).and_then(|known| known.get(peer)).cloned().unwrap_or_default()
 }
 
 impl GroupRef {
@@ -64,16 +42,7 @@ impl GroupRef {
     pub fn declared(generation: Rc<Generation>, number: usize) -> Option<GroupRef> {
         let groups = &crate::declared(&generation.conf).upstream.groups;
         let local = generation.own.of(Locals::default).get(groups, number)?;
-        Some(match &local.live {
-            Some(live) => {
-                let seen = all_seen(&generation).look(number, live);
-                GroupRef::Live(generation, number, seen)
-            }
-            None => {
-                let local = local.clone();
-                GroupRef::Declared(generation, number, local)
-            }
-        })
+        Some(GroupRef::Declared(generation, number, local))
     }
 
     /// The group of one exchange.
@@ -83,9 +52,9 @@ impl GroupRef {
 
     /// The group in its current version, if that is newer than this one.
     pub fn renewed(&self) -> Option<GroupRef> {
-        let GroupRef::Live(generation, number, seen) = self else { return None };
+        let GroupRef::Declared(generation, number, local) = self else { return None };
         match GroupRef::declared(generation.clone(), *number)? {
-            GroupRef::Live(_, _, now) if Rc::ptr_eq(&now, seen) => None,
+            GroupRef::Declared(_, _, now) if Rc::ptr_eq(&now, local) => None,
             renewed => Some(renewed),
         }
     }
@@ -93,38 +62,25 @@ impl GroupRef {
     /// The configuration that keeps connections to its peers, and the number of the group.
     pub fn home(&self) -> Option<(&Rc<Generation>, usize)> {
         match self {
-            GroupRef::Declared(generation, number, _) | GroupRef::Live(generation, number, _) => {
-                Some((generation, *number))
-            }
+            GroupRef::Declared(generation, number, _) => Some((generation, *number)),
             GroupRef::Own(_) => None,
         }
     }
 
-    /// A peer's name, shared by all tries at this peer, and the number of the cell that counts them.
-    pub fn known_peer(&self, boards: &Boards, peer: usize) -> (Rc<str>, u32) {
+    /// A peer. No cell of its own counts the tries at a peer that belongs to one exchange.
+    pub fn known_peer(&self, boards: &Boards, index: usize) -> KnownPeer {
         match self {
-            GroupRef::Declared(generation, number, _) => known_peer(generation, boards, *number, peer),
-            GroupRef::Live(_, _, seen) => seen.known_peer(boards, peer),
+            GroupRef::Declared(_, _, local) => local.peer(boards, index),
             GroupRef::Own(local) => {
-                let peer = local.group.peer(peer);
-                (peer.map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
+                (local.group.peer(index).map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
             }
         }
     }
 
     /// The group.
-    pub fn get(&self) -> &Upstream {
+    pub fn get(&self) -> &Local {
         match self {
             GroupRef::Declared(_, _, local) | GroupRef::Own(local) => local,
-            GroupRef::Live(_, _, seen) => &seen.upstream,
-        }
-    }
-
-    /// The worker's part of it.
-    pub fn part(&self) -> &Part {
-        match self {
-            GroupRef::Declared(_, _, local) | GroupRef::Own(local) => &local.part,
-            GroupRef::Live(_, _, seen) => &seen.part,
         }
     }
 }
@@ -147,7 +103,7 @@ impl Hold {
     /// Gives the peer back; `true` if the peer is disabled from this moment.
     pub fn release(&mut self, outcome: Outcome) -> bool {
         let upstream = self.group.get();
-        let is_disabled = upstream.group.release(self.group.part(), &mut self.selection, outcome, clock::unix_ms());
+        let is_disabled = upstream.group.release(&upstream.part, &mut self.selection, outcome, clock::unix_ms());
         if let Some(queue) = &upstream.queue {
             queue.offer();
         }

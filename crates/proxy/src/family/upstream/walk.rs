@@ -185,7 +185,7 @@ impl<'g> Walk<'g> {
         let bound = self.upstream.sticky.as_ref().and_then(|sticky| sticky.bound(exchange));
         let affinity = Affinity { key: &key, client, bound: bound.as_deref() };
         let Hold { group, selection } = &mut self.hold;
-        let picked = self.upstream.group.pick(group.part(), selection, &affinity, &mut random, clock::unix_ms());
+        let picked = self.upstream.group.pick(&group.get().part, selection, &affinity, &mut random, clock::unix_ms());
         picked.ok().map(|picked| picked.peer)
     }
 
