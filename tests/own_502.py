@@ -70,19 +70,20 @@ class Site(debian.Machine):
                  'rm -rf /etc/nginx /etc/systemd/system; cp -a /root/before/nginx /root/before/system -t /etc; mv /etc/system /etc/systemd/system; '
                  f': > /var/log/nginx/error.log; systemctl daemon-reload; systemctl restart {" ".join(APPS)} nginx; sleep 5')
 
-    def traffic(self, app, seconds=0):
-        """The user's traffic: (requests, 502s, other failures); and what `weir top` and `weir status` say after some seconds of it."""
-        self.run('rm -f /tmp/*.json')
+    def traffic(self, app, is_watched=False):
+        """The user's traffic: (requests, 502s, other failures), and what the user sees meanwhile: the last screen of `weir top` that has a failure, and `weir status`."""
+        self.run('rm -f /tmp/*.json /tmp/watch; touch /tmp/on')
         side = f'weir load screen.yml -q -v \'{{"pause":"{self.idle - 0.1:.2f}s"}}\' -o /tmp/screen.json > /dev/null 2>&1 &' if app == 'flows' else ''
-        watch = f'(sleep {seconds}; weir top --once; weir status) > /tmp/watch 2>&1 &' if seconds else ''
-        self.run(f'cd /opt/own; {side} {watch} weir load {app}.yml -q --seed 7 -o /tmp/{app}.json > /dev/null 2>&1; wait')
+        watch = ('(while [ -e /tmp/on ]; do weir top --once > /tmp/now; if grep -q failing /tmp/now || ! [ -e /tmp/watch ]; then cp /tmp/now /tmp/watch; fi; sleep 2; done; '
+                 'weir status >> /tmp/watch) > /dev/null 2>&1 &' if is_watched else '')
+        self.run(f'cd /opt/own; {side} {watch} weir load {app}.yml -q --seed 7 -o /tmp/{app}.json > /dev/null 2>&1; rm /tmp/on; wait')
         asked = bad = other = 0
         for name in self.says('ls /tmp/*.json').split():
             counters = json.loads(self.says(f'cat {name}'))['aggregate']['counters']
             asked += counters.get('http.requests', 0)
             bad += counters.get('http.codes.502', 0)
             other += sum(number for key, number in counters.items() if key.startswith('errors.') or key == 'vusers.failed' or re.match('http.codes.(?!502)[45]', key))
-        return asked, bad, other, self.says('cat /tmp/watch') if seconds else ''
+        return asked, bad, other, self.says('cat /tmp/watch') if is_watched else ''
 
     def is_healed(self, app, before):
         asked, bad, other, _ = self.traffic(app)
@@ -143,10 +144,10 @@ def switch(one):
     one.does(f"sed -i '1i dashboard on;' {CONF} && systemctl reload nginx && sleep 1", 'dashboard on; as the installation says')
     before = {}
     for app, (peer, _, _, cause) in FAULTS.items():
-        asked, before[app], _, seen = one.traffic(app, {'registry': 9, 'flows': 28, 'httpbin': 28}[app])
+        asked, before[app], _, seen = one.traffic(app, is_watched=True)
         verdict = next((line for line in seen.splitlines() if line.startswith(('■', '▲', '●'))), '')
         holds(f'{app}: {before[app]} of {asked} fail, live: {verdict}', f'{app}.example.org' in verdict and peer in verdict, seen)
-        holds(f'{app}: the errors have "502 {cause}" with the line of the log', re.search(rf'502 {cause} +\d+ +failed', seen) and peer in seen.split('\nerrors')[-1], seen)
+        holds(f'{app}: weir status has "502 {cause}" with the upstream', re.search(rf'502 {cause} +{before[app]} +failed .*\n +{app}.example.org +[A-Z]+ /\S* → {re.escape(peer)}\n', seen), seen)
     for app in FAULTS:
         mend(one, app)
     for app in FAULTS:
