@@ -155,7 +155,7 @@ impl Facts {
             unit,
             pam_limits: host::pam_limits_under(root),
             neighbours: host::node_processes_under(root),
-            listens: host::listening_under(root),
+            listens: host::listening_under(root, pid),
             pools: host::pools_under(root),
             now_s: None,
             certificates: Vec::new(),

@@ -29,10 +29,12 @@ pub fn listens_of(root: &Path, family: &[u32]) -> BTreeSet<String> {
     found
 }
 
-/// The TCP addresses at which any process of this network namespace listens. `None` if the kernel's table is not
-/// readable.
-pub fn listening_under(root: &Path) -> Option<BTreeSet<SocketAddr>> {
-    let name = ["self", "1"].into_iter().find(|name| root.join(format!("proc/{name}/net/tcp")).exists())?;
+/// The TCP addresses at which any process of a network namespace listens: that of the process `pid`, else that of this
+/// one. `None` if the kernel's table is not readable.
+pub fn listening_under(root: &Path, pid: Option<u32>) -> Option<BTreeSet<SocketAddr>> {
+    // Below the root of a container, this process has no directory, and the first one does.
+    let names = pid.map_or(vec!["self".to_owned(), "1".to_owned()], |pid| vec![pid.to_string()]);
+    let name = names.iter().find(|name| root.join(format!("proc/{name}/net/tcp")).exists())?;
     Some(tcp(root, name).into_values().filter_map(|at| at.parse().ok()).collect())
 }
 
