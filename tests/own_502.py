@@ -145,7 +145,9 @@ def switch(one):
     before = {}
     for app, (peer, _, _, cause) in FAULTS.items():
         asked, before[app], _, seen = one.traffic(app, is_watched=True)
-        verdict = next((line for line in seen.splitlines() if line.startswith(('■', '▲', '●'))), '')
+        # A long verdict takes two lines.
+        found = re.search(r'^[■▲●] .*?(?=\nrequests )', seen, re.M | re.S)
+        verdict = ' '.join(found.group(0).split()) if found else ''
         holds(f'{app}: {before[app]} of {asked} fail, live: {verdict}', f'{app}.example.org' in verdict and peer in verdict, seen)
         holds(f'{app}: weir status has "502 {cause}" with the upstream', re.search(rf'502 {cause} +{before[app]} +failed .*\n +{app}.example.org +[A-Z]+ /\S* → {re.escape(peer)}\n', seen), seen)
     for app in FAULTS:
