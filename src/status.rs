@@ -293,8 +293,13 @@ impl Page {
             let (kind, last) = (left(self.say(kind), 21), say!(texts::LAST, class.last.to_string()));
             writeln!(self.out, "  {:<24} {:>8}  {kind}  {}", class.class, class.count, last.say(self.language))?;
             if let Some(sample) = class.samples.first() {
-                let line = if sample.line.is_empty() { &sample.request } else { &sample.line };
-                writeln!(self.out, "      {}", cut(line, 140))?;
+                // The server that was asked stands near the end of a line of the log, where it is cut.
+                let to = if sample.upstream.is_empty() { String::new() } else { format!(" → {}", sample.upstream) };
+                let asked = format!("{}  {}", sample.server, sample.request);
+                writeln!(self.out, "      {}{to}", cut(&asked, 140usize.saturating_sub(to.chars().count())))?;
+                if !sample.line.is_empty() {
+                    writeln!(self.out, "      {}", cut(&sample.line, 140))?;
+                }
             }
         }
         Ok(())
@@ -334,6 +339,7 @@ mod tests {
         let limits: Vec<&str> = page.lines().skip_while(|line| !line.starts_with("limits")).skip(1).collect();
         assert!(limits[0].starts_with("  worker_cpu worker 0             93 %"), "{page}");
         assert!(page.contains("18032 requests = 17400 hit + 20 stale + 510 updating + 3 revalidated + 60 miss"));
+        assert!(page.contains("shop.example  GET /api/cart → 10.0.0.12:3000\n"), "{page}");
         assert!(page.contains("app 10.0.0.12:3000") && page.contains("unavail") && page.contains("  502 "));
         assert!(page.lines().all(|line| line.starts_with("\ncache") || line.chars().count() <= 180), "{page}");
     }

@@ -153,13 +153,19 @@ fn a_symptom_shows_what_can_cause_it_here() {
         "\n  4 × connect() failed (111: Connection refused)  (2026/01/01 10:00:00 – 2026/01/01 10:00:03)\n    servers: 127.0.0.1:3001 ×4\n",
         &format!("    locations: location /api/ ({name}:9) ×4\n"),
         "→ ss -ltnp 'sport = :3001'\n",
-        "[upstream_without_keepalive]\n",
+        "no finding explains these lines of the log. These can cause others\n",
         "$upstream_header_time is `-`",
         "Where to look next\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    assert!(!text.contains("alias_traversal"), "{text}");
+    assert!(!text.contains("alias_traversal") && !text.contains("[upstream_without_keepalive]"), "{text}");
+    // A finding about the lines comes first, and in full, with the command that writes its change.
+    let ports = std::fs::read_to_string(&log).unwrap().replace("(111: Connection refused)", "(99: Cannot assign)");
+    let ports = folder.file("ports.log", &ports);
+    let about = said(&doctor(&["502", name, "--error-log", ports.to_str().unwrap()]));
+    let part = "weir doctor CONF --fix --only upstream_without_keepalive shows the change";
+    assert!(about.contains("[upstream_without_keepalive]\n") && about.contains(part), "{about}");
     let value = json(&doctor(&["502", name, "--json"]));
     let message = &value["error_log"]["messages"][0];
     assert_eq!((value["symptom"].as_str(), message["count"].as_u64()), (Some("502"), Some(4)));
@@ -190,6 +196,31 @@ fn a_symptom_shows_what_can_cause_it_here() {
     assert!(absent.contains("Error log: /nowhere/error.log, weir cannot read it: No such file"), "{absent}");
     let none = said(&doctor(&["websocket", name, "--no-host"]));
     assert!(none.contains("Error log: none is known. Name it with --error-log FILE"), "{none}");
+}
+
+/// A program that listens at "localhost" often has only one of its two addresses.
+#[test]
+fn an_application_at_another_address_is_named() {
+    let Ok(listener) = std::net::TcpListener::bind("[::1]:0") else { return };
+    let port = listener.local_addr().unwrap().port();
+    let folder = Folder::new();
+    let conf =
+        format!("events {{ }}\nhttp {{ server {{ location / {{\nproxy_pass http://127.0.0.1:{port}/;\n}} }} }}\n");
+    let conf = folder.file("nginx.conf", &conf);
+    let name = conf.to_str().unwrap();
+    let log = failing_log(&folder, 4);
+    let text = said(&doctor(&["502", name, "--error-log", log.to_str().unwrap()]));
+    for part in [
+        "what can cause it, the most likely first\n  wrong  ",
+        &format!("nothing listens at 127.0.0.1:{port} on this machine now, but a program listens at [::1]:{port}\n"),
+        &format!("→ proxy_pass http://[::1]:{port}/;\n"),
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let only = ["--only", "origin_listens_elsewhere", name];
+    assert!(!said(&doctor(&[&["--no-host"], &only[..]].concat())).contains("listens at"), "another machine's file");
+    drop(listener);
+    assert!(!said(&doctor(&only)).contains("listens at"), "nothing listens there");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget, Wrap};
 use serde_json::Value;
 use weir_conf::language::Language;
 use weir_conf::say;
@@ -97,7 +97,10 @@ impl Screen<'_> {
             part
         };
         Paragraph::new(self.headline()).render(row(1), buffer);
-        Paragraph::new(self.verdict()).render(row(1), buffer);
+        // The upstream stands at the verdict's end, so a second line takes what does not fit.
+        let verdict = self.verdict();
+        let height = 1 + u16::from(verdict.width() > usize::from(area.width));
+        Paragraph::new(verdict).wrap(Wrap { trim: true }).render(row(height), buffer);
         Paragraph::new(self.trails(area.width)).render(row(2), buffer);
         let waterlines = self.waterlines();
         if !waterlines.is_empty() {

@@ -18,8 +18,12 @@ use crate::worst::{self, Place};
 const MENTIONED: f64 = 0.50;
 /// Requests count as failing if at least this many failed in the window,
 const FAILED_MIN: u64 = 5;
-/// and they are at least this share of all.
+/// and they are at least this share of all;
 const FAILED_SHARE: f64 = 0.01;
+/// or, with few requests, if at least this many failed,
+const FAILED_MIN_OF_FEW: u64 = 2;
+/// and they are at least this share of all.
+const FAILED_SHARE_OF_FEW: f64 = 0.05;
 /// Keepalive counts as poor if less than this share of requests uses a kept connection.
 const REUSE_POOR: f64 = 0.50;
 /// A program is named if it uses at least this share of a limit of CPU time: what uses less does not explain it, and where
@@ -222,7 +226,8 @@ fn dead(last: &Snapshot, window: &Window<'_>) -> Option<Verdict> {
 
 /// Requests fail.
 fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
-    if window.failed < FAILED_MIN || window.share() < FAILED_SHARE {
+    let is_part = |least: u64, share: f64| window.failed >= least && window.share() >= share;
+    if !is_part(FAILED_MIN, FAILED_SHARE) && !is_part(FAILED_MIN_OF_FEW, FAILED_SHARE_OF_FEW) {
         return None;
     }
     let (share, seconds) = (percent(window.share()), window.seconds);

@@ -61,10 +61,17 @@ impl Asked<'_> {
     pub fn text(&self, subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
         let mut text = format!("{}\n\n", self.symptom.means().say(language));
         self.log_text(&mut text, subject, language);
+        let speaks = |finding: &Finding| self.log.speaks_for(finding.rule) > 0;
+        // A finding that the lines of the log contradict must not look like their cause.
+        let is_other = self.is_explained() && !findings.first().is_some_and(speaks);
         let heading = match findings.len() {
             0 => words(
                 "The configuration and this machine: no finding that can cause it",
                 "설정과 이 머신: 원인이 될 만한 결과가 없습니다",
+            ),
+            _ if is_other => words(
+                "The configuration and this machine: no finding explains these lines of the log. These can cause others",
+                "설정과 이 머신: 위의 로그 줄을 설명하는 결과는 없습니다. 다른 경우의 원인이 될 수 있는 것",
             ),
             _ => words(
                 "The configuration and this machine: what can cause it, the most likely first",
@@ -88,8 +95,17 @@ impl Asked<'_> {
             let _ = writeln!(text, "  {}", more.say(language));
         }
         text.push('\n');
-        if let Some((first, rule)) = findings.first().and_then(|first| Some((first, rules::lookup(first.rule)?))) {
+        let first = findings.first().filter(|_| !is_other);
+        if let Some((first, rule)) = first.and_then(|first| Some((first, rules::lookup(first.rule)?))) {
             report::paragraph(&mut text, subject, rule, &shown, language);
+            if !first.fix.is_empty() {
+                let how = said!(
+                    "weir doctor CONF --fix --only {0} shows the change as a diff, and --write writes it",
+                    "weir doctor CONF --fix --only {0}로 변경을 diff로 보고, --write를 더하면 파일에 씁니다",
+                    first.rule
+                );
+                let _ = writeln!(text, "  {}\n", how.say(language));
+            }
             let more = words(
                 "weir doctor CONF --only RULE shows another one in full",
                 "weir doctor CONF --only 규칙으로 다른 결과를 자세히 봅니다",

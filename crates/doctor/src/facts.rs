@@ -3,6 +3,8 @@
 //! Every fact is optional. A rule that needs a missing fact stays silent. `weir_meter::host` reads them from a
 //! machine, and [`Facts::of_host`] collects them.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use weir_meter::host;
@@ -38,6 +40,8 @@ pub struct Facts {
     pub pam_limits: Vec<host::PamLimit>,
     /// Other servers on this machine, such as Node under PM2.
     pub neighbours: Vec<host::Process>,
+    /// The TCP addresses at which a program of this machine listens.
+    pub listens: Option<BTreeSet<SocketAddr>>,
     /// Pools of workers of application servers on this machine.
     pub pools: Vec<host::Pool>,
     /// The time; seconds since 1970.
@@ -151,6 +155,7 @@ impl Facts {
             unit,
             pam_limits: host::pam_limits_under(root),
             neighbours: host::node_processes_under(root),
+            listens: host::listening_under(root, pid),
             pools: host::pools_under(root),
             now_s: None,
             certificates: Vec::new(),

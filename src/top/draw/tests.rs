@@ -68,6 +68,18 @@ fn a_screen_says_what_the_document_says() {
 }
 
 #[test]
+fn a_verdict_is_never_cut_before_its_end() {
+    let mut doc = document(1000);
+    let words = "14 % of requests failed in 10 s: shop.example.org @app 502 ×3 · upstream unix:/run/shop/gunicorn.sock";
+    doc["verdict"]["words"]["en"] = words.into();
+    for columns in [100, 80] {
+        let shown = drawn(&doc, &doc, Language::English, &Choice::default(), false, columns, 40);
+        let joined = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(words), "{shown}");
+    }
+}
+
+#[test]
 fn errors_have_their_rate_and_the_past_is_a_line() {
     let shown = screen(100, 40, Language::English);
     assert!(shown.contains("requests ▁▅█  failed ▁█▁  p99 ███"), "{shown}");

@@ -158,6 +158,25 @@ fn a_few_failures_are_no_failing() {
     assert!(verdict.evidence.iter().any(|said| said.en.contains("3 of 400 requests")), "{verdict:?}");
 }
 
+/// A quiet site: six of 60 requests fail in half a minute.
+#[test]
+fn a_tenth_of_few_requests_is_failing() {
+    let state = |failed: u64| {
+        let mut snapshot = quiet();
+        let mut dashboard = Dashboard::default();
+        dashboard.observe(Arc::new(snapshot.clone()));
+        snapshot.nginx.timestamp.0 += 10_000;
+        snapshot.http.requests.total += 20;
+        let zone = snapshot.http.server_zones.get_mut("shop").unwrap();
+        zone.requests += 20;
+        zone.responses.add(200, 20 - failed);
+        zone.responses.add(502, failed);
+        snapshot.weir.server_zones.entry("shop".into()).or_default().failed += failed;
+        dashboard.observe(Arc::new(snapshot)).verdict.state
+    };
+    assert_eq!((state(1), state(2)), (State::Healthy, State::Failing), "one failure may be chance");
+}
+
 #[test]
 fn never_more_failures_than_requests() {
     let mut snapshot = quiet();

@@ -28,8 +28,8 @@ pub struct Cause {
 use Symptom::{BadGateway, Limit, ServerError, Slow, Timeout, WebSocket};
 
 const AFTER_CLOSE: Words = words(
-    "Read the application's own log of the same seconds; `dmesg` names processes that the kernel killed. If only idle connections are closed, the application must keep them longer than nginx does (Node.js: server.keepAliveTimeout = 65000), or nginx shorter (keepalive_timeout in the upstream).",
-    "같은 시각의 앱 로그를 보세요. 커널이 종료한 프로세스는 `dmesg`에 있습니다. 유휴 연결만 닫힌다면 앱이 nginx보다 오래 연결을 유지하거나(Node.js: server.keepAliveTimeout = 65000), nginx가 더 짧게 유지해야 합니다(upstream의 keepalive_timeout).",
+    "Read the application's own log of the same seconds; `dmesg` names processes that the kernel killed. gunicorn writes WORKER TIMEOUT: raise its --timeout, or make the request faster. If only idle connections are closed, the application must keep them longer than nginx does (Node.js: server.keepAliveTimeout = 65000; gunicorn: --keep-alive), or nginx shorter (keepalive_timeout in the upstream).",
+    "같은 시각의 앱 로그를 보세요. 커널이 종료한 프로세스는 `dmesg`에 있습니다. gunicorn이 WORKER TIMEOUT을 남겼다면 --timeout을 늘리거나 요청을 빠르게 하세요. 유휴 연결만 닫힌다면 앱이 nginx보다 오래 연결을 유지하거나(Node.js: server.keepAliveTimeout = 65000, gunicorn: --keep-alive), nginx가 더 짧게 유지해야 합니다(upstream의 keepalive_timeout).",
 );
 
 /// The rows, in the order in which messages of equal number are told: causes before their effects.
@@ -48,7 +48,7 @@ pub static CAUSES: &[Cause] = &[
             "앱이 있는 머신에서 무엇이 리슨하는지 확인하세요. 그다음 앱을 시작하거나 설정의 주소를 고치세요.",
         ),
         write: "ss -ltnp 'sport = :{port}'",
-        rules: &["localhost_dual_stack", "missing_resolver"],
+        rules: &["origin_listens_elsewhere", "localhost_dual_stack", "missing_resolver"],
     },
     Cause {
         message: Message::NoPort,

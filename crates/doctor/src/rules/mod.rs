@@ -65,6 +65,7 @@ rules! {
     nginx_cves
     obsolete_directive
     open_proxy
+    origin_listens_elsewhere
     origins
     pam_limits_do_not_apply
     passive_ejection

@@ -12,8 +12,8 @@ pub static RULE: Rule = Rule {
         "nginx가 유휴 연결을 Node.js보다 오래 유지합니다",
     ),
     remedy: words(
-        "Node closes an idle connection after 5 s. If nginx sends a request at that moment, the client gets 502, \"upstream prematurely closed\". Write `keepalive_timeout 4s;` in the upstream, or raise server.keepAliveTimeout in Node above nginx's value.",
-        "Node는 유휴 연결을 5초 뒤에 닫습니다. nginx가 그 순간 요청을 보내면 클라이언트가 502(\"upstream prematurely closed\")를 받습니다. upstream에 `keepalive_timeout 4s;`를 쓰거나 Node의 server.keepAliveTimeout을 nginx의 값보다 크게 하세요.",
+        "Node closes an idle connection after 5 or 6 s, by its version. If nginx sends a request at that moment, the client gets 502, and the log has \"upstream prematurely closed\" or \"Connection reset by peer\". Write `keepalive_timeout 4s;` in the upstream, or raise server.keepAliveTimeout in Node above nginx's value.",
+        "Node는 유휴 연결을 버전에 따라 5초나 6초 뒤에 닫습니다. nginx가 그 순간 요청을 보내면 클라이언트가 502를 받고, 로그에는 \"upstream prematurely closed\"나 \"Connection reset by peer\"가 남습니다. upstream에 `keepalive_timeout 4s;`를 쓰거나 Node의 server.keepAliveTimeout을 nginx의 값보다 크게 하세요.",
     ),
     source: "nginx.org ngx_http_upstream_module, keepalive_timeout; Node.js http, server.keepAliveTimeout; lab.md B04",
     check,
@@ -30,7 +30,7 @@ pub fn node() -> weir_meter::host::Process {
     weir_meter::host::Process { id: 9, command: "node app.js".to_owned(), ..Default::default() }
 }
 
-/// The default of Node.js' `server.keepAliveTimeout`.
+/// The default of Node.js' `server.keepAliveTimeout`. Newer versions close a second later.
 const NODE_SECONDS: u64 = 5;
 
 fn check(case: &Case<'_>, found: &mut Found) {

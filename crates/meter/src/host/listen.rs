@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::tcp::{LISTEN, SOCKETS_MAX, row};
@@ -28,9 +29,18 @@ pub fn listens_of(root: &Path, family: &[u32]) -> BTreeSet<String> {
     found
 }
 
+/// The TCP addresses at which any process of a network namespace listens: that of the process `pid`, else that of this
+/// one. `None` if the kernel's table is not readable.
+pub fn listening_under(root: &Path, pid: Option<u32>) -> Option<BTreeSet<SocketAddr>> {
+    // Below the root of a container, this process has no directory, and the first one does.
+    let names = pid.map_or(vec!["self".to_owned(), "1".to_owned()], |pid| vec![pid.to_string()]);
+    let name = names.iter().find(|name| root.join(format!("proc/{name}/net/tcp")).exists())?;
+    Some(tcp(root, name).into_values().filter_map(|at| at.parse().ok()).collect())
+}
+
 /// The listening sockets of a process's network namespace, by their inode.
 pub(super) fn listening(root: &Path, pid: u32) -> BTreeMap<u64, String> {
-    let mut known = tcp(root, pid);
+    let mut known = tcp(root, &pid.to_string());
     known.extend(unix(root, pid));
     known
 }
@@ -40,7 +50,7 @@ pub(super) fn inode(descriptor: &Path) -> Option<u64> {
     fs::read_link(descriptor).ok()?.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-fn tcp(root: &Path, pid: u32) -> BTreeMap<u64, String> {
+fn tcp(root: &Path, pid: &str) -> BTreeMap<u64, String> {
     let mut found = BTreeMap::new();
     for name in ["tcp", "tcp6"] {
         let Ok(file) = File::open(root.join(format!("proc/{pid}/net/{name}"))) else { continue };

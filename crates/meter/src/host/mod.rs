@@ -32,7 +32,7 @@ pub use cpu::{
 pub use ends::{Ends, ends_of};
 pub use files::Files;
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
-pub use listen::listens_of;
+pub use listen::{listening_under, listens_of};
 pub use listeners::{Listeners, listeners_under};
 pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under, worked};
 pub use pam::{PamLimit, pam_limits_under};

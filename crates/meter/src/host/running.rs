@@ -29,11 +29,17 @@ pub fn processes_under(root: &Path, pid: u32) -> Vec<Process> {
     found
 }
 
-/// Processes of Node.js and PM2, at most 64.
+/// Processes of Node.js and PM2, at most 64. An application may set a title of its own ("node-red"), so the program's
+/// file decides, too, where it is readable.
 pub fn node_processes_under(root: &Path) -> Vec<Process> {
     let is_node = |process: &Process| {
         let program = process.command.split(' ').next().unwrap_or_default();
-        program.rsplit('/').next() == Some("node") || process.command.starts_with("PM2 ")
+        let is_named = |path: &str| matches!(path.rsplit('/').next(), Some("node" | "nodejs"));
+        let file = fs::read_link(root.join(format!("proc/{}/exe", process.id))).unwrap_or_default();
+        // The kernel adds " (deleted)" if the file was replaced.
+        is_named(program)
+            || process.command.starts_with("PM2 ")
+            || file.to_str().is_some_and(|file| is_named(file.trim_end_matches(" (deleted)")))
     };
     all(root).filter(is_node).take(64).collect()
 }
@@ -74,14 +80,19 @@ mod tests {
             ("proc/8/fd/1", ""),
             ("proc/9/stat", "9 (node) S 1 9 9 0"),
             ("proc/9/cmdline", "/usr/bin/node\0app.js\0"),
+            ("proc/10/stat", "10 (node-red) S 1 10 10 0"),
+            ("proc/10/cmdline", "node-red\0"),
             ("proc/self/stat", "rubbish"),
         ]);
+        std::os::unix::fs::symlink("/opt/node (deleted)", root.path().join("proc/10/exe")).unwrap();
         let found = processes_under(root.path(), 7);
         assert_eq!(found.iter().map(|process| process.id).collect::<Vec<_>>(), [7, 8]);
         assert_eq!(found[0].files, Some(FileLimit { soft: 1024, hard: 4096 }));
         assert_eq!((found[1].command.as_str(), found[1].open_files), ("nginx: worker process", Some(2)));
         let node = node_processes_under(root.path());
-        assert_eq!((node.len(), node[0].command.as_str()), (1, "/usr/bin/node app.js"));
+        let mut node: Vec<&str> = node.iter().map(|process| process.command.as_str()).collect();
+        node.sort_unstable();
+        assert_eq!(node, ["/usr/bin/node app.js", "node-red"]);
         assert_eq!(processes_under(root.path(), 99), []);
     }
 }
