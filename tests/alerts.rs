@@ -130,8 +130,8 @@ fn trouble_its_end_and_a_reload_are_told() {
     // The first two tries are refused.
     let _receiver = room.receiver(hook, &["--fail", "2"]);
     let lines = format!(
-        "# http://127.0.0.1:{hook}/services/secret\ndashboard off;\ndashboard_alert env:HOOK after=2s name=shop lang=ko;\n\
-         dashboard_alert http://127.0.0.1:{hook}/gone format=slack after=2s;\n"
+        "# http://127.0.0.1:{hook}/services/secret\ndashboard off;\ndashboard_alert env:HOOK after=2s from=failing name=shop lang=ko;\n\
+         dashboard_alert http://127.0.0.1:{hook}/gone format=slack after=2s from=failing;\n"
     );
     let edge = room.edge(&lines, edge_port, app);
     let _load = Load::to(edge_port);

@@ -80,6 +80,25 @@ pub fn answer_keeps_alive(buf: &[u8], head: &ResponseHead) -> bool {
     !is_faulty && keeps_alive(head.version, head.tokens(buf))
 }
 
+/// The seconds for which the origin keeps an idle connection, if its Keep-Alive field gives them: `timeout=5, max=100` (RFC
+/// 2068 §19.7.1.1, which RFC 9112 no longer defines; Node.js and Apache send it). More than 2^32 seconds count as 2^32 - 1.
+pub fn idle_seconds(buf: &[u8], head: &ResponseHead) -> Option<u32> {
+    if !head.known().contains(Known::KeepAlive) {
+        return None;
+    }
+    let fields = head.fields.iter().filter(|field| field.known == Some(Known::KeepAlive));
+    let mut parameters = fields.flat_map(|field| field.value.of(buf).split(|byte| *byte == b','));
+    parameters.find_map(|parameter| {
+        let (name, value) = parameter.split_at_checked(parameter.iter().position(|byte| *byte == b'=')?)?;
+        let digits = trim(value.get(1..)?);
+        let is_timeout = trim(name).eq_ignore_ascii_case(b"timeout") && !digits.is_empty();
+        let add = |sum: u32, digit: &u8| {
+            digit.is_ascii_digit().then(|| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0')))
+        };
+        is_timeout.then(|| digits.iter().try_fold(0, add)).flatten()
+    })
+}
+
 fn members<'a>(buf: &'a [u8], fields: &'a [Field]) -> impl Iterator<Item = &'a [u8]> {
     fields
         .iter()
@@ -126,6 +145,24 @@ mod tests {
         assert_eq!(names, [&b"Host"[..], b"Connection", b"Cookie", b"X-Forwarded-Port", b"TE", b"X-End"]);
         assert!(head.field(Known::Trailer).is_none() && !head.known().contains(Known::Trailer));
         assert!(head.known().contains(Known::Cookie));
+    }
+
+    #[test]
+    fn an_origin_tells_how_long_it_keeps_a_connection() {
+        for (fields, seconds) in [
+            ("Keep-Alive: timeout=5\r\n", Some(5)),
+            ("keep-alive: max=100, Timeout = 65\r\n", Some(65)),
+            ("Keep-Alive: 300\r\nKeep-Alive: timeout=7\r\n", Some(7)),
+            ("Keep-Alive: timeout=99999999999\r\n", Some(u32::MAX)),
+            ("Keep-Alive: timeout=\r\n", None),
+            ("Keep-Alive: timeout=5s, max=3\r\n", None),
+            ("Connection: keep-alive\r\n", None),
+        ] {
+            let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{fields}\r\n");
+            let mut head = ResponseHead::new();
+            Parser::new().response(text.as_bytes(), &mut head).unwrap();
+            assert_eq!(idle_seconds(text.as_bytes(), &head), seconds, "{fields}");
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub mod violation;
 pub mod websocket;
 mod word;
 
-pub use connection::{ConnectionTokens, answer_keeps_alive, keeps_alive};
+pub use connection::{ConnectionTokens, answer_keeps_alive, idle_seconds, keeps_alive};
 pub use framing::{BodyLength, request_body, request_method, response_body};
 pub use head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, Span, Version};
 pub use host::{Host, request_host};

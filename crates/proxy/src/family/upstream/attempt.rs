@@ -92,7 +92,7 @@ pub async fn connect(
     let (Opened { stream, place, at: opened, .. }, deadline) = dial(exchange, conn, address, terms).await?;
     let Terms { bound, party, .. } = terms;
     let (party, place) = (party.cloned(), Some(place));
-    Ok(Box::new(Link { stream, deadline, peer, bound, party, opened, carried: 0, place, h2: None }))
+    Ok(Box::new(Link { stream, deadline, peer, bound, party, opened, carried: 0, peer_keeps_s: None, place, h2: None }))
 }
 
 /// Opens the connection itself; returns its deadline too.

@@ -84,7 +84,18 @@ impl Asked {
     pub(super) async fn link(self, worker: &Worker, peer: usize) -> Option<Box<Link>> {
         let (Opened { stream, place, at: opened, .. }, carried) = self.answer(worker).await?;
         let (deadline, place) = (Deadline::new(), Some(place));
-        Some(Box::new(Link { stream, deadline, peer, bound: None, party: None, opened, carried, place, h2: None }))
+        Some(Box::new(Link {
+            stream,
+            deadline,
+            peer,
+            bound: None,
+            party: None,
+            opened,
+            carried,
+            peer_keeps_s: None,
+            place,
+            h2: None,
+        }))
     }
 
     /// A connection that carries streams.

@@ -164,6 +164,7 @@ impl Line {
             party: self.party.clone(),
             opened: self.opened,
             carried: before,
+            peer_keeps_s: None,
             place: None,
             h2: Some(Held::new(stream, Rc::downgrade(self) as Weak<dyn Carries>)),
         };

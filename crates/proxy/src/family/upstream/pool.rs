@@ -36,6 +36,8 @@ pub struct Link {
     pub opened: Instant,
     /// Exchanges it carried before this one.
     pub carried: u64,
+    /// The seconds for which the peer keeps it while it is idle, if the last answer has told them.
+    pub peer_keeps_s: Option<u32>,
     /// Its place in the worker's connection table; a stream of a line has none of its own.
     pub place: Option<Place>,
     /// The stream, if it is one of a line (HTTP/2).
@@ -267,7 +269,8 @@ impl Pools {
                 self.shelf.shift(group, &oldest.link, -1);
             }
             self.shelf.shift(group, &link, 1);
-            idle.push_back(Idle { link, until: now + Duration::from_millis(policy.idle_timeout_ms) });
+            let until = now + Duration::from_millis(policy.idle_ms(link.peer_keeps_s));
+            idle.push_back(Idle { link, until });
         }
     }
 

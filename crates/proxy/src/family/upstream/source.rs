@@ -203,7 +203,8 @@ impl Source {
     /// The body of an answer whose head was read from `link`. Body bytes that came with the head are in
     /// `Origin::bytes` after it and are read first. The connection may carry another exchange only if the request
     /// `is_sent` completely, the answer allows it, and nothing but the body came.
-    pub fn new(link: Box<Link>, hold: Hold, origin: &Origin, length: BodyLength, is_sent: bool) -> Source {
+    pub fn new(mut link: Box<Link>, hold: Hold, origin: &Origin, length: BodyLength, is_sent: bool) -> Source {
+        link.peer_keeps_s = weir_wire::idle_seconds(&origin.bytes, &origin.head);
         let may_be_kept = is_sent
             && origin.head.version <= Version::Http11
             && weir_wire::answer_keeps_alive(&origin.bytes, &origin.head);
