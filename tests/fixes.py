@@ -402,7 +402,9 @@ class Tree:
         version = '--http2' if is_tls else '--http2-prior-knowledge'
         done = subprocess.run(['curl', '-sk', version, '-m', '5', '-H', f'Host: {name}', '-H', 'Content-Type: application/grpc', '-H', 'TE: trailers',
                                '--data-binary', '', '-w', ' %{http_code} %{http_version}', url], capture_output=True, text=True, errors='replace')
-        return [done.returncode, *done.stdout.split()[-2:]]
+        status, http = done.stdout.split()[-2:]
+        # A page or a redirect of nginx itself: for a client of gRPC, no service is there.
+        return [done.returncode, 'no service' if status[0] in '34' else status, http]
 
     def connect(self, name, port, is_tls, protocols=('http/1.1',)):
         plain = socket.create_connection(('127.0.0.1', port), 5)
