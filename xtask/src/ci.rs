@@ -27,9 +27,13 @@ pub fn ci(root: &Path) -> Result<(), String> {
         let (root, weir) = (root.to_owned(), weir.clone());
         move || {
             let tests = harness::build(CI)?;
-            let failures =
-                [fuzz::fuzz_in_ci(&tests), end_to_end::oracle(CI, &[]), lasting(&root, &weir)].map(Result::err);
-            Ok::<_, String>((tests, failures))
+            let failures = [
+                fuzz::fuzz_in_ci(&tests),
+                end_to_end::oracle(CI, &[]),
+                lasting(&root, &weir),
+                pages(&root, &weir, &["pure", "report"]),
+            ];
+            Ok::<_, String>((tests, failures.map(Result::err)))
         }
     });
     // A step that fails hides no other one.
@@ -39,7 +43,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     let (tests, others) = beside.join().map_err(|_| "building, fuzzing or nginx's own run panicked")??;
     failures.extend(others.into_iter().flatten());
     // The page has seconds to show something: nothing runs beside it.
-    failures.extend(broken(&[dashboard]));
+    failures.extend(pages(root, &weir, &["dashboard"]).err());
     failures.extend(harness::run(tests, (STRICT, "1")).err());
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
@@ -76,11 +80,11 @@ fn smoke(weir: &Path) -> Result<(), String> {
     run(Command::new(weir).args(["edge", "-V"]))
 }
 
-/// The dashboard's page and the report's: first the tests without a browser, then Chromium on a load report, and on a
+/// The dashboard's page and the report's: `pure` needs no browser, `report` has Chromium on a load report, `dashboard` on a
 /// loaded edge for a minute.
-fn dashboard(root: &Path, weir: &Path) -> Result<(), String> {
+fn pages(root: &Path, weir: &Path, names: &[&str]) -> Result<(), String> {
     let tests = root.join("tests/dash");
-    ["pure", "report", "dashboard"].iter().try_for_each(|name| {
+    names.iter().try_for_each(|name| {
         let file = tests.join(format!("{name}.test.mjs"));
         run_tests(Command::new("node").arg("--test").arg(file).env("WEIR", weir))
     })
@@ -103,21 +107,13 @@ fn faults(root: &Path, weir: &Path) -> Result<(), String> {
 /// The first seed of the composed cases that decide, and the last one. Beside Debian's nginx none of them has a difference without a reason.
 const COMPOSED: &str = "1-102";
 
-/// The composer's own tests, and configurations composed at random beside Debian's nginx. The fixed seeds decide. Half a minute of
-/// new seeds only prints its differences, which are then for the one who reads them.
+/// The composer's own tests, and configurations composed at random beside Debian's nginx. The fixed seeds decide.
 fn composed(root: &Path, weir: &Path) -> Result<(), String> {
     run(Command::new("python3").args(["-m", "unittest", "discover", "tests/compose"]).current_dir(root))?;
-    let compose = |seeds: [&str; 2]| {
-        let mut compose = Command::new(root.join("target/python/bin/python"));
-        compose.arg(root.join("tests/compose.py")).args(["run", "-v", "--jobs", "2", "--each", "0"]).args(seeds);
-        compose.args(["--nginx", end_to_end::NGINX]).arg("--weir").arg(weir);
-        run(compose.arg("--known").arg(root.join("tests/compose/open.txt")))
-    };
-    compose(["--seeds", COMPOSED])?;
-    if let Err(error) = compose(["--minutes", "0.5"]) {
-        println!("a new seed found a difference, which is above: {error}");
-    }
-    Ok(())
+    let mut compose = Command::new(root.join("target/python/bin/python"));
+    compose.arg(root.join("tests/compose.py")).args(["run", "-v", "--jobs", "2", "--each", "0", "--seeds", COMPOSED]);
+    compose.args(["--nginx", end_to_end::NGINX]).arg("--weir").arg(weir);
+    run(compose.arg("--known").arg(root.join("tests/compose/open.txt")))
 }
 
 /// Reloads, upgrades, killed servers and full disks under load.
