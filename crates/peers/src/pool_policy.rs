@@ -43,15 +43,12 @@ pub struct Finished {
 const BEFORE_PEER_MS: u64 = 1000;
 
 impl PoolPolicy {
-    /// The milliseconds for which an idle connection may be used. `peer_s` are the seconds for which the peer keeps it, if
-    /// the peer has told them: weir stops a second earlier, and after half of the time if that is later.
+    /// The milliseconds for which an idle connection may be used. The peer keeps it for `peer_s` seconds: weir stops a
+    /// second earlier, and after half of the time if that is later.
     #[must_use]
-    pub fn idle_ms(&self, peer_s: Option<u32>) -> u64 {
-        let until_peer = |peer_s: u32| {
-            let peer_ms = u64::from(peer_s) * 1000;
-            peer_ms.saturating_sub(BEFORE_PEER_MS).max(peer_ms / 2)
-        };
-        peer_s.map_or(self.idle_timeout_ms, |peer_s| until_peer(peer_s).min(self.idle_timeout_ms))
+    pub fn idle_ms(&self, peer_s: u32) -> u64 {
+        let peer_ms = u64::from(peer_s) * 1000;
+        peer_ms.saturating_sub(BEFORE_PEER_MS).max(peer_ms / 2).min(self.idle_timeout_ms)
     }
 
     /// Whether a connection returns to the pool. A full pool does not prevent this: it drops its oldest connection.
@@ -102,8 +99,7 @@ mod tests {
     #[test]
     fn a_connection_is_given_up_before_its_peer_does() {
         let policy = super::PoolPolicy::default();
-        let times = [None, Some(0), Some(1), Some(5), Some(65), Some(u32::MAX)].map(|peer_s| policy.idle_ms(peer_s));
-        assert_eq!(times, [60_000, 0, 500, 4000, 60_000, 60_000]);
+        assert_eq!([0, 1, 5, 65, u32::MAX].map(|peer_s| policy.idle_ms(peer_s)), [0, 500, 4000, 60_000, 60_000]);
     }
 
     use super::*;

@@ -20,7 +20,7 @@ use weir_net::{ConnectOptions, Deadline, Stream, Transport, clock};
 use weir_wire::{BodyLength, Violation};
 
 use super::line::Opened;
-use super::pool::{Link, Terms};
+use super::pool::{Link, Terms, UNTOLD};
 use super::reading::{Reading, Received};
 use super::sending::{BodyState, Sending, Upload};
 use crate::family::Values;
@@ -92,7 +92,18 @@ pub async fn connect(
     let (Opened { stream, place, at: opened, .. }, deadline) = dial(exchange, conn, address, terms).await?;
     let Terms { bound, party, .. } = terms;
     let (party, place) = (party.cloned(), Some(place));
-    Ok(Box::new(Link { stream, deadline, peer, bound, party, opened, carried: 0, peer_keeps_s: None, place, h2: None }))
+    Ok(Box::new(Link {
+        stream,
+        deadline,
+        peer,
+        bound,
+        party,
+        opened,
+        carried: 0,
+        peer_keeps_s: UNTOLD,
+        place,
+        h2: None,
+    }))
 }
 
 /// Opens the connection itself; returns its deadline too.

@@ -13,7 +13,7 @@ use weir_net::reply::{self, Reply};
 use weir_net::{Deadline, Stream, Transport};
 
 use super::line::{Opened, Past, lines};
-use super::pool::{Link, Loan, Terms, pools};
+use super::pool::{Link, Loan, Terms, UNTOLD, pools};
 
 /// The longest wait for the other worker; a worker that is busy for longer is skipped.
 const ANSWER_TIME: Duration = Duration::from_millis(20);
@@ -72,7 +72,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Makes the connection this worker's own; `None` if that fails, for example if the connection table is full.
-    async fn answer(self, worker: &Worker) -> Option<(Opened, u64)> {
+    async fn answer(self, worker: &Worker) -> Option<(Opened, u32)> {
         let Loan { fd, opened, carried, wire } = self.await?;
         let place = worker.take_place()?;
         let stream = Stream::from_fd(fd).ok()?.into();
@@ -92,7 +92,7 @@ impl Asked {
             party: None,
             opened,
             carried,
-            peer_keeps_s: None,
+            peer_keeps_s: UNTOLD,
             place,
             h2: None,
         }))

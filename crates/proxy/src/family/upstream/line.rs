@@ -30,7 +30,7 @@ use weir_peers::pool_policy::PoolPolicy;
 use weir_wire::h2::Code;
 use weir_wire::h2::connection::{Connection, Event, Limits};
 
-use super::pool::{Carries, Held, Link, Loan, Terms, is_same};
+use super::pool::{Carries, Held, Link, Loan, Terms, UNTOLD, is_same};
 use crate::family::proxy_ssl::Party;
 
 /// The most streams of one line, whatever its peer allows: the code searches them one by one.
@@ -53,7 +53,7 @@ pub struct Line {
     party: Option<Arc<Party>>,
     opened: Instant,
     /// The number of streams it has carried.
-    carried: Cell<u64>,
+    carried: Cell<u32>,
     /// The line accepts no more streams, and ends after the last one.
     is_going: Cell<bool>,
     idle_since: Cell<Option<Instant>>,
@@ -87,7 +87,7 @@ pub struct Past {
     /// Its tables and windows.
     pub wire: Box<Connection>,
     /// The number of streams it has carried.
-    pub carried: u64,
+    pub carried: u32,
 }
 
 /// The place where a line is kept for others.
@@ -155,7 +155,7 @@ impl Line {
         self.idle_since.set(None);
         self.offer();
         let before = self.carried.get();
-        self.carried.set(before + 1);
+        self.carried.set(before.saturating_add(1));
         let link = Link {
             stream: Transport::Carried(stream.clone()),
             deadline: Deadline::new(),
@@ -164,7 +164,7 @@ impl Line {
             party: self.party.clone(),
             opened: self.opened,
             carried: before,
-            peer_keeps_s: None,
+            peer_keeps_s: UNTOLD,
             place: None,
             h2: Some(Held::new(stream, Rc::downgrade(self) as Weak<dyn Carries>)),
         };
@@ -571,7 +571,7 @@ impl Driver {
     /// nginx: `keepalive_requests` and `keepalive_time` end a connection.
     fn count(&self, line: &Line) {
         let Some(home) = &self.home else { return };
-        let is_spent = line.carried.get() >= home.policy.max_requests;
+        let is_spent = u64::from(line.carried.get()) >= home.policy.max_requests;
         let is_old = clock::now().ms_since(line.opened) > home.policy.max_age_ms;
         if is_spent || is_old {
             line.is_going.set(true);

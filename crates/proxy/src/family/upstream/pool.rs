@@ -35,14 +35,17 @@ pub struct Link {
     /// The time when it was opened.
     pub opened: Instant,
     /// Exchanges it carried before this one.
-    pub carried: u64,
-    /// The seconds for which the peer keeps it while it is idle, if the last answer has told them.
-    pub peer_keeps_s: Option<u32>,
+    pub carried: u32,
+    /// The seconds for which the peer keeps it while it is idle; [`UNTOLD`] if the last answer has not told them.
+    pub peer_keeps_s: u32,
     /// Its place in the worker's connection table; a stream of a line has none of its own.
     pub place: Option<Place>,
     /// The stream, if it is one of a line (HTTP/2).
     pub h2: Option<Held>,
 }
+
+/// A peer that does not tell how long it keeps a connection: as if it were for ever.
+pub const UNTOLD: u32 = u32::MAX;
 
 /// The stream of a link. Dropping this leaves the stream; a socket closes itself.
 pub struct Held {
@@ -85,7 +88,7 @@ impl Drop for Held {
 pub(super) struct Loan {
     pub(super) fd: OwnedFd,
     pub(super) opened: Instant,
-    pub(super) carried: u64,
+    pub(super) carried: u32,
     /// The state of a connection that carries streams.
     pub(super) wire: Option<Box<Connection>>,
 }
@@ -245,9 +248,9 @@ impl Pools {
             return; // the line is kept, not the stream
         }
         let now = clock::now();
-        link.carried += 1;
+        link.carried = link.carried.saturating_add(1);
         let finished = Finished {
-            requests: link.carried,
+            requests: link.carried.into(),
             age_ms: now.ms_since(link.opened),
             reusable: is_reusable,
             request_complete: true,

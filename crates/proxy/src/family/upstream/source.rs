@@ -23,7 +23,7 @@ use weir_wire::{BodyLength, Version, Violation, fastcgi, memcached};
 
 use super::Upstream;
 use super::live::{Local, Locals};
-use super::pool::{Link, pools};
+use super::pool::{Link, UNTOLD, pools};
 use super::records::{self, End, Records};
 use crate::family::sticky::Sticky;
 use crate::protocol::Protocol;
@@ -204,7 +204,7 @@ impl Source {
     /// `Origin::bytes` after it and are read first. The connection may carry another exchange only if the request
     /// `is_sent` completely, the answer allows it, and nothing but the body came.
     pub fn new(mut link: Box<Link>, hold: Hold, origin: &Origin, length: BodyLength, is_sent: bool) -> Source {
-        link.peer_keeps_s = weir_wire::idle_seconds(&origin.bytes, &origin.head);
+        link.peer_keeps_s = weir_wire::idle_seconds(&origin.bytes, &origin.head).unwrap_or(UNTOLD);
         let may_be_kept = is_sent
             && origin.head.version <= Version::Http11
             && weir_wire::answer_keeps_alive(&origin.bytes, &origin.head);
