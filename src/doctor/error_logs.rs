@@ -9,7 +9,7 @@ use weir_doctor::error_log::{LOGS_MAX, Log, Reader, TAIL_BYTES_MAX};
 use weir_doctor::view::View;
 use weir_doctor::{Build, Said, said};
 
-/// What the logs say, and each log with how much of it was read, or why it was not read.
+/// The counted messages, and each log with the amount that was read, or the reason why it was not read.
 pub fn read(logs: &[PathBuf], tree: &Tree) -> (Log, Vec<(String, Said)>) {
     let view = View::new(tree);
     let mut reader = Reader::new(&view);

@@ -2,7 +2,7 @@
 
 use crate::verdict::{State, Verdict};
 
-/// What a verdict is about: the same subject is the same trouble, whatever its figures are.
+/// The trouble that a verdict names. Two verdicts with one subject tell of the same trouble, also with other figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// The state.
@@ -18,7 +18,7 @@ impl Subject {
     }
 }
 
-/// What has happened.
+/// The kind of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Trouble began.
@@ -34,7 +34,7 @@ pub enum Event {
 /// One alert.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alert {
-    /// What has happened.
+    /// The kind.
     pub event: Event,
     /// The verdict now.
     pub verdict: Verdict,

@@ -162,7 +162,7 @@ fn without_values(line: &str) -> String {
         let word = after.get(..word_length(after)).unwrap_or(after);
         let bare = word.trim_matches(['"', '\'', ';']);
         let end = if word.ends_with(';') { ";" } else { "" };
-        // Whoever knows the URL of a webhook may write to it.
+        // The URL of a webhook is a secret: everybody who knows it can write to the webhook.
         let is_webhook = before == WEBHOOK && bare.contains("://");
         let is_named = hides && !bare.is_empty() && !bare.starts_with(['$', '/']) && !bare.contains('=');
         let is_hidden = is_named || is_webhook;

@@ -23,7 +23,7 @@ const FINDINGS_SHOWN_MAX: usize = 3;
 pub struct Asked<'a> {
     /// The symptom.
     pub symptom: Symptom,
-    /// What the logs say.
+    /// The messages of the logs, counted.
     pub log: &'a Log,
     /// Each log, and how much of it was read, or why it was not read.
     pub read: &'a [(String, Said)],
@@ -170,7 +170,7 @@ impl Asked<'_> {
         text.push('\n');
     }
 
-    /// What the logs say, for programs: the keys beside those of the findings.
+    /// The messages of the logs as JSON, for programs. These keys stand beside those of the findings.
     pub fn json(&self) -> Value {
         let names = |names: &Names| -> Value {
             names.sorted().iter().map(|(name, count)| json!({ "name": name, "count": count })).collect()

@@ -63,7 +63,7 @@ pub struct Seen {
     pub places: Names,
 }
 
-/// What the ends of the logs say.
+/// The messages at the ends of the logs, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     seen: BTreeMap<Message, Seen>,
@@ -160,7 +160,7 @@ fn time(line: &str) -> Option<&str> {
     line.get(at..at + TIME_BYTES)
 }
 
-/// What a line says about its request.
+/// The parts of a line that describe its request.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told<'l> {
     server: Option<&'l str>,

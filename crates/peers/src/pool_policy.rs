@@ -96,13 +96,13 @@ impl BrokenAttempt {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn a_connection_is_given_up_before_its_peer_does() {
-        let policy = super::PoolPolicy::default();
+        let policy = PoolPolicy::default();
         assert_eq!([0, 1, 5, 65, u32::MAX].map(|peer_s| policy.idle_ms(peer_s)), [0, 500, 4000, 60_000, 60_000]);
     }
-
-    use super::*;
 
     const FINISHED: Finished = Finished { requests: 1, age_ms: 0, reusable: true, request_complete: true, quiet: true };
     const BROKEN: BrokenAttempt =

@@ -20,7 +20,7 @@ const DISCORD_MAX: usize = 2000;
 /// An alert of Alertmanager that is not told again ends by itself after this many intervals.
 const INTERVALS: u64 = 4;
 
-/// What has happened, in one word for the log and for programs.
+/// The kind of an alert as one word, for the log and for programs.
 pub fn word(alert: &Alert) -> &'static str {
     match alert.event {
         Event::Begins => "begins",
