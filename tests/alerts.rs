@@ -151,9 +151,12 @@ fn trouble_its_end_and_a_reload_are_told() {
     assert!(Command::new("kill").args(["-HUP", pid.trim()]).status().unwrap().success());
     application(app);
     support::within("the end is told", || room.got().last().is_some_and(|got| got["body"]["event"] == "ends"));
+    // A busy machine may be named as the limit for a while: that is a change, and no new trouble.
     let got = room.got();
-    assert_eq!(got.len(), 4, "{got:?}");
-    assert!(got[3]["body"]["text"].as_str().unwrap().starts_with("weir shop: 정상으로 돌아왔습니다 (요청 실패, "));
+    let events = got[2..].iter().map(|got| got["body"]["event"].as_str().unwrap());
+    assert_eq!(events.filter(|event| *event != "changes").collect::<Vec<_>>(), ["begins", "ends"], "{got:?}");
+    let last = got.last().unwrap();
+    assert!(last["body"]["text"].as_str().unwrap().starts_with("weir shop: 정상으로 돌아왔습니다 (요청 실패, "));
     // A receiver that refuses is told with its host, and stops nothing.
     let refused = "alert to 127.0.0.1: not delivered (begins): it answered with status 404 after 1 try";
     support::within("the failure is told", || room.log().contains(refused));
