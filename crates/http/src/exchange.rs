@@ -157,6 +157,7 @@ pub struct Parts {
     response: Option<Box<Response>>,
     slots: Option<Box<SlotStore>>,
     tries: Vec<Try>,
+    visit: Option<Box<Visit>>,
 }
 
 /// One request and its answer.
@@ -252,7 +253,7 @@ pub struct Exchange<'c> {
     /// An `if` whose handler would answer was left for an `if` without a handler.
     pub handler_lost: bool,
     /// The cache's part in this exchange.
-    pub cache: Visit,
+    pub cache: Box<Visit>,
     /// Whether its head is copied from a ready one, or will become one.
     pub plain: Plain,
     /// weir started it for another exchange, of a client (nginx: a subrequest).
@@ -270,6 +271,8 @@ pub const REDIRECTS_MAX: u8 = 10;
 
 impl<'c> Exchange<'c> {
     /// A new exchange in reused memory.
+    // A call would copy the whole exchange from its result.
+    #[inline(always)]
     #[allow(clippy::too_many_arguments)] // long: called in one place, with all that is known at the start
     pub fn new(
         conf: &'c Conf,
@@ -326,7 +329,7 @@ impl<'c> Exchange<'c> {
             told_address: None,
             knows_password: false,
             handler_lost: false,
-            cache: Visit::default(),
+            cache: parts.visit.unwrap_or_default(),
             plain: Plain::No,
             is_subrequest: false,
             trace: None,
@@ -367,6 +370,7 @@ impl<'c> Exchange<'c> {
         self.response.clear();
         self.slots.clear();
         self.tries.clear();
+        self.cache.clear();
         Parts {
             request: Some(self.request),
             uri: self.uri,
@@ -374,6 +378,7 @@ impl<'c> Exchange<'c> {
             response: Some(self.response),
             slots: Some(self.slots),
             tries: self.tries,
+            visit: Some(self.cache),
         }
     }
 

@@ -70,9 +70,17 @@ impl Visit {
             self.status.is_some() || self.reason.is_some() || self.zone.is_some() || self.invalidates.is_some();
         let holds = self.old.is_some() || self.shown.is_some() || self.leader.is_some() || self.fill.is_some();
         let keeps = self.packing.is_some() || self.saving.is_some() || self.watch.is_some() || self.written.is_some();
-        let asks = self.wants_whole || self.converts_head || self.revalidates;
-        let knows = self.trouble.is_some() || self.may_not_keep.is_some() || self.packed.is_some();
+        let asks = self.wants_whole || self.converts_head || self.revalidates || self.distrusts;
+        let knows =
+            self.trouble.is_some() || self.may_not_keep.is_some() || self.packed.is_some() || !self.key.0.is_empty();
         !(has_said || holds || keeps || asks || knows)
+    }
+
+    /// Ends everything: the memory serves the next exchange.
+    pub fn clear(&mut self) {
+        if !self.is_untouched() {
+            *self = Visit::default();
+        }
     }
 
     /// Whether the cache needs the upstream's answer.

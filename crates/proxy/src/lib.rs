@@ -6,6 +6,7 @@ pub mod family;
 pub mod part;
 pub mod protocol;
 pub mod relay;
+pub mod way;
 
 pub use family::{
     declared, declared_mut, declared_so_far, declaring, settings, values, values_mut, written, written_mut,

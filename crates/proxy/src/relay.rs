@@ -29,7 +29,7 @@ use weir_net::{Lease, buffer};
 use weir_wire::encode;
 
 use crate::family::proxy::{self, response};
-use crate::family::upstream::attempt::Failure;
+use crate::family::upstream::failure::Failure;
 use crate::family::upstream::sending::Upload;
 use crate::family::upstream::source::{Broken, Source};
 

@@ -7,9 +7,10 @@ use weir_http::exchange::Exchange;
 use weir_http::phase::{Outcome, Place, Resume};
 use weir_http::{respond, special, walk};
 use weir_net::clock;
-use weir_proxy::family::slice;
+use weir_proxy::family::upstream::answer::Answer;
 use weir_proxy::family::upstream::forward;
 use weir_proxy::family::upstream::source::Source;
+use weir_proxy::way::{self, Way};
 
 use super::chores;
 use super::open;
@@ -78,16 +79,22 @@ pub async fn answer(
             },
             Outcome::Forward => {
                 let mut source = None;
-                match slice::forward(exchange, conn, &mut source).await {
-                    forward::Answer::Response => match respond::send(exchange, conn, &mut source).await? {
+                let values = weir_proxy::values(exchange.location);
+                let answer = match Way::of(values) {
+                    // The usual way, without a stage between.
+                    Way::Plain => forward::forward(exchange, conn, values, None, &mut source).await,
+                    Way::Cached | Way::Sliced => way::forward(exchange, conn, &mut source).await,
+                };
+                match answer {
+                    Answer::Response => match respond::send(exchange, conn, &mut source).await? {
                         None => return Ok(None),
                         Some(status) => Outcome::Status(status),
                     },
-                    forward::Answer::Tunnel(upstream) => {
+                    Answer::Tunnel(upstream) => {
                         return tunnel::open(exchange, conn, upstream).await.map(Some);
                     }
-                    forward::Answer::Outcome(outcome) => outcome,
-                    forward::Answer::Gone(gone) => return Err(gone),
+                    Answer::Outcome(outcome) => outcome,
+                    Answer::Gone(gone) => return Err(gone),
                 }
             }
         };

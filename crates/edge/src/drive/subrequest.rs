@@ -13,9 +13,9 @@ use weir_http::worker::Worker;
 use weir_http::{body, counting, respond, special, walk};
 use weir_meter::Step;
 use weir_net::log::{self, Level};
-use weir_proxy::family::slice;
-use weir_proxy::family::upstream::forward::Answer;
+use weir_proxy::family::upstream::answer::Answer;
 use weir_proxy::family::upstream::source::Source;
+use weir_proxy::way;
 use weir_wire::BodyLength;
 
 use super::{chores, open};
@@ -108,7 +108,7 @@ pub async fn head(
             },
             Outcome::Forward => {
                 let mut source = None;
-                match slice::forward(exchange, conn, &mut source).await {
+                match way::forward(exchange, conn, &mut source).await {
                     Answer::Response => return Ok(source),
                     Answer::Outcome(outcome) => outcome,
                     Answer::Tunnel(_) => {

@@ -23,7 +23,7 @@ use weir_http::{counters, respond};
 use weir_net::log::{self, Level};
 use weir_net::{Deadline, Lease, Transport, buffer, clock};
 use weir_peers::group::Outcome;
-use weir_proxy::family::upstream::forward::Upgraded;
+use weir_proxy::family::upstream::answer::Upgraded;
 use weir_proxy::family::upstream::pool::Link;
 use weir_proxy::family::upstream::source::{Hold, Source};
 

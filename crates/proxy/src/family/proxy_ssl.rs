@@ -6,6 +6,7 @@
 //! keys are read as for servers (`ssl`). <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
 
 pub mod command;
+pub mod fault;
 pub mod handshake;
 pub mod sessions;
 

@@ -26,9 +26,9 @@ use weir_net::log::Level;
 use weir_net::{Lease, buffer, clock};
 use weir_wire::Known;
 
-use crate::family::cache;
-use crate::family::upstream::forward::Answer;
+use crate::family::upstream::answer::Answer;
 use crate::family::upstream::source::Source;
+use crate::family::{self, cache};
 use crate::part::{self, Part, is_part, start};
 use crate::relay;
 
@@ -128,12 +128,13 @@ impl Stream for Sliced {
     }
 }
 
-/// Asks the location's cache and its upstream; part by part if `slice` is set.
-pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, source: &mut Option<Source>) -> Answer {
-    let values = crate::values(exchange.location);
-    if values.slice.size == 0 {
-        return cache::forward::forward(exchange, conn, values, source).await;
-    }
+/// Asks the location's cache and its upstream for the first part of the answer; further parts follow while it is sent.
+pub async fn forward(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    values: &family::Values,
+    source: &mut Option<Source>,
+) -> Answer {
     let answer = cache::forward::forward(exchange, conn, values, source).await;
     take(exchange, conn, answer, source).await
 }

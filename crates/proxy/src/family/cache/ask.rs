@@ -28,7 +28,7 @@ use super::purging::{self, ByMethod};
 use super::{hit, keep, policy, purge, refresh};
 use crate::family::Values;
 use crate::family::proxy::request;
-use crate::family::upstream::forward::Answer;
+use crate::family::upstream::answer::Answer;
 use crate::part;
 
 /// The next step.
@@ -42,7 +42,7 @@ pub enum Said {
 /// Asks the cache of the location; `values` are the settings of the location.
 pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) -> Said {
     if !exchange.cache.is_untouched() {
-        exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
+        *exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
         exchange.plain = Plain::No;
     }
     let number = match super::zone_number(exchange, &values.cache.zone) {

@@ -2,13 +2,13 @@
 
 use weir_http::board::Leg;
 use weir_http::conn::Conn;
-use weir_http::exchange::{Exchange, Plain};
+use weir_http::exchange::Exchange;
 use weir_http::phase::Outcome;
-use weir_http::visit::Visit;
 
 use super::{Use, ask, keep};
 use crate::family::Values;
-use crate::family::upstream::forward::{self, Answer};
+use crate::family::upstream::answer::Answer;
+use crate::family::upstream::forward;
 use crate::family::upstream::source::Source;
 
 /// Asks the location's cache, then its upstream; `values` are the settings of the location.
@@ -31,11 +31,6 @@ pub async fn forward(
         return Answer::Outcome(ask::purge_by_method(exchange, values, by));
     }
     if matches!(values.cache.zone, Use::Off) {
-        if !exchange.cache.is_untouched() {
-            // A cache of the location before an internal redirect has nothing to do with this upstream.
-            exchange.cache = Visit::default();
-            exchange.plain = Plain::No;
-        }
         return forward::forward(exchange, conn, values, None, source).await;
     }
     if (values.cache.reads_body || values.proxy.pass_reads_body)

@@ -15,7 +15,7 @@ use weir_wire::{BodyLength, Known, Progress, encode};
 
 use super::{keep, plain};
 use crate::family::proxy::response;
-use crate::family::upstream::forward::Answer;
+use crate::family::upstream::answer::Answer;
 
 /// Puts a stored answer in place of the upstream's.
 pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, reason: Reason) -> Answer {

@@ -20,7 +20,7 @@ use weir_wire::{BodyLength, Known, Version, encode};
 use super::watch::Watch;
 use super::{hit, policy, purge};
 use crate::family::proxy::response;
-use crate::family::upstream::forward::Answer;
+use crate::family::upstream::answer::Answer;
 
 /// A field in the kept head that marks weir's own 502 and 504, which `proxy_cache_valid` may name.
 const OWN_ERROR: &[u8] = b"X-Weir-Own-Error";

@@ -12,7 +12,7 @@ use weir_http::response_body::Body;
 use weir_net::log::Level;
 
 use crate::family::cache::keep;
-use crate::family::upstream::forward::Answer;
+use crate::family::upstream::answer::Answer;
 
 /// The most tags that one request may purge; each tag becomes a rule that all later look-ups check.
 const TAGS_MAX: usize = 256;

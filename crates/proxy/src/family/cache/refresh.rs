@@ -17,6 +17,7 @@ use weir_http::visit::Visit;
 use weir_net::log::{self, Level};
 
 use crate::family::cache::keep;
+use crate::family::upstream::answer::Answer;
 use crate::family::upstream::forward;
 
 /// Starts a refresh with `visit`, which leads the flight. If the refresh cannot start, returns `false` and lets another
@@ -40,7 +41,7 @@ pub fn start(exchange: &mut Exchange<'_>, visit: Visit) -> bool {
         (exchange.uri_changed, exchange.internal) = (uri_changed, internal);
         exchange.body = RequestBody::Gone;
         exchange.trace = trace;
-        exchange.cache = visit;
+        *exchange.cache = visit;
         refresh(exchange, conn).await;
     });
     true
@@ -50,14 +51,14 @@ async fn refresh(exchange: &mut Exchange<'_>, conn: &mut Conn) {
     let values = crate::values(exchange.location);
     let mut source = None;
     match forward::forward(exchange, conn, values, Some(keep::judge), &mut source).await {
-        forward::Answer::Response => {
+        Answer::Response => {
             if let Some(mut source) = source {
                 source.discard(exchange).await;
             }
         }
         // Nobody gets this status, but the span reports it.
-        forward::Answer::Outcome(Outcome::Status(status)) => exchange.response.status.answer(status),
-        forward::Answer::Outcome(_) | forward::Answer::Tunnel(_) | forward::Answer::Gone(_) => {}
+        Answer::Outcome(Outcome::Status(status)) => exchange.response.status.answer(status),
+        Answer::Outcome(_) | Answer::Tunnel(_) | Answer::Gone(_) => {}
     }
     let how = outcome(exchange);
     note(exchange, how);

@@ -27,11 +27,13 @@ use super::watch::Target;
 use super::{Check, Placed};
 use crate::family::proxy::pass::Pass;
 use crate::family::proxy::request::{self, BodyFraming};
-use crate::family::proxy_ssl::handshake::Fault;
+use crate::family::proxy_ssl::fault::Fault;
 use crate::family::proxy_ssl::{self, Asked};
-use crate::family::upstream::attempt::{self, Failure, Outgoing, Progressed};
+use crate::family::upstream::attempt;
+use crate::family::upstream::failure::{Failure, Progressed};
 use crate::family::upstream::line::Line;
 use crate::family::upstream::pool::{Link, Terms};
+use crate::family::upstream::sending::Outgoing;
 use crate::family::upstream::source::{GroupRef, Hold, Read, Source};
 
 /// The part of an answer's body that the tests see, in bytes (nginx: 256k).

@@ -15,13 +15,14 @@ use weir_http::worker::Generation;
 use weir_meter::Step;
 use weir_meter::live::cells::Distrust;
 use weir_net::log::Os;
-use weir_net::tls::{Client, Failure as TlsFailure, Sessions, failure};
+use weir_net::tls::{Client, Sessions, failure};
 use weir_net::{Address, Deadline, Stream, TlsStream};
 
 use super::Party;
+use super::fault::Fault;
 use super::sessions::AllSessions;
 use crate::family::proxy;
-use crate::family::upstream::attempt::Failure;
+use crate::family::upstream::failure::Failure;
 
 /// The sessions of a configuration on this worker.
 fn sessions(generation: &Generation) -> &AllSessions {
@@ -31,35 +32,6 @@ fn sessions(generation: &Generation) -> &AllSessions {
 /// The TLS sessions in `all` of a party with the peer that has this cell and this address.
 pub fn sessions_of(party: &Party, all: &AllSessions, cell: u32, address: &Address) -> Sessions {
     all.of(Arc::as_ptr(&party.tls) as usize, cell, address)
-}
-
-/// Why there is no TLS connection.
-#[derive(Debug)]
-pub enum Fault {
-    /// The handshake failed.
-    Handshake(io::Error),
-    /// The certificate is for another name.
-    OtherName(Box<str>),
-    /// weir cannot load its own certificate; the text is nginx's line.
-    Certificate(String),
-}
-
-impl fmt::Display for Fault {
-    /// nginx's words.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Certificate(line) => f.write_str(line),
-            Fault::OtherName(name) => write!(f, "upstream SSL certificate does not match \"{name}\""),
-            Fault::Handshake(error) => match failure(error) {
-                None => write!(f, "SSL_do_handshake() failed {}", Os(error)),
-                Some(TlsFailure { code: "ECONNRESET", .. }) => f.write_str("peer closed connection in SSL handshake"),
-                Some(TlsFailure { distrust: Some(distrust), .. }) => {
-                    write!(f, "upstream SSL certificate verify error: ({}:{})", distrust.code, distrust.text)
-                }
-                Some(failed) => write!(f, "SSL_do_handshake() failed (SSL: {failed})"),
-            },
-        }
-    }
 }
 
 /// The message for a failed read or write: an error of TLS, or of the socket.

@@ -6,8 +6,9 @@ use weir_http::phase::Outcome;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
-use super::attempt::{Answered, HeadFault};
-use super::forward::{Answer, Judge, Upgraded};
+use super::answer::{Answer, Judge, Upgraded};
+use super::attempt::Answered;
+use super::failure::HeadFault;
 use super::pool::Link;
 use super::source::{Hold, Source};
 use super::wrapped;

@@ -4,82 +4,25 @@
 //! answer. While it waits it also watches the client, because no work is needed for a client that has left.
 
 use std::future::poll_fn;
-use std::io;
-use std::rc::Rc;
 use std::task::Poll;
 
-use weir_http::body::{self, Failed as BodyFailed};
+use weir_http::body;
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::h2::ask::Unsent;
-use weir_http::h2::reply::Lost;
 use weir_http::message::Origin;
 use weir_http::worker::ROOMS_MAX;
 use weir_meter::Step;
 use weir_net::{ConnectOptions, Deadline, Stream, Transport, clock};
-use weir_wire::{BodyLength, Violation};
+use weir_wire::BodyLength;
 
+use super::failure::{Failure, Progressed};
 use super::line::Opened;
 use super::pool::{Link, Terms, UNTOLD};
 use super::reading::{Reading, Received};
-use super::sending::{BodyState, Sending, Upload};
+use super::sending::{BodyState, Outgoing, Sending, Upload};
 use crate::family::Values;
-use crate::family::proxy::request::BodyFraming;
-use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
+use crate::family::proxy_ssl::handshake::shake_hands;
 use crate::family::{early_hints, proxy};
-
-/// Why a try got no head.
-#[derive(Debug)]
-pub enum Failure {
-    /// The connection failed.
-    Connect(io::Error),
-    /// TLS with the right upstream could not be established.
-    Tls(Fault),
-    /// The connection broke while weir was sending.
-    Send(io::Error),
-    /// The connection broke while weir was waiting for the head.
-    Receive(io::Error),
-    /// The peer closed before the head was complete.
-    Closed,
-    /// A step took too long.
-    TimedOut,
-    /// The head is not valid HTTP, or too large.
-    Head(HeadFault),
-    /// The client's body failed.
-    Body(BodyFailed),
-    /// The client left.
-    Client(Gone),
-    /// The worker's connection table is full; this is already logged.
-    TableFull,
-    /// The stream ended too early (HTTP/2).
-    Lost(Lost),
-    /// HTTP/2 cannot carry the request.
-    Unsendable(Unsent),
-}
-
-/// The fault of an answer's head.
-#[derive(Clone, Copy, Debug)]
-pub enum HeadFault {
-    /// It violates a rule.
-    Violation(Violation),
-    /// It does not fit `proxy_buffer_size`.
-    TooBig,
-    /// It switches protocols, and weir did not ask for that.
-    Switched,
-    /// A fault of another protocol than HTTP, which is already logged.
-    Told,
-}
-
-/// How far a try got, to decide whether another may follow.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progressed {
-    /// A part of the request was written.
-    pub request_sent: bool,
-    /// A byte of the answer arrived.
-    pub response_begun: bool,
-    /// The whole request was written.
-    pub request_complete: bool,
-}
 
 /// Opens a connection to a peer on these terms; connect and handshake share `proxy_connect_timeout`.
 pub async fn connect(
@@ -168,19 +111,6 @@ pub struct Answered {
     pub link: Box<Link>,
     /// The length of the body.
     pub length: BodyLength,
-}
-
-/// A request to send to a peer.
-#[derive(Clone, Copy)]
-pub struct Outgoing<'h> {
-    /// The composed head.
-    pub head: &'h [u8],
-    /// The framing of the body.
-    pub framing: BodyFraming,
-    /// The text of `proxy_set_body`, which takes the place of the client's body.
-    pub text: Option<&'h Rc<[u8]>>,
-    /// The location's settings.
-    pub values: &'h Values,
 }
 
 /// Sends the request over `link` and reads the answer's head.

@@ -14,9 +14,10 @@ use weir_net::log::{self, Level};
 use weir_peers::retry;
 use weir_wire::Violation;
 
-use super::attempt::{Failure, HeadFault};
-use super::forward::Answer;
-use crate::family::proxy_ssl::handshake::{Broken, Fault};
+use super::answer::Answer;
+use super::failure::{Failure, HeadFault};
+use crate::family::proxy_ssl::fault::Fault;
+use crate::family::proxy_ssl::handshake::Broken;
 
 /// The counter for a failed try.
 pub fn why(failure: &Failure) -> Why {

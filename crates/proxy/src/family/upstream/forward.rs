@@ -4,57 +4,33 @@
 //! tries, and a pooled connection that turns out dead is replaced without counting against any peer.
 
 use std::ops::ControlFlow;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_http::body::{self, Failed};
 use weir_http::conn::{Conn, Gone};
-use weir_http::exchange::Exchange;
-use weir_http::message::Origin;
+use weir_http::exchange::{Exchange, Plain};
 use weir_http::phase::Outcome;
 use weir_http::request_body::RequestBody;
+use weir_http::visit::Visit;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, Version};
 
+use super::answer::{Answer, Judge};
 use super::answered::take_answer;
-use super::attempt::Outgoing;
+use super::attempt::{self, Answered};
 use super::choose::{self, Chosen, Unresolved};
-use super::pool::Link;
-use super::queue::Ticket;
-use super::source::{GroupRef, Hold, Source};
-use super::walk::Walk;
+use super::failure::Progressed;
+use super::sending::Outgoing;
+use super::source::{GroupRef, Source};
+use super::walk::{FailedTry, Walk};
 use super::wrapped;
 use crate::family::Values;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
 use crate::protocol::Protocol;
 
-/// An upstream that agreed to switch protocols.
-pub struct Upgraded {
-    /// The connection.
-    pub link: Box<Link>,
-    /// The chosen peer.
-    pub hold: Hold,
-}
-
-/// The result of forwarding.
-pub enum Answer {
-    /// The response is in the exchange; its body comes from the source that `forward` has put into `source`.
-    Response,
-    /// The peer switched protocols.
-    Tunnel(Box<Upgraded>),
-    /// Continue with this: an error status, or a location that the upstream named.
-    Outcome(Outcome),
-    /// The client left.
-    Gone(Gone),
-}
-
-/// Judges a peer's answer before weir uses any part of it; returns the answer that takes its place, if one does. The
-/// length is that of the body.
-pub type Judge = fn(&mut Exchange<'_>, &mut Box<Origin>, BodyLength) -> Option<Answer>;
-
-/// Asks the location's upstream; `values` are the settings of the location. The body of the response is put into `source`,
+/// Asks the location's upstream; `values` are the settings of the location, and without a judge no cache takes part. The body of the response is put into `source`,
 /// which belongs to the caller that sends it: a source is large, and moving it from one future to the next costs time.
 pub async fn forward(
     exchange: &mut Exchange<'_>,
@@ -64,8 +40,10 @@ pub async fn forward(
     source: &mut Option<Source>,
 ) -> Answer {
     let Some(pass) = &values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
-    // A refresh comes here without the cache's `forward`.
     exchange.is_forwarded = true;
+    if judge.is_none() {
+        leave_before(exchange);
+    }
     if values.proxy.pass_reads_body
         && let Err(answer) = read_first(exchange, conn).await
     {
@@ -107,9 +85,18 @@ pub async fn forward(
         Some(_) | None => Asked::Nothing,
     };
     let asking = (asked.party(), Outgoing { head: &head, framing, text: text.as_ref(), values }, judge);
-    let answer = ask_peers(exchange, conn, &group, None, asking, source).await;
+    let answer = ask_peers(exchange, conn, group, asking, source).await;
     exchange.worker.return_out(head);
     answer
+}
+
+/// Forgets what a location before an internal redirect had from its upstream or its cache.
+fn leave_before(exchange: &mut Exchange<'_>) {
+    exchange.forget_answer();
+    if !exchange.cache.is_untouched() {
+        *exchange.cache = Visit::default();
+        exchange.plain = Plain::No;
+    }
 }
 
 /// Reads the whole body, unless weir has begun to read it: a text that is made of it comes before the upstream.
@@ -165,64 +152,82 @@ fn framing(exchange: &Exchange<'_>, values: &Values, text: Option<&Rc<[u8]>>) ->
 /// The TLS party, the request, and the judge of its answer.
 type Asking<'a> = (Option<&'a Arc<Party>>, Outgoing<'a>, Option<Judge>);
 
-/// Asks the peers of a group whose servers changed while the exchange waited for one of them.
-fn again<'a>(
-    exchange: &'a mut Exchange<'_>,
-    conn: &'a mut Conn,
-    group: &'a GroupRef,
-    ticket: Ticket,
-    asking: Asking<'a>,
-    source: &'a mut Option<Source>,
-) -> Pin<Box<dyn Future<Output = Answer> + 'a>> {
-    Box::pin(ask_peers(exchange, conn, group, Some(ticket), asking, source))
-}
-
 /// Asks one peer after the other, until one gives an answer or none is left.
 async fn ask_peers(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
-    group: &GroupRef,
-    ticket: Option<Ticket>,
+    mut group: GroupRef,
     (party, outgoing, judge): Asking<'_>,
     source: &mut Option<Source>,
 ) -> Answer {
-    let upstream = group.get();
-    let mut walk = Walk::begin(exchange, group, upstream, party, outgoing).with(ticket);
+    let mut ticket = None;
     loop {
-        let Some(next) = walk.next_peer(exchange) else {
-            // Boxed: few exchanges wait for a peer.
-            match Box::pin(walk.without_peer(exchange, conn)).await {
-                ControlFlow::Continue(None) => continue,
-                ControlFlow::Continue(Some((group, ticket))) => {
-                    drop(walk);
-                    return again(exchange, conn, &group, ticket, (party, outgoing, judge), source).await;
+        let upstream = group.get();
+        let mut walk = Walk::begin(exchange, &group, upstream, party, outgoing).with(ticket);
+        let renewed = loop {
+            let Some(next) = walk.next_peer(exchange) else {
+                // Boxed: few exchanges wait for a peer.
+                match Box::pin(walk.without_peer(exchange, conn)).await {
+                    ControlFlow::Continue(None) => continue,
+                    ControlFlow::Continue(Some(renewed)) => break renewed,
+                    ControlFlow::Break(answer) => return answer,
                 }
-                ControlFlow::Break(answer) => return answer,
+            };
+            let mut progressed = Progressed::default();
+            let terms = walk.terms(exchange);
+            let opened = match walk.kept(next, terms) {
+                Some(link) => Ok((link, true)),
+                // Boxed: few exchanges open a connection, and every one would need the room for it.
+                None => Box::pin(walk.opened(exchange, conn, next, terms)).await,
+            };
+            let reused = matches!(opened, Ok((_, true)));
+            let tried = match opened {
+                Ok((link, _)) => {
+                    Walk::note_connection(exchange, reused);
+                    if matches!(outgoing.values.proxy.protocol, Protocol::Tunnel) {
+                        Ok(Answered { origin: wrapped::accepted(exchange), link, length: BodyLength::None })
+                    } else {
+                        let head = attempt::exchange_heads(exchange, conn, &link, outgoing, &mut progressed).await;
+                        walk.measured(exchange, link, head, &mut progressed)
+                    }
+                }
+                Err(failure) => Err(failure),
+            };
+            match tried {
+                Ok(answered) if walk.passes_over(exchange, answered.origin.head.status) => {}
+                Ok(answered) => return take(exchange, walk, answered, (outgoing, judge), source),
+                Err(failure) => {
+                    let failed = FailedTry { peer: next.peer, failure, progressed, reused };
+                    if let ControlFlow::Break(answer) = walk.after_failure(exchange, failed) {
+                        return answer;
+                    }
+                }
             }
         };
-        match walk.ask(exchange, conn, next).await {
-            Ok(answered) => {
-                if !walk.passes_over(exchange, answered.origin.head.status) {
-                    walk.note_head();
-                    let bond = walk.hold.bond(upstream);
-                    if let Some((sticky, peer)) = bond {
-                        sticky.mark(exchange, peer);
-                    }
-                    // Do not learn a sticky session from a response that weir rejected.
-                    let got = (answered, walk.hold);
-                    let answer = take_answer(exchange, outgoing.values, got, judge, source);
-                    let is_whole = !matches!(answer, Answer::Response);
-                    if let Some((sticky, peer)) = bond.filter(|(sticky, _)| is_whole || sticky.learns_at_head()) {
-                        sticky.learn(exchange, peer);
-                    }
-                    return answer;
-                }
-            }
-            Err(failed) => {
-                if let ControlFlow::Break(answer) = walk.after_failure(exchange, failed) {
-                    return answer;
-                }
-            }
-        }
+        // The servers of the group changed while the exchange waited for one of them.
+        drop(walk);
+        (group, ticket) = (renewed.0, Some(renewed.1));
     }
+}
+
+/// Uses the answer of a peer; a sticky session begins with it.
+fn take(
+    exchange: &mut Exchange<'_>,
+    mut walk: Walk<'_>,
+    answered: Answered,
+    (outgoing, judge): (Outgoing<'_>, Option<Judge>),
+    source: &mut Option<Source>,
+) -> Answer {
+    walk.note_head();
+    let bond = walk.hold.bond(walk.upstream);
+    if let Some((sticky, peer)) = bond {
+        sticky.mark(exchange, peer);
+    }
+    // Do not learn a sticky session from a response that weir rejected.
+    let answer = take_answer(exchange, outgoing.values, (answered, walk.hold), judge, source);
+    let is_whole = !matches!(answer, Answer::Response);
+    if let Some((sticky, peer)) = bond.filter(|(sticky, _)| is_whole || sticky.learns_at_head()) {
+        sticky.learn(exchange, peer);
+    }
+    answer
 }

@@ -11,7 +11,7 @@ use weir_net::{Lease, buffer};
 use weir_wire::fastcgi::{self, Decoder, Event, Fault};
 use weir_wire::{Progress, encode, memcached};
 
-use super::attempt::HeadFault;
+use super::failure::HeadFault;
 use crate::protocol::{FastCgi, Memcached, Protocol};
 
 /// A head that is being read.

@@ -5,10 +5,12 @@
 //! to try, `blame` says why one failed. `answered` interprets a head, `source` reads the answer's body.
 //! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
 
+pub mod answer;
 mod answered;
 pub mod attempt;
 pub mod blame;
 mod choose;
+pub mod failure;
 pub mod forward;
 mod heads;
 mod lend;

@@ -9,7 +9,7 @@ use weir_http::message::Origin;
 use weir_net::{Lease, buffer};
 use weir_wire::{Progress, Version};
 
-use super::attempt::{Failure, HeadFault, Progressed};
+use super::failure::{Failure, HeadFault, Progressed};
 use super::heads::Head;
 use super::pool::Link;
 use crate::family::proxy::Values;

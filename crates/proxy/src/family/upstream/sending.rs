@@ -16,13 +16,27 @@ use weir_http::request_body::RequestBody;
 use weir_net::{Deadline, Lease, buffer};
 use weir_wire::{encode, fastcgi};
 
-use super::attempt::{Failure, Outgoing, Progressed};
+use super::failure::{Failure, Progressed};
 use super::pool::Link;
+use crate::family;
 use crate::family::proxy::Values;
 use crate::family::proxy::request::BodyFraming;
 
 /// Bytes of a request's body to send at a time.
 const PIECE_BYTES: usize = 64 << 10;
+
+/// A request to send to a peer.
+#[derive(Clone, Copy)]
+pub struct Outgoing<'h> {
+    /// The composed head.
+    pub head: &'h [u8],
+    /// The framing of the body.
+    pub framing: BodyFraming,
+    /// The text of `proxy_set_body`, which takes the place of the client's body.
+    pub text: Option<&'h Rc<[u8]>>,
+    /// The location's settings.
+    pub values: &'h family::Values,
+}
 
 /// The rest of a request that is being sent.
 pub(super) struct Sending<'h> {

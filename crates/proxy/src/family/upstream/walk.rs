@@ -12,10 +12,9 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::counting;
 use weir_http::exchange::Exchange;
 use weir_http::h2::reply::Lost;
-use weir_http::message::Try;
+use weir_http::message::{Origin, Try};
 use weir_http::phase::Outcome;
 use weir_http::request_body::{Reader, RequestBody};
-use weir_http::worker::Worker;
 use weir_meter::Step;
 use weir_meter::live::cells::Why;
 use weir_net::log::{self, Level};
@@ -24,19 +23,19 @@ use weir_peers::balance::Affinity;
 use weir_peers::group::Outcome as Verdict;
 use weir_peers::pool_policy::BrokenAttempt;
 use weir_peers::retry::{self, Attempt, RetryPolicy};
-use weir_wire::BodyLength;
 
 use super::Upstream;
+use super::answer::Answer;
 use super::answered;
-use super::attempt::{self, Answered, Failure, Outgoing, Progressed};
+use super::attempt::{self, Answered};
 use super::blame::{blame, why};
-use super::forward::Answer;
+use super::failure::{Failure, Progressed};
 use super::lend;
 use super::line::{Awaited, Kept, Line, Opened, lines};
 use super::pool::{Handover, Link, News, Terms, pools};
 use super::queue::{self, Ticket};
+use super::sending::Outgoing;
 use super::source::{GroupRef, Hold};
-use super::wrapped;
 use crate::family::proxy;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
@@ -44,7 +43,7 @@ use crate::protocol::Protocol;
 
 /// The state of one exchange between its tries.
 pub(super) struct Walk<'g> {
-    upstream: &'g Upstream,
+    pub upstream: &'g Upstream,
     outgoing: Outgoing<'g>,
     /// The TLS party.
     party: Option<&'g Arc<Party>>,
@@ -61,18 +60,19 @@ pub(super) struct Walk<'g> {
 }
 
 /// The next peer, and whether a kept connection may be used.
+#[derive(Clone, Copy)]
 pub(super) struct Next {
-    peer: usize,
+    pub peer: usize,
     may_reuse: bool,
 }
 
 /// A try without a head.
 pub(super) struct FailedTry {
-    peer: usize,
-    failure: Failure,
-    progressed: Progressed,
+    pub peer: usize,
+    pub failure: Failure,
+    pub progressed: Progressed,
     /// It used a kept connection.
-    reused: bool,
+    pub reused: bool,
 }
 
 impl<'g> Walk<'g> {
@@ -189,45 +189,66 @@ impl<'g> Walk<'g> {
         picked.ok().map(|picked| picked.peer)
     }
 
-    /// Makes one try: takes or opens a connection, sends the request, reads the head.
-    pub async fn ask(
+    /// A kept connection of this worker to the peer, if the try may use one.
+    pub fn kept(&self, next: Next, terms: Terms<'_>) -> Option<Box<Link>> {
+        if !next.may_reuse || matches!(self.outgoing.values.proxy.protocol, Protocol::Http2 | Protocol::Tunnel) {
+            return None;
+        }
+        let (generation, number) = self.hold.group.home()?;
+        pools(generation).take(number, self.upstream.pool_id(next.peer), terms)
+    }
+
+    /// What a connection for this exchange must be like.
+    pub fn terms(&self, exchange: &mut Exchange<'_>) -> Terms<'g> {
+        let bind = self.outgoing.values.proxy.bind.as_ref();
+        let bound = bind.and_then(|bind| bind.local(exchange));
+        Terms { bound, party: self.party, sessions: self.upstream.sessions.as_deref() }
+    }
+
+    /// Opens a connection or a stream, or takes a kept connection of another worker; returns whether others have used it.
+    pub async fn opened(
         &self,
         exchange: &mut Exchange<'_>,
-        conn: &mut Conn,
-        Next { peer, may_reuse }: Next,
-    ) -> Result<Answered, FailedTry> {
-        let proxy = &self.outgoing.values.proxy;
-        let bound = proxy.bind.as_ref().and_then(|bind| bind.local(exchange));
-        let terms = Terms { bound, party: self.party, sessions: self.upstream.sessions.as_deref() };
-        let (is_h2, is_tunnel) =
-            (matches!(proxy.protocol, Protocol::Http2), matches!(proxy.protocol, Protocol::Tunnel));
-        let id = self.upstream.pool_id(peer);
-        let kept = if may_reuse && !is_h2 && !is_tunnel {
-            take_kept(exchange.worker, &self.hold.group, id, terms).await
-        } else {
-            None
-        };
-        let mut progressed = Progressed::default();
-        let opened = match kept {
-            Some(link) => Ok((link, true)),
-            // Boxed: every exchange would need the room for it.
-            None if is_h2 => Box::pin(self.begin_stream(exchange, conn, Next { peer, may_reuse }, terms)).await,
-            None if is_tunnel => Box::pin(self.open_tunnel(exchange, conn, peer, terms)).await,
-            None => self.open(exchange, conn, peer, terms).await,
-        };
-        let (link, reused) = match opened {
-            Ok(opened) => opened,
-            Err(failure) => return Err(FailedTry { peer, failure, progressed, reused: false }),
-        };
+        conn: &Conn,
+        next: Next,
+        terms: Terms<'_>,
+    ) -> Result<(Box<Link>, bool), Failure> {
+        match self.outgoing.values.proxy.protocol {
+            Protocol::Http2 => return self.begin_stream(exchange, conn, next, terms).await,
+            Protocol::Tunnel => return self.open_tunnel(exchange, conn, next.peer, terms).await,
+            _ => {}
+        }
+        if next.may_reuse
+            && let Some((generation, number)) = self.hold.group.home()
+        {
+            let (worker, id) = (exchange.worker, self.upstream.pool_id(next.peer));
+            let asked = lend::ask(worker, generation, number, id, terms, lend::Kind::Link);
+            if let Some(asked) = asked
+                && let Some(link) = asked.link(worker, id).await
+            {
+                return Ok((link, true));
+            }
+        }
+        self.open(exchange, conn, next.peer, terms).await
+    }
+
+    /// Notes that the try has its connection.
+    pub fn note_connection(exchange: &mut Exchange<'_>, reused: bool) {
         if let Some(attempt) = exchange.last_try() {
             attempt.connect_us = Some(u32::try_from(attempt.elapsed_us()).unwrap_or(u32::MAX));
             attempt.reused = reused;
         }
-        if is_tunnel {
-            return Ok(Answered { origin: wrapped::accepted(exchange), link, length: BodyLength::None });
-        }
-        let answered = attempt::exchange_heads(exchange, conn, &link, self.outgoing, &mut progressed).await;
-        let measured = answered.and_then(|origin| {
+    }
+
+    /// The answer of a try whose head has come; a fault of the head is a failure.
+    pub fn measured(
+        &self,
+        exchange: &mut Exchange<'_>,
+        link: Box<Link>,
+        head: Result<Box<Origin>, Failure>,
+        progressed: &mut Progressed,
+    ) -> Result<Answered, Failure> {
+        let measured = head.and_then(|origin| {
             let measured = answered::measure(exchange, self.outgoing.values, &origin, &link);
             measured.map(|length| (origin, length)).map_err(Failure::Head)
         });
@@ -244,7 +265,7 @@ impl<'g> Walk<'g> {
                 // A request that the peer has not begun to process counts as not sent, if weir can send it again.
                 let is_untouched = matches!(failure, Failure::Lost(Lost::Unprocessed(_)));
                 progressed.request_sent &= !(is_untouched && self.body_at_hand(exchange));
-                Err(FailedTry { peer, failure, progressed, reused })
+                Err(failure)
             }
         }
     }
@@ -487,15 +508,6 @@ pub(super) fn end_try(exchange: &mut Exchange<'_>, status: u16) {
             attempt.status = status;
         }
         attempt.end();
-    }
-}
-
-/// A kept connection to a peer, by the key of its connections: from this worker, or from another.
-async fn take_kept(worker: &Worker, group: &GroupRef, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
-    let (generation, number) = group.home()?;
-    match pools(generation).take(number, peer, terms) {
-        Some(link) => Some(link),
-        None => lend::ask(worker, generation, number, peer, terms, lend::Kind::Link)?.link(worker, peer).await,
     }
 }
 
