@@ -5,7 +5,9 @@ use std::rc::Rc;
 use weir_meter::live::cells::Why;
 use weir_net::{Instant, Lease, clock};
 use weir_wire::fields::Fields;
-use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
+use weir_wire::{
+    BodyLength, ConnectionTokens, Field, Known, LastHost, Parser, RequestHead, ResponseHead, Span, Version,
+};
 
 /// The request as received.
 #[derive(Default)]
@@ -28,6 +30,10 @@ pub struct Request {
     pub host: Vec<u8>,
     /// The port in `Host`.
     pub port: Option<u16>,
+    /// The host of the request before it in this memory.
+    pub last_host: LastHost,
+    /// Its target may have a fragment (`#`).
+    pub may_have_fragment: bool,
     /// Length of its head on the wire, if that differs from the length in `bytes` (HTTP/2); else 0.
     pub sent: usize,
     /// Its stream did not end with its head: a body of unknown length may follow.
@@ -50,6 +56,7 @@ impl Request {
         self.length = None;
         self.host.clear();
         self.port = None;
+        self.may_have_fragment = false;
         self.sent = 0;
         self.is_open_ended = false;
         self.is_changed = false;
@@ -102,6 +109,8 @@ impl Request {
             length: Some(BodyLength::None),
             host: self.host.clone(),
             port: self.port,
+            last_host: LastHost::default(),
+            may_have_fragment: self.may_have_fragment,
             sent: 0,
             is_open_ended: false,
             is_changed: self.is_changed,

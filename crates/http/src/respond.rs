@@ -3,6 +3,7 @@
 //! A body of weir's own leaves with its head in one write. An upstream's body goes through `relay`, which reads ahead
 //! of a slow client within bounds. A `BodyFilter` changes a body on its way.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::IoSlice;
 use std::os::unix::fs::FileExt;
@@ -262,16 +263,9 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(&response.status_line);
     }
     out.extend_from_slice(b"\r\n");
-    if !response.fields.has(Known::Server) && !response.without_own.server {
-        out.extend_from_slice(b"Server: ");
-        out.extend_from_slice(core.server_tokens.product().as_bytes());
-        out.extend_from_slice(b"\r\n");
-    }
-    if !response.fields.has(Known::Date) && !response.without_own.date {
-        out.extend_from_slice(b"Date: ");
-        out.extend_from_slice(&clock::http_date());
-        out.extend_from_slice(b"\r\n");
-    }
+    let has_server = response.fields.has(Known::Server) || response.without_own.server;
+    let has_date = response.fields.has(Known::Date) || response.without_own.date;
+    own_fields(core.server_tokens.product(), (!has_server, !has_date), out);
     let content_type = response.told_type();
     if !content_type.is_empty() {
         encode::push_field(out, b"Content-Type", content_type);
@@ -303,6 +297,38 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"\r\n");
 }
+
+/// Appends weir's own `Server` and `Date`, those that are wanted.
+fn own_fields(product: &'static str, wants: (bool, bool), out: &mut Vec<u8>) {
+    /// Both lines, with the second and the product that they are for: they are made once a second.
+    struct Lines {
+        second: u64,
+        product: &'static str,
+        text: Vec<u8>,
+    }
+    thread_local! {
+        static LINES: RefCell<Lines> = const { RefCell::new(Lines { second: u64::MAX, product: "", text: Vec::new() }) };
+    }
+    let second = clock::unix_seconds();
+    LINES.with_borrow_mut(|lines| {
+        if lines.second != second || !std::ptr::eq(lines.product, product) {
+            (lines.second, lines.product) = (second, product);
+            lines.text.clear();
+            encode::push_field(&mut lines.text, b"Server", product.as_bytes());
+            encode::push_field(&mut lines.text, b"Date", &clock::http_date());
+        }
+        let (server, date) = lines.text.split_at(lines.text.len().min(product.len() + SERVER_BYTES));
+        match wants {
+            (true, true) => out.extend_from_slice(&lines.text),
+            (true, false) => out.extend_from_slice(server),
+            (false, true) => out.extend_from_slice(date),
+            (false, false) => {}
+        }
+    });
+}
+
+/// The bytes of the line of `Server` around its value.
+const SERVER_BYTES: usize = "Server: \r\n".len();
 
 /// The time when the body last changed, if the response has it in a field of weir's own.
 pub fn last_modified(response: &Response) -> Option<i64> {

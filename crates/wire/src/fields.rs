@@ -154,7 +154,7 @@ impl Fields {
 /// new line. nginx sends these bytes unchanged. Returns whether it replaced any.
 #[inline]
 pub fn make_safe(text: &mut [u8]) -> bool {
-    if word::none_below(text, b'\r' + 1) {
+    if text.is_empty() || word::none_below(text, b'\r' + 1) {
         return false;
     }
     let Some(first) = memchr::memchr3(b'\r', b'\n', 0, text) else { return false };

@@ -11,7 +11,7 @@ use crate::known::Known;
 use crate::violation::Violation;
 
 pub use crate::connection::{ConnectionTokens, keeps_alive};
-pub use crate::host::{Host, request_host};
+pub use crate::host::{Host, LastHost, request_host};
 
 /// The length of a message's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

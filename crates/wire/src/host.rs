@@ -19,18 +19,50 @@ pub struct Host {
     pub has_upper: bool,
 }
 
+/// The host of the request before, to recognise it: most requests that a server gets one after another are for one host.
+#[derive(Clone, Debug, Default)]
+pub struct LastHost {
+    /// The value of its Host field.
+    text: Vec<u8>,
+    /// What was found in it; its name begins with it.
+    found: Option<Host>,
+}
+
+/// Longer values of Host, in bytes, are not kept.
+const KEPT_MAX: usize = 128;
+
+impl LastHost {
+    /// As [`validate`].
+    fn validate(&mut self, buf: &[u8], span: Span) -> Option<Host> {
+        let text = span.of(buf);
+        if let Some(found) = self.found
+            && text == self.text
+        {
+            let start = span.start as usize;
+            return Some(Host { name: Span::new(start, start + found.name.of(text).len()), ..found });
+        }
+        let found = validate(buf, span)?;
+        if text.len() <= KEPT_MAX {
+            self.text.clear();
+            self.text.extend_from_slice(text);
+            self.found = validate(text, Span::new(0, text.len()));
+        }
+        Some(found)
+    }
+}
+
 /// The host a request is for (RFC 9112 §3.2 and §3.3).
 ///
 /// An absolute-form target wins over the Host field, which must still be valid.
 /// `None` for HTTP/1.0 and 0.9 requests that name no host. HTTP/1.1 without a
 /// Host field is refused, even when the target has an authority.
-pub fn request_host(buf: &[u8], head: &RequestHead) -> Result<Option<Host>, Violation> {
+pub fn request_host(buf: &[u8], head: &RequestHead, last: &mut LastHost) -> Result<Option<Host>, Violation> {
     let from_target = match head.authority {
         Some(span) => Some(validate(buf, span).ok_or(Violation::InvalidTargetHost)?),
         None => None,
     };
     let from_field = match head.field(Known::Host) {
-        Some(field) => Some(validate(buf, field.value).ok_or(Violation::InvalidHost)?),
+        Some(field) => Some(last.validate(buf, field.value).ok_or(Violation::InvalidHost)?),
         None => None,
     };
     if from_field.is_none() && head.version >= Version::Http11 {
@@ -136,6 +168,19 @@ mod tests {
         let got = validate(text.as_bytes(), span);
         let got = got.map(|host| (host.name.of(text.as_bytes()), host.port));
         assert_eq!(got, expect.map(|(name, port)| (name.as_bytes(), port)), "{text:?}");
+    }
+
+    #[test]
+    fn a_host_that_comes_again_is_found_as_before() {
+        let mut last = LastHost::default();
+        let texts = ["a.example:80", "Host: a.example:80", "b", "", "a..b", "b", "[::1]:8", "A.example.", "A.example."];
+        for text in texts {
+            for start in [0, 6] {
+                let buf = ["Host: "[..start].as_bytes(), text.as_bytes()].concat();
+                let span = Span::new(start, buf.len());
+                assert_eq!(last.validate(&buf, span), validate(&buf, span), "{text:?}");
+            }
+        }
     }
 
     #[test]

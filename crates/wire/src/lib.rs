@@ -44,7 +44,7 @@ mod word;
 pub use connection::{ConnectionTokens, answer_keeps_alive, idle_seconds, keeps_alive};
 pub use framing::{BodyLength, request_body, request_method, response_body};
 pub use head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, Span, Version};
-pub use host::{Host, request_host};
+pub use host::{Host, LastHost, request_host};
 pub use known::{Known, KnownSet};
 pub use parse::{Parser, Progress};
 pub use violation::Violation;

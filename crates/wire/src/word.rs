@@ -1,19 +1,19 @@
 //! Searches bytes eight at a time, for texts where a call of `memchr` would cost more than the search.
 //!
-//! Heads are short pieces: names, hosts, paths. Each function reads only whole words and returns the first match, or
-//! that these words have none; the caller searches the rest of the text.
+//! Heads are short pieces: names, hosts, paths. Each function returns the first match in the beginning of a text, or that
+//! this beginning has none; the caller searches the rest of the text.
 
 const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
 const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
 
-/// The first `byte` among the first `max` bytes, in whole words only.
+/// The first `byte` among the first `max` bytes, which are a multiple of a word. `None` for every text shorter than a word.
 #[inline]
 pub(crate) fn find(text: &[u8], byte: u8, max: usize) -> Option<usize> {
     let wanted = LOW * u64::from(byte);
     find_by(text, max, |word| zeros(word ^ wanted))
 }
 
-/// The first byte below `limit`, which is at most 128, among the first `max` bytes, in whole words only.
+/// The first byte below `limit`, which is at most 128, among the first `max` bytes: see [`find`].
 #[inline]
 pub(crate) fn find_below(text: &[u8], limit: u8, max: usize) -> Option<usize> {
     let limit = LOW * u64::from(limit);
@@ -66,14 +66,19 @@ fn zeros(word: u64) -> u64 {
     word.wrapping_sub(LOW) & !word & HIGH
 }
 
-/// The first byte that `marks` marks.
-#[inline]
+/// The first byte that `marks` marks. `None` for every text shorter than a word.
+#[inline(always)] // a call would cost as much as the search
 fn find_by(text: &[u8], max: usize, marks: impl Fn(u64) -> u64) -> Option<usize> {
     let mut at = 0;
     while at < max {
-        let marked = marks(word(text.get(at..)?.first_chunk()?));
+        let (start, chunk) = match text.get(at..).and_then(|rest| rest.first_chunk()) {
+            Some(chunk) => (at, chunk),
+            // The last word overlaps the one before it, which has no mark.
+            None => (text.len().checked_sub(8)?, text.last_chunk()?),
+        };
+        let marked = marks(word(chunk));
         if marked != 0 {
-            return Some(at + (marked.trailing_zeros() / 8) as usize);
+            return Some(start + (marked.trailing_zeros() / 8) as usize);
         }
         at += 8;
     }
@@ -91,8 +96,7 @@ mod tests {
 
     /// The same result as the functions, computed byte by byte.
     fn first(text: &[u8], max: usize, wanted: impl Fn(u8) -> bool) -> Option<usize> {
-        let words = (text.len() / 8).min(max.div_ceil(8)) * 8;
-        text.iter().take(words).position(|&byte| wanted(byte))
+        text.iter().take(max.div_ceil(8) * 8).position(|&byte| wanted(byte))
     }
 
     #[test]
@@ -107,7 +111,7 @@ mod tests {
                         assert_eq!(find_below(&text, 14, max), first(&text, max, |b| b < 14));
                     }
                     let hidden = first(&text, 64, |b| b <= b' ' || b == 0x7f);
-                    assert_eq!(visible(&text), hidden.map_or(16, |at| at / 8 * 8));
+                    assert_eq!(visible(&text), hidden.map_or(16, |at| at / 8 * 8).min(16));
                 }
             }
         }

@@ -186,6 +186,8 @@ impl RequestFacts {
             tokens: _,
             used: _,
             host: _,
+            last_host: _,
+            may_have_fragment: _,
             length,
             port,
             pipelined,

@@ -136,7 +136,8 @@ pub fn withheld(exchange: &Exchange<'_>) -> Option<&'static str> {
     let request = &exchange.request;
     let core = &exchange.location.values.core;
     let target = request.text(request.head.path);
-    if core.strict_targets != StrictTargets::Off && memchr::memchr(b'#', target).is_some() {
+    let may_have_fragment = request.may_have_fragment && core.strict_targets != StrictTargets::Off;
+    if may_have_fragment && memchr::memchr(b'#', target).is_some() {
         return Some("client sent invalid request: a target with a fragment");
     }
     let has_control = |field: &weir_wire::Field| weir_wire::h2::message::has_control(request.text(field.value));
@@ -210,7 +211,7 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     let request = &mut exchange.request;
     let bytes = std::mem::take(&mut request.bytes);
     let head = &request.head;
-    let host = weir_wire::request_host(&bytes, head);
+    let host = weir_wire::request_host(&bytes, head, &mut request.last_host);
     let tokens = head.tokens(&bytes);
     let length = weir_wire::request_body(&bytes, head);
     let path = head.path;
@@ -222,7 +223,9 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     if let Some(host) = host? {
         let request = &mut exchange.request;
         request.host.extend_from_slice(host.name.of(&request.bytes));
-        request.host.make_ascii_lowercase();
+        if host.has_upper {
+            request.host.make_ascii_lowercase();
+        }
         request.port = host.port;
     }
     // A request without a host is for the server with the empty name.
@@ -279,6 +282,8 @@ fn read_target(exchange: &mut Exchange<'_>, path: Span) -> Result<(), Violation>
     // RFC 9112 §3.2.2: a target in absolute form may lack a path, which is `/` then.
     exchange.target_is_valid = raw.starts_with(b"/");
     exchange.uri_was_quoted = target.quoted;
+    // A target that needs no normalising has none.
+    exchange.request.may_have_fragment = target.complex;
     if !target.complex {
         exchange.uri.clear();
         exchange.uri.extend_from_slice(target.path(raw, &[]));

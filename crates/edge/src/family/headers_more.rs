@@ -303,7 +303,7 @@ fn set_in_request(exchange: &mut Exchange<'_>, field: &Change, value: &[u8], rep
     if field.known != Some(Known::Host) {
         return None;
     }
-    let host = match weir_wire::request_host(&request.bytes, &request.head) {
+    let host = match weir_wire::request_host(&request.bytes, &request.head, &mut request.last_host) {
         Ok(host) => host,
         Err(violation) => {
             exchange.log(Level::Info, format_args!("{}", violation.message()));

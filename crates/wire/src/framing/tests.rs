@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::{HeadPolicy, Parser};
+use crate::{HeadPolicy, LastHost, Parser};
 
 fn request(line: &str, fields: &str) -> Result<BodyLength, Violation> {
     let text = format!("{line}\r\nHost: a\r\n{fields}\r\n");
@@ -196,7 +196,7 @@ fn the_host_of_a_request() {
         let text = format!("{line}\r\n{fields}\r\n");
         let mut head = RequestHead::new();
         Parser::new().request(text.as_bytes(), &HeadPolicy::default(), &mut head).unwrap();
-        let got = request_host(text.as_bytes(), &head);
+        let got = request_host(text.as_bytes(), &head, &mut LastHost::default());
         let got = got.map(|host| host.map(|h| (h.name.of(text.as_bytes()), h.port)));
         let expect = expect.map(|host| host.map(|(name, port)| (name.as_bytes(), port)));
         assert_eq!(got, expect, "{text:?}");

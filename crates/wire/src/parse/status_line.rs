@@ -5,6 +5,7 @@
 //! 100 (RFC 9110 §15), and the reason has no NUL.
 
 use crate::head::{ResponseHead, Span, Version};
+use crate::word;
 
 /// Fills `out` from the line at the start of the buffer; `None` if it is not a status line.
 pub(super) fn parse(line: &[u8], out: &mut ResponseHead) -> Option<()> {
@@ -16,7 +17,8 @@ pub(super) fn parse(line: &[u8], out: &mut ResponseHead) -> Option<()> {
         Some(b' ' | b'.') => start + 4,
         Some(_) => return None,
     };
-    if memchr::memchr2(b'\r', 0, line.get(reason..)?).is_some() {
+    // Nearly every line has no byte that could be one of the two.
+    if !word::none_below(line, b'\r' + 1) && memchr::memchr2(b'\r', 0, line.get(reason..)?).is_some() {
         return None;
     }
     out.version = version;

@@ -6,8 +6,8 @@
 use super::model::{self, Choice, End, Message, Reading, Sender, Treatment};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{
-    BodyLength, ConnectionTokens, Field, HeadPolicy, Parser, Progress, RequestHead, ResponseHead, Version, Violation,
-    answer_keeps_alive, keeps_alive, request_body, request_host, request_method, response_body,
+    BodyLength, ConnectionTokens, Field, HeadPolicy, LastHost, Parser, Progress, RequestHead, ResponseHead, Version,
+    Violation, answer_keeps_alive, keeps_alive, request_body, request_host, request_method, response_body,
 };
 
 /// weir's reading of a message.
@@ -115,7 +115,7 @@ fn request(data: &[u8], at: usize) -> Read {
         if head.version == Version::Http09 && !buf[head.len..].trim_ascii().is_empty() {
             return Err(Violation::InvalidRequest);
         }
-        request_host(buf, &head)?;
+        request_host(buf, &head, &mut LastHost::default())?;
         let length = request_body(buf, &head)?;
         request_method(buf, &head, length, true)?;
         let (payload, end) = body(data, at + head.len, length, Decoder::of_client())?;

@@ -12,8 +12,9 @@ use weir_wire::proxy_protocol::{self, Parsed as Read};
 use weir_wire::target::{Unescape, escape_uri, normalise, unescape_uri};
 use weir_wire::websocket::{self, Event, Messages, Opcode, Role};
 use weir_wire::{
-    BodyLength, ConnectionTokens, Field, HeadPolicy, InvalidFields, Parser, Progress, RequestHead, ResponseHead, Span,
-    Version, Violation, fastcgi, keeps_alive, memcached, request_body, request_host, request_method, response_body,
+    BodyLength, ConnectionTokens, Field, HeadPolicy, InvalidFields, LastHost, Parser, Progress, RequestHead,
+    ResponseHead, Span, Version, Violation, fastcgi, keeps_alive, memcached, request_body, request_host,
+    request_method, response_body,
 };
 
 /// Longer inputs are not read byte by byte.
@@ -437,7 +438,7 @@ fn sound_request(data: &[u8], policy: &HeadPolicy, head: &RequestHead) {
     assert!(text.iter().all(|&b| b > b' ' && b != 0x7f));
     let tokens = ConnectionTokens::of(data, &head.fields);
     let _ = keeps_alive(head.version, tokens);
-    if let Ok(Some(host)) = request_host(data, head) {
+    if let Ok(Some(host)) = request_host(data, head, &mut LastHost::default()) {
         let name = host.name.of(data);
         assert!(!name.is_empty() && name.iter().all(|&b| b > b' ' && b != b'/' && b != b'@'));
     }
@@ -460,8 +461,9 @@ fn sound_request(data: &[u8], policy: &HeadPolicy, head: &RequestHead) {
     assert_eq!(out.get(again.len..), Some(&b"rest"[..]));
     assert_eq!(again.fields.len(), head.fields.len());
     assert_eq!(request_body(&out, &again), body);
-    let name =
-        |buf, head: &RequestHead| request_host(buf, head).map(|host| host.map(|h| (h.name.of(buf).to_vec(), h.port)));
+    let name = |buf, head: &RequestHead| {
+        request_host(buf, head, &mut LastHost::default()).map(|host| host.map(|h| (h.name.of(buf).to_vec(), h.port)))
+    };
     assert_eq!(name(&out, &again), name(data, head));
 }
 

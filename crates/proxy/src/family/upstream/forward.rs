@@ -16,13 +16,14 @@ use weir_http::visit::Visit;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, Version};
 
+use super::Upstream;
 use super::answer::{Answer, Judge};
 use super::answered::take_answer;
 use super::attempt::{self, Answered};
 use super::choose::{self, Chosen, Unresolved};
 use super::failure::Progressed;
 use super::sending::Outgoing;
-use super::source::{GroupRef, Source};
+use super::source::{GroupRef, Hold, Source};
 use super::walk::{FailedTry, Walk};
 use super::wrapped;
 use crate::family::Values;
@@ -195,7 +196,10 @@ async fn ask_peers(
             };
             match tried {
                 Ok(answered) if walk.passes_over(exchange, answered.origin.head.status) => {}
-                Ok(answered) => return take(exchange, walk, answered, (outgoing, judge), source),
+                Ok(answered) => {
+                    walk.note_head();
+                    return take(exchange, upstream, (answered, walk.hold), (outgoing.values, judge), source);
+                }
                 Err(failure) => {
                     let failed = FailedTry { peer: next.peer, failure, progressed, reused };
                     if let ControlFlow::Break(answer) = walk.after_failure(exchange, failed) {
@@ -211,20 +215,20 @@ async fn ask_peers(
 }
 
 /// Uses the answer of a peer; a sticky session begins with it.
+#[inline]
 fn take(
     exchange: &mut Exchange<'_>,
-    mut walk: Walk<'_>,
-    answered: Answered,
-    (outgoing, judge): (Outgoing<'_>, Option<Judge>),
+    upstream: &Upstream,
+    (answered, hold): (Answered, Hold),
+    (values, judge): (&Values, Option<Judge>),
     source: &mut Option<Source>,
 ) -> Answer {
-    walk.note_head();
-    let bond = walk.hold.bond(walk.upstream);
+    let bond = hold.bond(upstream);
     if let Some((sticky, peer)) = bond {
         sticky.mark(exchange, peer);
     }
     // Do not learn a sticky session from a response that weir rejected.
-    let answer = take_answer(exchange, outgoing.values, (answered, walk.hold), judge, source);
+    let answer = take_answer(exchange, values, (answered, hold), judge, source);
     let is_whole = !matches!(answer, Answer::Response);
     if let Some((sticky, peer)) = bond.filter(|(sticky, _)| is_whole || sticky.learns_at_head()) {
         sticky.learn(exchange, peer);

@@ -43,7 +43,7 @@ use crate::protocol::Protocol;
 
 /// The state of one exchange between its tries.
 pub(super) struct Walk<'g> {
-    pub upstream: &'g Upstream,
+    upstream: &'g Upstream,
     outgoing: Outgoing<'g>,
     /// The TLS party.
     party: Option<&'g Arc<Party>>,
