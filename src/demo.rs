@@ -25,7 +25,7 @@ use weir_conf::say;
 use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_with_dashboard};
 use weir_edge::load;
-use weir_http::build::Paths;
+use weir_http::paths::Paths;
 use weir_load::quick::{self, Quick};
 use weir_net::Address;
 use weir_net::log;

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use weir_conf::MemoryFiles;
     use weir_edge::load::{self, Origin};
-    use weir_http::build::Paths;
+    use weir_http::paths::Paths;
 
     const TEXT: &str = "events { }
 http {

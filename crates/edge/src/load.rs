@@ -7,10 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
-use weir_http::build::Paths;
 use weir_http::compile::compile;
 use weir_http::conf::Conf;
 use weir_http::counters::WORKERS_MAX;
+use weir_http::paths::Paths;
 use weir_http::route::Socket;
 use weir_net::answers;
 use weir_net::log::Level;

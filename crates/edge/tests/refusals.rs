@@ -3,8 +3,8 @@
 
 use weir_conf::{Level, MemoryFiles};
 use weir_edge::family::ALL;
-use weir_http::build::Paths;
 use weir_http::conf::Conf;
+use weir_http::paths::Paths;
 
 /// Compiles `http { TEXT }`; gives the configuration, the errors and the warnings.
 fn compile(http: &str) -> (Option<Conf>, Vec<String>, Vec<String>) {

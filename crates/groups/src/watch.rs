@@ -4,7 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_http::dns::{self, Client, Trouble};
+use weir_http::dns::trouble::Trouble;
+use weir_http::dns::{self, Client};
 use weir_http::worker::Worker;
 use weir_net::log::{self, Level};
 use weir_net::{Instant, clock, timer};

@@ -16,37 +16,15 @@ use self::absent::Absent;
 use self::lost::Lost;
 use crate::above;
 use crate::directive::{self, Contexts, Directive};
-use crate::exchange::Enter;
+use crate::exchange::{Enter, Get};
 use crate::family::{Declared, Settings};
 use crate::known::Known;
 use crate::nginx_only;
+use crate::paths::Paths;
 use crate::reach::{Beginning, Reach};
 use crate::refusal::{Need, Refusal};
 use crate::regex::Regex;
-use crate::variable::{Mentions, Names, Template};
-
-/// Where relative names in a file point to.
-#[derive(Clone, Debug, Default)]
-pub struct Paths {
-    /// `-p`, with a final slash: logs, pid, roots.
-    pub prefix: String,
-    /// The directory of the main file, with a final slash: includes, certificates, password files.
-    pub conf_prefix: String,
-    /// The access log of a server without an `access_log`; `None` is `logs/access.log` under the prefix.
-    pub access_log: Option<String>,
-    /// Where temporary directories go if no directive names them, with a final slash; `None` is the prefix.
-    pub temporary: Option<String>,
-}
-
-impl Paths {
-    /// A directory for temporary files: as written, or `default` in the directory for temporary files.
-    pub fn temporary(&self, written: Option<&str>, default: &str) -> String {
-        match written {
-            Some(written) => written.to_owned(),
-            None => format!("{}{default}", self.temporary.as_ref().unwrap_or(&self.prefix)),
-        }
-    }
-}
+use crate::template::{Mentions, Names, Template};
 
 /// Turns `host` into addresses while a configuration is read (port 0 in the result is filled in by the caller).
 pub type Resolve<'r> = &'r dyn Fn(&str) -> Result<Vec<SocketAddr>, String>;
@@ -172,7 +150,7 @@ pub struct Build<'r> {
     /// The directives and variables that weir has.
     pub known: &'static Known,
     /// The variables that the file mentions.
-    pub names: Names,
+    pub names: Names<Get>,
     /// The variables that `stream` mentions; `None` if the file has no such block, or before it.
     pub session_names: Option<Box<dyn Mentions>>,
     /// Variables that nothing defines, besides those of `names`.

@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicUsize;
 use weir_conf::{Problem, Tree};
 
 use crate::body;
-use crate::build::{Build, Kind, Paths, Resolve, Scope};
+use crate::build::{Build, Kind, Resolve, Scope};
 use crate::conf::{self, Conf, Location, Rule, Server};
 use crate::directive;
 use crate::families::{BODY_VARIABLES, Families, Reading};
 use crate::family::Values;
 use crate::found::Found;
 use crate::listens::{self, Draft, Drafted, ListenDraft, Objection};
+use crate::paths::Paths;
 use crate::phase::Phase;
 use crate::refusal::Refusal;
 use crate::route::{LocationId, Pattern, Places, ServerId};
@@ -313,7 +314,7 @@ impl Compiler<'_> {
             definitions,
             reads_body,
             names,
-            known: &families.known,
+            built_in: Box::new(|name| families.known.built_in(name)),
             declared,
             above,
             paths,

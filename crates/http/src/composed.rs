@@ -24,7 +24,7 @@ use crate::exchange::Exchange;
 use crate::pace::Pace;
 use crate::patience::SendTimeout;
 use crate::response_body::{BodyFilter, Broken, Framing, Source};
-use crate::{filtering, respond, writing};
+use crate::{filtering, head_out, writing};
 
 /// Framed bytes that wait for the client: beyond this many, weir takes no more from the queue.
 const OUT_BYTES_MAX: usize = 64 << 10;
@@ -264,7 +264,7 @@ impl<S: Source> Sender<S> {
     fn push(&mut self, exchange: &mut Exchange<'_>, conn: &Conn, bytes: Vec<u8>, is_last: bool) -> Result<(), Gone> {
         if !self.has_head {
             self.has_head = true;
-            respond::begin(exchange, conn, self.framing, &mut self.out)?;
+            head_out::begin(exchange, conn, self.framing, &mut self.out)?;
         }
         let mut changed = bytes;
         for filter in &mut self.outer {
@@ -276,7 +276,7 @@ impl<S: Source> Sender<S> {
         writing::frame(self.framing, &changed, &mut self.out);
         if is_last && self.framing == Framing::Chunked {
             self.out.extend_from_slice(b"0\r\n");
-            self.out.extend_from_slice(&respond::trailer_text(exchange));
+            self.out.extend_from_slice(&filtering::trailer_text(exchange));
             self.out.extend_from_slice(b"\r\n");
         }
         Ok(())

@@ -9,21 +9,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use crate::above;
-use crate::build::Paths;
-use crate::exchange::{Enter, Exchange};
+use crate::exchange::{Enter, Exchange, Get};
 use crate::family::{Declared, Values};
-use crate::known::Known;
+use crate::paths::Paths;
 use crate::phase::Phase;
 use crate::reach::Reach;
 use crate::regex::{MatchFailed, Regex};
 use crate::route::{Listen, LocationId, Methods, Pattern, Place, Places, ServerId, Socket};
 use crate::slots::{SlotStore, VariableId};
-use crate::variable::{Definition, Names, Template};
+use crate::template::{Definition, Names, Template};
 use crate::zone_names::ZoneNames;
 
 /// If the limit on open files bounds the table, clients leave one place of so many to connections to upstreams. Without one,
 /// no exchange of the clients that have all others could end.
 const KEPT_PART: usize = 8;
+
+/// How the families define a name in lower case; `None` if none of them has it.
+pub type BuiltIn = dyn Fn(&str) -> Option<Definition<Get>> + Send + Sync;
 
 /// A configuration in force. It never changes: an exchange uses one configuration from start to end.
 pub struct Conf {
@@ -42,11 +44,11 @@ pub struct Conf {
     /// All locations, `if` blocks and server levels among them.
     pub locations: Vec<Location>,
     /// The definition of each variable, by `VariableId`.
-    pub definitions: Vec<Definition>,
+    pub definitions: Vec<Definition<Get>>,
     /// The names of the variables.
-    pub names: Names,
-    /// The directives and variables of all families.
-    pub known: &'static Known,
+    pub names: Names<Get>,
+    /// How the families define a name that the file does not mention.
+    pub built_in: Box<BuiltIn>,
     /// Declarations for the whole of `http`, by family.
     pub declared: Declared,
     /// Declarations of crates above.

@@ -13,10 +13,10 @@ mod ask;
 mod book;
 pub mod counters;
 pub mod reading;
+pub mod trouble;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::fmt;
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use self::trouble::Trouble;
 use crate::worker::Generation;
 use book::{Answers, Flights, Found, Wait};
 use counters::Counters;
@@ -91,28 +92,6 @@ impl Zone {
     pub fn adopt(&self, old: &Zone) {
         // Already set if an earlier resolver of the zone adopted the same counters.
         let _ = self.counters.set(old.counters().clone());
-    }
-}
-
-/// Why a name has no address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// A server answered with this code.
-    Code(Code),
-    /// No server answered in time.
-    TimedOut,
-    /// Questions for `FLIGHTS_MAX` other names are on their way.
-    Busy,
-}
-
-impl fmt::Display for Trouble {
-    /// nginx's number and words.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trouble::Code(code) => write!(f, "({}: {})", code.0, code.words()),
-            Trouble::TimedOut => f.write_str("(110: Operation timed out)"),
-            Trouble::Busy => write!(f, "({}: too many names are being resolved)", Code::SERVER_FAILURE.0),
-        }
     }
 }
 

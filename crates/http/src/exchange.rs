@@ -1,5 +1,6 @@
 //! One request, its answer, and the facts that weir learns during both.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,13 +21,16 @@ use crate::response_body::{Body, Framing};
 use crate::route::LocationId;
 use crate::slots::{SlotStore, VariableId};
 use crate::status_code::StatusCode;
+use crate::template::{Argument, Definition, Reads};
 use crate::trace::context::Trace;
-use crate::variable::{Definition, Reads};
 use crate::visit::Visit;
-use crate::worker::{Generation, Worker};
+use crate::worker::{Generation, SPARE_BYTES_MAX, SPARE_MAX, Worker};
 
 /// A handler of a phase. It never waits: it returns slow work as a `Next`, and the driver does it.
 pub type Enter = fn(&mut Exchange<'_>) -> Next;
+
+/// Appends the value to `out`; `false` means "not found" and leaves `out` as it was.
+pub type Get = fn(&mut Exchange<'_>, &Argument, &mut Vec<u8>) -> bool;
 
 /// How an exchange gets the head of its answer.
 #[derive(Default)]
@@ -416,7 +420,7 @@ impl<'c> Exchange<'c> {
         if let Some(id) = conf.names.find(name) {
             return self.variable(id, out);
         }
-        match conf.known.built_in(name) {
+        match (conf.built_in)(name) {
             Some(Definition::Computed(get, argument) | Definition::Cached(get, argument)) => get(self, &argument, out),
             Some(Definition::Slot) | None => false,
         }
@@ -455,7 +459,25 @@ impl Reads for Exchange<'_> {
     }
 }
 
+/// The spare memory of a worker.
+#[derive(Default)]
+struct SpareParts(RefCell<Vec<Parts>>);
+
 impl Parts {
+    /// Memory for an exchange.
+    pub fn lease(worker: &Worker) -> Parts {
+        worker.own.of(SpareParts::default).0.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Gives it back to the worker.
+    pub fn give_back(mut self, worker: &Worker) {
+        self.clear();
+        let mut spare = worker.own.of(SpareParts::default).0.borrow_mut();
+        if spare.len() < SPARE_MAX && self.capacity() <= SPARE_BYTES_MAX {
+            spare.push(self);
+        }
+    }
+
     /// Parts of an exchange made from another.
     pub fn of(request: Request, slots: SlotStore, uri: Vec<u8>, args: Vec<u8>) -> Parts {
         Parts { request: Some(Box::new(request)), slots: Some(Box::new(slots)), uri, args, ..Parts::default() }

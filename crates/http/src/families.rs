@@ -12,13 +12,14 @@ use crate::build::{Build, Scope};
 use crate::conf::{Conf, Location};
 use crate::conn::{Conn, Gone};
 use crate::directive::Directive;
-use crate::exchange::{Enter, Exchange};
+use crate::exchange::{Enter, Exchange, Get};
 use crate::family;
 use crate::found::Found;
 use crate::known::Known;
 use crate::phase::{Outcome, Phase};
 use crate::slots::VariableId;
-use crate::variable::{Names, Template, Variable};
+use crate::template::{Names, Template};
+use crate::variable::Variable;
 use crate::worker::Worker;
 
 /// A family's handler for a phase.
@@ -323,7 +324,7 @@ pub const BODY_VARIABLES: [&str; 2] = ["request_body", "request_body_file"];
 /// The variables that a configuration reads, for judgements about heads that may be kept.
 pub struct Reading<'r> {
     /// The names that the configuration mentions.
-    pub names: &'r Names,
+    pub names: &'r Names<Get>,
     /// For each name, whether its value is made of the request's body; empty if none is.
     pub reads_body: &'r [bool],
     /// All families.

@@ -4,7 +4,7 @@ use weir_conf::At;
 use weir_net::log::Level;
 
 use crate::exchange::Exchange;
-use crate::variable::Template;
+use crate::template::Template;
 
 /// The files of a location.
 #[derive(Clone, Debug)]

@@ -6,14 +6,15 @@
 use std::io::IoSlice;
 
 use weir_net::log::Level;
-use weir_net::{Lease, buffer, worker};
+use weir_net::{Lease, buffer, clock, worker};
 use weir_wire::encode;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
+use crate::family::headers;
 use crate::pace::Pace;
 use crate::response_body::{BodyFilter, FilterState, Framing};
-use crate::{kept, respond, writing};
+use crate::writing;
 
 /// After a piece of this length, other tasks of the worker have a turn.
 const LONG_BYTES: usize = 32 << 10;
@@ -84,7 +85,7 @@ pub async fn send(
             Filtered { bytes: Lease::none(), has_more: false }
         } else {
             let output = filtered(exchange, piece, place.flush, place.last)?;
-            kept::keep_packed(exchange, &output.bytes, place.last && !output.has_more);
+            keep_packed(exchange, &output.bytes, place.last && !output.has_more);
             if piece.len() >= LONG_BYTES {
                 // Filters take time, and a fast client never makes this task wait.
                 worker::yield_now().await;
@@ -101,7 +102,7 @@ pub async fn send(
         }
         if framing == Framing::Chunked && place.ends && !output.has_more {
             tail.extend_from_slice(b"0\r\n");
-            tail.extend_from_slice(&respond::trailer_text(exchange));
+            tail.extend_from_slice(&trailer_text(exchange));
             tail.extend_from_slice(b"\r\n");
         }
         if pace.is_some() {
@@ -128,6 +129,30 @@ pub async fn await_room(exchange: &Exchange<'_>, conn: &Conn) -> Result<(), Gone
         conn.until_writable(exchange.location.values.core.send_timeout).await?;
     }
     Ok(())
+}
+
+/// Keeps the filters' output for a part of a stored body; the `last` part completes it.
+fn keep_packed(exchange: &mut Exchange<'_>, bytes: &[u8], last: bool) {
+    // Another filter would have changed the output.
+    if exchange.response.body_filters.len() != 1 {
+        exchange.cache.packing = None;
+    }
+    let Some(packing) = &mut exchange.cache.packing else { return };
+    packing.push(bytes);
+    if last && let Some(packing) = exchange.cache.packing.take() {
+        // If it does not fit, the next request compresses again.
+        packing.finish(clock::now());
+    }
+}
+
+/// The fields after the last chunk.
+pub fn trailer_text(exchange: &mut Exchange<'_>) -> Vec<u8> {
+    headers::trailers(exchange);
+    let mut text = Vec::new();
+    for field in exchange.response.trailers.iter() {
+        encode::push_field(&mut text, field.name, field.value);
+    }
+    text
 }
 
 #[cfg(test)]

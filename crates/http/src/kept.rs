@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use weir_cache::store::{FileBody, Object, Piece, Reader};
-use weir_net::clock;
 use weir_net::log::Level;
 
 use crate::conn::{Conn, Gone};
@@ -220,18 +219,4 @@ fn read_exactly(exchange: &mut Exchange<'_>, body: &FileBody, buffer: &mut [u8],
         exchange.log(Level::Crit, format_args!("pread() of a cache file failed: {error}"));
         Gone::Cut
     })
-}
-
-/// Keeps the filters' output for a part of a stored body; the `last` part completes it.
-pub fn keep_packed(exchange: &mut Exchange<'_>, bytes: &[u8], last: bool) {
-    // Another filter would have changed the output.
-    if exchange.response.body_filters.len() != 1 {
-        exchange.cache.packing = None;
-    }
-    let Some(packing) = &mut exchange.cache.packing else { return };
-    packing.push(bytes);
-    if last && let Some(packing) = exchange.cache.packing.take() {
-        // If it does not fit, the next request compresses again.
-        packing.finish(clock::now());
-    }
 }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use crate::directive::{Contexts, Directive};
-use crate::variable::{Argument, Definition, Variable};
+use crate::exchange::Get;
+use crate::template::{Argument, Definition};
+use crate::variable::Variable;
 
 /// The directives and the variables of all families.
 pub struct Known {
@@ -68,7 +70,7 @@ impl Known {
     }
 
     /// How the families define a built-in variable.
-    pub fn built_in(&self, name: &str) -> Option<Definition> {
+    pub fn built_in(&self, name: &str) -> Option<Definition<Get>> {
         self.variable(name).map(|variable| {
             let rest = if variable.name.ends_with('_') { &name[variable.name.len()..] } else { name };
             let argument = Argument { name: rest.to_owned(), index: 0 };

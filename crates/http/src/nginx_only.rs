@@ -8,19 +8,7 @@
 
 mod data;
 
-/// One directive of nginx or of a module for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
-    /// The directive's name.
-    pub name: &'static str,
-    /// The modules that define it, `, ` between them: nginx's own modules by their source name, else `NGINX Plus`,
-    /// `removed from nginx`, or `separate module NAME`.
-    pub modules: &'static str,
-    /// Where it may stand, `, ` between the places: `main`, `events`, `http`, `server`,
-    /// `location`, `if in server`, `if in location`, `limit_except`, `upstream`, `mail`,
-    /// `mail server`, `stream`, `stream server`, `stream upstream`, or `any`.
-    pub contexts: &'static str,
-}
+pub use data::Entry;
 
 impl Entry {
     /// Whether it may stand in this context, named as in [`Entry::contexts`].

@@ -9,7 +9,7 @@ use weir_net::log::Level;
 use crate::conf::{Conf, Location};
 use crate::exchange::Exchange;
 use crate::own::Own;
-use crate::variable::Reads;
+use crate::template::Reads;
 use crate::worker::Worker;
 
 /// See the module.

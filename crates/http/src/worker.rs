@@ -17,7 +17,6 @@ use crate::colleagues::Colleagues;
 use crate::conf::Conf;
 use crate::conn::shared::{Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
-use crate::exchange::Parts;
 use crate::extensions::Extensions;
 use crate::message::Origin;
 use crate::table_place::Place;
@@ -71,7 +70,7 @@ impl Generation {
 }
 
 /// Memory for exchanges kept for reuse, per worker: as many as the events of one turn may begin.
-const SPARE_MAX: usize = 256;
+pub const SPARE_MAX: usize = 256;
 
 /// Larger buffers are not kept.
 pub const SPARE_BYTES_MAX: usize = 64 << 10;
@@ -113,7 +112,6 @@ pub struct Worker {
     generation: RefCell<Rc<Generation>>,
     draining: Cell<Draining>,
     connections: RefCell<Slots<Rc<Shared>>>,
-    spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
     #[allow(clippy::vec_box)] // an exchange holds the box: it changes hands as a pointer
     spare_origins: RefCell<Vec<Box<Origin>>>,
@@ -196,7 +194,6 @@ impl Worker {
             generation: RefCell::new(Rc::new(generation)),
             draining: Cell::new(Draining::No),
             connections: RefCell::new(Slots::new()),
-            spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
             spare_origins: RefCell::new(Vec::new()),
             random: Cell::new(seed | 1),
@@ -454,20 +451,6 @@ impl Worker {
         let count = (idle.len() / 8).clamp(1, CLOSED_AT_ONCE);
         for shared in idle.into_iter().take(count) {
             shared.end();
-        }
-    }
-
-    /// Memory for an exchange.
-    pub fn lease_parts(&self) -> Parts {
-        self.spare_parts.borrow_mut().pop().unwrap_or_default()
-    }
-
-    /// Takes it back.
-    pub fn return_parts(&self, mut parts: Parts) {
-        parts.clear();
-        let mut spare = self.spare_parts.borrow_mut();
-        if spare.len() < SPARE_MAX && parts.capacity() <= SPARE_BYTES_MAX {
-            spare.push(parts);
         }
     }
 

@@ -15,8 +15,8 @@ use weir_net::{Instant, Lease, buffer, clock};
 use crate::build::Build;
 use crate::refusal::Refusal;
 use crate::subject::Subject;
+use crate::template::Template;
 use crate::value;
-use crate::variable::Template;
 
 /// The assumed size of an entry besides its key; nginx's nodes have about the same size.
 const ENTRY_BYTES: usize = 96;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use weir_http::exchange::Exchange;
 use weir_http::request_body::RequestBody;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, fastcgi, memcached, scgi, uwsgi};
 

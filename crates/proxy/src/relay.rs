@@ -23,7 +23,7 @@ use weir_http::exchange::Exchange;
 use weir_http::pace::Pace;
 use weir_http::patience::SendTimeout;
 use weir_http::response_body::Framing;
-use weir_http::{filtering, respond, writing};
+use weir_http::{filtering, writing};
 use weir_net::log::Level;
 use weir_net::{Lease, buffer};
 use weir_wire::encode;
@@ -541,7 +541,7 @@ impl Relay {
         }
         if self.framing == Framing::Chunked && last {
             piece.extend_from_slice(b"0\r\n");
-            piece.extend_from_slice(&respond::trailer_text(exchange));
+            piece.extend_from_slice(&filtering::trailer_text(exchange));
             piece.extend_from_slice(b"\r\n");
         }
         if !piece.is_empty() {

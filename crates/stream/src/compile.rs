@@ -8,7 +8,7 @@ use weir_http::conf::Location;
 use weir_http::listens::{self, Draft, Drafted, ListenDraft, Objection};
 use weir_http::refusal::Refusal;
 use weir_http::route::ServerId;
-use weir_http::variable::{Definition, Names};
+use weir_http::template::{Definition, Names};
 use weir_http::zone_names;
 
 use crate::conf::{Content, Server, Sockets, Stream, Target};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_http::conf::{Conf, Location};
 use weir_http::route::{Listen, ServerId, Socket};
-use weir_http::variable::{Definition, Template};
+use weir_http::template::{Definition, Template};
 use weir_net::Address;
 
 use crate::counts::ZoneCounts;

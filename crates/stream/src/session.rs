@@ -12,7 +12,7 @@ use weir_http::own::Own;
 use weir_http::route::Listen;
 use weir_http::slots::{SlotStore, VariableId};
 use weir_http::subject::Subject;
-use weir_http::variable::{Definition, Reads};
+use weir_http::template::{Definition, Reads};
 use weir_http::worker::{Generation, Worker};
 use weir_meter::Step;
 use weir_net::log::Level;

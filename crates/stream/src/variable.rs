@@ -5,7 +5,7 @@
 use std::any::Any;
 
 use weir_http::build::Build;
-use weir_http::variable::{Argument, Definition, Names};
+use weir_http::template::{Argument, Definition, Names};
 
 use crate::session::Session;
 

@@ -153,7 +153,7 @@ impl Aside {
     pub fn end<R>(self, worker: &Rc<Worker>, client: &Client, end: impl FnOnce(&mut Exchange<'_>) -> R) -> R {
         let Aside { generation, server, location, texts, tries, request, response, plain, rare } = self;
         let conf = &*generation.conf;
-        let (server, parts) = (conf.server(server), worker.lease_parts());
+        let (server, parts) = (conf.server(server), Parts::lease(worker));
         let (started, wall_ms) = (plain.started, plain.started_wall_ms);
         let mut exchange = Exchange::new(conf, worker, &generation, client, server, parts, started, wall_ms);
         exchange.location = conf.location(location);
@@ -169,7 +169,7 @@ impl Aside {
             None => exchange.body = RequestBody::Gone,
         }
         let result = end(&mut exchange);
-        worker.return_parts(exchange.into_parts());
+        exchange.into_parts().give_back(worker);
         result
     }
 }

@@ -107,7 +107,7 @@ async fn serve(table: Rc<Table>) {
         .await;
         if let Some(begun) = begun {
             let (sent, after) = requests::on_stream(&mut conn, &worker, *begun).await;
-            worker.return_parts(sent);
+            sent.give_back(&worker);
             table.served.set(Some((conn, after)));
             continue;
         }

@@ -18,7 +18,7 @@ use weir_http::head::default_core;
 use weir_http::line;
 use weir_http::route::{LocationId, ServerId};
 use weir_http::slots::SlotStore;
-use weir_http::variable::{Definition, Template};
+use weir_http::template::{Definition, Template};
 use weir_http::worker::{Generation, Worker};
 use weir_meter::live::cells::{Distrust, SslCell};
 use weir_net::log::Level;

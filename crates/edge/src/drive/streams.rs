@@ -9,6 +9,7 @@ use std::time::Duration;
 use weir_http::bounds::{MEMORY, STREAMS, Share};
 use weir_http::conf::Conf;
 use weir_http::conn::Conn;
+use weir_http::exchange::Parts;
 use weir_http::h2::input::{Input, Over};
 use weir_http::h2::request::{self, Begun};
 use weir_http::h2::session::{Carrier, OUT_MAX, Session};
@@ -379,7 +380,7 @@ fn begin(
     // Sec-WebSocket-Key proves nothing (RFC 6455 §10.3): any number will do.
     let mut key = [0; 16];
     key.fill_with(|| worker.random(256) as u8);
-    let (mut begun, fields) = request::read(&mut session.wire.borrow_mut(), worker.lease_parts(), ends, &policy, key);
+    let (mut begun, fields) = request::read(&mut session.wire.borrow_mut(), Parts::lease(worker), ends, &policy, key);
     begun.parts.request().started = Some(clock::now());
     let mut share = STREAMS.share();
     let has_memory = !MEMORY.is_full();

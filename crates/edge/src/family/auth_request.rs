@@ -16,7 +16,7 @@ use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
 use weir_http::subrequest::Ask;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_net::log::Level;
 use weir_wire::Known;
 

@@ -11,7 +11,8 @@ use weir_http::directive::{Arity, Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
-use weir_http::variable::{Argument, Variable};
+use weir_http::template::Argument;
+use weir_http::variable::Variable;
 use weir_wire::Known;
 
 /// Nothing is declared for all of `http`.

@@ -19,7 +19,7 @@ use weir_http::family::rewrite::declarable;
 use weir_http::refusal::Refusal;
 use weir_http::slots::VariableId;
 use weir_http::subject::Subject;
-use weir_http::variable::Argument;
+use weir_http::template::Argument;
 use weir_wire::Known;
 
 weir_http::settings! {}

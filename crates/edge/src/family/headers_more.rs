@@ -12,7 +12,7 @@ use weir_http::exchange::{Exchange, Response};
 use weir_http::families::Family;
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_net::log::Level;
 use weir_wire::{Known, Version, date};
 

@@ -14,7 +14,7 @@ use weir_http::family::disable_symlinks::{self, Failed};
 use weir_http::file_path::{errno, path};
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_net::log::{Level, Os};
 
 weir_http::settings! {

@@ -22,7 +22,7 @@ use weir_http::family::disable_symlinks::{self, Guarded};
 use weir_http::family::error_log::declare;
 use weir_http::refusal::Refusal;
 use weir_http::subject::Subject;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_http::{file_path, value};
 use weir_net::log::file::LogFile;
 use weir_net::log::syslog::Syslog;

@@ -12,8 +12,8 @@ use weir_http::refusal::Refusal;
 use weir_http::regex::Regex;
 use weir_http::slots::Captures;
 use weir_http::subject::Subject;
+use weir_http::template::{Argument, Template};
 use weir_http::value;
-use weir_http::variable::{Argument, Template};
 use weir_net::buffer;
 use weir_net::log::Level;
 

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use weir_http::build::Build;
+use weir_http::exchange::Get;
 use weir_http::families::Families;
-use weir_http::variable::{Argument, Definition, Get};
+use weir_http::template::{Argument, Definition};
 use weir_stream::variable as of_session;
 
 // The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").

@@ -13,8 +13,9 @@ use weir_http::host_table::HostTable;
 use weir_http::refusal::Refusal;
 use weir_http::regex::{MatchFailed, Regex, SharedRegex};
 use weir_http::route::NameKind;
+use weir_http::template::Argument;
 use weir_http::value;
-use weir_http::variable::{Argument, Variable};
+use weir_http::variable::Variable;
 use weir_wire::Known;
 
 weir_http::settings! {

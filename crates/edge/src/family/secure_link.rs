@@ -13,7 +13,8 @@ use weir_http::exchange::Exchange;
 use weir_http::families::{Family, Reading};
 use weir_http::own::Owned;
 use weir_http::refusal::Refusal;
-use weir_http::variable::{Argument, Template, Variable};
+use weir_http::template::{Argument, Template};
+use weir_http::variable::Variable;
 use weir_net::clock;
 
 /// Nothing is declared for all of `http`.

@@ -9,7 +9,7 @@ use weir_http::families::Family;
 use weir_http::family::rewrite::declarable;
 use weir_http::refusal::Refusal;
 use weir_http::subject::Subject;
-use weir_http::variable::{Argument, Template};
+use weir_http::template::{Argument, Template};
 use weir_net::buffer;
 
 weir_http::settings! {}

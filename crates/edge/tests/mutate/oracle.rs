@@ -1,7 +1,7 @@
 //! The rules that hold for any bytes that weir reads as a configuration; shared by `mutate.rs` and `fuzz/`.
 
 use weir_conf::{Level, MemoryFiles};
-use weir_http::build::Paths;
+use weir_http::paths::Paths;
 
 /// Where no file is: nothing a configuration names is found.
 const NOWHERE: &str = "/nonexistent/weir-fuzz/";

@@ -16,8 +16,9 @@ use weir_net::log::{self, Level};
 use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, clock, random};
 use weir_wire::dns::{self, Code, Message, Reply};
 
+use super::Client;
 use super::book::Flight;
-use super::{Client, Trouble};
+use super::trouble::Trouble;
 
 /// How long the first server has before weir asks the next; the other servers have longer (nginx: 5 s each).
 const FIRST_PAUSE: Duration = Duration::from_secs(2);

@@ -14,7 +14,7 @@ use weir_net::Instant;
 use weir_net::slots::{Key, Slots};
 use weir_wire::dns::{Code, Kind, Name, Reply};
 
-use super::Trouble;
+use super::trouble::Trouble;
 
 /// Answers kept for one resolver. Clients may choose the names (`proxy_pass http://$host`).
 pub const NAMES_MAX: usize = 4096;

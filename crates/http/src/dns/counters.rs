@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_wire::dns::{Code, Kind};
 
-use super::Trouble;
+use super::trouble::Trouble;
 
 /// The counts of one status zone. A name asked for in two kinds (IPv4, IPv6) counts as two requests with two responses.
 #[derive(Debug, Default)]

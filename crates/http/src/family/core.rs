@@ -12,8 +12,8 @@ use crate::directive::{Arity, Directive, HSL, HTTP, LOCATION_IF, ONE, SERVER, TW
 use crate::families::Family;
 use crate::patience::{self, BodyTimeout, SendTimeout};
 use crate::refusal::Refusal;
+use crate::template::Template;
 use crate::value;
-use crate::variable::Template;
 
 crate::settings! {
     /// `client_header_timeout`.

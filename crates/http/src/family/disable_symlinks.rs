@@ -17,7 +17,7 @@ use crate::directive::{Arity, Directive, HSL};
 use crate::exchange::Exchange;
 use crate::families::Family;
 use crate::refusal::Refusal;
-use crate::variable::Template;
+use crate::template::Template;
 
 crate::settings! {
     /// `disable_symlinks`; `None` for off.

@@ -9,7 +9,7 @@ use crate::conf::Rule;
 use crate::directive::{Arity, Directive, HTTP, SERVER};
 use crate::families::Family;
 use crate::refusal::Refusal;
-use crate::variable::Template;
+use crate::template::Template;
 
 crate::settings! {
     /// The texts of which one must be neither empty nor `0`.

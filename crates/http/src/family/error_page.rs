@@ -9,8 +9,8 @@ use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, LOCATION_IF};
 use crate::families::Family;
 use crate::refusal::Refusal;
+use crate::template::Template;
 use crate::value;
-use crate::variable::Template;
 
 crate::settings! {
     /// The page for each status; the first row of a status counts.

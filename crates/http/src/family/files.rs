@@ -18,7 +18,8 @@ use crate::families::Family;
 use crate::file_path::{Alias, Root, directory, path};
 use crate::refusal::Refusal;
 use crate::route::Pattern;
-use crate::variable::{Argument, Template, Variable};
+use crate::template::{Argument, Template};
+use crate::variable::Variable;
 
 crate::settings! {
     /// `root` or `alias`; `finish` sets it at the outermost level, so every request has one.

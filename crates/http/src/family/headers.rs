@@ -13,8 +13,8 @@ use crate::directive::{Arity, Directive, HSL, LOCATION_IF, ONE};
 use crate::exchange::Exchange;
 use crate::families::{Family, Reading};
 use crate::refusal::Refusal;
+use crate::template::Template;
 use crate::value;
-use crate::variable::Template;
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();

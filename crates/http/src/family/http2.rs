@@ -9,8 +9,9 @@ use crate::directive::{Arity, Directive, HSL, HTTP, ONE, SERVER};
 use crate::exchange::Exchange;
 use crate::families::Family;
 use crate::refusal::Refusal;
+use crate::template::Argument;
 use crate::value;
-use crate::variable::{Argument, Variable};
+use crate::variable::Variable;
 
 crate::settings! {
     /// `http2`.

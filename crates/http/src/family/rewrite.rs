@@ -14,13 +14,15 @@ use crate::build::{Build, Kind, Scope};
 use crate::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
 use crate::directive::{Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, SERVER, SERVER_IF, TWO};
 use crate::exchange::Exchange;
+use crate::exchange::Get;
 use crate::families::Family;
 use crate::known::Known;
 use crate::refusal::Refusal;
 use crate::regex::Regex;
 use crate::slots::VariableId;
+use crate::template::{Argument, Definition};
 use crate::value;
-use crate::variable::{Argument, Definition, Get, Variable};
+use crate::variable::Variable;
 
 crate::settings! {
     /// `rewrite_log`.
@@ -183,7 +185,7 @@ pub fn compute(
 
 /// A variable of the file's own.
 fn own(b: &mut Build<'_>, name: &str) -> VariableId {
-    let unset: Definition = match b.known.built_in(name) {
+    let unset: Definition<Get> = match b.known.built_in(name) {
         // A request that does not set `$http_name` reads the field of that name.
         Some(Definition::Computed(get, argument) | Definition::Cached(get, argument)) => {
             Definition::Cached(get, argument)

@@ -17,8 +17,9 @@ use std::time::UNIX_EPOCH;
 use crate::exchange::Exchange;
 use crate::families::Family;
 use crate::respond::VERSION;
+use crate::template::Argument;
 use crate::texts::{decimal, seconds, text};
-use crate::variable::{Argument, Variable};
+use crate::variable::Variable;
 use weir_net::clock;
 use weir_net::log::{hostname, time};
 

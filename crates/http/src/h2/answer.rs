@@ -10,7 +10,7 @@ use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::headers;
 use crate::response_body::Framing;
-use crate::{respond, special};
+use crate::{head_out, special};
 
 /// Sends the head, in nginx's order of fields.
 pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> Result<(), Gone> {
@@ -44,7 +44,7 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
             weir_wire::encode::push_decimal(&mut digits, length);
             encoder.field(b"content-length", &digits, Some(Known::ContentLength), out);
         }
-        if let Some(seconds) = respond::last_modified(response) {
+        if let Some(seconds) = head_out::last_modified(response) {
             encoder.field(b"last-modified", &weir_wire::date::http_date(seconds), Some(Known::LastModified), out);
         }
         if response.own_location

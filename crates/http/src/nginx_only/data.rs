@@ -2,7 +2,19 @@
 //!
 //! long: a table, one row a name: name, modules, contexts. Sorted by name, bytes compared.
 
-use super::Entry;
+/// One directive of nginx or of a module for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// The directive's name.
+    pub name: &'static str,
+    /// The modules that define it, `, ` between them: nginx's own modules by their source name, else `NGINX Plus`,
+    /// `removed from nginx`, or `separate module NAME`.
+    pub modules: &'static str,
+    /// Where it may stand, `, ` between the places: `main`, `events`, `http`, `server`,
+    /// `location`, `if in server`, `if in location`, `limit_except`, `upstream`, `mail`,
+    /// `mail server`, `stream`, `stream server`, `stream upstream`, or `any`.
+    pub contexts: &'static str,
+}
 
 /// A row of the table.
 const fn row(name: &'static str, modules: &'static str, contexts: &'static str) -> Entry {

@@ -15,8 +15,8 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::phase::{Next, Outcome};
 use weir_http::refusal::Refusal;
+use weir_http::template::Template;
 use weir_http::value;
-use weir_http::variable::Template;
 
 use crate::family::cache::purging::{ByMethod, Form, Purging, answer, check};
 use crate::family::cache::{self, Use};

@@ -16,7 +16,7 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::message::Origin;
 use weir_http::refusal::Refusal;
-use weir_http::variable::{Template, any_set};
+use weir_http::template::{Template, any_set};
 use weir_http::{h2, special};
 use weir_wire::{Known, ResponseHead, Version, encode};
 

@@ -21,7 +21,7 @@ use weir_http::family::certificates::source::{self, CertificateCache, Half};
 use weir_http::family::certificates::{self};
 use weir_http::refusal::Refusal;
 use weir_http::subject::Subject;
-use weir_http::variable::{Reads, Template};
+use weir_http::template::{Reads, Template};
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, KeyLogFile, OriginOptions, Trust, certificates, revocation_lists};
 use weir_wire::Version;

@@ -17,7 +17,7 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::found::Found;
 use weir_http::refusal::Refusal;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_http::visit::Along;
 use weir_http::{body, file_path, value};
 use weir_net::log::{self, Level};

@@ -9,8 +9,9 @@ use std::time::Duration;
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::message::Try;
+use weir_http::template::Argument;
 use weir_http::texts::{decimal, joined, seconds, set_cookie, text};
-use weir_http::variable::{Argument, Variable};
+use weir_http::variable::Variable;
 use weir_wire::Known;
 
 weir_http::settings! {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_http::authority::{literal_address, split_host_port};
 use weir_http::dns;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_meter::Step;
 use weir_net::Address;
 use weir_net::log::Level;

@@ -10,8 +10,8 @@ use weir_http::build::Build;
 use weir_http::directive::{Arity, Directive, ONE, SS, STREAM_SERVER};
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
+use weir_http::template::Template;
 use weir_http::value;
-use weir_http::variable::Template;
 use weir_net::Local;
 
 use super::server::{Written, serve_by};

@@ -12,8 +12,8 @@ use weir_http::family::server::{addresses, plain_listen, read_name, socket_param
 use weir_http::listens::{Draft, ListenDraft};
 use weir_http::refusal::Refusal;
 use weir_http::route::{Name, NameKind};
+use weir_http::template::{Names, Template};
 use weir_http::value;
-use weir_http::variable::{Names, Template};
 use weir_http::zone_names::NAME_BYTES_MAX;
 use weir_net::Address;
 

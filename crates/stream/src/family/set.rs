@@ -11,7 +11,7 @@ use weir_http::families::Family;
 use weir_http::family::rewrite::declarable;
 use weir_http::refusal::Refusal;
 use weir_http::slots::VariableId;
-use weir_http::variable::{Argument, Definition, Template};
+use weir_http::template::{Argument, Definition, Template};
 
 use crate::session::Session;
 use crate::variable;

@@ -12,8 +12,8 @@ use weir_http::directive::{Arity, Directive, NONE, ONE, STREAM, STREAM_UPSTREAM}
 use weir_http::dns::TIMEOUT_DEFAULT;
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
+use weir_http::template::Template;
 use weir_http::value;
-use weir_http::variable::Template;
 use weir_net::Address;
 use weir_peers::balance::{Better, Policy, Until};
 use weir_peers::group::Group;

@@ -7,8 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use weir_http::families::Family;
 use weir_http::respond::VERSION;
+use weir_http::template::Argument;
 use weir_http::texts::{decimal, push_address, push_ip, seconds, text};
-use weir_http::variable::Argument;
 use weir_net::SocketAddress;
 use weir_net::clock;
 use weir_net::log::{hostname, time};

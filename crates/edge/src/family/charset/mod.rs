@@ -16,7 +16,7 @@ use weir_http::directive::{Arity, Contexts, Directive, HSL, HTTP, LOCATION_IF, O
 use weir_http::exchange::Exchange;
 use weir_http::families::{Family, Reading};
 use weir_http::refusal::Refusal;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_http::{media_types, subrequest, value};
 use weir_net::log::Level;
 use weir_wire::Known;

@@ -17,7 +17,7 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::family::rewrite::declarable;
 use weir_http::refusal::Refusal;
-use weir_http::variable::{Argument, Definition, Template};
+use weir_http::template::{Argument, Definition, Template};
 use weir_http::{value, zone};
 use weir_net::{buffer, clock};
 

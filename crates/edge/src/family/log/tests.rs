@@ -1,8 +1,8 @@
 //! Tests which `access_log`, `log_format` and `error_log` weir accepts, refuses and inherits.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use weir_http::build::Paths;
 use weir_http::conf::Conf;
+use weir_http::paths::Paths;
 
 use super::*;
 

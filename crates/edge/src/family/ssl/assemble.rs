@@ -10,7 +10,7 @@ use weir_http::found::Found;
 use weir_http::listens::Drafted;
 use weir_http::refusal::Refusal;
 use weir_http::route::ServerId;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_net::log::{self, Level};
 use weir_net::tls::{
     self, CertificateFacts, Context, Flaw, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of,

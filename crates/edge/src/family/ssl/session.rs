@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use weir_http::client::Facts;
-use weir_http::variable::Definition;
+use weir_http::template::Definition;
 use weir_net::log::Level;
 use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, TlsStream};
 use weir_net::{Deadline, Transport};

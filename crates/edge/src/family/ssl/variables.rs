@@ -2,8 +2,9 @@
 
 use weir_http::client::Facts;
 use weir_http::exchange::Exchange;
+use weir_http::template::Argument;
 use weir_http::texts::text;
-use weir_http::variable::{Argument, Variable};
+use weir_http::variable::Variable;
 use weir_net::Transport;
 use weir_net::clock;
 use weir_net::tls::ciphers::{group_name, is_grease, suite_name};

@@ -15,7 +15,7 @@ use weir_http::directive::{Arity, Directive, HSL, TWO};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_http::{media_types, value};
 
 use find::Patterns;

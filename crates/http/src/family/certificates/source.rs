@@ -11,8 +11,8 @@ use weir_net::{Instant, clock};
 use super::{Stamp, absolute, text};
 use crate::build::Build;
 use crate::refusal::Refusal;
+use crate::template::Template;
 use crate::value;
-use crate::variable::Template;
 
 /// The source of a certificate or a key.
 #[derive(Clone)]

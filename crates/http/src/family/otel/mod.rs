@@ -17,10 +17,11 @@ use crate::directive::{Arity, Directive, HSL, HTTP, NONE, ONE, TWO};
 use crate::exchange::Exchange;
 use crate::families::Family;
 use crate::refusal::Refusal;
+use crate::template::Template;
 use crate::trace::context::{self, Place, Trace};
 use crate::trace::{Counts, Exporter, Settings as ExporterSettings};
 use crate::value;
-use crate::variable::{Template, Variable};
+use crate::variable::Variable;
 
 crate::settings! {
     /// `otel_trace`: "on" or "1" records.

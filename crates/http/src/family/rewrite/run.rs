@@ -15,7 +15,7 @@ use crate::family::disable_symlinks::{self, Failed};
 use crate::regex::Regex;
 use crate::request_body::RequestBody;
 use crate::response_body::Body;
-use crate::variable::{Template, any_set};
+use crate::template::{Template, any_set};
 
 /// The result of a list of rules.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use crate::exchange::Exchange;
 use crate::family::otel;
 use crate::special;
+use crate::template::Argument;
 use crate::texts::{cookie, decimal, joined, text};
-use crate::variable::Argument;
 use weir_wire::{Version, date};
 
 /// `$http_NAME`: the values of all such fields, joined by `, `.

@@ -6,9 +6,9 @@ use std::io::Write;
 use crate::exchange::Exchange;
 use crate::request_body::RequestBody;
 use crate::subrequest;
+use crate::template::Argument;
 use crate::texts::{decimal, text};
 use crate::value;
-use crate::variable::Argument;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, Known};
 

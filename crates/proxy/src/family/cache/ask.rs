@@ -18,7 +18,7 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::{Exchange, Plain};
 use weir_http::phase::Outcome;
 use weir_http::request_body::RequestBody;
-use weir_http::variable::any_set;
+use weir_http::template::any_set;
 use weir_http::visit::{Key, Visit};
 use weir_net::log::Level;
 use weir_net::{Deadline, Instant, buffer, clock};

@@ -11,7 +11,7 @@ use weir_cache::{storing, update, vary};
 use weir_http::exchange::Exchange;
 use weir_http::message::{Origin, Request};
 use weir_http::phase::Outcome;
-use weir_http::variable::any_set;
+use weir_http::template::any_set;
 use weir_net::clock;
 use weir_net::log::Level;
 use weir_wire::fields::FieldRef;

@@ -35,8 +35,8 @@ use weir_http::directive::{Arity, Directive, HSL, join};
 use weir_http::exchange::Exchange;
 use weir_http::families::{Family, Reading};
 use weir_http::refusal::Refusal;
+use weir_http::template::Template;
 use weir_http::value;
-use weir_http::variable::Template;
 use weir_net::log::Level;
 use weir_net::process::Identity;
 

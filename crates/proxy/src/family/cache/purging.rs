@@ -7,7 +7,7 @@ use weir_http::cidr::{Cidr, Peer};
 use weir_http::exchange::Exchange;
 use weir_http::phase::Outcome;
 use weir_http::response_body::Body;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_net::log::Level;
 use weir_wire::escape;
 

@@ -8,8 +8,8 @@ use weir_http::exchange::Exchange;
 use weir_http::message::Origin;
 use weir_http::refusal::Refusal;
 use weir_http::regex::Regex;
+use weir_http::template::Template;
 use weir_http::value;
-use weir_http::variable::Template;
 
 /// The tests of a `match` block; an answer has to pass them all.
 #[derive(Default)]

@@ -27,8 +27,9 @@ use weir_http::found::Found;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
 use weir_http::request_body::RequestBody;
+use weir_http::template::Template;
 use weir_http::value;
-use weir_http::variable::{Template, Variable};
+use weir_http::variable::Variable;
 use weir_net::Local;
 use weir_peers::retry::Conditions;
 use weir_wire::{BodyLength, Known, Version};
@@ -513,11 +514,7 @@ pub fn compile(b: &mut Build<'_>, settings: &mut Settings, scheme: Scheme, at: A
     }
     let empty = Vec::new();
     if settings.plan.is_none() || settings.set_headers.is_some() {
-        let plan = request::Plan::compile(
-            settings.set_headers.as_ref().unwrap_or(&empty),
-            &mut b.names,
-            scheme == Scheme::Grpc,
-        );
+        let plan = request::Plan::compile(settings.set_headers.as_ref().unwrap_or(&empty), scheme == Scheme::Grpc);
         settings.plan = Some(Arc::new(plan));
     }
     let empty = Vec::new();

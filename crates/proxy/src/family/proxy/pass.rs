@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use weir_http::authority::split_host_port;
 use weir_http::refusal::Refusal;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 
 /// The family whose `…_pass` names a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

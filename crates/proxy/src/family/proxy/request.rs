@@ -2,8 +2,8 @@
 
 use weir_http::exchange::Exchange;
 use weir_http::family::otel;
+use weir_http::template::Template;
 use weir_http::trace::context::Trace;
-use weir_http::variable::{Names, Template};
 use weir_net::log;
 use weir_wire::fields::make_safe;
 use weir_wire::{Known, KnownSet, Version, encode, escape};
@@ -87,7 +87,7 @@ const CONDITIONS: [Known; 6] = [
 
 impl Plan {
     /// Compiles the `proxy_set_header`s of one block; `passes_te` if trailers are always passed on (gRPC).
-    pub fn compile(written: &[(String, Template)], _names: &mut Names, passes_te: bool) -> Plan {
+    pub fn compile(written: &[(String, Template)], passes_te: bool) -> Plan {
         let mut plan = Plan::default();
         for known in ONE_HOP {
             plan.skipped.insert(known);

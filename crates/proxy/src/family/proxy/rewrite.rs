@@ -15,7 +15,7 @@ use weir_http::exchange::Exchange;
 use weir_http::refusal::Refusal;
 use weir_http::regex::{Regex, SharedRegex};
 use weir_http::slots::Captures;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_wire::Known;
 use weir_wire::fields::FieldRef;
 
@@ -423,7 +423,8 @@ mod tests {
     use weir_conf::MemoryFiles;
 
     use super::*;
-    use weir_http::build::{Paths, Scope};
+    use weir_http::build::Scope;
+    use weir_http::paths::Paths;
 
     fn read(text: &str) -> (Vec<String>, Scope) {
         let files = MemoryFiles::new().with("/nginx.conf", text);

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use weir_conf::{Level, MemoryFiles};
-use weir_http::build::Paths;
 use weir_http::conf::Conf;
+use weir_http::paths::Paths;
 
 use super::*;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_conf::At;
 use weir_http::build::Build;
-use weir_http::variable::Template;
+use weir_http::template::Template;
 use weir_http::worker::Worker;
 use weir_net::{Address, clock};
 use weir_peers::balance::Policy;
