@@ -161,7 +161,7 @@ fn not_local(exchange: &Exchange<'_>, deed: Deed) -> Option<String> {
         return Some("the field Host is neither localhost nor a loopback address".to_owned());
     }
     let trusted = [0, process::starter()];
-    match diag::holder(exchange.client.shared.stream.socket()) {
+    match exchange.client.shared.stream.socket().and_then(diag::holder) {
         Some(holder) if holder.is_us => {
             Some("the request came through this edge itself (proxy_pass or tunnel_pass)".to_owned())
         }

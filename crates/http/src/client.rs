@@ -36,7 +36,8 @@ pub struct Client {
 impl Client {
     /// Our end's address.
     pub fn local(&self) -> &SocketAddress {
-        self.local.get_or_init(|| self.shared.stream.socket().local_addr().unwrap_or_else(|_| self.remote.clone()))
+        let read = || self.shared.stream.socket().and_then(|socket| socket.local_addr().ok());
+        self.local.get_or_init(|| read().unwrap_or_else(|| self.remote.clone()))
     }
 
     /// The same client, over another transport.

@@ -9,10 +9,10 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_net::{Address, Deadline, Transport};
+use weir_net::{Address, Deadline, Stream, Transport};
 
 use crate::client::Client;
-use crate::h2;
+use crate::frames::Frames;
 use crate::patience::{self, SendTimeout};
 
 mod nobody;
@@ -33,10 +33,10 @@ pub struct Conn {
     pub client: Rc<Client>,
     /// The address of the socket it was accepted on: used to find its servers again after a reload.
     pub socket: Rc<Address>,
-    /// The HTTP/2 stream, if this is one of many on its connection.
-    pub carried: Option<Rc<h2::stream::Stream>>,
-    /// The part of the idle time that remains after the deadline.
-    left: Cell<Duration>,
+    /// The stream, if this is one of many on its connection.
+    pub carried: Option<Rc<dyn Frames>>,
+    /// The part of the idle time that remains after the deadline, in milliseconds.
+    left_ms: Cell<u32>,
     served: u64,
 }
 
@@ -54,27 +54,26 @@ pub enum Gone {
 impl Conn {
     /// A connection that was just accepted on `socket`.
     pub fn new(shared: Rc<Shared>, client: Rc<Client>, socket: Rc<Address>) -> Conn {
-        let (deadline, left) = (Deadline::new(), Cell::new(Duration::ZERO));
-        Conn { shared, deadline, client, socket, carried: None, left, served: 0 }
+        Conn { shared, deadline: Deadline::new(), client, socket, carried: None, left_ms: Cell::new(0), served: 0 }
     }
 
-    /// One HTTP/2 stream of this connection, as a connection of its own. Counts its request.
-    pub fn of_stream(&mut self, stream: &Rc<h2::stream::Stream>) -> Conn {
+    /// One stream of this connection, as a connection of its own. Counts its request.
+    pub fn of_stream(&mut self, stream: Rc<dyn Frames>) -> Conn {
         let transport = Transport::Carried(stream.clone());
         let shared = Rc::new(Shared::new(transport, None, self.shared.generation.get()));
         shared.rest.set(Rest::Busy);
         let client = self.client.over(shared.clone());
         let (before, socket) = (self.served, self.socket.clone());
         self.served += 1;
-        let (deadline, left) = (Deadline::new(), Cell::new(Duration::ZERO));
-        Conn { shared, deadline, client, socket, carried: Some(stream.clone()), left, served: before }
+        let (deadline, left_ms) = (Deadline::new(), Cell::new(0));
+        Conn { shared, deadline, client, socket, carried: Some(stream), left_ms, served: before }
     }
 
     /// Waits up to `timeout` for the next request.
     #[inline]
     pub fn wait_idle(&self, timeout: Duration, first: Duration) {
         self.deadline.set(timeout.min(first));
-        self.left.set(timeout.saturating_sub(first));
+        self.left_ms.set(millis(timeout.saturating_sub(first)));
         self.shared.lie_idle();
     }
 
@@ -102,8 +101,8 @@ impl Conn {
             return Poll::Ready(true);
         }
         while self.deadline.poll_expired().is_ready() {
-            let left = self.left.take();
-            if self.is_silent() || left.is_zero() && self.stream().socket().is_stuck() {
+            let left = Duration::from_millis(self.left_ms.take().into());
+            if self.is_silent() || left.is_zero() && self.is_stuck() {
                 self.stream().reset();
                 return Poll::Ready(false);
             }
@@ -118,13 +117,13 @@ impl Conn {
     /// Gives the client `timeout` to accept some data.
     pub fn await_taking(&self, timeout: SendTimeout) {
         self.deadline.set(timeout.first);
-        self.left.set(timeout.rest);
+        self.left_ms.set(millis(timeout.rest));
     }
 
     /// Ready when the client has accepted no data within its timeout.
     pub fn poll_took_nothing(&self) -> Poll<()> {
         while self.deadline.poll_expired().is_ready() {
-            let left = self.left.take();
+            let left = Duration::from_millis(self.left_ms.take().into());
             if self.is_piped() {
                 // The client's own exchange has the timeout, and other parts may go first.
                 self.deadline.set(PIPED_WAIT);
@@ -158,10 +157,15 @@ impl Conn {
         match &self.carried {
             Some(stream) => stream.is_shut() && stream.sent() < patience::TAKEN_ENOUGH,
             None => {
-                let socket = self.stream().socket();
-                socket.is_stuck() && socket.taken_bytes().is_some_and(|taken| taken < patience::TAKEN_ENOUGH)
+                let taken = || self.stream().socket().and_then(Stream::taken_bytes);
+                self.is_stuck() && taken().is_some_and(|taken| taken < patience::TAKEN_ENOUGH)
             }
         }
+    }
+
+    /// Whether the kernel waits longer and longer for the client to accept data.
+    fn is_stuck(&self) -> bool {
+        self.stream().socket().is_some_and(Stream::is_stuck)
     }
 
     /// Waits while watching the client; `Some` when it went away meanwhile.
@@ -210,4 +214,9 @@ impl Conn {
         }
         Ok(())
     }
+}
+
+/// Milliseconds of a timeout; longer than 49 days is 49 days.
+fn millis(timeout: Duration) -> u32 {
+    u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX)
 }

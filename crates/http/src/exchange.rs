@@ -127,6 +127,12 @@ impl Response {
         if is_own_204 { b"" } else { &self.content_type }
     }
 
+    /// The time when the body last changed, if the response has it in a field of weir's own.
+    pub fn told_last_modified(&self) -> Option<i64> {
+        let tells = matches!(self.status.get(), 200 | 206 | 304) && !self.fields.has(Known::LastModified);
+        self.last_modified.filter(|_| tells)
+    }
+
     /// Makes the entity tag weak: a changed body is at most equivalent to the original (RFC 9110 §8.8.1).
     pub fn weaken_etag(&mut self) {
         let weak = match self.fields.get(Known::Etag) {

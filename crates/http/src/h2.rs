@@ -15,7 +15,6 @@
 //! Towards origins `family/upstream/line` drives; exchanges open streams, `ask` sends requests on them, and `reply`
 //! takes all of the answer except the body.
 
-pub mod answer;
 pub mod ask;
 pub mod input;
 pub mod reply;

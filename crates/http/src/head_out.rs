@@ -7,9 +7,9 @@ use weir_wire::fields::make_safe;
 use weir_wire::{Known, Version, encode};
 
 use crate::conn::{Conn, Gone};
-use crate::exchange::{Exchange, Plain, Response};
+use crate::exchange::{Exchange, Plain};
 use crate::response_body::Framing;
-use crate::{h2, special};
+use crate::{framed, special};
 
 /// Composes the head: into `out`, or as frames of the stream.
 pub fn begin(exchange: &mut Exchange<'_>, conn: &Conn, framing: Framing, out: &mut Vec<u8>) -> Result<(), Gone> {
@@ -27,7 +27,7 @@ pub fn begin(exchange: &mut Exchange<'_>, conn: &Conn, framing: Framing, out: &m
             }
             exchange.head_bytes_sent = out.len() as u64;
         }
-        Some(stream) => h2::answer::head(exchange, stream, framing)?,
+        Some(stream) => framed::head(exchange, stream.as_ref(), framing)?,
     }
     exchange.step = weir_meter::Step::SendResponse;
     Ok(())
@@ -67,7 +67,7 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
     if framing == Framing::Chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
-    if let Some(seconds) = last_modified(response) {
+    if let Some(seconds) = response.told_last_modified() {
         encode::push_field(out, b"Last-Modified", &weir_wire::date::http_date(seconds));
     }
     if response.own_location
@@ -115,12 +115,6 @@ fn own_fields(product: &'static str, wants: (bool, bool), out: &mut Vec<u8>) {
 
 /// The bytes of the line of `Server` around its value.
 const SERVER_BYTES: usize = "Server: \r\n".len();
-
-/// The time when the body last changed, if the response has it in a field of weir's own.
-pub fn last_modified(response: &Response) -> Option<i64> {
-    let tells = matches!(response.status.get(), 200 | 206 | 304) && !response.fields.has(Known::LastModified);
-    response.last_modified.filter(|_| tells)
-}
 
 /// `Connection` and `Keep-Alive`.
 fn connection_fields(exchange: &Exchange<'_>, out: &mut Vec<u8>) {

@@ -47,6 +47,8 @@ pub mod family;
 pub mod file_path;
 pub mod filtering;
 pub mod found;
+pub mod framed;
+pub mod frames;
 pub mod h2;
 pub mod head;
 mod head_out;

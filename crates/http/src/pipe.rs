@@ -137,7 +137,7 @@ impl fmt::Debug for Pipe {
 }
 
 impl Carried for Pipe {
-    fn socket(&self) -> &Stream {
+    fn socket(&self) -> Option<&Stream> {
         self.parent.stream.socket()
     }
 

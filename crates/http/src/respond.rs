@@ -17,7 +17,7 @@ use crate::exchange::{Exchange, Plain};
 use crate::filtering::Place;
 use crate::pace::Pace;
 use crate::response_body::{Body, Framing, Part, Source, Whole};
-use crate::{composed, composing, filtering, h2, head_out, keepalive, kept, writing};
+use crate::{composed, composing, filtering, framed, head_out, keepalive, kept, writing};
 
 /// Files up to this size are read and leave with the head in one write; above it the kernel copies.
 const READ_FILE_MAX: u64 = 32 << 10;
@@ -65,7 +65,7 @@ pub async fn send<S: Source>(
     let mut result = send_with(exchange, conn, source, framing, &mut out).await;
     exchange.worker.return_out(out);
     if let (Ok(()), Some(stream)) = (&result, &conn.carried) {
-        result = h2::answer::finish(exchange, stream, framing);
+        result = framed::finish(exchange, stream.as_ref(), framing);
     }
     exchange.complete = result.is_ok();
     exchange.is_cut = matches!(result, Err(Gone::Cut));
@@ -297,12 +297,12 @@ async fn send_file_by_kernel(
     let nopush = exchange.location.values.core.nopush;
     let mut pace = Pace::of(exchange);
     if nopush {
-        let _ = conn.stream().socket().set_nopush(true);
+        let _ = conn.stream().bare().map(|socket| socket.set_nopush(true));
     }
     writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
     writing::file(exchange, conn, (file, "file"), (offset, length), &mut pace).await?;
     if nopush {
-        let _ = conn.stream().socket().set_nopush(false);
+        let _ = conn.stream().bare().map(|socket| socket.set_nopush(false));
     }
     Ok(())
 }

@@ -59,12 +59,12 @@ impl Generation {
     }
 
     /// The listen for connections accepted on a socket; reads the local address only if it matters.
-    pub fn listen_of(&self, socket: &Address, stream: &Stream) -> Option<usize> {
+    pub fn listen_of(&self, socket: &Address, stream: Option<&Stream>) -> Option<usize> {
         let socket = self.conf.sockets.iter().find(|known| known.address == *socket)?;
         if socket.by_address.is_empty() {
             return Some(socket.fallback);
         }
-        let local = stream.local_addr().ok().and_then(|address| address.tcp());
+        let local = stream.and_then(|stream| stream.local_addr().ok()).and_then(|address| address.tcp());
         Some(socket.listen_for(local.as_ref()))
     }
 }
@@ -287,7 +287,7 @@ impl Worker {
                 Rest::Busy => {}
                 Rest::New if others_go_on => {}
                 // A request has come. It gets its answer, and then the connection closes.
-                Rest::New | Rest::Idle if shared.stream.socket().has_unread() => {}
+                Rest::New | Rest::Idle if shared.stream.socket().is_some_and(Stream::has_unread) => {}
                 // A request that comes from now on is not read: its client asks elsewhere.
                 Rest::New | Rest::Idle | Rest::Ended => shared.end(),
             }

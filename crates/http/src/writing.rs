@@ -62,7 +62,9 @@ pub async fn file(
         if let Some(pace) = pace {
             count = pace.allowed(conn, count).await?.min(count);
         }
-        match conn.stream().socket().try_sendfile(file, &mut at, count) {
+        // Only such a connection sends files this way.
+        let Some(socket) = conn.stream().bare() else { return Err(Gone::Cut) };
+        match socket.try_sendfile(file, &mut at, count) {
             Ok(0) => {
                 exchange.log(Level::Alert, format_args!("{what} was truncated while sending response to client"));
                 return Err(Gone::Cut);

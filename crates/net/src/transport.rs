@@ -22,8 +22,8 @@ pub enum Transport {
 
 /// A stream of bytes that shares a connection with others. Methods without a description are as in [`Stream`].
 pub trait Carried: fmt::Debug {
-    /// The socket it shares.
-    fn socket(&self) -> &Stream;
+    /// The TCP connection or the Unix socket that it shares; `None` if its bytes travel in datagrams.
+    fn socket(&self) -> Option<&Stream>;
     /// Whether the connection is encrypted.
     fn is_secure(&self) -> bool;
     /// [`Stream::poll_readable`].
@@ -55,11 +55,11 @@ impl From<TlsStream> for Transport {
 }
 
 impl Transport {
-    /// The socket, for its addresses and figures.
-    pub fn socket(&self) -> &Stream {
+    /// The socket, for its addresses and figures; `None` if its bytes travel in datagrams.
+    pub fn socket(&self) -> Option<&Stream> {
         match self {
-            Transport::Plain(stream) => stream,
-            Transport::Tls(tls) => tls.stream(),
+            Transport::Plain(stream) => Some(stream),
+            Transport::Tls(tls) => Some(tls.stream()),
             Transport::Carried(carried) => carried.socket(),
         }
     }
@@ -197,7 +197,8 @@ impl Transport {
         match self {
             Transport::Carried(carried) => carried.shutdown(),
             // If the reset fails, a normal close remains.
-            Transport::Plain(_) | Transport::Tls(_) => drop(self.socket().set_linger_zero()),
+            Transport::Plain(stream) => drop(stream.set_linger_zero()),
+            Transport::Tls(tls) => drop(tls.stream().set_linger_zero()),
         }
     }
 
@@ -214,7 +215,8 @@ impl Transport {
     pub fn shutdown(&self) {
         match self {
             Transport::Carried(carried) => carried.shutdown(),
-            Transport::Plain(_) | Transport::Tls(_) => self.socket().shutdown(),
+            Transport::Plain(stream) => stream.shutdown(),
+            Transport::Tls(tls) => tls.stream().shutdown(),
         }
     }
 }

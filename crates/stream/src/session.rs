@@ -201,7 +201,7 @@ impl<'c> Session<'c> {
 
     /// Our end's address, read from the kernel when it is first needed.
     pub fn local(&self) -> SocketAddress {
-        let read = || self.shared.as_ref().and_then(|shared| shared.stream.socket().local_addr().ok());
+        let read = || self.shared.as_ref().and_then(|shared| shared.stream.socket()?.local_addr().ok());
         self.local.get_or_init(|| read().unwrap_or_else(|| self.listen.address.clone())).clone()
     }
 

@@ -108,7 +108,7 @@ fn accepted(worker: &Rc<Worker>, stream: Stream, remote: Address, socket: &Rc<Ad
     counters::add(&worker.counters().accepted, 1);
     let Some(place) = worker.take_place_of_client() else { return };
     let generation = worker.generation();
-    let Some(listen) = generation.listen_of(socket, &stream) else {
+    let Some(listen) = generation.listen_of(socket, Some(&stream)) else {
         return weir_stream::drive::accepted(worker, stream, remote, socket, place, generation, serve::passed);
     };
     let is_secure = generation.conf.listens.get(listen).is_some_and(|listen| listen.ssl);

@@ -55,9 +55,12 @@ fn conn(entry: &Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize
     let shared = entry.shared.clone();
     let generation = entry.worker.generation();
     let core = default_core(&generation.conf, listen);
-    if core.nodelay && !remote.is_unix() {
+    if core.nodelay
+        && !remote.is_unix()
+        && let Some(socket) = shared.stream.socket()
+    {
         // If this fails, answers may be later, but they stay correct.
-        let _ = shared.stream.socket().set_nodelay(true);
+        let _ = socket.set_nodelay(true);
     }
     let client = Rc::new(Client {
         number,

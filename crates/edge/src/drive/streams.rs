@@ -399,7 +399,7 @@ fn begin(
         stream.blame();
     }
     session.add(stream.clone());
-    let conn = Box::new(conn.of_stream(&stream));
+    let conn = Box::new(conn.of_stream(stream.clone()));
     weir_net::worker::spawn(serve_stream(Served(stream, share), conn, worker.clone(), begun));
     true
 }

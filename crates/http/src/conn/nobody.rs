@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
 
 use weir_net::{Address, Deadline, Stream, clock};
 
@@ -50,6 +49,6 @@ fn shared(worker: &Worker, generation: u32) -> io::Result<Option<(Rc<Shared>, Ow
 }
 
 fn over(client: Rc<Client>, shared: Rc<Shared>, socket: Rc<Address>) -> Conn {
-    let (deadline, left) = (Deadline::new(), Cell::new(Duration::ZERO));
-    Conn { shared, deadline, client, socket, carried: None, left, served: 0 }
+    let (deadline, left_ms) = (Deadline::new(), Cell::new(0));
+    Conn { shared, deadline, client, socket, carried: None, left_ms, served: 0 }
 }

@@ -8,11 +8,13 @@ use std::task::Poll;
 
 use weir_net::worker::Task;
 use weir_net::{Carried, Lease, buffer};
+use weir_wire::Known;
 use weir_wire::h2::Code;
 use weir_wire::h2::hpack::Encoder;
 
 use super::reply::{Lost, Replies};
 use super::session::{OUT_MAX, Session};
+use crate::frames::{Block, Frames};
 use crate::message::Origin;
 
 /// Bytes that a client may send ahead of the reader of a body.
@@ -106,16 +108,6 @@ impl Stream {
     /// malformed.
     pub fn is_malformed(&self) -> bool {
         self.incoming.get() == Incoming::Malformed
-    }
-
-    /// Bytes of a body that were sent on it.
-    pub fn sent(&self) -> u64 {
-        self.sent.get()
-    }
-
-    /// Whether the peer's window for it is shut.
-    pub fn is_shut(&self) -> bool {
-        self.session.wire.borrow().sendable(self.id) == 0
     }
 
     // For the driver.
@@ -212,20 +204,6 @@ impl Stream {
         if self.output.get() == Output::Open && length > 0 {
             self.output.set(Output::Left(length));
         }
-    }
-
-    /// Ends the answer, unless its length has ended it already.
-    pub(super) fn send_end(&self) -> Result<(), io::Error> {
-        if self.output.get() == Output::Done {
-            return Ok(());
-        }
-        self.check()?;
-        let (mut wire, mut out) = (self.session.wire.borrow_mut(), self.session.out.borrow_mut());
-        let frame = wire.data(self.id, 0, true);
-        out.behind(&mut wire).extend_from_slice(&frame);
-        self.output.set(Output::Done);
-        self.session.tell_driver();
-        Ok(())
     }
 
     // For a stream to an origin.
@@ -353,8 +331,64 @@ impl Stream {
     }
 }
 
+/// A block of fields with the connection's compression.
+struct Compressed<'b>(&'b mut Encoder, &'b mut Vec<u8>);
+
+impl Block for Compressed<'_> {
+    fn status(&mut self, status: u16) {
+        self.0.status(status, self.1);
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
+        self.0.field(name, value, known, self.1);
+    }
+}
+
+impl Frames for Stream {
+    fn send_head(&self, ends: bool, length: Option<u64>, write: &mut dyn FnMut(&mut dyn Block)) -> io::Result<usize> {
+        Stream::send_head(self, ends, length, |encoder, out| write(&mut Compressed(encoder, out)))
+    }
+
+    fn send_end(&self) -> io::Result<()> {
+        if self.output.get() == Output::Done {
+            return Ok(());
+        }
+        self.check()?;
+        let (mut wire, mut out) = (self.session.wire.borrow_mut(), self.session.out.borrow_mut());
+        let frame = wire.data(self.id, 0, true);
+        out.behind(&mut wire).extend_from_slice(&frame);
+        self.output.set(Output::Done);
+        self.session.tell_driver();
+        Ok(())
+    }
+
+    fn open_window(&self) {
+        Stream::open_window(self);
+    }
+
+    fn has_ended(&self) -> bool {
+        Stream::has_ended(self)
+    }
+
+    fn is_read(&self) -> bool {
+        Stream::is_read(self)
+    }
+
+    fn is_malformed(&self) -> bool {
+        Stream::is_malformed(self)
+    }
+
+    fn is_shut(&self) -> bool {
+        self.session.wire.borrow().sendable(self.id) == 0
+    }
+
+    fn sent(&self) -> u64 {
+        self.sent.get()
+    }
+}
+
 impl Carried for Stream {
-    fn socket(&self) -> &weir_net::Stream {
+    fn socket(&self) -> Option<&weir_net::Stream> {
         self.session.transport().socket()
     }
 

@@ -17,7 +17,7 @@ use weir_http::families::Family;
 use weir_http::message::Origin;
 use weir_http::refusal::Refusal;
 use weir_http::template::{Template, any_set};
-use weir_http::{h2, special};
+use weir_http::{framed, special};
 use weir_wire::{Known, ResponseHead, Version, encode};
 
 use crate::family::proxy;
@@ -68,7 +68,7 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
         return Ok(());
     }
     if let Some(stream) = &conn.carried {
-        return match h2::answer::interim(stream, origin.head.status, fields) {
+        return match framed::interim(stream.as_ref(), origin.head.status, fields) {
             Err(error) if proxy::is_for_its_client_alone(exchange) => Err(Gone::Closed(error)),
             sent => {
                 exchange.bytes_sent += sent.unwrap_or(0) as u64;

@@ -46,9 +46,10 @@ pub async fn begin(session: &mut Session<'_>) -> Next {
     if let Some(shared) = &session.shared
         && !crate::values(&session.server.place).core.nodelay
         && !session.peer().is_unix()
+        && let Some(socket) = shared.stream.socket()
     {
         // Sockets have the option from their listener. If this fails, bytes are only sent earlier.
-        let _ = shared.stream.socket().set_nodelay(false);
+        let _ = socket.set_nodelay(false);
     }
     Next::Continue
 }

@@ -246,8 +246,8 @@ async fn connected(session: &Session<'_>, stream: &Stream, deadline: &Deadline) 
 fn note(session: &mut Session<'_>, link: &Link) {
     if session.logs(Level::Info) {
         let shown = match link {
-            Link::Stream(link) => link.socket().local_addr().map(|local| local.to_string()),
-            Link::Datagrams(link) => link.local_addr().map(|local| local.to_string()),
+            Link::Stream(link) => link.socket().and_then(|socket| Some(socket.local_addr().ok()?.to_string())),
+            Link::Datagrams(link) => link.local_addr().ok().map(|local| local.to_string()),
         };
         let (kind, shown) = (if session.is_datagram { "udp " } else { "" }, shown.unwrap_or_default());
         let peer = session.upstream.clone().unwrap_or_default();

@@ -67,9 +67,10 @@ pub fn proxied_tlv(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut V
     proxy_protocol::tlv(&proxied.tlvs, &argument.name, out)
 }
 
-/// `$tcpinfo_…`; not found on a unix socket.
+/// `$tcpinfo_…`; not found without a TCP connection.
 pub fn tcp_info(exchange: &mut Exchange<'_>, out: &mut Vec<u8>, pick: fn(&TcpInfo) -> u32) -> bool {
-    exchange.client.shared.stream.socket().tcp_info().is_ok_and(|info| decimal(out, u64::from(pick(&info))))
+    let info = exchange.client.shared.stream.socket().and_then(|socket| socket.tcp_info().ok());
+    info.is_some_and(|info| decimal(out, u64::from(pick(&info))))
 }
 
 /// Empty, but found, for a unix socket.

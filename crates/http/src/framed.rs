@@ -5,15 +5,15 @@ use std::io;
 use weir_net::clock;
 use weir_wire::Known;
 
-use super::stream::Stream;
 use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::headers;
+use crate::frames::Frames;
 use crate::response_body::Framing;
-use crate::{head_out, special};
+use crate::special;
 
 /// Sends the head, in nginx's order of fields.
-pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> Result<(), Gone> {
+pub fn head(exchange: &mut Exchange<'_>, stream: &dyn Frames, framing: Framing) -> Result<(), Gone> {
     let response = &exchange.response;
     let length = match (framing, response.content_length) {
         (Framing::Length | Framing::Stream, length) => length,
@@ -28,38 +28,38 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
     let body = if framing == Framing::Length { length } else { None };
     let core = &exchange.location.values.core;
     let content_type = response.told_type();
-    let sent = stream.send_head(ends, body, |encoder, out| {
-        encoder.status(status, out);
+    let sent = stream.send_head(ends, body, &mut |block| {
+        block.status(status);
         if !response.fields.has(Known::Server) && !response.without_own.server {
-            encoder.field(b"server", core.server_tokens.product().as_bytes(), Some(Known::Server), out);
+            block.field(b"server", core.server_tokens.product().as_bytes(), Some(Known::Server));
         }
         if !response.fields.has(Known::Date) && !response.without_own.date {
-            encoder.field(b"date", &clock::http_date(), Some(Known::Date), out);
+            block.field(b"date", &clock::http_date(), Some(Known::Date));
         }
         if !content_type.is_empty() {
-            encoder.field(b"content-type", content_type, Some(Known::ContentType), out);
+            block.field(b"content-type", content_type, Some(Known::ContentType));
         }
         if let Some(length) = length {
             let mut digits = Vec::new();
             weir_wire::encode::push_decimal(&mut digits, length);
-            encoder.field(b"content-length", &digits, Some(Known::ContentLength), out);
+            block.field(b"content-length", &digits, Some(Known::ContentLength));
         }
-        if let Some(seconds) = head_out::last_modified(response) {
-            encoder.field(b"last-modified", &weir_wire::date::http_date(seconds), Some(Known::LastModified), out);
+        if let Some(seconds) = response.told_last_modified() {
+            block.field(b"last-modified", &weir_wire::date::http_date(seconds), Some(Known::LastModified));
         }
         if response.own_location
             && let Some(location) = response.fields.get(Known::Location)
         {
             let mut whole = Vec::new();
             special::absolute(exchange, location, &mut whole);
-            encoder.field(b"location", &whole, Some(Known::Location), out);
+            block.field(b"location", &whole, Some(Known::Location));
         }
         for field in response.plain_fields() {
             // Fields about an HTTP/1.1 connection are not allowed here (RFC 9113 §8.2.2); Trailer is about the message.
             let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop() && known != Known::Trailer);
             let is_proof = is_switch && field.name.eq_ignore_ascii_case(b"sec-websocket-accept");
             if !is_hop && !is_proof {
-                encoder.field(field.name, field.value, field.known, out);
+                block.field(field.name, field.value, field.known);
             }
         }
     });
@@ -72,7 +72,7 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
 
 /// Ends an answer whose body has been sent: with trailers if there are any; nothing is sent if the declared length
 /// already ended it.
-pub fn finish(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> Result<(), Gone> {
+pub fn finish(exchange: &mut Exchange<'_>, stream: &dyn Frames, framing: Framing) -> Result<(), Gone> {
     if exchange.response.status.get() == 101 {
         return Ok(());
     }
@@ -84,9 +84,9 @@ pub fn finish(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) ->
     if trailers.iter().next().is_none() {
         return stream.send_end().map_err(Gone::Closed);
     }
-    let sent = stream.send_head(true, None, |encoder, out| {
+    let sent = stream.send_head(true, None, &mut |block| {
         for field in trailers.iter() {
-            encoder.field(field.name, field.value, field.known, out);
+            block.field(field.name, field.value, field.known);
         }
     });
     let sent = sent.map_err(Gone::Closed)? as u64;
@@ -97,14 +97,14 @@ pub fn finish(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) ->
 
 /// Sends an interim answer (1xx); returns its length on the wire.
 pub fn interim<'o>(
-    stream: &Stream,
+    stream: &dyn Frames,
     status: u16,
-    fields: impl Iterator<Item = (&'o [u8], &'o [u8], Option<Known>)>,
+    mut fields: impl Iterator<Item = (&'o [u8], &'o [u8], Option<Known>)>,
 ) -> io::Result<usize> {
-    stream.send_head(false, None, |encoder, out| {
-        encoder.status(status, out);
-        for (name, value, known) in fields {
-            encoder.field(name, value, known, out);
+    stream.send_head(false, None, &mut |block| {
+        block.status(status);
+        for (name, value, known) in &mut fields {
+            block.field(name, value, known);
         }
     })
 }
