@@ -62,13 +62,13 @@ pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
             return Some(forbidden("changes need the dashboard_token: send it as Authorization: Bearer"));
         }
     }
-    if deed != Deed::Look && (exchange.knows_password || has_good_certificate(exchange)) {
+    if deed != Deed::Look && (exchange.flags.knows_password || has_good_certificate(exchange)) {
         return None;
     }
     // `allow` and `deny` decide who may purge, if they judged the real client (and not a relay).
     let location = exchange.location;
     let is_let_in = !crate::values(location).access.rules.is_empty() || location.values.location.internal;
-    if deed == Deed::Purge && is_let_in && (exchange.told_address.is_some() || relay(exchange).is_none()) {
+    if deed == Deed::Purge && is_let_in && (exchange.told_address().is_some() || relay(exchange).is_none()) {
         return None;
     }
     let why = match token {
@@ -183,7 +183,7 @@ fn relay(exchange: &Exchange<'_>) -> Option<String> {
     if exchange.client.proxied.get().is_some() || listen.is_none_or(|listen| listen.proxy_protocol) {
         return Some("PROXY protocol".to_owned());
     }
-    if exchange.told_address.is_some() {
+    if exchange.told_address().is_some() {
         return Some("set_real_ip_from".to_owned());
     }
     let request = &exchange.request;

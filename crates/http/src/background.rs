@@ -99,7 +99,7 @@ impl Background {
             server: exchange.server.id,
             slots: (*exchange.slots).clone(),
             args: exchange.args.clone(),
-            told_address: exchange.told_address.clone(),
+            told_address: exchange.told_address().cloned(),
             own: exchange.own.copy(),
             conn,
             held: (other, entry, turn),
@@ -117,7 +117,7 @@ impl Background {
         let (now, wall_ms) = (clock::now(), clock::unix_ms());
         let (worker, generation, server) = (&self.worker, &self.generation, conf.server(self.server));
         let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, now, wall_ms);
-        exchange.told_address = self.told_address;
+        exchange.follow(self.told_address, None);
         exchange.own = self.own;
         work(&mut exchange, &mut self.conn).await;
         drop(exchange.into_parts());

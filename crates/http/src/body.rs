@@ -50,7 +50,7 @@ pub fn is_too_large(exchange: &mut Exchange<'_>) -> bool {
     match exchange.request.length {
         Some(BodyLength::Exact(length)) if max > 0 && length > max && exchange.reader.is_none() => {
             exchange.log(Level::Error, format_args!("client intended to send too large body: {length} bytes"));
-            exchange.discards_body = true;
+            exchange.flags.discards_body = true;
             exchange.body = RequestBody::Gone;
             exchange.reader = Some(Reader::of(&exchange.request));
             true
@@ -150,16 +150,16 @@ fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed>
     }
     let got = (out.len() - before) as u64;
     reader.taken += got;
-    exchange.request_length += (request.used - used_before) as u64;
+    exchange.bytes.request += (request.used - used_before) as u64;
     let taken = reader.taken;
     let is_done = reader.is_done();
     if max > 0
         && taken > max
         && !matches!(exchange.request.length, Some(BodyLength::Exact(_)))
-        && !exchange.discards_body
+        && !exchange.flags.discards_body
     {
         exchange.log(Level::Error, format_args!("client intended to send too large chunked body: {taken} bytes"));
-        exchange.keeps_alive = false;
+        exchange.flags.keeps_alive = false;
         return Err(Failed::Status(413));
     }
     Ok(if is_done {
@@ -172,7 +172,7 @@ fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed>
 }
 
 fn refuse(exchange: &mut Exchange<'_>, violation: Violation) -> Failed {
-    exchange.keeps_alive = false;
+    exchange.flags.keeps_alive = false;
     exchange.log(Level::Error, format_args!("{}", violation.message()));
     Failed::Status(violation.status())
 }
@@ -183,10 +183,10 @@ pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
     if let Some(stream) = &conn.carried {
         stream.open_window();
     }
-    if exchange.expectation_met || exchange.request.version() != Version::Http11 {
+    if exchange.flags.expectation_met || exchange.request.version() != Version::Http11 {
         return Ok(());
     }
-    exchange.expectation_met = true;
+    exchange.flags.expectation_met = true;
     let expects =
         exchange.request.field(Known::Expect).is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
     if !expects || !exchange.request.unread().is_empty() {
@@ -237,7 +237,7 @@ async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFi
     if !matches!(exchange.body, RequestBody::Unread) {
         return Ok(());
     }
-    exchange.step = weir_meter::Step::ReadBody;
+    exchange.facts.step = weir_meter::Step::ReadBody;
     welcome(exchange, conn).await.map_err(Failed::Gone)?;
     let core = &exchange.location.values.core;
     let memory_max = if is_in_head_buffer(exchange, conn) { u64::MAX } else { core.body_buffer };
@@ -298,7 +298,7 @@ pub async fn read_small(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes_max:
     if matches!(exchange.request.length, Some(BodyLength::Exact(length)) if length > bytes_max as u64) {
         return Err(Failed::Status(413));
     }
-    exchange.step = weir_meter::Step::ReadBody;
+    exchange.facts.step = weir_meter::Step::ReadBody;
     welcome(exchange, conn).await.map_err(Failed::Gone)?;
     let (mut bytes, mut watch) = (Vec::new(), BodyWatch::new(exchange.location.values.core.body_timeout));
     loop {
@@ -373,7 +373,7 @@ pub fn skim(exchange: &mut Exchange<'_>) -> Option<u16> {
     exchange.reader = Some(Reader::of(&exchange.request));
     let taken = take(exchange, &mut Vec::new());
     // An error page does not refuse it again.
-    exchange.discards_body = true;
+    exchange.flags.discards_body = true;
     match taken {
         Err(Failed::Status(status)) => Some(status),
         Err(Failed::Gone(_)) | Ok(_) => None,
@@ -397,7 +397,7 @@ async fn next(
     match got {
         Some(read) => read,
         None => {
-            exchange.keeps_alive = false;
+            exchange.flags.keeps_alive = false;
             Err(Failed::Gone(Gone::TimedOut))
         }
     }
@@ -410,7 +410,7 @@ pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
     if is_consumed(exchange) {
         return Ok(());
     }
-    exchange.discards_body = true;
+    exchange.flags.discards_body = true;
     let core = &exchange.location.values.core;
     let (timeout, until) = (core.lingering_timeout, clock::now() + core.lingering_time);
     let mut sink = Vec::new();

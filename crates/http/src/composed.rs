@@ -58,7 +58,7 @@ pub async fn send<S: Source>(
         queue: queue::Store::default(),
         outer,
         framing,
-        has_head: exchange.is_subrequest,
+        has_head: exchange.flags.is_subrequest,
         out: Vec::new(),
         written: 0,
         has_ended: false,
@@ -272,7 +272,7 @@ impl<S: Source> Sender<S> {
             filter.write(&changed, self.is_urgent, is_last, &mut next);
             changed = next;
         }
-        exchange.body_bytes_sent += changed.len() as u64;
+        exchange.bytes.body_sent += changed.len() as u64;
         writing::frame(self.framing, &changed, &mut self.out);
         if is_last && self.framing == Framing::Chunked {
             self.out.extend_from_slice(b"0\r\n");
@@ -323,7 +323,7 @@ impl<S: Source> Sender<S> {
     }
 
     fn wrote(&mut self, exchange: &mut Exchange<'_>, count: usize) {
-        exchange.bytes_sent += count as u64;
+        exchange.bytes.sent += count as u64;
         if let Some(pace) = &mut self.pace {
             pace.sent(count);
         }

@@ -32,8 +32,8 @@ pub fn begin<'w>(exchange: &mut Exchange<'w>) -> Opened<'w> {
     let (worker, cell) = (exchange.worker, exchange.conf.location(exchange.server.root).cell);
     let board = &*worker.board;
     board.zone(cell).begun.one();
-    board.took(Leg::Accept, clock::now().us_since(exchange.started));
-    exchange.is_counted = true;
+    board.took(Leg::Accept, clock::now().us_since(exchange.facts.started));
+    exchange.flags.is_counted = true;
     Opened(Some(board), cell)
 }
 
@@ -59,8 +59,8 @@ fn count_try(exchange: &Exchange<'_>, attempt: &Try, started: Instant, mut spot:
     cell.requests.one();
     cell.sent.add(attempt.bytes_sent);
     cell.received.add(attempt.bytes_received);
-    let waited_ms = if started == exchange.started { 0 } else { started.ms_since(exchange.started) };
-    cell.selected_ms.set(exchange.started_wall_ms + waited_ms);
+    let waited_ms = if started == exchange.facts.started { 0 } else { started.ms_since(exchange.facts.started) };
+    cell.selected_ms.set(exchange.facts.started_wall_ms + waited_ms);
     if let Some(why) = attempt.why {
         cell.failed(why);
     }

@@ -190,38 +190,66 @@ pub struct Exchange<'c> {
     pub uri: Vec<u8>,
     /// `$args`, as rewritten.
     pub args: Vec<u8>,
-    /// The target can go upstream as the client wrote it: no rewrite and no normalisation changed it.
-    pub target_is_valid: bool,
-    /// The path had percent escapes: weir escapes it again when it goes upstream.
-    pub uri_was_quoted: bool,
-    /// The current location asks its upstream, or the cache before it: `$proxy_host` has no value earlier.
-    pub is_forwarded: bool,
-    /// `$proxy_host` of the current location, if its `proxy_pass` has variables and weir has evaluated them.
-    pub proxy_host: Option<Vec<u8>>,
     /// The answer.
     pub response: Box<Response>,
     /// The request's body.
     pub body: RequestBody,
     /// The reader of the body, once reading has begun.
     pub reader: Option<crate::request_body::Reader>,
-    /// The body is read only to be thrown away: its size does not matter.
-    pub discards_body: bool,
-    /// `100 Continue` was sent or is not needed.
-    pub expectation_met: bool,
-    /// The whole request reached the upstream.
-    pub request_complete: bool,
     /// `set` variables and captures.
     pub slots: Box<SlotStore>,
     /// Attempts at upstreams.
     pub tries: Vec<Try>,
     /// The upstream's answer.
     pub origin: Option<Box<Origin>>,
+    /// The cache's part in this exchange.
+    pub cache: Box<Visit>,
+    /// Whether its head is copied from a ready one, or will become one.
+    pub plain: Plain,
+    /// The values that families keep with it, until it ends.
+    pub own: Own,
+    /// Its course so far.
+    pub facts: Facts,
+    /// What is true of it at the moment.
+    pub flags: Flags,
+    /// The bytes so far.
+    pub bytes: Bytes,
+    /// What few exchanges have.
+    pub rare: Option<Box<Rare>>,
+}
+
+/// The course of an exchange.
+#[derive(Clone, Copy)]
+pub struct Facts {
     /// Its current step, for error messages and timings.
     pub step: Step,
     /// When the first byte of the request arrived.
     pub started: Instant,
     /// Unix milliseconds at the same moment.
     pub started_wall_ms: u64,
+    /// The number of this request on its connection, from 1.
+    pub number_on_connection: u64,
+    /// Internal redirects left, and one more: the redirect that makes it zero fails (nginx: `uri_changes`).
+    pub redirects_left: u8,
+    /// Bytes per second to the client, 0 for no limit; `set $limit_rate` changes it.
+    pub limit_rate: Option<u64>,
+}
+
+/// What is true of an exchange at the moment; nothing is at its start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flags {
+    /// The target can go upstream as the client wrote it: no rewrite and no normalisation changed it.
+    pub target_is_valid: bool,
+    /// The path had percent escapes: weir escapes it again when it goes upstream.
+    pub uri_was_quoted: bool,
+    /// The current location asks its upstream, or the cache before it: `$proxy_host` has no value earlier.
+    pub is_forwarded: bool,
+    /// The body is read only to be thrown away: its size does not matter.
+    pub discards_body: bool,
+    /// `100 Continue` was sent or is not needed.
+    pub expectation_met: bool,
+    /// The whole request reached the upstream.
+    pub request_complete: bool,
     /// True after an internal redirect: the request may enter `internal` locations.
     pub internal: bool,
     /// In a regex location with `alias`, the URI names a file below the alias (`try_files` found the file).
@@ -231,49 +259,49 @@ pub struct Exchange<'c> {
     /// A `rewrite` has changed `uri`, and no location was chosen for it yet (nginx: `uri_changed`). An error page keeps it:
     /// a `break` of the server then counts as one after the `rewrite`.
     pub looks_up: bool,
-    /// Internal redirects left, and one more: the redirect that makes it zero fails (nginx: `uri_changes`).
-    pub redirects_left: u8,
     /// An `error_page` is being answered; further errors are answered without `error_page`.
     pub in_error_page: bool,
     /// The connection may serve another request.
     pub keeps_alive: bool,
-    /// The number of this request on its connection, from 1.
-    pub number_on_connection: u64,
-    /// Bytes per second to the client, 0 for no limit; `set $limit_rate` changes it.
-    pub limit_rate: Option<u64>,
-    /// Head bytes sent; over HTTP/2 with the interim answers and the trailers.
-    pub head_bytes_sent: u64,
-    /// Body bytes sent, without framing: the number for the cache's counters and for spans. `$body_bytes_sent` is
-    /// nginx's number: all sent bytes except the head, so it includes the framing of chunks.
-    pub body_bytes_sent: u64,
-    /// All bytes sent.
-    pub bytes_sent: u64,
-    /// Bytes of the request, head and body.
-    pub request_length: u64,
     /// The response went out whole.
     pub complete: bool,
     /// The origin failed after the client had the head.
     pub is_cut: bool,
-    /// A policy of the configuration refused the request.
-    pub refused_by: Option<Policy>,
-    /// The client's address as a trusted proxy reported it (`set_real_ip_from`).
-    pub told_address: Option<SocketAddress>,
     /// `auth_basic` accepted the password, for the current location.
     pub knows_password: bool,
     /// An `if` whose handler would answer was left for an `if` without a handler.
     pub handler_lost: bool,
-    /// The cache's part in this exchange.
-    pub cache: Box<Visit>,
-    /// Whether its head is copied from a ready one, or will become one.
-    pub plain: Plain,
     /// weir started it for another exchange, of a client (nginx: a subrequest).
     pub is_subrequest: bool,
-    /// The trace it is part of, once something needs it.
-    pub trace: Option<Box<Trace>>,
     /// Its start was counted; its end must be counted too.
     pub is_counted: bool,
-    /// The values that families keep with it, until it ends.
-    pub own: Own,
+}
+
+/// The bytes of an exchange so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bytes {
+    /// Head bytes sent; over HTTP/2 with the interim answers and the trailers.
+    pub head_sent: u64,
+    /// Body bytes sent, without framing: the number for the cache's counters and for spans. `$body_bytes_sent` is
+    /// nginx's number: all sent bytes except the head, so it includes the framing of chunks.
+    pub body_sent: u64,
+    /// All bytes sent.
+    pub sent: u64,
+    /// Bytes of the request, head and body.
+    pub request: u64,
+}
+
+/// What few exchanges have.
+#[derive(Default)]
+pub struct Rare {
+    /// `$proxy_host` of the current location, if its `proxy_pass` has variables and weir has evaluated them.
+    pub proxy_host: Option<Vec<u8>>,
+    /// The client's address as a trusted proxy reported it (`set_real_ip_from`).
+    pub told_address: Option<SocketAddress>,
+    /// A policy of the configuration refused the request.
+    pub refused_by: Option<Policy>,
+    /// The trace it is part of, once something needs it.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// nginx allows ten internal redirects.
@@ -304,53 +332,59 @@ impl<'c> Exchange<'c> {
             request: parts.request.unwrap_or_default(),
             uri: parts.uri,
             args: parts.args,
-            target_is_valid: false,
-            uri_was_quoted: false,
-            is_forwarded: false,
-            proxy_host: None,
             response: parts.response.unwrap_or_default(),
             body: RequestBody::default(),
             reader: None,
-            discards_body: false,
-            expectation_met: false,
-            request_complete: false,
             slots: parts.slots.unwrap_or_default(),
             tries: parts.tries,
             origin: None,
-            step: Step::AwaitRequest,
-            started,
-            started_wall_ms: wall_ms,
-            internal: false,
-            alias_takes_uri: false,
-            uri_changed: false,
-            looks_up: false,
-            redirects_left: REDIRECTS_MAX + 1,
-            in_error_page: false,
-            keeps_alive: false,
-            number_on_connection: 1,
-            limit_rate: None,
-            head_bytes_sent: 0,
-            body_bytes_sent: 0,
-            bytes_sent: 0,
-            request_length: 0,
-            complete: false,
-            is_cut: false,
-            refused_by: None,
-            told_address: None,
-            knows_password: false,
-            handler_lost: false,
             cache: parts.visit.unwrap_or_default(),
             plain: Plain::No,
-            is_subrequest: false,
-            trace: None,
-            is_counted: false,
             own: Own::default(),
+            facts: Facts {
+                step: Step::AwaitRequest,
+                started,
+                started_wall_ms: wall_ms,
+                number_on_connection: 1,
+                redirects_left: REDIRECTS_MAX + 1,
+                limit_rate: None,
+            },
+            flags: Flags::default(),
+            bytes: Bytes::default(),
+            rare: None,
         }
     }
 
     /// The client's address: as a trusted proxy reported it, else the connection's.
     pub fn remote(&self) -> &SocketAddress {
-        self.told_address.as_ref().unwrap_or(&self.client.remote)
+        self.told_address().unwrap_or(&self.client.remote)
+    }
+
+    /// What few exchanges have, to change it.
+    pub fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// What few exchanges have, if this one has any of it.
+    pub fn rare(&self) -> Option<&Rare> {
+        self.rare.as_deref()
+    }
+
+    /// Goes on as the client of another exchange, in its trace.
+    pub fn follow(&mut self, told_address: Option<SocketAddress>, trace: Option<Box<Trace>>) {
+        if told_address.is_some() || trace.is_some() {
+            (self.rare_mut().told_address, self.rare_mut().trace) = (told_address, trace);
+        }
+    }
+
+    /// The client's address as a trusted proxy reported it.
+    pub fn told_address(&self) -> Option<&SocketAddress> {
+        self.rare()?.told_address.as_ref()
+    }
+
+    /// The trace that it is part of, once something needs it.
+    pub fn trace(&self) -> Option<&Trace> {
+        self.rare()?.trace.as_deref()
     }
 
     /// Reads something that may depend on an upstream's answer, such as `$upstream_http_NAME`, before the exchange has that answer.
@@ -408,7 +442,7 @@ impl<'c> Exchange<'c> {
                 // A value that was made before the body came is not the value for later phases, and one that a subrequest without
                 // the body made is not the value of the client's request: the two share their variables.
                 let is_early = (matches!(self.body, RequestBody::Unread)
-                    || self.is_subrequest && matches!(self.body, RequestBody::Gone))
+                    || self.flags.is_subrequest && matches!(self.body, RequestBody::Gone))
                     && conf.reads_body.get(id.0 as usize).copied().unwrap_or_default();
                 if found && !is_early {
                     self.slots.set(id, out.get(start..).unwrap_or_default());
@@ -435,11 +469,13 @@ impl<'c> Exchange<'c> {
     /// Moves to a location.
     pub fn enter(&mut self, id: LocationId) {
         self.location = self.conf.location(id);
-        self.is_forwarded = false;
-        self.proxy_host = None;
-        self.alias_takes_uri = false;
-        self.knows_password = false;
-        self.handler_lost = false;
+        self.flags.is_forwarded = false;
+        if let Some(rare) = &mut self.rare {
+            rare.proxy_host = None;
+        }
+        self.flags.alias_takes_uri = false;
+        self.flags.knows_password = false;
+        self.flags.handler_lost = false;
     }
 
     /// The method of the request to the upstream, as far as the cache decides it.

@@ -48,7 +48,7 @@ pub fn alias(exchange: &Exchange<'_>) -> Alias {
 /// rewritten (nginx: `ngx_http_map_uri_to_path`).
 pub fn path(exchange: &mut Exchange<'_>) -> Option<(Vec<u8>, usize)> {
     let alias = alias(exchange);
-    if alias != Alias::Off && exchange.uri_changed {
+    if alias != Alias::Off && exchange.flags.uri_changed {
         let name = &exchange.location.name;
         exchange
             .log(Level::Alert, format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten"));
@@ -60,7 +60,7 @@ pub fn path(exchange: &mut Exchange<'_>) -> Option<(Vec<u8>, usize)> {
     match alias {
         Alias::Off => path.extend_from_slice(&exchange.uri),
         Alias::Prefix(skipped) => path.extend_from_slice(exchange.uri.get(skipped..).unwrap_or_default()),
-        Alias::Whole if exchange.alias_takes_uri => path.extend_from_slice(&exchange.uri),
+        Alias::Whole if exchange.flags.alias_takes_uri => path.extend_from_slice(&exchange.uri),
         Alias::Whole => {}
     }
     Some((path, root))

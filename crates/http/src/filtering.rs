@@ -114,7 +114,7 @@ pub async fn send(
             writing::pieces(exchange, conn, &mut pieces).await?;
         }
         head.clear();
-        exchange.body_bytes_sent += bytes.len() as u64;
+        exchange.bytes.body_sent += bytes.len() as u64;
         if !output.has_more {
             return Ok(());
         }

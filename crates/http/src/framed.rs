@@ -64,9 +64,9 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &dyn Frames, framing: Framing) 
         }
     });
     let sent = sent.map_err(Gone::Closed)? as u64;
-    exchange.bytes_sent += sent;
+    exchange.bytes.sent += sent;
     // Interim answers came before: no block of fields is a part of `$body_bytes_sent`.
-    exchange.head_bytes_sent = exchange.bytes_sent;
+    exchange.bytes.head_sent = exchange.bytes.sent;
     Ok(())
 }
 
@@ -90,8 +90,8 @@ pub fn finish(exchange: &mut Exchange<'_>, stream: &dyn Frames, framing: Framing
         }
     });
     let sent = sent.map_err(Gone::Closed)? as u64;
-    exchange.bytes_sent += sent;
-    exchange.head_bytes_sent += sent;
+    exchange.bytes.sent += sent;
+    exchange.bytes.head_sent += sent;
     Ok(())
 }
 

@@ -25,11 +25,11 @@ pub fn begin(exchange: &mut Exchange<'_>, conn: &Conn, framing: Framing, out: &m
                 exchange.plain = Plain::No;
                 note(exchange, framing, out);
             }
-            exchange.head_bytes_sent = out.len() as u64;
+            exchange.bytes.head_sent = out.len() as u64;
         }
         Some(stream) => framed::head(exchange, stream.as_ref(), framing)?,
     }
-    exchange.step = weir_meter::Step::SendResponse;
+    exchange.facts.step = weir_meter::Step::SendResponse;
     Ok(())
 }
 
@@ -37,7 +37,7 @@ pub fn begin(exchange: &mut Exchange<'_>, conn: &Conn, framing: Framing, out: &m
 fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
     out.clear();
     if exchange.request.version() == Version::Http09 {
-        exchange.keeps_alive = false;
+        exchange.flags.keeps_alive = false;
         return;
     }
     let core = &exchange.location.values.core;
@@ -120,7 +120,7 @@ const SERVER_BYTES: usize = "Server: \r\n".len();
 fn connection_fields(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
     if exchange.response.status.get() == 101 {
         out.extend_from_slice(b"Connection: upgrade\r\n");
-    } else if exchange.keeps_alive {
+    } else if exchange.flags.keeps_alive {
         out.extend_from_slice(b"Connection: keep-alive\r\n");
         if let (_, Some(told)) = exchange.location.values.core.keepalive_timeout {
             out.extend_from_slice(b"Keep-Alive: timeout=");

@@ -12,7 +12,7 @@ use crate::exchange::Exchange;
 pub fn may_go_on(exchange: &Exchange<'_>) -> bool {
     let core = &exchange.location.values.core;
     !core.keepalive_timeout.0.is_zero()
-        && exchange.number_on_connection < core.keepalive_requests
+        && exchange.facts.number_on_connection < core.keepalive_requests
         && clock::now().saturating_duration_since(exchange.client.accepted) < core.keepalive_time
         && !exchange.worker.is_draining()
         && !core.keepalive_disable.iter().any(|browser| match browser.as_str() {

@@ -72,7 +72,7 @@ async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec
     if let Some(body) = small(&kept) {
         head.extend_from_slice(body);
         writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await?;
-        exchange.body_bytes_sent += body.len() as u64;
+        exchange.bytes.body_sent += body.len() as u64;
         return Ok(());
     }
     let head = head.as_slice();
@@ -80,7 +80,7 @@ async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec
         let mut slices = [IoSlice::new(&[]); PIECES_MAX];
         if let Some((count, length)) = gather(&kept, head, &mut slices) {
             writing::pieces(exchange, conn, slices.get_mut(..count).unwrap_or_default()).await?;
-            exchange.body_bytes_sent += length;
+            exchange.bytes.body_sent += length;
             return Ok(());
         }
     }
@@ -94,7 +94,7 @@ async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec
             Piece::Memory(..) => {
                 let bytes = piece.bytes().and_then(|bytes| bytes.get(..count as usize)).unwrap_or_default();
                 writing::pieces(exchange, conn, &mut [IoSlice::new(bytes)]).await?;
-                exchange.body_bytes_sent += count;
+                exchange.bytes.body_sent += count;
             }
             Piece::File(file) => send_file(exchange, conn, file, count).await?,
         }
@@ -160,7 +160,7 @@ async fn send_file(exchange: &mut Exchange<'_>, conn: &mut Conn, body: &FileBody
         buffer.resize(usize::try_from(end - at).unwrap_or(READ_BYTES).min(READ_BYTES), 0);
         read_exactly(exchange, body, &mut buffer, at)?;
         writing::pieces(exchange, conn, &mut [IoSlice::new(&buffer)]).await?;
-        exchange.body_bytes_sent += buffer.len() as u64;
+        exchange.bytes.body_sent += buffer.len() as u64;
         at += buffer.len() as u64;
     }
     Ok(())

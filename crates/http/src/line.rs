@@ -90,7 +90,7 @@ impl Exchange<'_> {
 
     /// The exchange, as lines of the error log belong to it.
     pub fn asked(&self) -> Asked<'_> {
-        (self.client.number, self.started, self.request.line())
+        (self.client.number, self.facts.started, self.request.line())
     }
 
     /// Whether a line of this level would be written: check this before composing an expensive message.
@@ -112,7 +112,7 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     }
     line.extend_from_slice(b", client: ");
     crate::texts::push_address(exchange.remote(), line);
-    if matches!(exchange.step, Step::AwaitRequest | Step::Keepalive) && request.bytes.is_empty() {
+    if matches!(exchange.facts.step, Step::AwaitRequest | Step::Keepalive) && request.bytes.is_empty() {
         if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
             log::push(line, format_args!(", server: {}", listen.address));
         }
@@ -122,7 +122,7 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     if !request_line.is_empty() {
         quoted(line, ", request: \"", request_line);
     }
-    if exchange.is_subrequest {
+    if exchange.flags.is_subrequest {
         quoted(line, ", subrequest: \"", &exchange.uri);
     }
     for context in &exchange.conf.context {
@@ -139,7 +139,7 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
 /// nginx clears its action when a head is complete, and has none while it walks through the phases.
 fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
     let request = &exchange.request;
-    match exchange.step {
+    match exchange.facts.step {
         // A head was read and weir waits for nothing: nginx names no step.
         Step::AwaitRequest | Step::Keepalive if request.head.len > 0 => None,
         step => Some(step),

@@ -21,7 +21,7 @@ impl Pace {
     pub fn of(exchange: &mut Exchange<'_>) -> Option<Pace> {
         let location = exchange.location;
         let core = &location.values.core;
-        let rate = match (exchange.limit_rate, &core.limit_rate) {
+        let rate = match (exchange.facts.limit_rate, &core.limit_rate) {
             (Some(rate), _) => rate,
             (None, Some(template)) => number(&template.text(exchange)),
             (None, None) => 0,

@@ -59,7 +59,7 @@ pub async fn send<S: Source>(
         // Filters make a body of nothing, too: an empty body in gzip has twenty bytes.
         exchange.response.body = Body::Bytes(Vec::new());
     }
-    exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
+    exchange.flags.keeps_alive = exchange.flags.keeps_alive && keepalive::may_go_on(exchange);
     let framing = framing(exchange, conn);
     let mut out = exchange.worker.lease_out();
     let mut result = send_with(exchange, conn, source, framing, &mut out).await;
@@ -67,10 +67,10 @@ pub async fn send<S: Source>(
     if let (Ok(()), Some(stream)) = (&result, &conn.carried) {
         result = framed::finish(exchange, stream.as_ref(), framing);
     }
-    exchange.complete = result.is_ok();
-    exchange.is_cut = matches!(result, Err(Gone::Cut));
+    exchange.flags.complete = result.is_ok();
+    exchange.flags.is_cut = matches!(result, Err(Gone::Cut));
     if result.is_err() {
-        exchange.keeps_alive = false;
+        exchange.flags.keeps_alive = false;
     }
     result.map(|()| None)
 }
@@ -85,18 +85,18 @@ fn refused<'c>(exchange: &mut Exchange<'c>, filters: &'c [fn(&mut Exchange<'_>)]
 
 /// Sends a stored answer whose head is ready.
 async fn send_ready(exchange: &mut Exchange<'_>, conn: &mut Conn, ready: &Ready, age_s: u32) -> Result<(), Gone> {
-    exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
+    exchange.flags.keeps_alive = exchange.flags.keeps_alive && keepalive::may_go_on(exchange);
     let mut out = exchange.worker.lease_out();
-    ready.write(exchange.keeps_alive, age_s, &clock::http_date(), &mut out);
-    exchange.head_bytes_sent = out.len() as u64;
-    exchange.step = weir_meter::Step::SendResponse;
+    ready.write(exchange.flags.keeps_alive, age_s, &clock::http_date(), &mut out);
+    exchange.bytes.head_sent = out.len() as u64;
+    exchange.facts.step = weir_meter::Step::SendResponse;
     let result = match std::mem::take(&mut exchange.response.body) {
         Body::Kept(kept) => kept::send(exchange, conn, Framing::Length, &mut out, kept).await,
         _ => Err(Gone::Cut),
     };
     exchange.worker.return_out(out);
-    exchange.complete = result.is_ok();
-    exchange.keeps_alive &= result.is_ok();
+    exchange.flags.complete = result.is_ok();
+    exchange.flags.keeps_alive &= result.is_ok();
     result
 }
 
@@ -129,7 +129,7 @@ pub async fn insert<S: Source>(
         }
         return Ok(Some(status));
     }
-    exchange.step = weir_meter::Step::SendResponse;
+    exchange.facts.step = weir_meter::Step::SendResponse;
     // The client sees no status of this response, so 204 and 304 of `error_page` have a body here.
     let result = if exchange.response.header_only {
         send_body(exchange, conn, source, Framing::Bodiless, &mut Vec::new()).await
@@ -138,7 +138,7 @@ pub async fn insert<S: Source>(
     } else {
         send_body(exchange, conn, source, Framing::Close, &mut Vec::new()).await
     };
-    exchange.complete = result.is_ok();
+    exchange.flags.complete = result.is_ok();
     result.map(|()| None)
 }
 
@@ -217,7 +217,7 @@ fn framing(exchange: &mut Exchange<'_>, conn: &Conn) -> Framing {
         return Framing::Length;
     }
     if open == Framing::Close {
-        exchange.keeps_alive = false;
+        exchange.flags.keeps_alive = false;
     }
     open
 }
@@ -233,7 +233,7 @@ async fn send_bytes(
     if !exchange.response.body_filters.is_empty() {
         return filtering::send(exchange, conn, framing, out, &bytes, WHOLE, &mut pace).await;
     }
-    exchange.body_bytes_sent = bytes.len() as u64;
+    exchange.bytes.body_sent = bytes.len() as u64;
     if framing == Framing::Chunked {
         let mut space = [0; encode::CHUNK_HEAD_BYTES];
         let trailers = filtering::trailer_text(exchange);
@@ -270,7 +270,7 @@ async fn send_file(
         let mut buffer = weir_net::buffer::lease(length as usize);
         buffer.resize(length as usize, 0);
         read_exactly(exchange, file, &mut buffer, offset)?;
-        exchange.body_bytes_sent = length;
+        exchange.bytes.body_sent = length;
         return writing::pieces(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&buffer)]).await;
     }
     if plain && exchange.location.values.core.sendfile && conn.stream().bare().is_some() {
@@ -324,7 +324,7 @@ async fn send_parts(
     for part in parts {
         if by_kernel && part.length > READ_FILE_MAX {
             out.extend_from_slice(&part.head);
-            exchange.body_bytes_sent += part.head.len() as u64;
+            exchange.bytes.body_sent += part.head.len() as u64;
             writing::paced(exchange, conn, out, &mut pace).await?;
             writing::file(exchange, conn, (file, "file"), (part.offset, part.length), &mut pace).await?;
             out.clear();

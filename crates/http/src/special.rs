@@ -26,7 +26,7 @@ use crate::walk;
 pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
     exchange.response.status.fix(status);
     if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
-        exchange.keeps_alive = false;
+        exchange.flags.keeps_alive = false;
     }
     exchange.response.content_type.clear();
     exchange.response.body_filters.clear();
@@ -50,11 +50,11 @@ pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
 /// The location's entry for this status, if an error page may follow.
 fn page_of<'c>(exchange: &mut Exchange<'c>, status: u16) -> Option<&'c Page> {
     let settings = &exchange.location.values.error_page;
-    if exchange.in_error_page || settings.pages.is_empty() || exchange.redirects_left == 0 {
+    if exchange.flags.in_error_page || settings.pages.is_empty() || exchange.facts.redirects_left == 0 {
         return None;
     }
     if !settings.recursive {
-        exchange.in_error_page = true;
+        exchange.flags.in_error_page = true;
     }
     settings.pages.iter().find(|page| page.status == status)
 }

@@ -144,9 +144,9 @@ impl Subrequest {
             args,
             own,
             body: RequestBody::Gone,
-            told_address: exchange.told_address.clone(),
-            number_on_connection: exchange.number_on_connection,
-            trace: exchange.trace.clone(),
+            told_address: exchange.told_address().cloned(),
+            number_on_connection: exchange.facts.number_on_connection,
+            trace: exchange.trace().cloned().map(Box::new),
         })
     }
 
@@ -166,17 +166,16 @@ impl Subrequest {
         let parts = Parts::of(request, slots, self.uri, self.args);
         let (now, wall_ms) = (clock::now(), clock::unix_ms());
         let mut exchange = Exchange::new(conf, worker, generation, client, server, parts, now, wall_ms);
-        exchange.is_subrequest = true;
-        exchange.internal = true;
+        exchange.flags.is_subrequest = true;
+        exchange.flags.internal = true;
         // The rate is that of the client's own exchange.
-        exchange.limit_rate = Some(0);
+        exchange.facts.limit_rate = Some(0);
         if !is_bodiless {
             exchange.reader = Some(Reader::at_end(self.body.length()));
         }
         exchange.body = self.body;
-        exchange.told_address = self.told_address;
-        exchange.number_on_connection = self.number_on_connection;
-        exchange.trace = self.trace;
+        exchange.follow(self.told_address, self.trace);
+        exchange.facts.number_on_connection = self.number_on_connection;
         exchange.own = self.own;
         exchange
     }

@@ -84,9 +84,9 @@ enum Step {
 /// Counts a change of the URI; `false` if it is one too many. No error page follows then.
 fn may_change(exchange: &mut Exchange<'_>) -> bool {
     // nginx: a location that ends the connection does so for the location that answers in its place too.
-    exchange.keeps_alive &= keepalive::may_go_on(exchange);
-    exchange.redirects_left = exchange.redirects_left.saturating_sub(1);
-    exchange.redirects_left > 0
+    exchange.flags.keeps_alive &= keepalive::may_go_on(exchange);
+    exchange.facts.redirects_left = exchange.facts.redirects_left.saturating_sub(1);
+    exchange.facts.redirects_left > 0
 }
 
 fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) -> Result<(), Outcome> {
@@ -103,9 +103,9 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
     if let Some(args) = args {
         exchange.args = args;
     }
-    exchange.internal = true;
-    exchange.target_is_valid = false;
-    exchange.uri_changed = false;
+    exchange.flags.internal = true;
+    exchange.flags.target_is_valid = false;
+    exchange.flags.uri_changed = false;
     Ok(())
 }
 
@@ -128,7 +128,7 @@ fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
 
 #[inline]
 fn locate(exchange: &mut Exchange<'_>) -> Step {
-    exchange.looks_up = false;
+    exchange.flags.looks_up = false;
     let place = match exchange.conf.place(exchange.server, &exchange.uri, &mut exchange.slots) {
         Ok(place) => place,
         Err(failed) => {
@@ -140,12 +140,12 @@ fn locate(exchange: &mut Exchange<'_>) -> Step {
         route::Place::Here(id) | route::Place::AddSlash(id) => exchange.enter(id),
         route::Place::Nowhere => exchange.enter(exchange.server.root),
     }
-    if exchange.location.values.location.internal && !exchange.internal {
+    if exchange.location.values.location.internal && !exchange.flags.internal {
         return Step::Over(Outcome::Status(404));
     }
     if crate::body::is_too_large(exchange) {
         // nginx: for a client that waits for `100 Continue`, the 413 is the answer.
-        exchange.expectation_met = true;
+        exchange.flags.expectation_met = true;
         return Step::Over(Outcome::Status(413));
     }
     if matches!(place, route::Place::AddSlash(_)) {
@@ -184,8 +184,8 @@ fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
         return Step::Over(Outcome::Status(500));
     };
     exchange.own.redirect();
-    exchange.looks_up = false;
-    exchange.internal = true;
+    exchange.flags.looks_up = false;
+    exchange.flags.internal = true;
     exchange.enter(*id);
     Step::Inside
 }
@@ -246,7 +246,7 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize, mut refused: Option<u16>) 
     let mut granted = false;
     for (index, (phase, enter)) in location.walk.iter().enumerate().skip(from) {
         // nginx checks the access of the client once, for its own request.
-        if *phase == Phase::Access && (granted || exchange.is_subrequest) {
+        if *phase == Phase::Access && (granted || exchange.flags.is_subrequest) {
             continue;
         }
         if *phase > Phase::Access
@@ -298,7 +298,7 @@ fn content(exchange: &mut Exchange<'_>, from: usize) -> Step {
             other => return again(exchange, other, Resume::Handler(first, None)),
         }
     }
-    if exchange.handler_lost {
+    if exchange.flags.handler_lost {
         // The file would not be protected by the rules of the `if` that was meant to answer.
         exchange.log(Level::Error, format_args!("no upstream configuration"));
         return Step::Over(Outcome::Status(500));

@@ -23,7 +23,7 @@ const SENDFILE_MAX: usize = 2 << 20;
 pub async fn pieces(exchange: &mut Exchange<'_>, conn: &mut Conn, pieces: &mut [IoSlice<'_>]) -> Result<(), Gone> {
     let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
     conn.write_all(pieces, exchange.location.values.core.send_timeout).await?;
-    exchange.bytes_sent += bytes as u64;
+    exchange.bytes.sent += bytes as u64;
     Ok(())
 }
 
@@ -70,8 +70,8 @@ pub async fn file(
                 return Err(Gone::Cut);
             }
             Ok(sent) => {
-                exchange.body_bytes_sent += sent as u64;
-                exchange.bytes_sent += sent as u64;
+                exchange.bytes.body_sent += sent as u64;
+                exchange.bytes.sent += sent as u64;
                 if let Some(pace) = pace {
                     pace.sent(sent);
                 }

@@ -136,7 +136,7 @@ enum End {
 }
 
 fn note(exchange: &mut Exchange<'_>, broken: &Broken) {
-    exchange.step = weir_meter::Step::ReadResponse;
+    exchange.facts.step = weir_meter::Step::ReadResponse;
     exchange.log(Level::Error, format_args!("{broken}"));
 }
 
@@ -177,8 +177,8 @@ async fn whole(
         conn.write_all(&mut [IoSlice::new(head), IoSlice::new(body)], timeout).await
     };
     if result.is_ok() {
-        exchange.body_bytes_sent = length;
-        exchange.bytes_sent += sent;
+        exchange.bytes.body_sent = length;
+        exchange.bytes.sent += sent;
     }
     Some(result)
 }
@@ -391,7 +391,7 @@ impl Relay {
                 Ok(0) => return Poll::Ready(Err(Gone::Closed(io::ErrorKind::WriteZero.into()))),
                 Ok(count) => {
                     progress = true;
-                    exchange.bytes_sent += count as u64;
+                    exchange.bytes.sent += count as u64;
                     if let Some(pace) = &mut self.pace {
                         pace.sent(count);
                     }
@@ -433,7 +433,7 @@ impl Relay {
                 return;
             }
             count -= left;
-            exchange.body_bytes_sent += piece.body;
+            exchange.bytes.body_sent += piece.body;
             self.queue.pop_front();
         }
     }

@@ -387,7 +387,7 @@ async fn send(
 ) -> Result<(), Gone> {
     writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await?;
     // The stream lasts as long as the viewer watches: as with a tunnel, its time is not request time.
-    exchange.step = weir_meter::Step::Tunnel;
+    exchange.facts.step = weir_meter::Step::Tunnel;
     // The time after which a browser reconnects.
     event(exchange, conn, framing, head, b"retry: 1000\n\n").await?;
     let may = may(exchange);
@@ -407,7 +407,7 @@ async fn send(
             }
         }
     }
-    exchange.keeps_alive = false;
+    exchange.flags.keeps_alive = false;
     head.clear();
     if framing == Framing::Chunked {
         head.extend_from_slice(b"0\r\n\r\n");

@@ -41,13 +41,13 @@ pub async fn answer(
             },
             Outcome::Status(444) => {
                 exchange.response.status.answer(444);
-                exchange.keeps_alive = false;
+                exchange.flags.keeps_alive = false;
                 return Err(Gone::Cut);
             }
             Outcome::Status(408) => return Err(Gone::TimedOut),
             Outcome::Status(499) => {
                 exchange.response.status.answer(499);
-                exchange.keeps_alive = false;
+                exchange.flags.keeps_alive = false;
                 return Err(Gone::Cut);
             }
             Outcome::Status(status) => match special::redirect(exchange, status) {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use weir_http::client::Client;
 use weir_http::conf::Location;
-use weir_http::exchange::{Exchange, Parts, Response};
+use weir_http::exchange::{self, Bytes, Exchange, Facts, Flags, Parts, Response};
 use weir_http::head;
 use weir_http::message::{Origin, Request, Try};
 use weir_http::own::Own;
@@ -18,11 +18,8 @@ use weir_http::response_body::{Body, BodyFilter};
 use weir_http::route::{LocationId, ServerId};
 use weir_http::slots::{Captures, SlotStore, VariableId};
 use weir_http::status_code::StatusCode;
-use weir_http::trace::context::Trace;
 use weir_http::worker::{Generation, Worker};
-use weir_meter::Step;
-use weir_meter::live::cells::Policy;
-use weir_net::{Instant, SocketAddress, buffer};
+use weir_net::buffer;
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
@@ -35,7 +32,9 @@ pub struct Aside {
     tries: Box<[Try]>,
     request: RequestFacts,
     response: ResponseFacts,
-    plain: Plain,
+    facts: Facts,
+    flags: Flags,
+    bytes: Bytes,
     rare: Option<Box<Rare>>,
 }
 
@@ -63,80 +62,52 @@ struct ResponseFacts {
 struct Rare {
     body: RequestBody,
     reader: Option<Reader>,
-    told_address: Option<SocketAddress>,
-    trace: Option<Box<Trace>>,
+    more: Option<Box<exchange::Rare>>,
     own: Own,
     captures: Captures,
     sent: Body,
     filters: Vec<Box<dyn BodyFilter>>,
 }
 
-/// Fields of an exchange that are kept unchanged. The pattern in `of` names all other fields. So if `Exchange` gets a
-/// new field, this file does not compile until it handles the field.
-macro_rules! plain {
-    ($($field:ident: $kind:ty,)*) => {
-        struct Plain { $($field: $kind,)* }
-
-        impl Plain {
-            fn of(exchange: &Exchange<'_>) -> Plain {
-                let Exchange {
-                    conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
-                    proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
-                    trace: _, own: _, cache: _, plain: _, is_counted: _, $($field,)*
-                } = exchange;
-                Plain { $($field: *$field,)* }
-            }
-
-            fn give_to(self, exchange: &mut Exchange<'_>) {
-                $(exchange.$field = self.$field;)*
-            }
-        }
-    };
-}
-
-plain! {
-    target_is_valid: bool,
-    uri_was_quoted: bool,
-    discards_body: bool,
-    expectation_met: bool,
-    request_complete: bool,
-    knows_password: bool,
-    handler_lost: bool,
-    is_forwarded: bool,
-    step: Step,
-    started: Instant,
-    started_wall_ms: u64,
-    internal: bool,
-    alias_takes_uri: bool,
-    uri_changed: bool,
-    looks_up: bool,
-    redirects_left: u8,
-    in_error_page: bool,
-    keeps_alive: bool,
-    number_on_connection: u64,
-    limit_rate: Option<u64>,
-    head_bytes_sent: u64,
-    body_bytes_sent: u64,
-    bytes_sent: u64,
-    request_length: u64,
-    complete: bool,
-    is_cut: bool,
-    refused_by: Option<Policy>,
-    is_subrequest: bool,
-}
-
 impl Aside {
     /// Puts an exchange aside and returns its memory. Forgets bytes behind the request's head: they belong to the
     /// tunnel.
     pub fn put(mut exchange: Exchange<'_>) -> (Aside, Parts) {
+        // Every field by its name: a new one does not compile until this function handles it.
+        let Exchange {
+            conf: _,
+            worker: _,
+            generation,
+            client: _,
+            server,
+            location,
+            request,
+            uri: _,
+            args: _,
+            response,
+            body: _,
+            reader: _,
+            slots: _,
+            tries: _,
+            origin: _,
+            cache: _,
+            plain: _,
+            own: _,
+            facts,
+            flags,
+            bytes,
+            rare: _,
+        } = &exchange;
         let aside = Aside {
-            generation: exchange.generation.clone(),
-            server: exchange.server.id,
-            location: exchange.location.id,
+            generation: (*generation).clone(),
+            server: server.id,
+            location: location.id,
             texts: pack(&exchange),
-            plain: Plain::of(&exchange),
-            request: RequestFacts::of(&exchange.request),
-            response: ResponseFacts::of(&exchange.response),
+            facts: *facts,
+            flags: *flags,
+            bytes: *bytes,
+            request: RequestFacts::of(request),
+            response: ResponseFacts::of(response),
             tries: exchange.tries.drain(..).collect(),
             rare: Rare::of(&mut exchange),
         };
@@ -151,19 +122,19 @@ impl Aside {
 
     /// Takes the exchange up again and ends it with `end`; its memory goes back to the worker.
     pub fn end<R>(self, worker: &Rc<Worker>, client: &Client, end: impl FnOnce(&mut Exchange<'_>) -> R) -> R {
-        let Aside { generation, server, location, texts, tries, request, response, plain, rare } = self;
+        let Aside { generation, server, location, texts, tries, request, response, facts, flags, bytes, rare } = self;
         let conf = &*generation.conf;
         let (server, parts) = (conf.server(server), Parts::lease(worker));
-        let (started, wall_ms) = (plain.started, plain.started_wall_ms);
+        let (started, wall_ms) = (facts.started, facts.started_wall_ms);
         let mut exchange = Exchange::new(conf, worker, &generation, client, server, parts, started, wall_ms);
         exchange.location = conf.location(location);
-        // Only a client's exchange becomes a tunnel, and its start was already counted.
-        exchange.is_counted = true;
         unpack(&texts, &mut exchange);
         exchange.tries.extend(tries);
         request.give_to(&mut exchange.request);
         response.give_to(&mut exchange.response);
-        plain.give_to(&mut exchange);
+        (exchange.facts, exchange.flags, exchange.bytes) = (facts, flags, bytes);
+        // Only a client's exchange becomes a tunnel, and its start was already counted.
+        exchange.flags.is_counted = true;
         match rare {
             Some(rare) => rare.give_to(&mut exchange),
             None => exchange.body = RequestBody::Gone,
@@ -263,8 +234,7 @@ impl Rare {
     fn of(exchange: &mut Exchange<'_>) -> Option<Box<Rare>> {
         let is_usual = matches!(exchange.body, RequestBody::Gone)
             && exchange.reader.is_none()
-            && exchange.told_address.is_none()
-            && exchange.trace.is_none()
+            && exchange.rare.is_none()
             && exchange.own.is_empty()
             && exchange.slots.captures.is_empty()
             && matches!(exchange.response.body, Body::Empty)
@@ -275,8 +245,7 @@ impl Rare {
         Some(Box::new(Rare {
             body: std::mem::take(&mut exchange.body),
             reader: exchange.reader.take(),
-            told_address: exchange.told_address.take(),
-            trace: exchange.trace.take(),
+            more: exchange.rare.take(),
             own: std::mem::take(&mut exchange.own),
             captures: std::mem::take(&mut exchange.slots.captures),
             sent: std::mem::take(&mut exchange.response.body),
@@ -287,8 +256,7 @@ impl Rare {
     fn give_to(self, exchange: &mut Exchange<'_>) {
         exchange.body = self.body;
         exchange.reader = self.reader;
-        exchange.told_address = self.told_address;
-        exchange.trace = self.trace;
+        exchange.rare = self.more;
         exchange.own = self.own;
         exchange.slots.captures = self.captures;
         exchange.response.body = self.sent;
@@ -307,7 +275,6 @@ fn pack(exchange: &Exchange<'_>) -> Box<[u8]> {
     push(&mut out, Some(&request.host));
     push(&mut out, Some(&exchange.uri));
     push(&mut out, Some(&exchange.args));
-    push(&mut out, exchange.proxy_host.as_deref());
     push(&mut out, exchange.origin.as_ref().and_then(|origin| origin.bytes.get(..origin.head.len)));
     push(&mut out, Some(&response.status_line));
     push(&mut out, Some(&response.content_type));
@@ -350,7 +317,6 @@ fn unpack(mut texts: &[u8], exchange: &mut Exchange<'_>) {
     request.host.extend_from_slice(pull(from).unwrap_or_default());
     exchange.uri.extend_from_slice(pull(from).unwrap_or_default());
     exchange.args.extend_from_slice(pull(from).unwrap_or_default());
-    exchange.proxy_host = pull(from).map(<[u8]>::to_vec);
     exchange.origin = pull(from).map(origin);
     exchange.response.status_line.extend_from_slice(pull(from).unwrap_or_default());
     exchange.response.content_type.extend_from_slice(pull(from).unwrap_or_default());

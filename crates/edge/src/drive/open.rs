@@ -18,11 +18,11 @@ use super::secure;
 
 /// Checks the head and finds the server; a refusal becomes a status.
 pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome, Gone> {
-    exchange.step = Step::ReadHead;
+    exchange.facts.step = Step::ReadHead;
     let verdict = match refusal {
         Some(Refused::Violation(violation)) => {
             if exchange.request.head.line.is_empty() || violation == Violation::TargetTooLong {
-                exchange.step = Step::ReadLine;
+                exchange.facts.step = Step::ReadLine;
             }
             Err(violation)
         }
@@ -39,7 +39,7 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
         None => understand(exchange),
     };
     if let Err(violation) = verdict {
-        exchange.keeps_alive = false;
+        exchange.flags.keeps_alive = false;
         stand_in(exchange, violation);
         let told = refusal_text(exchange, violation);
         exchange.log(Level::Info, format_args!("{told}"));
@@ -63,7 +63,7 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
         exchange.response.status.answer(204);
         return Ok(Outcome::Respond);
     }
-    exchange.step = Step::AwaitRequest; // between steps nginx names none
+    exchange.facts.step = Step::AwaitRequest; // between steps nginx names none
     Ok(walk::walk(exchange, From::Server))
 }
 
@@ -148,7 +148,7 @@ pub fn withheld(exchange: &Exchange<'_>) -> Option<&'static str> {
 
 /// Logs the reason; returns the status for the client.
 pub fn withhold(exchange: &mut Exchange<'_>, why: &str) -> u16 {
-    exchange.keeps_alive = false;
+    exchange.flags.keeps_alive = false;
     exchange.log(Level::Info, format_args!("{why}"));
     Violation::TargetByte.status()
 }
@@ -215,7 +215,7 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     let tokens = head.tokens(&bytes);
     let length = weir_wire::request_body(&bytes, head);
     let path = head.path;
-    exchange.request_length = if request.sent > 0 { request.sent } else { head.len } as u64;
+    exchange.bytes.request = if request.sent > 0 { request.sent } else { head.len } as u64;
     exchange.request.tokens = tokens;
     exchange.request.bytes = bytes;
     exchange.request.leave_out_named();
@@ -263,7 +263,7 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     if length == BodyLength::None {
         exchange.body = RequestBody::Gone;
     }
-    exchange.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
+    exchange.flags.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
     Ok(())
 }
 
@@ -280,8 +280,8 @@ fn read_target(exchange: &mut Exchange<'_>, path: Span) -> Result<(), Violation>
     let target =
         weir_wire::target::normalise(raw, merges_slashes, &mut exchange.uri).inspect_err(|_| exchange.uri.clear())?;
     // RFC 9112 §3.2.2: a target in absolute form may lack a path, which is `/` then.
-    exchange.target_is_valid = raw.starts_with(b"/");
-    exchange.uri_was_quoted = target.quoted;
+    exchange.flags.target_is_valid = raw.starts_with(b"/");
+    exchange.flags.uri_was_quoted = target.quoted;
     // A target that needs no normalising has none.
     exchange.request.may_have_fragment = target.complex;
     if !target.complex {

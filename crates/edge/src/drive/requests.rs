@@ -102,7 +102,7 @@ async fn one(
     let client = conn.client.clone();
     let mut exchange =
         Exchange::new(conf, worker, generation, &client, server, std::mem::take(parts), started, clock::unix_ms());
-    exchange.number_on_connection = number;
+    exchange.facts.number_on_connection = number;
     let begun = open::open(&mut exchange, refusal);
     let opened = counting::begin(&mut exchange);
     let end = match begun {
@@ -161,7 +161,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
         Err(Gone::TimedOut) => {
             // If a client accepts no data, the kernel keeps our unsent bytes, and the connection, for many more
             // minutes, unless weir resets it. nginx resets it only with `reset_timedout_connection`.
-            let takes_nothing = matches!(exchange.step, Step::SendResponse | Step::ReadResponse);
+            let takes_nothing = matches!(exchange.facts.step, Step::SendResponse | Step::ReadResponse);
             if takes_nothing || exchange.location.values.core.reset_timedout {
                 conn.stream().reset();
             }
@@ -170,7 +170,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
         Err(Gone::Closed(_) | Gone::Cut) => return After::Close,
         Ok(()) => {}
     }
-    if exchange.keeps_alive {
+    if exchange.flags.keeps_alive {
         let rest = if body::is_consumed(exchange) { Ok(()) } else { body::discard(exchange, conn).await };
         match rest {
             Ok(()) => return After::Idle(exchange.location.values.core.keepalive_timeout.0),

@@ -159,7 +159,7 @@ async fn part(exchange: &mut Exchange<'_>, conn: &mut Conn, way: &Way) -> Result
             Ok(None) => break length,
             Ok(Some(status)) => outcome = Outcome::Status(status),
             // nginx: the page goes on if an origin breaks off within a part. The log says so.
-            Err(Gone::Cut) if exchange.step == Step::ReadResponse => return Ok(()),
+            Err(Gone::Cut) if exchange.facts.step == Step::ReadResponse => return Ok(()),
             Err(gone) => {
                 if way.pipe.is_too_big() {
                     exchange.log(Level::Error, format_args!("too big subrequest response"));
@@ -169,7 +169,7 @@ async fn part(exchange: &mut Exchange<'_>, conn: &mut Conn, way: &Way) -> Result
         }
     };
     match &way.stub {
-        Some(stub) if exchange.body_bytes_sent == 0 => {
+        Some(stub) if exchange.bytes.body_sent == 0 => {
             // nginx: its filters have passed over an answer that announced its emptiness, and pass over the stub too.
             let mut source = stand_in(exchange, stub, had_length != Some(0));
             respond::insert(exchange, conn, &mut source).await.map(drop)
@@ -207,14 +207,14 @@ pub async fn post_action(exchange: &mut Exchange<'_>) {
     if matches!(exchange.body, RequestBody::Unread) {
         exchange.body = RequestBody::Gone;
     }
-    while exchange.redirects_left > 1
+    while exchange.facts.redirects_left > 1
         && let Some(target) = &exchange.location.values.core.post_action
     {
         // nginx: the status that the client got is still that of the exchange, until the location answers.
         let status = exchange.response.status;
         exchange.response.clear();
         exchange.response.status = status;
-        (exchange.in_error_page, exchange.plain) = (false, Plain::No);
+        (exchange.flags.in_error_page, exchange.plain) = (false, Plain::No);
         let outcome = match target.strip_prefix('@') {
             Some(name) => walk::walk(exchange, From::Named(name.to_owned())),
             None => walk::redirect(exchange, target.as_bytes().to_vec(), Some(Vec::new())),
@@ -254,11 +254,13 @@ fn begin(exchange: &Exchange<'_>, path: Vec<u8>) -> Result<(), Refused> {
     if !matches!(body, RequestBody::Gone) {
         background.request.length = Some(BodyLength::Exact(body.length()));
     }
-    let trace = exchange.trace.clone();
+    let trace = exchange.trace().cloned().map(Box::new);
     background.spawn(path, async move |exchange: &mut Exchange<'_>, conn: &mut Conn| {
-        exchange.is_subrequest = true;
-        exchange.internal = true;
-        exchange.trace = trace;
+        exchange.flags.is_subrequest = true;
+        exchange.flags.internal = true;
+        if trace.is_some() {
+            exchange.rare_mut().trace = trace;
+        }
         exchange.body = body;
         // Until there is a reader, the walk compares the length of the body with `client_max_body_size`.
         let outcome = walk::walk(exchange, From::Server);

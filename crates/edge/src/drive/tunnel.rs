@@ -120,10 +120,10 @@ pub struct Joined {
 
 /// Sends the 101.
 pub async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Box<Upgraded>) -> Result<Joined, Gone> {
-    exchange.keeps_alive = false;
+    exchange.flags.keeps_alive = false;
     exchange.response.header_only = true;
     respond::send::<Source>(exchange, conn, &mut None).await?;
-    exchange.step = weir_meter::Step::Tunnel;
+    exchange.facts.step = weir_meter::Step::Tunnel;
     let up = Flow::of(exchange.request.unread());
     let early = exchange.origin.as_ref().and_then(|origin| origin.bytes.get(origin.head.len..));
     let down = Flow::of(early.unwrap_or_default());
@@ -226,13 +226,13 @@ impl Tunnel {
         exchange.end(worker, &conn.client, |exchange| {
             let cell = &exchange.worker.board.tunnels;
             count_end(&end, &up, &down, cell);
-            cell.lived(clock::now().ms_since(exchange.started));
+            cell.lived(clock::now().ms_since(exchange.facts.started));
             if let Some(frames) = &frames {
                 let (code, sender) = frames.closed();
                 cell.codes.count(code, sender);
             }
-            exchange.body_bytes_sent += down.moved;
-            exchange.bytes_sent += down.moved;
+            exchange.bytes.body_sent += down.moved;
+            exchange.bytes.sent += down.moved;
             if let Some(attempt) = exchange.last_try() {
                 attempt.bytes_received += down.moved;
                 attempt.bytes_sent += up.moved;

@@ -180,7 +180,7 @@ fn answer(exchange: &mut Exchange<'_>) -> bool {
         return false;
     }
     let Some(text) = crate::declared(exchange.conf).acme.challenges.text(&exchange.uri) else { return false };
-    exchange.keeps_alive = false;
+    exchange.flags.keeps_alive = false;
     let response = &mut exchange.response;
     response.status.answer(200);
     response.status_line.clear();

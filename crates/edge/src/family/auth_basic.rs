@@ -131,7 +131,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     };
     match verdict {
         Verdict::Right => {
-            exchange.knows_password = true;
+            exchange.flags.knows_password = true;
             Next::Allow
         }
         Verdict::Wrong => {

@@ -327,7 +327,7 @@ fn request_head(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) ->
 
 /// `$echo_timer_elapsed`: seconds since the request began, with three digits after the point.
 fn elapsed(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let ms = clock::now().ms_since(exchange.started);
+    let ms = clock::now().ms_since(exchange.facts.started);
     out.extend_from_slice(format!("{}.{:03}", ms / 1000, ms % 1000).as_bytes());
     true
 }

@@ -68,7 +68,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     }
     let is_gzip = |coding: Coding| coding == Coding::Gzip && coding.is_allowed(exchange, proxy);
     // A part of another answer is plain text there.
-    if !exchange.is_subrequest && compression::accepted(exchange, is_gzip).next().is_some() {
+    if !exchange.flags.is_subrequest && compression::accepted(exchange, is_gzip).next().is_some() {
         return;
     }
     let (count, size) = crate::values(location).gunzip.buffers;

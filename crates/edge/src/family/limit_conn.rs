@@ -305,7 +305,7 @@ fn refuse(exchange: &mut Exchange<'_>, zone: Option<&Zone<u32>>) -> Next {
     if dry_run {
         return Next::Continue;
     }
-    exchange.refused_by = Some(Policy::LimitConn);
+    exchange.rare_mut().refused_by = Some(Policy::LimitConn);
     Next::Status(status)
 }
 

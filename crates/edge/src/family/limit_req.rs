@@ -285,7 +285,7 @@ fn refuse(exchange: &mut Exchange<'_>, buckets: &Buckets, excess: i64) -> Next {
     if dry_run {
         return Next::Continue;
     }
-    exchange.refused_by = Some(Policy::LimitReq);
+    exchange.rare_mut().refused_by = Some(Policy::LimitReq);
     Next::Status(status)
 }
 

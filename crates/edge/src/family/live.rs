@@ -96,31 +96,31 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 /// Counts the end of an exchange, and its tries.
 fn ended(exchange: &mut Exchange<'_>) {
     let spot = counting::count_tries(exchange);
-    if !std::mem::take(&mut exchange.is_counted) {
+    if !std::mem::take(&mut exchange.flags.is_counted) {
         tell_tries(exchange);
         return;
     }
     let board = &*exchange.worker.board;
     let cell = board.zone(exchange.location.cell);
-    let (status, was_answered) = (exchange.response.status.get(), exchange.bytes_sent > 0);
+    let (status, was_answered) = (exchange.response.status.get(), exchange.bytes.sent > 0);
     if was_answered {
         cell.codes.count(status);
     } else {
         cell.discarded.one();
     }
-    cell.received.add(exchange.request_length);
-    cell.sent.add(exchange.bytes_sent);
+    cell.received.add(exchange.bytes.request);
+    cell.sent.add(exchange.bytes.sent);
     if let Some(number) = exchange.cache.zone {
         count_visit(exchange, number);
     }
     // Tunnels and the event streams of dashboard viewers last long, and say nothing about the speed of requests.
-    if exchange.step != Step::Tunnel && !crate::values(exchange.location).dashboard.is_on {
-        let took = clock::now().us_since(exchange.started);
+    if exchange.facts.step != Step::Tunnel && !crate::values(exchange.location).dashboard.is_on {
+        let took = clock::now().us_since(exchange.facts.started);
         cell.times.put(spot.or(took));
         if exchange.conf.main.process.coalesce == Coalesce::Auto {
             worker::took(took);
         }
-        let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.started));
+        let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.facts.started));
         board.took(Leg::Write, took.saturating_sub(of_source.unwrap_or(0)));
     }
     match mishap(exchange, was_answered) {
@@ -142,9 +142,9 @@ fn ended(exchange: &mut Exchange<'_>) {
 fn mishap(exchange: &Exchange<'_>, was_answered: bool) -> Option<Mishap> {
     let status = exchange.response.status.get();
     let why = || exchange.tries.last().and_then(|last| last.why);
-    match exchange.refused_by {
+    match exchange.rare().and_then(|rare| rare.refused_by) {
         Some(policy) => Some(Mishap::Refused(policy)),
-        None if exchange.is_cut => Some(Mishap::Cut),
+        None if exchange.flags.is_cut => Some(Mishap::Cut),
         // The configuration closes the connection.
         None if status == 444 => None,
         None if status < 400 && was_answered => None,
@@ -168,7 +168,7 @@ fn count_visit(exchange: &Exchange<'_>, zone: usize) {
     let Some(path) = weir_proxy::declared(exchange.conf).cache.paths.get(zone) else { return };
     let cell = exchange.worker.board.cache(path.cell);
     cell.requests.one();
-    if visit.status.is_none() || exchange.bytes_sent == 0 {
+    if visit.status.is_none() || exchange.bytes.sent == 0 {
         cell.errors.one();
     }
     if let Some(count) = visit.reason.and_then(|reason| cell.reasons.get(reason as usize)) {
@@ -205,7 +205,7 @@ fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
             request: format!("{} {}", lossy(exchange.request.method()), lossy(path)),
             status,
             upstream,
-            took_us: clock::now().us_since(exchange.started),
+            took_us: clock::now().us_since(exchange.facts.started),
             line: board::line_of(exchange.asked()),
             ids: ids(exchange),
             ..ErrorSample::default()
@@ -224,7 +224,7 @@ fn ids(exchange: &Exchange<'_>) -> Vec<String> {
     push_request_id(exchange, &mut own);
     let mut ids = vec![lossy(&own)];
     // The trace id, after the version in a `traceparent`.
-    ids.extend(exchange.trace.as_ref().and_then(|trace| trace.current.text().get(3..35).map(lossy)));
+    ids.extend(exchange.trace().and_then(|trace| trace.current.text().get(3..35).map(lossy)));
     let request = &exchange.request;
     for field in request.fields() {
         let (name, value) = (request.text(field.name), request.text(field.value));

@@ -316,7 +316,7 @@ pub fn log(exchange: &mut Exchange<'_>) {
         }
     }
     // A client that waits for the close finds its request in the log; closing costs far more than this write.
-    if !exchange.keeps_alive {
+    if !exchange.flags.keeps_alive {
         pending::flush();
     }
 }

@@ -71,7 +71,7 @@ fn mirror(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 fn enter(exchange: &mut Exchange<'_>) -> Next {
     // Only the client's own request is copied.
-    if exchange.is_subrequest {
+    if exchange.flags.is_subrequest {
         return Next::Continue;
     }
     let settings = &crate::values(exchange.location).mirror;

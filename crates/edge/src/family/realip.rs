@@ -162,11 +162,11 @@ fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn listen_to_proxy(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
     let settings = &crate::values(location).realip;
-    if settings.from.is_empty() || exchange.told_address.is_some() {
+    if settings.from.is_empty() || exchange.told_address().is_some() {
         return;
     }
     if let Some(address) = told(exchange, &settings.header, &settings.from, settings.recursive) {
-        exchange.told_address = Some(SocketAddress::Tcp(address));
+        exchange.rare_mut().told_address = Some(SocketAddress::Tcp(address));
     }
 }
 

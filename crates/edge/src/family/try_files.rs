@@ -165,7 +165,7 @@ fn take(exchange: &mut Exchange<'_>, name: Vec<u8>, alias: Alias, is_directory: 
         Alias::Whole if is_directory => {}
         Alias::Whole => {
             exchange.uri = name;
-            exchange.alias_takes_uri = true;
+            exchange.flags.alias_takes_uri = true;
         }
     }
 }

@@ -281,7 +281,7 @@ impl Numbers {
 }
 
 fn filter(exchange: &mut Exchange<'_>) {
-    if exchange.is_subrequest {
+    if exchange.flags.is_subrequest {
         return;
     }
     let settings = &crate::values(exchange.location).userid;

@@ -79,8 +79,8 @@ fn tell(exchange: &mut Exchange<'_>) {
             }
         }
     }
-    let (status, sent) = (exchange.response.status.get(), exchange.bytes_sent);
-    let ms = weir_net::clock::now().ms_since(exchange.started);
+    let (status, sent) = (exchange.response.status.get(), exchange.bytes.sent);
+    let ms = weir_net::clock::now().ms_since(exchange.facts.started);
     let location = exchange.location.name.as_str();
     exchange.log(
         Level::Debug,

@@ -46,9 +46,9 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::without_answer("request_port", request::port),
     Variable::without_answer("is_request_port", request::is_port),
     Variable::without_answer("request_id", request::id),
-    Variable::without_answer("request_length", |x, _, out| decimal(out, x.request_length)),
+    Variable::without_answer("request_length", |x, _, out| decimal(out, x.bytes.request)),
     Variable::without_answer("request_time", |x, _, out| {
-        seconds(out, clock::now().saturating_duration_since(x.started))
+        seconds(out, clock::now().saturating_duration_since(x.facts.started))
     }),
     Variable::without_answer("request_completion", request::completion),
     Variable::without_answer("request_body", request::body),
@@ -56,12 +56,16 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::without_answer("content_length", request::content_length),
     Variable::without_answer("content_type", fields::content_type),
     Variable::without_answer("pipe", request::pipe),
-    Variable::changeable("limit_rate", |x, _, out| decimal(out, x.limit_rate.unwrap_or(0)), request::set_limit_rate),
+    Variable::changeable(
+        "limit_rate",
+        |x, _, out| decimal(out, x.facts.limit_rate.unwrap_or(0)),
+        request::set_limit_rate,
+    ),
     Variable::without_answer("status", status),
-    Variable::without_answer("bytes_sent", |x, _, out| decimal(out, x.bytes_sent)),
+    Variable::without_answer("bytes_sent", |x, _, out| decimal(out, x.bytes.sent)),
     // nginx includes the framing of chunked bodies, so this is not `Exchange::body_bytes_sent`.
     Variable::without_answer("body_bytes_sent", |x, _, out| {
-        decimal(out, x.bytes_sent.saturating_sub(x.head_bytes_sent))
+        decimal(out, x.bytes.sent.saturating_sub(x.bytes.head_sent))
     }),
     Variable::without_answer("server_name", |x, _, out| text(out, x.server.name.as_bytes())),
     Variable::without_answer("server_addr", connection::server_addr),
@@ -69,7 +73,7 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::without_answer("remote_port", connection::remote_port),
     Variable::without_answer("binary_remote_addr", connection::binary_remote_addr),
     Variable::without_answer("connection", |x, _, out| decimal(out, x.client.number)),
-    Variable::without_answer("connection_requests", |x, _, out| decimal(out, x.number_on_connection)),
+    Variable::without_answer("connection_requests", |x, _, out| decimal(out, x.facts.number_on_connection)),
     Variable::without_answer("connection_time", |x, _, out| {
         seconds(out, clock::now().saturating_duration_since(x.client.accepted))
     }),

@@ -71,7 +71,7 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
         return match framed::interim(stream.as_ref(), origin.head.status, fields) {
             Err(error) if proxy::is_for_its_client_alone(exchange) => Err(Gone::Closed(error)),
             sent => {
-                exchange.bytes_sent += sent.unwrap_or(0) as u64;
+                exchange.bytes.sent += sent.unwrap_or(0) as u64;
                 Ok(())
             }
         };
@@ -81,7 +81,7 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
     compose(origin.head.status, fields, &mut out);
     let sent = send(exchange, conn, &out).await;
     exchange.worker.return_out(out);
-    exchange.bytes_sent += sent? as u64;
+    exchange.bytes.sent += sent? as u64;
     Ok(())
 }
 
@@ -92,7 +92,7 @@ fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
     if status == 100
         || exchange.request.version() < Version::Http11
         || part::is_part(exchange)
-        || exchange.is_subrequest
+        || exchange.flags.is_subrequest
     {
         return false;
     }

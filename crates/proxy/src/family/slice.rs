@@ -75,12 +75,11 @@ pub static FAMILY: Family = Family::new(
 /// Continues from the state of `whole`, to fetch the part of the same answer that begins at `start`.
 fn continue_as_part<'c>(exchange: &mut Exchange<'c>, whole: &Exchange<'c>, start: u64) {
     exchange.location = whole.location;
-    exchange.target_is_valid = whole.target_is_valid;
-    exchange.uri_was_quoted = whole.uri_was_quoted;
-    exchange.uri_changed = whole.uri_changed;
-    exchange.internal = whole.internal;
-    exchange.told_address = whole.told_address.clone();
-    exchange.trace = whole.trace.clone();
+    exchange.flags.target_is_valid = whole.flags.target_is_valid;
+    exchange.flags.uri_was_quoted = whole.flags.uri_was_quoted;
+    exchange.flags.uri_changed = whole.flags.uri_changed;
+    exchange.flags.internal = whole.flags.internal;
+    exchange.follow(whole.told_address().cloned(), whole.trace().cloned().map(Box::new));
     exchange.own.set(Part { start, is_further: true });
 }
 
@@ -143,8 +142,8 @@ pub async fn forward(
 /// this, before the head of the answer is sent: a request whose cache key is not needed stays whole.
 fn begin(exchange: &mut Exchange<'_>, size: u64) -> Option<u64> {
     // The status of an error page is the one before it.
-    let is_answered = exchange.response.status.get() != 0 && !exchange.in_error_page;
-    if exchange.is_subrequest || is_answered {
+    let is_answered = exchange.response.status.get() != 0 && !exchange.flags.in_error_page;
+    if exchange.flags.is_subrequest || is_answered {
         return None;
     }
     let start = first_start(exchange, size);

@@ -101,8 +101,8 @@ impl Relay {
         while pipe.held() > 0 {
             match to.try_splice_from(pipe) {
                 Ok(count) => {
-                    exchange.bytes_sent += count as u64;
-                    exchange.body_bytes_sent += count as u64;
+                    exchange.bytes.sent += count as u64;
+                    exchange.bytes.body_sent += count as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if to.poll_writable().is_ready() {

@@ -180,7 +180,7 @@ fn told(content_type: &[u8]) -> Told {
 
 fn filter(exchange: &mut Exchange<'_>) {
     let told = told(&exchange.response.content_type);
-    let target = if exchange.is_subrequest {
+    let target = if exchange.flags.is_subrequest {
         // A part of a page comes in the character set of the page.
         self::told(subrequest::page_type(exchange)).name.map(Cow::Owned)
     } else {
@@ -261,7 +261,7 @@ fn name_it(exchange: &mut Exchange<'_>, bare: usize, name: &[u8]) {
     let content_type = &mut exchange.response.content_type;
     content_type.truncate(bare);
     // nginx names none in redirects: some browsers used it for the next page. A part of a page has no head.
-    if !exchange.is_subrequest && !matches!(exchange.response.status.get(), 301 | 302) {
+    if !exchange.flags.is_subrequest && !matches!(exchange.response.status.get(), 301 | 302) {
         content_type.extend_from_slice(b"; charset=");
         content_type.extend_from_slice(name);
     }

@@ -115,7 +115,7 @@ fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 fn filter(exchange: &mut Exchange<'_>) {
     let settings = &crate::values(exchange.location).ssi;
-    let is_main = !exchange.is_subrequest;
+    let is_main = !exchange.flags.is_subrequest;
     let response = &exchange.response;
     if response.has_no_bytes() || !media_types::is_listed(&settings.types, &response.content_type) {
         return;

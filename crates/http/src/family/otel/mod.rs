@@ -214,7 +214,7 @@ impl Declared {
 #[cold]
 fn enter(exchange: &mut Exchange<'_>) {
     // After an internal redirect it is the same request: the decision stays.
-    if !exchange.internal || exchange.trace.is_none() {
+    if !exchange.flags.internal || exchange.trace().is_none() {
         let location = exchange.location;
         let records = location.values.otel.trace.as_ref().is_some_and(|template| match template.literal() {
             Some(word) => is_yes(word),
@@ -232,17 +232,17 @@ fn is_yes(word: &[u8]) -> bool {
 
 /// The exchange's trace; the first call creates it.
 fn ensure<'e>(exchange: &'e mut Exchange<'_>) -> &'e mut Trace {
-    if exchange.trace.is_none() {
+    if exchange.trace().is_none() {
         let extracts = exchange.location.values.otel.context.extracts();
         let parent = if extracts { parent_of(exchange) } else { None };
         let state = match parent {
             Some(_) => context::state(named(exchange, b"tracestate")),
             None => Box::default(),
         };
-        exchange.trace = Some(Box::new(Trace::below(parent, state)));
+        exchange.rare_mut().trace = Some(Box::new(Trace::below(parent, state)));
     }
     // The code above has created it if there was none.
-    exchange.trace.get_or_insert_with(|| Box::new(Trace::below(None, Box::default())))
+    exchange.rare_mut().trace.get_or_insert_with(|| Box::new(Trace::below(None, Box::default())))
 }
 
 /// The caller's span; two fields count as none (§3.3.1.1 of the recommendation).
@@ -261,7 +261,7 @@ fn named<'e>(exchange: &'e Exchange<'_>, name: &'static [u8]) -> impl Iterator<I
 /// The trace context that the upstream gets in place of the client's fields, if it gets one.
 #[inline]
 pub fn injected<'e>(exchange: &'e Exchange<'_>) -> Option<&'e Trace> {
-    exchange.trace.as_deref().filter(|trace| trace.injects)
+    exchange.trace().filter(|trace| trace.injects)
 }
 
 /// Whether the field is one that weir replaces.
@@ -283,7 +283,7 @@ pub fn told(exchange: &Exchange<'_>, name: &str, out: &mut Vec<u8>) -> Option<bo
 
 /// The trace of a background fetch: a span below the request's span, recorded if that span is.
 pub fn behind(exchange: &Exchange<'_>) -> Option<Box<Trace>> {
-    let cause = exchange.trace.as_deref()?;
+    let cause = exchange.trace()?;
     let mut trace = Trace::below(Some(cause.current), cause.state.clone());
     trace.record(cause.is_recorded());
     trace.injects = cause.injects;
@@ -301,12 +301,13 @@ pub fn refreshed(exchange: &mut Exchange<'_>, how: Refreshed) {
 }
 
 fn send(exchange: &mut Exchange<'_>, told: Told) {
-    let Some(trace) = exchange.trace.take_if(|trace| trace.is_recorded()) else { return };
+    let taken = exchange.rare.as_mut().and_then(|rare| rare.trace.take_if(|trace| trace.is_recorded()));
+    let Some(trace) = taken else { return };
     let conf = exchange.conf;
     if let Some(exporter) = conf.declared.otel.exporter() {
         span::write(exchange, &trace, told, |span| exporter.push(span));
     }
-    exchange.trace = Some(trace);
+    exchange.rare_mut().trace = Some(trace);
 }
 
 fn push_hex(bytes: &[u8], out: &mut Vec<u8>) -> bool {

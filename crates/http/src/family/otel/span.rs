@@ -91,9 +91,9 @@ struct Times {
 
 impl Times {
     fn of(exchange: &Exchange<'_>) -> Times {
-        let start_ns = exchange.started_wall_ms * 1_000_000;
-        let took = clock::now().us_since(exchange.started) * 1000;
-        Times { start_ns, now_ns: start_ns + took, started: exchange.started }
+        let start_ns = exchange.facts.started_wall_ms * 1_000_000;
+        let took = clock::now().us_since(exchange.facts.started) * 1000;
+        Times { start_ns, now_ns: start_ns + took, started: exchange.facts.started }
     }
 
     /// The start of a try.
@@ -163,7 +163,7 @@ fn attributes(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
             integer(ATTRIBUTES, "net.host.port", u64::from(local.port()), out);
         }
     }
-    integer(ATTRIBUTES, "http.response_content_length", exchange.body_bytes_sent, out);
+    integer(ATTRIBUTES, "http.response_content_length", exchange.bytes.body_sent, out);
     if exchange.response.status.get() > 0 {
         integer(ATTRIBUTES, "http.status_code", u64::from(exchange.response.status.get()), out);
     }

@@ -44,7 +44,7 @@ pub fn run(exchange: &mut Exchange<'_>, rules: &[Rule]) -> Flow {
     let end = run.all(exchange, rules);
     match end {
         End::Answer(flow) => flow,
-        End::Rules | End::Stop if exchange.looks_up => Flow::Last,
+        End::Rules | End::Stop if exchange.flags.looks_up => Flow::Last,
         End::Rules => Flow::Continue,
         End::Stop => Flow::Break,
     }
@@ -102,9 +102,9 @@ impl Run {
             Rule::Rewrite(rewrite) => self.rewrite(exchange, rewrite),
             Rule::Return(status, text) => End::Answer(answer(exchange, *status, text)),
             Rule::Break => {
-                if exchange.looks_up {
-                    exchange.looks_up = false;
-                    exchange.uri_changed = true;
+                if exchange.flags.looks_up {
+                    exchange.flags.looks_up = false;
+                    exchange.flags.uri_changed = true;
                 }
                 End::Stop
             }
@@ -114,9 +114,9 @@ impl Run {
                 }
                 if let Some(place) = place {
                     // nginx keeps the handler of the first block, and it fails with the settings of the second.
-                    let had = exchange.location.handler.is_some() || exchange.handler_lost;
+                    let had = exchange.location.handler.is_some() || exchange.flags.handler_lost;
                     exchange.enter(*place);
-                    exchange.handler_lost = had && exchange.location.handler.is_none();
+                    exchange.flags.handler_lost = had && exchange.location.handler.is_none();
                 }
                 self.all(exchange, inner)
             }
@@ -135,8 +135,8 @@ impl Run {
         if !matched {
             return End::Rules;
         }
-        exchange.internal = true;
-        exchange.target_is_valid = false;
+        exchange.flags.internal = true;
+        exchange.flags.target_is_valid = false;
         self.quotes = false;
         match &rewrite.target {
             Target::Redirect { status, location, has_args } => {
@@ -144,8 +144,8 @@ impl Run {
                 End::Answer(Flow::Status(*status))
             }
             Target::Uri { path, args, stays } => {
-                exchange.looks_up = !*stays;
-                exchange.uri_changed |= *stays;
+                exchange.flags.looks_up = !*stays;
+                exchange.flags.uri_changed |= *stays;
                 self.uri(exchange, path, args.as_ref(), rewrite.keeps_args);
                 if exchange.uri.is_empty() {
                     exchange.log(Level::Error, format_args!("the rewritten URI has a zero length"));
@@ -237,7 +237,7 @@ fn read_body(exchange: &mut Exchange<'_>, when: &[Template]) -> End {
     }
     if body::is_too_large(exchange) {
         // nginx: for a client that waits for `100 Continue`, the 413 is the answer.
-        exchange.expectation_met = true;
+        exchange.flags.expectation_met = true;
         return End::Answer(Flow::Status(413));
     }
     End::Answer(Flow::ReadBody)

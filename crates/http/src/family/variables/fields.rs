@@ -45,7 +45,7 @@ pub fn sent(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>)
 pub fn sent_location(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     let own = exchange.response.fields.get(weir_wire::Known::Location).filter(|_| exchange.response.own_location);
     match own {
-        Some(location) if exchange.head_bytes_sent > 0 => special::absolute(exchange, location, out),
+        Some(location) if exchange.bytes.head_sent > 0 => special::absolute(exchange, location, out),
         Some(location) => out.extend_from_slice(location),
         None => return sent(exchange, argument, out),
     }
@@ -76,7 +76,7 @@ pub fn sent_last_modified(exchange: &mut Exchange<'_>, argument: &Argument, out:
     let response = &exchange.response;
     let is_date =
         response.fields.get(weir_wire::Known::LastModified).is_none_or(|value| date::parse_http_date(value).is_some());
-    if exchange.head_bytes_sent > 0 && !matches!(response.status.get(), 200 | 206 | 304) && is_date {
+    if exchange.bytes.head_sent > 0 && !matches!(response.status.get(), 200 | 206 | 304) && is_date {
         return false;
     }
     if sent(exchange, argument, out) {
@@ -87,7 +87,7 @@ pub fn sent_last_modified(exchange: &mut Exchange<'_>, argument: &Argument, out:
 
 /// `$sent_http_connection`.
 pub fn sent_connection(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let value: &[u8] = match (exchange.response.status.get(), exchange.keeps_alive) {
+    let value: &[u8] = match (exchange.response.status.get(), exchange.flags.keeps_alive) {
         (101, _) => b"upgrade",
         (_, true) => b"keep-alive",
         (_, false) => b"close",
@@ -98,7 +98,7 @@ pub fn sent_connection(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<
 /// `$sent_http_keep_alive`.
 pub fn sent_keep_alive(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     match exchange.location.values.core.keepalive_timeout {
-        (_, Some(told)) if exchange.keeps_alive => text(out, b"timeout=") && decimal(out, told.as_secs()),
+        (_, Some(told)) if exchange.flags.keeps_alive => text(out, b"timeout=") && decimal(out, told.as_secs()),
         _ => false,
     }
 }
@@ -107,7 +107,7 @@ pub fn sent_keep_alive(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<
 pub fn sent_transfer_encoding(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let response = &exchange.response;
     // nginx decides when it sends the head.
-    let has_body = !(exchange.head_bytes_sent == 0
+    let has_body = !(exchange.bytes.head_sent == 0
         || response.header_only
         || exchange.request.is_head()
         || matches!(response.status.get(), 0 | 100..=199 | 204 | 304));

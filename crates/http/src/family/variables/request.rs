@@ -34,7 +34,7 @@ pub fn args(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
 pub fn set_args(exchange: &mut Exchange<'_>, value: &[u8]) {
     exchange.args.clear();
     exchange.args.extend_from_slice(value);
-    exchange.target_is_valid = false;
+    exchange.flags.target_is_valid = false;
 }
 
 /// `$is_args`.
@@ -77,7 +77,7 @@ pub fn line(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
 /// `$request_method`: the client's, also in a subrequest, or the `GET` that `error_page` or `X-Accel-Redirect` put in
 /// its place.
 pub fn method(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    if exchange.is_subrequest
+    if exchange.flags.is_subrequest
         && let Some(method) = subrequest::client_method(exchange)
     {
         return text(out, method);
@@ -118,14 +118,14 @@ pub fn push_id(exchange: &Exchange<'_>, out: &mut Vec<u8>) -> bool {
     thread_local! {
         static KEYS: (RandomState, RandomState) = (RandomState::new(), RandomState::new());
     }
-    let number = (exchange.client.number, exchange.number_on_connection);
+    let number = (exchange.client.number, exchange.facts.number_on_connection);
     let (high, low) = KEYS.with(|(high, low)| (high.hash_one(number), low.hash_one(number)));
     write!(out, "{high:016x}{low:016x}").is_ok()
 }
 
 /// `$request_completion`: `OK` once the whole response was sent.
 pub fn completion(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    text(out, if exchange.complete { b"OK" } else { b"" })
+    text(out, if exchange.flags.complete { b"OK" } else { b"" })
 }
 
 /// `$request_body`: not found unless weir read the body into memory.
@@ -170,7 +170,7 @@ pub fn pipe(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
 /// `set $limit_rate …`.
 pub fn set_limit_rate(exchange: &mut Exchange<'_>, value: &[u8]) {
     match std::str::from_utf8(value).ok().and_then(value::size_of) {
-        Some(rate) => exchange.limit_rate = Some(rate),
+        Some(rate) => exchange.facts.limit_rate = Some(rate),
         None => {
             let shown = String::from_utf8_lossy(value).into_owned();
             exchange.log(Level::Error, format_args!("invalid $limit_rate \"{shown}\""));

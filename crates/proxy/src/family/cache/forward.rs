@@ -20,7 +20,7 @@ pub async fn forward(
 ) -> Answer {
     // An answer before an internal redirect is not that of this upstream.
     exchange.forget_answer();
-    exchange.is_forwarded = true;
+    exchange.flags.is_forwarded = true;
     if let Some(by) = values.cache.purge.by_method(exchange) {
         // The key may need the body.
         if values.cache.reads_body

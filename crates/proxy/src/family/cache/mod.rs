@@ -495,8 +495,8 @@ fn count(exchange: &mut Exchange<'_>) {
     let Some(zone) = crate::declared(exchange.conf).cache.zone(number) else { return };
     // The cache did not serve a client that left before the first byte; `family::live` counts this request with the
     // errors.
-    if exchange.bytes_sent > 0 {
-        zone.counters().served(status, exchange.body_bytes_sent);
+    if exchange.bytes.sent > 0 {
+        zone.counters().served(status, exchange.bytes.body_sent);
     }
     if let Some(bytes) = exchange.cache.written.take() {
         zone.counters().written(status, bytes);

@@ -80,8 +80,8 @@ fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
         && !facts.has_range
         && !facts.is_conditional
         && !response.status.is_fixed()
-        && exchange.limit_rate.is_none()
-        && !exchange.is_subrequest
+        && exchange.facts.limit_rate.is_none()
+        && !exchange.flags.is_subrequest
         && !part::is_part(exchange)
         && response.fields.is_empty()
         && response.content_type.is_empty()
@@ -129,8 +129,8 @@ fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
         || !response.body_filters.is_empty()
         || response.own_location
         || is_personal
-        || !exchange.keeps_alive
-        || exchange.limit_rate.is_some()
+        || !exchange.flags.keeps_alive
+        || exchange.facts.limit_rate.is_some()
         || !kept.is_all()
     {
         return;

@@ -33,14 +33,16 @@ pub fn start(exchange: &mut Exchange<'_>, visit: Visit) -> bool {
         }
     };
     let (location, trace) = (exchange.location.id, otel::behind(exchange));
-    let (target_is_valid, uri_was_quoted) = (exchange.target_is_valid, exchange.uri_was_quoted);
-    let (uri_changed, internal) = (exchange.uri_changed, exchange.internal);
+    let (target_is_valid, uri_was_quoted) = (exchange.flags.target_is_valid, exchange.flags.uri_was_quoted);
+    let (uri_changed, internal) = (exchange.flags.uri_changed, exchange.flags.internal);
     background.spawn(exchange.uri.clone(), async move |exchange: &mut Exchange<'_>, conn: &mut Conn| {
         exchange.enter(location);
-        (exchange.target_is_valid, exchange.uri_was_quoted) = (target_is_valid, uri_was_quoted);
-        (exchange.uri_changed, exchange.internal) = (uri_changed, internal);
+        (exchange.flags.target_is_valid, exchange.flags.uri_was_quoted) = (target_is_valid, uri_was_quoted);
+        (exchange.flags.uri_changed, exchange.flags.internal) = (uri_changed, internal);
         exchange.body = RequestBody::Gone;
-        exchange.trace = trace;
+        if trace.is_some() {
+            exchange.rare_mut().trace = trace;
+        }
         *exchange.cache = visit;
         refresh(exchange, conn).await;
     });

@@ -152,7 +152,7 @@ impl Question<'_> {
         match answered {
             Ok((origin, link)) => self.judge(exchange, origin, link, target).await,
             Err(failure) if is_ours(&failure) => Ended::NotMade(failure.to_string()),
-            Err(failure) => Ended::Failed { why: failure.to_string(), doing: exchange.step.doing() },
+            Err(failure) => Ended::Failed { why: failure.to_string(), doing: exchange.facts.step.doing() },
         }
     }
 
@@ -223,11 +223,11 @@ impl Question<'_> {
         let looks_at_body = tests.is_some_and(matching::Match::looks_at_body);
         let mut body = buffer::lease(0);
         if looks_at_body || self.check.keepalive_time.is_some() {
-            exchange.step = Step::ReadResponse;
+            exchange.facts.step = Step::ReadResponse;
             match self.read(exchange, &origin, link, &mut body).await {
                 Ok(source) => target.kept.set(source.into_link().filter(|_| self.check.keepalive_time.is_some())),
                 // If no test looks at the body, weir reads it only to reuse the connection.
-                Err(why) if looks_at_body => return Ended::Failed { why, doing: exchange.step.doing() },
+                Err(why) if looks_at_body => return Ended::Failed { why, doing: exchange.facts.step.doing() },
                 Err(_) => {}
             }
         }
@@ -254,11 +254,11 @@ impl Question<'_> {
         link: Box<Link>,
         call: &grpc::Call,
     ) -> Ended {
-        exchange.step = Step::ReadResponse;
+        exchange.facts.step = Step::ReadResponse;
         let mut body = buffer::lease(0);
         let trailers = match self.read(exchange, origin, link, &mut body).await {
             Ok(mut source) => source.take_trailers(),
-            Err(why) => return Ended::Failed { why, doing: exchange.step.doing() },
+            Err(why) => return Ended::Failed { why, doing: exchange.facts.step.doing() },
         };
         let is_status = |name: &[u8]| name.eq_ignore_ascii_case(b"grpc-status");
         let behind = trailers.iter().find(|field| is_status(field.name)).map(|field| field.value);

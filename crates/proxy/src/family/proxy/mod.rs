@@ -248,7 +248,7 @@ pub static FAMILY: Family = Family::new("proxy", &ALL)
     .variables(&[
         Variable::without_answer("proxy_host", |ex, _, out| {
             let Some(pass) = proxied(ex) else { return false };
-            if let (Some(host), Some(_)) = (&ex.proxy_host, &pass.template) {
+            if let (Some(host), Some(_)) = (ex.rare().and_then(|rare| rare.proxy_host.as_ref()), &pass.template) {
                 out.extend_from_slice(host);
                 return true;
             }
@@ -460,7 +460,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 /// The target of `proxy_pass`; the variables of the module have no value for other kinds of origins, and before weir asks
 /// the origin or its cache (nginx: the handler of the content).
 fn proxied<'c>(exchange: &Exchange<'c>) -> Option<&'c Pass> {
-    if !exchange.is_forwarded {
+    if !exchange.flags.is_forwarded {
         return None;
     }
     let pass = crate::values(exchange.location).proxy.pass.as_deref()?;
@@ -476,11 +476,13 @@ fn passed(exchange: &mut Exchange<'_>, pass: &Pass, out: &mut Vec<u8>, part: fn(
             return true;
         }
         // A target that is made of its own host has none.
-        Some(_) if exchange.proxy_host.as_ref().is_some_and(Vec::is_empty) => return false,
+        Some(_) if exchange.rare().and_then(|rare| rare.proxy_host.as_ref()).is_some_and(Vec::is_empty) => {
+            return false;
+        }
         Some(template) => {
-            let before = exchange.proxy_host.replace(Vec::new());
+            let before = exchange.rare_mut().proxy_host.replace(Vec::new());
             let text = template.text(exchange);
-            exchange.proxy_host = before;
+            exchange.rare_mut().proxy_host = before;
             text
         }
     };

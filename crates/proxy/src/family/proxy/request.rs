@@ -371,10 +371,10 @@ fn push_validators(exchange: &Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
 pub fn push_target(exchange: &Exchange<'_>, pass: Option<&Pass>, target: Option<&Target>, out: &mut Vec<u8>) {
     let is_replaced = match (target, pass) {
         (Some(target), _) => target.uri.is_some(),
-        (None, Some(pass)) => pass.uri.is_some() && !exchange.uri_changed,
+        (None, Some(pass)) => pass.uri.is_some() && !exchange.flags.uri_changed,
         (None, None) => false,
     };
-    if exchange.target_is_valid && !is_replaced {
+    if exchange.flags.target_is_valid && !is_replaced {
         // As the client wrote it: not decoded and not encoded again.
         return out.extend_from_slice(exchange.request.text(exchange.request.head.path));
     }
@@ -410,7 +410,7 @@ fn escape_breaks(out: &mut Vec<u8>, start: usize) {
 }
 
 fn push_path(exchange: &Exchange<'_>, path: &[u8], out: &mut Vec<u8>) {
-    if exchange.uri_was_quoted || exchange.internal {
+    if exchange.flags.uri_was_quoted || exchange.flags.internal {
         escape::escape_uri(path, out);
     } else {
         out.extend_from_slice(path);

@@ -137,7 +137,7 @@ fn copy_fields(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, re
                 exchange.response.last_modified = weir_wire::date::parse_http_date(value);
             }
             Some(Known::XAccelLimitRate) if !proxy.ignore.has("X-Accel-Limit-Rate") => {
-                exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
+                exchange.facts.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
             }
             Some(Known::XAccelCharset) if !proxy.ignore.has("X-Accel-Charset") => {
                 exchange.response.charset.clear();

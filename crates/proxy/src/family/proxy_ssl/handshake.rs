@@ -58,7 +58,7 @@ pub async fn shake_hands(
     deadline: &Deadline,
     shared: Option<&AllSessions>,
 ) -> Result<TlsStream, Failure> {
-    exchange.step = Step::TlsOrigin;
+    exchange.facts.step = Step::TlsOrigin;
     // A handshake is a few small writes. No write may wait for the acknowledgement of the previous one. Unix sockets
     // have no such delay and refuse the option.
     let _ = stream.set_nodelay(true);

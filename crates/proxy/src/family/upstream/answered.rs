@@ -112,7 +112,7 @@ fn source(
     length: BodyLength,
 ) -> Source {
     match &values.proxy.protocol {
-        Protocol::Http1 | Protocol::Http2 => Source::new(link, hold, origin, length, exchange.request_complete),
+        Protocol::Http1 | Protocol::Http2 => Source::new(link, hold, origin, length, exchange.flags.request_complete),
         other => wrapped::source(exchange, other, (link, hold), origin, length),
     }
 }

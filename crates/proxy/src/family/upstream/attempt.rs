@@ -64,7 +64,7 @@ pub async fn dial(
         send_buffer_bytes: values.send_buffer as usize,
         keepalive: values.socket_keepalive,
     };
-    exchange.step = Step::Connect;
+    exchange.facts.step = Step::Connect;
     let place = match exchange.worker.try_place() {
         Some(place) => place,
         // Boxed, as below.
@@ -129,7 +129,7 @@ pub async fn exchange_heads(
         body::welcome(exchange, conn).await.map_err(Failure::Client)?;
     }
     let mut sending = Sending::new(outgoing, body);
-    exchange.step = Step::SendRequest;
+    exchange.facts.step = Step::SendRequest;
     if let Some(stream) = &link.h2 {
         sending.send_head(exchange, stream, outgoing.framing)?;
         progressed.request_sent = true;
@@ -190,7 +190,7 @@ impl Heads<'_> {
             match self.sending.poll(exchange, conn, link, proxy, self.progressed) {
                 Poll::Ready(Ok(())) => {
                     self.progressed.request_complete = true;
-                    exchange.step = Step::AwaitHead;
+                    exchange.facts.step = Step::AwaitHead;
                     link.deadline.set(proxy.read_timeout);
                 }
                 // The peer may have answered before it stopped reading: look for the answer first.

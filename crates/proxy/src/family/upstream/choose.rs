@@ -39,7 +39,7 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
             return Err(500);
         }
     };
-    exchange.proxy_host = Some(parsed.host.clone().into_bytes());
+    exchange.rare_mut().proxy_host = Some(parsed.host.clone().into_bytes());
     let dialled = parsed.dialled().into_owned();
     let (is_tls, parsed_lacks_port) = (parsed.is_tls, parsed.lacks_port());
     let target = Target {

@@ -41,7 +41,7 @@ pub async fn forward(
     source: &mut Option<Source>,
 ) -> Answer {
     let Some(pass) = &values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
-    exchange.is_forwarded = true;
+    exchange.flags.is_forwarded = true;
     if judge.is_none() {
         leave_before(exchange);
     }

@@ -263,12 +263,12 @@ pub async fn wait(
     queue: &Arc<Queue>,
     ticket: Option<Ticket>,
 ) -> Result<Ticket, Refused> {
-    exchange.step = Step::Queue;
+    exchange.facts.step = Step::Queue;
     let ticket = match ticket {
         Some(ticket) => ticket,
         None => {
             let Some(ticket) = queue.enter() else {
-                exchange.step = Step::Connect;
+                exchange.facts.step = Step::Connect;
                 return Err(refuse(exchange, name, 0, format_args!("upstream queue is full")));
             };
             exchange.log(Level::Info, format_args!("no server of upstream \"{name}\" is free, the request is queued"));

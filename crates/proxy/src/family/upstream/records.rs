@@ -56,7 +56,7 @@ impl Records {
                     }
                 }
                 Ok(Event::Stderr { start: from, end }) => {
-                    exchange.step = Step::ReadResponse;
+                    exchange.facts.step = Step::ReadResponse;
                     let fastcgi = match &crate::values(exchange.location).proxy.protocol {
                         Protocol::FastCgi(fastcgi) => fastcgi.clone(),
                         _ => continue,
@@ -108,7 +108,7 @@ pub(super) fn unwrap_value(
         memcached::Progress::NeedMore => End::NotYet,
         memcached::Progress::Done => End::Clean,
         memcached::Progress::BadTrailer => {
-            exchange.step = Step::ReadResponse;
+            exchange.facts.step = Step::ReadResponse;
             exchange.log(Level::Error, format_args!("memcached sent invalid trailer"));
             End::Unclean
         }

@@ -464,7 +464,7 @@ impl Source {
         let Some(link) = self.link.take() else { return false };
         let is_reusable = self.is_reusable();
         if let Some(excess) = self.excess {
-            exchange.step = weir_meter::Step::ReadResponse;
+            exchange.facts.step = weir_meter::Step::ReadResponse;
             exchange.log(weir_net::log::Level::Warn, format_args!("{excess}"));
         }
         if is_reusable {

@@ -162,7 +162,7 @@ impl<'g> Walk<'g> {
         let (is_tls, why) = (self.party.is_some(), Some(Why::NoPeer));
         let after_redirect = std::mem::take(&mut self.after_redirect);
         exchange.tries.push(Try { status: 502, is_tls, after_redirect, why, ..group });
-        exchange.step = Step::Connect;
+        exchange.facts.step = Step::Connect;
         exchange.log(Level::Error, format_args!("no live upstreams"));
         exchange.cache.trouble = Some(Trouble::Error);
         Answer::Outcome(Outcome::Status(502))
@@ -258,7 +258,7 @@ impl<'g> Walk<'g> {
                     attempt.header_us = Some(attempt.elapsed_us());
                     attempt.status = origin.head.status;
                 }
-                exchange.request_complete = progressed.request_complete;
+                exchange.flags.request_complete = progressed.request_complete;
                 Ok(Answered { origin, link, length })
             }
             Err(failure) => {
@@ -305,7 +305,7 @@ impl<'g> Walk<'g> {
                 // Another exchange failed to open the connection, so each waiting exchange opens its own.
                 let opening = lines(generation).opening(number, id, terms).filter(|_| may_wait);
                 let Some(opening) = opening else { break };
-                exchange.step = Step::Connect;
+                exchange.facts.step = Step::Connect;
                 may_wait = opened_by_others(exchange, conn, &opening, &give_up).await?;
             }
         }

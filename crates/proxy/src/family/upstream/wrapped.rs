@@ -50,7 +50,7 @@ pub(super) fn source(
     origin: &Origin,
     length: BodyLength,
 ) -> Source {
-    let is_sent = exchange.request_complete;
+    let is_sent = exchange.flags.request_complete;
     match protocol {
         Protocol::FastCgi(fastcgi) => {
             let decoder = exchange.own.take::<Rest>().map(|rest| rest.0).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn accepted(exchange: &mut Exchange<'_>) -> Box<Origin> {
     answer.bytes.extend_from_slice(HEAD);
     let parsed = answer.parser.response(&answer.bytes, &mut answer.head);
     debug_assert!(parsed.is_ok());
-    exchange.request_complete = true;
+    exchange.flags.request_complete = true;
     if let Some(attempt) = exchange.last_try() {
         attempt.header_us = Some(attempt.elapsed_us());
         attempt.status = answer.head.status;
