@@ -15,7 +15,8 @@ use crate::conf::{Content, Server, Sockets, Stream, Target};
 use crate::family::server::{Own, Written};
 use crate::family::{health, upstream};
 use crate::part::{Enter, Part, Phase};
-use crate::variable::{self, Get};
+use crate::session::Get;
+use crate::variable;
 
 /// Takes the servers of a `stream` block; `parts` are those of the crates above. Returns the TCP addresses of each
 /// server.

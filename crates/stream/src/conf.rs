@@ -9,7 +9,7 @@ use weir_net::Address;
 
 use crate::counts::ZoneCounts;
 use crate::part::{Enter, Part, Phase};
-use crate::variable::Get;
+use crate::session::Get;
 
 /// The servers of all `stream` blocks, and the sockets that they listen on.
 #[derive(Default)]

@@ -164,7 +164,7 @@ impl PeerCounts {
     }
 
     /// Counts the end of a session.
-    pub fn ended(&self, attempt: &crate::session::Try) {
+    pub fn ended(&self, attempt: &crate::attempt::Try) {
         self.sent.fetch_add(attempt.sent, Ordering::Relaxed);
         self.received.fetch_add(attempt.received, Ordering::Relaxed);
         self.connect.add(attempt.connect);

@@ -13,6 +13,7 @@
 //! that a side did not take; no byte of a client or a peer can cause a panic or an unbounded buffer.
 #![forbid(unsafe_code)]
 
+pub mod attempt;
 pub mod compile;
 pub mod conf;
 pub mod counts;

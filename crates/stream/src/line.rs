@@ -11,8 +11,25 @@ use weir_net::log::{self, Level};
 
 use crate::session::Session;
 
+impl Session<'_> {
+    /// Whether a line of this level would be written.
+    pub fn logs(&self, level: Level) -> bool {
+        self.server.place.values.error_log.sinks.takes(level) || self.conf.main.debug_connection.has(self.peer())
+    }
+
+    /// Writes a line to the error log with the facts about the session.
+    pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
+        write(self, level, message, true);
+    }
+
+    /// Writes a line to the error log with the number of the session alone.
+    pub fn tell(&self, level: Level, message: fmt::Arguments<'_>) {
+        write(self, level, message, false);
+    }
+}
+
 /// A line about a session. `has_facts` adds the step, the client and the peer.
-pub fn write(session: &Session<'_>, level: Level, message: fmt::Arguments<'_>, has_facts: bool) {
+fn write(session: &Session<'_>, level: Level, message: fmt::Arguments<'_>, has_facts: bool) {
     let sinks = &session.server.place.values.error_log.sinks;
     let is_debugged = session.conf.main.debug_connection.has(session.peer());
     if !sinks.takes(level) && !is_debugged {

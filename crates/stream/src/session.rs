@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
-use std::time::Duration;
 
 use weir_http::client::{Facts, Proxied};
 use weir_http::conf::{Conf, Location};
@@ -12,7 +11,7 @@ use weir_http::own::Own;
 use weir_http::route::Listen;
 use weir_http::slots::{SlotStore, VariableId};
 use weir_http::subject::Subject;
-use weir_http::template::{Definition, Reads};
+use weir_http::template::{Argument, Definition, Reads};
 use weir_http::worker::{Generation, Worker};
 use weir_meter::Step;
 use weir_net::log::Level;
@@ -20,9 +19,12 @@ use weir_net::{Instant, SocketAddress, clock};
 use weir_wire::client_hello::Preread;
 use weir_wire::host;
 
+use crate::attempt::Try;
 use crate::conf::{Server, Stream};
 use crate::counts::Counted;
-use crate::line;
+
+/// Appends the value of a variable to `out`; `false` means "not found" and leaves `out` as it was.
+pub type Get = fn(&mut Session<'_>, &Argument, &mut Vec<u8>) -> bool;
 
 /// See the module.
 pub struct Session<'c> {
@@ -79,36 +81,6 @@ pub struct Session<'c> {
     remote: SocketAddress,
     told: Option<SocketAddress>,
     local: OnceCell<SocketAddress>,
-}
-
-/// One attempt to reach a peer.
-pub struct Try {
-    /// The peer's address, or the group's name if no peer could be chosen.
-    pub peer: Rc<str>,
-    /// When it began.
-    pub started: Instant,
-    /// The time until the connection was made.
-    pub connect: Option<Duration>,
-    /// The time until the peer's first byte.
-    pub first_byte: Option<Duration>,
-    /// The time until its end.
-    pub session: Option<Duration>,
-    /// Bytes to the peer.
-    pub sent: u64,
-    /// Bytes from the peer.
-    pub received: u64,
-}
-
-impl Try {
-    /// An attempt that begins now.
-    pub fn new(peer: Rc<str>) -> Try {
-        Try { peer, started: clock::now(), connect: None, first_byte: None, session: None, sent: 0, received: 0 }
-    }
-
-    /// The time since it began.
-    pub fn age(&self) -> Duration {
-        clock::now().saturating_duration_since(self.started)
-    }
 }
 
 /// The facts about the client that a session hands on.
@@ -258,21 +230,6 @@ impl<'c> Session<'c> {
     /// The last attempt.
     pub fn last_try(&mut self) -> Option<&mut Try> {
         self.tries.last_mut()
-    }
-
-    /// Whether a line of this level would be written.
-    pub fn logs(&self, level: Level) -> bool {
-        self.server.place.values.error_log.sinks.takes(level) || self.conf.main.debug_connection.has(self.peer())
-    }
-
-    /// Writes a line to the error log with the facts about the session.
-    pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
-        line::write(self, level, message, true);
-    }
-
-    /// Writes a line to the error log with the number of the session alone.
-    pub fn tell(&self, level: Level, message: fmt::Arguments<'_>) {
-        line::write(self, level, message, false);
     }
 }
 

@@ -7,10 +7,7 @@ use std::any::Any;
 use weir_http::build::Build;
 use weir_http::template::{Argument, Definition, Names};
 
-use crate::session::Session;
-
-/// Appends the value to `out`; `false` means "not found" and leaves `out` as it was.
-pub type Get = fn(&mut Session<'_>, &Argument, &mut Vec<u8>) -> bool;
+use crate::session::Get;
 
 /// A variable of sessions.
 pub struct Variable {

@@ -176,7 +176,7 @@ mod tests {
         let texts = ["a.example:80", "Host: a.example:80", "b", "", "a..b", "b", "[::1]:8", "A.example.", "A.example."];
         for text in texts {
             for start in [0, 6] {
-                let buf = ["Host: "[..start].as_bytes(), text.as_bytes()].concat();
+                let buf = [&b"Host: "[..start], text.as_bytes()].concat();
                 let span = Span::new(start, buf.len());
                 assert_eq!(last.validate(&buf, span), validate(&buf, span), "{text:?}");
             }

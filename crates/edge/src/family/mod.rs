@@ -6,7 +6,6 @@ use weir_http::build::Build;
 use weir_http::exchange::Get;
 use weir_http::families::Families;
 use weir_http::template::{Argument, Definition};
-use weir_stream::variable as of_session;
 
 // The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").
 weir_http::declare! {
@@ -82,7 +81,13 @@ pub static ALL: LazyLock<Families> = LazyLock::new(|| {
 
 /// Defines the variable of this name in the block being read: of exchanges in `http`, of sessions in `stream`. Its value
 /// is kept if `is_kept`.
-fn define(b: &mut Build<'_>, argument: Argument, is_kept: bool, of_exchange: Get, of_session: of_session::Get) {
+fn define(
+    b: &mut Build<'_>,
+    argument: Argument,
+    is_kept: bool,
+    of_exchange: Get,
+    of_session: weir_stream::session::Get,
+) {
     let name = argument.name.clone();
     if b.is_in_stream() {
         let definition =

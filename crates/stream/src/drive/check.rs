@@ -17,8 +17,8 @@ use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, Transport, b
 
 use super::connect::{header, host_of, local_address, options};
 use crate::conf::{self, Server};
-use crate::family::health::{Check, Match, Placed};
-use crate::family::upstream::Upstream;
+use crate::family::checking::{Check, Match, Placed};
+use crate::family::group::Upstream;
 use crate::session::{Around, Session};
 
 /// The bytes of an answer that the test sees, at most.

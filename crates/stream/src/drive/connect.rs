@@ -18,11 +18,12 @@ use super::choose;
 use super::hold::Hold;
 use super::relay::Relay;
 use super::status::{BAD_GATEWAY, INTERNAL, OK};
+use crate::attempt::Try;
 use crate::conf::Target;
+use crate::family::group::Upstream;
 use crate::family::proxy::{Bind, Header, local};
-use crate::family::upstream::Upstream;
 use crate::part::Unreached as Trouble;
-use crate::session::{Session, Try};
+use crate::session::Session;
 
 /// A connection to a peer.
 pub enum Link {

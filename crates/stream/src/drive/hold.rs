@@ -7,8 +7,8 @@ use weir_peers::balance::Affinity;
 use weir_peers::group::{NoLivePeers, Outcome};
 use weir_peers::selection::Selection;
 
-use crate::family::upstream::{Local, Measure};
-use crate::session::Try;
+use crate::attempt::Try;
+use crate::family::group::{Local, Measure};
 
 /// A session's way through a group.
 pub struct Hold {

@@ -9,22 +9,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use weir_conf::{At, Statement};
+use weir_conf::Statement;
 use weir_groups::rounds::{self, Asked};
 use weir_http::build::{Build, Kind, Scope};
 use weir_http::directive::{Arity, Directive, ONE, SS, STREAM, STREAM_MATCH, STREAM_SERVER};
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
-use weir_http::regex::Regex;
-use weir_http::route::ServerId;
 use weir_http::value;
 use weir_http::worker::{Generation, Worker};
 use weir_net::log::Level;
 use weir_peers::group::Group;
 use weir_peers::health::Rule;
 
-use super::live::{Frame, Live};
-use super::upstream::Upstream;
+use super::checking::{Check, Expect, Match, Placed};
+use super::group::{Frame, Live, Upstream};
 use crate::conf::{Content, Server, Target};
 use crate::drive::check;
 
@@ -45,63 +43,6 @@ pub struct Declared {
     /// By number.
     pub checks: Vec<Arc<Check>>,
     matches: Vec<(String, Arc<Match>)>,
-}
-
-/// A `match` block.
-#[derive(Default)]
-pub struct Match {
-    /// The bytes to send.
-    pub send: Vec<u8>,
-    /// The test for the peer's bytes.
-    pub expect: Option<Arc<Expect>>,
-}
-
-/// `expect`.
-pub enum Expect {
-    /// The peer's bytes contain this text.
-    Text(Vec<u8>),
-    /// They match a regular expression.
-    Regex(Regex),
-}
-
-impl Expect {
-    /// Whether these bytes are enough.
-    pub fn is_met(&self, bytes: &[u8]) -> bool {
-        match self {
-            Expect::Text(text) => text.is_empty() || bytes.windows(text.len()).any(|window| window == text),
-            Expect::Regex(regex) => regex.is_match(bytes).unwrap_or(false),
-        }
-    }
-}
-
-/// One `health_check`.
-pub struct Check {
-    interval: Duration,
-    jitter: Duration,
-    fails: u32,
-    passes: u32,
-    /// The port, if not the server's port.
-    pub port: Option<u16>,
-    /// Checks by UDP.
-    pub is_udp: bool,
-    match_name: Option<String>,
-    mandatory: bool,
-    persistent: bool,
-    at: At,
-    /// The place of the check, once all servers are read.
-    pub placed: OnceLock<Placed>,
-    is_watched: AtomicBool,
-}
-
-/// The place of a check.
-pub struct Placed {
-    /// The server.
-    pub server: ServerId,
-    live: Arc<Live>,
-    /// The check's number among the checks of the group.
-    number: usize,
-    /// The bytes to send, and the test.
-    pub tests: Option<Arc<Match>>,
 }
 
 /// The shortest interval: a task that never sleeps would occupy its worker.

@@ -3,79 +3,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_conf::At;
 use weir_groups::Parts;
 use weir_http::build::Build;
-use weir_http::template::Template;
 use weir_http::worker::Worker;
-use weir_net::{Address, clock};
-use weir_peers::balance::Policy;
 use weir_peers::group::Group;
 
+use super::group::{Frame, Live, Upstream};
 use super::resolver;
-use super::upstream::{Declared, Measure, Upstream};
-
-/// The fixed parts of a group, without its peers.
-#[derive(Clone)]
-pub struct Frame {
-    /// The group's name.
-    pub name: String,
-    /// The balancing method.
-    pub policy: Policy,
-    /// The time that the method compares.
-    pub measure: Option<Measure>,
-    /// The key of `hash`.
-    pub hash_key: Option<Template>,
-    /// The name of its `zone`.
-    pub zone: Option<String>,
-    /// The place of its block.
-    pub at: At,
-}
-
-/// A group whose peers change.
-pub type Live = weir_groups::Live<Frame>;
-
-impl Parts for Frame {
-    type Built = Upstream;
-    const PORT_DEFAULT: Option<u16> = None;
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn policy(&self) -> Policy {
-        self.policy
-    }
-
-    fn at(&self) -> At {
-        self.at
-    }
-
-    fn build(&self, group: Group, addresses: Vec<Address>, _: Vec<usize>, before: Option<&Upstream>) -> Upstream {
-        let mut built = Upstream::of(self.clone(), group, addresses);
-        if let Some(before) = before {
-            built.count_as(before);
-        }
-        built
-    }
-
-    fn group(built: &Upstream) -> &Group {
-        &built.group
-    }
-
-    fn live(built: &Upstream) -> Option<&Arc<Live>> {
-        built.live.as_ref()
-    }
-
-    fn group_mut(built: &mut Upstream) -> &mut Group {
-        &mut built.group
-    }
-
-    fn adopt(built: &mut Upstream, old: &Upstream) {
-        built.group.adopt(&old.group, clock::unix_ms());
-        built.count_as(old);
-    }
-}
 
 /// The entry for a group in a configuration.
 pub fn declared(live: Live) -> Upstream {
@@ -104,10 +38,10 @@ pub fn watch(worker: &Rc<Worker>) {
 }
 
 /// Takes over from the older configuration: addresses of names, the health and the counts of peers that both have.
-pub fn adopt(new: &mut Declared, old: &Declared) {
-    for upstream in &mut new.groups {
+pub fn adopt(new: &mut [Arc<Upstream>], old: &[Arc<Upstream>]) {
+    for upstream in new {
         let same = |other: &&Arc<Upstream>| other.name == upstream.name && other.is_implicit == upstream.is_implicit;
-        let Some(before) = old.groups.iter().find(same) else { continue };
+        let Some(before) = old.iter().find(same) else { continue };
         match (&upstream.live, &before.live) {
             (Some(live), Some(before)) => live.adopt(before),
             (None, None) => {

@@ -2,6 +2,8 @@
 
 use crate::variable::Variable;
 
+pub mod checking;
+pub mod group;
 mod live;
 
 weir_http::declare! {

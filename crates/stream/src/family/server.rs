@@ -18,7 +18,7 @@ use weir_http::zone_names::NAME_BYTES_MAX;
 use weir_net::Address;
 
 use crate::conf::{Onward, Stream};
-use crate::variable::Get;
+use crate::session::Get;
 
 weir_http::settings! {}
 

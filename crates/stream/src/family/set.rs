@@ -13,7 +13,7 @@ use weir_http::refusal::Refusal;
 use weir_http::slots::VariableId;
 use weir_http::template::{Argument, Definition, Template};
 
-use crate::session::Session;
+use crate::session::{Get, Session};
 use crate::variable;
 
 weir_http::settings! {
@@ -33,7 +33,7 @@ pub static FAMILY: Family = Family::new(
 fn set(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = declarable(b, statement.text(0))?;
     let value = b.template(statement.text(1))?;
-    let unset = Definition::Cached(unset as variable::Get, Argument { name: name.clone(), index: 0 });
+    let unset = Definition::Cached(unset as Get, Argument { name: name.clone(), index: 0 });
     let Some(id) = variable::names(b).map(|names| names.define_weak(&name, unset)) else { return Ok(()) };
     Arc::make_mut(crate::settings(b).set.list.get_or_insert_default()).push((id, value));
     Ok(())

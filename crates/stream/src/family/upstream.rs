@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use weir_conf::{At, Statement};
+use weir_conf::Statement;
 use weir_groups::{Members, Named, fits, named, parameter};
 use weir_http::authority::{literal_address, resolve_in, split_host_port};
 use weir_http::build::{Build, Kind, Scope};
@@ -15,12 +15,12 @@ use weir_http::refusal::Refusal;
 use weir_http::template::Template;
 use weir_http::value;
 use weir_net::Address;
-use weir_peers::balance::{Better, Policy, Until};
+use weir_peers::balance::{Better, Policy};
 use weir_peers::group::Group;
 use weir_peers::peer::Peer;
 
-use super::live::{self, Frame, Live};
-use crate::counts::PeerCounts;
+use super::group::{Frame, Live, Measure, Upstream};
+use super::live;
 
 weir_http::settings! {
     /// The servers of this block so far.
@@ -37,104 +37,11 @@ weir_http::settings! {
     zone: Option<String> = None,
 }
 
-/// A worker's record of a group.
-pub type Local = weir_groups::Local<Frame>;
-
-/// A worker's records of the groups of a configuration.
-pub type Locals = weir_groups::Locals<Frame>;
-
 /// All groups: those of `upstream` blocks, and those for addresses in a `proxy_pass`.
 #[derive(Default)]
 pub struct Declared {
     /// By number; a server keeps the number.
     pub groups: Vec<Arc<Upstream>>,
-}
-
-/// A group of peers.
-pub struct Upstream {
-    /// The name of the block, or the `host:port` of a `proxy_pass`.
-    pub name: String,
-    /// The peers.
-    pub group: Group,
-    /// The peers' addresses, by the group's index.
-    pub addresses: Vec<Address>,
-    /// The peers' counts, by the group's index.
-    pub counts: Vec<Arc<PeerCounts>>,
-    /// The time that the method compares.
-    pub measure: Option<Measure>,
-    /// The key of `hash`.
-    pub hash_key: Option<Template>,
-    /// The name of its `zone`.
-    pub zone: Option<String>,
-    /// A `proxy_pass` created it, not a block.
-    pub is_implicit: bool,
-    /// The group changes at run time: this entry only points to it.
-    pub live: Option<Arc<Live>>,
-}
-
-/// The time that `least_time` compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// Until the connection is made.
-    Connect,
-    /// Until the peer's first byte.
-    FirstByte,
-    /// Until the end of the session.
-    LastByte,
-}
-
-impl Measure {
-    fn of(word: &str) -> Option<Measure> {
-        match word {
-            "connect" => Some(Measure::Connect),
-            "first_byte" => Some(Measure::FirstByte),
-            "last_byte" => Some(Measure::LastByte),
-            _ => None,
-        }
-    }
-
-    /// The time for `weir_peers`: it knows one time before the end of an attempt.
-    fn until(self) -> Until {
-        match self {
-            Measure::Connect | Measure::FirstByte => Until::Header,
-            Measure::LastByte => Until::LastByte,
-        }
-    }
-}
-
-impl Upstream {
-    /// A group for addresses that a session found by itself.
-    pub fn implicit(name: &str, addresses: &[Address]) -> Result<Upstream, String> {
-        let peer = |address: &Address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) };
-        let policy = Policy::RoundRobin;
-        let group =
-            Group::new(name, addresses.iter().map(peer).collect(), policy).map_err(|error| error.to_string())?;
-        let frame =
-            Frame { name: name.to_owned(), policy, measure: None, hash_key: None, zone: None, at: At::default() };
-        Ok(Upstream { is_implicit: true, ..Upstream::of(frame, group, addresses.to_vec()) })
-    }
-
-    /// A group of these peers in this frame.
-    pub fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
-        let Frame { name, policy: _, measure, hash_key, zone, at: _ } = frame;
-        let counts = addresses.iter().map(|_| Arc::default()).collect();
-        Upstream { name, group, addresses, counts, measure, hash_key, zone, is_implicit: false, live: None }
-    }
-
-    /// The group with its present peers.
-    pub fn now(self: &Arc<Self>) -> Arc<Upstream> {
-        self.live.as_ref().map_or_else(|| self.clone(), |live| live.current())
-    }
-
-    /// Goes on with the counts of the peers that both groups have.
-    pub fn count_as(&mut self, old: &Upstream) {
-        for (address, counts) in self.addresses.iter().zip(&mut self.counts) {
-            let known = old.addresses.iter().position(|known| known == address);
-            if let Some(before) = known.and_then(|number| old.counts.get(number)) {
-                *counts = before.clone();
-            }
-        }
-    }
 }
 
 const METHOD_NOTE: &str = "load balancing method redefined";
@@ -192,7 +99,7 @@ pub static FAMILY: Family = Family::new(
     ],
 )
 .adopt(|new, old| {
-    live::adopt(&mut crate::declared_mut(new).upstream, &crate::declared(old).upstream);
+    live::adopt(&mut crate::declared_mut(new).upstream.groups, &crate::declared(old).upstream.groups);
     Ok(())
 })
 .finish(|b, scope| {

@@ -14,7 +14,8 @@ use weir_net::clock;
 use weir_net::log::{hostname, time};
 use weir_wire::proxy_protocol;
 
-use crate::session::{Session, Try};
+use crate::attempt::Try;
+use crate::session::Session;
 use crate::variable::Variable;
 
 weir_http::settings! {}

@@ -1,0 +1,78 @@
+//! What a health check of `stream` asks, and of which group.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use weir_conf::At;
+use weir_http::regex::Regex;
+use weir_http::route::ServerId;
+
+use super::group::Live;
+
+/// A `match` block.
+#[derive(Default)]
+pub struct Match {
+    /// The bytes to send.
+    pub send: Vec<u8>,
+    /// The test for the peer's bytes.
+    pub expect: Option<Arc<Expect>>,
+}
+
+/// `expect`.
+pub enum Expect {
+    /// The peer's bytes contain this text.
+    Text(Vec<u8>),
+    /// They match a regular expression.
+    Regex(Regex),
+}
+
+impl Expect {
+    /// Whether these bytes are enough.
+    pub fn is_met(&self, bytes: &[u8]) -> bool {
+        match self {
+            Expect::Text(text) => text.is_empty() || bytes.windows(text.len()).any(|window| window == text),
+            Expect::Regex(regex) => regex.is_match(bytes).unwrap_or(false),
+        }
+    }
+}
+
+/// One `health_check`.
+pub struct Check {
+    /// The time between two checks.
+    pub interval: Duration,
+    /// The time that may be added to it.
+    pub jitter: Duration,
+    /// Failures in a row until a peer is unhealthy.
+    pub fails: u32,
+    /// Successes in a row until it is healthy again.
+    pub passes: u32,
+    /// The port, if not the server's port.
+    pub port: Option<u16>,
+    /// Checks by UDP.
+    pub is_udp: bool,
+    /// The name of its `match`.
+    pub match_name: Option<String>,
+    /// A peer is unhealthy until its first check has passed.
+    pub mandatory: bool,
+    /// A reload keeps the result for mandatory checks.
+    pub persistent: bool,
+    /// The place of the statement.
+    pub at: At,
+    /// The place of the check, once all servers are read.
+    pub placed: OnceLock<Placed>,
+    /// A worker makes this check.
+    pub is_watched: AtomicBool,
+}
+
+/// The place of a check.
+pub struct Placed {
+    /// The server.
+    pub server: ServerId,
+    /// The group.
+    pub live: Arc<Live>,
+    /// The check's number among the checks of the group.
+    pub number: usize,
+    /// The bytes to send, and the test.
+    pub tests: Option<Arc<Match>>,
+}
