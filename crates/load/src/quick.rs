@@ -19,9 +19,8 @@ use weir_conf::say;
 use weir_net::worker::{self, Remote};
 use weir_net::{Instant, clock};
 
-use crate::client::Resolver;
 pub use crate::client::h2::STREAMS_MAX;
-use crate::client::h2::{NOT_AGREED, NOT_SPOKEN};
+use crate::client::{NOT_AGREED, NOT_SPOKEN, Resolver};
 use crate::event::Event;
 use crate::plan::{Arrivals, Phase};
 use crate::record::{Merger, Period};

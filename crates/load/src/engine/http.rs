@@ -28,8 +28,7 @@ use weir_net::timer::until;
 use weir_net::{Instant, buffer, clock};
 use weir_wire::Known;
 
-use crate::client::h2::NOT_AGREED;
-use crate::client::{self, Answer, Call, Error, IDLE_MAX, Origin};
+use crate::client::{self, Answer, Call, Error, IDLE_MAX, NOT_AGREED, Origin};
 use crate::failed::Failed;
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::processor::Params;
