@@ -16,6 +16,7 @@ use super::*;
 use crate::engine::http::session::Session;
 use crate::value::{UNDEFINED, parse_json};
 use crate::vars::Names;
+use crate::vars::Vars;
 
 const BOTH: [Choice; 2] = [Choice::QuickJs, Choice::Node];
 
