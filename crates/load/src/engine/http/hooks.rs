@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::asked::Asked;
 use super::compile::{self, Compiled, Hooked, With};
 use super::outgoing::{self, Outgoing, Own};
+use super::response;
 use super::shared::Http;
-use super::{Asked, response};
 use crate::client::Answer;
 use crate::failed::Failed;
 use crate::plan::{Body, Engine, Plan, Request, Scenario};
