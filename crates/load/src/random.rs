@@ -68,6 +68,13 @@ pub fn uuid_text() -> Arc<str> {
     std::str::from_utf8(&text).unwrap_or_default().into()
 }
 
+/// Appends random hexadecimal digits up to length `len`.
+pub fn push_hex(out: &mut String, len: usize) {
+    while out.len() < len {
+        out.push(char::from_digit(below(16) as u32, 16).unwrap_or('0'));
+    }
+}
+
 /// The functions that every template has: `$randomNumber(min, max)` and `$randomString(n)` (artillery.md §1.9).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Builtins;

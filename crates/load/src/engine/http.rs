@@ -17,6 +17,7 @@ pub(crate) mod metrics;
 mod multipart;
 mod outgoing;
 mod phrase;
+mod places;
 mod response;
 pub mod session;
 pub mod shared;
@@ -33,10 +34,10 @@ use weir_wire::Known;
 use crate::client::{self, Answer, Call, Error, IDLE_MAX, NOT_AGREED};
 use crate::failed::Failed;
 use crate::plan::{Condition, Plan, Request};
+use crate::template::With;
 use crate::vuser::Vuser;
 use crate::worker::Worker;
 use asked::{Asked, Http2};
-use compile::With;
 use outgoing::Outgoing;
 
 /// Most redirects of one step; Artillery's limit.
@@ -106,13 +107,13 @@ async fn holds(vuser: &mut Vuser, condition: &Condition) -> Result<bool, Failed>
 impl Asked<'_> {
     fn render(&mut self, vuser: &Vuser, worker: &Worker) -> Result<Box<Outgoing>, Failed> {
         let with = With { vars: &vuser.vars, functions: &*worker.functions };
-        let (http, plan) = (&worker.http, &worker.plan);
+        let (places, plan) = (&worker.http.places, &worker.plan);
         let outgoing = match &mut self.params {
             Some(params) => {
                 let hooked = hooks::hooked(vuser, self.request, self.compiled);
-                hooks::render(http, plan, (self.request, hooked), params, with)?
+                hooks::render(places, plan, (self.request, hooked), params, with)?
             }
-            None => self.compiled.render(http, plan, self.request, with)?,
+            None => self.compiled.render(places, plan, self.request, with)?,
         };
         self.set_cookies(vuser, plan, &outgoing, with);
         Ok(Box::new(outgoing))
@@ -186,7 +187,7 @@ async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) 
             true => Err("ERR_TOO_MANY_REDIRECTS"),
             false => {
                 asked.urls.push(outgoing.url());
-                outgoing.redirect(answer.status(), location, &worker.http.origins)
+                outgoing.redirect(answer.status(), location, &worker.http.places.origins)
             }
         };
         asked.outgoing = Some(outgoing);

@@ -9,8 +9,9 @@ use weir_wire::Known;
 use super::asked::Asked;
 use super::expects::{Expects, Format};
 use super::headers::{header, headers};
+use super::hooks;
 use super::metrics::Endpoint;
-use super::{compile, hooks};
+use super::places::with_target;
 use crate::capture::{self, Message};
 use crate::client::{Answer, Error, decode};
 use crate::expect::{self, Outcome};
@@ -128,7 +129,7 @@ pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Opt
         Some(endpoint) if by_endpoint.groups => endpoint.clone(),
         _ => (asked.first_url(), name(vuser, worker, asked)),
     };
-    by_endpoint.of(&worker.recorder, &plan.target, &compile::with_target(plan, &url), name.as_deref())
+    by_endpoint.of(&worker.recorder, &plan.target, &with_target(plan, &url), name.as_deref())
 }
 
 /// The request's name, rendered.
