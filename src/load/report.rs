@@ -7,7 +7,7 @@ use weir_conf::language::Language;
 use weir_conf::said::Said;
 use weir_conf::say;
 use weir_load::output::console::Console;
-use weir_load::output::{Facts, compare as comparison, html, json};
+use weir_load::output::{Facts, compare as comparison, html, json, legacy};
 use weir_load::record::Outcome;
 use weir_load::texts;
 
@@ -28,7 +28,7 @@ pub fn has_place(args: &RunArgs) -> Result<(), Said> {
 pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console) -> Result<(), Said> {
     if let Some(path) = &args.output {
         let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
-            Some(_) => json::write_legacy(result, facts, &Value::Null),
+            Some(_) => legacy::write(result, facts, &Value::Null),
             None => json::write(result, facts),
         };
         write(path, &text)?;
