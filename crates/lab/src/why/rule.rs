@@ -35,6 +35,9 @@ impl Tier {
     }
 }
 
+/// Waste of this degree or less costs something, but does not limit.
+pub(super) const MINOR: f64 = 0.3;
+
 /// A part of the way of a request in which time is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {

@@ -13,7 +13,7 @@ pub(super) mod waits;
 
 use weir_conf::language::{Language, words};
 
-use super::rule::{Found, Rule, Segment, Tier};
+use super::rule::{Found, MINOR, Rule, Segment, Tier};
 use super::signals::Signals;
 
 /// Most findings that are kept.
@@ -47,9 +47,6 @@ pub struct Finding {
     /// Degree of fullness, times certainty, times the share of the time that it explains.
     pub score: f64,
 }
-
-/// Waste of this degree or less costs something, but does not limit.
-pub(super) const MINOR: f64 = 0.3;
 
 impl Finding {
     /// Whether the finding may be the bottleneck. Minor waste is reported, but never suspected.

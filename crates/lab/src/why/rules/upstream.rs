@@ -1,11 +1,10 @@
 //! Between the edge and its upstreams: connections that are not kept, servers that fail, timeouts.
 
-use super::MINOR;
 use super::cache::stampede;
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
+use crate::why::rule::{Found, MINOR, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
 /// With more new connections for each try than this, connection reuse does not work.
