@@ -193,7 +193,7 @@ fn place(kind: &str, target: &Target, listens: &std::collections::BTreeSet<Strin
     }
     let reach = |at: &String| {
         let at: SocketAddr = at.parse().ok()?;
-        let is_hub = target.host == crate::stack::spec::HUB;
+        let is_hub = target.host == crate::stack::HUB;
         match at.ip() {
             ip if ip.is_unspecified() && is_hub => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), at.port())),
             ip if ip.is_unspecified() => Some(SocketAddr::new(target.address?, at.port())),
