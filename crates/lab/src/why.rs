@@ -9,10 +9,12 @@
 //! counter-experiment in both directions: less of the resource, and more of it. If the remedy is a line of the
 //! configuration, the lab tries the remedy too.
 
+pub mod arm;
 mod assign;
 pub mod attempt;
 pub mod gather;
 pub mod good;
+pub mod known;
 #[cfg(test)]
 mod language;
 pub mod policies;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use weir_conf::language::Language;
 use weir_conf::said::{english_in, is_korean};
 
-use super::prove::{Elasticity, Proof};
+use super::arm::Elasticity;
+use super::prove::Proof;
 use super::rule::{Found, Segment};
 use super::rules::{self, Finding};
 use super::run::Why;

@@ -1,8 +1,9 @@
 //! The blocks of a proof. Blocks with a squeezed resource alternate with unchanged blocks. Then the lab gives more of
 //! each resource that the answers shrank with.
 
+use super::arm::{Arm, Elasticity, MORE};
 use super::gather;
-use super::prove::{self, Arm, Elasticity, MORE, Proof};
+use super::prove::{self, Proof};
 use super::run::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::say::Facts;
 use super::widen;

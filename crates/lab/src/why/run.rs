@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::assign;
 use super::attempt::Trying;
-use super::gather::{self, Known};
+use super::gather;
 use super::good::Good;
+use super::known::Known;
 use super::prove;
 use super::proving;
 use super::quiet;

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use weir_conf::language::Language;
 use weir_net::clock;
 
+use super::arm::Elasticity;
 use super::attempt::{Copied, Tried};
-use super::prove::{Elasticity, Proof};
+use super::prove::Proof;
 use super::quiet;
 use super::rule::{Segment, Squeeze, Tier, percent};
 use super::rules::{Finding, waits};

@@ -4,7 +4,7 @@
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::watch::edge::Acted;
+use crate::watch::account::Acted;
 use crate::why::policies::Policy;
 use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
