@@ -1,7 +1,7 @@
 //! Decodes blocks to fields.
 
-use crate::head::{Field, Span};
 use crate::known::Known;
+use crate::span::{Field, Span};
 
 use super::table::{self, Dynamic, TABLE_BYTES_DEFAULT};
 use super::{huffman, integer};
