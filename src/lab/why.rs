@@ -10,8 +10,7 @@ use weir_lab::ask::{Ask, Load, Side};
 use weir_lab::capacity::Objective;
 use weir_lab::experiment::{self, FILE, What};
 use weir_lab::texts;
-use weir_lab::why::attempt::Trying;
-use weir_lab::why::run::Named;
+use weir_lab::why::asked::{Named, Trying};
 use weir_lab::why::{self, Why};
 use weir_load::random;
 

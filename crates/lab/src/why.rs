@@ -10,8 +10,10 @@
 //! configuration, the lab tries the remedy too.
 
 pub mod arm;
+pub mod asked;
 mod assign;
-pub mod attempt;
+mod attempt;
+mod blocks;
 pub mod gather;
 pub mod good;
 pub mod known;
@@ -30,7 +32,9 @@ mod sent;
 mod served;
 pub mod signals;
 mod told;
+pub mod tried;
 mod unread;
 pub mod widen;
 
-pub use run::{Why, run};
+pub use asked::Why;
+pub use run::run;

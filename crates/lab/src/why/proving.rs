@@ -2,9 +2,9 @@
 //! each resource that the answers shrank with.
 
 use super::arm::{Arm, Elasticity, MORE};
+use super::blocks::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::gather;
 use super::prove::{self, Proof};
-use super::run::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::say::Facts;
 use super::widen;
 use crate::ask::{Load, allowed_cpus};

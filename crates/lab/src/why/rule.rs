@@ -67,6 +67,20 @@ impl Segment {
             Segment::Body => texts::BODIES,
         }
     }
+
+    /// The mean time of a request in this part, ms.
+    pub fn ms(self, signals: &Signals) -> f64 {
+        let sum = |names: &[&str]| names.iter().map(|name| signals.step_ms(name)).sum::<f64>();
+        match self {
+            Segment::Edge => sum(&["queue", "cache", "pool", "delay"]),
+            Segment::Connect => sum(&["connect"]),
+            Segment::Wait => sum(&["wait"]),
+            Segment::Body => sum(&["body", "write"]),
+            Segment::Outside => (signals.load.ms[0]
+                - sum(&["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"]))
+            .max(0.0),
+        }
+    }
 }
 
 /// The resource that a counter-experiment makes smaller.
