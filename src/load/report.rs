@@ -11,8 +11,8 @@ use weir_load::output::{Facts, compare as comparison, html, json, legacy};
 use weir_load::record::Outcome;
 use weir_load::texts;
 
+use super::exit;
 use super::flags::RunArgs;
-use super::{exit, write};
 
 /// Checks that the folders of the report files exist, before anything is sent. The error is for the user.
 pub fn has_place(args: &RunArgs) -> Result<(), Said> {
@@ -39,6 +39,11 @@ pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console)
         print!("{}", console.log_file(&path.to_string_lossy()));
     }
     Ok(())
+}
+
+/// Writes a file that a user asked for.
+pub fn write(path: &Path, text: &str) -> Result<(), Said> {
+    std::fs::write(path, text).map_err(|error| say!(texts::OF_FILE, path.display().to_string(), error.to_string()))
 }
 
 /// Compares two reports and prints to stdout.
