@@ -1,22 +1,21 @@
 //! `weir doctor`: reads a configuration, the host and a status page, and prints its findings. Writes only with
 //! `--write`.
 
+mod args;
 mod certificates;
 mod error_logs;
 mod fixing;
 mod limits;
 mod nginx;
 mod owners;
+mod source;
 mod undo;
 
 use std::fs;
-use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
 use weir_conf::said::Said as Sentence;
 use weir_conf::{Problem, Tree, say};
 use weir_doctor::asked::Asked;
@@ -24,117 +23,16 @@ use weir_doctor::error_log::Log;
 use weir_doctor::facts::Live;
 use weir_doctor::report::{self, Subject};
 use weir_doctor::symptom::Symptom;
-use weir_doctor::view::View;
-use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Said, Target, Version};
-use weir_doctor::{dump, explain, reference, rules, said};
+use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Said, Target};
+use weir_doctor::{explain, reference, rules, said};
 use weir_load::once::{self, Once};
 
-use crate::files::Disk;
-use crate::lang::wrong::{Wrong, wrong};
 use crate::texts;
 
+pub use args::DoctorArgs;
 use fixing::Fixing;
 use nginx::Nginx;
-
-const AFTER_HELP: &str = "\
-CONF is an nginx.conf, a file that an nginx.conf includes, or the output of `nginx -T` (`-` reads standard input).
-A file with the name of a symptom is ./502.
-The doctor changes a file only with --write. With --fix it lets the nginx found here read a copy of the files (`nginx -t`).
-
-Exit codes: 0 no finding is wrong or at risk; 1 a finding is; 2 the doctor could not read the configuration.";
-
-/// Largest file read from standard input.
-const STDIN_BYTES_MAX: u64 = 64 << 20;
-
-/// `weir doctor`.
-#[derive(Args, Clone)]
-#[command(after_help = AFTER_HELP)]
-pub struct DoctorArgs {
-    /// What is wrong: 502, 504, 500, websocket, slow or limit. Shows what can cause it, the most likely first, and what the
-    /// error log says
-    #[arg(value_name = "SYMPTOM")]
-    symptom: Option<PathBuf>,
-    /// The configuration file
-    #[arg(value_name = "CONF")]
-    conf: Option<PathBuf>,
-    /// With a symptom: nginx's error log [default: those of the configuration]; `-` reads standard input
-    #[arg(long, value_name = "FILE", requires = "symptom")]
-    error_log: Option<PathBuf>,
-    /// Process id of a running nginx or weir: read its limits, its children, and where its limits were set
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
-    /// The nginx that will read the file: gives its version, its modules and the path of its file
-    #[arg(long, value_name = "PATH")]
-    nginx: Option<PathBuf>,
-    /// The nginx version, if no binary is at hand
-    #[arg(long, value_name = "VERSION", value_parser = version, conflicts_with = "nginx")]
-    nginx_version: Option<Version>,
-    /// URL of a stub_status page; read twice, one second apart
-    #[arg(long, value_name = "URL")]
-    live: Option<String>,
-    /// Do not look at this machine: the file is for another one
-    #[arg(long, conflicts_with_all = ["pid", "live"])]
-    no_host: bool,
-    /// Clients at the same time, at the peak
-    #[arg(long, value_name = "N")]
-    clients: Option<f64>,
-    /// Requests (or sessions) a second, at the peak
-    #[arg(long, value_name = "R")]
-    rate: Option<f64>,
-    /// Seconds that one of them takes, or stays
-    #[arg(long, value_name = "S", requires = "rate")]
-    seconds: Option<f64>,
-    /// Print the values in force and where each comes from, of one directive or of all important ones
-    #[arg(long, value_name = "DIRECTIVE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    explain: Option<String>,
-    /// Print which changes between BEFORE and this file cannot make a difference
-    #[arg(long, value_name = "BEFORE", conflicts_with_all = ["explain", "fix"])]
-    against: Option<PathBuf>,
-    /// The program that will read the file; its defaults and rules apply [default: the program of --nginx or --pid,
-    /// or weir if only weir can read the file, or nginx]
-    #[arg(long = "for", value_name = "nginx|weir", value_enum)]
-    reader: Option<Reader>,
-    /// Apply these rules only; a finding has the name of its rule in brackets
-    #[arg(long, value_name = "RULE", value_delimiter = ',')]
-    only: Vec<String>,
-    /// Print one line for each finding: its level, its place, its rule, and what is wrong
-    #[arg(long, conflicts_with_all = ["explain", "fix", "undo", "json"])]
-    brief: bool,
-    /// Show the fixes as a diff
-    #[arg(long)]
-    fix: bool,
-    /// Write the fixes; the files as they were are kept for --undo
-    #[arg(long, requires = "fix")]
-    write: bool,
-    /// Take the last --write back
-    #[arg(long, conflicts_with_all = ["symptom", "conf", "fix", "explain", "against", "json"])]
-    undo: bool,
-    /// With --fix and --pid: raise the limit of open files at its source, in files of this machine
-    #[arg(long, requires = "fix", conflicts_with_all = ["no_host", "json"])]
-    host: bool,
-    /// With --host: files that the process must be able to open [default: by worker_connections]
-    #[arg(long, value_name = "N", requires = "host")]
-    files: Option<u64>,
-    /// With --pid: a folder that has the machine's files
-    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
-    root: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Print the page of all rules
-    #[arg(long, hide = true)]
-    reference: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Reader {
-    Nginx,
-    Weir,
-}
-
-fn version(text: &str) -> Result<Version, Wrong> {
-    Version::read(text).ok_or_else(|| wrong("write three numbers, as in 1.22.1", "1.22.1처럼 세 수를 쓰세요"))
-}
+use source::{ask_process, build, conf_path, flag_of, process_path, read, reads_none, target};
 
 /// Runs the verb.
 pub fn main(args: &DoctorArgs, language: Language) -> ExitCode {
@@ -363,130 +261,6 @@ fn open_files(limit: Option<&Sentence>, facts: &Facts) -> serde_json::Value {
     })
 }
 
-/// The file from the command line, or the file that the running process or the binary reads.
-fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, Sentence> {
-    if let Some(conf) = &args.conf {
-        return Ok(conf.clone());
-    }
-    if let Some(pid) = args.pid {
-        fs::read(format!("/proc/{pid}/cmdline")).map_err(|error| say!(texts::NO_PROCESS_AS, pid, error.to_string()))?;
-        if let Some(path) = flag_of(pid, "-c") {
-            // A relative path is relative to the prefix.
-            let prefix = process_path(pid, flag_of(pid, "-p").unwrap_or_default()).unwrap_or_default();
-            return Ok(prefix.join(path));
-        }
-    }
-    if let Some(path) = build.and_then(Build::conf_path) {
-        return Ok(PathBuf::from(path));
-    }
-    let usual = ["/etc/nginx/nginx.conf", "/usr/local/nginx/conf/nginx.conf", "/usr/local/etc/nginx/nginx.conf"];
-    let found = usual.into_iter().find(|path| Path::new(path).exists());
-    found.map(PathBuf::from).ok_or_else(|| say!(texts::NO_CONF))
-}
-
-/// The word after a flag of a process's command line. nginx's title has the words of the command line, too.
-fn flag_of(pid: u32, flag: &str) -> Option<String> {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let line = String::from_utf8_lossy(&line).replace('\0', " ");
-    let mut words = line.split_whitespace();
-    words.find(|word| *word == flag)?;
-    words.next().map(str::to_owned)
-}
-
-/// A path as the process sees it: a relative one is relative to its working directory.
-fn process_path(pid: u32, path: String) -> Option<PathBuf> {
-    Some(fs::read_link(format!("/proc/{pid}/cwd")).ok()?.join(path))
-}
-
-/// The tree of a file, of a dump, or of standard input.
-fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Sentence> {
-    let failed = |error: io::Error| say!(texts::OF_FILE, path.display().to_string(), error.to_string());
-    let is_stdin = path == Path::new("-");
-    let text = if is_stdin {
-        let mut text = String::new();
-        let mut input = io::Read::take(io::stdin(), STDIN_BYTES_MAX);
-        io::Read::read_to_string(&mut input, &mut text).map_err(|error| say!(texts::STDIN, error.to_string()))?;
-        text
-    } else {
-        let bytes = fs::read(path).map_err(failed)?;
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    if let Some((files, main)) = dump::read(&text) {
-        let directory = main.rsplit_once('/').map_or("/", |(directory, _)| directory).to_owned() + "/";
-        return Ok(weir_doctor::load(&files, &main, &directory));
-    }
-    if is_stdin {
-        let files = weir_conf::MemoryFiles::new().with("/-", &text);
-        return Ok(weir_doctor::load(&files, "/-", "/"));
-    }
-    let full = std::path::absolute(path).map_err(failed)?;
-    let main = full.to_str().ok_or_else(|| say!(texts::PATH_NOT_UTF8, full.display().to_string()))?;
-    let directory = main.rsplit_once('/').map_or("/", |(directory, _)| directory);
-    Ok(weir_doctor::load(&Disk, main, &format!("{directory}/")))
-}
-
-/// The `-V` output of the named binary, of the process's binary, or of this machine's nginx, in this order.
-fn build(args: &DoctorArgs) -> Result<Option<Build>, Sentence> {
-    match (&args.nginx, args.pid) {
-        (Some(path), _) => ask_binary(path).map(Some),
-        (None, _) if args.nginx_version.is_some() => Ok(None),
-        (None, Some(pid)) => Ok(ask_process(pid).or_else(|| ask_binary(Path::new("nginx")).ok())),
-        // `--no-host` says that the file is for another machine, so this machine's nginx does not matter.
-        (None, None) if args.no_host => Ok(None),
-        (None, None) => Ok(ask_binary(Path::new("nginx")).ok()),
-    }
-}
-
-/// Whether the process is a program such as Node, which reads no nginx.conf, and the user names no file.
-fn reads_none(args: &DoctorArgs, pid: u32) -> bool {
-    args.conf.is_none() && args.nginx.is_none() && !is_reader(&args.root, pid)
-}
-
-/// The name of a process's program, and the name that its command line begins with.
-fn names_of(root: &Path, pid: u32) -> (Option<String>, String) {
-    let directory = root.join(format!("proc/{pid}"));
-    let exe = fs::read_link(directory.join("exe")).ok();
-    let command = fs::read(directory.join("cmdline")).unwrap_or_default();
-    let command = String::from_utf8_lossy(&command).split(['\0', ' ']).next().unwrap_or_default().to_owned();
-    let called = command.rsplit('/').next().unwrap_or_default().trim_end_matches(':').to_owned();
-    (exe.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())), called)
-}
-
-/// Whether a process is an nginx or a weir, by its names. A fork of nginx with another name has nginx's titles.
-fn is_reader(root: &Path, pid: u32) -> bool {
-    let (name, called) = names_of(root, pid);
-    let has_title = |command: Vec<u8>| String::from_utf8_lossy(&command).contains("master process");
-    name.is_some_and(|name| is_known(&name))
-        || is_known(&called)
-        || fs::read(root.join(format!("proc/{pid}/cmdline"))).is_ok_and(has_title)
-}
-
-fn is_known(name: &str) -> bool {
-    ["nginx", "weir"].iter().any(|known| name.starts_with(known))
-}
-
-/// The `-V` output of a process's program. Only a program with the name nginx or weir is run.
-fn ask_process(pid: u32) -> Option<Build> {
-    let (name, called) = names_of(Path::new("/"), pid);
-    if !is_known(&called) && !name.is_some_and(|name| is_known(&name)) {
-        return None;
-    }
-    // This link works even after an upgrade replaced the binary. It fails if the process belongs to another user.
-    let of_weir = || (called == "weir").then(|| Build { version: NEWEST, is_weir: true, arguments: Vec::new() });
-    ask_binary(&PathBuf::from(format!("/proc/{pid}/exe"))).ok().or_else(of_weir)
-}
-
-/// The program that will read the file: from the flags, the binary, the process, or the only one that can read it.
-fn target(args: &DoctorArgs, build: Option<&Build>, version: Version, tree: &Tree) -> Target {
-    match args.reader {
-        Some(Reader::Weir) => Target::Weir,
-        Some(Reader::Nginx) => Target::Nginx(version),
-        None if args.nginx_version.is_some() => Target::Nginx(version),
-        None if args.nginx.is_none() && Target::is_weirs_alone(&View::new(tree)) => Target::Weir,
-        None => build.map_or(Target::Nginx(version), Target::of),
-    }
-}
-
 /// Lists every change and says if it can have an effect; the exit code says if one change has none.
 fn against(before: &Path, after: &Tree, target: Target, json: bool, language: Language) -> Result<u8, Sentence> {
     let (before, _) = read(before)?;
@@ -521,18 +295,6 @@ fn against(before: &Path, after: &Tree, target: Target, json: bool, language: La
         println!("{}", summary.say(language));
     }
     Ok(u8::from(!findings.is_empty()))
-}
-
-/// The output of `PATH -V`.
-fn ask_binary(path: &Path) -> Result<Build, Sentence> {
-    // weir answers as nginx does if its `argv[0]` is `nginx`.
-    let output = Command::new(path)
-        .arg0("nginx")
-        .arg("-V")
-        .output()
-        .map_err(|error| say!(texts::OF_FILE, format!("{} -V", path.display()), error.to_string()))?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    Build::read(&text).ok_or_else(|| say!(texts::NOT_NGINX, path.display().to_string()))
 }
 
 fn facts(args: &DoctorArgs) -> Result<Facts, Sentence> {

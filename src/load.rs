@@ -2,10 +2,13 @@
 
 pub mod agents;
 mod brief;
+mod common;
+mod exit;
 pub mod flags;
 mod from;
 mod metrics;
 mod quick;
+mod ran;
 mod report;
 mod script;
 mod teller;
@@ -18,23 +21,8 @@ use weir_conf::said::Said;
 use weir_conf::say;
 use weir_load::texts;
 
+use exit::usage;
 use flags::{LoadArgs, RunArgs, What};
-
-/// Exit codes of `weir load`. If Artillery has a code for the same end, weir uses that code.
-mod exit {
-    /// The script cannot be run, a check failed, or not one request to a URL was answered.
-    pub const FAILED: u8 = 1;
-    /// The command line is invalid.
-    pub const USAGE: u8 = 2;
-    /// The load generator was the limit, and the user passed `--fail-if-limited`.
-    pub const LIMITED: u8 = 3;
-    /// A worker could not run.
-    pub const WORKER: u8 = 11;
-    /// An expectation failed.
-    pub const EXPECT: u8 = 21;
-    /// Ended by SIGINT.
-    pub const INTERRUPTED: u8 = 130;
-}
 
 /// Runs `weir load`.
 pub fn main(args: LoadArgs, language: Language) -> ExitCode {
@@ -85,14 +73,4 @@ fn is_place(text: &str) -> bool {
     let authority = text.split(['/', '?']).next().unwrap_or_default();
     let port = authority.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
     port.is_some_and(|port| port.parse::<u16>().is_ok()) && !std::path::Path::new(text).exists()
-}
-
-fn usage(message: &Said, language: Language) -> u8 {
-    eprintln!("weir load: {}", message.say(language));
-    exit::USAGE
-}
-
-/// Writes a file that a user asked for.
-fn write(path: &std::path::Path, text: &str) -> Result<(), Said> {
-    std::fs::write(path, text).map_err(|error| say!(texts::OF_FILE, path.display().to_string(), error.to_string()))
 }

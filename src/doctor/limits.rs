@@ -9,8 +9,9 @@ use weir_doctor::{Facts, Language, diff, limits, mend};
 
 use crate::texts;
 
+use super::args::DoctorArgs;
+use super::source::{build, conf_path, read, reads_none, target};
 use super::undo::Undo;
-use super::{DoctorArgs, build, conf_path, read, reads_none, target};
 
 /// Shows the changes, writes them if the user asks, and prints the commands; the exit code says if something is left.
 pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, Said> {

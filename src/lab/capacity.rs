@@ -11,9 +11,9 @@ use weir_lab::search::RATES;
 use weir_lab::texts;
 use weir_load::random;
 
-use super::ab::{edge_of, side, stack_of};
-use super::experiment;
+use super::asked::{edge_of, side, stack_of};
 use super::flags::CapacityArgs;
+use super::kept::experiment;
 
 /// The shortest and the longest time that a virtual user thinks.
 const THINK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(600));

@@ -14,9 +14,10 @@ use weir_lab::texts;
 use weir_lab::{html, metric, report, stats, store};
 use weir_load::random;
 
-use super::ab::threshold;
+use super::asked::threshold;
+use super::exit;
 use super::flags::CompareArgs;
-use super::{exit, write};
+use super::kept::{tell_kept, tell_next, write};
 
 /// Largest report file that is read, in bytes.
 const REPORT_MAX: u64 = 64 << 20;
@@ -37,8 +38,8 @@ pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, Said> {
     let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
     args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
     print!("{}", report::text(&run, language));
-    super::tell_kept(&kept, language);
-    super::tell_next(&run, language);
+    tell_kept(&kept, language);
+    tell_next(&run, language);
     Ok(match run["verdict"]["name"].as_str() {
         Some("no verdict" | "not comparable") => exit::NO_VERDICT,
         _ if run["verdict"]["is_regression"] == true => exit::REGRESSION,

@@ -15,10 +15,11 @@ use weir_lab::{html, report, store, texts};
 use weir_load::random;
 use weir_net::clock;
 
+use super::exit;
 use super::flags::RunArgs;
+use super::kept::{tell_kept, tell_next, write};
 use super::labs::folder;
 use super::progress::Progress;
-use super::{exit, write};
 use crate::files::Disk;
 use crate::stop;
 
@@ -74,8 +75,8 @@ pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, Said> {
             Ok(run) => {
                 let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
                 print!("{}", report::text(&run, language));
-                super::tell_kept(&kept, language);
-                super::tell_next(&run, language);
+                tell_kept(&kept, language);
+                tell_next(&run, language);
                 if run["verdict"]["name"] != "holds" {
                     code = code.max(exit::REGRESSION);
                 }

@@ -9,10 +9,11 @@ use weir_lab::factorial::{self, Factorial};
 use weir_lab::schedule::Looks;
 use weir_lab::texts;
 
-use super::ab::{ask, design, edge_of, load, places, side, together};
+use super::asked::{ask, design, edge_of, load, places, side, together};
+use super::exit;
 use super::flags::AbArgs;
+use super::kept::experiment;
 use super::sheet::Sheet;
-use super::{exit, experiment};
 
 /// Runs the comparison, prints the report and stores the run.
 pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, Said> {

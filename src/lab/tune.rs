@@ -21,9 +21,10 @@ use weir_lab::said::Said;
 use weir_lab::tune::{self, Bench, Compared, Draft, Knob};
 use weir_lab::{store, texts};
 
-use super::ab::{ask, design, edge_of, load, no_effect, side};
-use super::experiment;
+use super::ab::no_effect;
+use super::asked::{ask, design, edge_of, load, side};
 use super::flags::TuneArgs;
+use super::kept::experiment;
 use super::progress::Progress;
 use super::sheet::Sheet;
 

@@ -10,12 +10,11 @@ use weir_lab::ask::{Ask, Load, Side};
 use weir_lab::capacity::Objective;
 use weir_lab::experiment::{self, FILE, What};
 use weir_lab::texts;
-use weir_lab::why::attempt::Trying;
-use weir_lab::why::run::Named;
+use weir_lab::why::asked::{Named, Trying};
 use weir_lab::why::{self, Why};
 use weir_load::random;
 
-use super::ab::{edge_of, headers, load, side, stack_of};
+use super::asked::{edge_of, headers, load, side, stack_of};
 use super::experiment::places;
 use super::flags::{SentArgs, WhyArgs};
 use super::labs;
@@ -28,7 +27,8 @@ const INJECT_MAX: u64 = 1 << 20;
 /// Runs the search, prints the report and stores the run.
 pub(super) fn run(args: &WhyArgs, language: Language) -> Result<u8, Said> {
     let it = asked(args, language)?;
-    let (_, code) = super::experiment(&args.stack, it.seed, language, |stop, progress| why::run(&it, stop, progress))?;
+    let (_, code) =
+        super::kept::experiment(&args.stack, it.seed, language, |stop, progress| why::run(&it, stop, progress))?;
     Ok(code)
 }
 

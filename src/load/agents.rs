@@ -11,10 +11,10 @@ use weir_load::run::{self, Channel, NotBegun, Run, Watch};
 use weir_load::script::Options;
 use weir_load::texts::agents as texts;
 
+use super::common::{stop_on_signal, time};
 use super::exit;
 use super::flags::RunArgs;
-use super::quick::time;
-use super::script::{Ran, stop_on_signal};
+use super::ran::Ran;
 
 /// `weir agent`.
 #[derive(Args)]

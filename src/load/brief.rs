@@ -4,8 +4,9 @@ use weir_conf::language::Language;
 use weir_conf::say;
 use weir_load::texts;
 
+use super::exit::{self, usage};
 use super::flags::{QuickArgs, RunArgs};
-use super::{exit, script, usage};
+use super::{report, script};
 
 /// The protocols of the two engines.
 const PROTOCOLS: [&str; 4] = ["http", "https", "ws", "wss"];
@@ -21,7 +22,7 @@ pub fn run(args: &QuickArgs, language: Language) -> u8 {
         return usage(&say!(texts::COUNTS_FROM_ONE), language);
     }
     let file = std::env::temp_dir().join(format!("weir-quick-{}.yml", std::process::id()));
-    if let Err(message) = super::write(&file, &text(args, &protocol, rest)) {
+    if let Err(message) = report::write(&file, &text(args, &protocol, rest)) {
         eprintln!("weir load quick: {}", message.say(language));
         return exit::FAILED;
     }

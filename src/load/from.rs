@@ -11,8 +11,9 @@ use weir_conf::say;
 use weir_load::texts;
 use weir_load::traffic::{self, Made, Wish};
 
+use super::exit::{self, usage};
 use super::flags::FromArgs;
-use super::{exit, usage, write};
+use super::report::write;
 use crate::files::Disk;
 
 /// Makes the script; returns the exit code.

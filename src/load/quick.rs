@@ -13,14 +13,15 @@ use weir_load::plan::Phase;
 use weir_load::quick::{self, Quick, Rate};
 use weir_load::record::{Hdr, Merger, Period};
 use weir_load::run::{self, Progress, Watch};
-use weir_load::{Report, Url, duration, texts};
+use weir_load::{Report, Url, texts};
 use weir_net::process::terminal_size;
 
+use super::common::{STOPPED, environment, stop_on_signal, test_run_id, time};
+use super::exit::{self, usage};
 use super::flags::RunArgs;
-use super::script::{STOPPED, environment, stop_on_signal, test_run_id};
+use super::report as files;
 use super::teller::{Eyes, now_ms};
 use super::view::has_colours;
-use super::{exit, report as files, usage};
 
 const CONNECTIONS: usize = 64;
 
@@ -197,10 +198,6 @@ fn body(text: &str) -> Result<Vec<u8>, Said> {
         Some(path) => std::fs::read(path).map_err(|error| say!(texts::BAD_BODY, text, error.to_string())),
         None => Ok(text.as_bytes().to_vec()),
     }
-}
-
-pub(super) fn time(text: &str, flag: &str) -> Result<Duration, Said> {
-    duration::phase(&text.into()).map(|time| time.time).ok_or_else(|| say!(texts::BAD_TIME, flag, text))
 }
 
 /// The number of requests and their schedule, in words.

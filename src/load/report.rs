@@ -7,12 +7,12 @@ use weir_conf::language::Language;
 use weir_conf::said::Said;
 use weir_conf::say;
 use weir_load::output::console::Console;
-use weir_load::output::{Facts, compare as comparison, html, json};
+use weir_load::output::{Facts, compare as comparison, html, json, legacy};
 use weir_load::record::Outcome;
 use weir_load::texts;
 
+use super::exit;
 use super::flags::RunArgs;
-use super::{exit, write};
 
 /// Checks that the folders of the report files exist, before anything is sent. The error is for the user.
 pub fn has_place(args: &RunArgs) -> Result<(), Said> {
@@ -28,7 +28,7 @@ pub fn has_place(args: &RunArgs) -> Result<(), Said> {
 pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console) -> Result<(), Said> {
     if let Some(path) = &args.output {
         let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
-            Some(_) => json::write_legacy(result, facts, &Value::Null),
+            Some(_) => legacy::write(result, facts, &Value::Null),
             None => json::write(result, facts),
         };
         write(path, &text)?;
@@ -39,6 +39,11 @@ pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console)
         print!("{}", console.log_file(&path.to_string_lossy()));
     }
     Ok(())
+}
+
+/// Writes a file that a user asked for.
+pub fn write(path: &Path, text: &str) -> Result<(), Said> {
+    std::fs::write(path, text).map_err(|error| say!(texts::OF_FILE, path.display().to_string(), error.to_string()))
 }
 
 /// Compares two reports and prints to stdout.

@@ -2,10 +2,9 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_conf::language::Language;
-use weir_conf::said::{Said, Text};
+use weir_conf::said::Said;
 use weir_conf::say;
 use weir_load::debug::Debug;
 use weir_load::output::ensure::{self, Apdex, Check};
@@ -13,13 +12,13 @@ use weir_load::output::facts::fingerprint;
 use weir_load::output::{Facts, PhaseFact, SelfCheck, honest};
 use weir_load::plan::{Phase, Plan};
 use weir_load::record::{Outcome, Period};
-use weir_load::run::{self, NotBegun, Run, Stop};
+use weir_load::run::{self, NotBegun, Run};
 use weir_load::script::{self, Options};
 use weir_load::{processor, random, texts};
-use weir_net::process::{self, Signal};
-use weir_net::{clock, worker};
 
+use super::common::{STOPPED, environment, stop_on_signal, test_run_id};
 use super::flags::RunArgs;
+use super::ran::Ran;
 use super::teller::{Teller, now_ms};
 use super::{agents, exit, report as files};
 
@@ -88,14 +87,6 @@ fn options(args: &RunArgs, id: &str) -> Options {
     }
 }
 
-/// `t` and three random parts, like Artillery's ids.
-pub(super) fn test_run_id() -> String {
-    const LETTERS: &[u8] = b"3456789abcdefghjkmnpqrtwxyz";
-    let part =
-        |length| -> String { (0..length).map(|_| random::one_of(LETTERS).copied().map_or('a', char::from)).collect() };
-    format!("t{}_{}_{}", part(4), part(29), part(4))
-}
-
 fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str, language: Language) -> Result<u8, Ended> {
     let failed = |message: Said| (Box::new(message), exit::FAILED);
     files::has_place(args).map_err(failed)?;
@@ -162,9 +153,6 @@ fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller, languag
     })
 }
 
-/// The reason for an incomplete run that a signal ended.
-pub(super) const STOPPED: Text = texts::STOPPED;
-
 /// Why the figures do not cover the whole requested run, one sentence each.
 fn incomplete(ran: &Ran) -> Vec<Said> {
     let mut reasons = ran.incomplete.clone();
@@ -216,22 +204,6 @@ fn verdict(args: &RunArgs, facts: &Facts, whole: &Period, suggested: Option<i32>
 /// A message and an exit code.
 type Ended = (Box<Said>, u8);
 
-/// The results of a run, on this machine or on agents.
-pub(super) struct Ran {
-    /// Everything counted.
-    pub outcome: run::Outcome,
-    /// The self-check of each agent.
-    pub checks: Vec<(String, SelfCheck)>,
-    /// The missing parts.
-    pub incomplete: Vec<Said>,
-}
-
-impl Ran {
-    fn here(outcome: run::Outcome) -> Ran {
-        Ran { outcome, checks: Vec::new(), incomplete: Vec::new() }
-    }
-}
-
 /// The results of the script's `ensure` checks.
 fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     match &plan.plugins.ensure {
@@ -244,31 +216,6 @@ fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
         }
         _ => Vec::new(),
     }
-}
-
-/// A second signal within this time counts as the first one repeated: coreutils' `timeout` sends two, and npm passes
-/// on a signal that the terminal has sent already.
-const SAME_WISH: Duration = Duration::from_millis(500);
-
-pub(super) fn stop_on_signal(stop: Stop) -> Result<(), Said> {
-    let failed = |error: std::io::Error| say!(crate::texts::SIGNALS, error.to_string());
-    let signals = process::signals().map_err(failed)?;
-    let wait = move || {
-        let mut told = None;
-        for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
-            let now = clock::precise();
-            match told {
-                None => {
-                    told = Some(now);
-                    stop.stop();
-                }
-                Some(first) if now - first < SAME_WISH => {}
-                // This is a separate second signal: end at once.
-                Some(_) => std::process::exit(i32::from(exit::INTERRUPTED)),
-            }
-        }
-    };
-    worker::block_aside("signals", wait).map_err(failed)
 }
 
 fn phase_fact(phase: &Phase) -> PhaseFact {
@@ -288,18 +235,4 @@ fn script_id(args: &RunArgs) -> String {
     parts.extend(flags.into_iter().map(|flag| flag.clone().unwrap_or_default().into_bytes()));
     parts.push(vec![u8::from(args.solo)]);
     fingerprint(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
-}
-
-/// The facts in which environments can differ, as name and value; a run of a URL has no seed.
-pub(super) fn environment(args: &RunArgs, workers: usize, seed: Option<u64>) -> Vec<(String, String)> {
-    let read = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
-    vec![
-        ("weir".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-        ("host".to_owned(), read("/proc/sys/kernel/hostname")),
-        ("kernel".to_owned(), read("/proc/sys/kernel/osrelease")),
-        ("cpus".to_owned(), weir_meter::host::effective_cpus().to_string()),
-        ("workers".to_owned(), workers.to_string()),
-        ("seed".to_owned(), seed.map(|seed| seed.to_string()).unwrap_or_default()),
-        ("environment".to_owned(), args.environment.clone().unwrap_or_default()),
-    ]
 }

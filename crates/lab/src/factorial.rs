@@ -23,11 +23,8 @@ use crate::stats;
 use crate::store;
 use crate::verdict::{self, Basis, Estimate, Situation};
 
-pub use mix::{Factor, factors, mixed};
+pub use mix::{FACTORS_MAX, Factor, factors, mixed};
 pub use text::text;
-
-/// Most changes in one experiment: eight combinations.
-pub const FACTORS_MAX: usize = 3;
 
 /// An experiment.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@
 
 pub mod credits;
 mod group;
+mod host;
 pub mod keeper;
 pub mod leftovers;
 mod name;
@@ -34,9 +35,10 @@ use weir_net::{clock, process, worker};
 
 use group::Groups;
 
+pub use host::{HUB, Host};
 pub use leftovers::{Place, sweep};
 pub use network::{CLIENT, Layout, ORIGIN, layout};
-pub use spec::{Action, Again, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
+pub use spec::{Action, Again, Deed, LIMIT_MAX, Process, Ready, Spec, Watch};
 
 /// How often a waiting lab checks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(100);

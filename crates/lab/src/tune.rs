@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use weir_conf::Files;
 use weir_conf::language::Language;
 
-use crate::report::{self, INDENT};
+use crate::report::parts::{self, INDENT};
 use crate::said::{Said, Text, left, say, shown, shown_list, width};
 use crate::texts;
 
@@ -240,7 +240,7 @@ impl Tuned {
 /// A run of this kind as text for a terminal.
 pub fn text(run: &Value, language: Language) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut lines = vec![report::title(run, language)];
+    let mut lines = vec![parts::title(run, language)];
     let columns = [texts::KEPT, texts::DROPPED].iter().map(|text| width(text.say(language))).max().unwrap_or(0);
     for tried in run["tries"].as_array().into_iter().flatten() {
         let mark = left(fate(tried).say(language), columns);
@@ -252,7 +252,7 @@ pub fn text(run: &Value, language: Language) -> String {
     if let Some(diff) = run["diff"].as_str().filter(|diff| !diff.is_empty()) {
         lines.extend([String::new(), diff.trim_end().to_owned()]);
     }
-    lines.extend([String::new(), report::verdict(run, language)]);
+    lines.extend([String::new(), parts::verdict(run, language)]);
     if run["files"].as_array().is_some_and(|files| !files.is_empty()) {
         let id = word(&run["id"]);
         lines.push(say!(WRITE_IT, id).say(language).to_owned());

@@ -12,6 +12,7 @@
 //! [`tap`] adds the statements that the watcher needs to a copy of the edge's configuration. The block mounts this
 //! copy over the file in its own mount namespace. This module judges nothing: its result is data, [`Watched`].
 
+pub mod account;
 pub mod edge;
 pub mod errors;
 pub mod inside;
@@ -35,7 +36,7 @@ use weir_net::{clock, worker};
 
 use crate::said::{Said, say};
 
-pub use edge::Account;
+pub use account::Account;
 pub use plan::{Plan, Target};
 pub use tick::{HostTick, ProcessTick, ThreadTick, Tick};
 
@@ -71,6 +72,15 @@ pub struct Watched {
     pub unread: Vec<Said>,
     /// Where threads waited.
     pub inside: Option<inside::Inside>,
+}
+
+impl Watched {
+    /// The size of an address's accept queue. `ss` writes `*` for a socket of both families; the kernel's table has it as
+    /// `[::]`.
+    pub fn backlog(&self, address: &str) -> Option<u64> {
+        let both = || self.backlogs.get(&format!("0.0.0.0:{}", address.strip_prefix("[::]:")?));
+        self.backlogs.get(address).or_else(both).copied()
+    }
 }
 
 /// Facts about a host from `ss` and the kernel, beside the ticks.

@@ -9,10 +9,14 @@
 //! counter-experiment in both directions: less of the resource, and more of it. If the remedy is a line of the
 //! configuration, the lab tries the remedy too.
 
+pub mod arm;
+pub mod asked;
 mod assign;
-pub mod attempt;
+mod attempt;
+mod blocks;
 pub mod gather;
 pub mod good;
+pub mod known;
 #[cfg(test)]
 mod language;
 pub mod policies;
@@ -28,7 +32,9 @@ mod sent;
 mod served;
 pub mod signals;
 mod told;
+pub mod tried;
 mod unread;
 pub mod widen;
 
-pub use run::{Why, run};
+pub use asked::Why;
+pub use run::run;

@@ -17,30 +17,19 @@ mod conduct;
 mod health;
 mod job;
 mod letter;
+mod limits;
+mod member;
 mod nats;
 mod serve;
 mod stream;
 mod work;
 
-use std::time::Duration;
-
-pub use conduct::{Conductor, Mate, Merged, Wanted};
+pub use conduct::{AGENTS_MAX, Conductor, Merged, Wanted};
 pub use job::{Parts, chosen_env, pack};
+pub use limits::LOST;
+pub use member::Mate;
 pub use nats::Server;
 pub use serve::{Agent, serve};
-
-/// Most agents of one run.
-pub const AGENTS_MAX: u64 = 1000;
-/// A silent peer counts as lost after this time: an agent for its controller, a controller for its agents.
-pub const LOST: Duration = Duration::from_secs(5);
-/// Interval at which the controller and each agent send a message.
-const BEAT: Duration = Duration::from_secs(1);
-/// Interval between two looks at the clock while no message arrives.
-const LOOK: Duration = Duration::from_millis(50);
-/// Most messages that wait for their reader; the server keeps the others.
-const HEARD_MAX: usize = 1024;
-/// Most lines of `log` steps in one tick; the others are counted as lost.
-const LINES_MAX: usize = 1000;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use crate::xpath::XPath;
 
 mod message;
 
+pub use crate::html::Index;
 pub use message::{Headers, Message, NotJson};
 
 /// Error for a path into a body that is not JSON.
@@ -71,17 +72,6 @@ impl fmt::Debug for Regexp {
 struct Pattern<T> {
     template: Template,
     known: Option<Result<Arc<T>, String>>,
-}
-
-/// Which of several matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Index {
-    /// The match with this index.
-    At(usize),
-    /// The last match.
-    Last,
-    /// A random match.
-    Random,
 }
 
 /// Takes all captures and checks all matches; false if the virtual user fails. Variables are set only if nothing

@@ -23,7 +23,7 @@ mod timings;
 
 pub use answer::{Answer, Body};
 pub use coding::{Decoded, decode};
-pub use error::Error;
+pub use error::{Error, NOT_AGREED, NOT_SPOKEN};
 pub use link::Link;
 pub use origin::{Origin, Origins};
 pub use proxy::Proxies;

@@ -6,16 +6,16 @@
 use std::collections::HashMap;
 
 use crate::template::Functions;
-use crate::value::{Key, Value};
+use crate::value::Value;
+use options::{Make, Options};
 
 mod dates;
+mod draw;
 mod internet;
 mod numbers;
+mod options;
 mod people;
 mod words;
-
-/// Makes a value.
-type Make = fn(&Options<'_>) -> Value;
 
 /// Every function, family by family.
 const FAMILIES: [&[(&str, Make)]; 5] =
@@ -115,9 +115,6 @@ pub struct Fake {
     functions: HashMap<&'static str, (Make, Value)>,
 }
 
-/// The options of one function.
-pub(crate) struct Options<'o>(&'o Value);
-
 impl Fake {
     /// With the plugin's configuration.
     pub fn new(options: &Value) -> Fake {
@@ -156,62 +153,6 @@ pub fn deprecation(name: &str) -> Option<String> {
     let name = name.strip_prefix('$')?;
     let (_, better) = ALIASES.iter().take(NOTED).find(|(alias, _)| *alias == name)?;
     Some(format!("[fake-data] ${name} is deprecated and will be removed in a future release. Use ${better} instead."))
-}
-
-impl Options<'_> {
-    fn value(&self, name: &str) -> Value {
-        match self.0 {
-            Value::Map(_) => Key::from(name).of(self.0).cloned().unwrap_or_default(),
-            _ => Value::Undefined,
-        }
-    }
-
-    /// A numeric option. A bare number as the options means the first option of the function.
-    fn number(&self, name: &str) -> Option<f64> {
-        let value = if let Value::Number(_) = self.0 { self.0.clone() } else { self.value(name) };
-        Some(value.to_number()).filter(|number| number.is_finite() && value != Value::Null)
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        Some(self.value(name)).filter(Value::is_truthy).map(|value| value.to_text().into_owned())
-    }
-
-    /// A length: a number, or a random number between `min` and `max`.
-    fn length(&self, name: &str, default: usize) -> usize {
-        /// The longest text or list that one call makes.
-        const LENGTH_MAX: f64 = 100_000.0;
-        let inner = self.value(name);
-        let inner = if inner.is_object() { Options(&inner) } else { Options(self.0) };
-        let bounds = (inner.number("min"), inner.number("max"));
-        let length = match (self.number(name), bounds) {
-            (Some(length), _) => length,
-            (None, (Some(min), Some(max))) => crate::random::between(min, max),
-            (None, (Some(one), None) | (None, Some(one))) => one,
-            (None, (None, None)) => default as f64,
-        };
-        length.clamp(0.0, LENGTH_MAX) as usize
-    }
-}
-
-/// A random element of the list.
-fn pick(list: &[&'static str]) -> &'static str {
-    crate::random::one_of(list).copied().unwrap_or("")
-}
-
-/// Replaces `#` by a digit, `^` by a digit from 1 to 9, `?` by a letter.
-fn digits(format: &str) -> String {
-    let fill = |char: char| match char {
-        '#' => char::from(b'0' + crate::random::below(10) as u8),
-        '^' => char::from(b'1' + crate::random::below(9) as u8),
-        '?' => char::from(b'A' + crate::random::below(26) as u8),
-        other => other,
-    };
-    format.chars().map(fill).collect()
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use scraper::Html;
 
-use crate::capture::Index;
 use crate::random;
 use crate::value::{Map, Value};
 
@@ -27,6 +26,17 @@ const FLAGS: [&str; 16] = [
     "selected",
     "itemscope",
 ];
+
+/// Which of several matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// The match with this index.
+    At(usize),
+    /// The last match.
+    Last,
+    /// A random match.
+    Random,
+}
 
 /// A compiled selector.
 #[derive(Debug)]

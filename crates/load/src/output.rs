@@ -12,7 +12,7 @@ pub mod html;
 pub mod json;
 mod kept;
 mod label;
-mod legacy;
+pub mod legacy;
 pub mod live;
 
 pub mod number;

@@ -9,8 +9,10 @@
 //! finds out if they need Node before the run begins. Functions get Artillery's arguments and objects in both
 //! engines. Not here: npm's resolution, which Node does; plugins.
 
+mod context;
 pub(crate) mod convert;
 mod files;
+mod host;
 mod known;
 mod loading;
 mod natives;
@@ -24,113 +26,18 @@ pub mod wires;
 use std::path::Path;
 use std::rc::Rc;
 
-use crate::engine::http::session::Session;
 use crate::record::Recorder;
 use crate::value::{Map, Value};
-use crate::vars::Vars;
 
+pub use context::Context;
+pub use host::{Choice, Host};
 pub use params::{Form, Params, member};
 
+use host::Facts;
 use node::Node;
 use params::Made;
 use quick::Quick;
-use state::{Outcome, State};
-use wires::Wires;
-
-/// Virtual users for whom weir keeps values that a [`Value`] cannot hold; above this number, all of them are
-/// forgotten.
-const KEPT_MAX: usize = 50_000;
-
-/// The inputs of a hook.
-pub struct Context<'c> {
-    /// `context.vars`.
-    pub vars: &'c mut Vars,
-    /// `context.scenario`.
-    pub scenario: &'c Value,
-    /// `$uuid` and `context._uid`.
-    pub uid: &'c str,
-    /// The virtual user's cookies: `context._jar`.
-    pub session: &'c Session,
-    /// The virtual user's open connections: `context.sockets`, `context.ws`.
-    pub wires: Option<&'c Rc<Wires>>,
-    /// Records `ee.emit('counter' | 'histogram' | 'rate' | 'error', …)`.
-    pub recorder: &'c Recorder,
-}
-
-/// Facts about the run for a processor, and the output for its lines.
-#[derive(Clone)]
-pub struct Host {
-    /// Called with the text of `console.log` and `artillery.log`, one line or several.
-    pub say: Rc<dyn Fn(String)>,
-    /// `artillery.testRunId`.
-    pub test_run_id: String,
-    /// `artillery.version`.
-    pub version: &'static str,
-}
-
-impl Default for Host {
-    /// Prints to stdout.
-    fn default() -> Host {
-        Host { say: Rc::new(|line| println!("{line}")), test_run_id: String::new(), version: "2.0.34" }
-    }
-}
-
-/// The kind of function, which sets its arguments. The numbers are those of calls.js and host.js.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Function = 0,
-    BeforeRequest = 1,
-    AfterResponse = 2,
-    OnError = 3,
-    WhileTrue = 4,
-    IfTrue = 5,
-    Connect = 6,
-}
-
-/// The engine to use; the environment variable `WEIR_JS` forces one: `quickjs` or `node`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// QuickJS, unless the files need Node.
-    Fitting,
-    /// QuickJS, even if the files need Node.
-    QuickJs,
-    /// Node.
-    Node,
-}
-
-impl Choice {
-    /// The choice in `WEIR_JS`.
-    pub fn from_environment() -> Choice {
-        match std::env::var("WEIR_JS").as_deref() {
-            Ok("quickjs") => Choice::QuickJs,
-            Ok("node") => Choice::Node,
-            _ => Choice::Fitting,
-        }
-    }
-}
-
-/// The file to load, in the form for JavaScript.
-struct Facts {
-    /// The absolute path of the file.
-    file: String,
-    /// The current folder.
-    folder: String,
-    /// QuickJS must be used even if the files need Node.
-    is_forced: bool,
-}
-
-impl Facts {
-    fn new(path: &Path, choice: Choice) -> Result<Facts, String> {
-        let folder = std::env::current_dir().map_err(|error| format!("current folder: {error}"))?;
-        let file = files::plain(&folder.join(path));
-        if !file.is_file() {
-            return Err(format!("{}: there is no such file", path.display()));
-        }
-        let text =
-            |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| format!("{}: is not UTF-8", path.display()));
-        Ok(Facts { file: text(&file)?, folder: text(&folder)?, is_forced: choice == Choice::QuickJs })
-    }
-}
+use state::{Kind, Outcome, State};
 
 /// A loaded processor; one per worker thread.
 pub struct Processor {

@@ -8,6 +8,7 @@
 //! receiver is reported once. Names and numbers are those of Artillery's plugin. Not here: traces, vendors' own
 //! interfaces.
 
+mod export;
 mod options;
 mod otlp;
 mod post;

@@ -68,17 +68,10 @@ pub fn uuid_text() -> Arc<str> {
     std::str::from_utf8(&text).unwrap_or_default().into()
 }
 
-/// The functions that templates of a script may call before a processor adds more: [`Builtins`], and fake data if it
-/// is on.
-#[derive(Default)]
-pub struct Standard {
-    /// `plugins.fake-data`.
-    pub fake: Option<crate::fake::Fake>,
-}
-
-impl Functions for Standard {
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Value> {
-        Builtins.call(name, arguments).or_else(|| self.fake.as_ref()?.call(name, arguments))
+/// Appends random hexadecimal digits up to length `len`.
+pub fn push_hex(out: &mut String, len: usize) {
+    while out.len() < len {
+        out.push(char::from_digit(below(16) as u32, 16).unwrap_or('0'));
     }
 }
 
@@ -145,9 +138,6 @@ mod tests {
             assert_eq!(call("$randomString", arguments).as_str().unwrap().len(), len);
         }
         assert_eq!(Builtins.call("$nosuch", &[]), None);
-        let with = Standard { fake: Some(crate::fake::Fake::new(&Value::Undefined)) };
-        assert!(with.call("$randomString", &[]).is_some() && with.call("$personFirstName", &[]).is_some());
-        assert_eq!(Standard::default().call("$personFirstName", &[]), None);
     }
 
     #[test]

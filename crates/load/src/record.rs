@@ -27,12 +27,8 @@ pub use hdr::Hdr;
 pub use merge::{Figures, Merger, Outcome, Period, Point};
 pub use phase::phase;
 pub use sketch::{Keys, Sketch, Summary, round, tenths};
-pub use window::{Own, Rate, Second, Stamps, Taken, Window};
+pub use window::{Own, POINT_MS, Rate, Second, Stamps, Taken, WINDOW_MS, Window};
 
-/// Length of a window, aligned to the wall clock.
-pub const WINDOW_MS: u64 = 10_000;
-/// Default length of a point in the lines over time, ms.
-pub const POINT_MS: u64 = 1000;
 /// Most distinct metric names in a recorder; events of later names are counted as [`DROPPED_NAMES`].
 pub const NAMES_MAX: usize = 10_000;
 /// The metric for events whose own metric has no room.

@@ -15,6 +15,7 @@ mod near;
 mod node;
 mod notes;
 mod number;
+mod options;
 mod payload;
 mod phases;
 mod pipeline;
@@ -32,10 +33,11 @@ mod yaml;
 
 mod scalar;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use document::{Document, Entry};
 pub use keys::reference;
+pub use options::Options;
 pub use steps::{is_method, times};
 
 use weir_conf::said::Said;
@@ -44,40 +46,7 @@ use crate::plan::Plan;
 use crate::value::Value;
 use node::Node;
 use notes::Notes;
-use source::Problem;
-
-/// The options of the command line for a script (artillery.md §4.1).
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// The script files, merged in order.
-    pub files: Vec<PathBuf>,
-    /// `-c`: merged last.
-    pub config: Option<PathBuf>,
-    /// `-e`.
-    pub environment: Option<String>,
-    /// `-t`.
-    pub target: Option<String>,
-    /// `-k`.
-    pub insecure: bool,
-    /// `-p`.
-    pub payload: Option<PathBuf>,
-    /// `--overrides`, JSON.
-    pub overrides: Option<String>,
-    /// `-v`, JSON.
-    pub variables: Option<String>,
-    /// `--dotenv`.
-    pub dotenv: Option<PathBuf>,
-    /// `-s`.
-    pub solo: bool,
-    /// `--check`: also warn about captures and conditions without effect.
-    pub check: bool,
-    /// `--scenario-name`: a name, or a regular expression.
-    pub scenario_name: Option<String>,
-    /// `$testId`.
-    pub test_id: String,
-    /// The environment of the process.
-    pub env: Vec<(String, String)>,
-}
+use source::Stop;
 
 /// Why a script cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,18 +122,6 @@ fn settled_plan(script: Node, options: &Options, environment: Value, notes: &mut
     let scenarios = scenarios::chosen(&script, options.scenario_name.as_deref())?;
     scenarios::check_engines(&script, &scenarios)?;
     Ok(build::plan(settled, &scenarios, notes))
-}
-
-/// A problem and an exit code.
-pub(crate) struct Stop {
-    problem: Problem,
-    exit: i32,
-}
-
-impl From<Problem> for Stop {
-    fn from(problem: Problem) -> Stop {
-        Stop { problem, exit: 1 }
-    }
 }
 
 /// True if the text can be read as YAML.

@@ -26,6 +26,15 @@ pub trait Functions {
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Value>;
 }
 
+/// The inputs for rendering templates.
+#[derive(Clone, Copy)]
+pub struct With<'w> {
+    /// The variables.
+    pub vars: &'w Vars,
+    /// The functions.
+    pub functions: &'w dyn Functions,
+}
+
 /// A text that may hold templates.
 #[derive(Clone, Debug)]
 pub struct Template {

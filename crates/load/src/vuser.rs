@@ -7,7 +7,8 @@ use std::time::Duration;
 use weir_net::{Instant, clock};
 
 use crate::engine::http::session::Session;
-use crate::engine::{socketio, ws};
+use crate::engine::socketio::shared as socketio;
+use crate::engine::ws::shared as ws;
 use crate::plan::{Initial, Scenario};
 use crate::processor::Context;
 use crate::processor::wires::Wires;
@@ -31,9 +32,9 @@ pub struct Vuser {
     /// Connections and cookies.
     pub session: Session,
     /// The WebSocket.
-    pub ws: Option<Box<ws::shared::Session>>,
+    pub ws: Option<Box<ws::Session>>,
     /// The Socket.IO connections.
-    pub socketio: Option<Box<socketio::shared::Session>>,
+    pub socketio: Option<Box<socketio::Session>>,
     /// The same connections for the processor, if there is one.
     pub wires: Option<Rc<Wires>>,
 }

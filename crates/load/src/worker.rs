@@ -8,7 +8,8 @@ use std::sync::mpsc::Sender;
 
 use crate::debug::Debug;
 use crate::engine::http::shared::Http;
-use crate::engine::{socketio, ws};
+use crate::engine::socketio::shared as socketio;
+use crate::engine::ws::shared as ws;
 use crate::event::Event;
 use crate::failed::Failed;
 use crate::fake::Fake;
@@ -38,9 +39,9 @@ pub struct Worker {
     /// TLS settings.
     pub tls: Rc<Tls>,
     /// State for WebSockets.
-    pub ws: ws::shared::Shared,
+    pub ws: ws::Shared,
     /// State for Socket.IO.
-    pub socketio: socketio::shared::Shared,
+    pub socketio: socketio::Shared,
     /// Functions for templates.
     pub functions: Box<dyn Functions>,
     /// State that the workers of a run share.
@@ -125,8 +126,8 @@ impl Worker {
         Ok(Worker {
             metrics: Metrics::new(&plan, &recorder),
             http: Http::new(&plan, &recorder, &tls),
-            ws: ws::shared::Shared::new(&plan, &recorder),
-            socketio: socketio::shared::Shared::new(&plan, &recorder),
+            ws: ws::Shared::new(&plan, &recorder),
+            socketio: socketio::Shared::new(&plan, &recorder),
             functions: Box::new(Callable {
                 fake: plan.plugins.fake_data.as_ref().map(Fake::new),
                 processor: processor.clone(),

@@ -11,7 +11,8 @@ use weir_wire::{
 };
 
 use crate::ask::Ask;
-use crate::{Tally, add, websocket};
+use crate::offer::Offer;
+use crate::{Tally, add};
 
 /// The longest head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -52,7 +53,7 @@ pub(super) struct Request {
     pub(super) echo: Vec<u8>,
     body: BodyLength,
     expects: bool,
-    websocket: Option<websocket::Offer>,
+    websocket: Option<Offer>,
 }
 
 /// The step after an exchange.
@@ -276,7 +277,7 @@ fn understand(buf: &[u8], head: &RequestHead) -> Result<Request, Refusal> {
     let ask = Ask::of(head.path.of(buf)).map_err(|text| Refusal(400, text))?;
     let mut websocket = None;
     if tokens.upgrade && ask.status == 200 {
-        websocket = websocket::Offer::of(buf, head).map_err(|text| Refusal(426, text.to_owned()))?;
+        websocket = Offer::of(buf, head).map_err(|text| Refusal(426, text.to_owned()))?;
     }
     Ok(Request {
         version: head.version,

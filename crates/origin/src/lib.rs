@@ -13,6 +13,7 @@ mod answer;
 pub mod ask;
 mod connection;
 mod failure;
+mod offer;
 mod websocket;
 
 use std::io;

@@ -8,43 +8,16 @@ use std::time::Duration;
 
 use weir_net::buffer;
 use weir_wire::encode::{CRLF, push_field, push_status_line};
-use weir_wire::websocket::{FRAME_HEAD_BYTES_MAX, FrameHead, Key, Mask, Opcode, Role, Violation, accept};
-use weir_wire::{Known, RequestHead, Version};
+use weir_wire::websocket::{FRAME_HEAD_BYTES_MAX, FrameHead, Mask, Opcode, Role, Violation};
 
 use crate::add;
 use crate::connection::{Connection, Next};
+use crate::offer::Offer;
 
 /// An idle WebSocket is closed after this time.
 const IDLE: Duration = Duration::from_secs(3600);
 /// A close frame with status 1002, protocol error.
 const CLOSE_PROTOCOL_ERROR: [u8; 4] = [0x88, 2, 0x03, 0xea];
-
-/// A handshake that the origin can accept.
-pub(super) struct Offer {
-    accept: [u8; 28],
-    protocol: Option<Vec<u8>>,
-}
-
-impl Offer {
-    /// The offer in a request with `Connection: upgrade`. `None` if it is for another protocol. The error is a reason
-    /// if the offer is faulty.
-    pub(super) fn of(buf: &[u8], head: &RequestHead) -> Result<Option<Offer>, &'static str> {
-        let is_websocket =
-            head.value(buf, Known::Upgrade).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"));
-        if !is_websocket || head.version != Version::Http11 || head.method.of(buf) != b"GET" {
-            return Ok(None);
-        }
-        if head.value(buf, Known::SecWebSocketVersion) != Some(b"13") {
-            return Err("Sec-WebSocket-Version must be 13");
-        }
-        let key = head.value(buf, Known::SecWebSocketKey).and_then(Key::of);
-        let key = key.ok_or("Sec-WebSocket-Key must be 16 bytes in base64")?;
-        // A browser that offers subprotocols fails unless the server chooses one.
-        let offered = head.value(buf, Known::SecWebSocketProtocol);
-        let first = offered.and_then(|list| list.split(|&byte| byte == b',').next());
-        Ok(Some(Offer { accept: accept(&key), protocol: first.map(|name| name.trim_ascii().to_vec()) }))
-    }
-}
 
 impl Connection<'_> {
     /// Accepts, then echoes until either side closes.

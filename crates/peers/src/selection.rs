@@ -6,6 +6,10 @@
 /// Bits in one machine word of the tried set; groups up to this size need no allocation per exchange.
 const WORD_BITS: usize = 64;
 
+/// The misses that a hashing or random policy allows per exchange before round robin takes over; the number is
+/// nginx's.
+const MAX_MISSES: u32 = 20;
+
 /// The state of one exchange's attempts; made by `Group::begin`.
 #[derive(Debug)]
 pub struct Selection {
@@ -112,6 +116,19 @@ pub(crate) struct Walk {
     pub hash: Option<u32>,
     /// Rounds of `hash` so far; from the second one on, the round salts the key.
     pub rounds: u32,
+}
+
+impl Walk {
+    /// Whether the exchange has used up its allowed misses.
+    pub fn is_over(&self) -> bool {
+        self.misses > MAX_MISSES
+    }
+
+    /// Counts a miss; true if the exchange has used up its allowed misses.
+    pub fn gives_up(&mut self) -> bool {
+        self.misses += 1;
+        self.is_over()
+    }
 }
 
 /// The set of peers that one exchange has tried, in one list of the group.

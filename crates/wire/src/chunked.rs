@@ -9,7 +9,7 @@
 mod extension;
 
 use crate::field::{self, Line, Resume, Side};
-use crate::head::Field;
+use crate::span::Field;
 use crate::violation::Violation;
 
 use extension::Place;

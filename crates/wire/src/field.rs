@@ -4,8 +4,8 @@
 //! forbidden byte. A name in the table needs no other check. A line that is cut off, odd or bad takes a second,
 //! slower path.
 
-use crate::head::{Field, Span};
 use crate::known::Known;
+use crate::span::{Field, Span};
 use crate::word;
 
 /// The result of reading one line.

@@ -6,8 +6,9 @@
 //! Invariant: a length is returned only when RFC 9112 §6.3 gives exactly one.
 
 use crate::field;
-use crate::head::{Field, RequestHead, ResponseHead, Version};
+use crate::head::{RequestHead, ResponseHead, Version};
 use crate::known::Known;
+use crate::span::Field;
 use crate::violation::Violation;
 
 pub use crate::connection::{ConnectionTokens, keeps_alive};

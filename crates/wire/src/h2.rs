@@ -5,6 +5,7 @@ pub mod connection;
 pub mod frame;
 pub mod hpack;
 pub mod message;
+pub mod priority;
 
 use std::fmt;
 

@@ -3,57 +3,9 @@
 //! It is not a map: fields keep their order, case and repetitions, as a proxy must. A head owns no bytes. If an
 //! object is reused, its `Vec`s keep their capacity, so a parse allocates nothing.
 
-use crate::connection::ConnectionTokens;
+use crate::connection::tokens::{ConnectionTokens, may_be_named};
 use crate::known::{Known, KnownSet};
-
-/// A range of the buffer a head was parsed from.
-///
-/// Half-open, in bytes; `u32` because a head is always far below 4 GiB (see [`crate::parse::HEAD_BYTES_MAX`]).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Span {
-    /// First byte.
-    pub start: u32,
-    /// One past the last byte.
-    pub end: u32,
-}
-
-impl Span {
-    /// The span of `start..end`; positions beyond `u32::MAX` saturate.
-    #[inline]
-    pub fn new(start: usize, end: usize) -> Span {
-        let clip = |n: usize| n.min(u32::MAX as usize) as u32;
-        Span { start: clip(start), end: clip(end) }
-    }
-
-    /// The bytes of this span; empty if `buf` is another buffer and too short.
-    #[inline]
-    pub fn of(self, buf: &[u8]) -> &[u8] {
-        buf.get(self.start as usize..self.end as usize).unwrap_or_default()
-    }
-
-    /// Length in bytes.
-    #[inline]
-    pub fn len(self) -> usize {
-        self.end.saturating_sub(self.start) as usize
-    }
-
-    /// Whether the span covers no byte.
-    #[inline]
-    pub fn is_empty(self) -> bool {
-        self.end <= self.start
-    }
-}
-
-/// One field line (RFC 9110 §5), the parser has already looked up its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// The name as it was sent.
-    pub name: Span,
-    /// The value without surrounding spaces and tabs (RFC 9110 §5.5 OWS).
-    pub value: Span,
-    /// The name's place in the table of names that weir acts on.
-    pub known: Option<Known>,
-}
+use crate::span::{Field, Span};
 
 /// Protocol version of a message; minor versions above 1 are [`Version::Http11`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,10 +117,8 @@ impl RequestHead {
     /// Removes the fields that Connection limits to this connection (RFC 9110 §7.6.1), so that every reader of the
     /// head sees only the fields that are passed on. Needed only if [`ConnectionTokens::names`] is set.
     pub fn leave_out_named(&mut self, buf: &[u8]) {
-        let is_named = |field: &Field| {
-            crate::connection::may_be_named(buf, field)
-                && ConnectionTokens::lists(buf, &self.fields, field.name.of(buf))
-        };
+        let is_named =
+            |field: &Field| may_be_named(buf, field) && ConnectionTokens::lists(buf, &self.fields, field.name.of(buf));
         if !self.fields.iter().any(is_named) {
             return;
         }

@@ -4,8 +4,9 @@
 //! ngx_http_validate_host, including `_`, `%` and sub-delims. Invariant: the returned name has no port, no trailing
 //! dot, and no byte that could end the name in a log, a header or a URL.
 
-use crate::head::{RequestHead, Span, Version};
+use crate::head::{RequestHead, Version};
 use crate::known::Known;
+use crate::span::Span;
 use crate::violation::Violation;
 
 /// A validated host.

@@ -34,6 +34,7 @@ pub mod parse;
 pub mod protobuf;
 pub mod proxy_protocol;
 pub mod scgi;
+pub mod span;
 pub mod status;
 pub mod target;
 pub mod uwsgi;
@@ -43,8 +44,9 @@ mod word;
 
 pub use connection::{ConnectionTokens, answer_keeps_alive, idle_seconds, keeps_alive};
 pub use framing::{BodyLength, request_body, request_method, response_body};
-pub use head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, Span, Version};
+pub use head::{HeadPolicy, InvalidFields, RequestHead, ResponseHead, Version};
 pub use host::{Host, LastHost, request_host};
 pub use known::{Known, KnownSet};
 pub use parse::{Parser, Progress};
+pub use span::{Field, Span};
 pub use violation::Violation;

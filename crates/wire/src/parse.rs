@@ -11,8 +11,9 @@ mod request_line;
 mod status_line;
 
 use crate::field::{self, Line, Resume, Side, Spelling};
-use crate::head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, Span, Version};
+use crate::head::{HeadPolicy, InvalidFields, RequestHead, ResponseHead, Version};
 use crate::known::Known;
+use crate::span::{Field, Span};
 use crate::violation::Violation;
 use crate::word;
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::encode;
-use crate::head::Span;
+use crate::span::Span;
 
 /// The longest line of version 1, including its end (§2.1 of the specification).
 pub const V1_BYTES_MAX: usize = 107;

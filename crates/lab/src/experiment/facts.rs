@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Expect;
+use super::lab::Expect;
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::series::{Series, throughput_between, unsteady};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_load::script::{Document, Entry};
 
-use super::{Compare, Expect, FILE, Front, Lab, Need, Places, Prepare, Sent, Variant, What, name_of};
+use super::lab::{Compare, Expect, FILE, Front, Lab, Need, Places, Prepare, Sent, Variant, What, name_of};
 use crate::metric;
 use crate::said::{Said, say};
 use crate::stack::credits::Credits;

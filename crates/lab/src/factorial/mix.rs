@@ -5,6 +5,8 @@ use weir_conf::Statement;
 use crate::change::{Change, Together};
 use crate::said::{Said, say};
 
+/// Most changes in one experiment: eight combinations.
+pub const FACTORS_MAX: usize = 3;
 /// Directives whose meaning depends on their order among others.
 const ORDERED: [&str; 5] = ["rewrite", "set", "return", "break", "if"];
 
@@ -37,11 +39,11 @@ pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, S
     match found.len() {
         0 => Err(say!(ERR_NO_EFFECTS)),
         1 => Err(say!(ERR_ONE_FACTOR, found.first().map_or("", |one| one.name.as_str()))),
-        count if count > super::FACTORS_MAX => Err(say!(
+        count if count > FACTORS_MAX => Err(say!(
             ERR_FACTORS_MANY,
             count,
             1u64.checked_shl(u32::try_from(count).unwrap_or(u32::MAX)).unwrap_or(u64::MAX),
-            super::FACTORS_MAX,
+            FACTORS_MAX,
             found.iter().map(|factor| factor.name.as_str()).collect::<Vec<_>>().join(", ")
         )),
         _ => Ok(found),

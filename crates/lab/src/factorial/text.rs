@@ -4,7 +4,7 @@ use serde_json::Value;
 use weir_conf::language::Language;
 
 use crate::metric::{self, Metric};
-use crate::report::{INDENT, interval, notes};
+use crate::report::parts::{INDENT, interval, notes};
 use crate::said::{left, say, shown, shown_list, width};
 use crate::stats;
 use crate::verdict::signed;

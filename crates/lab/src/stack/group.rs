@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::host::Host;
 use super::name::{NAME, owner};
-use super::spec::Host;
 
 /// The period of a quota, µs.
 const PERIOD_US: u64 = 100_000;

@@ -9,12 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::spec::{HUB, Host, Spec};
+use super::host::{HUB, HUB_ADDRESS, Host, link, spokes};
+use super::spec::Spec;
 use crate::survey::Survey;
 use crate::wan::ENDS;
 
-/// The address at which every host reaches the hub.
-const HUB_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 99, 254, 1);
 /// Most names that get an address.
 const NAMES_MAX: usize = 200;
 /// The host of the client.
@@ -129,25 +128,6 @@ impl Layout {
         self.at_origin(ip);
         ip
     }
-}
-
-/// The two ends of a host's link: the hub's end and its own.
-fn link(number: usize) -> (Ipv4Addr, Ipv4Addr) {
-    let third = u8::try_from(number).unwrap_or(u8::MAX);
-    (Ipv4Addr::new(10, 99, third, 1), Ipv4Addr::new(10, 99, third, 2))
-}
-
-/// All hosts except the hub, numbered.
-fn spokes(hosts: &[Host]) -> impl Iterator<Item = (usize, &Host)> {
-    hosts.iter().filter(|host| host.name != HUB).enumerate()
-}
-
-/// A host's address.
-pub fn address_of(hosts: &[Host], name: &str) -> Option<IpAddr> {
-    if name == HUB {
-        return Some(HUB_ADDRESS.into());
-    }
-    spokes(hosts).find(|(_, host)| host.name == name).map(|(number, _)| link(number).1.into())
 }
 
 /// Makes the hosts, in this process's own namespaces. Makes each directory that should be empty if it is missing, and
@@ -335,6 +315,7 @@ fn done(command: &mut Command) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::host::address_of;
     use super::*;
 
     fn survey(listens: &[&str], peers: &[(&str, u16)]) -> Survey {

@@ -7,50 +7,19 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::credits::Credits;
 use super::group::Group;
+use super::host::{self, HUB, Host};
 use crate::said::{Said, say};
 use crate::wan::DELAY_MAX;
 
 /// The longest block.
 pub const LIMIT_MAX: Duration = Duration::from_secs(3600);
-/// The host in the middle. It is the edge's host; without namespaces it is every process's host.
-pub const HUB: &str = "edge";
 /// Most hosts beside the hub. Each has a network of its own.
 pub const HOSTS_MAX: usize = 200;
 /// Most measurements of one stack.
 pub const TURNS_MAX: usize = 8;
 /// Most processes of a stack.
 pub const PROCESSES_MAX: usize = 500;
-
-/// A machine of the stack: a network namespace that a link joins to the hub, and a control group if it has limits.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Host {
-    /// Its name. The namespace has the same name, and other hosts know it by that name.
-    pub name: String,
-    /// Additional addresses.
-    pub addresses: Vec<IpAddr>,
-    /// Kernel parameters of its network namespace, `net.…`, and their values.
-    pub sysctls: Vec<(String, String)>,
-    /// The rate of its link, kilobits a second in each direction. Not for the hub, which has a link to every host.
-    pub rate_kbit: Option<u64>,
-    /// The delay of traffic to it and from it, µs. Not for the hub.
-    pub delay_us: Option<(u64, u64)>,
-    /// CPUs that its processes may use together; 0.5 is half a CPU.
-    pub cpus: Option<f64>,
-    /// Its memory, MiB.
-    pub memory_mb: Option<u64>,
-    /// CPUs that depend on credits, instead of `cpus`.
-    pub credits: Option<Credits>,
-}
-
-impl Host {
-    /// A host without limits.
-    pub fn named(name: &str) -> Host {
-        Host { name: name.to_owned(), ..Host::default() }
-    }
-}
 
 /// The condition under which a process counts as started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,7 +177,7 @@ impl Spec {
     /// A host's address on its link to the hub. For the hub, the address at which every host reaches it. `None` if
     /// the host does not exist.
     pub fn address_of(&self, host: &str) -> Option<IpAddr> {
-        super::network::address_of(&self.hosts, host)
+        host::address_of(&self.hosts, host)
     }
 
     /// The spec as one line.

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use weir_net::{Instant, clock, process};
 
+use super::host::HUB;
 use super::leftovers::note;
 use super::network::middle;
-use super::spec::{HUB, Process, Ready, Spec};
+use super::spec::{Process, Ready, Spec};
 use crate::wan::JOINED;
 
 /// How long a process may take to be ready, unless its role gives it longer.

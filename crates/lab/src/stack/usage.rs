@@ -11,7 +11,8 @@ use weir_meter::host::{self, CpuTime};
 use weir_net::{Instant, clock};
 
 use super::group::Used;
-use super::spec::{HUB, Spec};
+use super::host::HUB;
+use super::spec::Spec;
 use super::started::Started;
 
 /// Counters of a host's network that a block keeps: prefix and name of each.

@@ -1,6 +1,6 @@
 //! Fits curves to few points: the rate at which half of the tries pass, and the growth of throughput with load.
 
-use super::{mean, median};
+use super::middle::{mean, median};
 
 /// Most steps of Newton's method.
 const STEPS: usize = 50;

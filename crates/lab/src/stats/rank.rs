@@ -1,6 +1,6 @@
 //! The exact signed-rank interval, and the exact test of flipped signs.
 
-use super::median;
+use super::middle::median;
 
 /// Least number of pairs for a 95 % interval: the smallest two-sided p is 2^(1-n).
 pub const PAIRS_MIN: usize = 6;

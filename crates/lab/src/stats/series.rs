@@ -1,6 +1,6 @@
 //! Whether a block is steady: the end of its warm-up, drifts, and steps.
 
-use super::{mean, median};
+use super::middle::{mean, median};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Values that MSER-5 joins to a batch.

@@ -1,7 +1,7 @@
 //! Runs without pairs: the Mann-Whitney test, its shift, and the variation within one run.
 
+use super::middle::{mean, median};
 use super::rank::Interval;
-use super::{mean, median};
 
 /// Most runs of each kind for an exact null table: C(50, 25) still fits a double.
 pub const RUNS_MAX: usize = 25;

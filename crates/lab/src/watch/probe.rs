@@ -8,6 +8,7 @@ mod jvm;
 mod mysql;
 pub mod node;
 mod php_fpm;
+mod program;
 mod redis;
 mod spring;
 mod uwsgi;
@@ -25,8 +26,8 @@ use weir_net::{Instant, clock, worker};
 
 use super::plan::Target;
 pub use super::plan::Wanted;
+pub use program::{Kind, Probe};
 pub use ways::Reading;
-use ways::{ANSWER_MAX, connect, get, url};
 
 use crate::said::{Said, say};
 
@@ -38,19 +39,6 @@ const AT_END: Duration = Duration::from_secs(8);
 const PROBES_MAX: usize = 32;
 /// Most readings of a probe that are kept. A longer series is thinned to every second reading.
 const READINGS_MAX: usize = 600;
-
-/// A kind of program that can be probed.
-pub struct Kind {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// Its figures in words, for the guide.
-    pub says: &'static str,
-    /// The names of its processes, if the lab can find it by them.
-    programs: &'static [&'static str],
-    /// The names of its counters. All other figures are levels.
-    pub counters: &'static [&'static str],
-    read: fn(&Probe) -> Result<Reading, String>,
-}
 
 /// Every kind.
 pub const KINDS: &[Kind] = &[
@@ -136,19 +124,6 @@ impl Wanted {
     }
 }
 
-/// One program, and how to probe it.
-pub struct Probe {
-    kind: &'static Kind,
-    /// The process of the stack.
-    process: String,
-    /// Its process id.
-    pid: u32,
-    /// Its address or place.
-    at: String,
-    /// The directory of the block.
-    dir: std::path::PathBuf,
-}
-
 /// The result of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -218,7 +193,7 @@ fn place(kind: &str, target: &Target, listens: &std::collections::BTreeSet<Strin
     }
     let reach = |at: &String| {
         let at: SocketAddr = at.parse().ok()?;
-        let is_hub = target.host == crate::stack::spec::HUB;
+        let is_hub = target.host == crate::stack::HUB;
         match at.ip() {
             ip if ip.is_unspecified() && is_hub => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), at.port())),
             ip if ip.is_unspecified() => Some(SocketAddr::new(target.address?, at.port())),
@@ -314,6 +289,7 @@ impl Asker {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::ways::url;
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_net::worker;
 
-use super::edge::{Account, Acted, Peer};
+use super::account::{Account, Acted, Peer};
 
 /// The longest line that is read. nginx cuts its lines at 2048.
 const LINE_MAX: usize = 4096;

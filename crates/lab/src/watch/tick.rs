@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_meter::host;
 
-use super::edge::Account;
+use super::account::Account;
 use super::plan::Target;
 
 /// Most threads of a process that are kept: the busiest.

@@ -2,111 +2,24 @@
 //! configuration and alternates blocks of the copy with blocks of the original.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use serde::Serialize;
-use serde_json::{Value, json};
-
+use super::blocks::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::remedy::{self, Made};
 use super::rule::percent;
-use super::run::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::say::Facts;
 use super::signals::Signals;
+use super::tried::{Copied, Tried, Word};
 use super::widen;
-use crate::ask::{Ask, Load};
+use crate::ask::Load;
 use crate::metric::{self, digits};
-use crate::said::{Said, Text, say};
+use crate::said::{Said, say};
 use crate::schedule::{Arm, blocks};
 use crate::stats;
 use crate::texts;
 
-/// Least and most pairs of blocks. Fewer than 6 pairs have no exact interval at 95 %. More than 8 pairs take longer
-/// than the answer is worth.
-const PAIRS: (usize, usize) = (6, 8);
-/// The time of a block beyond its load: the processes start and stop.
-const START: Duration = Duration::from_millis(1500);
-
 /// A larger relative change is printed in words, without its figure.
 const TENFOLD: f64 = 9.0;
-
-/// Whether the lab tries a remedy.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Trying {
-    /// The longest time that the try may take. Zero: no try.
-    pub budget: Duration,
-    /// The user asked for the try: the budget does not count.
-    pub is_asked: bool,
-}
-
-/// The copy of the configuration. The user can read it or compare it again.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Copied {
-    /// The path of the copy.
-    pub file: PathBuf,
-    /// The directives that differ.
-    pub names: Vec<String>,
-    /// The copy has to stand in the directory of the original: its relative paths begin there.
-    pub is_beside: bool,
-}
-
-/// The result of a try.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tried {
-    /// `helps`, `does not help`, `makes it worse`, `not shown to help`, `cannot be tried`, `not tried`.
-    pub name: String,
-    /// The sentence.
-    pub text: Said,
-    /// The figure of each pair of blocks: before, after.
-    pub pairs: Vec<(f64, f64)>,
-}
-
-impl Tried {
-    fn without(word: Word, why: impl Into<Said>) -> Tried {
-        Tried { name: word.name().to_owned(), text: word.text().with(&[why.into()]), pairs: Vec::new() }
-    }
-
-    /// The result, as a run stores it.
-    pub(super) fn to_json(&self) -> Value {
-        json!({"name": self.name, "text": self.text.en(), "text_said": self.text, "pairs": self.pairs})
-    }
-}
-
-/// The words for the result of a try.
-#[derive(Clone, Copy)]
-enum Word {
-    Helps,
-    DoesNotHelp,
-    MakesItWorse,
-    NotShown,
-    CannotBeTried,
-    NotTried,
-}
-
-impl Word {
-    const fn name(self) -> &'static str {
-        match self {
-            Word::Helps => "helps",
-            Word::DoesNotHelp => "does not help",
-            Word::MakesItWorse => "makes it worse",
-            Word::NotShown => "not shown to help",
-            Word::CannotBeTried => "cannot be tried",
-            Word::NotTried => "not tried",
-        }
-    }
-
-    /// The sentence: the word, and its figures or its reason.
-    const fn text(self) -> Text {
-        match self {
-            Word::Helps => texts::HELPS,
-            Word::DoesNotHelp => texts::DOES_NOT_HELP,
-            Word::MakesItWorse => texts::MAKES_IT_WORSE,
-            Word::NotShown => texts::NOT_SHOWN_TO_HELP,
-            Word::CannotBeTried => texts::CANNOT_BE_TRIED,
-            Word::NotTried => texts::NOT_TRIED,
-        }
-    }
-}
 
 /// The figure that a try compares.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,36 +28,6 @@ enum Measure {
     Answers,
     /// A quantile of the latency. The index is its place in [`super::signals::Load::ms`]. Less is better.
     Latency(&'static str, usize),
-}
-
-impl Trying {
-    /// The number of pairs of blocks that fit into the budget. The error says why there is no try.
-    fn pairs(self, ask: &Ask) -> Result<usize, Said> {
-        let one = 2 * (ask.length() + ask.warm_up + START);
-        let fit = (self.budget.as_secs_f64() / one.as_secs_f64().max(1e-3)) as usize;
-        if fit >= PAIRS.0 || self.is_asked {
-            return Ok(fit.clamp(PAIRS.0, PAIRS.1));
-        }
-        let (takes, budget) = ((one * PAIRS.0 as u32).as_secs_f64(), self.budget.as_secs_f64());
-        Err(say!(PAIRS_BLOCKS_TAKE_BUDGET, PAIRS.0, format!("{takes:.0}"), format!("{budget:.0}")))
-    }
-
-    /// The line that announces the try before the first block.
-    pub fn outlook(self, ask: &Ask) -> Said {
-        match self.pairs(ask) {
-            Ok(pairs) => {
-                let time = 2 * (ask.length() + ask.warm_up + START) * pairs as u32;
-                say!(TRIES_REMEDY, pairs, format!("{:.0}", time.as_secs_f64()))
-            }
-            Err(_) if self.budget.is_zero() => say!(TRIES_NOTHING),
-            Err(why) => say!(TRIES_NOTHING_AS, why),
-        }
-    }
-
-    /// The most blocks that the try takes.
-    pub fn blocks_max(self, ask: &Ask) -> usize {
-        self.pairs(ask).map_or(0, |pairs| 2 * pairs)
-    }
 }
 
 impl Lab<'_> {
@@ -313,8 +196,6 @@ fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tri
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use weir_conf::language::Language;
-
     use super::*;
     use crate::stats::chance::normal;
 
@@ -360,24 +241,6 @@ mod tests {
         let few: Vec<(f64, f64)> = vec![(995.0, 1000.0); 8];
         assert_eq!(judged(Measure::Answers, few.clone(), Some(1000.0)).name, "helps");
         assert_eq!(judged(Measure::Answers, few, None).name, "does not help", "half a per cent of a closed loop");
-    }
-
-    #[test]
-    fn the_time_it_takes_is_said_and_kept_to() {
-        let ask = |seconds| Ask {
-            block: Duration::from_secs(seconds),
-            warm_up: Duration::from_secs(1),
-            ..crate::ask::tests::ask()
-        };
-        let trying = Trying { budget: Duration::from_secs(180), is_asked: false };
-        assert_eq!((trying.pairs(&ask(8)), trying.blocks_max(&ask(8))), (Ok(8), 16));
-        assert!(trying.outlook(&ask(8)).contains("8 pairs of blocks: about 168 s more"), "{}", trying.outlook(&ask(8)));
-        let korean = trying.outlook(&ask(30)).say(Language::Korean).to_owned();
-        assert!(korean.starts_with("제안하는 변경을 시험하지 않습니다: 블록 쌍 6개에 390초"), "{korean}");
-        let why = trying.pairs(&ask(30)).unwrap_err();
-        assert_eq!(why, "6 pairs of blocks take 390 s, and the budget is 180 s (--try-budget); --try tries it anyway");
-        assert_eq!(Trying { is_asked: true, ..trying }.pairs(&ask(30)), Ok(6));
-        assert_eq!(Trying::default().outlook(&ask(8)), "The lab does not try the remedy (--try)");
     }
 
     #[test]

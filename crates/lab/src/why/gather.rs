@@ -10,18 +10,18 @@ use weir_conf::{Statement, Tree};
 use weir_load::record::Hdr;
 use weir_meter::host;
 
-use super::good::Good;
+use super::known::Known;
 use super::policies::policies;
 use super::sent;
 use super::served;
-use super::signals::{Conf, Edge, Host, Machine, Pool, Process, Role, Signals};
+use super::signals::{Conf, Edge, Host, Machine, Process, Role, Signals};
 use super::told;
 use super::unread;
 use crate::block::{Asked, Block};
 use crate::said::{Said, say};
 use crate::schedule::Arm;
 use crate::stack::{HUB, Spec};
-use crate::watch::edge::{Acted, Cache, Peer};
+use crate::watch::account::{Acted, Cache, Peer};
 use crate::watch::{Account, HostTick, ProcessTick, Tick, Watched};
 
 /// Parts of a block for which throttling is computed.
@@ -33,31 +33,6 @@ const LOOKS_MIN: usize = 4;
 const SERVERS_MAX: usize = 256;
 /// Most addresses of a process that are kept.
 const LISTENS_MAX: usize = 64;
-
-/// A block's spec, and further facts about it.
-#[derive(Clone)]
-pub struct Known<'a> {
-    /// The spec that the keeper got.
-    pub spec: &'a Spec,
-    /// Its configuration.
-    pub tree: &'a Tree,
-    /// Requests a second that were asked for.
-    pub offered: Option<f64>,
-    /// The time for sending them, s.
-    pub length_s: f64,
-    /// Connections of a closed loop.
-    pub connections: u64,
-    /// The load is a closed loop.
-    pub is_closed: bool,
-    /// Other work on this machine causes only a warning.
-    pub is_noisy: bool,
-    /// Served by weir.
-    pub is_weir: bool,
-    /// Pools with a known size.
-    pub pools: &'a [Pool],
-    /// The statuses that count as good.
-    pub good: &'a Good,
-}
 
 /// The parts of a keeper's answer that the signals need. Keeper and lab are the same program: a missing or renamed
 /// key is an error, and never means "nothing was used".
@@ -393,7 +368,7 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
             };
             for (_, tick) in &seen {
                 for (address, waiting) in &tick.waiting {
-                    let most = backlog(watched, address).unwrap_or(0);
+                    let most = watched.backlog(address).unwrap_or(0);
                     let queue = host.queues.entry(address.clone()).or_insert((0, most));
                     queue.0 = queue.0.max(*waiting);
                 }
@@ -441,13 +416,6 @@ fn carried(seen: &[(u64, &HostTick)], device: &str) -> f64 {
         return 0.0;
     }
     now.0.saturating_sub(then.0).max(now.1.saturating_sub(then.1)) as f64 * 8.0 / seconds
-}
-
-/// The size of an address's accept queue. `ss` writes `*` for a socket of both families; the kernel's table has it as
-/// `[::]`.
-pub(super) fn backlog(watched: &Watched, address: &str) -> Option<u64> {
-    let both = || watched.backlogs.get(&format!("0.0.0.0:{}", address.strip_prefix("[::]:")?));
-    watched.backlogs.get(address).or_else(both).copied()
 }
 
 /// Datagrams without an answer yet, mean over the samples, and the number of sent datagrams.
@@ -560,17 +528,6 @@ fn address(url: &str) -> Option<String> {
     (!server.is_empty() && !server.contains('$') && !server.starts_with("unix:")).then(|| server.to_owned())
 }
 
-/// Whether the requests of a load accept compressed answers. `None`: unknown, for a script, since its steps set that.
-pub(super) fn accepts_gzip(argv: &[String]) -> Option<bool> {
-    let is_url = argv.iter().any(|word| word.starts_with("http://") || word.starts_with("https://"));
-    let fields = argv.windows(2).filter(|pair| pair.first().is_some_and(|flag| flag == "-H"));
-    let is_asked = |field: &String| {
-        let field = field.to_ascii_lowercase();
-        field.split_once(':').is_some_and(|(name, value)| name.trim() == "accept-encoding" && value.contains("gzip"))
-    };
-    (is_url && !argv.iter().any(|word| word == "-t")).then(|| fields.filter_map(|pair| pair.get(1)).any(is_asked))
-}
-
 /// A time as nginx writes it, in ms, as far as timeouts use it.
 fn time_ms(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -589,20 +546,13 @@ fn time_ms(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::good::Good;
     use super::*;
     use serde_json::json;
     use weir_conf::MemoryFiles;
 
     fn tree(text: &str) -> Tree {
         weir_conf::load(&MemoryFiles::new().with("/n.conf", text), "/n.conf", "/", &|_| false).0
-    }
-
-    #[test]
-    fn a_load_says_whether_it_takes_what_is_compressed() {
-        let of = |text: &str| accepts_gzip(&text.split('|').map(str::to_owned).collect::<Vec<_>>());
-        assert_eq!(of("weir|load|http://127.0.0.1/|-H|Accept-Encoding: br, gzip"), Some(true));
-        assert_eq!(of("weir|load|http://127.0.0.1/|-H|X: gzip"), Some(false));
-        assert_eq!(of("weir|load|a.yml|-t|http://127.0.0.1"), None);
     }
 
     #[test]
@@ -746,7 +696,7 @@ mod tests {
     #[test]
     fn a_backlog_of_both_families_is_found() {
         let watched = Watched { backlogs: [("0.0.0.0:3000".to_owned(), 128)].into(), ..Watched::default() };
-        assert_eq!((backlog(&watched, "[::]:3000"), backlog(&watched, "[::]:80")), (Some(128), None));
+        assert_eq!((watched.backlog("[::]:3000"), watched.backlog("[::]:80")), (Some(128), None));
     }
 
     #[test]

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use weir_conf::language::Language;
 use weir_conf::said::{english_in, is_korean};
 
-use super::prove::{Elasticity, Proof};
+use super::arm::Elasticity;
+use super::asked::Why;
+use super::prove::Proof;
 use super::rule::{Found, Segment};
 use super::rules::{self, Finding};
-use super::run::Why;
 use super::say::{Facts, no_verdict, outcome, text};
 use super::signals::Signals;
 use crate::said::{Said, say};

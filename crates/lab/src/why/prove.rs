@@ -10,22 +10,19 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
+use super::arm::{Arm, Elasticity, MORE, host_of, limit_cpu};
 use super::assign;
 use super::rule::Squeeze;
 use super::rules::Finding;
 use super::signals::{Pool, Process, Role, Signals};
-use super::widen::{self, Spread};
+use super::widen;
 use crate::said::{Said, say};
-use crate::stack::{Host, Spec};
+use crate::stack::Spec;
 use crate::stats;
 use crate::watch::tap::{self, Change};
 
 /// The part of a resource that is left when it is squeezed.
 pub const LEFT: f64 = 0.8;
-/// The factor by which a resource grows when the lab gives more of it.
-pub const MORE: f64 = 1.5;
 /// The least CPU share that a neighbour keeps.
 const NEIGHBOUR_LEAST: f64 = 0.05;
 /// Most resources that are squeezed: suspects first, then controls that should not matter.
@@ -36,64 +33,6 @@ pub const PROVED: f64 = 0.3;
 pub const OTHERS: f64 = 0.2;
 /// An interval within this distance of 0 rules a suspect out.
 pub const NOTHING: f64 = 0.1;
-
-/// A squeeze that the lab can carry out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Arm {
-    /// The resource that is squeezed.
-    pub squeeze: Squeeze,
-    /// The number of the finding that it tests. `None` for a control.
-    pub finding: Option<usize>,
-    /// Its name.
-    pub name: Said,
-    /// The amount of the resource without and with the arm.
-    pub from: f64,
-    /// See `from`.
-    pub to: f64,
-    /// The limit that the lab sets: equal to `to`, except for a neighbour, where it is the neighbour's remaining
-    /// share.
-    pub limit: f64,
-    /// The arm gives more of the resource, instead of a fifth less.
-    pub is_relaxed: bool,
-    /// For additional CPUs: which CPUs, and how many workers use them.
-    pub spread: Option<Spread>,
-}
-
-/// The result of an arm.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Elasticity {
-    /// The resource that was squeezed.
-    #[serde(serialize_with = "crate::said::one_in_english")]
-    pub name: Said,
-    /// The number of the finding. `None` for a control.
-    pub finding: Option<usize>,
-    /// The amount of the resource without and with the arm.
-    pub from: f64,
-    /// See `from`.
-    pub to: f64,
-    /// The estimate.
-    pub value: f64,
-    /// Its 95 % interval.
-    pub low: f64,
-    /// See `low`.
-    pub high: f64,
-    /// Number of rounds.
-    pub rounds: usize,
-    /// The arm gave more of the resource, instead of a fifth less.
-    pub is_relaxed: bool,
-    /// For an arm that gave more: the relative rise of good answers that is needed.
-    pub needed: f64,
-}
-
-impl Elasticity {
-    /// The relative change of the answers with `to` instead of `from`, and its 95 % interval.
-    pub fn change(&self) -> [f64; 3] {
-        let ratio = self.to / self.from.max(1e-9);
-        let of = |elasticity: f64| ratio.powf(elasticity) - 1.0;
-        let (one, other) = (of(self.low), of(self.high));
-        [of(self.value), one.min(other), one.max(other)]
-    }
-}
 
 /// The conclusion from all arms.
 #[derive(Clone, Debug, PartialEq)]
@@ -259,32 +198,10 @@ pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<Change> 
     Vec::new()
 }
 
-/// Limits one process of its host to this many CPUs. If the host already has a quota, changes that quota for all of
-/// its processes.
-pub(super) fn limit_cpu(spec: &mut Spec, name: &str, cpus: f64) {
-    let named = spec.processes.iter().find(|process| process.name == name);
-    let Some(host) = named.map(|process| process.host.clone()) else { return };
-    if host_of(spec, &host).cpus.is_none() {
-        let all = spec.processes.iter_mut().chain([&mut spec.client]).chain(&mut spec.warm);
-        all.filter(|process| process.host == host).for_each(|process| process.is_unlimited = process.name != name);
-    }
-    host_of(spec, &host).cpus = Some(cpus);
-}
-
 /// Sets an environment variable to a number.
 pub fn give(env: &mut Vec<(String, String)>, variable: &str, value: u64) {
     env.retain(|(name, _)| name != variable);
     env.push((variable.to_owned(), value.to_string()));
-}
-
-fn host_of<'a>(spec: &'a mut Spec, name: &str) -> &'a mut Host {
-    let at = spec.hosts.iter().position(|host| host.name == name).unwrap_or_else(|| {
-        spec.hosts.push(Host::named(name));
-        spec.hosts.len() - 1
-    });
-    // The entry was found or added above.
-    #[allow(clippy::indexing_slicing)]
-    &mut spec.hosts[at]
 }
 
 /// The elasticity from the answers a second of each round: unchanged, and squeezed.
@@ -358,7 +275,7 @@ pub fn shrinking(arms: &[Arm], found: &[Elasticity]) -> Vec<Arm> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::stack::{HUB, Process as Planned};
+    use crate::stack::{HUB, Host, Process as Planned};
     use crate::stats::chance::normal;
     use crate::why::rules::find;
 

@@ -1,9 +1,10 @@
 //! The blocks of a proof. Blocks with a squeezed resource alternate with unchanged blocks. Then the lab gives more of
 //! each resource that the answers shrank with.
 
+use super::arm::{Arm, Elasticity, MORE};
+use super::blocks::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::gather;
-use super::prove::{self, Arm, Elasticity, MORE, Proof};
-use super::run::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
+use super::prove::{self, Proof};
 use super::say::Facts;
 use super::widen;
 use crate::ask::{Load, allowed_cpus};

@@ -35,6 +35,9 @@ impl Tier {
     }
 }
 
+/// Waste of this degree or less costs something, but does not limit.
+pub(super) const MINOR: f64 = 0.3;
+
 /// A part of the way of a request in which time is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
@@ -62,6 +65,20 @@ impl Segment {
             Segment::Connect => texts::CONNECTING_UPSTREAM,
             Segment::Wait => texts::WAITING_UPSTREAMS_ANSWER,
             Segment::Body => texts::BODIES,
+        }
+    }
+
+    /// The mean time of a request in this part, ms.
+    pub fn ms(self, signals: &Signals) -> f64 {
+        let sum = |names: &[&str]| names.iter().map(|name| signals.step_ms(name)).sum::<f64>();
+        match self {
+            Segment::Edge => sum(&["queue", "cache", "pool", "delay"]),
+            Segment::Connect => sum(&["connect"]),
+            Segment::Wait => sum(&["wait"]),
+            Segment::Body => sum(&["body", "write"]),
+            Segment::Outside => (signals.load.ms[0]
+                - sum(&["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"]))
+            .max(0.0),
         }
     }
 }

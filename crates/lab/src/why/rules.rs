@@ -11,10 +11,12 @@ mod policy;
 mod upstream;
 pub(super) mod waits;
 
+use serde_json::{Value, json};
 use weir_conf::language::{Language, words};
 
-use super::rule::{Found, Rule, Segment, Tier};
+use super::rule::{Found, MINOR, Rule, Segment, Tier};
 use super::signals::Signals;
+use crate::said::{self, Said, Text};
 
 /// Most findings that are kept.
 pub const FINDINGS_MAX: usize = 3;
@@ -48,13 +50,27 @@ pub struct Finding {
     pub score: f64,
 }
 
-/// Waste of this degree or less costs something, but does not limit.
-pub(super) const MINOR: f64 = 0.3;
-
 impl Finding {
     /// Whether the finding may be the bottleneck. Minor waste is reported, but never suspected.
     pub fn may_limit(&self) -> bool {
         self.rule.tier != Tier::Waste || self.found.degree > MINOR
+    }
+
+    /// The finding, as a run stores it.
+    pub(super) fn to_json(&self) -> Value {
+        let found = &self.found;
+        let evidence = |of: &dyn Fn(&(Text, Said)) -> Value| found.evidence.iter().map(of).collect::<Vec<_>>();
+        let mut json = json!({
+            "rule": self.rule.id,
+            "says": self.rule.says.en,
+            "score": (self.score * 1000.0).round() / 1000.0,
+            "evidence": evidence(&|(label, text)| json!([label.en, text.en()])),
+            "evidence_said": evidence(&|(label, text)| json!([Said::from(*label), text])),
+        });
+        for (name, said) in [("subject", &found.subject), ("knob", &found.knob), ("expect", &found.expect)] {
+            said::keep(&mut json, name, Some(said));
+        }
+        json
     }
 }
 

@@ -1,33 +1,25 @@
 //! The experiment: the load as asked, half of that load, the knee between them, and the squeezed suspects.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
+use super::asked::Why;
 use super::assign;
-use super::attempt::Trying;
-use super::gather::{self, Known};
-use super::good::Good;
-use super::prove;
+use super::blocks::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::proving;
 use super::quiet;
 use super::rule::{Segment, Tier};
 use super::rules::{self, Finding};
 use super::say;
-use super::signals::{Pool, Role, Signals};
+use super::signals::Signals;
 use crate::ab::{Tell, environment_of, side_json};
-use crate::ask::{Ask, Cpus, Edge, Load, Side, Stack, allowed_cpus};
-use crate::capacity::Objective;
-use crate::experiment::run::{Own, spec_of};
-use crate::experiment::{Places, Sent, Variant, What};
+use crate::ask::{Edge, Load, allowed_cpus};
 use crate::metric::digits;
-use crate::said::{self, Said, Text, say};
-use crate::stack::{self, Failed, HUB, Place, Spec};
+use crate::said::{Said, say};
+use crate::stack::{self, Place, Spec};
 use crate::store;
-use crate::watch::inside::Way;
-use crate::watch::probe::{Wanted, node};
+use crate::watch::probe::node;
 use crate::watch::{Plan, tap};
 
 /// Half of the load fails as often as all of it if its share of good answers is at most this many times as large.
@@ -46,87 +38,6 @@ const STEPS_MAX: usize = 6;
 const BRACKET: f64 = 1.05;
 /// The part of the knee at which suspects are squeezed.
 const AT_KNEE: f64 = 0.95;
-/// A client was not on time if its quota throttled it in more than this part of the periods.
-const CLIENT_THROTTLED: f64 = 0.05;
-/// How often a spoiled block is run again.
-pub(super) const AGAIN_MAX: u32 = 2;
-
-/// The settings of one run.
-#[derive(Clone, Debug)]
-pub struct Why {
-    /// The configuration.
-    pub side: Side,
-    /// The settings that all blocks share.
-    pub ask: Ask,
-    /// A further condition beside that every request is answered.
-    pub objective: Option<Objective>,
-    /// The statuses that count as good.
-    pub good: Good,
-    /// Squeeze the suspects.
-    pub is_proving: bool,
-    /// Whether the remedy is tried.
-    pub trying: Trying,
-    /// The directory of the runs. The copy with the remedy is written there too.
-    pub store: PathBuf,
-    /// The user chose the CPUs: choose no others.
-    pub has_own_cpus: bool,
-    /// Rounds of squeezing.
-    pub rounds: usize,
-    /// The seed of the random numbers.
-    pub seed: u64,
-    /// Parts of a block's spec that a test adds: hosts, processes, actions.
-    pub inject: Value,
-    /// Programs to probe, beside those that the lab finds itself.
-    pub probes: Vec<Wanted>,
-    /// Whether and how the lab observes the waits of threads.
-    pub inside: Way,
-    /// Pools of applications, by the environment variables that set their sizes.
-    pub pools: Vec<Pool>,
-    /// The stack of an experiment, instead of a stack made for the configuration.
-    pub lab: Option<Named>,
-}
-
-/// A variant of an experiment; its stack is loaded and watched.
-#[derive(Clone, Debug)]
-pub struct Named {
-    /// The experiment's name.
-    pub name: String,
-    /// The paths of the experiment.
-    pub places: Places,
-    /// The variant. The load of this run replaces the variant's load.
-    pub variant: Variant,
-}
-
-/// Why an experiment ended early.
-pub(super) enum Ended {
-    Stopped,
-    Broken(Said),
-}
-
-impl From<Failed> for Ended {
-    fn from(failed: Failed) -> Ended {
-        match failed {
-            Failed::Stopped => Ended::Stopped,
-            Failed::Broken(why) => Ended::Broken(why),
-        }
-    }
-}
-
-/// The state of a run.
-pub(super) struct Lab<'a> {
-    pub(super) it: &'a Why,
-    /// `None` for an experiment, which brings its own stack.
-    stack: Option<Stack>,
-    place: Place,
-    blocks: usize,
-    pub(super) stop: &'a AtomicBool,
-    pub(super) tell: &'a mut dyn Tell,
-    /// The id of the run.
-    pub(super) id: String,
-    /// CPUs chosen instead of the first assignment, because two parts were in each other's way.
-    cpus: Option<Cpus>,
-}
-
 /// Lines to print before the first block: whether a block has enough requests, and how long this many blocks may
 /// take. The error says that the blocks cannot answer the question.
 fn outlook(it: &Why, most: usize) -> Result<Vec<Said>, Said> {
@@ -387,51 +298,6 @@ impl Lab<'_> {
             attempt += 1;
         }
     }
-
-    pub(super) fn spec(&mut self, load: &Load) -> Result<(Spec, std::path::PathBuf), Ended> {
-        let dir = self.place.path().join(self.blocks.to_string());
-        self.blocks += 1;
-        fs::create_dir_all(&dir)
-            .map_err(|error| Ended::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
-        let cpus = self.cpus.clone().unwrap_or_else(|| self.it.ask.cpus.clone());
-        let ask = Ask { load: load.clone(), cpus, ..self.it.ask.clone() };
-        let mut spec = match (&self.stack, &self.it.lab) {
-            (Some(stack), _) => ask.spec(&self.it.side, stack, &dir, self.it.seed),
-            (None, Some(lab)) => of_lab(lab, &ask, &self.it.side, &dir, self.it.seed).map_err(Ended::Broken)?,
-            (None, None) => return Err(Ended::Broken("the lab has no stack".into())),
-        };
-        for pool in &self.it.pools {
-            let own = spec.processes.iter_mut().find(|process| process.name == pool.process);
-            let own = own.ok_or_else(|| Ended::Broken(say!(ERR_POOL, &pool.process)))?;
-            prove::give(&mut own.env, &pool.variable, pool.size);
-        }
-        // A saturated stack never becomes warm, so the warm-up is not judged.
-        spec.is_warm_judged = false;
-        inject(&mut spec, &self.it.inject).map_err(Ended::Broken)?;
-        Ok((spec, dir))
-    }
-
-    pub(super) fn block(&mut self, spec: &Spec, load: &Load) -> Result<Signals, Ended> {
-        let answer = stack::run(spec, &self.it.ask.weir, self.stop)?;
-        let _ = fs::remove_dir_all(&spec.dir);
-        let (connections, offered) = match load {
-            Load::Path { connections, rate, .. } => (*connections as u64, *rate),
-            Load::Script { .. } => (0, None),
-        };
-        let known = Known {
-            spec,
-            tree: &self.it.side.tree,
-            offered,
-            length_s: self.it.ask.length().as_secs_f64(),
-            connections,
-            is_closed: matches!(load, Load::Path { rate: None, .. }),
-            is_noisy: self.it.ask.is_noisy,
-            is_weir: self.it.side.edge == Edge::Weir,
-            pools: &self.it.pools,
-            good: &self.it.good,
-        };
-        gather::signals(&answer, &known).map_err(Ended::Broken)
-    }
 }
 
 /// Whether half of the load fails as often as all of it. Then the rate is not the cause, and no rate is a knee. Without any
@@ -452,46 +318,6 @@ fn contradiction(knee: f64, half: f64) -> Option<Said> {
     (knee < half * NEARLY).then(|| say!(MEASUREMENTS_CONTRADICT_OTHER_NO, digits(knee), digits(half)))
 }
 
-/// A block of an experiment's stack with the load of this run.
-fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<Spec, Said> {
-    let mut variant = lab.variant.clone();
-    let place = variant.load.take();
-    let (host, cpus, to) = place.map_or((HUB.to_owned(), Vec::new(), None), |sent| (sent.host, sent.cpus, sent.to));
-    let insecure = (variant.front.scheme == "https").then(|| "--insecure".to_owned());
-    let sent = |time: std::time::Duration| {
-        let what = match &ask.load {
-            Load::Path { path, connections, rate } => {
-                let time = format!("{}ms", time.as_millis());
-                let mut flags = vec!["-c".to_owned(), connections.to_string(), "-d".to_owned(), time];
-                flags.extend(rate.iter().flat_map(|rate| ["-R".to_owned(), rate.to_string()]));
-                flags.extend(ask.headers.iter().flat_map(|field| ["-H".to_owned(), field.clone()]));
-                What::Path(path.clone(), flags.into_iter().chain(insecure.clone()).collect())
-            }
-            Load::Script { file, .. } => What::Script(file.clone(), insecure.iter().cloned().collect()),
-        };
-        Sent { host: host.clone(), cpus: cpus.clone(), to, what }
-    };
-    variant.load = Some(sent(ask.block));
-    let warms = matches!(ask.load, Load::Path { .. }) && !ask.warm_up.is_zero();
-    variant.warm = warms.then(|| sent(ask.warm_up));
-    variant.limit += ask.length() * 2 + ask.warm_up * 2;
-    let edge = if side.edge == Edge::Weir { "weir" } else { "nginx" };
-    let own = Own { lab: &lab.name, places: &lab.places, edge, share: &ask.cpus };
-    spec_of(&own, &variant, &side.tree, dir, seed)
-}
-
-/// Why no conclusion may be drawn from a block, if so.
-pub fn gate(signals: &Signals) -> Option<Said> {
-    let client = signals.processes.iter().find(|process| process.role == Role::Client);
-    if let Some(client) = client.filter(|client| client.throttled > CLIENT_THROTTLED) {
-        return Some(say!(QUOTA_STOPPED_GENERATOR, format!("{:.0}", client.throttled * 100.0)));
-    }
-    if let Some(why) = signals.load.spoiled.first() {
-        return Some(why.clone());
-    }
-    (signals.load.sent == 0).then(|| say!(LOAD_SENT_NO_REQUEST))
-}
-
 /// Half of a load. A script cannot be halved.
 fn halved(load: &Load) -> Option<Load> {
     match load {
@@ -507,119 +333,17 @@ fn halved(load: &Load) -> Option<Load> {
 
 /// The growth of each part of a request's way, as shares of all growth. It uses means, because only means add up.
 fn growth(half: &Signals, full: &Signals) -> Vec<(Segment, f64)> {
-    let grown: Vec<(Segment, f64)> = Segment::ALL
-        .iter()
-        .map(|segment| (*segment, (segment_ms(full, *segment) - segment_ms(half, *segment)).max(0.0)))
-        .collect();
+    let grown: Vec<(Segment, f64)> =
+        Segment::ALL.iter().map(|segment| (*segment, (segment.ms(full) - segment.ms(half)).max(0.0))).collect();
     let all: f64 = grown.iter().map(|(_, ms)| ms).sum::<f64>().max(1e-9);
     grown.into_iter().map(|(segment, ms)| (segment, ms / all)).collect()
-}
-
-/// The mean time of a request in one part of its way, ms.
-pub fn segment_ms(signals: &Signals, segment: Segment) -> f64 {
-    let sum = |names: &[&str]| names.iter().map(|name| signals.step_ms(name)).sum::<f64>();
-    match segment {
-        Segment::Edge => sum(&["queue", "cache", "pool", "delay"]),
-        Segment::Connect => sum(&["connect"]),
-        Segment::Wait => sum(&["wait"]),
-        Segment::Body => sum(&["body", "write"]),
-        Segment::Outside => (signals.load.ms[0]
-            - sum(&["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"]))
-        .max(0.0),
-    }
-}
-
-/// Writes changed files into the block's directory. The block mounts them over their originals.
-pub(super) fn write_overlays(
-    dir: &Path,
-    files: &[(std::path::PathBuf, Vec<u8>)],
-) -> Result<Vec<(std::path::PathBuf, std::path::PathBuf)>, Said> {
-    let mut overlays = Vec::new();
-    for (number, (over, bytes)) in files.iter().enumerate() {
-        let file = dir.join(format!("conf.{number}"));
-        fs::write(&file, bytes).map_err(|error| say!(ERR_FILE, file.display().to_string(), error.to_string()))?;
-        overlays.push((file, over.clone()));
-    }
-    Ok(overlays)
-}
-
-/// Adds to a spec the parts that a test wants: hosts by name, processes by name, actions.
-fn inject(spec: &mut Spec, what: &Value) -> Result<(), Said> {
-    let Some(members) = what.as_object() else { return Ok(()) };
-    let mut json = spec.to_json();
-    for (member, value) in members {
-        match (member.as_str(), value) {
-            ("hosts" | "processes", Value::Array(items)) => {
-                items.iter().for_each(|item| by_name(&mut json[member.as_str()], item))
-            }
-            ("client", Value::Object(fields)) => fields.iter().for_each(|(field, value)| {
-                json["client"][field] = value.clone();
-                if !json["warm"].is_null() {
-                    json["warm"][field] = value.clone();
-                }
-            }),
-            _ => json[member.as_str()] = value.clone(),
-        }
-    }
-    *spec = serde_json::from_value(json).map_err(|error| Said::from(format!("the injected change: {error}")))?;
-    Ok(())
-}
-
-fn by_name(list: &mut Value, item: &Value) {
-    let Some(list) = list.as_array_mut() else { return };
-    let known = list.iter_mut().find(|known| known["name"] == item["name"]);
-    match (known, item.as_object()) {
-        (Some(known), Some(fields)) => fields.iter().for_each(|(field, value)| known[field] = value.clone()),
-        // Insert it before the edge, which is last: the edge may need it.
-        _ => list.insert(0, item.clone()),
-    }
-}
-
-/// A finding as JSON, as a run stores it.
-pub(super) fn finding_json(finding: &Finding) -> Value {
-    let found = &finding.found;
-    let evidence = |of: &dyn Fn(&(Text, Said)) -> Value| found.evidence.iter().map(of).collect::<Vec<_>>();
-    let mut json = json!({
-        "rule": finding.rule.id,
-        "says": finding.rule.says.en,
-        "score": (finding.score * 1000.0).round() / 1000.0,
-        "evidence": evidence(&|(label, text)| json!([label.en, text.en()])),
-        "evidence_said": evidence(&|(label, text)| json!([Said::from(*label), text])),
-    });
-    for (name, said) in [("subject", &found.subject), ("knob", &found.knob), ("expect", &found.expect)] {
-        said::keep(&mut json, name, Some(said));
-    }
-    json
-}
-
-#[cfg(test)]
-impl Why {
-    /// A run that is never executed.
-    pub(super) fn of_tests() -> Why {
-        Why {
-            side: crate::ask::tests::side(),
-            ask: crate::ask::tests::ask(),
-            objective: None,
-            good: Good::default(),
-            is_proving: false,
-            trying: Trying::default(),
-            store: PathBuf::new(),
-            has_own_cpus: false,
-            rounds: 6,
-            seed: 1,
-            inject: Value::Null,
-            probes: Vec::new(),
-            inside: Way::default(),
-            pools: Vec::new(),
-            lab: None,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::ask::Ask;
     use weir_conf::language::Language;
 
     #[test]
@@ -655,20 +379,6 @@ mod tests {
         assert!(!fails_alike(&of(300, 250), &of(150, 150)));
     }
 
-    #[test]
-    fn a_client_that_is_held_back_ends_it() {
-        assert_eq!(gate(&Signals::quiet()), None);
-        let mut signals = Signals::quiet();
-        signals.processes[2].throttled = 0.6;
-        assert!(gate(&signals).is_some_and(|why| why.contains("stopped the load generator in 60 %")));
-        let mut signals = Signals::quiet();
-        signals.load.spoiled.push("load generator saturated (core 97 %)".into());
-        assert!(gate(&signals).is_some_and(|why| why.contains("saturated")));
-        let mut signals = Signals::quiet();
-        signals.load.sent = 0;
-        assert!(gate(&signals).is_some());
-    }
-
     /// Half the load gave 280 answers a second, and the knee is 36 a second: one of the two is wrong.
     #[test]
     fn a_knee_below_what_half_the_load_gave_is_no_knee() {
@@ -690,21 +400,6 @@ mod tests {
         let grew = growth(&half, &full);
         let of = |segment: Segment| grew.iter().find(|(known, _)| *known == segment).map_or(0.0, |(_, share)| *share);
         assert!((of(Segment::Wait) - 1.0).abs() < 1e-6, "{grew:?}");
-        assert!((segment_ms(&full, Segment::Wait) - 12.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_test_may_give_a_block_what_it_wants() {
-        let mut spec = Spec { edge: "edge".into(), ..Spec::default() };
-        spec.client.name = "client".into();
-        let what = json!({"hosts": [{"name": "edge", "cpus": 0.2}], "client": {"is_unlimited": true},
-            "processes": [{"name": "db", "host": "edge", "argv": ["x"]}], "actions": [{"at_ms": 5, "deed": {"Stop": "db"}}]});
-        inject(&mut spec, &what).unwrap();
-        assert_eq!(
-            (spec.hosts[0].cpus, spec.processes[0].name.as_str(), spec.client.is_unlimited),
-            (Some(0.2), "db", true)
-        );
-        assert_eq!((spec.actions.len(), spec.edge.as_str()), (1, "edge"));
-        assert!(inject(&mut spec, &json!({"processes": 5})).is_err());
+        assert!((Segment::Wait.ms(&full) - 12.0).abs() < 1e-9);
     }
 }

@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 use weir_conf::language::Language;
 use weir_net::clock;
 
-use super::attempt::{Copied, Tried};
-use super::prove::{Elasticity, Proof};
+use super::arm::Elasticity;
+use super::asked::Why;
+use super::prove::Proof;
 use super::quiet;
 use super::rule::{Segment, Squeeze, Tier, percent};
 use super::rules::{Finding, waits};
-use super::run::{Why, finding_json, segment_ms};
 use super::signals::{Role, Signals};
 use super::told;
+use super::tried::{Copied, Tried};
 use super::widen;
 use crate::metric::digits;
 use crate::said::{self, Said, Text, left, say, shown, shown_list};
@@ -92,7 +93,7 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
         "steps": facts.steps.iter().map(|(rate, passed)| json!({"rate": rate, "passed": passed, "why": (!passed).then_some(texts::NOT_ANSWERED_IN_TIME.en)})).collect::<Vec<_>>(),
         "knee": facts.knee,
         "no_knee_above": facts.no_knee_above,
-        "findings": facts.findings.iter().map(finding_json).collect::<Vec<_>>(),
+        "findings": facts.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
         "elasticities": facts.elasticities,
         "lead": lead,
         "tried": facts.tried.as_ref().map(Tried::to_json),
@@ -183,8 +184,8 @@ fn sentence(facts: &Facts) -> (&'static str, Said, Option<usize>) {
 /// The part of a request's way in which unexplained time was spent.
 fn where_it_went(facts: &Facts) -> Said {
     let grown = Segment::ALL.iter().map(|segment| {
-        let then = facts.half.as_ref().map_or(0.0, |half| segment_ms(half, *segment));
-        (*segment, segment_ms(&facts.full, *segment) - then)
+        let then = facts.half.as_ref().map_or(0.0, |half| segment.ms(half));
+        (*segment, segment.ms(&facts.full) - then)
     });
     let (segment, ms) = grown.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((Segment::Outside, 0.0));
     let went = if facts.half.is_some() { texts::TIME_WENT_MORE } else { texts::TIME_WENT };
@@ -516,7 +517,7 @@ mod tests {
     fn a_run_is_printed_in_its_language() {
         let mut run = json!({
             "lead": 0, "knee": 190.0, "grew": [["bodies", 0.8]],
-            "findings": facts().findings.iter().map(finding_json).collect::<Vec<_>>(),
+            "findings": facts().findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
             "verify": "weir lab ab x after.conf",
             "verdict": verdict("SUSPECTED", &sentence(&facts()).1, None),
         });

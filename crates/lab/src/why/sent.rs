@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use weir_load::record::Hdr;
 
-use super::gather::{Known, accepts_gzip};
+use super::known::Known;
 use super::signals::Load;
 use crate::block::Block;
 use crate::series::Series;
@@ -80,6 +80,17 @@ pub(super) fn load(
     }
 }
 
+/// Whether the requests of a load accept compressed answers. `None`: unknown, for a script, since its steps set that.
+fn accepts_gzip(argv: &[String]) -> Option<bool> {
+    let is_url = argv.iter().any(|word| word.starts_with("http://") || word.starts_with("https://"));
+    let fields = argv.windows(2).filter(|pair| pair.first().is_some_and(|flag| flag == "-H"));
+    let is_asked = |field: &String| {
+        let field = field.to_ascii_lowercase();
+        field.split_once(':').is_some_and(|(name, value)| name.trim() == "accept-encoding" && value.contains("gzip"))
+    };
+    (is_url && !argv.iter().any(|word| word == "-t")).then(|| fields.filter_map(|pair| pair.get(1)).any(is_asked))
+}
+
 /// The windows of a block, as long as there were requests to send.
 #[derive(Default)]
 struct Windows {
@@ -144,5 +155,13 @@ mod tests {
         assert_eq!((found.sent, found.flight), (vec![75.0; 4], vec![30.0, 60.0, 90.0, 120.0]));
         assert_eq!(found.medians, [1.0, 3.0, 4.0]);
         assert!(windows(&json!({"weir": {"series": null}}), 2.0).flight.is_empty());
+    }
+
+    #[test]
+    fn a_load_says_whether_it_takes_what_is_compressed() {
+        let of = |text: &str| accepts_gzip(&text.split('|').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(of("weir|load|http://127.0.0.1/|-H|Accept-Encoding: br, gzip"), Some(true));
+        assert_eq!(of("weir|load|http://127.0.0.1/|-H|X: gzip"), Some(false));
+        assert_eq!(of("weir|load|a.yml|-t|http://127.0.0.1"), None);
     }
 }

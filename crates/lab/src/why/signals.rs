@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::good::Good;
 use super::policies::Policy;
 use crate::said::Said;
-use crate::watch::edge::{Acted, Cache, Peer};
+use crate::watch::account::{Acted, Cache, Peer};
 use crate::watch::inside::Inside;
 
 /// Everything that was observed in one block.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::gather::{Known, backlog};
+use super::known::Known;
 use super::signals::{Process, Role};
 use crate::said::{Said, Text, say};
 use crate::texts;
@@ -82,7 +82,7 @@ fn networks(watched: &Watched, known: &Known<'_>) -> Vec<Said> {
         let mut unknown: Vec<&String> = looks
             .iter()
             .flat_map(|look| look.waiting.iter().filter(|(_, waiting)| **waiting > 0).map(|(address, _)| address))
-            .filter(|address| backlog(watched, address).is_none())
+            .filter(|address| watched.backlog(address).is_none())
             .collect();
         unknown.sort_unstable();
         unknown.dedup();

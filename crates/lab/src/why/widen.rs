@@ -3,8 +3,8 @@
 //! Every squeeze has a counterpart: a larger quota or one more CPU, ports, descriptors, a larger table, a wider link,
 //! a larger pool. If the lab cannot give more, nothing is proved, and the verdict says why.
 
+use super::arm::{Arm, Elasticity, MORE, Spread, limit_cpu};
 use super::assign;
-use super::prove::{Arm, Elasticity, MORE};
 use super::rule::{Squeeze, percent};
 use super::signals::{Process, Role, Signals};
 use crate::metric::digits;
@@ -25,17 +25,6 @@ pub const PORT_MAX: u64 = 65_535;
 const PORTS_MAX: f64 = 64_512.0;
 /// A thread that wants less of a CPU than this could not use one more CPU.
 const THREAD_BUSY: f64 = 0.05;
-
-/// CPUs for a process that gets more of them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Spread {
-    /// All CPUs that the process may run on.
-    pub cpus: Vec<usize>,
-    /// Workers of the edge, if its file or its default has too few for these CPUs.
-    pub workers: Option<usize>,
-    /// The quota of its host, if the host has one.
-    pub quota: Option<f64>,
-}
 
 /// The arm with more of its resource. The error says why this machine, or the lab, cannot give more.
 ///
@@ -129,7 +118,7 @@ fn idle(cpu: usize, signals: &Signals) -> f64 {
 pub fn spread(arm: &Arm, name: &str, spec: &mut Spec) -> Vec<Change> {
     let Some(spread) = &arm.spread else { return Vec::new() };
     if let Some(quota) = spread.quota {
-        super::prove::limit_cpu(spec, name, quota);
+        limit_cpu(spec, name, quota);
     }
     let own = spec.processes.iter_mut().filter(|process| process.name == name);
     own.for_each(|process| process.cpus.clone_from(&spread.cpus));

@@ -3,8 +3,6 @@
 //! A separate thread speaks to NATS. The agents' counts arrive as the same [`run::Event`]s as those of local threads,
 //! so [`run::listen`] handles agents and workers alike.
 
-pub(super) mod member;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
@@ -20,8 +18,9 @@ use weir_net::clock::precise;
 use super::clock::now_us;
 use super::health;
 use super::letter::{self, Letter};
+use super::limits::{BEAT, HEARD_MAX, LOOK};
+use super::member::{Loss, Mate, Member};
 use super::nats::{Heard, Link, Server};
-use super::{BEAT, HEARD_MAX, LOOK};
 use crate::event::Event;
 use crate::output::SelfCheck;
 use crate::output::facts::fingerprint;
@@ -31,9 +30,9 @@ use crate::run::{self, Before, Channel, Run, Watch};
 use crate::texts::agents as texts;
 use crate::value::{Map, Value};
 use crate::worker::Shared;
-pub use member::Mate;
-use member::{Loss, Member};
 
+/// Most agents of one run.
+pub const AGENTS_MAX: u64 = 1000;
 /// Time from the start order to the first phase: longer than any message takes.
 const LEAD: Duration = Duration::from_secs(2);
 /// Time in which the agents must have read the job after all have come.
@@ -99,7 +98,7 @@ impl Conductor {
         let run = random::string(12);
         let mut link = Link::connect(&wanted.server, "weir load", orders.clone())?;
         link.subscribe(letter::up(&run));
-        let agents = usize::try_from(wanted.agents.clamp(1, super::AGENTS_MAX)).unwrap_or(1);
+        let agents = usize::try_from(wanted.agents.clamp(1, AGENTS_MAX)).unwrap_or(1);
         let body_bytes_max = link.body_bytes_max();
         let mut baton = Baton {
             run,

@@ -11,11 +11,12 @@ use weir_net::Instant;
 use weir_net::clock::precise;
 
 use super::clock::{Offset, now_us};
+use super::job;
 use super::letter::{self, Letter};
+use super::limits::{BEAT, HEARD_MAX, LOOK, LOST};
 use super::nats::{Heard, Link, Message, Server};
 use super::stream::Outbox;
 use super::work::{Report, Start, Work};
-use super::{BEAT, HEARD_MAX, LINES_MAX, LOOK, LOST, job};
 use crate::output::facts::fingerprint;
 use crate::random;
 use crate::record::Taken;
@@ -23,6 +24,8 @@ use crate::run::{Channel, Stop};
 use crate::texts::agents as texts;
 use crate::value::parse_json;
 
+/// Most lines of `log` steps in one tick; the others are counted as lost.
+const LINES_MAX: usize = 1000;
 /// Longest time to wait for a piece of the job; then the agent asks again.
 const PIECE: Duration = Duration::from_secs(2);
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 use weir_net::clock::precise;
 
-use super::conduct::member::Member;
 use super::conduct::{Show, heard_tick};
 use super::letter::Letter;
+use super::member::Member;
 use super::serve::Told;
 use super::work::Report;
 use crate::event::Event;

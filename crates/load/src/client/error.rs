@@ -21,6 +21,11 @@ pub struct Error {
     pub answered: Option<Box<(u16, Timings)>>,
 }
 
+/// The server did not choose `h2` in ALPN (RFC 7301).
+pub const NOT_AGREED: &str = "ERR_ALPN_NEGOTIATION_FAILED";
+/// The server answered HTTP/2's preface with another protocol.
+pub const NOT_SPOKEN: &str = "ERR_HTTP2_NOT_SPOKEN";
+
 /// Names of Linux error numbers that a connection can have and that the standard library has no kind for.
 const NUMBERS: &[(i32, &str)] = &[
     (12, "ENOMEM"),

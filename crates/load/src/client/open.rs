@@ -10,12 +10,11 @@ use weir_meter::Step;
 use weir_net::tls::{Fault, Sessions};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
 
-use super::error::Error;
+use super::error::{Error, NOT_AGREED};
 use super::incoming::{Incoming, is_passing};
 use super::link::Link;
-use super::origin::Origin;
+use super::origin::{Origin, Proxy};
 use super::peers;
-use super::proxy::Proxy;
 use super::resolve::Resolver;
 use super::timings::Timings;
 use crate::url::Scheme;
@@ -56,9 +55,7 @@ pub(super) async fn open(
     // memory.
     let stream = Box::pin(origin.tls.open(stream, &origin.host, http2, sessions, deadline)).await;
     let stream = stream.map_err(|error| match weir_net::tls::failure(&error) {
-        Some(failure) if http2 && failure.fault == Fault::NoCommonProtocol => {
-            Error::named(Step::TlsOrigin, super::h2::NOT_AGREED)
-        }
+        Some(failure) if http2 && failure.fault == Fault::NoCommonProtocol => Error::named(Step::TlsOrigin, NOT_AGREED),
         _ => Error::io(Step::TlsOrigin, &error),
     })?;
     Ok(Opened { link: Link::over(stream), resolved, connected, secured: Some(clock::precise()) })

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use super::proxy::{Proxies, Proxy};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::proxy::Proxies;
 use crate::tls::Tls;
 use crate::url::{Scheme, Url};
 
@@ -75,6 +78,35 @@ impl Origin {
     /// True if the URL belongs to this origin.
     pub fn is(&self, url: &Url) -> bool {
         (self.scheme, self.port) == (url.scheme, url.port) && self.host == url.host
+    }
+}
+
+/// A proxy as one worker uses it.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    /// The proxy's address.
+    pub(super) origin: Rc<Origin>,
+    /// `Proxy-Authorization`, from the user in the proxy's URL.
+    authorization: Option<String>,
+}
+
+impl Proxy {
+    pub(super) fn new(url: &Url) -> Proxy {
+        let authorization = url.user.as_ref().map(|user| format!("Basic {}", STANDARD.encode(user)));
+        Proxy { origin: Rc::new(Origin::of(url, &Rc::new(Tls::default()))), authorization }
+    }
+
+    /// The request for a tunnel to an origin (RFC 9110 §9.3.6).
+    pub(super) fn request(&self, to: &Origin) -> Vec<u8> {
+        // IPv6 addresses stand in brackets, and the port is always there.
+        let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
+        let port = to.port;
+        let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: keep-alive\r\n");
+        if let Some(authorization) = &self.authorization {
+            head.push_str(&format!("Proxy-Authorization: {authorization}\r\n"));
+        }
+        head.push_str("\r\n");
+        head.into_bytes()
     }
 }
 

@@ -3,18 +3,11 @@
 //! As in Artillery, which uses hpagent, all requests go through a tunnel made by CONNECT, also those to `http://`.
 //! `HTTPS_PROXY` is for `https://` only; without it, `HTTP_PROXY` is used for `https://` too.
 
-use std::rc::Rc;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use weir_conf::said::Said;
 use weir_conf::say;
 
 use crate::texts;
-use crate::tls::Tls;
 use crate::url::{Scheme, Url};
-
-use super::origin::Origin;
 
 /// The proxies of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,35 +64,6 @@ fn is_at(entry: &str, url: &Url) -> bool {
     };
     let is_below = || url.host.strip_suffix(host).is_some_and(|below| below.ends_with('.'));
     port.is_none_or(|port: u16| port == url.port) && (host == url.host || is_below())
-}
-
-/// A proxy as one worker uses it.
-#[derive(Debug)]
-pub(super) struct Proxy {
-    /// The proxy's address.
-    pub(super) origin: Rc<Origin>,
-    /// `Proxy-Authorization`, from the user in the proxy's URL.
-    authorization: Option<String>,
-}
-
-impl Proxy {
-    pub(super) fn new(url: &Url) -> Proxy {
-        let authorization = url.user.as_ref().map(|user| format!("Basic {}", STANDARD.encode(user)));
-        Proxy { origin: Rc::new(Origin::of(url, &Rc::new(Tls::default()))), authorization }
-    }
-
-    /// The request for a tunnel to an origin (RFC 9110 §9.3.6).
-    pub(super) fn request(&self, to: &Origin) -> Vec<u8> {
-        // IPv6 addresses stand in brackets, and the port is always there.
-        let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
-        let port = to.port;
-        let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: keep-alive\r\n");
-        if let Some(authorization) = &self.authorization {
-            head.push_str(&format!("Proxy-Authorization: {authorization}\r\n"));
-        }
-        head.push_str("\r\n");
-        head.into_bytes()
-    }
 }
 
 #[cfg(test)]

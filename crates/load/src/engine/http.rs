@@ -8,13 +8,16 @@
 //! takes a longer way ([`hooks`]).
 
 mod after;
+mod asked;
 mod compile;
 mod expects;
+mod headers;
 mod hooks;
 pub(crate) mod metrics;
 mod multipart;
 mod outgoing;
 mod phrase;
+mod places;
 mod response;
 pub mod session;
 pub mod shared;
@@ -28,15 +31,13 @@ use weir_net::timer::until;
 use weir_net::{Instant, buffer, clock};
 use weir_wire::Known;
 
-use crate::client::h2::NOT_AGREED;
-use crate::client::{self, Answer, Call, Error, IDLE_MAX, Origin};
+use crate::client::{self, Answer, Call, Error, IDLE_MAX, NOT_AGREED};
 use crate::failed::Failed;
-use crate::plan::{Condition, Engine, Plan, Request};
-use crate::processor::Params;
-use crate::url::Scheme;
+use crate::plan::{Condition, Plan, Request};
+use crate::template::With;
 use crate::vuser::Vuser;
 use crate::worker::Worker;
-use compile::{Compiled, Ready, With};
+use asked::{Asked, Http2};
 use outgoing::Outgoing;
 
 /// Most redirects of one step; Artillery's limit.
@@ -103,38 +104,16 @@ async fn holds(vuser: &mut Vuser, condition: &Condition) -> Result<bool, Failed>
     Ok(expression.value(&|name| vars.by_name(name).clone()).map_or(true, |value| value.is_truthy()))
 }
 
-/// Whether and how a request uses HTTP/2.
-enum Http2 {
-    Never,
-    /// If the server agrees.
-    Agreed,
-    Always,
-}
-
-/// A request that is being carried out.
-struct Asked<'r> {
-    request: &'r Request,
-    compiled: &'r Compiled,
-    /// `requestParams`, once hooks have seen them.
-    params: Option<Params>,
-    /// URL and name for the metrics, if hooks changed them.
-    endpoint: Option<(String, Option<String>)>,
-    /// The rendered request; `None` while the compiled bytes are used.
-    outgoing: Option<Box<Outgoing>>,
-    /// The URL of each request that was redirected, in order; at most [`REDIRECTS_MAX`].
-    urls: Vec<String>,
-}
-
 impl Asked<'_> {
     fn render(&mut self, vuser: &Vuser, worker: &Worker) -> Result<Box<Outgoing>, Failed> {
         let with = With { vars: &vuser.vars, functions: &*worker.functions };
-        let (http, plan) = (&worker.http, &worker.plan);
+        let (places, plan) = (&worker.http.places, &worker.plan);
         let outgoing = match &mut self.params {
             Some(params) => {
                 let hooked = hooks::hooked(vuser, self.request, self.compiled);
-                hooks::render(http, plan, (self.request, hooked), params, with)?
+                hooks::render(places, plan, (self.request, hooked), params, with)?
             }
-            None => self.compiled.render(http, plan, self.request, with)?,
+            None => self.compiled.render(places, plan, self.request, with)?,
         };
         self.set_cookies(vuser, plan, &outgoing, with);
         Ok(Box::new(outgoing))
@@ -166,52 +145,6 @@ impl Asked<'_> {
             || !self.request.cookies.is_empty()
             || self.params.as_ref().is_some_and(hooks::has_cookies)
     }
-
-    fn ready(&self) -> Option<&Ready> {
-        self.compiled.ready.as_ref().filter(|_| self.outgoing.is_none())
-    }
-
-    /// Whether the request uses HTTP/2. The step's setting wins over the configuration's. As in Artillery, whose
-    /// client uses ALPN, a step's setting applies to `https://` only, and the server may decline.
-    fn speaks_http2(&self, always: bool, origin: &Origin) -> Http2 {
-        match (self.request.http2, always) {
-            (Some(false), _) | (None, false) => Http2::Never,
-            (_, true) => Http2::Always,
-            (Some(true), false) if origin.scheme == Scheme::Https && !origin.lacks_http2.get() => Http2::Agreed,
-            (Some(true), false) => Http2::Never,
-        }
-    }
-
-    fn follows(&self) -> bool {
-        self.outgoing.as_ref().map_or(self.request.follows, |outgoing| outgoing.follows)
-    }
-
-    fn decompresses(&self) -> bool {
-        self.outgoing.as_ref().map_or(self.request.gzip != Some(false), |outgoing| outgoing.decompress)
-    }
-
-    /// The method of the request, after a redirect that of the last one.
-    fn method(&self) -> &str {
-        self.outgoing.as_ref().map_or(&self.request.method, |outgoing| &outgoing.method)
-    }
-
-    /// The origin and the target of the request, after a redirect those of the last one.
-    fn target(&self) -> Option<(&Rc<Origin>, &str)> {
-        match &self.outgoing {
-            Some(outgoing) => Some((&outgoing.origin, &outgoing.target)),
-            None => self.ready().map(|ready| (&ready.origin, &*ready.target)),
-        }
-    }
-
-    /// The URL of the request, after a redirect that of the last one.
-    fn url(&self) -> String {
-        self.target().map(|(origin, target)| origin.url(target)).unwrap_or_default()
-    }
-
-    /// The URL that the step asked for, before any redirect.
-    fn first_url(&self) -> String {
-        self.urls.first().cloned().unwrap_or_else(|| self.url())
-    }
 }
 
 /// Counts a request that could not be made.
@@ -220,7 +153,7 @@ async fn refused(vuser: &mut Vuser, mut asked: Asked<'_>, failed: Failed) -> Res
         return Err(failed);
     }
     let error = Error { name: failed.0, ..Error::named(Step::SendRequest, "") };
-    Err(fail(vuser, &mut asked, error).await)
+    Err(after::fail(vuser, &mut asked, error).await)
 }
 
 /// Sends the request, follows redirects, counts, and handles the last answer.
@@ -231,7 +164,7 @@ async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) 
     loop {
         let answer = match send(vuser, worker, &asked, wants_body).await {
             Ok(answer) => answer,
-            Err(error) => return Err(Box::pin(fail(vuser, &mut asked, error)).await),
+            Err(error) => return Err(Box::pin(after::fail(vuser, &mut asked, error)).await),
         };
         take_cookies(vuser, worker, &asked, &answer);
         if worker.debug.speaks_http {
@@ -254,13 +187,13 @@ async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) 
             true => Err("ERR_TOO_MANY_REDIRECTS"),
             false => {
                 asked.urls.push(outgoing.url());
-                outgoing.redirect(answer.status(), location, &worker.http.origins)
+                outgoing.redirect(answer.status(), location, &worker.http.places.origins)
             }
         };
         asked.outgoing = Some(outgoing);
         if let Err(name) = next {
             drop(answer);
-            return Err(Box::pin(fail(vuser, &mut asked, Error::named(Step::AwaitHead, name))).await);
+            return Err(Box::pin(after::fail(vuser, &mut asked, Error::named(Step::AwaitHead, name))).await);
         }
     }
 }
@@ -337,35 +270,6 @@ fn note_latency(vuser: &mut Vuser, worker: &Worker, answer: &Answer) {
     let timings = &answer.timings;
     let meant = vuser.meant(timings.started);
     worker.recorder.latency(timings.end.saturating_duration_since(meant), timings.service());
-}
-
-/// Counts a failure, and calls the hooks for it.
-async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed {
-    let worker = vuser.worker.clone();
-    if let Some((status, timings)) = error.answered.as_deref()
-        && vuser.scenario.is_some()
-    {
-        worker.http.metrics.head(&worker.recorder, *status, timings);
-    }
-    worker.say_debug(worker.debug.error(&error.name));
-    hooks::on_error(vuser, asked, &error.name).await;
-    if let Some(expects) = worker.http.expects.as_ref().filter(|_| has_plugins(vuser)) {
-        worker.say(expects.error(&error.name));
-    }
-    if vuser.scenario.is_some() {
-        worker.recorder.failure(error.step, &error.name);
-    }
-    if has_plugins(vuser)
-        && let Some(endpoint) = after::endpoint(vuser, &worker, asked)
-    {
-        worker.http.by_endpoint.failure(&worker.recorder, &endpoint, &error.name);
-    }
-    Failed(error.name)
-}
-
-/// True for http scenarios. Plugins ignore requests of hooks, and requests between messages of other engines.
-fn has_plugins(vuser: &Vuser) -> bool {
-    vuser.scenario().is_some_and(|scenario| scenario.engine == Engine::Http)
 }
 
 #[cfg(test)]

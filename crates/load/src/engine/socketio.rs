@@ -26,7 +26,7 @@ use weir_net::{Deadline, buffer, clock};
 use self::client::Client;
 use self::options::Options;
 use self::packet::{Kind, push_argument, push_head};
-use self::shared::{Clients, Connections, Place, Session, find, full_name};
+use self::shared::{Clients, Connections, Place, Session, find};
 use super::take::take_arguments;
 use crate::failed::Failed;
 use crate::plan::{Emit, Expected, Response, Step};
@@ -263,7 +263,7 @@ fn is_valid(received: &[Value], expected: &Value, joins: bool) -> bool {
 /// The namespace of a step: a known one, or one connected here. The error is the message.
 async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
     let Some(session) = &mut vuser.socketio else { return Err("invalid arguments".to_owned()) };
-    let full = full_name(&session.options, name);
+    let full = session.options.full_name(name);
     let place = match find(&session.clients, &full) {
         Some(place) => place,
         None => session.add(&full),

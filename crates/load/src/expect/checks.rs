@@ -1,6 +1,12 @@
 //! One check.
 
-use super::{Answer, Cow, HashMap, JSON_TYPES, Path, RefCell, Value, regexp};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use super::answer::{Answer, JSON_TYPES};
+use crate::regexp;
+use crate::value::{Path, Value};
 
 /// Compiled expressions kept per thread; at this limit all are dropped.
 const KEPT_MAX: usize = 256;

@@ -1,7 +1,10 @@
 //! The lines that the plugin prints after each request.
 
-use super::{Map, Value, Vars, Write};
-use crate::expect::Outcome;
+use std::fmt::Write;
+
+use super::checks::Outcome;
+use crate::value::{Map, Value};
+use crate::vars::Vars;
 
 /// Number of UTF-16 units of a body that are shown.
 const BODY_SHOWN: usize = 512;

@@ -2,8 +2,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::value::parse_json;
-use crate::vars::Names;
+use crate::capture::Message;
+use crate::value::{Value, parse_json};
+use crate::vars::{Names, Vars};
 
 const BODY: &str = r#"{"token":"abc","user":{"roles":["a"],"none":null},"list":[]}"#;
 

@@ -2,7 +2,10 @@
 
 use weir_net::clock;
 
-use super::{Make, Options, Value, numbers, pick};
+use super::draw::pick;
+use super::numbers;
+use super::options::{Make, Options};
+use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[(&str, Make)] = &[
     ("dateAnytime", |_| around(-YEAR, YEAR)),

@@ -2,8 +2,11 @@
 
 use fake::locales::{Data, EN};
 
-use super::{Make, Options, Value, digits, numbers, people, pick, words};
+use super::draw::{digits, hex, pick};
+use super::options::{Make, Options};
+use super::{numbers, people, words};
 use crate::random;
+use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[(&str, Make)] = &[
     ("internetEmail", |options| {
@@ -111,14 +114,6 @@ const MIME_TYPES: [&str; 10] = [
     "text/html",
     "video/mp4",
 ];
-
-/// The longest text of hexadecimal digits that one call makes.
-const HEX_MAX: usize = 100_000;
-
-pub(super) fn hex(len: usize) -> String {
-    let digit = |_| char::from_digit(random::below(16) as u32, 16).unwrap_or('0');
-    (0..len.min(HEX_MAX)).map(digit).collect()
-}
 
 fn letters(len: usize) -> String {
     digits(&"?".repeat(len))

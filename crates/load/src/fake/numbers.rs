@@ -1,8 +1,9 @@
 //! Numbers and texts of letters.
 
-use super::internet::hex;
-use super::{Make, Value};
+use super::draw::hex;
+use super::options::Make;
 use crate::random;
+use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[(&str, Make)] = &[
     ("numberInt", |options| {

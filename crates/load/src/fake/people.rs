@@ -2,8 +2,11 @@
 
 use fake::locales::{Data, EN};
 
-use super::{Make, Options, Value, capital, digits, numbers, pick};
+use super::draw::{capital, digits, pick};
+use super::numbers;
+use super::options::{Make, Options};
 use crate::random;
+use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[(&str, Make)] = &[
     ("personFirstName", |_| first_name().into()),

@@ -2,7 +2,8 @@
 
 use fake::locales::{Data, EN};
 
-use super::{Make, Options, capital, pick};
+use super::draw::{capital, pick};
+use super::options::{Make, Options};
 use crate::random;
 
 pub(super) const FUNCTIONS: &[(&str, Make)] = &[

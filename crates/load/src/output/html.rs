@@ -6,6 +6,7 @@
 mod chart;
 mod lines;
 mod over_time;
+mod phrases;
 mod tables;
 mod verdict;
 
@@ -16,11 +17,12 @@ use weir_conf::say;
 use weir_dash::inline::{self, escape};
 
 use super::legacy::iso;
-use super::number::{self, duration, js, ms};
+use super::number::{duration, js, ms};
 use crate::record::Hdr;
 use crate::texts::page as texts;
 use chart::{Chart, Line, Shape, Stroke, short};
 use lines::Lines;
+use phrases::figure_name;
 
 const SCRIPT: &str = include_str!("html/report.js");
 /// Columns of the histogram of latencies, and the decades it covers.
@@ -48,11 +50,6 @@ pub fn render(report: &Value, language: Language) -> String {
     let module = Some(("report", SCRIPT));
     let is_korean = language == Language::Korean;
     inline::Page { is_korean, maker: "weir load", title, body: &body, module }.render()
-}
-
-/// Groups thousands with a no-break space.
-fn grouped(count: u64) -> String {
-    number::grouped(count).replace(' ', "\u{a0}")
 }
 
 fn footer(weir: &Value, language: Language) -> String {
@@ -112,19 +109,6 @@ fn tiles(report: &Value, language: Language) -> String {
         format!("<div class=\"tile\"><div class=\"n\">{text}</div><div class=\"k\">{}</div></div>\n", escape(&key))
     };
     format!("<div class=\"tiles\">{}</div>\n", tiles.into_iter().map(tile).collect::<String>())
-}
-
-/// The name of a figure in a head: `p99`, `max`.
-fn figure_name(figure: &str, language: Language) -> &str {
-    match figure {
-        "p999" => "p99.9",
-        "max" => texts::PAGE_MAX.say(language),
-        "mean" => texts::PAGE_MEAN.say(language),
-        "min" => texts::PAGE_MIN.say(language),
-        "median" => texts::PAGE_MEDIAN.say(language),
-        "count" => texts::PAGE_COUNT.say(language),
-        quantile => quantile,
-    }
 }
 
 /// Requests per second: over the whole run if its length is known, otherwise Artillery's figure.

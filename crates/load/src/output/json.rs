@@ -5,21 +5,12 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::{Facts, legacy, number, own};
+use super::{Facts, number, own};
 use crate::record::{Figures, Outcome, Period, Stamps, Summary};
 
 /// The report as text, formatted as `JSON.stringify(report, null, 2)` does.
 pub fn write(outcome: &Outcome, facts: &Facts) -> String {
     text(&document(outcome, facts))
-}
-
-/// The report in the format of 1.x, for `ARTILLERY_USE_LEGACY_REPORT_FORMAT`. `phases` as the script wrote them.
-pub fn write_legacy(outcome: &Outcome, facts: &Facts, phases: &Value) -> String {
-    let mut document = legacy::document(outcome, phases);
-    if let Value::Object(keys) = &mut document {
-        keys.insert("weir".to_owned(), own::section(outcome, facts));
-    }
-    text(&document)
 }
 
 /// The report as a value.

@@ -14,8 +14,8 @@ use sha2::{Sha256, Sha512};
 
 use super::convert::{Functions, Given, from_js, text_of, to_js};
 use super::files;
-use super::state::State;
-use super::{Facts, Kind};
+use super::host::{Facts, Host};
+use super::state::{KEPT_MAX, Kind, State};
 use crate::value::Value;
 
 /// Most random bytes of one request; the limit of Node's `crypto.getRandomValues`.
@@ -36,7 +36,7 @@ pub fn make<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> js::Result<Object<'js>> {
 }
 
 /// The object `facts`.
-pub fn facts<'js>(ctx: &Ctx<'js>, host: &super::Host, facts: &Facts) -> js::Result<Object<'js>> {
+pub fn facts<'js>(ctx: &Ctx<'js>, host: &Host, facts: &Facts) -> js::Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     object.set("testRunId", &*host.test_run_id)?;
     object.set("version", host.version)?;
@@ -97,7 +97,7 @@ fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js
     let own = state.clone();
     add(ctx, native, "keep", move |id: f64, uid: String, name: Opt<String>| {
         let mut kept = own.kept.borrow_mut();
-        if kept.len() >= super::KEPT_MAX && !kept.contains_key(&*uid) {
+        if kept.len() >= KEPT_MAX && !kept.contains_key(&*uid) {
             kept.clear();
         }
         let kept = kept.entry(uid.into()).or_default();

@@ -18,10 +18,11 @@ use std::time::Duration;
 use weir_net::worker::spawn;
 use weir_net::{Deadline, Stream};
 
-use super::state::{Lent, Outcome, State};
+use super::context::Context;
+use super::host::{Facts, Host};
+use super::state::{Kind, Lent, Outcome, State};
 use super::wire::{self, FRAME_MAX, begin_frame, end_frame, items, member, members};
 use super::wires::{Heard, Wires};
-use super::{Context, Facts, Host, Kind};
 use crate::engine::http::session::Session;
 use crate::value::{Value, write_json_text};
 

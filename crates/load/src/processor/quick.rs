@@ -18,15 +18,16 @@ use rquickjs::{Ctx, Exception, Function, Module, Object, Persistent, Promise};
 use weir_net::Deadline;
 use weir_net::worker::spawn;
 
+use super::context::Context;
 use super::convert::{Functions, Names, from_js, from_js_again, text_of, to_js};
 use super::files;
+use super::host::{Facts, Host};
 use super::known::{FORMS_MAX, Known};
 use super::loading::Files;
 use super::natives;
 use super::params::{Made, Params};
-use super::state::{Hear, Lent, Outcome, State};
+use super::state::{Hear, KEPT_MAX, Kind, Lent, Outcome, State};
 use super::wires::Heard;
-use super::{Context, Facts, Host, KEPT_MAX, Kind};
 use crate::value::{Keyed, Map, UNDEFINED, Value};
 
 /// Memory limit of one worker's processor, in bytes; above it, the script gets an exception.

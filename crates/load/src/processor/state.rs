@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use weir_net::{Instant, clock};
 
+use super::host::Host;
 use super::wires::{Heard, Wires};
-use super::{Host, Kind};
 use crate::engine::http::session::Session;
 use crate::record::Recorder;
 use crate::value::Value;
@@ -28,8 +28,24 @@ pub const SHARED_MAX: usize = 64;
 /// A list or object that others hold too and that has at least this many members is made only once.
 const SHARED_MEMBERS_MIN: usize = 256;
 
+/// Virtual users for whom weir keeps values that a [`Value`] cannot hold; above this number, all of them are
+/// forgotten.
+pub const KEPT_MAX: usize = 50_000;
+
 /// The result of a call: its value, or the error name after `errors.`.
 pub type Outcome = Result<Value, String>;
+
+/// The kind of function, which sets its arguments. The numbers are those of calls.js and host.js.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Function = 0,
+    BeforeRequest = 1,
+    AfterResponse = 2,
+    OnError = 3,
+    WhileTrue = 4,
+    IfTrue = 5,
+    Connect = 6,
+}
 
 /// A metric from `ee.emit`.
 pub struct Emitted {

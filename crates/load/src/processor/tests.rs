@@ -15,7 +15,7 @@ use weir_net::worker::block_on;
 use super::*;
 use crate::engine::http::session::Session;
 use crate::value::{UNDEFINED, parse_json};
-use crate::vars::Names;
+use crate::vars::{Names, Vars};
 
 const BOTH: [Choice; 2] = [Choice::QuickJs, Choice::Node];
 

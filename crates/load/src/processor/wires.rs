@@ -268,7 +268,7 @@ mod tests {
     use super::super::Host;
     use super::*;
     use crate::engine::http::session::Session;
-    use crate::processor::Kind as Called;
+    use crate::processor::state::Kind as Called;
     use crate::vars::Names;
 
     /// A connection that never receives anything.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
+use super::export::{DELTA, Export, Metric, whole};
 use super::options::OtlpOptions;
 use super::post::{Post, post};
 use super::protobuf;
@@ -21,28 +22,6 @@ pub(super) struct Otlp {
     options: OtlpOptions,
     resolver: Resolver,
 }
-
-/// The data of one period, before it becomes JSON or protobuf.
-pub(super) struct Export<'e> {
-    pub(super) resource: &'e [(String, Value)],
-    pub(super) scope: &'e str,
-    /// Attributes of every data point.
-    pub(super) attributes: Vec<(String, Value)>,
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
-    pub(super) metrics: Vec<Metric>,
-}
-
-/// A metric with its one data point.
-pub(super) struct Metric {
-    pub(super) name: String,
-    pub(super) value: f64,
-    /// True: a monotonic sum of this period alone; false: a gauge.
-    pub(super) is_sum: bool,
-}
-
-/// `AGGREGATION_TEMPORALITY_DELTA`.
-pub(super) const DELTA: u64 = 1;
 
 impl Otlp {
     pub(super) fn new(options: OtlpOptions) -> Otlp {
@@ -137,9 +116,4 @@ fn json_attributes(attributes: &[(String, Value)]) -> Json {
         json!({ "key": name, "value": value })
     };
     attributes.iter().map(one).collect()
-}
-
-/// The number as an integer, if it has no fraction and fits.
-pub(super) fn whole(value: f64) -> Option<i64> {
-    (value.fract() == 0.0 && value.abs() < 9e15).then_some(value as i64)
 }

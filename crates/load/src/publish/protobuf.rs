@@ -4,7 +4,7 @@
 
 use weir_wire::protobuf::{bytes, fixed, message, number};
 
-use super::otlp::{DELTA, Export, Metric, whole};
+use super::export::{DELTA, Export, Metric, whole};
 use crate::value::Value;
 
 /// The whole request.

@@ -5,16 +5,17 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::task::Poll;
 use std::time::Duration;
 
 use weir_net::timer::until;
 use weir_net::{Deadline, Instant, clock, worker};
 
+use super::plan::Plan;
 use super::schedule::Schedule;
-use super::{Ears, LATE_AFTER, Plan, Share};
 use crate::client::h2::Line;
-use crate::client::{self, Answer, Call, Kept, Origin};
+use crate::client::{self, Answer, Call, Kept, NOT_AGREED, NOT_SPOKEN, Origin};
 use crate::engine::bell::Bell;
 use crate::engine::http::metrics::Metrics;
 use crate::event::Event;
@@ -24,10 +25,27 @@ use crate::run::TELL;
 use crate::tls::Tls;
 use crate::worker::Shared;
 
+/// A request of a fixed rate that begins later than this after its due time counts as late: five ticks of the timer,
+/// of one millisecond each.
+pub const LATE_AFTER: Duration = Duration::from_millis(5);
 /// Pause after a failed connection of a closed loop, so that a dead server is not flooded.
 const FAILED_PAUSE: Duration = Duration::from_millis(10);
 /// Size of the table of statuses; the parser accepts no others.
 const STATUSES: usize = 1000;
+
+/// One thread's share of the load.
+pub(super) struct Share {
+    pub connections: usize,
+    pub requests: u64,
+    pub index: usize,
+    pub threads: usize,
+}
+
+/// The receivers for a thread's results.
+pub(super) struct Ears {
+    pub give: Sender<Report>,
+    pub events: Sender<Event>,
+}
 
 /// State that the connections of one thread share.
 struct Run {
@@ -184,7 +202,7 @@ impl Run {
                 false
             }
             Err(error) => {
-                if report.requests == 0 && super::is_unspoken(&error.name) {
+                if report.requests == 0 && is_unspoken(&error.name) {
                     book.left = 0;
                 }
                 if let Some((status, timings)) = error.answered.as_deref() {
@@ -300,4 +318,9 @@ impl Book {
         report.busy = vec![report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)];
         std::mem::take(report)
     }
+}
+
+/// True if the error means that the server does not support HTTP/2.
+fn is_unspoken(name: &str) -> bool {
+    name == NOT_AGREED || name == NOT_SPOKEN
 }

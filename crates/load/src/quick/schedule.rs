@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_net::Instant;
 
-use super::Rate;
+use super::plan::Rate;
 
 /// The due times of one thread's share, in order and without end.
 pub(super) struct Schedule {

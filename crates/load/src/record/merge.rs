@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::window::{Own, Rate, Second, Stamps, Taken, Window};
-use super::{Glance, Hdr, POINT_MS, Sketch, Summary, WINDOW_MS, round};
+use super::glance::Glance;
+use super::hdr::Hdr;
+use super::sketch::{Sketch, Summary, round};
+use super::window::{Own, POINT_MS, Rate, Second, Stamps, Taken, WINDOW_MS, Window};
 
 /// Most points of the lines over time; above it, neighbours are merged and each point covers twice the time.
 const POINTS_MAX: u64 = 600;

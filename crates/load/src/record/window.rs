@@ -5,13 +5,19 @@ use std::sync::Arc;
 
 use weir_meter::Step;
 
-use super::{Glance, Hdr, Sketch};
+use super::glance::Glance;
+use super::hdr::Hdr;
+use super::sketch::{Sketch, round};
 
 /// Most distinct failures by step and name; later ones are counted under [`OTHER`].
 const FAILURES_MAX: usize = 1000;
 /// The name of failures for which there was no room.
 const OTHER: &str = "other";
 
+/// Length of a window, aligned to the wall clock.
+pub const WINDOW_MS: u64 = 10_000;
+/// Default length of a point in the lines over time, ms.
+pub const POINT_MS: u64 = 1000;
 /// The result of [`Recorder::take`](super::Recorder::take).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Taken {
@@ -116,7 +122,7 @@ impl Rate {
     /// Events per second between the first and the last event, over at least a second, rounded.
     pub fn per_second(&self) -> f64 {
         let seconds = self.last_ms.saturating_sub(self.first_ms).max(1000) as f64 / 1000.0;
-        super::round(self.count as f64 / seconds)
+        round(self.count as f64 / seconds)
     }
 }
 

@@ -8,8 +8,9 @@ use weir_conf::say;
 use super::merge::{self, Lists};
 use super::node::{Kind, Node};
 use super::notes::Notes;
+use super::options::Options;
 use super::source::{At, Problem};
-use super::{Options, yaml};
+use super::yaml;
 use crate::texts::script as texts;
 use crate::value::Value;
 

@@ -3,79 +3,18 @@
 
 mod config;
 mod flow;
+mod object;
 mod plugins;
 
 use std::fmt::Write as _;
 
-use weir_conf::said::Said;
-use weir_conf::say;
-
-use super::near;
-use super::node::Node;
-use super::notes::Notes;
-use crate::texts::script as texts;
-
 pub(crate) use config::*;
 pub(crate) use flow::*;
+pub(crate) use object::{Does, Object};
 pub(crate) use plugins::*;
 
 /// The engine of Artillery's npm package for Socket.IO 3 and 4: weir's `socketio` speaks this protocol.
 pub(crate) const SOCKETIO_V3: &str = "socketio-v3";
-
-/// An object of a script.
-#[derive(Debug)]
-pub(crate) struct Object {
-    /// The path of the object: `config.http`.
-    pub path: &'static str,
-    /// A sentence for the reference.
-    pub about: &'static str,
-    /// Its keys.
-    pub keys: &'static [Key],
-    /// True if other keys are the user's own (names of variables, headers, options of a library).
-    pub is_open: bool,
-}
-
-/// A key.
-#[derive(Debug)]
-pub(crate) struct Key {
-    /// Its name.
-    pub name: &'static str,
-    /// Whether weir supports it.
-    pub does: Does,
-    /// A sentence about the meaning; for a key that weir does not support, the reason and the alternative.
-    pub about: &'static str,
-    /// The same sentence in Korean, for a key that causes a warning; otherwise empty.
-    pub about_ko: &'static str,
-}
-
-/// Whether weir does what a key means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Does {
-    /// As in Artillery.
-    Yes,
-    /// With a difference that the sentence describes.
-    Partly,
-    /// No; a script with this key gets a warning.
-    No,
-    /// Artillery accepts the key and ignores it; a script with this key gets a warning.
-    Nothing,
-}
-
-const fn yes(name: &'static str, about: &'static str) -> Key {
-    Key { name, does: Does::Yes, about, about_ko: "" }
-}
-
-const fn partly(name: &'static str, about: &'static str) -> Key {
-    Key { name, does: Does::Partly, about, about_ko: "" }
-}
-
-const fn no(name: &'static str, about: &'static str, about_ko: &'static str) -> Key {
-    Key { name, does: Does::No, about, about_ko }
-}
-
-const fn nothing(name: &'static str, about: &'static str, about_ko: &'static str) -> Key {
-    Key { name, does: Does::Nothing, about, about_ko }
-}
 
 /// Every object, in the order of the reference.
 const OBJECTS: &[&Object] = &[
@@ -116,51 +55,6 @@ const OBJECTS: &[&Object] = &[
     &RESPONSE,
     &ACKNOWLEDGE,
 ];
-
-impl Object {
-    /// The key with this name.
-    pub fn key(&self, name: &str) -> Option<&'static Key> {
-        self.keys.iter().find(|key| key.name == name)
-    }
-
-    /// Warns about keys of a node that are unknown, or that weir does not support.
-    pub fn check(&self, node: &Node, notes: &mut Notes) {
-        for (name, member) in node.map().into_iter().flatten() {
-            let of = |key: &Key| (format!("{}.{name}", self.path), Said::of_both(key.about, key.about_ko));
-            match self.key(name).map(|key| (key.does, of(key))) {
-                Some((Does::Yes | Does::Partly, _)) => {}
-                Some((Does::No, (path, about))) => notes.warn(member.at, say!(texts::UNSUPPORTED, path, about)),
-                Some((Does::Nothing, (path, about))) => notes.warn(member.at, say!(texts::NO_EFFECT, path, about)),
-                None if self.is_open => {}
-                None => self.unknown(name, member.at, notes),
-            }
-        }
-    }
-
-    /// The same, but the keys of another object are allowed too.
-    pub fn check_or(&self, other: &Object, node: &Node, notes: &mut Notes) {
-        for (name, member) in node.map().into_iter().flatten() {
-            let object = if self.key(name).is_none() && other.key(name).is_some() { other } else { self };
-            let one = [(name.clone(), member.clone())].into_iter().collect();
-            object.check(&Node::new(member.at, super::node::Kind::Map(one)), notes);
-        }
-    }
-
-    /// As [`Object::check`], but ignores names that begin with `x-`, which hold anchors.
-    pub fn check_own(&self, node: &Node, notes: &mut Notes) {
-        for (name, member) in node.map().into_iter().flatten() {
-            if self.key(name).is_none() && !name.starts_with("x-") {
-                self.unknown(name, member.at, notes);
-            }
-        }
-    }
-
-    fn unknown(&self, name: &str, at: super::source::At, notes: &mut Notes) {
-        let near = near::nearest(name, self.keys.iter().map(|key| key.name));
-        let hint = near.map_or_else(Said::default, |near| say!(texts::NEAR, near));
-        notes.warn(at, say!(texts::UNKNOWN_KEY, name, self.path, hint));
-    }
-}
 
 /// The text of `docs/reference/artillery-keys.md`.
 pub fn reference() -> String {

@@ -7,8 +7,9 @@ use weir_conf::say;
 use super::merge::{self, Lists};
 use super::node::{Kind, Member, Node};
 use super::notes::Notes;
+use super::options::Options;
 use super::source::Problem;
-use super::{Options, files, render, yaml};
+use super::{files, render, yaml};
 use crate::texts::script as texts;
 use crate::value::Value;
 

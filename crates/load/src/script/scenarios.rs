@@ -3,13 +3,12 @@
 use weir_conf::said::Said;
 use weir_conf::say;
 
-use super::Stop;
 use super::build::Builder;
 use super::keys;
 use super::near;
 use super::node::Node;
 use super::number;
-use super::source::Problem;
+use super::source::{Problem, Stop};
 use crate::plan::{Engine, Flow, Hook, Initial, Payload, Scenario, Step};
 use crate::random::{self, Builtins};
 use crate::template::Template;

@@ -54,6 +54,20 @@ impl Problem {
     }
 }
 
+/// A problem that ends the run before it starts, with the exit code.
+pub(crate) struct Stop {
+    /// The problem.
+    pub problem: Problem,
+    /// Artillery's exit code.
+    pub exit: i32,
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Stop {
+        Stop { problem, exit: 1 }
+    }
+}
+
 impl Sources {
     /// Stores a text; returns its number for [`At`].
     pub fn add(&mut self, name: &str, text: &str) -> u16 {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use serde_core::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{Key, Map, Value, write_number};
+use super::model::{Map, Value, into_string};
+use super::number::write_number;
+use super::path::Key;
 
 /// Number of bytes that are checked together.
 const PIECE_BYTES: usize = 16;
@@ -38,7 +40,26 @@ fn extract_utf8(text: &[u8], keys: &[Key]) -> Result<Option<Value>, serde_json::
     Ok(found)
 }
 
-pub(super) fn write(value: &Value, out: &mut Vec<u8>) -> bool {
+impl Value {
+    /// Appends `JSON.stringify(value)`; appends nothing and returns false if that is `undefined`.
+    pub fn write_json(&self, out: &mut Vec<u8>) -> bool {
+        write(self, out)
+    }
+
+    /// `JSON.stringify(value)`.
+    pub fn to_json(&self) -> Option<String> {
+        let mut out = Vec::new();
+        self.write_json(&mut out).then(|| into_string(out))
+    }
+
+    /// `JSON.stringify(value, null, 2)`.
+    pub fn to_json_pretty(&self) -> Option<String> {
+        let mut out = Vec::new();
+        write_pretty(self, 0, &mut out).then(|| into_string(out))
+    }
+}
+
+fn write(value: &Value, out: &mut Vec<u8>) -> bool {
     match value {
         Value::Undefined => return false,
         Value::Null => out.extend_from_slice(b"null"),
@@ -76,7 +97,7 @@ pub(super) fn write(value: &Value, out: &mut Vec<u8>) -> bool {
 }
 
 /// As [`write`], indented by two spaces for every level.
-pub(super) fn write_pretty(value: &Value, depth: usize, out: &mut Vec<u8>) -> bool {
+fn write_pretty(value: &Value, depth: usize, out: &mut Vec<u8>) -> bool {
     let line = |depth: usize, out: &mut Vec<u8>| {
         out.push(b'\n');
         out.extend(std::iter::repeat_n(b' ', depth * 2));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Map, Value};
+use super::model::{Map, Value};
 
 /// Largest gap after a list's end when an element is set; with a larger gap nothing is set.
 const GAP_MAX: usize = 10_000;
@@ -105,7 +105,19 @@ pub(crate) fn get(value: &Value, keys: &[Key]) -> Value {
     at.clone()
 }
 
-pub(super) fn set(place: &mut Value, keys: &[Key], value: Value) {
+impl Value {
+    /// lodash's `get`: the value at a path; [`UNDEFINED`](super::UNDEFINED) if there is none.
+    pub fn get(&self, path: &Path) -> Value {
+        path.get(self)
+    }
+
+    /// lodash's `set`: sets the value at a path, and makes missing objects and lists.
+    pub fn set(&mut self, path: &[Key], value: Value) {
+        set(self, path, value);
+    }
+}
+
+fn set(place: &mut Value, keys: &[Key], value: Value) {
     let Some((first, rest)) = keys.split_first() else {
         *place = value;
         return;

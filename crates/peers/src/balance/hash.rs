@@ -2,14 +2,14 @@
 //!
 //! Compatible with Cache::Memcached: the next try salts the key with the round and adds to the hash so far.
 
-use super::{Field, gives_up};
+use super::field::Field;
 use crate::selection::Walk;
 
 /// The bits that Cache::Memcached keeps of a CRC's upper half.
 const HALF_MASK: u32 = 0x7fff;
 
 pub(super) fn choose(field: &Field<'_>, walk: &mut Walk, key: &[u8]) -> Option<usize> {
-    if walk.misses > super::MAX_MISSES || field.slots.len() < 2 || key.is_empty() {
+    if walk.is_over() || field.slots.len() < 2 || key.is_empty() {
         return None;
     }
     loop {
@@ -18,7 +18,7 @@ pub(super) fn choose(field: &Field<'_>, walk: &mut Walk, key: &[u8]) -> Option<u
         if let Some(peer) = owner.filter(|&peer| field.usable(peer)) {
             return Some(peer);
         }
-        if gives_up(walk) {
+        if walk.gives_up() {
             return None;
         }
     }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::{Field, gives_up};
+use super::field::Field;
 use crate::selection::Walk;
 
 /// The hash before the first octet; this number and the two below are nginx's.
@@ -14,7 +14,7 @@ const MODULUS: u32 = 6271;
 const NO_ADDRESS: [u8; 3] = [0; 3];
 
 pub(super) fn choose(field: &Field<'_>, walk: &mut Walk, client: Option<IpAddr>) -> Option<usize> {
-    if walk.misses > super::MAX_MISSES || field.slots.len() < 2 {
+    if walk.is_over() || field.slots.len() < 2 {
         return None;
     }
     let mut hash = walk.hash.unwrap_or(SEED);
@@ -26,7 +26,7 @@ pub(super) fn choose(field: &Field<'_>, walk: &mut Walk, client: Option<IpAddr>)
             walk.hash = Some(hash);
             return Some(peer);
         }
-        if gives_up(walk) {
+        if walk.gives_up() {
             return None;
         }
     }

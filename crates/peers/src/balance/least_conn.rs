@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::Field;
+use super::field::Field;
 
 pub(super) fn choose(field: &mut Field<'_>) -> Option<usize> {
     field.least(load_order)

@@ -3,7 +3,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Field, Until};
+use super::field::Field;
+use super::policy::Until;
 
 /// Longer times than this count as equal, in milliseconds; the number is nginx's, as are the two below.
 const LONGEST_MS: u64 = 5000;

@@ -1,17 +1,20 @@
 //! `random`: a weighted draw, or the better of two different draws.
 
-use super::{Better, Field, MAX_MISSES, gives_up, least_conn::load_order, least_time::time_order};
+use super::field::Field;
+use super::least_conn::load_order;
+use super::least_time::time_order;
+use super::policy::Better;
 use crate::selection::Walk;
 
 pub(super) fn one(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32) -> u32) -> Option<usize> {
-    if walk.misses > MAX_MISSES || field.slots.len() < 2 {
+    if walk.is_over() || field.slots.len() < 2 {
         return None;
     }
     loop {
         if let Some(peer) = draw(field, random).filter(|&peer| field.usable(peer)) {
             return Some(peer);
         }
-        if gives_up(walk) {
+        if walk.gives_up() {
             return None;
         }
     }
@@ -23,7 +26,7 @@ pub(super) fn two(
     better: Better,
     random: &mut dyn FnMut(u32) -> u32,
 ) -> Option<usize> {
-    if walk.misses > MAX_MISSES || field.slots.len() < 2 {
+    if walk.is_over() || field.slots.len() < 2 {
         return None;
     }
     let mut first: Option<usize> = None;
@@ -40,7 +43,7 @@ pub(super) fn two(
             }
             (None, Some(_)) => first = drawn,
             // If no second peer is found, round robin decides.
-            (_, None) if gives_up(walk) => return None,
+            (_, None) if walk.gives_up() => return None,
             (_, None) => {}
         }
     }

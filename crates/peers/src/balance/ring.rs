@@ -5,7 +5,7 @@
 //!
 //! Invariant: points are sorted, and no two have the same hash.
 
-use super::{Field, MAX_MISSES, gives_up};
+use super::field::Field;
 use crate::peer::Slot;
 use crate::selection::Walk;
 
@@ -43,7 +43,7 @@ impl Ring {
     /// Follows the ring from the key's point to the first server with a usable peer; several peers of that server take
     /// turns.
     pub(super) fn choose(&self, field: &mut Field<'_>, walk: &mut Walk, key: &[u8]) -> Option<usize> {
-        if walk.misses > MAX_MISSES || key.is_empty() || self.points.is_empty() {
+        if walk.is_over() || key.is_empty() || self.points.is_empty() {
             return None;
         }
         let mut at = walk.hash.unwrap_or_else(|| self.first_at_or_after(crc32fast::hash(key)));
@@ -56,7 +56,7 @@ impl Ring {
             }
             at = at.wrapping_add(1);
             walk.hash = Some(at);
-            if gives_up(walk) {
+            if walk.gives_up() {
                 return None;
             }
         }

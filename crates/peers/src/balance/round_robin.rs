@@ -3,7 +3,7 @@
 //!
 //! Weights 5:1:1 give `a a b a c a a`, not five in a row.
 
-use super::Field;
+use super::field::Field;
 
 pub(super) fn choose(field: &mut Field<'_>) -> Option<usize> {
     field.rotate(None, |_, _| true)

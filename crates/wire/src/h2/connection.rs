@@ -27,7 +27,8 @@ use super::{Code, Fault};
 
 use calm::Calm;
 use order::Order;
-pub use order::{Priority, Turn};
+pub use order::Turn;
+pub use streams::Role;
 use streams::{Incoming, Stream, Streams};
 
 /// The first bytes of a client (RFC 9113 §3.4).
@@ -51,15 +52,6 @@ mod setting {
     pub const PAYLOAD: u16 = 5;
     pub const SECTION: u16 = 6;
     pub const CONNECT: u16 = 8;
-}
-
-/// The side that weir is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The peer's streams have odd numbers.
-    Server,
-    /// Our streams have odd numbers.
-    Client,
 }
 
 /// Limits on the memory that a peer may use.

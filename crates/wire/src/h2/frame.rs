@@ -1,6 +1,6 @@
 //! Frames (RFC 9113 §4 and §6): reads and writes the heads and payloads of the known kinds.
 
-use super::connection::Priority;
+use super::priority::Priority;
 use super::{Code, Fault};
 
 /// Bytes before each payload.

@@ -11,7 +11,4 @@ mod table;
 
 pub use decode::{Block, Broken, Decoder};
 pub use encode::Encoder;
-pub use table::ENTRY_OVERHEAD;
-
-/// The size of a peer's table unless SETTINGS change it (RFC 9113 §6.5.2).
-pub const TABLE_BYTES_DEFAULT: usize = 4096;
+pub use table::{ENTRY_OVERHEAD, TABLE_BYTES_DEFAULT};

@@ -5,8 +5,9 @@
 //! malformed are refused here.
 
 use crate::framing::content_length;
-use crate::head::{Field, RequestHead, ResponseHead, Span, Version};
+use crate::head::{RequestHead, ResponseHead, Version};
 use crate::known::Known;
+use crate::span::{Field, Span};
 
 use super::hpack::Block;
 

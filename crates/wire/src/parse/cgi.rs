@@ -4,8 +4,9 @@
 //! `Location` without `Status` means 302, neither means 200. Stricter than nginx: the status is a final one.
 
 use super::{HEAD_BYTES_MAX, Parser, Progress, STATUS_LINE_EARLY, Stage, status_line};
-use crate::head::{ResponseHead, Span, Version};
+use crate::head::{ResponseHead, Version};
 use crate::known::Known;
+use crate::span::Span;
 use crate::violation::Violation;
 
 /// The status of an answer that names another place and no status.

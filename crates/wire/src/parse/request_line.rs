@@ -4,7 +4,8 @@
 //! and follow the version, targets are in origin form, absolute form, or (CONNECT only) authority form. nginx has no
 //! asterisk form; here OPTIONS has it.
 
-use crate::head::{RequestHead, Span, Version};
+use crate::head::{RequestHead, Version};
+use crate::span::Span;
 use crate::violation::Violation;
 use crate::word;
 

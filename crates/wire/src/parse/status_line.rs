@@ -4,7 +4,8 @@
 //! any bytes except CR, or no reason. Stricter than nginx: the major version is 1 (RFC 9112 §2.3), the code at least
 //! 100 (RFC 9110 §15), and the reason has no NUL.
 
-use crate::head::{ResponseHead, Span, Version};
+use crate::head::{ResponseHead, Version};
+use crate::span::Span;
 use crate::word;
 
 /// Fills `out` from the line at the start of the buffer; `None` if it is not a status line.

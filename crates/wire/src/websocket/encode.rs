@@ -1,8 +1,7 @@
 //! Writes frames.
 
-use super::Opcode;
 use super::frame::{FrameHead, Mask};
-use super::messages::CONTROL_BYTES_MAX;
+use super::opcode::{CONTROL_BYTES_MAX, Opcode};
 
 /// Appends a server's frame: a whole message, or a control frame.
 pub fn push_frame(out: &mut Vec<u8>, opcode: Opcode, is_compressed: bool, payload: &[u8]) {

@@ -1,7 +1,7 @@
 //! The head of a frame, and its mask (RFC 6455 §5.2, §5.3).
 
-use super::messages::CONTROL_BYTES_MAX;
-use super::{Opcode, Violation};
+use super::opcode::{CONTROL_BYTES_MAX, Opcode};
+use super::violation::Violation;
 
 /// The longest frame head: two bytes, eight of length, four of mask.
 pub const FRAME_HEAD_BYTES_MAX: usize = 14;

@@ -1,10 +1,8 @@
 //! Joins frames to messages.
 
 use super::frame::{FRAME_HEAD_BYTES_MAX, FrameHead, Mask, Role};
-use super::{Opcode, Violation, is_close_code};
-
-/// The longest payload of a control frame (RFC 6455 §5.5).
-pub const CONTROL_BYTES_MAX: usize = 125;
+use super::opcode::{Opcode, is_close_code};
+use super::violation::Violation;
 
 /// The events of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

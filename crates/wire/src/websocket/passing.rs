@@ -3,7 +3,7 @@
 //! A relay uses it to count the messages of a connection. The peers themselves check the rules of the RFC, so this
 //! module checks little. Invariant: the reports do not depend on how the bytes are split into pieces.
 
-use super::Opcode;
+use super::opcode::Opcode;
 
 /// One direction of a connection; 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]

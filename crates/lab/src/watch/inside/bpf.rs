@@ -13,7 +13,7 @@ use weir_meter::host;
 use weir_net::clock;
 
 use super::account::{Behind, Did, Exchange, Phase, Wait};
-use super::calls::{self, NUMBERS};
+use super::calls::{self, NUMBERS, is_mutex};
 use super::sample::Followed;
 
 /// The programs, built from their source by `bpf/build.sh`.
@@ -286,11 +286,6 @@ fn wait(key: &[u8], ns: u64, count: u64, most_ns: u64) -> Option<Wait> {
         count,
         most_ns,
     })
-}
-
-/// FUTEX_WAIT for the value 2 is a lock of glibc or musl that another thread holds. FUTEX_LOCK_PI is always a lock.
-pub fn is_mutex(operation: u32, is_two: bool) -> bool {
-    operation == 6 || (operation == 0 && is_two)
 }
 
 /// `struct object`.

@@ -27,6 +27,11 @@ pub enum Call {
     Sync = 9,
 }
 
+/// FUTEX_WAIT for the value 2 is a lock of glibc or musl that another thread holds. FUTEX_LOCK_PI is always a lock.
+pub fn is_mutex(operation: u32, is_two: bool) -> bool {
+    operation == 6 || (operation == 0 && is_two)
+}
+
 impl Call {
     /// The variant as the kernel side knows it. The kernel side reads nothing for the others.
     pub fn in_kernel(self) -> u32 {

@@ -13,8 +13,7 @@ use weir_meter::host::{self, Ends};
 use weir_net::{Instant, clock};
 
 use super::account::{Behind, Did, Wait};
-use super::bpf::is_mutex;
-use super::calls::{Call, call};
+use super::calls::{Call, call, is_mutex};
 
 /// Most threads of a stack that are sampled.
 const THREADS_MAX: usize = 2048;

@@ -1,6 +1,7 @@
 //! Apache's workers, from the machine-readable page of mod_status.
 
-use super::{Probe, Reading, get, url};
+use super::program::Probe;
+use super::ways::{Reading, get, url};
 
 /// Reads `/server-status?auto`, or the path that the user gave.
 pub fn read(probe: &Probe) -> Result<Reading, String> {

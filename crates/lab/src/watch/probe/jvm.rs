@@ -10,7 +10,8 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::{Probe, Reading};
+use super::program::Probe;
+use super::ways::Reading;
 
 /// Most bytes of the file. HotSpot's default is 32 kB.
 const FILE_MAX: u64 = 1 << 20;

@@ -3,7 +3,8 @@
 
 use std::process::{Command, Stdio};
 
-use super::{Probe, Reading, url};
+use super::program::Probe;
+use super::ways::{Reading, url};
 
 /// The names of the variables, and their names here.
 const STATUS: &[(&str, &str)] = &[

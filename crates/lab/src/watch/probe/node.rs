@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Probe, Reading};
+use super::program::Probe;
+use super::ways::Reading;
 
 /// The preloaded module, in the block's directory.
 pub const MODULE: &str = "loop.cjs";

@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 
-use super::{ANSWER_MAX, Probe, Reading, connect, url};
+use super::program::Probe;
+use super::ways::{ANSWER_MAX, Reading, connect, url};
 
 /// The names in `INFO`, and their names here.
 const FIELDS: &[(&str, &str)] = &[

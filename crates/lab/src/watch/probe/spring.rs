@@ -1,6 +1,7 @@
 //! Spring Boot's metrics: Tomcat's threads and Hikari's pools, from the Prometheus page or one by one.
 
-use super::{Probe, Reading, get, url};
+use super::program::Probe;
+use super::ways::{Reading, get, url};
 
 /// Micrometer's names in Prometheus form, their names here, and their factors.
 const METRICS: &[(&str, &str, f64)] = &[

@@ -4,7 +4,7 @@
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::watch::edge::Acted;
+use crate::watch::account::Acted;
 use crate::why::policies::Policy;
 use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
@@ -493,8 +493,8 @@ mod tests {
             (found.evidence[0].0, found.evidence[0].1.en()),
             (texts::LABEL_DELAY, "500 ms each: 99 % of a request's mean time")
         );
-        assert!((crate::why::run::segment_ms(&s, Segment::Edge) - 450.0).abs() < 1e-9);
-        assert!(crate::why::run::segment_ms(&s, Segment::Body) < 1e-9);
+        assert!((Segment::Edge.ms(&s) - 450.0).abs() < 1e-9);
+        assert!(Segment::Body.ms(&s) < 1e-9);
         // weir has a step for the delay, and it reports the zone.
         let mut weir = s.clone();
         weir.edge.policies = [("limit_req one".to_owned(), Acted { refused: 0, delayed: 1800, delay_us: None })].into();

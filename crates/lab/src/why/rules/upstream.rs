@@ -1,11 +1,10 @@
 //! Between the edge and its upstreams: connections that are not kept, servers that fail, timeouts.
 
-use super::MINOR;
 use super::cache::stampede;
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
+use crate::why::rule::{Found, MINOR, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
 /// With more new connections for each try than this, connection reuse does not work.
@@ -232,7 +231,7 @@ fn one_bad(s: &Signals) -> Option<Found> {
     // If the edge lacks a resource, tries fail at whichever server comes next.
     let own = ["no_file", "no_port"].iter().map(|what| s.said(what).max(s.edge_errors(what))).sum::<u64>();
     let dead = bad >= 3 && bad > others * 4 && own * 2 < bad;
-    let header = |peer: &crate::watch::edge::Peer| peer.header.1 as f64 / 1000.0 / peer.header.0.max(1) as f64;
+    let header = |peer: &crate::watch::account::Peer| peer.header.1 as f64 / 1000.0 / peer.header.0.max(1) as f64;
     let slow = s
         .edge
         .peers
@@ -342,7 +341,7 @@ fn dual(s: &Signals) -> Option<Found> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
-    use crate::watch::edge::Peer;
+    use crate::watch::account::Peer;
     use crate::why::rules;
 
     /// An nginx without a pool in front of an application with a full CPU: the connections are waste, not the limit.

@@ -11,11 +11,11 @@ use weir_net::{Instant, Lease, buffer, clock, worker};
 use weir_wire::h2::connection::{self, Event};
 use weir_wire::h2::{Code, Fault, message};
 
-use super::super::error::Error;
+use super::super::error::{Error, NOT_SPOKEN};
 use super::super::incoming::is_passing;
+use super::lost::Lost;
 use super::session::{OUT_MAX, Session};
 use super::slot::Taken;
-use super::{Lost, NOT_SPOKEN};
 
 /// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
@@ -25,6 +25,7 @@ const READS_MAX: usize = 4;
 const KIND_AT: usize = 3;
 const SETTINGS: u8 = 4;
 
+/// Starts the driver of a new session.
 pub(super) fn start(session: Rc<Session>) {
     let mut driver = Driver { session, input: Lease::none(), start: 0, needs: 0 };
     worker::spawn(async move { poll_fn(|_| driver.poll()).await });

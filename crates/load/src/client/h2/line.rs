@@ -10,14 +10,15 @@ use weir_net::worker::Task;
 use weir_net::{Transport, clock};
 
 use super::super::answer::Answer;
-use super::super::error::Error;
+use super::super::error::{Error, NOT_AGREED};
 use super::super::open;
 use super::super::origin::Origin;
 use super::super::resolve::Resolver;
 use super::super::session::Call;
+use super::driver;
+use super::lost::Again;
 use super::session::Session;
 use super::slot::Slot;
-use super::{Again, NOT_AGREED};
 use crate::url::Scheme;
 
 /// Most streams of one connection, whatever its server allows: they are searched linearly.
@@ -123,7 +124,9 @@ impl Line {
                 Transport::Plain(_) if self.origin.scheme == Scheme::Http => {}
                 _ => return Err(Error::named(Step::TlsOrigin, NOT_AGREED)),
             }
-            Ok(Session::begin(transport, self.streams_max, times))
+            let session = Session::new(transport, self.streams_max, times);
+            driver::start(session.clone());
+            Ok(session)
         });
         opening.end(&opened);
         opened

@@ -21,8 +21,8 @@ use super::super::error::Error;
 use super::super::incoming::is_passing;
 use super::super::session::Call;
 use super::super::timings::Timings;
+use super::lost::Lost;
 use super::slot::Slot;
-use super::{Lost, driver};
 
 /// Limit of bytes that wait for the socket. Above it, no body is written and no frame is read.
 pub(super) const OUT_MAX: usize = 64 << 10;
@@ -81,8 +81,8 @@ impl Out {
 }
 
 impl Session {
-    /// Begins a session over a new connection, with its driver.
-    pub fn begin(
+    /// A session over a new connection; a driver must be started for it.
+    pub fn new(
         transport: Transport,
         streams_max: usize,
         opening: (Duration, Duration, Option<Duration>),
@@ -94,7 +94,7 @@ impl Session {
             connection_window: WINDOW,
             is_connect_extended: false,
         };
-        let session = Rc::new(Session {
+        Rc::new(Session {
             transport,
             wire: RefCell::new(Connection::new(Role::Client, limits)),
             out: RefCell::default(),
@@ -108,9 +108,7 @@ impl Session {
             is_heard: Cell::new(false),
             carried: Cell::new(0),
             opening,
-        });
-        driver::start(session.clone());
-        session
+        })
     }
 
     /// True if another exchange may begin here, at once or after waiting.

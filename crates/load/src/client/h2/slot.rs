@@ -13,7 +13,7 @@ use super::super::answer::{Answer, Body, Head};
 use super::super::error::Error;
 use super::super::incoming::{BODY_BYTES_MAX, INTERIM_MAX};
 use super::super::timings::Timings;
-use super::Lost;
+use super::lost::Lost;
 
 /// See the module.
 pub(super) struct Slot {

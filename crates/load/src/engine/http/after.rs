@@ -1,4 +1,4 @@
-//! Handles the last answer of a step: captures, hooks, checks, and the plugins' counts.
+//! Handles the end of a step, its last answer or its failure: captures, hooks, checks, and the plugins' counts.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -6,15 +6,18 @@ use std::rc::Rc;
 use weir_meter::Step;
 use weir_wire::Known;
 
+use super::asked::Asked;
 use super::expects::{Expects, Format};
+use super::headers::{header, headers};
+use super::hooks;
 use super::metrics::Endpoint;
-use super::{Asked, compile, fail, has_plugins, hooks};
+use super::places::with_target;
 use crate::capture::{self, Message};
 use crate::client::{Answer, Error, decode};
 use crate::expect::{self, Outcome};
 use crate::failed::Failed;
-use crate::plan::Body;
-use crate::value::{Map, Value};
+use crate::plan::{Body, Engine};
+use crate::value::Value;
 use crate::vuser::Vuser;
 use crate::worker::Worker;
 
@@ -73,6 +76,35 @@ pub(super) fn debug(worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
     worker.say_debug(worker.debug.response(answer.status(), answer.fields(), body));
 }
 
+/// Counts a failure, and calls the hooks for it.
+pub(super) async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed {
+    let worker = vuser.worker.clone();
+    if let Some((status, timings)) = error.answered.as_deref()
+        && vuser.scenario.is_some()
+    {
+        worker.http.metrics.head(&worker.recorder, *status, timings);
+    }
+    worker.say_debug(worker.debug.error(&error.name));
+    hooks::on_error(vuser, asked, &error.name).await;
+    if let Some(expects) = worker.http.expects.as_ref().filter(|_| has_plugins(vuser)) {
+        worker.say(expects.error(&error.name));
+    }
+    if vuser.scenario.is_some() {
+        worker.recorder.failure(error.step, &error.name);
+    }
+    if has_plugins(vuser)
+        && let Some(endpoint) = endpoint(vuser, &worker, asked)
+    {
+        worker.http.by_endpoint.failure(&worker.recorder, &endpoint, &error.name);
+    }
+    Failed(error.name)
+}
+
+/// True for http scenarios. Plugins ignore requests of hooks, and requests between messages of other engines.
+fn has_plugins(vuser: &Vuser) -> bool {
+    vuser.scenario().is_some_and(|scenario| scenario.engine == Engine::Http)
+}
+
 /// Counts for metrics-by-endpoint and apdex.
 fn count(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
     if !has_plugins(vuser) {
@@ -97,7 +129,7 @@ pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Opt
         Some(endpoint) if by_endpoint.groups => endpoint.clone(),
         _ => (asked.first_url(), name(vuser, worker, asked)),
     };
-    by_endpoint.of(&worker.recorder, &plan.target, &compile::with_target(plan, &url), name.as_deref())
+    by_endpoint.of(&worker.recorder, &plan.target, &with_target(plan, &url), name.as_deref())
 }
 
 /// The request's name, rendered.
@@ -106,70 +138,6 @@ fn name(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<String> {
         Some(params) => hooks::written_name(params),
         None => asked.request.name.as_ref().map(|name| name.text(&vuser.vars, &*worker.functions).into_owned()),
     }
-}
-
-/// A header in Node's form: found by its name in lower case, repeated ones joined, cookies as a list.
-pub(super) fn header(answer: &Answer, name: &str) -> Value {
-    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        return Value::Undefined;
-    }
-    let mut values =
-        answer.fields().filter(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| text(value));
-    if name == "set-cookie" {
-        let all: Vec<Value> = values.map(|value| Value::from(&*value)).collect();
-        return if all.is_empty() { Value::Undefined } else { Value::from(all) };
-    }
-    let Some(mut first) = values.next() else {
-        return Value::Undefined;
-    };
-    let is_single = matches!(
-        name,
-        "age"
-            | "authorization"
-            | "content-length"
-            | "content-type"
-            | "etag"
-            | "expires"
-            | "from"
-            | "host"
-            | "if-modified-since"
-            | "if-unmodified-since"
-            | "last-modified"
-            | "location"
-            | "max-forwards"
-            | "proxy-authorization"
-            | "referer"
-            | "retry-after"
-            | "server"
-            | "user-agent"
-    );
-    if !is_single {
-        for value in values {
-            first = Cow::Owned(format!("{first}, {value}"));
-        }
-    }
-    Value::from(&*first)
-}
-
-/// The text of a header value: Node reads it as Latin-1.
-fn text(value: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(value) {
-        Ok(text) if text.is_ascii() => Cow::Borrowed(text),
-        _ => Cow::Owned(value.iter().map(|&byte| char::from(byte)).collect()),
-    }
-}
-
-/// All headers, names in lower case.
-pub(super) fn headers(answer: &Answer) -> Map {
-    let mut map = Map::default();
-    for (name, _) in answer.fields() {
-        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-        if !map.contains_key(&*name) {
-            let value = header(answer, &name);
-            map.insert(name.into(), value);
-        }
-    }
-    map
 }
 
 /// `expect`.

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use super::metrics::Endpoint;
+use super::metrics::{ByEndpoint, Endpoint};
 use super::multipart;
 use super::outgoing::{self, Outgoing, Own};
-use super::shared::Http;
+use super::places::{Places, with_target};
 use crate::client::Origin;
 use crate::failed::Failed;
 use crate::plan::{Body, Plan, Request};
 use crate::processor::params::Form;
+use crate::random::push_hex;
 use crate::record::Recorder;
-use crate::template::{Functions, Template};
-use crate::url::Url;
+use crate::template::{Functions, Template, With};
 use crate::value::Value;
 use crate::vars::Vars;
 
@@ -60,52 +60,28 @@ enum Piece {
     Field(String, Template),
 }
 
-/// The inputs for rendering templates.
-#[derive(Clone, Copy)]
-pub(super) struct With<'w> {
-    pub(super) vars: &'w Vars,
-    pub(super) functions: &'w dyn Functions,
-}
-
-/// `config.target`, parsed: paths are appended to its path.
-pub(super) struct Base {
-    pub(super) origin: Rc<Origin>,
-    pub(super) prefix: String,
-    authorization: Option<String>,
-}
-
-impl Base {
-    pub(super) fn of(target: &str, origins: &crate::client::Origins) -> Option<Base> {
-        if target.contains(['?', '#', '{']) {
-            return None;
-        }
-        let url = Url::parse(target).ok()?;
-        let after = target.split_once("://").map_or("", |(_, after)| after);
-        let prefix = after.find('/').and_then(|at| after.get(at..)).unwrap_or_default().to_owned();
-        Some(Base {
-            origin: origins.of(&url),
-            prefix,
-            authorization: url.basic().map(|basic| format!("authorization: {basic}\r\n")),
-        })
-    }
-}
-
 impl Compiled {
-    pub(super) fn new(http: &Http, plan: &Plan, request: &Request, recorder: &Recorder) -> Compiled {
+    pub(super) fn new(
+        places: &Places,
+        by_endpoint: &ByEndpoint,
+        plan: &Plan,
+        request: &Request,
+        recorder: &Recorder,
+    ) -> Compiled {
         let mut own = Own::default();
         let fields = fields(plan, request, &mut own);
         let looks = !request.captures.is_empty() || !request.matches.is_empty() || !request.expect.is_empty();
         let mut compiled = Compiled { fields, own, ready: None, endpoint: None, looks, hooked: OnceCell::new() };
-        if http.by_endpoint.groups {
+        if by_endpoint.groups {
             let url = written_url(request);
             let url = with_target(plan, &url);
             let name = request.name.as_ref().map(Template::source);
-            compiled.endpoint = http.by_endpoint.of(recorder, &plan.target, &url, name.as_deref());
+            compiled.endpoint = by_endpoint.of(recorder, &plan.target, &url, name.as_deref());
         }
         if is_constant(plan, request) && compiled.fields.iter().all(|piece| matches!(piece, Piece::Bytes(_))) {
             let vars = Vars::new(plan.names.clone());
             let with = With { vars: &vars, functions: &NoFunctions };
-            compiled.ready = compiled.render(http, plan, request, with).ok().map(|outgoing| {
+            compiled.ready = compiled.render(places, plan, request, with).ok().map(|outgoing| {
                 let mut head = Vec::new();
                 outgoing.write_head(b"", &mut head);
                 Ready {
@@ -122,7 +98,7 @@ impl Compiled {
     /// Renders the request.
     pub(super) fn render(
         &self,
-        http: &Http,
+        places: &Places,
         plan: &Plan,
         request: &Request,
         with: With<'_>,
@@ -130,7 +106,7 @@ impl Compiled {
         let Some(url) = &request.url else {
             return Err(Failed(Cow::Borrowed("an URL must be specified")));
         };
-        let (origin, mut target, url_authorization) = place(http, plan, &url.text(with.vars, with.functions))?;
+        let (origin, mut target, url_authorization) = places.of(plan, &url.text(with.vars, with.functions))?;
         let mut own = self.own;
         let mut fields = Vec::with_capacity(512);
         for piece in &self.fields {
@@ -176,29 +152,6 @@ pub(super) fn refuse_body(method: &str, has_body: bool, allows: bool) -> Result<
         return Err(Failed(Cow::Borrowed("ERR_GOT_REQUEST_ERROR")));
     }
     Ok(())
-}
-
-/// The origin and target of a rendered URL.
-pub(super) fn place(http: &Http, plan: &Plan, url: &str) -> Result<(Rc<Origin>, String, Option<String>), Failed> {
-    // Hooks get the whole URL, and usually leave it unchanged.
-    let below = url.strip_prefix(&*plan.target).filter(|_| http.base.is_some()).unwrap_or(url);
-    if below.starts_with('/')
-        && let Some(base) = &http.base
-    {
-        return Ok((base.origin.clone(), outgoing::joined(&base.prefix, below.as_bytes()), base.authorization.clone()));
-    }
-    let url = with_target(plan, url);
-    if !url.starts_with("http") {
-        return Err(Failed(Cow::Owned(format!("Invalid URL - {url}"))));
-    }
-    let parsed = Url::parse(&url).map_err(|_| Failed(Cow::Borrowed("ERR_INVALID_URL")))?;
-    let authorization = parsed.basic().map(|basic| format!("authorization: {basic}\r\n"));
-    Ok((http.origins.of(&parsed), parsed.target, authorization))
-}
-
-/// A URL that begins with a slash goes to the target: plain concatenation, as in Artillery.
-pub(super) fn with_target<'u>(plan: &Plan, url: &'u str) -> Cow<'u, str> {
-    if url.starts_with('/') { Cow::Owned(format!("{}{url}", plan.target)) } else { Cow::Borrowed(url) }
 }
 
 /// The URL as the script wrote it.
@@ -376,13 +329,6 @@ pub(super) fn traceparent(is_sampled: bool, prefix: &str) -> String {
     let mut parent = String::new();
     push_hex(&mut parent, 16);
     format!("00-{trace}-{parent}-0{}", u8::from(is_sampled))
-}
-
-/// Appends random hexadecimal digits up to length `len`.
-pub(super) fn push_hex(out: &mut String, len: usize) {
-    while out.len() < len {
-        out.push(char::from_digit(crate::random::below(16) as u32, 16).unwrap_or('0'));
-    }
 }
 
 struct NoFunctions;

@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::compile::{self, Compiled, Hooked, With};
+use super::asked::Asked;
+use super::compile::{self, Compiled, Hooked};
 use super::outgoing::{self, Outgoing, Own};
-use super::shared::Http;
-use super::{Asked, response};
+use super::places::{Places, with_target};
+use super::response;
 use crate::client::Answer;
 use crate::failed::Failed;
 use crate::plan::{Body, Engine, Plan, Request, Scenario};
 use crate::processor::{Form, Params, Processor, member};
-use crate::template::{Template, render_value};
+use crate::template::{Template, With, render_value};
 use crate::value::{Map, Value};
 use crate::vuser::Vuser;
 
@@ -167,7 +168,7 @@ pub(super) fn hooked<'c>(vuser: &Vuser, request: &Request, compiled: &'c Compile
             _ => Map::default(),
         };
         let url = compile::written_url(request);
-        params.insert("url".into(), Value::from(&*compile::with_target(plan, &url)));
+        params.insert("url".into(), Value::from(&*with_target(plan, &url)));
         params.insert("method".into(), Value::from(request.method.as_str()));
         params.insert("timeout".into(), Value::Number(vuser.worker.http.timeout.as_secs_f64()));
         // The key has its place here; the value differs for each request.
@@ -226,7 +227,7 @@ pub(super) fn cookies(params: &Params, with: With<'_>) -> Vec<(String, String)> 
 
 /// Renders the parameters as the hooks left them, with the templates that hooks wrote.
 pub(super) fn render(
-    http: &Http,
+    places: &Places,
     plan: &Plan,
     (request, hooked): (&Request, &Hooked),
     params: &mut Params,
@@ -240,7 +241,7 @@ pub(super) fn render(
         None => request.method.clone(),
     };
     let url = rendered(chosen.uri.or(chosen.url)).unwrap_or_else(|| Value::from(""));
-    let (origin, mut target, url_authorization) = compile::place(http, plan, &url.to_text())?;
+    let (origin, mut target, url_authorization) = places.of(plan, &url.to_text())?;
     let mut own = Own::default();
     let mut fields = fields(plan, hooked, chosen.headers, with, &mut own)?;
     let body = match rendered(chosen.json).filter(Value::is_truthy) {

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::compile::{With, push_hex};
 use crate::failed::Failed;
 use crate::plan::Part;
+use crate::random::push_hex;
+use crate::template::With;
 use crate::value::Value;
 
 /// The longest file that is read during the run.

@@ -4,7 +4,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use weir_net::{Instant, clock};
 
-use super::{Asked, after, phrase};
+use super::asked::Asked;
+use super::headers::headers;
+use super::phrase;
 use crate::client::{Answer, Timings};
 use crate::processor::member;
 use crate::url::Url;
@@ -51,7 +53,7 @@ pub(super) fn of(asked: &Asked<'_>, answer: &Answer, body: &[u8], params: &Value
         ("statusCode", Value::Number(f64::from(status))),
         ("statusMessage", reason),
         ("httpVersion", text(answer.version())),
-        ("headers", Value::from(after::headers(answer))),
+        ("headers", Value::from(headers(answer))),
         ("rawHeaders", list(answer.fields().flat_map(|(name, value)| [name, value]).map(lossy))),
         ("trailers", map([])),
         ("rawTrailers", list([])),

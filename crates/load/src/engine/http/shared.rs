@@ -4,9 +4,10 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::compile::{Base, Compiled};
+use super::compile::Compiled;
 use super::expects::Expects;
 use super::metrics::{ByEndpoint, Metrics};
+use super::places::Places;
 use super::sockets::Sockets;
 use crate::client::{Origins, Resolver};
 use crate::plan::{Plan, Request};
@@ -21,9 +22,8 @@ pub struct Http {
     pub(super) metrics: Metrics,
     pub(super) by_endpoint: ByEndpoint,
     pub(super) expects: Option<Expects>,
-    pub(super) origins: Origins,
+    pub(super) places: Places,
     pub(super) resolver: Resolver,
-    pub(super) base: Option<Base>,
     /// Indexed by the request's number; compiled when a virtual user first reaches the request.
     pub(super) compiled: Box<[OnceCell<Rc<Compiled>>]>,
     /// `http.pool`: connections that all virtual users share.
@@ -34,13 +34,11 @@ pub struct Http {
 impl Http {
     /// Prepares the state that requests of this plan need.
     pub fn new(plan: &Plan, recorder: &Recorder, tls: &Rc<Tls>) -> Http {
-        let origins = Origins::new(tls.clone(), plan.proxies.clone());
         Http {
             metrics: Metrics::new(plan, recorder),
             by_endpoint: ByEndpoint::new(plan),
             expects: plan.plugins.expect.as_ref().map(|options| Expects::new(options, recorder)),
-            base: Base::of(&plan.target, &origins),
-            origins,
+            places: Places::new(plan, Origins::new(tls.clone(), plan.proxies.clone())),
             resolver: Resolver::default(),
             compiled: (0..plan.requests.count()).map(|_| OnceCell::new()).collect(),
             pool: plan.http.pool.map(Sockets::pool),
@@ -50,7 +48,7 @@ impl Http {
 
     /// The origins. Other engines use them too, so that a name is resolved once.
     pub fn origins(&self) -> &Origins {
-        &self.origins
+        &self.places.origins
     }
 
     /// The resolver of the run.
@@ -60,7 +58,7 @@ impl Http {
 
     /// The compiled request.
     pub(super) fn compiled(&self, plan: &Plan, recorder: &Recorder, request: &Request) -> Rc<Compiled> {
-        let made = || Rc::new(Compiled::new(self, plan, request, recorder));
+        let made = || Rc::new(Compiled::new(&self.places, &self.by_endpoint, plan, request, recorder));
         match self.compiled.get(request.number.index()) {
             Some(place) => place.get_or_init(made).clone(),
             None => made(),

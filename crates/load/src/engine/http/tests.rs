@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::capture::{Capture, Extract, Match};
-use crate::plan::{Body, HttpConfig, Plugins, Requests, Scenario, WsConfig};
+use crate::plan::{Body, Engine, HttpConfig, Plugins, Requests, Scenario, WsConfig};
 use crate::template::{Template, Tree};
 use crate::value::{Map, Value};
 use crate::vars::{Names, Vars};

@@ -187,7 +187,7 @@ impl Client {
 
     fn tell(&self, kind: HeardKind, index: usize, text: &str, number: u64) {
         let Some(wires) = self.wires.borrow().upgrade() else { return };
-        let name = self.namespaces.borrow().get(index).map(|one| super::shared::short_name(&self.options, &one.name));
+        let name = self.namespaces.borrow().get(index).map(|one| self.options.short_name(&one.name));
         wires.tell(kind, &name.unwrap_or_default(), text, number);
     }
 

@@ -1,5 +1,6 @@
 //! Options of socket.io-client: `config.socketio`, overridden by the scenario's options, rendered for a virtual user.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -45,6 +46,23 @@ pub(super) struct Options {
     pub(super) multiplexes: bool,
     /// The path of the target, without its last slash: the namespace that `''` means.
     pub(super) namespace: String,
+}
+
+impl Options {
+    /// The full name of a step's namespace: it is below the path of the target.
+    pub fn full_name(&self, name: &str) -> Cow<'static, str> {
+        if name.is_empty() && self.namespace.is_empty() {
+            return Cow::Borrowed("/");
+        }
+        let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
+        Cow::Owned(format!("{}{slash}{name}", self.namespace))
+    }
+
+    /// The name of the namespace as a step writes it.
+    pub fn short_name(&self, full: &str) -> String {
+        let name = full.strip_prefix(&*self.namespace).unwrap_or(full);
+        if name == "/" { String::new() } else { name.to_owned() }
+    }
 }
 
 /// Reads the merged options.

@@ -1,6 +1,5 @@
 //! Two kinds of state of `engine: socketio`: all virtual users of a worker share one, each virtual user has the other.
 
-use std::borrow::Cow;
 use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -104,7 +103,7 @@ pub(super) struct Connections {
 
 impl Connections {
     fn at(&self, place: &str) -> Option<Place> {
-        find(&self.clients, &full_name(&self.options, place))
+        find(&self.clients, &self.options.full_name(place))
     }
 }
 
@@ -115,7 +114,7 @@ impl Line for Connections {
 
     fn places(&self) -> Vec<String> {
         let clients = self.clients.borrow();
-        clients.iter().flat_map(|client| client.names()).map(|full| short_name(&self.options, &full)).collect()
+        clients.iter().flat_map(|client| client.names()).map(|full| self.options.short_name(&full)).collect()
     }
 
     fn is_open(&self, place: &str) -> bool {
@@ -143,21 +142,6 @@ impl Line for Connections {
             place.client.close(place.index);
         }
     }
-}
-
-/// The full name of a step's namespace: it is below the path of the target.
-pub(super) fn full_name(options: &Options, name: &str) -> Cow<'static, str> {
-    if name.is_empty() && options.namespace.is_empty() {
-        return Cow::Borrowed("/");
-    }
-    let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
-    Cow::Owned(format!("{}{slash}{name}", options.namespace))
-}
-
-/// The name of the namespace as a step writes it.
-pub(super) fn short_name(options: &Options, full: &str) -> String {
-    let name = full.strip_prefix(&*options.namespace).unwrap_or(full);
-    if name == "/" { String::new() } else { name.to_owned() }
 }
 
 pub(super) fn find(clients: &All, full: &str) -> Option<Place> {

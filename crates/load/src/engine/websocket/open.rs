@@ -11,13 +11,17 @@ use weir_net::{Deadline, Transport, buffer};
 use weir_wire::ResponseHead;
 use weir_wire::websocket::{DeflateOffer, Key, check_answer};
 
-use super::{Deflating, MESSAGE_BYTES_MAX, Socket};
+use super::deflate::Deflating;
+use super::socket::Socket;
 use crate::client::Resolver;
 use crate::engine::dial::{Place, READ_BYTES, Refused, dial, read_head, secure, write_all};
 use crate::tls::Tls;
 
 /// Longest time for opening if no option sets one: about the kernel's limit for a connect.
 const OPENING_MAX: Duration = Duration::from_secs(130);
+
+/// The longest message if `maxPayload` is not set; npm's `ws` has the same limit.
+const MESSAGE_BYTES_MAX: usize = 100 << 20;
 
 /// The options for opening a WebSocket.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use weir_conf::language::Language;
 use weir_conf::say;
+use weir_dash::inline::escape;
 
-use super::escape;
 use crate::output::number;
 use crate::texts::page as texts;
 

@@ -6,8 +6,9 @@ use serde_json::Value;
 use weir_conf::language::Language;
 use weir_conf::said::{Said, Text};
 use weir_conf::say;
+use weir_dash::inline::escape;
 
-use super::{escape, figure_name, grouped, verdict};
+use super::phrases::{self, figure_name, grouped};
 use crate::output::label::Label;
 use crate::output::number::{js, ms};
 use crate::texts::{self as all_texts, page as texts, phase_named};
@@ -212,7 +213,7 @@ pub fn everything(report: &Value, language: Language) -> String {
     };
     let phases = weir["phases"].as_array().into_iter().flatten().map(|phase| {
         let text = |key: &str| phase[key].as_str().unwrap_or_default().to_owned();
-        (text("name"), verdict::told(phase, language).say(language).to_owned())
+        (text("name"), phrases::told(phase, language).say(language).to_owned())
     });
     let checks = weir["checks"].as_array().into_iter().flatten().map(|check| {
         let word = if check["ok"].as_bool() == Some(true) { texts::PAGE_OK } else { texts::PAGE_FAIL };
@@ -232,43 +233,10 @@ pub fn everything(report: &Value, language: Language) -> String {
     .concat()
 }
 
-/// One line with the generator's self-check; with agents, the worst value of each figure.
-pub fn generator(generator: &Value) -> Said {
-    let agents: Vec<&Value> = generator["agents"].as_object().into_iter().flatten().map(|(_, agent)| agent).collect();
-    let all = if agents.is_empty() { vec![generator] } else { agents };
-    let worst = |of: &dyn Fn(&Value) -> Option<f64>| all.iter().filter_map(|one| of(one)).reduce(f64::max);
-    let busiest =
-        |one: &Value| one["worker_cpu"].as_array().into_iter().flatten().filter_map(Value::as_f64).reduce(f64::max);
-    let mut parts = Vec::new();
-    if let Some(busiest) = worst(&busiest) {
-        let part = if busiest < 0.01 { say!(texts::PAGE_UNDER_ONE) } else { format!("{:.0}", busiest * 100.0).into() };
-        parts.push(say!(texts::PAGE_BUSIEST, part));
-    }
-    if let Some(cpu) = worst(&|one| one["machine_cpu"].as_f64()) {
-        parts.push(say!(texts::PAGE_MACHINE, format!("{:.0}", cpu * 100.0)));
-    }
-    if let Some(lag) = worst(&|one| one["lag_p99_ms"].as_f64()) {
-        parts.push(say!(texts::PAGE_LAG, ms(lag)));
-    }
-    for (key, text) in [("ports", texts::PAGE_PORTS), ("descriptors", texts::PAGE_DESCRIPTORS)] {
-        let fullest = all.iter().filter_map(|one| Some((one[key]["used"].as_u64()?, one[key]["of"].as_u64()?)));
-        if let Some((used, all)) =
-            fullest.max_by(|a, b| (a.0 as f64 / a.1 as f64).total_cmp(&(b.0 as f64 / b.1 as f64)))
-        {
-            parts.push(text.with(&[grouped(used).into(), grouped(all).into()]));
-        }
-    }
-    match (parts.is_empty(), generator["agents"].as_object().map_or(0, serde_json::Map::len)) {
-        (true, _) => Said::default(),
-        (false, 0) => Said::list(&parts, ", "),
-        (false, agents) => say!(texts::PAGE_WORST_OF, agents, Said::list(&parts, ", ")),
-    }
-}
-
 /// The self-check of each agent.
 fn agents(generator: &Value, language: Language) -> Vec<(String, String)> {
     let agents = generator["agents"].as_object().into_iter().flatten();
-    agents.map(|(name, agent)| (name.clone(), self::generator(agent).say(language).to_owned())).collect()
+    agents.map(|(name, agent)| (name.clone(), phrases::generator(agent).say(language).to_owned())).collect()
 }
 
 fn folded(title: &str, rows: &[(String, String)]) -> String {

@@ -4,10 +4,11 @@ use serde_json::Value;
 use weir_conf::language::Language;
 use weir_conf::said::{Said, Text};
 use weir_conf::say;
+use weir_dash::inline::escape;
 
-use super::{escape, grouped, tables};
-use crate::output::kept::{said, said_list};
-use crate::output::number::{duration, ms};
+use super::phrases::{self, Counted, grouped, many, told};
+use crate::output::kept::said_list;
+use crate::output::number::ms;
 use crate::texts::page as texts;
 
 /// Phases listed one by one; for more, the first and the number of the others.
@@ -84,18 +85,6 @@ fn asked(report: &Value, language: Language) -> Option<Statement> {
     })
 }
 
-/// `5 to 40 a second for 14s`.
-pub(super) fn told(phase: &Value, language: Language) -> Said {
-    let arrivals = said(phase, "arrivals");
-    // The length as the script wrote it; other languages spell it.
-    let written = phase["duration"].as_str().unwrap_or_default();
-    let length = match (language, phase["duration_ms"].as_u64()) {
-        (Language::English, _) | (_, None) => written.into(),
-        (_, Some(ms)) => duration(ms),
-    };
-    say!(texts::PAGE_PHASE, arrivals, length)
-}
-
 fn arrived(report: &Value, language: Language) -> Statement {
     let (requests, codes, errors) = (count(report, "http.requests"), codes(report), errors(report));
     let answered: u64 = codes.iter().map(|(_, count)| count).sum();
@@ -169,7 +158,7 @@ fn generator(generator: &Value, language: Language) -> Statement {
         false => ("warn", say!(texts::PAGE_KEPT_UP_BUT)),
     };
     let cautions = if cautions.is_empty() { String::new() } else { list(&cautions, language) };
-    Statement { kind, about, title, more: cautions + &soft(&[tables::generator(generator)], language) }
+    Statement { kind, about, title, more: cautions + &soft(&[phrases::generator(generator)], language) }
 }
 
 fn incomplete(weir: &Value, language: Language) -> Option<Statement> {
@@ -234,19 +223,10 @@ fn errors(report: &Value) -> Vec<(String, u64)> {
     errors
 }
 
-/// Words for one thing, and for several.
-type Counted = [Text; 2];
-
 const USERS: Counted = [texts::PAGE_USER, texts::PAGE_USERS];
 const REQUESTS: Counted = [texts::PAGE_REQUEST, texts::PAGE_REQUESTS];
 const MESSAGES: Counted = [texts::PAGE_MESSAGE, texts::PAGE_MESSAGES];
 const CHECKS: Counted = [texts::PAGE_CHECK, texts::PAGE_CHECKS_OF];
-
-/// `1 check`, `2 checks`.
-fn many(count: u64, [one, several]: Counted) -> Said {
-    let text = if count == 1 { one } else { several };
-    text.with(&[grouped(count).into()])
-}
 
 /// Sentences as a list.
 fn list(items: &[Said], language: Language) -> String {

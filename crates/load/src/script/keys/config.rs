@@ -1,6 +1,6 @@
 //! Keys outside the flows.
 
-use super::{Object, no, nothing, partly, yes};
+use super::object::{Object, no, nothing, partly, yes};
 
 pub(crate) const SCRIPT: Object = Object {
     path: "script",

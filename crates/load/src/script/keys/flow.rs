@@ -1,6 +1,6 @@
 //! Keys inside the flows.
 
-use super::{Object, no, nothing, partly, yes};
+use super::object::{Object, no, nothing, partly, yes};
 
 pub(crate) const STEP: Object = Object {
     path: "flow[]",

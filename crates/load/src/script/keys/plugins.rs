@@ -1,6 +1,6 @@
 //! Keys of plugins.
 
-use super::{Object, no, nothing, partly, yes};
+use super::object::{Object, no, nothing, partly, yes};
 
 pub(crate) const PLUGINS: Object = Object {
     path: "config.plugins",

@@ -1,10 +1,10 @@
 //! Decodes blocks to fields.
 
-use crate::head::{Field, Span};
 use crate::known::Known;
+use crate::span::{Field, Span};
 
-use super::table::{self, Dynamic};
-use super::{TABLE_BYTES_DEFAULT, huffman, integer};
+use super::table::{self, Dynamic, TABLE_BYTES_DEFAULT};
+use super::{huffman, integer};
 
 /// A field section: one buffer, and each field as ranges of it, in order. Pseudo-header fields keep their colon.
 ///

@@ -2,8 +2,8 @@
 
 use crate::known::Known;
 
-use super::table::{self, Dynamic};
-use super::{TABLE_BYTES_DEFAULT, huffman, integer};
+use super::table::{self, Dynamic, TABLE_BYTES_DEFAULT};
+use super::{huffman, integer};
 
 /// One direction's encoder.
 ///

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use crate::known::Known;
 
+/// The size of a peer's table unless SETTINGS change it (RFC 9113 §6.5.2).
+pub const TABLE_BYTES_DEFAULT: usize = 4096;
 /// The size of an entry in addition to its bytes (RFC 7541 §4.1).
 pub const ENTRY_OVERHEAD: usize = 32;
 

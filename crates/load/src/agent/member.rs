@@ -6,9 +6,9 @@ use weir_conf::said::Said;
 use weir_conf::say;
 use weir_net::Instant;
 
-use crate::agent::LOST;
-use crate::agent::letter::Letter;
-use crate::agent::stream::Inbox;
+use super::letter::Letter;
+use super::limits::LOST;
+use super::stream::Inbox;
 use crate::output::SelfCheck;
 use crate::texts::{TABLES, agents as texts};
 
@@ -28,7 +28,7 @@ pub struct Mate {
 }
 
 /// Why the controller gives an agent up.
-pub(in crate::agent) enum Loss {
+pub(super) enum Loss {
     /// It was silent for too long.
     Silent,
     /// It did not end in time.
@@ -39,7 +39,7 @@ pub(in crate::agent) enum Loss {
 
 /// An agent of a run.
 #[derive(Debug)]
-pub(in crate::agent) struct Member {
+pub(super) struct Member {
     pub id: String,
     pub name: String,
     cpus: u64,

@@ -1,0 +1,31 @@
+//! A kind of program that can be probed, and one program of that kind.
+
+use std::path::PathBuf;
+
+use super::ways::Reading;
+
+/// A kind of program that can be probed.
+pub struct Kind {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its figures in words, for the guide.
+    pub says: &'static str,
+    /// The names of its processes, if the lab can find it by them.
+    pub(super) programs: &'static [&'static str],
+    /// The names of its counters. All other figures are levels.
+    pub counters: &'static [&'static str],
+    pub(super) read: fn(&Probe) -> Result<Reading, String>,
+}
+
+/// One program, and how to probe it.
+pub struct Probe {
+    pub(super) kind: &'static Kind,
+    /// The process of the stack.
+    pub(super) process: String,
+    /// Its process id.
+    pub(super) pid: u32,
+    /// Its address or place.
+    pub(super) at: String,
+    /// The directory of the block.
+    pub(super) dir: PathBuf,
+}

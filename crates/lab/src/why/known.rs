@@ -1,0 +1,32 @@
+//! The facts about a block that its answer does not have.
+
+use weir_conf::Tree;
+
+use super::good::Good;
+use super::signals::Pool;
+use crate::stack::Spec;
+
+/// A block's spec, and further facts about it.
+#[derive(Clone)]
+pub struct Known<'a> {
+    /// The spec that the keeper got.
+    pub spec: &'a Spec,
+    /// Its configuration.
+    pub tree: &'a Tree,
+    /// Requests a second that were asked for.
+    pub offered: Option<f64>,
+    /// The time for sending them, s.
+    pub length_s: f64,
+    /// Connections of a closed loop.
+    pub connections: u64,
+    /// The load is a closed loop.
+    pub is_closed: bool,
+    /// Other work on this machine causes only a warning.
+    pub is_noisy: bool,
+    /// Served by weir.
+    pub is_weir: bool,
+    /// Pools with a known size.
+    pub pools: &'a [Pool],
+    /// The statuses that count as good.
+    pub good: &'a Good,
+}

@@ -1,0 +1,22 @@
+//! The results of a run, on this machine or on agents.
+
+use weir_conf::said::Said;
+use weir_load::output::SelfCheck;
+use weir_load::run;
+
+/// The results of a run, on this machine or on agents.
+pub struct Ran {
+    /// Everything counted.
+    pub outcome: run::Outcome,
+    /// The self-check of each agent.
+    pub checks: Vec<(String, SelfCheck)>,
+    /// The missing parts.
+    pub incomplete: Vec<Said>,
+}
+
+impl Ran {
+    /// The results of a run on this machine.
+    pub fn here(outcome: run::Outcome) -> Ran {
+        Ran { outcome, checks: Vec::new(), incomplete: Vec::new() }
+    }
+}
