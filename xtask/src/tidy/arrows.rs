@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-peers", &[]),
     ("weir-acme", &["weir-wire", "weir-net"]),
     ("weir-cache", &["weir-wire", "weir-net"]),
+    ("weir-redis", &["weir-net"]),
     ("weir-http", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-cache"]),
     ("weir-groups", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-peers"]),
     (
@@ -36,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-dash",
             "weir-cache",
             "weir-peers",
+            "weir-redis",
         ],
     ),
     ("weir-doctor", &["weir-conf", "weir-http", "weir-meter"]),
