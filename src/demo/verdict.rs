@@ -5,8 +5,8 @@ use std::time::Duration;
 use weir_conf::language::Language;
 use weir_conf::said::{Said, left};
 use weir_conf::say;
+use weir_host as host;
 use weir_load::Report;
-use weir_meter::host;
 
 use crate::texts;
 

@@ -156,7 +156,7 @@ fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<Sai
 fn of(url: &str, args: &RunArgs) -> Result<Quick, Said> {
     let number = |text: &String| text.parse::<usize>().map_err(|_| say!(texts::BAD_CONNECTIONS, text));
     let connections = args.config.as_ref().map(number).transpose()?.unwrap_or(CONNECTIONS);
-    let threads = args.workers.unwrap_or_else(weir_meter::host::effective_cpus).min(connections);
+    let threads = args.workers.unwrap_or_else(weir_host::effective_cpus).min(connections);
     Ok(Quick {
         url: url.to_owned(),
         method: args.method.clone().unwrap_or_else(|| if args.body.is_some() { "POST" } else { "GET" }.to_owned()),

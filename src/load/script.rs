@@ -144,7 +144,7 @@ fn workers(args: &RunArgs, plan: &Plan) -> usize {
         Some(workers) => workers,
         // One worker keeps one state of the processor's module, as Artillery's users have it on two CPUs.
         None if plan.processor.is_some() => 1,
-        None => weir_meter::host::effective_cpus(),
+        None => weir_host::effective_cpus(),
     }
 }
 
@@ -297,7 +297,7 @@ pub(super) fn environment(args: &RunArgs, workers: usize, seed: Option<u64>) -> 
         ("weir".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ("host".to_owned(), read("/proc/sys/kernel/hostname")),
         ("kernel".to_owned(), read("/proc/sys/kernel/osrelease")),
-        ("cpus".to_owned(), weir_meter::host::effective_cpus().to_string()),
+        ("cpus".to_owned(), weir_host::effective_cpus().to_string()),
         ("workers".to_owned(), workers.to_string()),
         ("seed".to_owned(), seed.map(|seed| seed.to_string()).unwrap_or_default()),
         ("environment".to_owned(), args.environment.clone().unwrap_or_default()),

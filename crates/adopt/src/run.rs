@@ -320,8 +320,8 @@ fn changed(instance: &Instance, tree: &Tree) -> Vec<String> {
 
 /// The addresses on which the process listens; if `/proc` does not show them, those of the file.
 fn listens(instance: &Instance, conf: Option<&Conf>) -> Vec<String> {
-    let own = instance.pid.map(weir_meter::host::family).unwrap_or_default();
-    let open = weir_meter::host::listens_of(Path::new("/"), &own);
+    let own = instance.pid.map(weir_host::family).unwrap_or_default();
+    let open = weir_host::listens_of(Path::new("/"), &own);
     match open.is_empty() {
         true => conf.iter().flat_map(|conf| &conf.listens).map(|listen| shown(&listen.address)).collect(),
         false => open.into_iter().collect(),

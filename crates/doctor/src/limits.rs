@@ -169,7 +169,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::collections::BTreeMap;
-    use weir_meter::host::{FileLimit, Process, Unit};
+    use weir_host::{FileLimit, Process, Unit};
 
     fn facts(unit: Option<Unit>) -> Facts {
         let files = Some(FileLimit { soft: 1024, hard: 4096 });

@@ -8,15 +8,16 @@ use super::remark::Remark;
 const ARROWS: &[(&str, &[&str])] = &[
     ("weir-conf", &[]),
     ("weir-wire", &[]),
+    ("weir-host", &[]),
     ("weir-meter", &[]),
     ("weir-mutate", &[]),
     ("weir-dash", &["weir-meter"]),
-    ("weir-net", &["weir-wire", "weir-meter"]),
+    ("weir-net", &["weir-wire"]),
     ("weir-peers", &[]),
     ("weir-acme", &["weir-wire", "weir-net"]),
     ("weir-cache", &["weir-wire", "weir-net"]),
     ("weir-redis", &["weir-net"]),
-    ("weir-http", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-cache"]),
+    ("weir-http", &["weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-cache"]),
     ("weir-groups", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-peers"]),
     (
         "weir-proxy",
@@ -33,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-conf",
             "weir-wire",
             "weir-net",
+            "weir-host",
             "weir-meter",
             "weir-dash",
             "weir-cache",
@@ -40,13 +42,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-redis",
         ],
     ),
-    ("weir-doctor", &["weir-conf", "weir-http", "weir-meter"]),
-    ("weir-load", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-dash"]),
+    ("weir-doctor", &["weir-conf", "weir-http", "weir-host", "weir-meter"]),
+    ("weir-load", &["weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"]),
     ("weir-origin", &["weir-wire", "weir-net"]),
-    ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-dash"]),
+    ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"]),
     (
         "weir-adopt",
-        &["weir-edge", "weir-doctor", "weir-load", "weir-http", "weir-conf", "weir-net", "weir-wire", "weir-meter"],
+        &["weir-edge", "weir-doctor", "weir-load", "weir-http", "weir-conf", "weir-net", "weir-wire", "weir-host"],
     ),
     (
         "weir",
@@ -54,6 +56,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-adopt",
             "weir-conf",
             "weir-net",
+            "weir-host",
             "weir-meter",
             "weir-dash",
             "weir-http",
@@ -114,7 +117,7 @@ mod tests {
 
     #[test]
     fn only_listed_arrows_pass() {
-        assert_eq!(arrows(&member("weir-net", &["weir-wire", "weir-meter"])), []);
+        assert_eq!(arrows(&member("weir-cache", &["weir-wire", "weir-net"])), []);
         assert_eq!(
             arrows(&member("weir-wire", &["weir-net"])),
             [Remark::error("weir-wire may not depend on weir-net")]

@@ -2,7 +2,7 @@
 
 use weir_conf::said::Said;
 use weir_conf::{Tree, say, texts};
-use weir_meter::host::Process;
+use weir_host::Process;
 
 use crate::explain::place;
 use crate::facts::Facts;
@@ -168,7 +168,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::collections::BTreeMap;
-    use weir_meter::host::{FileLimit, PamLimit, Unit};
+    use weir_host::{FileLimit, PamLimit, Unit};
 
     fn facts(unit: Option<(&str, Option<(&str, &str)>)>) -> Facts {
         let process = |id, parent, command: &str| {

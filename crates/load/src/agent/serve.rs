@@ -167,7 +167,7 @@ impl Seat<'_> {
             ("call", None) => {
                 let offer = Letter::new("offer", &self.id)
                     .with("name", self.agent.name.as_str())
-                    .with("cpus", weir_meter::host::effective_cpus());
+                    .with("cpus", weir_host::effective_cpus());
                 self.link.publish(&letter::up(run), &offer.encode());
             }
             ("hire", None) => self.hire(&letter, tell),

@@ -107,7 +107,7 @@ impl Work {
             Some(workers) => workers,
             // As without agents: one worker keeps one state of the processor's module.
             None if plan.processor.is_some() => 1,
-            None => weir_meter::host::effective_cpus(),
+            None => weir_host::effective_cpus(),
         };
         workers.min(self.workers_max.unwrap_or(usize::MAX)).clamp(1, run::WORKERS_MAX)
     }

@@ -65,7 +65,7 @@ fn process(root: &Path, id: u32) -> Option<Process> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn a_master_comes_with_its_workers() {

@@ -1,8 +1,9 @@
-//! The machine's limits for this process (CPUs, file descriptors), and the use by its threads.
+//! `host`: the machine's limits for this process (CPUs, file descriptors), and the use by its threads.
 //!
 //! Everything is read from files below a root directory (`/` in production, a made-up tree in tests) and never
 //! written. A file that is missing or unreadable means "no limit known", never an error: weir also runs on kernels
 //! without cgroups.
+#![forbid(unsafe_code)]
 
 mod cpu;
 mod ends;
@@ -34,7 +35,7 @@ pub use files::Files;
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
 pub use listen::{listening_under, listens_of};
 pub use listeners::{Listeners, listeners_under};
-pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under, worked};
+pub use machine::{CPUS_MAX, CpuTime, TICK, cpu_times, cpu_times_under, worked};
 pub use pam::{PamLimit, pam_limits_under};
 pub use place::{places_of, places_under};
 pub use pools::{Pool, pools_under};

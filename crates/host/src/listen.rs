@@ -78,7 +78,7 @@ fn unix(root: &Path, pid: u32) -> BTreeMap<u64, String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn a_socket_is_whose_descriptor_it_is() {

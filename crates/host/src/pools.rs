@@ -145,7 +145,7 @@ fn address(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn pools_are_read_from_the_places_of_distributions() {

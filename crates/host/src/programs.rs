@@ -168,7 +168,7 @@ pub fn programs(before: &[Seen], now: &[Seen], elapsed: Duration, apart: u32) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn a_name_shows_the_script_and_no_secret() {

@@ -151,7 +151,7 @@ fn whole_cpus(quota_us: u64, period_us: u64) -> Option<usize> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     fn check(files: &[(&str, &str)], expect: usize) {
         let root = tree::made_up(files);

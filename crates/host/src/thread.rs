@@ -83,7 +83,7 @@ pub(super) fn parse(stat: &str) -> Option<ThreadCpu> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn a_stat_line_is_read_from_behind_its_name() {

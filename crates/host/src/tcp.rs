@@ -198,7 +198,7 @@ pub fn local_port_range(root: &Path) -> Option<(u16, u16)> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn sockets_are_told_apart() {

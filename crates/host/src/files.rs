@@ -77,7 +77,7 @@ pub(super) fn read<'a>(path: &Path, room: &'a mut Vec<u8>) -> Option<&'a str> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn files_of_any_length_are_read_up_to_the_limit() {

@@ -63,7 +63,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn counters_are_read_by_name() {

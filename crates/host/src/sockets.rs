@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn the_rest_of_ports_follows_the_settings() {
         let rest = |reuse: &str, delay: &str| {
-            let root = crate::host::tree::made_up(&[
+            let root = crate::tree::made_up(&[
                 ("proc/sys/net/ipv4/tcp_tw_reuse", reuse),
                 ("proc/sys/net/ipv4/tcp_tw_reuse_delay", delay),
             ]);
@@ -145,14 +145,14 @@ mod tests {
 
     #[test]
     fn kernel_numbers_and_the_hosts_table_are_read() {
-        let root = crate::host::tree::made_up(&[
+        let root = crate::tree::made_up(&[
             ("proc/sys/net/core/somaxconn", "4096\n"),
             ("etc/hosts", "127.0.0.1 localhost # x\n::1 ip6-localhost localhost\n"),
         ]);
         assert_eq!(sysctl_under(root.path(), "net/core/somaxconn"), Some(4096));
         assert_eq!(sysctl_under(root.path(), "net/core/none"), None);
         assert_eq!(localhost_is_dual_under(root.path()), Some(true));
-        let one = crate::host::tree::made_up(&[("etc/hosts", "127.0.0.1 localhost\n#::1 localhost\n")]);
+        let one = crate::tree::made_up(&[("etc/hosts", "127.0.0.1 localhost\n#::1 localhost\n")]);
         assert_eq!(localhost_is_dual_under(one.path()), Some(false));
         assert_eq!(localhost_is_dual_under(Path::new("/nowhere")), None);
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const CPUS_MAX: usize = 4096;
 
 /// The kernel reports times to processes in hundredths of a second (`USER_HZ`).
-pub(super) const TICK: Duration = Duration::from_millis(10);
+pub const TICK: Duration = Duration::from_millis(10);
 
 /// CPU time of one CPU since the machine started, in steps of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ fn parse(line: &str) -> Option<CpuTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn each_cpu_has_a_line() {

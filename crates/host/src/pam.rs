@@ -53,7 +53,7 @@ pub fn pam_limits_under(root: &Path) -> Vec<PamLimit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn lines_are_read_in_order() {

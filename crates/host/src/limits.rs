@@ -44,7 +44,7 @@ fn read(files: &Files, process: &str) -> Option<FileLimit> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     fn limit(line: &str) -> Option<FileLimit> {
         let root = tree::made_up(&[("proc/self/limits", line)]);

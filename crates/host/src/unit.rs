@@ -67,7 +67,7 @@ pub fn unit_under(root: &Path, process: &Process) -> Option<Unit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     fn found(files: &[(&str, &str)]) -> Option<Unit> {
         let root = tree::made_up(files);

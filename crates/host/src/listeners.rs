@@ -117,7 +117,7 @@ fn own_addresses(root: &Path, pid: u32) -> BTreeSet<IpAddr> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn a_container_answers_at_its_own_address_only() {

@@ -148,7 +148,7 @@ fn process_cpu(tasks: &Path) -> Duration {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn descendants_are_found_and_summed() {

@@ -6,11 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::THREADS_MAX;
 use super::cpu::path_to;
 use super::files::{self, Files};
-use super::machine::{TICK, worked};
-use crate::live::CpuShares;
+use crate::thread::{self, THREADS_MAX};
 
 /// CPU time of all CPUs since boot, in ticks of 10 ms (proc_stat(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,25 +47,6 @@ impl CpuKinds {
     pub fn stolen(&self) -> f64 {
         let all = self.user + self.system + self.interrupts + self.steal + self.idle + self.wait;
         self.steal as f64 / all.max(1) as f64
-    }
-
-    /// CPU time by kind since `before`, which was `elapsed` ago, as shares of all CPUs' time. The amount of work
-    /// comes from [`worked`], its kinds from the ticks that saw it. Work that no tick saw counts as a program's.
-    pub fn shares(&self, before: &CpuKinds, elapsed: Duration) -> CpuShares {
-        let since = |of: fn(&CpuKinds) -> u64| of(self).saturating_sub(of(before)) as f64;
-        let room = elapsed.as_secs_f64() * self.cpus.max(1) as f64;
-        if room <= 0.0 {
-            return CpuShares::default();
-        }
-        let time = |ticks: f64| TICK.mul_f64(ticks);
-        let (idle, wait, steal) = (since(|k| k.idle), since(|k| k.wait), since(|k| k.steal));
-        let worked = worked(Duration::from_secs_f64(room), time(idle + wait), time(steal)).as_secs_f64() / room;
-        let seen = [since(|k| k.user), since(|k| k.system), since(|k| k.interrupts)];
-        let all: f64 = seen.iter().sum();
-        let [user, system, interrupts] =
-            if all > 0.0 { seen.map(|ticks| worked * ticks / all) } else { [worked, 0.0, 0.0] };
-        let share = |ticks: f64| (time(ticks).as_secs_f64() / room).min(1.0);
-        CpuShares { user, system, interrupts, steal: share(steal), idle: share(idle), wait: share(wait) }
     }
 }
 
@@ -276,7 +255,7 @@ fn thread_times_in(files: &Files, process: &str) -> Vec<ThreadTimes> {
             return Some(ThreadTimes { id, ran_ns, waited_ns: Some(waited), runs: Some(runs) });
         }
         let stat = files::read(&task.path().join("stat"), &mut room)?;
-        let ran = super::thread::cpu_of(stat)?;
+        let ran = thread::cpu_of(stat)?;
         Some(ThreadTimes { id, ran_ns: ran.as_nanos() as u64, waited_ns: None, runs: None })
     };
     tasks.flatten().take(THREADS_MAX).filter_map(read).collect()
@@ -286,7 +265,7 @@ fn thread_times_in(files: &Files, process: &str) -> Vec<ThreadTimes> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::host::tree;
+    use crate::tree;
 
     #[test]
     fn the_kernels_files_are_read() {
@@ -327,30 +306,6 @@ mod tests {
         assert_eq!((of(&[1]), of(&[0, 10])), ((2, 100, 1, 2), (31, 200, 2, 2)));
         // All of them, and numbers that are no CPUs here: the machine's.
         assert_eq!((of(&[]), of(&[0, 1, 10]), of(&[7])), ((33, 300, 3, 2), (33, 300, 3, 2), (33, 300, 3, 2)));
-    }
-
-    #[test]
-    fn shares_go_by_idle_time_and_kinds_by_ticks() {
-        let before = CpuKinds { cpus: 2, ..CpuKinds::default() };
-        let shares = |kinds: CpuKinds| CpuKinds { cpus: 2, ..kinds }.shares(&before, Duration::from_secs(1));
-        let are = |shares: CpuShares, wanted: [f64; 6]| {
-            let found = [shares.user, shares.system, shares.interrupts, shares.steal, shares.idle, shares.wait];
-            assert!(
-                found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-9),
-                "{found:?} {wanted:?}"
-            );
-        };
-        // 100 of 200 ticks were idle; the ticks of 4 ms saw work at each of them, at half of them, and at none.
-        are(
-            shares(CpuKinds { user: 150, system: 50, idle: 90, wait: 10, ..before }),
-            [0.375, 0.125, 0.0, 0.0, 0.45, 0.05],
-        );
-        are(
-            shares(CpuKinds { user: 50, system: 25, interrupts: 25, idle: 100, ..before }),
-            [0.25, 0.125, 0.125, 0.0, 0.5, 0.0],
-        );
-        are(shares(CpuKinds { idle: 80, steal: 20, ..before }), [0.5, 0.0, 0.0, 0.1, 0.4, 0.0]);
-        assert_eq!(before.shares(&before, Duration::ZERO), CpuShares::default());
     }
 
     #[test]
