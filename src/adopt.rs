@@ -7,9 +7,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use weir_adopt::{Asked, Wish, beside, elsewhere, page};
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Language, Said, say};
 
 use crate::files::Disk;
 use crate::lang::wrong::within;

@@ -19,9 +19,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::Args;
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_with_dashboard};
 use weir_edge::load;
@@ -31,6 +28,7 @@ use weir_net::Address;
 use weir_net::log;
 use weir_net::process::{self, Signal, Signals, SignalsHandle};
 use weir_origin as dummy;
+use weir_words::{Language, Said, say};
 
 use crate::files::Disk;
 use crate::lang::wrong::{Wrong, within, wrong};

@@ -17,8 +17,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use weir_conf::said::Said as Sentence;
-use weir_conf::{Problem, Tree, say};
+use weir_conf::{Problem, Tree};
 use weir_doctor::asked::Asked;
 use weir_doctor::error_log::Log;
 use weir_doctor::facts::Live;
@@ -28,6 +27,7 @@ use weir_doctor::view::View;
 use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Said, Target, Version};
 use weir_doctor::{dump, explain, reference, rules, said};
 use weir_load::once::{self, Once};
+use weir_words::{Said as Sentence, say};
 
 use crate::files::Disk;
 use crate::lang::wrong::{Wrong, wrong};

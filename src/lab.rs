@@ -18,12 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_lab::command::CommandLine;
 use weir_lab::{html, next, report, stack, store, texts, verdict, wan};
 use weir_net::process;
+use weir_words::{Language, Said, say};
 
 pub use flags::LabArgs;
 use flags::{StackArgs, What};

@@ -5,12 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text, left, right};
-use weir_conf::say;
 use weir_dash::words;
 use weir_load::once::{self, Once};
 use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot, Times};
+use weir_words::{Language, Said, Text, left, right, say};
 
 use crate::edges::{self, Dashboard};
 use crate::figures::{amount, percent, short, time};

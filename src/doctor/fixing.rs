@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use weir_conf::said::Said as Sentence;
-use weir_conf::{Tree, say};
+use weir_conf::Tree;
 use weir_doctor::fixes::{self, Dropped, Judges, Whole};
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::rule::same;
 use weir_doctor::{Facts, Finding, Language, Level, Said, Target, diff, explain, rules, said};
+use weir_words::{Said as Sentence, say};
 
 use crate::files::Disk;
 use crate::texts;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use weir_conf::said::Said;
-use weir_conf::{Tree, say};
+use weir_conf::Tree;
 use weir_doctor::{Facts, Language, diff, limits, mend};
+use weir_words::{Said, say};
 
 use crate::texts;
 

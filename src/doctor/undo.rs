@@ -9,11 +9,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use weir_conf::said::Said as Sentence;
-use weir_conf::say;
 use weir_doctor::Language;
 use weir_doctor::mend::Mended;
 use weir_net::process;
+use weir_words::{Said as Sentence, say};
 
 use crate::texts;
 

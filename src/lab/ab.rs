@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use weir_conf::language::Language;
-use weir_conf::say;
 use weir_conf::{Level, Tree};
 use weir_doctor::{Build, Target};
 use weir_lab::ab::{self, Comparison, Warm};
@@ -21,6 +19,7 @@ use weir_lab::survey::survey;
 use weir_lab::texts;
 use weir_load::script;
 use weir_load::{processor, random};
+use weir_words::{Language, say};
 
 use super::flags::{AbArgs, DesignArgs, LoadArgs, SentArgs, StackArgs};
 use super::sheet::Sheet;

@@ -7,8 +7,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use weir_conf::language::Language;
-use weir_conf::say;
 use weir_conf::{Files, MemoryFiles, Problem, Tree, edit};
 use weir_doctor::diff;
 use weir_doctor::mend::{self, Mended};
@@ -20,6 +18,7 @@ use weir_lab::change::changes;
 use weir_lab::said::Said;
 use weir_lab::tune::{self, Bench, Compared, Draft, Knob};
 use weir_lab::{store, texts};
+use weir_words::{Language, say};
 
 use super::ab::{ask, design, edge_of, load, no_effect, side};
 use super::experiment;

@@ -8,8 +8,7 @@ use std::ops::{Bound, RangeBounds};
 use std::str::FromStr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use weir_conf::language::{Language, particles};
-use weir_conf::said::Said;
+use weir_words::{Language, Said, particles};
 
 use super::help;
 

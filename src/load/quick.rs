@@ -3,9 +3,6 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text, left};
-use weir_conf::say;
 use weir_load::output::console::Console;
 use weir_load::output::facts::fingerprint;
 use weir_load::output::{Facts, PhaseFact, SelfCheck};
@@ -15,6 +12,7 @@ use weir_load::record::{Hdr, Merger, Period};
 use weir_load::run::{self, Progress, Watch};
 use weir_load::{Report, Url, duration, texts};
 use weir_net::process::terminal_size;
+use weir_words::{Language, Said, Text, left, say};
 
 use super::flags::RunArgs;
 use super::script::{STOPPED, environment, stop_on_signal, test_run_id};

@@ -4,9 +4,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text};
-use weir_conf::say;
 use weir_load::debug::Debug;
 use weir_load::output::ensure::{self, Apdex, Check};
 use weir_load::output::facts::fingerprint;
@@ -18,6 +15,7 @@ use weir_load::script::{self, Options};
 use weir_load::{processor, random, texts};
 use weir_net::process::{self, Signal};
 use weir_net::{clock, worker};
+use weir_words::{Language, Said, Text, say};
 
 use super::flags::RunArgs;
 use super::teller::{Teller, now_ms};

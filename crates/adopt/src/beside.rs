@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_conf::edit::{self, Edit};
-use weir_conf::language::{Words, words};
 use weir_conf::{Files, Span, Statement, Tree};
 use weir_doctor::rule::same;
 use weir_doctor::{Said, said};
@@ -25,6 +24,7 @@ use weir_edge::load::{Dashboard, Origin};
 use weir_edge::log_files;
 use weir_http::paths::Paths;
 use weir_net::{clock, log, process, worker};
+use weir_words::{Words, words};
 
 use crate::doors::{self, Door};
 

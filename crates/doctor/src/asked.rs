@@ -289,7 +289,7 @@ mod tests {
         for symptom in Symptom::ALL {
             let (text, _) = asked(symptom, NO_LIVE, Language::Korean);
             assert!(text.contains("오류 로그: /l/error.log") && text.contains("다음에 볼 것"), "{text}");
-            assert_eq!(weir_conf::glossary::forbidden_in(&text), None, "{text}");
+            assert_eq!(weir_words::glossary::forbidden_in(&text), None, "{text}");
         }
     }
 }

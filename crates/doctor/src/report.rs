@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use weir_conf::Tree;
-use weir_conf::said::{left, width};
+use weir_words::{left, width};
 
 use crate::explain::place;
 use crate::facts::Facts;
@@ -161,7 +161,7 @@ pub(crate) fn summary(subject: &Subject<'_>, findings: &[Finding], language: Lan
 }
 
 /// The examined processes, a line each; then the sentence about the limit and its source, if there is one.
-pub fn processes(facts: &Facts, limit: Option<&weir_conf::said::Said>, language: Language) -> String {
+pub fn processes(facts: &Facts, limit: Option<&weir_words::Said>, language: Language) -> String {
     let mut text = String::new();
     for process in facts.processes.iter().chain(&facts.neighbours) {
         let files = process.files.map_or("?".to_owned(), |limit| format!("{} / {}", limit.soft, limit.hard));

@@ -1,7 +1,7 @@
 //! Rules, their inputs, and their findings.
 
-pub use weir_conf::language::{Language, Words, particles, words};
 use weir_conf::{At, Tree};
+pub use weir_words::{Language, Words, particles, words};
 
 use crate::edit::Edit;
 use crate::facts::Facts;

@@ -14,10 +14,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::worker::{self, Remote};
 use weir_net::{Instant, clock};
+use weir_words::{Said, say};
 
 use crate::client::Resolver;
 pub use crate::client::h2::STREAMS_MAX;

@@ -38,7 +38,7 @@ pub use document::{Document, Entry};
 pub use keys::reference;
 pub use steps::{is_method, times};
 
-use weir_conf::said::Said;
+use weir_words::Said;
 
 use crate::plan::Plan;
 use crate::value::Value;

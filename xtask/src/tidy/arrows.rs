@@ -6,6 +6,7 @@ use super::remark::Remark;
 
 /// Every arrow: from a crate to the crates below it.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("weir-words", &[]),
     ("weir-conf", &[]),
     ("weir-wire", &[]),
     ("weir-host", &[]),
@@ -31,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-http",
             "weir-proxy",
             "weir-stream",
+            "weir-words",
             "weir-conf",
             "weir-wire",
             "weir-net",
@@ -42,18 +44,32 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-redis",
         ],
     ),
-    ("weir-doctor", &["weir-conf", "weir-http", "weir-host", "weir-meter"]),
-    ("weir-load", &["weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"]),
+    ("weir-doctor", &["weir-words", "weir-conf", "weir-http", "weir-host", "weir-meter"]),
+    ("weir-load", &["weir-words", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"]),
     ("weir-origin", &["weir-wire", "weir-net"]),
-    ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"]),
+    (
+        "weir-lab",
+        &["weir-load", "weir-words", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"],
+    ),
     (
         "weir-adopt",
-        &["weir-edge", "weir-doctor", "weir-load", "weir-http", "weir-conf", "weir-net", "weir-wire", "weir-host"],
+        &[
+            "weir-edge",
+            "weir-doctor",
+            "weir-load",
+            "weir-http",
+            "weir-words",
+            "weir-conf",
+            "weir-net",
+            "weir-wire",
+            "weir-host",
+        ],
     ),
     (
         "weir",
         &[
             "weir-adopt",
+            "weir-words",
             "weir-conf",
             "weir-net",
             "weir-host",

@@ -471,7 +471,7 @@ mod tests {
         for rule in RULES {
             let own = found(rule, &rule.fires).into_iter().map(|finding| finding.what.ko);
             for text in own.chain([rule.says.ko.to_owned(), rule.remedy.ko.to_owned()]) {
-                let other = weir_conf::glossary::forbidden_in(&text);
+                let other = weir_words::glossary::forbidden_in(&text);
                 lacking.extend(other.map(|other| format!("{}: {other}: {text}", rule.id)));
             }
         }

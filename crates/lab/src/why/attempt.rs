@@ -313,7 +313,7 @@ fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tri
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use weir_conf::language::Language;
+    use weir_words::Language;
 
     use super::*;
     use crate::stats::chance::normal;

@@ -11,7 +11,7 @@ mod policy;
 mod upstream;
 pub(super) mod waits;
 
-use weir_conf::language::{Language, words};
+use weir_words::{Language, words};
 
 use super::rule::{Found, Rule, Segment, Tier};
 use super::signals::Signals;

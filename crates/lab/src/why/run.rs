@@ -620,7 +620,7 @@ impl Why {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use weir_conf::language::Language;
+    use weir_words::Language;
 
     #[test]
     fn what_is_known_beforehand_is_in_the_language_of_the_run() {

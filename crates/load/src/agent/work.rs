@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use serde_json::{Value as Json, json};
-use weir_conf::said::Said;
 use weir_net::Instant;
+use weir_words::Said;
 
 use super::health;
 use super::job::{self, Job};

@@ -7,8 +7,7 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use crate::texts;
 use crate::tls::Tls;

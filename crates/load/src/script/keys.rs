@@ -7,8 +7,7 @@ mod plugins;
 
 use std::fmt::Write as _;
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::near;
 use super::node::Node;
@@ -207,7 +206,7 @@ mod tests {
                 assert!(is_alone, "{}.{}", object.path, key.name);
                 assert!(key.about.ends_with(|c: char| c != ' ' && c != '.'), "{}.{}", object.path, key.name);
                 let warns = matches!(key.does, Does::No | Does::Nothing);
-                assert_eq!(weir_conf::said::is_korean(key.about_ko), warns, "{}.{}", object.path, key.name);
+                assert_eq!(weir_words::is_korean(key.about_ko), warns, "{}.{}", object.path, key.name);
             }
         }
     }

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use weir_conf::language::{Language, Words, words};
 use weir_dash::alarm::{Alert, Event, Subject};
 use weir_dash::verdict::State;
 use weir_dash::words::Said;
 use weir_wire::date;
+use weir_words::{Language, Words, words};
 
 use super::receiver::{Form, Receiver};
 

@@ -6,8 +6,7 @@
 
 use serde_json::{Value, json};
 
-use weir_conf::language::Language;
-use weir_conf::say;
+use weir_words::{Language, say};
 
 use super::escape;
 use crate::output::number;

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text};
-use weir_conf::say;
+use weir_words::{Language, Said, Text, say};
 
 use super::{escape, figure_name, grouped, verdict};
 use crate::output::label::Label;

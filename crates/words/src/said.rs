@@ -2,8 +2,7 @@
 //!
 //! A [`Text`] is a sentence in every language, with a name. A crate has its texts in one or more tables
 //! ([`texts!`](crate::texts)). With the values of its holes a text becomes a [`Said`] ([`say!`](crate::say)). A file
-//! stores the name and the values; so a stored sentence can be printed in either language. [`check_texts`] is for the
-//! test of a table.
+//! stores the name and the values; so a stored sentence can be printed in either language.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,10 +11,6 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::language::{Language, particles};
-
-mod check;
-
-pub use check::{check_texts, english_in, is_korean};
 
 /// Deepest nesting of texts in holes when a stored text is read. A text may use a hole twice, and any user may have
 /// written the file.
@@ -61,11 +56,11 @@ macro_rules! texts {
     ($($name:ident: $en:literal, $ko:literal;)*) => {
         $(
             #[doc = $en]
-            pub const $name: $crate::said::Text =
-                $crate::said::Text { name: stringify!($name), en: $en, ko: $ko };
+            pub const $name: $crate::Text =
+                $crate::Text { name: stringify!($name), en: $en, ko: $ko };
         )*
         /// All texts of this table.
-        pub const ALL: &[$crate::said::Text] = &[$($name),*];
+        pub const ALL: &[$crate::Text] = &[$($name),*];
     };
 }
 
@@ -73,7 +68,7 @@ macro_rules! texts {
 #[macro_export]
 macro_rules! say {
     ($text:path $(, $hole:expr)* $(,)?) => {
-        $text.with(&[$($crate::said::Said::from($hole)),*])
+        $text.with(&[$($crate::Said::from($hole)),*])
     };
 }
 

@@ -1,7 +1,7 @@
 //! Checks of a table of texts, for the tests of the crates that have one.
 
-use super::Text;
 use crate::glossary::GLOSSARY;
+use crate::said::Text;
 
 /// Vocabulary of several words that stays in English.
 const KEPT: [&str; 8] = [
