@@ -31,7 +31,7 @@ use weir_origin as dummy;
 use weir_words::{Language, Said, say};
 
 use crate::files::Disk;
-use crate::lang::wrong::{Wrong, within, wrong};
+use crate::lang::wrong::within;
 use crate::texts;
 use place::Place;
 use verdict::Verdict;
@@ -147,13 +147,13 @@ fn wait_for_the_end(mut signals: Signals) {
 }
 
 /// `HOST:PORT` or `unix:PATH`.
-fn address(text: &str) -> Result<Address, Wrong> {
+fn address(text: &str) -> Result<Address, Said> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Address::Unix(path.into()));
     }
-    text.parse()
-        .map(Address::Tcp)
-        .map_err(|_| wrong("it must be an address with a port, or unix:PATH", "포트가 있는 주소나 unix:PATH를 쓰세요"))
+    text.parse().map(Address::Tcp).map_err(|_| {
+        Said::of_both("it must be an address with a port, or unix:PATH", "포트가 있는 주소나 unix:PATH를 쓰세요")
+    })
 }
 
 fn run_demo(args: &DemoArgs, language: Language) -> Result<bool, Said> {

@@ -24,13 +24,12 @@ use weir_doctor::facts::Live;
 use weir_doctor::report::{self, Subject};
 use weir_doctor::symptom::Symptom;
 use weir_doctor::view::View;
-use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Said, Target, Version};
-use weir_doctor::{dump, explain, reference, rules, said};
+use weir_doctor::{Build, Facts, Finding, Level, NEWEST, Target, Version};
+use weir_doctor::{dump, explain, reference, rules};
 use weir_load::once::{self, Once};
-use weir_words::{Said as Sentence, say};
+use weir_words::{Language, Said, said, say};
 
 use crate::files::Disk;
-use crate::lang::wrong::{Wrong, wrong};
 use crate::texts;
 
 use fixing::Fixing;
@@ -132,8 +131,8 @@ enum Reader {
     Weir,
 }
 
-fn version(text: &str) -> Result<Version, Wrong> {
-    Version::read(text).ok_or_else(|| wrong("write three numbers, as in 1.22.1", "1.22.1처럼 세 수를 쓰세요"))
+fn version(text: &str) -> Result<Version, Said> {
+    Version::read(text).ok_or_else(|| Said::of_both("write three numbers, as in 1.22.1", "1.22.1처럼 세 수를 쓰세요"))
 }
 
 /// Runs the verb.
@@ -149,7 +148,7 @@ pub fn main(args: &DoctorArgs, language: Language) -> ExitCode {
 }
 
 /// Sorts the words of the command line into a symptom and a file. The first may be either.
-fn sorted(mut args: DoctorArgs) -> Result<(DoctorArgs, Option<Symptom>), Sentence> {
+fn sorted(mut args: DoctorArgs) -> Result<(DoctorArgs, Option<Symptom>), Said> {
     let Some(first) = args.symptom.take() else { return Ok((args, None)) };
     let word = first.to_str().unwrap_or_default();
     let symptom = Symptom::of(word);
@@ -179,7 +178,7 @@ fn sorted(mut args: DoctorArgs) -> Result<(DoctorArgs, Option<Symptom>), Sentenc
     }
 }
 
-fn run(args: &DoctorArgs, symptom: Option<Symptom>, language: Language) -> Result<u8, Sentence> {
+fn run(args: &DoctorArgs, symptom: Option<Symptom>, language: Language) -> Result<u8, Said> {
     if args.reference {
         print!("{}", reference::page());
         return Ok(0);
@@ -286,7 +285,7 @@ fn shown(
     subject: &Subject<'_>,
     findings: &[Finding],
     asked: Option<&Asked<'_>>,
-    limit: Option<&Sentence>,
+    limit: Option<&Said>,
     language: Language,
 ) -> String {
     let limit_line = || limit.map_or(String::new(), |limit| format!("{}\n", limit.say(language)));
@@ -340,7 +339,7 @@ fn nginx_here(args: &DoctorArgs, build: Option<&Build>, target: Target, tree: &T
 }
 
 /// Prints the limits of a process that reads no configuration, and their source.
-fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
+fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Said> {
     let facts = facts(args)?;
     let limit = limits::sentence(args, &facts, None);
     match args.json {
@@ -355,7 +354,7 @@ fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> 
 }
 
 /// The limit of open files of the process, and its source, for programs.
-fn open_files(limit: Option<&Sentence>, facts: &Facts) -> serde_json::Value {
+fn open_files(limit: Option<&Said>, facts: &Facts) -> serde_json::Value {
     let Some((limit, worker)) = limit.zip(weir_doctor::limits::worker(facts)) else { return serde_json::Value::Null };
     serde_json::json!({
         "pid": worker.id, "soft": worker.files.map(|files| files.soft), "hard": worker.files.map(|files| files.hard),
@@ -364,7 +363,7 @@ fn open_files(limit: Option<&Sentence>, facts: &Facts) -> serde_json::Value {
 }
 
 /// The file from the command line, or the file that the running process or the binary reads.
-fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, Sentence> {
+fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, Said> {
     if let Some(conf) = &args.conf {
         return Ok(conf.clone());
     }
@@ -399,7 +398,7 @@ fn process_path(pid: u32, path: String) -> Option<PathBuf> {
 }
 
 /// The tree of a file, of a dump, or of standard input.
-fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Sentence> {
+fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Said> {
     let failed = |error: io::Error| say!(texts::OF_FILE, path.display().to_string(), error.to_string());
     let is_stdin = path == Path::new("-");
     let text = if is_stdin {
@@ -426,7 +425,7 @@ fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Sentence> {
 }
 
 /// The `-V` output of the named binary, of the process's binary, or of this machine's nginx, in this order.
-fn build(args: &DoctorArgs) -> Result<Option<Build>, Sentence> {
+fn build(args: &DoctorArgs) -> Result<Option<Build>, Said> {
     match (&args.nginx, args.pid) {
         (Some(path), _) => ask_binary(path).map(Some),
         (None, _) if args.nginx_version.is_some() => Ok(None),
@@ -488,18 +487,18 @@ fn target(args: &DoctorArgs, build: Option<&Build>, version: Version, tree: &Tre
 }
 
 /// Lists every change and says if it can have an effect; the exit code says if one change has none.
-fn against(before: &Path, after: &Tree, target: Target, json: bool, language: Language) -> Result<u8, Sentence> {
+fn against(before: &Path, after: &Tree, target: Target, json: bool, language: Language) -> Result<u8, Said> {
     let (before, _) = read(before)?;
     let findings = weir_doctor::compare(&before, after, target);
     let changes = weir_doctor::changes(&before, after, target);
     if json {
         let list: Vec<serde_json::Value> = findings
             .iter()
-            .map(|finding| serde_json::json!({ "rule": finding.rule, "at": finding.at.map(|at| explain::place(after, at)), "what": finding.what.en }))
+            .map(|finding| serde_json::json!({ "rule": finding.rule, "at": finding.at.map(|at| explain::place(after, at)), "what": finding.what.en() }))
             .collect();
         let all: Vec<serde_json::Value> = changes
             .iter()
-            .map(|change| serde_json::json!({ "at": change.at.map(|at| explain::place(after, at)), "acts": change.acts, "what": change.what.en }))
+            .map(|change| serde_json::json!({ "at": change.at.map(|at| explain::place(after, at)), "acts": change.acts, "what": change.what.en() }))
             .collect();
         println!(
             "{:#}",
@@ -524,7 +523,7 @@ fn against(before: &Path, after: &Tree, target: Target, json: bool, language: La
 }
 
 /// The output of `PATH -V`.
-fn ask_binary(path: &Path) -> Result<Build, Sentence> {
+fn ask_binary(path: &Path) -> Result<Build, Said> {
     // weir answers as nginx does if its `argv[0]` is `nginx`.
     let output = Command::new(path)
         .arg0("nginx")
@@ -535,7 +534,7 @@ fn ask_binary(path: &Path) -> Result<Build, Sentence> {
     Build::read(&text).ok_or_else(|| say!(texts::NOT_NGINX, path.display().to_string()))
 }
 
-fn facts(args: &DoctorArgs) -> Result<Facts, Sentence> {
+fn facts(args: &DoctorArgs) -> Result<Facts, Said> {
     let mut facts = if args.no_host { Facts::default() } else { Facts::of_host(&args.root, args.pid) };
     if let Some(pid) = args.pid.filter(|_| facts.processes.is_empty()) {
         return Err(say!(texts::NO_PROCESS, pid));
@@ -556,7 +555,7 @@ fn facts(args: &DoctorArgs) -> Result<Facts, Sentence> {
     Ok(facts)
 }
 
-fn status(url: &str) -> Result<Live, Sentence> {
+fn status(url: &str) -> Result<Live, Said> {
     let once = Once {
         url: url.to_owned(),
         method: "GET",

@@ -185,7 +185,9 @@ impl Page {
             let (name, by) = match self.language {
                 Language::English => (format!("{} {}", limit.kind, limit.of), limit.set_by.clone()),
                 Language::Korean => {
-                    (words::title(&limit.kind, &limit.of).ko, words::setter(&limit.kind, &limit.set_by).ko)
+                    let (title, setter) =
+                        (words::title(&limit.kind, &limit.of), words::setter(&limit.kind, &limit.set_by));
+                    (title.ko().to_owned(), setter.ko().to_owned())
                 }
             };
             let [used, most, top] =

@@ -93,8 +93,7 @@ fn lint(it: &mut Comparison, language: Language) {
 
 /// The doctor's reasons why no difference between the two can have an effect.
 pub(super) fn no_effect(before: &Tree, after: &Tree, target: Target) -> Vec<Said> {
-    let why = weir_doctor::without_effect(before, after, target);
-    why.into_iter().map(|why| Said::of_both(why.en, why.ko)).collect()
+    weir_doctor::without_effect(before, after, target)
 }
 
 /// The program that reads the configuration, if the doctor knows it. The path of an nginx may lead to a weir of that

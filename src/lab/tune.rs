@@ -106,7 +106,7 @@ impl Bench for Lab<'_> {
             let edit =
                 edit::set(&tree, address, value).map_err(|error| say!(texts::ERR_KNOB, address, error.to_string()))?;
             // Exactly the user's change. Changes that it makes necessary are the user's business.
-            let asked = self.mended(draft, &[Finding::nowhere(weir_doctor::Said::default()).fix(Some(edit))]);
+            let asked = self.mended(draft, &[Finding::nowhere(Said::default()).fix(Some(edit))]);
             let name = format!("{address}={value}");
             knobs.extend(asked.map(|draft| Knob { name, says: texts::ASKED_FOR.with(&[]), draft }));
         }
@@ -187,8 +187,7 @@ impl Lab<'_> {
     /// The changes of these findings, with the changes that they make necessary: `keepalive` in an upstream needs
     /// HTTP/1.1 in the location. `None` if the changes cannot be made together.
     fn knob(&self, name: String, draft: &Draft, findings: &[Finding]) -> Option<Knob> {
-        let says =
-            findings.first().map(|finding| Said::of_both(&*finding.what.en, &*finding.what.ko)).unwrap_or_default();
+        let says = findings.first().map(|finding| finding.what.clone()).unwrap_or_default();
         let known = self.findings(&self.tree(draft));
         let is_new = |finding: &Finding| known.iter().all(|other| other.rule != finding.rule);
         let mut result = self.mended(draft, findings)?;

@@ -5,12 +5,13 @@
 //! stores the name and the values; so a stored sentence can be printed in either language.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Add, AddAssign, Deref};
 
-use serde::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::language::{Language, particles};
+use crate::language::{Language, Words, particles};
 
 /// Deepest nesting of texts in holes when a stored text is read. A text may use a hole twice, and any user may have
 /// written the file.
@@ -45,7 +46,7 @@ impl Text {
         Said {
             en: filled(self.en, &|number| holes.get(number).map(|hole| hole.en.as_str())),
             ko: particles(&filled(self.ko, &|number| holes.get(number).map(|hole| hole.ko.as_str()))),
-            kept: Box::new(json!({"text": self.name, "holes": holes})),
+            kept: Some(Box::new(json!({"text": self.name, "holes": holes}))),
         }
     }
 }
@@ -72,13 +73,22 @@ macro_rules! say {
     };
 }
 
+/// A sentence that stands beside the code that fills it: `said!("{} workers", "워커 {}개", count)`.
+#[macro_export]
+macro_rules! said {
+    ($en:literal, $ko:literal $(, $value:expr)* $(,)?) => {
+        $crate::Said::of_both(format!($en $(, $value)*), $crate::particles(&format!($ko $(, $value)*)))
+    };
+}
+
 /// A sentence in every language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     en: String,
     ko: String,
-    /// The stored form: the name of the text, and the values. In a box, so that an error with a sentence stays small.
-    kept: Box<Value>,
+    /// The stored form, if it is not both sentences: the name of the text, and the values. In a box, so that an error
+    /// with a sentence stays small.
+    kept: Option<Box<Value>>,
 }
 
 impl Said {
@@ -95,15 +105,19 @@ impl Said {
         &self.en
     }
 
-    /// Whether the sentence is this text.
-    pub fn is(&self, text: Text) -> bool {
-        self.kept["text"] == text.name
+    /// The sentence in Korean.
+    pub fn ko(&self) -> &str {
+        &self.ko
     }
 
-    /// A sentence from another part of weir that supplies every language, such as a rule of the doctor.
+    /// Whether the sentence is this text.
+    pub fn is(&self, text: Text) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept["text"] == text.name)
+    }
+
+    /// A sentence of no table.
     pub fn of_both(en: impl Into<String>, ko: impl Into<String>) -> Said {
-        let (en, ko) = (en.into(), ko.into());
-        Said { kept: Box::new(json!({"en": en, "ko": ko})), en, ko }
+        Said { kept: None, en: en.into(), ko: ko.into() }
     }
 
     /// The sentence without white space at its ends.
@@ -119,7 +133,7 @@ impl Said {
         Said {
             en: joined(Language::English),
             ko: joined(Language::Korean),
-            kept: Box::new(json!({"list": all, "between": between})),
+            kept: Some(Box::new(json!({"list": all, "between": between}))),
         }
     }
 
@@ -170,9 +184,41 @@ impl fmt::Display for Said {
     }
 }
 
+/// So that it can be the reason why clap refuses a value.
+impl std::error::Error for Said {}
+
 impl Serialize for Said {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.kept.serialize(to)
+        match &self.kept {
+            Some(kept) => kept.serialize(to),
+            None => json!({"en": self.en, "ko": self.ko}).serialize(to),
+        }
+    }
+}
+
+/// Reads a sentence that names no text.
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Said, D::Error> {
+        let kept = Value::deserialize(from)?;
+        Said::read(&kept, &[]).ok_or_else(|| D::Error::custom("no sentence"))
+    }
+}
+
+/// Joins two sentences.
+impl Add<Said> for Said {
+    type Output = Said;
+
+    fn add(mut self, more: Said) -> Said {
+        self += more;
+        self
+    }
+}
+
+impl AddAssign<Said> for Said {
+    fn add_assign(&mut self, more: Said) {
+        self.en.push_str(&more.en);
+        self.ko.push_str(&more.ko);
+        self.kept = None;
     }
 }
 
@@ -197,7 +243,7 @@ impl PartialEq<String> for Said {
 /// Names and values are the same in every language. Sentences are not, so a sentence is a [`Text`].
 impl From<&str> for Said {
     fn from(word: &str) -> Said {
-        Said { en: word.to_owned(), ko: word.to_owned(), kept: Box::new(json!(word)) }
+        Said { en: word.to_owned(), ko: word.to_owned(), kept: Some(Box::new(json!(word))) }
     }
 }
 
@@ -222,6 +268,12 @@ impl From<&String> for Said {
 impl From<Text> for Said {
     fn from(text: Text) -> Said {
         text.with(&[])
+    }
+}
+
+impl From<Words> for Said {
+    fn from(words: Words) -> Said {
+        Said::of_both(words.en, words.ko)
     }
 }
 
@@ -318,6 +370,18 @@ mod tests {
         assert!(read(&(0..6).fold(json!("x"), |inner, _| deeper(inner))).is_some());
         assert_eq!(read(&(0..60).fold(json!("x"), |inner, _| deeper(inner))), None);
         assert_eq!(read(&json!("x".repeat(BYTES_MAX + 1))), None);
+    }
+
+    #[test]
+    fn a_sentence_of_no_table_goes_to_another_program_and_comes_back() {
+        let sum = said!("{} workers", "워커 {}개", 2) + Said::of_both("!", ".");
+        let text = serde_json::to_string(&sum).unwrap_or_default();
+        assert_eq!(text, r#"{"en":"2 workers!","ko":"워커 2개."}"#);
+        assert_eq!(serde_json::from_str::<Said>(&text).ok(), Some(sum));
+        // A text of a table, and no text at all.
+        for strange in [r#"{"text": "STOPPED", "holes": []}"#, r#"{"en": "x"}"#, "3"] {
+            assert!(serde_json::from_str::<Said>(strange).is_err(), "{strange}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-host", &[]),
     ("weir-meter", &[]),
     ("weir-mutate", &[]),
-    ("weir-dash", &["weir-meter"]),
+    ("weir-dash", &["weir-words", "weir-meter"]),
     ("weir-net", &["weir-wire"]),
     ("weir-peers", &[]),
     ("weir-acme", &["weir-wire", "weir-net"]),
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     fn a_listed_arrow_is_used() {
-        assert_eq!(arrows(&member("weir-dash", &[])).len(), 1);
+        assert_eq!(arrows(&member("weir-dash", &["weir-words"])).len(), 1);
     }
 
     #[test]
     fn the_page_prints_each_arrow() {
         let of = |text: &str| printed(&Checkout::of(&[("ARCHITECTURE.md", text)])).len();
-        assert_eq!(of("`dash→meter`") + 1, of(""));
+        assert_eq!(of("`dash→words, meter`") + 1, of(""));
     }
 
     #[test]

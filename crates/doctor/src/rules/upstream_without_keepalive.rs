@@ -168,7 +168,10 @@ mod tests {
             let told = Some(Version(1, 22, 1));
             let facts = Facts { version_is_told: told, local_ports: Some(1000), port_rest: rest, ..Facts::default() };
             let all = crate::examine(&tree, Version(1, 22, 1), &facts);
-            all.into_iter().find(|finding| finding.rule == RULE.id).map(|finding| finding.what.en).unwrap_or_default()
+            all.into_iter()
+                .find(|finding| finding.rule == RULE.id)
+                .map(|finding| finding.what.en().to_owned())
+                .unwrap_or_default()
         };
         let usual = weir_host::PortRest::default();
         let never = weir_host::PortRest { loopback_ms: 60_000, ..usual };
