@@ -18,7 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-acme", &["weir-wire", "weir-net"]),
     ("weir-cache", &["weir-wire", "weir-net"]),
     ("weir-redis", &["weir-net"]),
-    ("weir-http", &["weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-cache"]),
+    ("weir-fetch", &["weir-wire", "weir-net"]),
+    ("weir-http", &["weir-fetch", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-cache"]),
     ("weir-groups", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-peers"]),
     (
         "weir-proxy",
@@ -29,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "weir-edge",
         &[
             "weir-acme",
+            "weir-fetch",
             "weir-http",
             "weir-proxy",
             "weir-stream",

@@ -16,7 +16,7 @@ use weir_words::Language;
 use crate::dash::alert::RECEIVERS_MAX;
 use crate::dash::alert::receiver::{Form, PATIENCE, Receiver};
 use crate::dash::token::Source;
-use crate::fetch::trust;
+use crate::trust;
 
 /// How long a verdict has to hold unless `after=` says so.
 const AFTER: Duration = Duration::from_secs(30);
