@@ -7,9 +7,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use weir_adopt::{Asked, Wish, beside, elsewhere, page};
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Language, Said, say};
 
 use crate::files::Disk;
 use crate::lang::wrong::within;
@@ -98,7 +96,6 @@ pub fn main(args: &AdoptArgs, language: Language) -> ExitCode {
 
 fn run(args: &AdoptArgs, language: Language) -> Result<u8, String> {
     let told = |said: Said| said.say(language).to_owned();
-    let of_nginx = |said: weir_doctor::Said| said.say(language).to_owned();
     let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
     let wish = Wish {
         pid: args.pid,
@@ -111,14 +108,14 @@ fn run(args: &AdoptArgs, language: Language) -> Result<u8, String> {
         wants_actions: args.ask_all,
         compares: !args.no_compare,
     };
-    if let Some(pid) = weir_adopt::container(&wish).map_err(of_nginx)? {
-        return elsewhere::look(pid, &own_words()).map_err(of_nginx);
+    if let Some(pid) = weir_adopt::container(&wish).map_err(told)? {
+        return elsewhere::look(pid, &own_words()).map_err(told);
     }
     let weir = elsewhere::own_command().map_err(|error| told(say!(texts::OWN_PATH, error.to_string())))?;
     let stop = stop::on_signal().map_err(told)?;
-    let tell = |said: weir_doctor::Said| eprintln!("{}", said.say(language));
+    let tell = |said: Said| eprintln!("{}", said.say(language));
     let asked = Asked { weir: &weir, files: &Disk, stop: &stop, tell: &tell };
-    let report = weir_adopt::run(&wish, &asked).map_err(of_nginx)?;
+    let report = weir_adopt::run(&wish, &asked).map_err(told)?;
     match args.json {
         true => println!("{:#}", page::json(&report)),
         false => print!("{}", page::text(&report, language)),

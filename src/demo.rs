@@ -19,9 +19,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::Args;
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_with_dashboard};
 use weir_edge::load;
@@ -31,9 +28,10 @@ use weir_net::Address;
 use weir_net::log;
 use weir_net::process::{self, Signal, Signals, SignalsHandle};
 use weir_origin as dummy;
+use weir_words::{Language, Said, say};
 
 use crate::files::Disk;
-use crate::lang::wrong::{Wrong, within, wrong};
+use crate::lang::wrong::within;
 use crate::texts;
 use place::Place;
 use verdict::Verdict;
@@ -149,13 +147,13 @@ fn wait_for_the_end(mut signals: Signals) {
 }
 
 /// `HOST:PORT` or `unix:PATH`.
-fn address(text: &str) -> Result<Address, Wrong> {
+fn address(text: &str) -> Result<Address, Said> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Address::Unix(path.into()));
     }
-    text.parse()
-        .map(Address::Tcp)
-        .map_err(|_| wrong("it must be an address with a port, or unix:PATH", "포트가 있는 주소나 unix:PATH를 쓰세요"))
+    text.parse().map(Address::Tcp).map_err(|_| {
+        Said::of_both("it must be an address with a port, or unix:PATH", "포트가 있는 주소나 unix:PATH를 쓰세요")
+    })
 }
 
 fn run_demo(args: &DemoArgs, language: Language) -> Result<bool, Said> {

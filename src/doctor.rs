@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_conf::said::Said as Sentence;
-use weir_conf::{Problem, Tree, say};
+use weir_conf::{Problem, Tree};
 use weir_doctor::asked::Asked;
 use weir_doctor::error_log::Log;
 use weir_doctor::facts::Live;
 use weir_doctor::report::{self, Subject};
 use weir_doctor::symptom::Symptom;
-use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Said, Target};
-use weir_doctor::{explain, reference, rules, said};
+use weir_doctor::{Build, Facts, Finding, Level, NEWEST, Target};
+use weir_doctor::{explain, reference, rules};
 use weir_load::once::{self, Once};
+use weir_words::{Language, Said, said, say};
 
 use crate::texts;
 
@@ -47,7 +47,7 @@ pub fn main(args: &DoctorArgs, language: Language) -> ExitCode {
 }
 
 /// Sorts the words of the command line into a symptom and a file. The first may be either.
-fn sorted(mut args: DoctorArgs) -> Result<(DoctorArgs, Option<Symptom>), Sentence> {
+fn sorted(mut args: DoctorArgs) -> Result<(DoctorArgs, Option<Symptom>), Said> {
     let Some(first) = args.symptom.take() else { return Ok((args, None)) };
     let word = first.to_str().unwrap_or_default();
     let symptom = Symptom::of(word);
@@ -77,7 +77,7 @@ fn sorted(mut args: DoctorArgs) -> Result<(DoctorArgs, Option<Symptom>), Sentenc
     }
 }
 
-fn run(args: &DoctorArgs, symptom: Option<Symptom>, language: Language) -> Result<u8, Sentence> {
+fn run(args: &DoctorArgs, symptom: Option<Symptom>, language: Language) -> Result<u8, Said> {
     if args.reference {
         print!("{}", reference::page());
         return Ok(0);
@@ -184,7 +184,7 @@ fn shown(
     subject: &Subject<'_>,
     findings: &[Finding],
     asked: Option<&Asked<'_>>,
-    limit: Option<&Sentence>,
+    limit: Option<&Said>,
     language: Language,
 ) -> String {
     let limit_line = || limit.map_or(String::new(), |limit| format!("{}\n", limit.say(language)));
@@ -238,7 +238,7 @@ fn nginx_here(args: &DoctorArgs, build: Option<&Build>, target: Target, tree: &T
 }
 
 /// Prints the limits of a process that reads no configuration, and their source.
-fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
+fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Said> {
     let facts = facts(args)?;
     let limit = limits::sentence(args, &facts, None);
     match args.json {
@@ -253,7 +253,7 @@ fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> 
 }
 
 /// The limit of open files of the process, and its source, for programs.
-fn open_files(limit: Option<&Sentence>, facts: &Facts) -> serde_json::Value {
+fn open_files(limit: Option<&Said>, facts: &Facts) -> serde_json::Value {
     let Some((limit, worker)) = limit.zip(weir_doctor::limits::worker(facts)) else { return serde_json::Value::Null };
     serde_json::json!({
         "pid": worker.id, "soft": worker.files.map(|files| files.soft), "hard": worker.files.map(|files| files.hard),
@@ -262,18 +262,18 @@ fn open_files(limit: Option<&Sentence>, facts: &Facts) -> serde_json::Value {
 }
 
 /// Lists every change and says if it can have an effect; the exit code says if one change has none.
-fn against(before: &Path, after: &Tree, target: Target, json: bool, language: Language) -> Result<u8, Sentence> {
+fn against(before: &Path, after: &Tree, target: Target, json: bool, language: Language) -> Result<u8, Said> {
     let (before, _) = read(before)?;
     let findings = weir_doctor::compare(&before, after, target);
     let changes = weir_doctor::changes(&before, after, target);
     if json {
         let list: Vec<serde_json::Value> = findings
             .iter()
-            .map(|finding| serde_json::json!({ "rule": finding.rule, "at": finding.at.map(|at| explain::place(after, at)), "what": finding.what.en }))
+            .map(|finding| serde_json::json!({ "rule": finding.rule, "at": finding.at.map(|at| explain::place(after, at)), "what": finding.what.en() }))
             .collect();
         let all: Vec<serde_json::Value> = changes
             .iter()
-            .map(|change| serde_json::json!({ "at": change.at.map(|at| explain::place(after, at)), "acts": change.acts, "what": change.what.en }))
+            .map(|change| serde_json::json!({ "at": change.at.map(|at| explain::place(after, at)), "acts": change.acts, "what": change.what.en() }))
             .collect();
         println!(
             "{:#}",
@@ -297,7 +297,7 @@ fn against(before: &Path, after: &Tree, target: Target, json: bool, language: La
     Ok(u8::from(!findings.is_empty()))
 }
 
-fn facts(args: &DoctorArgs) -> Result<Facts, Sentence> {
+fn facts(args: &DoctorArgs) -> Result<Facts, Said> {
     let mut facts = if args.no_host { Facts::default() } else { Facts::of_host(&args.root, args.pid) };
     if let Some(pid) = args.pid.filter(|_| facts.processes.is_empty()) {
         return Err(say!(texts::NO_PROCESS, pid));
@@ -318,7 +318,7 @@ fn facts(args: &DoctorArgs) -> Result<Facts, Sentence> {
     Ok(facts)
 }
 
-fn status(url: &str) -> Result<Live, Sentence> {
+fn status(url: &str) -> Result<Live, Said> {
     let once = Once {
         url: url.to_owned(),
         method: "GET",

@@ -5,11 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_edge::dash::place;
 use weir_edge::keeper::beacon;
 use weir_load::once::{self, Once};
+use weir_words::{Said, say};
 
 use crate::texts;
 

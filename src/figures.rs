@@ -1,7 +1,6 @@
 //! Figures as short texts, for `weir top` and `weir status`.
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use crate::texts;
 

@@ -19,9 +19,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_conf::language::Language;
-use weir_conf::said::Said;
 use weir_lab::{html, report, stack, store, verdict, wan};
+use weir_words::{Language, Said};
 
 pub use flags::LabArgs;
 use flags::What;

@@ -6,7 +6,7 @@ pub mod wrong;
 use std::ffi::OsString;
 
 use clap::ValueEnum;
-use weir_conf::language::Language;
+use weir_words::Language;
 
 /// The values of `--lang`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

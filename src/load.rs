@@ -16,10 +16,8 @@ mod view;
 
 use std::process::ExitCode;
 
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_load::texts;
+use weir_words::{Language, Said, say};
 
 use exit::usage;
 use flags::{LoadArgs, RunArgs, What};

@@ -29,8 +29,8 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use weir_conf::language::Language;
 use weir_net::process::Role;
+use weir_words::Language;
 
 use lang::Lang;
 

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use serde_json::{Map, Value, json};
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_load::once::{self, Once};
 use weir_net::process;
+use weir_words::{Language, Said, say};
 
 use crate::lang::wrong::within;
 use crate::texts;

@@ -5,12 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text, left, right};
-use weir_conf::say;
 use weir_dash::words;
 use weir_load::once::{self, Once};
 use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot, Times};
+use weir_words::{Language, Said, Text, left, right, say};
 
 use crate::edges::{self, Dashboard};
 use crate::figures::{amount, percent, short, time};
@@ -187,7 +185,9 @@ impl Page {
             let (name, by) = match self.language {
                 Language::English => (format!("{} {}", limit.kind, limit.of), limit.set_by.clone()),
                 Language::Korean => {
-                    (words::title(&limit.kind, &limit.of).ko, words::setter(&limit.kind, &limit.set_by).ko)
+                    let (title, setter) =
+                        (words::title(&limit.kind, &limit.of), words::setter(&limit.kind, &limit.set_by));
+                    (title.ko().to_owned(), setter.ko().to_owned())
                 }
             };
             let [used, most, top] =

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::process::{self, Signal};
 use weir_net::worker;
+use weir_words::{Said, say};
 
 use crate::texts;
 

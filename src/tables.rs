@@ -5,7 +5,7 @@
 use clap::builder::{PossibleValue, StyledStr};
 use clap::{Arg, Command};
 use serde_json::{Map, Value, json};
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use crate::lang::help::{self, Texts};
 

@@ -1,7 +1,7 @@
 //! The texts that the verbs print, in English and in Korean. The lab's, the doctor's and the load generator's own texts
 //! are in their crates.
 
-weir_conf::texts! {
+weir_words::texts! {
     // Errors that several verbs share.
     OF_FILE: "{0}: {1}", "{0}: {1}";
     SIGNALS: "weir cannot catch signals: {0}", "시그널을 받을 수 없습니다: {0}";
@@ -203,7 +203,7 @@ weir_conf::texts! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_conf::said::check_texts;
+    use weir_words::check_texts;
 
     #[test]
     fn every_text_is_there_in_both_languages() {

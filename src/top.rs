@@ -14,10 +14,8 @@ use std::time::Duration;
 use clap::Args;
 use ratatui::crossterm::event::{self, Event};
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text, left};
-use weir_conf::say;
 use weir_net::clock::{self, Instant};
+use weir_words::{Language, Said, Text, left, say};
 
 use crate::edges::{self, Dashboard};
 use crate::texts;

@@ -7,14 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use weir_conf::glossary::forbidden_in;
-use weir_conf::said::{english_in, is_korean};
+use weir_words::{english_in, glossary::forbidden_in, is_korean};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// The files that name the forbidden words because they forbid them.
-const ABOUT_THE_GLOSSARY: [&str; 2] = ["crates/conf/src/glossary.rs", "crates/conf/src/said/check.rs"];
+const ABOUT_THE_GLOSSARY: [&str; 2] = ["crates/words/src/glossary.rs", "crates/words/src/check.rs"];
 
 fn text(name: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))

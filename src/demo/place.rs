@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use weir_conf::language::Language;
-use weir_conf::said::{Said, left};
-use weir_conf::say;
+use weir_words::{Language, Said, left, say};
 
 use crate::texts;
 

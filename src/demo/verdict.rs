@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use weir_conf::language::Language;
-use weir_conf::said::{Said, left};
-use weir_conf::say;
+use weir_host as host;
 use weir_load::Report;
-use weir_meter::host;
+use weir_words::{Language, Said, left, say};
 
 use crate::texts;
 

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use weir_doctor::Version;
-
-use crate::lang::wrong::{Wrong, wrong};
+use weir_words::Said;
 
 const AFTER_HELP: &str = "\
 CONF is an nginx.conf, a file that an nginx.conf includes, or the output of `nginx -T` (`-` reads standard input).
@@ -100,6 +99,6 @@ pub(super) enum Reader {
     Weir,
 }
 
-fn version(text: &str) -> Result<Version, Wrong> {
-    Version::read(text).ok_or_else(|| wrong("write three numbers, as in 1.22.1", "1.22.1처럼 세 수를 쓰세요"))
+fn version(text: &str) -> Result<Version, Said> {
+    Version::read(text).ok_or_else(|| Said::of_both("write three numbers, as in 1.22.1", "1.22.1처럼 세 수를 쓰세요"))
 }

@@ -5,9 +5,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use weir_conf::Tree;
+use weir_doctor::Build;
 use weir_doctor::error_log::{LOGS_MAX, Log, Reader, TAIL_BYTES_MAX};
 use weir_doctor::view::View;
-use weir_doctor::{Build, Said, said};
+use weir_words::{Said, said};
 
 /// The counted messages, and each log with the amount that was read, or the reason why it was not read.
 pub fn read(logs: &[PathBuf], tree: &Tree) -> (Log, Vec<(String, Said)>) {

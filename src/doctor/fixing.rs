@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use weir_conf::said::Said as Sentence;
-use weir_conf::{Tree, say};
+use weir_conf::Tree;
 use weir_doctor::fixes::{self, Dropped, Judges, Whole};
 use weir_doctor::mend::{self, Mended};
-use weir_doctor::rule::same;
-use weir_doctor::{Facts, Finding, Language, Level, Said, Target, diff, explain, rules, said};
+use weir_doctor::{Facts, Finding, Level, Target, diff, explain, rules};
+use weir_words::{Language, Said, said, say};
 
 use crate::files::Disk;
 use crate::texts;
@@ -38,7 +37,7 @@ impl Fixing<'_> {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn run(&self) -> Result<u8, Sentence> {
+    pub(super) fn run(&self) -> Result<u8, Said> {
         let program = self.target.name();
         let nginx = self.nginx.as_ref().filter(|nginx| self.accepts(nginx));
         let refuses = |files: &[Mended]| nginx.and_then(|nginx| self.refusal(nginx, &mend::with(self.tree, files)));
@@ -163,7 +162,7 @@ impl Fixing<'_> {
     }
 
     /// Writes the files, and reads the whole configuration again: it must be the one that was checked.
-    fn write(&self, files: &[Mended]) -> Result<(), Sentence> {
+    fn write(&self, files: &[Mended]) -> Result<(), Said> {
         let undo = Undo::of(self.root)?;
         undo.write(files)?;
         if !self.is_as_checked(files) {
@@ -172,7 +171,7 @@ impl Fixing<'_> {
         }
         for file in files {
             let name = &file.name;
-            let conffile = owners::conffile_of(self.root, name).map_or(same(""), |package| {
+            let conffile = owners::conffile_of(self.root, name).map_or(Said::from(""), |package| {
                 said!(
                     " (a configuration file of the package {package}: its next upgrade asks whether to keep it)",
                     " (패키지 {package}의 설정 파일입니다. 다음 업그레이드가 이 파일을 유지할지 묻습니다)"
@@ -200,5 +199,5 @@ fn refused(tree: &Tree, findings: &[Finding]) -> Vec<Said> {
         place.map_or(String::new(), |place| format!(" ({place})"))
     };
     let refused = findings.iter().filter(|finding| rules::refuses(finding));
-    refused.map(|finding| finding.what.clone() + same(place(finding))).collect()
+    refused.map(|finding| finding.what.clone() + Said::from(place(finding))).collect()
 }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use weir_conf::said::Said;
-use weir_conf::{Tree, say};
-use weir_doctor::{Facts, Language, diff, limits, mend};
+use weir_conf::Tree;
+use weir_doctor::{Facts, diff, limits, mend};
+use weir_words::{Language, Said, say};
 
 use crate::texts;
 
@@ -16,7 +16,7 @@ use super::undo::Undo;
 /// Shows the changes, writes them if the user asks, and prints the commands; the exit code says if something is left.
 pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, Said> {
     let tell = |text: &Said| eprintln!("{}", text.say(language));
-    let Some(pid) = args.pid else { return Err(Said::of_both(limits::NO_PROCESS.en, limits::NO_PROCESS.ko)) };
+    let Some(pid) = args.pid else { return Err(limits::NO_PROCESS.into()) };
     let facts = Facts::of_host(&args.root, Some(pid));
     let need = match args.files {
         Some(files) => files,

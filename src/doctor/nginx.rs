@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use weir_conf::Tree;
 use weir_conf::edit::{self, Edit};
-use weir_doctor::{Said, rule::same, said};
 use weir_net::clock;
+use weir_words::{Said, said};
 
 /// Longest time for one `nginx -t`. It may look up the names of many servers.
 const READ_WAIT: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ impl Nginx {
         let (is_good, text) = self.read(&copy)?;
         Ok((!is_good).then(|| {
             let line = text.lines().find(|line| line.contains("[emerg]") || line.contains("[crit]"));
-            same(copy.named(line.or(text.lines().next()).unwrap_or_default()))
+            Said::from(copy.named(line.or(text.lines().next()).unwrap_or_default()))
         }))
     }
 

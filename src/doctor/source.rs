@@ -6,10 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use weir_conf::said::Said as Sentence;
-use weir_conf::{Problem, Tree, say};
+use weir_conf::{Problem, Tree};
 use weir_doctor::view::View;
 use weir_doctor::{Build, NEWEST, Target, Version, dump};
+use weir_words::{Said, say};
 
 use crate::files::Disk;
 use crate::texts;
@@ -20,7 +20,7 @@ use super::args::{DoctorArgs, Reader};
 const STDIN_BYTES_MAX: u64 = 64 << 20;
 
 /// The file from the command line, or the file that the running process or the binary reads.
-pub(super) fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, Sentence> {
+pub(super) fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, Said> {
     if let Some(conf) = &args.conf {
         return Ok(conf.clone());
     }
@@ -55,7 +55,7 @@ pub(super) fn process_path(pid: u32, path: String) -> Option<PathBuf> {
 }
 
 /// The tree of a file, of a dump, or of standard input.
-pub(super) fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Sentence> {
+pub(super) fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Said> {
     let failed = |error: io::Error| say!(texts::OF_FILE, path.display().to_string(), error.to_string());
     let is_stdin = path == Path::new("-");
     let text = if is_stdin {
@@ -82,7 +82,7 @@ pub(super) fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Sentence> {
 }
 
 /// The `-V` output of the named binary, of the process's binary, or of this machine's nginx, in this order.
-pub(super) fn build(args: &DoctorArgs) -> Result<Option<Build>, Sentence> {
+pub(super) fn build(args: &DoctorArgs) -> Result<Option<Build>, Said> {
     match (&args.nginx, args.pid) {
         (Some(path), _) => ask_binary(path).map(Some),
         (None, _) if args.nginx_version.is_some() => Ok(None),
@@ -144,7 +144,7 @@ pub(super) fn target(args: &DoctorArgs, build: Option<&Build>, version: Version,
 }
 
 /// The output of `PATH -V`.
-fn ask_binary(path: &Path) -> Result<Build, Sentence> {
+fn ask_binary(path: &Path) -> Result<Build, Said> {
     // weir answers as nginx does if its `argv[0]` is `nginx`.
     let output = Command::new(path)
         .arg0("nginx")

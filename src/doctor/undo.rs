@@ -9,11 +9,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use weir_conf::said::Said as Sentence;
-use weir_conf::say;
-use weir_doctor::Language;
 use weir_doctor::mend::Mended;
 use weir_net::process;
+use weir_words::{Language, Said, say};
 
 use crate::texts;
 
@@ -34,7 +32,7 @@ impl Undo {
     ///
     /// # Errors
     /// The user has no such folder, or another user can write to it.
-    pub(super) fn of(root: &Path) -> Result<Undo, Sentence> {
+    pub(super) fn of(root: &Path) -> Result<Undo, Said> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let is_root = process::is_root();
         let state = match (variable("XDG_STATE_HOME"), is_root) {
@@ -69,7 +67,7 @@ impl Undo {
     ///
     /// # Errors
     /// A file cannot be kept or written, has another content than the change began with, or the folder is full.
-    pub(super) fn write(&self, files: &[Mended]) -> Result<(), Sentence> {
+    pub(super) fn write(&self, files: &[Mended]) -> Result<(), Said> {
         for file in files {
             let now = present(Path::new(&file.name))?;
             if now.as_deref().unwrap_or_default() != file.before {
@@ -98,7 +96,7 @@ impl Undo {
     /// # Errors
     /// There is no change, a file has changed since, or a file cannot be written. In the first two cases nothing is
     /// written.
-    pub(super) fn take_back(&self) -> Result<Vec<String>, Sentence> {
+    pub(super) fn take_back(&self) -> Result<Vec<String>, Said> {
         let numbers = self.numbers();
         let last = numbers.last().ok_or_else(|| say!(texts::UNDO_NONE, self.folder.display().to_string()))?;
         let change = self.change(*last);
@@ -117,7 +115,7 @@ impl Undo {
 ///
 /// # Errors
 /// As [`Undo::take_back`].
-pub(super) fn run(root: &Path, language: Language) -> Result<u8, Sentence> {
+pub(super) fn run(root: &Path, language: Language) -> Result<u8, Said> {
     for name in Undo::of(root)?.take_back()? {
         eprintln!("{}", say!(texts::UNDONE, name).say(language));
     }
@@ -125,7 +123,7 @@ pub(super) fn run(root: &Path, language: Language) -> Result<u8, Sentence> {
 }
 
 /// Gives every file of a change its content from before it.
-fn take_back(change: &Path) -> Result<Vec<String>, Sentence> {
+fn take_back(change: &Path) -> Result<Vec<String>, Said> {
     let mut names = Vec::new();
     for (name, _) in files_in(&change.join("after"))? {
         let before = present(&below(&change.join("before"), &name))?;
@@ -136,7 +134,7 @@ fn take_back(change: &Path) -> Result<Vec<String>, Sentence> {
 }
 
 /// Keeps both contents of a file, and reads them again.
-fn keep(change: &Path, file: &Mended) -> Result<(), Sentence> {
+fn keep(change: &Path, file: &Mended) -> Result<(), Said> {
     let was_there = Path::new(&file.name).exists();
     let sides = [("before", &file.before, was_there), ("after", &file.after, true)];
     for (side, bytes, _) in sides.into_iter().filter(|(_, _, is_there)| *is_there) {
@@ -153,7 +151,7 @@ fn keep(change: &Path, file: &Mended) -> Result<(), Sentence> {
 }
 
 /// Writes a file in place, so that its owner, its mode and its links stay; `None` removes it.
-fn put(path: &Path, bytes: Option<&[u8]>) -> Result<(), Sentence> {
+fn put(path: &Path, bytes: Option<&[u8]>) -> Result<(), Said> {
     let written = match bytes {
         Some(bytes) => path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, bytes)),
         None if path.exists() => fs::remove_file(path),
@@ -163,7 +161,7 @@ fn put(path: &Path, bytes: Option<&[u8]>) -> Result<(), Sentence> {
 }
 
 /// The content of a file; `None` if there is none.
-fn present(path: &Path) -> Result<Option<Vec<u8>>, Sentence> {
+fn present(path: &Path) -> Result<Option<Vec<u8>>, Said> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -177,7 +175,7 @@ fn below(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Every file below a folder: the absolute name that it stands for, and its path.
-fn files_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Sentence> {
+fn files_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Said> {
     let (mut files, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(next) = open.pop() {
         for entry in fs::read_dir(&next).map_err(|error| of(&next, &error))?.flatten() {
@@ -196,6 +194,6 @@ fn files_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Sentence> {
     Ok(files)
 }
 
-fn of(path: &Path, error: &io::Error) -> Sentence {
+fn of(path: &Path, error: &io::Error) -> Said {
     say!(texts::OF_FILE, path.display().to_string(), error.to_string())
 }

@@ -3,8 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use weir_conf::language::Language;
-use weir_conf::{Tree, say};
+use weir_conf::Tree;
 use weir_doctor::{Build, Target};
 use weir_lab::ab::{self, Comparison, Warm};
 use weir_lab::ask::{Ask, Edge, Load, Side};
@@ -12,6 +11,7 @@ use weir_lab::change::{changes, one_factor};
 use weir_lab::said::Said;
 use weir_lab::survey::survey;
 use weir_lab::texts;
+use weir_words::{Language, say};
 
 use super::asked::{ask, design, edge_of, load, places, side, together};
 use super::exit;
@@ -78,8 +78,7 @@ fn lint(it: &mut Comparison, language: Language) {
 
 /// The doctor's reasons why no difference between the two can have an effect.
 pub(super) fn no_effect(before: &Tree, after: &Tree, target: Target) -> Vec<Said> {
-    let why = weir_doctor::without_effect(before, after, target);
-    why.into_iter().map(|why| Said::of_both(why.en, why.ko)).collect()
+    weir_doctor::without_effect(before, after, target)
 }
 
 /// The program that reads the configuration, if the doctor knows it. The path of an nginx may lead to a weir of that

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weir_conf::{Level, say};
+use weir_conf::Level;
 use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, Edge, Load, Side};
 use weir_lab::change::Together;
 use weir_lab::command::CommandLine;
@@ -12,6 +12,7 @@ use weir_lab::said::Said;
 use weir_lab::schedule::Looks;
 use weir_lab::{stack, texts};
 use weir_load::{processor, random, script};
+use weir_words::say;
 
 use super::flags::{AbArgs, CpuList, DesignArgs, LoadArgs, SentArgs, StackArgs};
 use crate::files::Disk;

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_lab::ask::{BLOCK, CONNECTIONS_MAX, Load};
 use weir_lab::capacity::{self, Capacity, Objective, Users};
 use weir_lab::search::RATES;
 use weir_lab::texts;
 use weir_load::random;
+use weir_words::{Language, Said, say};
 
 use super::asked::{edge_of, side, stack_of};
 use super::flags::CapacityArgs;

@@ -4,15 +4,13 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_lab::elsewhere::{self, Elsewhere};
 use weir_lab::import::{self, Imported};
 use weir_lab::schedule::Arm;
 use weir_lab::texts;
 use weir_lab::{html, metric, report, stats, store};
 use weir_load::random;
+use weir_words::{Language, Said, say};
 
 use super::asked::threshold;
 use super::exit;

@@ -5,8 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::say;
 use weir_lab::ab::Tell;
 use weir_lab::experiment::run::How;
 use weir_lab::experiment::{self, Lab, Places};
@@ -14,6 +12,7 @@ use weir_lab::said::Said;
 use weir_lab::{html, report, store, texts};
 use weir_load::random;
 use weir_net::clock;
+use weir_words::{Language, say};
 
 use super::exit;
 use super::flags::RunArgs;

@@ -1,13 +1,11 @@
 //! `weir lab ab --factorial`: from two configurations to all combinations of their changes, to a report.
 
 use weir_conf::Tree;
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_lab::change::changes;
 use weir_lab::factorial::{self, Factorial};
 use weir_lab::schedule::Looks;
 use weir_lab::texts;
+use weir_words::{Language, Said, say};
 
 use super::asked::{ask, design, edge_of, load, places, side, together};
 use super::exit;

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
+use weir_words::Said;
 
 use clap::{Args, Subcommand};
 use weir_lab::store;
 
-use crate::lang::wrong::{Wrong, within, wrong};
+use crate::lang::wrong::within;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -433,9 +434,9 @@ pub struct WhyArgs {
 /// Name of the process that `--origin` starts.
 const ORIGIN: &str = "origin0";
 
-fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, Wrong> {
+fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, Said> {
     let wrong = || {
-        wrong(
+        Said::of_both(
             "write POOL_SIZE=10, or PROCESS:POOL_SIZE=10; at least 2",
             "POOL_SIZE=10 또는 PROCESS:POOL_SIZE=10처럼 쓰세요. 크기는 2 이상입니다",
         )
@@ -449,11 +450,11 @@ fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, Wrong> {
     Ok(weir_lab::why::signals::Pool { process: process.to_owned(), variable: variable.to_owned(), size })
 }
 
-fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, Wrong> {
+fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, Said> {
     match text {
         "auto" => Ok(weir_lab::watch::inside::Way::Auto),
         "proc" => Ok(weir_lab::watch::inside::Way::Proc),
-        _ => Err(wrong(
+        _ => Err(Said::of_both(
             "write --inside, --inside=auto or --inside=proc",
             "--inside, --inside=auto, --inside=proc 중 하나를 쓰세요",
         )),
@@ -461,23 +462,23 @@ fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, Wrong> {
 }
 
 /// Reads a probe: `redis=127.0.0.1:6379`.
-fn probe(text: &str) -> Result<weir_lab::watch::probe::Wanted, Wrong> {
-    Ok(weir_lab::watch::probe::Wanted::of(text)?)
+fn probe(text: &str) -> Result<weir_lab::watch::probe::Wanted, Said> {
+    weir_lab::watch::probe::Wanted::of(text)
 }
 
 /// Reads a list of classes and statuses: `2xx,404`.
-fn good(text: &str) -> Result<weir_lab::why::good::Good, Wrong> {
-    Ok(text.parse::<weir_lab::why::good::Good>()?)
+fn good(text: &str) -> Result<weir_lab::why::good::Good, Said> {
+    text.parse()
 }
 
 /// Most virtual users of a search.
 const USERS_MAX: u32 = 50_000;
 
-fn users(text: &str) -> Result<(u32, u32), Wrong> {
+fn users(text: &str) -> Result<(u32, u32), Said> {
     let wrong = || {
-        wrong(
-            &format!("write the first and the largest number of users, as 10..2000; at most {USERS_MAX}"),
-            &format!("10..2000처럼 첫 사용자 수와 가장 큰 사용자 수를 쓰세요. 최대 {USERS_MAX}입니다"),
+        Said::of_both(
+            format!("write the first and the largest number of users, as 10..2000; at most {USERS_MAX}"),
+            format!("10..2000처럼 첫 사용자 수와 가장 큰 사용자 수를 쓰세요. 최대 {USERS_MAX}입니다"),
         )
     };
     let (from, to) = text.split_once("..").unwrap_or((text, ""));
@@ -486,8 +487,9 @@ fn users(text: &str) -> Result<(u32, u32), Wrong> {
     if from <= to { Ok((from, to)) } else { Err(wrong()) }
 }
 
-fn slo(text: &str) -> Result<(&'static str, Duration), Wrong> {
-    let wrong = || wrong("write p50, p95 or p99, as p95=50ms", "p95=50ms처럼 p50, p95, p99 중 하나와 시간을 쓰세요");
+fn slo(text: &str) -> Result<(&'static str, Duration), Said> {
+    let wrong =
+        || Said::of_both("write p50, p95 or p99, as p95=50ms", "p95=50ms처럼 p50, p95, p99 중 하나와 시간을 쓰세요");
     let (name, limit) = text.split_once('=').ok_or_else(wrong)?;
     let quantile = ["p50", "p95", "p99"].into_iter().find(|known| *known == name).ok_or_else(wrong)?;
     Ok((quantile, time(limit)?))
@@ -499,8 +501,8 @@ pub type CpuList = std::sync::Arc<[usize]>;
 /// Every CPU number in a list is below this.
 const CPUS_MAX: usize = 1024;
 
-fn cpus(text: &str) -> Result<CpuList, Wrong> {
-    let wrong = || wrong("write the numbers of CPUs, as 0-1,4", "0-1,4처럼 CPU 번호를 쓰세요");
+fn cpus(text: &str) -> Result<CpuList, Said> {
+    let wrong = || Said::of_both("write the numbers of CPUs, as 0-1,4", "0-1,4처럼 CPU 번호를 쓰세요");
     let mut list = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -513,12 +515,12 @@ fn cpus(text: &str) -> Result<CpuList, Wrong> {
     Ok(list.into())
 }
 
-fn time(text: &str) -> Result<Duration, Wrong> {
+fn time(text: &str) -> Result<Duration, Said> {
     // A warm-up may last no time; `weir load` refuses a phase of no length.
     if matches!(text, "0" | "0s" | "0ms") {
         return Ok(Duration::ZERO);
     }
     weir_load::duration::phase(&text.into())
         .map(|time| time.time)
-        .ok_or_else(|| wrong("write a time, as 20s or 5m", "20s, 5m처럼 시간을 쓰세요"))
+        .ok_or_else(|| Said::of_both("write a time, as 20s or 5m", "20s, 5m처럼 시간을 쓰세요"))
 }

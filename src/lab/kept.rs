@@ -4,12 +4,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_lab::command::CommandLine;
 use weir_lab::{html, next, report, store, texts};
 use weir_net::process;
+use weir_words::{Language, Said, say};
 
 use super::exit;
 use super::flags::StackArgs;

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_lab::experiment::{FILE, LABS_MAX};
 use weir_lab::texts;
+use weir_words::{Said, say};
 
 /// Below the working directory.
 const HERE: &str = "labs";

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
-use weir_conf::language::Language;
 use weir_lab::ab::Tell;
 use weir_lab::{store, texts};
+use weir_words::Language;
 
 /// Prints to standard error, because standard output is for the report.
 pub(super) struct Progress {

@@ -3,11 +3,10 @@
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_conf::{Tree, lay_out};
 use weir_lab::ask::Side;
 use weir_lab::texts;
+use weir_words::{Said, say};
 
 /// A draft in a file beside the configuration, so that relative paths keep their meaning. Removed when dropped.
 pub(super) struct Sheet {

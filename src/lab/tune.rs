@@ -7,8 +7,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use weir_conf::language::Language;
-use weir_conf::say;
 use weir_conf::{Files, MemoryFiles, Problem, Tree, edit};
 use weir_doctor::diff;
 use weir_doctor::mend::{self, Mended};
@@ -20,6 +18,7 @@ use weir_lab::change::changes;
 use weir_lab::said::Said;
 use weir_lab::tune::{self, Bench, Compared, Draft, Knob};
 use weir_lab::{store, texts};
+use weir_words::{Language, say};
 
 use super::ab::no_effect;
 use super::asked::{ask, design, edge_of, load, side};
@@ -108,7 +107,7 @@ impl Bench for Lab<'_> {
             let edit =
                 edit::set(&tree, address, value).map_err(|error| say!(texts::ERR_KNOB, address, error.to_string()))?;
             // Exactly the user's change. Changes that it makes necessary are the user's business.
-            let asked = self.mended(draft, &[Finding::nowhere(weir_doctor::Said::default()).fix(Some(edit))]);
+            let asked = self.mended(draft, &[Finding::nowhere(Said::default()).fix(Some(edit))]);
             let name = format!("{address}={value}");
             knobs.extend(asked.map(|draft| Knob { name, says: texts::ASKED_FOR.with(&[]), draft }));
         }
@@ -189,8 +188,7 @@ impl Lab<'_> {
     /// The changes of these findings, with the changes that they make necessary: `keepalive` in an upstream needs
     /// HTTP/1.1 in the location. `None` if the changes cannot be made together.
     fn knob(&self, name: String, draft: &Draft, findings: &[Finding]) -> Option<Knob> {
-        let says =
-            findings.first().map(|finding| Said::of_both(&*finding.what.en, &*finding.what.ko)).unwrap_or_default();
+        let says = findings.first().map(|finding| finding.what.clone()).unwrap_or_default();
         let known = self.findings(&self.tree(draft));
         let is_new = |finding: &Finding| known.iter().all(|other| other.rule != finding.rule);
         let mut result = self.mended(draft, findings)?;

@@ -3,9 +3,6 @@
 use std::path::Path;
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_lab::ask::{Ask, Load, Side};
 use weir_lab::capacity::Objective;
 use weir_lab::experiment::{self, FILE, What};
@@ -13,6 +10,7 @@ use weir_lab::texts;
 use weir_lab::why::asked::{Named, Trying};
 use weir_lab::why::{self, Why};
 use weir_load::random;
+use weir_words::{Language, Said, say};
 
 use super::asked::{edge_of, headers, load, side, stack_of};
 use super::experiment::places;

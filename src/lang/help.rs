@@ -171,8 +171,7 @@ mod tests {
     use clap::CommandFactory;
     use clap::builder::StyledStr;
     use std::collections::BTreeSet;
-    use weir_conf::glossary;
-    use weir_conf::said::is_korean;
+    use weir_words::{glossary, is_korean};
 
     /// Every text of a command that help shows, with its place.
     fn shown(command: &Command, path: &str, all: &mut Vec<(String, String, String)>) {

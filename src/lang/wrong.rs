@@ -8,50 +8,22 @@ use std::ops::{Bound, RangeBounds};
 use std::str::FromStr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use weir_conf::language::{Language, particles};
-use weir_conf::said::Said;
+use weir_words::{Said, particles, said};
 
 use super::help;
-
-/// The reason why a value of a flag is refused, in every language.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
-    en: String,
-    ko: String,
-}
-
-/// The reason why a value of a flag is refused, in every language.
-pub fn wrong(en: &str, ko: &str) -> Wrong {
-    Wrong { en: en.to_owned(), ko: ko.to_owned() }
-}
-
-impl From<Said> for Wrong {
-    fn from(said: Said) -> Wrong {
-        wrong(said.say(Language::English), said.say(Language::Korean))
-    }
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.en)
-    }
-}
-
-impl Error for Wrong {}
 
 /// Reads a whole number of this range.
 pub fn within<T: FromStr + fmt::Display + PartialOrd>(
     range: impl RangeBounds<T> + Clone,
-) -> impl Fn(&str) -> Result<T, Wrong> + Clone {
+) -> impl Fn(&str) -> Result<T, Said> + Clone {
     move |text| {
         let end = |bound: Bound<&T>| match bound {
             Bound::Included(end) | Bound::Excluded(end) => end.to_string(),
             Bound::Unbounded => String::new(),
         };
         let (least, most) = (end(range.start_bound()), end(range.end_bound()));
-        text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| Wrong {
-            en: format!("write a whole number from {least} to {most}"),
-            ko: format!("{least}부터 {most}까지의 정수를 쓰세요"),
+        text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
+            said!("write a whole number from {least} to {most}", "{least}부터 {most}까지의 정수를 쓰세요")
         })
     }
 }
@@ -110,8 +82,8 @@ fn conflict(error: &clap::Error) -> String {
 fn value(error: &clap::Error) -> String {
     let what = format!("{}에 쓸 수 없는 값입니다: '{}'", flag(error), text(error, ContextKind::InvalidValue));
     let Some(source) = error.source() else { return what };
-    let reason = match source.downcast_ref::<Wrong>() {
-        Some(wrong) => wrong.ko.clone(),
+    let reason = match source.downcast_ref::<Said>() {
+        Some(wrong) => wrong.ko().to_owned(),
         None if source.is::<ParseIntError>() => "정수를 쓰세요".to_owned(),
         None if source.is::<ParseFloatError>() => "수를 쓰세요".to_owned(),
         None if source.is::<AddrParseError>() => "IP:포트 형식으로 쓰세요".to_owned(),

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use weir_conf::language::Language;
-use weir_conf::say;
 use weir_load::agent::{self, AGENTS_MAX, Agent, Conductor, Merged, Parts, Server, Wanted, chosen_env};
+use weir_words::{Language, say};
 
 use weir_load::run::{self, Channel, NotBegun, Run, Watch};
 use weir_load::script::Options;

@@ -1,8 +1,7 @@
 //! `weir load quick URL`: Artillery's `quick`, a script of a few lines.
 
-use weir_conf::language::Language;
-use weir_conf::say;
 use weir_load::texts;
+use weir_words::{Language, say};
 
 use super::exit::{self, usage};
 use super::flags::{QuickArgs, RunArgs};

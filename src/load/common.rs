@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use weir_conf::said::{Said, Text};
-use weir_conf::say;
 use weir_load::run::Stop;
 use weir_load::{duration, random, texts};
 use weir_net::process::{self, Signal};
 use weir_net::{clock, worker};
+use weir_words::{Said, Text, say};
 
 use super::exit;
 use super::flags::RunArgs;
@@ -27,7 +26,7 @@ pub fn environment(args: &RunArgs, workers: usize, seed: Option<u64>) -> Vec<(St
         ("weir".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ("host".to_owned(), read("/proc/sys/kernel/hostname")),
         ("kernel".to_owned(), read("/proc/sys/kernel/osrelease")),
-        ("cpus".to_owned(), weir_meter::host::effective_cpus().to_string()),
+        ("cpus".to_owned(), weir_host::effective_cpus().to_string()),
         ("workers".to_owned(), workers.to_string()),
         ("seed".to_owned(), seed.map(|seed| seed.to_string()).unwrap_or_default()),
         ("environment".to_owned(), args.environment.clone().unwrap_or_default()),

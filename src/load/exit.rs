@@ -1,7 +1,6 @@
 //! Exit codes of `weir load`. If Artillery has a code for the same end, weir uses that code.
 
-use weir_conf::language::Language;
-use weir_conf::said::Said;
+use weir_words::{Language, Said};
 
 /// The script cannot be run, a check failed, or not one request to a URL was answered.
 pub const FAILED: u8 = 1;

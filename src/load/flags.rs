@@ -1,10 +1,9 @@
 //! The command line of `weir load`: Artillery's flags for scripts; flags like those of wrk, ab and oha for a URL.
 
 use std::path::PathBuf;
+use weir_words::Said;
 
 use clap::{Args, Subcommand};
-
-use crate::lang::wrong::{Wrong, wrong};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -120,11 +119,11 @@ pub struct FromArgs {
     pub speed: f64,
 }
 
-fn speed(text: &str) -> Result<f64, Wrong> {
+fn speed(text: &str) -> Result<f64, Said> {
     let (least, most) = weir_load::traffic::SPEEDS;
     let speed = text.parse::<f64>().ok().filter(|speed| (least..=most).contains(speed));
     speed.ok_or_else(|| {
-        wrong(&format!("a number from {least} to {most}"), &format!("{least}부터 {most}까지의 수를 쓰세요"))
+        Said::of_both(format!("a number from {least} to {most}"), format!("{least}부터 {most}까지의 수를 쓰세요"))
     })
 }
 
@@ -262,10 +261,10 @@ pub struct RunArgs {
 const INTERVAL: (std::time::Duration, std::time::Duration) =
     (std::time::Duration::from_millis(100), std::time::Duration::from_secs(60));
 
-fn interval(text: &str) -> Result<std::time::Duration, Wrong> {
+fn interval(text: &str) -> Result<std::time::Duration, Said> {
     let time = weir_load::duration::phase(&text.into()).map(|time| time.time);
     time.filter(|time| (INTERVAL.0..=INTERVAL.1).contains(time))
-        .ok_or_else(|| wrong("100ms to 60s", "100ms부터 60s까지입니다"))
+        .ok_or_else(|| Said::of_both("100ms to 60s", "100ms부터 60s까지입니다"))
 }
 
 impl RunArgs {

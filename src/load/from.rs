@@ -4,12 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use weir_conf::language::Language;
 use weir_conf::log_format::{COMMON, Format, VHOST_COMBINED};
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_load::texts;
 use weir_load::traffic::{self, Made, Wish};
+use weir_words::{Language, Said, say};
 
 use super::exit::{self, usage};
 use super::flags::FromArgs;

@@ -5,11 +5,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_load::output::expose::CONTENT_TYPE;
 use weir_load::texts::agents as texts;
 use weir_net::worker;
+use weir_words::{Said, say};
 
 /// Longest time to serve one scraper.
 const PATIENCE: Duration = Duration::from_secs(2);

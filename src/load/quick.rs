@@ -3,9 +3,6 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text, left};
-use weir_conf::say;
 use weir_load::output::console::Console;
 use weir_load::output::facts::fingerprint;
 use weir_load::output::{Facts, PhaseFact, SelfCheck};
@@ -15,6 +12,7 @@ use weir_load::record::{Hdr, Merger, Period};
 use weir_load::run::{self, Progress, Watch};
 use weir_load::{Report, Url, texts};
 use weir_net::process::terminal_size;
+use weir_words::{Language, Said, Text, left, say};
 
 use super::common::{STOPPED, environment, stop_on_signal, test_run_id, time};
 use super::exit::{self, usage};
@@ -157,7 +155,7 @@ fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<Sai
 fn of(url: &str, args: &RunArgs) -> Result<Quick, Said> {
     let number = |text: &String| text.parse::<usize>().map_err(|_| say!(texts::BAD_CONNECTIONS, text));
     let connections = args.config.as_ref().map(number).transpose()?.unwrap_or(CONNECTIONS);
-    let threads = args.workers.unwrap_or_else(weir_meter::host::effective_cpus).min(connections);
+    let threads = args.workers.unwrap_or_else(weir_host::effective_cpus).min(connections);
     Ok(Quick {
         url: url.to_owned(),
         method: args.method.clone().unwrap_or_else(|| if args.body.is_some() { "POST" } else { "GET" }.to_owned()),

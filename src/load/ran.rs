@@ -1,8 +1,8 @@
 //! The results of a run, on this machine or on agents.
 
-use weir_conf::said::Said;
 use weir_load::output::SelfCheck;
 use weir_load::run;
+use weir_words::Said;
 
 /// The results of a run, on this machine or on agents.
 pub struct Ran {

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_load::output::console::Console;
 use weir_load::output::{Facts, compare as comparison, html, json, legacy};
 use weir_load::record::Outcome;
 use weir_load::texts;
+use weir_words::{Language, Said, say};
 
 use super::exit;
 use super::flags::RunArgs;

@@ -3,9 +3,6 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_load::debug::Debug;
 use weir_load::output::ensure::{self, Apdex, Check};
 use weir_load::output::facts::fingerprint;
@@ -15,6 +12,7 @@ use weir_load::record::{Outcome, Period};
 use weir_load::run::{self, NotBegun, Run};
 use weir_load::script::{self, Options};
 use weir_load::{processor, random, texts};
+use weir_words::{Language, Said, say};
 
 use super::common::{STOPPED, environment, stop_on_signal, test_run_id};
 use super::flags::RunArgs;
@@ -135,7 +133,7 @@ fn workers(args: &RunArgs, plan: &Plan) -> usize {
         Some(workers) => workers,
         // One worker keeps one state of the processor's module, as Artillery's users have it on two CPUs.
         None if plan.processor.is_some() => 1,
-        None => weir_meter::host::effective_cpus(),
+        None => weir_host::effective_cpus(),
     }
 }
 

@@ -4,9 +4,6 @@
 use std::io::IsTerminal;
 use std::time::UNIX_EPOCH;
 
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_load::output::console::Console;
 use weir_load::output::expose::exposition;
 use weir_load::output::live;
@@ -18,6 +15,7 @@ use weir_load::run::{Progress, Watch};
 use weir_load::selfcheck::Sampler;
 use weir_net::clock;
 use weir_net::process::terminal_size;
+use weir_words::{Language, Said, say};
 
 use super::flags::RunArgs;
 use super::metrics;

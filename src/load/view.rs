@@ -2,10 +2,10 @@
 
 use std::io::{IsTerminal, Write};
 
-use weir_conf::language::Language;
 use weir_load::output::live::{Live, Progress, Screen};
 use weir_load::record::Merger;
 use weir_net::process::terminal_size;
+use weir_words::Language;
 
 /// Largest number of bytes that wait for the next drawing; more are printed at once.
 const WAITING_MAX: usize = 64 * 1024;

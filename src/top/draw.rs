@@ -7,8 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget, Wrap};
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::say;
+use weir_words::{Language, say};
 
 use super::choice::{Choice, PANES, Pane};
 use super::screen::Screen;

@@ -1,8 +1,7 @@
 //! The data of a screen, and how texts and figures are read from it.
 
 use serde_json::Value;
-use weir_conf::language::{Language, words};
-use weir_conf::said::{Said, Text};
+use weir_words::{Language, Said, Text, words};
 
 use super::choice::Choice;
 use crate::edges::Dashboard;

@@ -32,9 +32,9 @@ impl Need {
             Need::Program(name) => (!in_path(name)).then(|| format!("needs {name}")),
             Need::Root => (!is_root()).then(|| "needs root".to_owned()),
             Need::Namespaces => (!has_namespaces()).then(|| "needs root, unshare and ip".to_owned()),
-            Need::Machine => weir_meter::host::others_cpu(Path::new("/proc"))
-                .is_none()
-                .then(|| "needs the machine's /proc".to_owned()),
+            Need::Machine => {
+                weir_host::others_cpu(Path::new("/proc")).is_none().then(|| "needs the machine's /proc".to_owned())
+            }
         }
     }
 }

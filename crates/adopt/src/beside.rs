@@ -15,16 +15,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_conf::edit::{self, Edit};
-use weir_conf::language::{Words, words};
 use weir_conf::{Files, Span, Statement, Tree};
-use weir_doctor::rule::same;
-use weir_doctor::{Said, said};
 use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_recorded};
 use weir_edge::load::{Dashboard, Origin};
 use weir_edge::log_files;
 use weir_http::paths::Paths;
 use weir_net::{clock, log, process, worker};
+use weir_words::{Said, Words, said, words};
 
 use crate::doors::{self, Door};
 
@@ -110,11 +108,11 @@ impl Beside {
     /// # Errors
     /// A sentence for the user, with weir's own messages.
     pub fn start(program: &[OsString], tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<Beside, Said> {
-        let room = room().map_err(same)?;
+        let room = room().map_err(Said::from)?;
         let started = furnish(&room, tree, origin, doors).and_then(|()| spawn(program, &room));
         let child = started.map_err(|why| {
             let _ = fs::remove_dir_all(&room);
-            same(why)
+            Said::from(why)
         })?;
         let mut beside = Beside { child, room };
         beside.wait(doors)?;
@@ -130,7 +128,7 @@ impl Beside {
         let began = clock::precise();
         let is_open = |door: &&Door| TcpStream::connect(door.weir).is_err();
         while doors.iter().any(|door| is_open(&door)) {
-            let ended = self.child.try_wait().map_err(|error| same(format!("weir: {error}")))?;
+            let ended = self.child.try_wait().map_err(|error| Said::from(format!("weir: {error}")))?;
             if ended.is_some() || clock::precise() - began > START_MAX {
                 let stderr = self.child.stderr.take().map(read_some).unwrap_or_default();
                 let log = stderr + &self.log();
@@ -469,8 +467,8 @@ mod tests {
     fn a_directive_that_acts_on_its_own_is_an_obstacle() {
         assert_eq!(obstacle(&tree("http { server { listen 80; } }")), None);
         let said = obstacle(&tree("http {\nupstream u { state /x; } }")).unwrap();
-        assert!(said.en.starts_with("state in /f:2: weir would write"), "{said:?}");
-        assert!(said.ko.starts_with("/f:2의 state: weir가 업스트림"), "{said:?}");
+        assert!(said.en().starts_with("state in /f:2: weir would write"), "{said:?}");
+        assert!(said.ko().starts_with("/f:2의 state: weir가 업스트림"), "{said:?}");
         assert_eq!(obstacle(&tree("http { map $a $b { state 1; } }")), None);
     }
 }

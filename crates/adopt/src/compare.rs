@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use weir_doctor::rule::{Words, words};
 use weir_wire::date::parse_http_date;
+use weir_words::{Words, words};
 
 /// Most characters of a value that a difference shows.
 const SHOWN_MAX: usize = 120;

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
 use weir_conf::{Statement, Tree};
-use weir_doctor::{Said, said};
 use weir_http::conf::Conf;
 use weir_net::Address;
+use weir_words::{Said, said};
 
 /// Most addresses of a configuration that weir stands in for.
 pub const DOORS_MAX: usize = 1000;

@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use weir_doctor::{Said, said};
 use weir_net::process;
+use weir_words::{Said, said};
 
 /// Directories of which a container has at least one. weir's own directory is mounted over it.
 const PLACES: &[&str] = &["/mnt", "/media", "/srv", "/opt", "/tmp"];

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use weir_conf::Level as Gravity;
-use weir_doctor::{Language, Level, Said, said};
+use weir_doctor::Level;
+use weir_words::{Language, Said, said};
 
 use crate::compare::{Difference, EXPLAINED, NONE};
 use crate::host::Instance;
@@ -63,10 +64,6 @@ impl Page {
     }
 }
 
-fn same(text: String) -> Said {
-    weir_doctor::rule::same(text)
-}
-
 fn about(page: &mut Page, report: &Report) {
     let (one, version) = (&report.instance, report.build.version);
     match one.pid {
@@ -80,13 +77,13 @@ fn about(page: &mut Page, report: &Report) {
             "실행 중인 nginx가 없습니다. 설치된 nginx의 버전: {version}"
         )),
     }
-    page.row(said!("command", "명령"), same(one.command()));
+    page.row(said!("command", "명령"), Said::from(one.command()));
     if let Some((user, count)) = &one.workers {
         page.row(said!("workers", "워커"), said!("{count}, user {user}", "{count}개, 사용자 {user}"));
     }
     if let Some(unit) = &report.unit {
         let drop_ins = if unit.drop_ins.is_empty() { String::new() } else { format!(", {}", unit.drop_ins.join(", ")) };
-        page.row(said!("unit", "유닛"), same(format!("{} ({}{drop_ins})", unit.name, unit.file)));
+        page.row(said!("unit", "유닛"), Said::from(format!("{} ({}{drop_ins})", unit.name, unit.file)));
     } else if let Some(name) = &one.unit {
         let said = said!("{name}; systemd does not answer here", "{name}, systemd가 응답하지 않습니다");
         page.row(said!("unit", "유닛"), said);
@@ -109,7 +106,7 @@ fn about(page: &mut Page, report: &Report) {
     }
     tested(page, report);
     if !report.listens.is_empty() {
-        page.row(said!("listens on", "listen"), same(report.listens.join(", ")));
+        page.row(said!("listens on", "listen"), Said::from(report.listens.join(", ")));
     }
     modules(page, report);
     for log in &report.logs {
@@ -117,12 +114,12 @@ fn about(page: &mut Page, report: &Report) {
         let rotated = log.rotated.as_ref().map(|name| said!("; rotated to {name}", ", 회전된 로그: {name}"));
         page.row(
             said!("access log", "액세스 로그"),
-            same(format!("{path} ({})", log.format)) + rotated.unwrap_or_default(),
+            Said::from(format!("{path} ({})", log.format)) + rotated.unwrap_or_default(),
         );
     }
     for other in &report.others {
         let pid = other.pid.unwrap_or(0);
-        page.row(said!("also runs", "다른 nginx"), same(format!("{pid}: {}", other.command())));
+        page.row(said!("also runs", "다른 nginx"), Said::from(format!("{pid}: {}", other.command())));
     }
 }
 
@@ -131,7 +128,10 @@ fn tested(page: &mut Page, report: &Report) {
         None => {}
         Some(Ok(test)) if test.is_accepted => {
             let files = test.files;
-            page.row(same("nginx -T".to_owned()), said!("accepts {files} files", "파일 {files}개를 받아들입니다"));
+            page.row(
+                Said::from("nginx -T".to_owned()),
+                said!("accepts {files} files", "파일 {files}개를 받아들입니다"),
+            );
         }
         Some(Ok(test)) => {
             let why = test
@@ -141,7 +141,7 @@ fn tested(page: &mut Page, report: &Report) {
                 .or(test.said.first())
                 .cloned()
                 .unwrap_or_default();
-            page.row(same("nginx -T".to_owned()), said!("fails: {why}", "실패: {why}"));
+            page.row(Said::from("nginx -T".to_owned()), said!("fails: {why}", "실패: {why}"));
             if why.contains("Permission denied") {
                 page.row(
                     Said::default(),
@@ -149,13 +149,13 @@ fn tested(page: &mut Page, report: &Report) {
                 );
             }
         }
-        Some(Err(why)) => page.row(same("nginx -T".to_owned()), same(why.clone())),
+        Some(Err(why)) => page.row(Said::from("nginx -T".to_owned()), Said::from(why.clone())),
     }
 }
 
 fn modules(page: &mut Page, report: &Report) {
     if !report.loaded_modules.is_empty() {
-        page.row(said!("loads", "동적 모듈"), same(report.loaded_modules.join(", ")));
+        page.row(said!("loads", "동적 모듈"), Said::from(report.loaded_modules.join(", ")));
     }
     if !report.lacking.is_empty() {
         let lacking = report.lacking.join(", ");
@@ -238,10 +238,10 @@ fn differs(page: &mut Page, report: &Report) {
         let version = report.build.version;
         let english = format!("{ours} (nginx {version}: {theirs})");
         let korean = format!("{} (nginx {version}: {})", in_korean(ours), in_korean(theirs));
-        page.row(same(one.name.to_owned()), Said { en: english, ko: korean });
+        page.row(Said::from(one.name.to_owned()), Said::of_both(english, korean));
     }
     for problem in report.problems.iter().filter(|problem| matches!(problem.level, Gravity::Warn)) {
-        page.row(said!("warning", "경고"), same(problem.sentence(&report.tree)));
+        page.row(said!("warning", "경고"), Said::from(problem.sentence(&report.tree)));
     }
     let shown = report.findings.iter().take(SHOWN_MAX);
     for finding in shown {
@@ -251,7 +251,7 @@ fn differs(page: &mut Page, report: &Report) {
                 Level::Risk => said!("doctor, risk", "doctor, 위험"),
                 Level::Note => said!("doctor, note", "doctor, 참고"),
             },
-            same(format!("{}: ", finding.place)) + finding.says.clone(),
+            Said::from(format!("{}: ", finding.place)) + finding.says.clone(),
         );
     }
     let more = report.findings.len().saturating_sub(SHOWN_MAX);
@@ -308,8 +308,8 @@ fn answers(page: &mut Page, comparison: &Comparison) {
         page.line(said!("  {en} differs; URLs: {}", "  다른 부분: {ko}, URL {}개", places.len()));
         for (url, place, one) in places.iter().take(SHOWN_MAX) {
             page.plain(format!("    {url}  {place}"));
-            page.line(same("      nginx: ".to_owned()) + value(part, &one.nginx));
-            page.line(same("      weir:  ".to_owned()) + value(part, &one.weir));
+            page.line(Said::from("      nginx: ".to_owned()) + value(part, &one.nginx));
+            page.line(Said::from("      weir:  ".to_owned()) + value(part, &one.weir));
         }
         let more = places.len().saturating_sub(SHOWN_MAX);
         if more > 0 {
@@ -336,7 +336,7 @@ fn value(part: &str, value: &str) -> Said {
             let count = value.split(' ').next().unwrap_or_default();
             said!("{count} bytes, at {at}: {rest}", "{count}바이트, {at}바이트부터: {rest}")
         }
-        _ => same(value.to_owned()),
+        _ => Said::from(value.to_owned()),
     }
 }
 
@@ -360,7 +360,7 @@ fn asked(page: &mut Page, done: &Done) {
     let parts = |all: BTreeMap<&str, usize>| {
         let named =
             |name: fn(&str) -> String| list(&all.iter().map(|(part, count)| (name(part), *count)).collect::<Vec<_>>());
-        Said { en: named(str::to_owned), ko: named(part_in_korean) }
+        Said::of_both(named(str::to_owned), named(part_in_korean))
     };
     let statuses: Vec<_> = statuses.into_iter().map(|(status, count)| (status.to_string(), count)).collect();
     let statuses = list(&statuses);
@@ -473,7 +473,7 @@ pub fn json(report: &Report) -> Value {
         "refusals": report.refusals().map(problem).collect::<Vec<_>>(),
         "warnings": warnings.map(problem).collect::<Vec<_>>(),
         "defaults": report.defaults.iter().map(|one| json!({"directive": one.name, "weir": one.ours, "nginx": one.theirs})).collect::<Vec<_>>(),
-        "findings": report.findings.iter().map(|one| json!({"level": one.level.name(), "rule": one.rule, "at": one.place, "what": one.says.en, "what_ko": one.says.ko})).collect::<Vec<_>>(),
+        "findings": report.findings.iter().map(|one| json!({"level": one.level.name(), "rule": one.rule, "at": one.place, "what": one.says.en(), "what_ko": one.says.ko()})).collect::<Vec<_>>(),
         "comparison": comparison(&report.comparison),
         "ways": report.ways.iter().map(|way| json!({"name": way.name, "there": way.there, "back": way.back})).collect::<Vec<_>>(),
     })
@@ -507,7 +507,7 @@ fn nginx(report: &Report) -> Value {
 fn comparison(comparison: &Comparison) -> Value {
     let done = match comparison {
         Comparison::Unwanted => return Value::Null,
-        Comparison::Impossible(why) => return json!({"impossible": why.en, "impossible_ko": why.ko}),
+        Comparison::Impossible(why) => return json!({"impossible": why.en(), "impossible_ko": why.ko()}),
         Comparison::Done(done) => done,
     };
     let one = |outcome: &crate::send::Outcome| {
@@ -525,7 +525,7 @@ fn comparison(comparison: &Comparison) -> Value {
     json!({
         "asked": done.outcomes.len(),
         "differ": done.differing(),
-        "sources": done.sources.iter().map(|said| &said.en).collect::<Vec<_>>(),
+        "sources": done.sources.iter().map(Said::en).collect::<Vec<_>>(),
         "unreached": done.unreached,
         "answers": done.outcomes.iter().map(one).collect::<Vec<_>>(),
     })

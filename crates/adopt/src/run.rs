@@ -7,10 +7,11 @@ use std::sync::atomic::AtomicBool;
 
 use weir_conf::log_format::Format;
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
-use weir_doctor::{Build, Facts, Level, Said, Target, Version, said};
+use weir_doctor::{Build, Facts, Level, Target, Version};
 use weir_edge::explain::{self, Differing};
 use weir_edge::load::{self, Loaded, Origin};
 use weir_http::conf::Conf;
+use weir_words::{Said, said};
 
 use crate::beside::{self, Beside};
 use crate::doors::{self, Door};
@@ -149,7 +150,7 @@ impl Report {
 /// A sentence for the user: nothing can be said about any nginx.
 pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
     let (instance, others) = choose(wish)?;
-    let build = nginx::build(&instance).map_err(weir_doctor::rule::same)?;
+    let build = nginx::build(&instance).map_err(weir_words::Said::from)?;
     if build.is_weir {
         return Err(said!("{} is weir already", "이미 weir입니다: {}", instance.command()));
     }
@@ -161,7 +162,7 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
     let Loaded { tree, problems, conf, .. } = loaded;
     if tree.root.is_empty() {
         let all: Vec<String> = problems.iter().map(|problem| problem.sentence(&tree)).collect();
-        return Err(weir_doctor::rule::same(all.join("; ")));
+        return Err(weir_words::Said::from(all.join("; ")));
     }
     let loaded_modules = loaded_modules(&tree);
     let lacking = {
@@ -202,7 +203,7 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
                 "weir refuses the configuration, so it cannot answer",
                 "weir가 설정을 거부하므로 응답할 수 없습니다"
             )),
-            Some(conf) => compare(&report, &conf, wish, asked).map_err(weir_doctor::rule::same)?,
+            Some(conf) => compare(&report, &conf, wish, asked).map_err(weir_words::Said::from)?,
         };
     }
     Ok(report)
@@ -320,8 +321,8 @@ fn changed(instance: &Instance, tree: &Tree) -> Vec<String> {
 
 /// The addresses on which the process listens; if `/proc` does not show them, those of the file.
 fn listens(instance: &Instance, conf: Option<&Conf>) -> Vec<String> {
-    let own = instance.pid.map(weir_meter::host::family).unwrap_or_default();
-    let open = weir_meter::host::listens_of(Path::new("/"), &own);
+    let own = instance.pid.map(weir_host::family).unwrap_or_default();
+    let open = weir_host::listens_of(Path::new("/"), &own);
     match open.is_empty() {
         true => conf.iter().flat_map(|conf| &conf.listens).map(|listen| shown(&listen.address)).collect(),
         false => open.into_iter().collect(),
@@ -513,17 +514,16 @@ fn source(log: &Log, found: &Found) -> Said {
         "{shown}: 마지막 {lines}줄, 서로 다른 URL {urls}개"
     );
     if unread > 0 {
-        said = said + said!("; lines that cannot be sent again: {unread}", ", 다시 보낼 수 없는 줄 {unread}개");
+        said += said!("; lines that cannot be sent again: {unread}", ", 다시 보낼 수 없는 줄 {unread}개");
     }
     if others > 0 {
-        said = said + said!("; neither GET nor HEAD: {others}", ", GET도 HEAD도 아닌 요청 {others}건");
+        said += said!("; neither GET nor HEAD: {others}", ", GET도 HEAD도 아닌 요청 {others}건");
     }
     if actions > 0 {
-        said = said
-            + said!(
-                "; left out, because they announce an action: {actions} (--ask-all asks them)",
-                ", 동작을 뜻해 제외한 URL {actions}개(--ask-all로 포함)"
-            );
+        said += said!(
+            "; left out, because they announce an action: {actions} (--ask-all asks them)",
+            ", 동작을 뜻해 제외한 URL {actions}개(--ask-all로 포함)"
+        );
     }
     said
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use weir_doctor::{Said, said};
+use weir_words::{Said, said};
 
 /// Most bytes that are read, from the end of a log.
 pub(crate) const TAIL_BYTES_MAX: u64 = 16 << 20;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use weir_conf::log_format::{Entry, Format};
 use weir_conf::{Statement, Tree};
-use weir_doctor::{Said, said};
+use weir_words::{Said, said};
 
 use crate::doors;
 use crate::tail;

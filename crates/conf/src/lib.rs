@@ -14,16 +14,13 @@
 mod crossplane;
 pub mod edit;
 pub mod glob;
-pub mod glossary;
 mod include;
-pub mod language;
 mod lex;
 pub mod log_format;
 mod memory;
 mod parse;
 mod print;
 mod problem;
-pub mod said;
 mod tree;
 
 pub use crossplane::{crossplane, crossplane_with_comments};

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use sha2::Digest as _;
 
 use crate::assets::{ASSETS, Asset};
-use crate::words::Said;
+use weir_words::Said;
 
 /// A report as a page.
 pub struct Page<'p> {
@@ -35,9 +35,9 @@ const STYLES: [&str; 3] =
 /// The words of the page's own buttons.
 fn words() -> [(&'static str, Said); 3] {
     [
-        ("auto", Said::new("Theme: as the system", "테마: 시스템 설정")),
-        ("light", Said::new("Theme: light", "테마: 라이트")),
-        ("dark", Said::new("Theme: dark", "테마: 다크")),
+        ("auto", Said::of_both("Theme: as the system", "테마: 시스템 설정")),
+        ("light", Said::of_both("Theme: light", "테마: 라이트")),
+        ("dark", Said::of_both("Theme: dark", "테마: 다크")),
     ]
 }
 
@@ -51,7 +51,7 @@ impl Page<'_> {
         }
         let digest = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(&script));
         let language = if self.is_korean { "ko" } else { "en" };
-        let said = |said: &Said| if self.is_korean { said.ko.clone() } else { said.en.clone() };
+        let said = |said: &Said| if self.is_korean { said.ko().to_owned() } else { said.en().to_owned() };
         let labels: String = words().iter().map(|(name, word)| format!(" data-{name}=\"{}\"", said(word))).collect();
         let (title, maker) = (escape(self.title), escape(self.maker));
         format!(
@@ -80,9 +80,9 @@ impl Page<'_> {
 
 /// A line to write, with a button that copies it.
 pub fn copyable(line: &str, is_korean: bool) -> String {
-    let said = |said: Said| if is_korean { said.ko } else { said.en };
-    let copy = said(Said::new("Copy", "복사"));
-    let (done, failed) = (Said::new("Copied", "복사했습니다"), Said::new("Not copied", "복사하지 못했습니다"));
+    let said = |said: Said| if is_korean { said.ko().to_owned() } else { said.en().to_owned() };
+    let copy = said(Said::of_both("Copy", "복사"));
+    let (done, failed) = (Said::of_both("Copied", "복사했습니다"), Said::of_both("Not copied", "복사하지 못했습니다"));
     format!(
         "<span class=\"copyable\"><code>{}</code><button type=\"button\" class=\"quiet copy\" hidden data-done=\"{}\" data-failed=\"{}\">{copy}</button></span>",
         escape(line),

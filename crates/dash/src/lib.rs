@@ -35,7 +35,7 @@ use history::History;
 use point::Point;
 use verdict::Verdict;
 use waterline::{Trends, Waterline};
-use words::Said;
+use weir_words::Said;
 
 /// Number of snapshots for a verdict: those of ten seconds, and the one before them.
 pub const RECENT_MAX: usize = 11;
@@ -116,7 +116,7 @@ fn line(line: &Waterline) -> Value {
     let mut value = serde_json::to_value(line).unwrap_or(Value::Null);
     if let Value::Object(members) = &mut value {
         let kind = words::kind(&line.kind);
-        members.insert("name".to_owned(), json!(Said::new(kind.en, kind.ko)));
+        members.insert("name".to_owned(), json!(Said::of_both(kind.title.en, kind.title.ko)));
         members.insert("object".to_owned(), json!(words::object(&line.of)));
         members.insert("setter".to_owned(), json!(words::setter(&line.kind, &line.set_by)));
     }

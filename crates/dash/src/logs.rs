@@ -12,8 +12,8 @@ use std::collections::{HashMap, VecDeque};
 use serde::{Deserialize, Serialize};
 use weir_meter::live::{ErrorClass, ErrorSample};
 
-use crate::words::Said;
 use moment::Moment;
+use weir_words::Said;
 
 /// Bytes at the end of a log that are searched, including its predecessor's.
 pub const TAIL_BYTES_MAX: usize = 512 << 10;
@@ -180,16 +180,16 @@ fn search(tail: &Tail, samples: &[&ErrorSample], local_ms: i64, log: usize) -> (
 /// A problem that prevents finding entries.
 fn note(entries: &VecDeque<Entry<'_>>, tail: &Tail, samples: &[&ErrorSample]) -> Option<Said> {
     if tail.bytes.is_empty() {
-        return Some(Said::new("the log is empty", "로그가 비어 있습니다"));
+        return Some(Said::of_both("the log is empty", "로그가 비어 있습니다"));
     }
     let first = entries.iter().find_map(|entry| entry.moment);
     let oldest = samples.iter().map(|sample| window(sample).0).min()?;
     match first {
-        None => Some(Said::new(
+        None => Some(Said::of_both(
             "weir cannot read the time of its lines: the search finds only lines with a request's id",
             "줄의 시각을 읽을 수 없어 요청 ID가 있는 줄만 찾습니다",
         )),
-        Some(first) if !tail.is_whole && first.ms > oldest => Some(Said::new(
+        Some(first) if !tail.is_whole && first.ms > oldest => Some(Said::of_both(
             format!("weir searches only its last {} KiB, and the oldest requests are earlier", TAIL_BYTES_MAX >> 10),
             format!("끝 {} KiB만 찾습니다. 가장 오래된 요청은 그 앞에 있습니다", TAIL_BYTES_MAX >> 10),
         )),

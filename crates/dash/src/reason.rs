@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use weir_meter::live::{ErrorClass, ErrorKind, Snapshot};
 
-use crate::words::Said;
+use weir_words::Said;
 
 /// The reason of a class of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -52,11 +52,11 @@ impl Reason {
     /// The word of the reason.
     pub fn word(self) -> Said {
         match self {
-            Reason::Limit => Said::new("limit", "제한"),
-            Reason::Upstream => Said::new("upstream", "업스트림"),
-            Reason::Timeout => Said::new("timeout", "시간 초과"),
-            Reason::Client => Said::new("client", "클라이언트"),
-            Reason::Weir => Said::new("weir", "weir"),
+            Reason::Limit => Said::of_both("limit", "제한"),
+            Reason::Upstream => Said::of_both("upstream", "업스트림"),
+            Reason::Timeout => Said::of_both("timeout", "시간 초과"),
+            Reason::Client => Said::of_both("client", "클라이언트"),
+            Reason::Weir => Said::of_both("weir", "weir"),
         }
     }
 }
@@ -80,7 +80,7 @@ const WHYS: [(&str, &str, &str); 12] = [
 
 /// All reasons why a try fails, with their words for people: for the page.
 pub fn whys() -> Value {
-    let all = WHYS.iter().map(|(name, en, ko)| ((*name).to_owned(), json!(Said::new(*en, *ko))));
+    let all = WHYS.iter().map(|(name, en, ko)| ((*name).to_owned(), json!(Said::of_both(*en, *ko))));
     Value::Object(all.collect())
 }
 
@@ -100,7 +100,7 @@ pub fn title(class: &str) -> Said {
             _ => class.strip_prefix("no answer ").and_then(why).map(|why| format!("응답 없음: {why}")),
         },
     };
-    Said::new(class, korean.unwrap_or_else(|| class.to_owned()))
+    Said::of_both(class, korean.unwrap_or_else(|| class.to_owned()))
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
             ("limit_req", "limit_req"),
             ("llamas asleep", "llamas asleep"),
         ] {
-            assert_eq!(title(class), Said::new(class, ko));
+            assert_eq!(title(class), Said::of_both(class, ko));
         }
     }
 

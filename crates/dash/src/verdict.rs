@@ -10,7 +10,9 @@ use weir_meter::live::{Busiest, ErrorClass, ErrorKind, PeerState, Snapshot};
 use crate::point;
 use crate::reason::{self, Reason};
 use crate::waterline::{Level, NEAR, Waterline};
-use crate::words::{self, Said};
+use weir_words::Said;
+
+use crate::words;
 use crate::worst::{self, Place};
 
 // The table of thresholds.
@@ -90,7 +92,7 @@ pub struct Verdict {
 pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
     let [first, .., last] = recent else {
         return Verdict {
-            words: Said::new("waiting for the figures of two seconds", "2초 동안의 수치를 기다리는 중입니다"),
+            words: Said::of_both("waiting for the figures of two seconds", "2초 동안의 수치를 기다리는 중입니다"),
             ..Verdict::default()
         };
     };
@@ -106,7 +108,7 @@ pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
     verdict.evidence.extend(window.said());
     verdict.evidence.extend((window.refused > 0).then(|| {
         let refused = group(window.refused as f64);
-        Said::new(
+        Said::of_both(
             format!("limit_req or limit_conn refused {refused}, as configured"),
             format!("limit_req나 limit_conn이 설정대로 {refused}건을 거절했습니다"),
         )
@@ -167,15 +169,15 @@ impl Window<'_> {
     fn said(&self) -> Option<Said> {
         let (failed, requests, seconds) = (group(self.failed as f64), group(self.requests as f64), self.seconds);
         Some(match (self.requests, self.failed) {
-            (0, 0) => Said::new(
+            (0, 0) => Said::of_both(
                 format!("No request has come in the last {seconds} s"),
                 format!("최근 {seconds}초 동안 요청이 없습니다"),
             ),
-            (_, 0) => Said::new(
+            (_, 0) => Said::of_both(
                 format!("{requests} requests in the last {seconds} s, none failed"),
                 format!("최근 {seconds}초 동안 요청 {requests}건, 실패 없음"),
             ),
-            _ => Said::new(
+            _ => Said::of_both(
                 format!("{failed} of {requests} requests in the last {seconds} s failed"),
                 format!("최근 {seconds}초 동안 요청 {requests}건 중 {failed}건이 실패했습니다"),
             ),
@@ -190,9 +192,9 @@ fn met(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     let line = hit.max_by_key(|line| (line.unit != "cores", window.hits(line)))?;
     let (hits, seconds, title) = (group(window.hits(line) as f64), window.seconds, words::title(&line.kind, &line.of));
     let (used, limit) = amounts(line);
-    let words = Said::new(
-        format!("{}: {used} of {limit}, reached {hits} times in {seconds} s", title.en),
-        format!("{}: {limit} 중 {used}, {seconds}초 동안 {hits}번 한도 도달", title.ko),
+    let words = Said::of_both(
+        format!("{}: {used} of {limit}, reached {hits} times in {seconds} s", title.en()),
+        format!("{}: {limit} 중 {used}, {seconds}초 동안 {hits}번 한도 도달", title.ko()),
     );
     Some(about(State::Limited, words, line, fullest, window))
 }
@@ -205,7 +207,7 @@ fn dead(last: &Snapshot, window: &Window<'_>) -> Option<Verdict> {
         .upstreams
         .iter()
         .find(|(_, group)| !group.peers.is_empty() && !group.peers.iter().any(|peer| is_up(peer.state)))?;
-    let words = Said::new(
+    let words = Said::of_both(
         format!("no server of upstream {name} is up"),
         format!("업스트림 {name}: 사용할 수 있는 서버가 없습니다"),
     );
@@ -219,7 +221,7 @@ fn dead(last: &Snapshot, window: &Window<'_>) -> Option<Verdict> {
     )));
     evidence.extend(window.class().map(|(class, count)| {
         let class = reason::title(&class.class);
-        Said::new(format!("{}: +{count}", class.en), format!("{}: +{count}", class.ko))
+        Said::of_both(format!("{}: +{count}", class.en()), format!("{}: +{count}", class.ko()))
     }));
     Some(Verdict { state: State::Failing, words, evidence, group: Some(name.clone()), ..Verdict::default() })
 }
@@ -234,13 +236,12 @@ fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     let places = worst::places(window.first, window.last);
     let worst = places.first();
     let class = worst.and_then(|place| place.class).or(window.class().map(|(class, _)| class));
-    let mut words = Said::new(
+    let mut words = Said::of_both(
         format!("{share} of requests failed in {seconds} s"),
         format!("{seconds}초 동안 요청의 {share}가 실패했습니다"),
     );
     let mut add = |en: String, ko: String| {
-        words.en.push_str(&en);
-        words.ko.push_str(&ko);
+        words += Said::of_both(en, ko);
     };
     if let Some(place) = worst {
         let (name, times) = (place.name, times(place));
@@ -249,7 +250,7 @@ fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     if let Some(class) = class {
         let (reason, peer) = (reason::of(class).word(), worst.map_or("", |place| place.peer));
         let peer = if peer.is_empty() { String::new() } else { format!(" {peer}") };
-        add(format!(" · {}{peer}", reason.en), format!(" · {}{peer}", reason.ko));
+        add(format!(" · {}{peer}", reason.en()), format!(" · {}{peer}", reason.ko()));
     }
     let evidence = places.iter().take(PLACES_MAX).map(told_place).collect();
     let remedy = class.map(|class| next_step(class, worst));
@@ -286,9 +287,9 @@ fn told_place(place: &Place<'_>) -> Said {
             texts if texts.is_empty() => String::new(),
             texts => format!(" ({})", texts.join(", ")),
         };
-    Said::new(
-        format!("{name}: {failed} of {all} requests failed{}", why(&class.en)),
-        format!("{name}: 요청 {all}건 중 {failed}건 실패{}", why(&class.ko)),
+    Said::of_both(
+        format!("{name}: {failed} of {all} requests failed{}", why(class.en())),
+        format!("{name}: 요청 {all}건 중 {failed}건 실패{}", why(class.ko())),
     )
 }
 
@@ -300,29 +301,29 @@ fn next_step(class: &ErrorClass, worst: Option<&Place<'_>>) -> Said {
         "" => ("the application".to_owned(), "앱".to_owned()),
         peer => (format!("the application behind {peer}"), format!("{peer}의 앱")),
     };
-    let full = |kind: &str| Said::new(words::kind(kind).remedy.0, words::kind(kind).remedy.1);
+    let full = |kind: &str| Said::from(words::kind(kind).remedy);
     match reason::of(class) {
         _ if name.contains("no port") => full("ports"),
         _ if name.contains("no file") => full("fds"),
-        Reason::Timeout => Said::new(
+        Reason::Timeout => Said::of_both(
             format!("find what {app} waits for; raise proxy_read_timeout only if its answers may take that long"),
             format!(
                 "{app_ko}에서 무엇을 기다리는지 찾으세요. 원래 오래 걸리는 응답일 때만 proxy_read_timeout을 늘리세요"
             ),
         ),
-        Reason::Upstream if name.contains("connection refused") => Said::new(
+        Reason::Upstream if name.contains("connection refused") => Said::of_both(
             format!("start {app}, or correct its address: nothing listens there"),
             format!("{app_ko} 프로세스를 시작하거나 주소를 고치세요: 그 주소를 리슨하는 프로세스가 없습니다"),
         ),
-        Reason::Upstream if name.bytes().all(|byte| byte.is_ascii_digit()) => Said::new(
+        Reason::Upstream if name.bytes().all(|byte| byte.is_ascii_digit()) => Said::of_both(
             format!("read the log of {app}: it answered {name} itself"),
             format!("{app_ko} 로그를 보세요: {name} 응답은 weir가 아니라 앱이 보냈습니다"),
         ),
-        Reason::Upstream if ["reset", "closed", "cut short"].iter().any(|word| name.contains(word)) => Said::new(
+        Reason::Upstream if ["reset", "closed", "cut short"].iter().any(|word| name.contains(word)) => Said::of_both(
             format!("look for crashes and restarts of {app}: it closed the connection before its answer was complete"),
             format!("{app_ko} 프로세스가 죽거나 다시 시작했는지 보세요: 응답이 끝나기 전에 연결을 닫았습니다"),
         ),
-        _ => Said::new(
+        _ => Said::of_both(
             "read the line of the error log beside a request in the view Errors",
             "오류 화면에서 요청 옆에 있는 오류 로그의 줄을 보세요",
         ),
@@ -338,22 +339,23 @@ fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
     let line = full(false).or_else(soonest).or_else(|| full(true)).or_else(|| near().next())?;
     let (title, ratio) = (words::title(&line.kind, &line.of), two(line.ratio));
     let (state, words) = match line.soon() {
-        _ if line.level == Level::Full => {
-            (State::Limited, Said::new(format!("limited by {} ({ratio})", title.en), format!("{} ({ratio})", title.ko)))
-        }
+        _ if line.level == Level::Full => (
+            State::Limited,
+            Said::of_both(format!("limited by {} ({ratio})", title.en()), format!("{} ({ratio})", title.ko())),
+        ),
         Some(eta) => {
             let eta = eta.max(1.0);
-            let words = Said::new(
-                format!("{} ({ratio}) will be used up in {eta:.0} s", title.en),
-                format!("{} ({ratio}) · {eta:.0}초 뒤 한도 도달", title.ko),
+            let words = Said::of_both(
+                format!("{} ({ratio}) will be used up in {eta:.0} s", title.en()),
+                format!("{} ({ratio}) · {eta:.0}초 뒤 한도 도달", title.ko()),
             );
             (State::Near, words)
         }
         None => {
             let headroom = 1.0 / line.ratio;
-            let words = Said::new(
-                format!("{} ({ratio}) · headroom ×{headroom:.1}", title.en),
-                format!("{} ({ratio}) · 여유 ×{headroom:.1}", title.ko),
+            let words = Said::of_both(
+                format!("{} ({ratio}) · headroom ×{headroom:.1}", title.en()),
+                format!("{} ({ratio}) · 여유 ×{headroom:.1}", title.ko()),
             );
             (State::Near, words)
         }
@@ -382,7 +384,7 @@ fn busiest(line: &Waterline, snapshot: &Snapshot) -> Option<Said> {
     let one = busy(line, snapshot)?;
     let (en, ko) = if one.is_own { ("this edge", "이 엣지") } else { (one.name.as_str(), one.name.as_str()) };
     let (used, all) = (cpus(one.cpus), cpus(line.limit));
-    Some(Said::new(format!("{en} uses {used} of {all} CPUs"), format!("{ko}: CPU {all}개 중 {used}개 사용")))
+    Some(Said::of_both(format!("{en} uses {used} of {all} CPUs"), format!("{ko}: CPU {all}개 중 {used}개 사용")))
 }
 
 /// A number of CPUs with one decimal, if it needs one.
@@ -395,15 +397,15 @@ fn healthy(fullest: &[&Waterline]) -> Verdict {
     // What is so full and not near is CPU time in a burst, which says nothing yet.
     let fullest: Vec<&Waterline> = fullest.iter().copied().filter(|line| line.ratio < NEAR).collect();
     let Some(line) = fullest.first() else {
-        let words = Said::new("weir knows no limit here", "weir가 아는 한도가 없습니다");
+        let words = Said::of_both("weir knows no limit here", "weir가 아는 한도가 없습니다");
         return Verdict { state: State::Healthy, words, ..Verdict::default() };
     };
     let (title, ratio) = (words::title(&line.kind, &line.of), two(line.ratio));
     let next = fullest.get(1).copied();
     if line.ratio < MENTIONED {
-        let words = Said::new(
-            format!("no resource is near its limit · fullest: {} ({ratio})", title.en),
-            format!("한도에 가까운 자원이 없습니다 · 사용률 최고: {} ({ratio})", title.ko),
+        let words = Said::of_both(
+            format!("no resource is near its limit · fullest: {} ({ratio})", title.en()),
+            format!("한도에 가까운 자원이 없습니다 · 사용률 최고: {} ({ratio})", title.ko()),
         );
         let mut verdict = Verdict { state: State::Healthy, words, ..Verdict::default() };
         (verdict.limit, verdict.next) = (Some(named(line)), next.map(named));
@@ -411,14 +413,16 @@ fn healthy(fullest: &[&Waterline]) -> Verdict {
         return verdict;
     }
     let headroom = 1.0 / line.ratio;
-    let mut words = Said::new(
-        format!("limited by {} ({ratio}) · headroom ×{headroom:.1}", title.en),
-        format!("가장 먼저 도달할 한도: {} ({ratio}) · 여유 ×{headroom:.1}", title.ko),
+    let mut words = Said::of_both(
+        format!("limited by {} ({ratio}) · headroom ×{headroom:.1}", title.en()),
+        format!("가장 먼저 도달할 한도: {} ({ratio}) · 여유 ×{headroom:.1}", title.ko()),
     );
     if let Some(next) = next {
         let title = words::title(&next.kind, &next.of);
-        words.en.push_str(&format!(" · next: {} ({})", title.en, two(next.ratio)));
-        words.ko.push_str(&format!(" · 다음: {} ({})", title.ko, two(next.ratio)));
+        words += Said::of_both(
+            format!(" · next: {} ({})", title.en(), two(next.ratio)),
+            format!(" · 다음: {} ({})", title.ko(), two(next.ratio)),
+        );
     }
     Verdict {
         state: State::Healthy,
@@ -437,24 +441,23 @@ fn about(state: State, mut words: Said, line: &Waterline, fullest: &[&Waterline]
     let kind = words::kind(&line.kind);
     let mut evidence = vec![stands(line)];
     if let Some(program) = busiest(line, window.last) {
-        words.en.push_str(&format!(" · {}", program.en));
-        words.ko.push_str(&format!(" · {}", program.ko));
+        words += Said::of_both(format!(" · {}", program.en()), format!(" · {}", program.ko()));
         evidence.push(program);
     }
     evidence.extend(line.growth.map(|growth| {
         let (growth, unit) = (group(growth.max(1.0)), if line.unit == "bytes" { " B" } else { "" });
-        Said::new(format!("It grows by {growth}{unit} each second"), format!("초당 {growth}{unit}씩 늘어납니다"))
+        Said::of_both(format!("It grows by {growth}{unit} each second"), format!("초당 {growth}{unit}씩 늘어납니다"))
     }));
     let reuse = (line.kind == "ports").then(|| reuse(window.last, &line.of)).flatten();
     evidence.extend(reuse.filter(|reuse| *reuse < REUSE_POOR).map(|reuse| {
         if reuse <= 0.0 {
-            return Said::new(
+            return Said::of_both(
                 "No request to it uses a kept connection: each request takes a port for a minute",
                 "keepalive 연결을 쓰는 요청이 없습니다: 요청마다 포트 하나를 1분 동안 차지합니다",
             );
         }
         let share = percent(reuse);
-        Said::new(
+        Said::of_both(
             format!(
                 "Only {share} of requests to it use a kept connection: each other request takes a port for a minute"
             ),
@@ -464,23 +467,23 @@ fn about(state: State, mut words: Said, line: &Waterline, fullest: &[&Waterline]
     let pressure = window.last.weir.host.psi_cpu.filter(|_| line.kind == "machine_cpu");
     evidence.extend(pressure.map(|share| {
         let share = percent(share);
-        Said::new(
+        Said::of_both(
             format!("In {share} of the last 10 s, some task waited for a CPU (PSI)"),
             format!("최근 10초의 {share} 동안 CPU를 기다린 태스크가 있었습니다 (PSI)"),
         )
     }));
-    evidence.push(Said::new(format!("When it is full: {}", kind.full.0), format!("가득 차면: {}", kind.full.1)));
+    evidence.push(Said::of_both(format!("When it is full: {}", kind.full.en), format!("가득 차면: {}", kind.full.ko)));
     let remedy = match (line.kind.as_str(), reuse) {
-        ("ports", Some(reuse)) if reuse >= REUSE_POOR => Said::new(
+        ("ports", Some(reuse)) if reuse >= REUSE_POOR => Said::of_both(
             "add peers, or source addresses with proxy_bind: connections are already kept",
             "피어를 추가하거나 proxy_bind로 출발지 주소를 추가하세요: 연결은 이미 keepalive로 유지되고 있습니다",
         ),
         _ => match busy(line, window.last).filter(|program| !program.is_own) {
-            Some(Busiest { name, .. }) => Said::new(
+            Some(Busiest { name, .. }) => Said::of_both(
                 format!("give {name} less CPU (CPUQuota= in its unit), move it to another machine, or use more CPUs"),
                 format!("{name}의 CPU를 제한하거나(유닛의 CPUQuota=) 다른 머신으로 옮기거나, CPU를 늘리세요"),
             ),
-            None => Said::new(kind.remedy.0, kind.remedy.1),
+            None => kind.remedy.into(),
         },
     };
     let next = fullest.iter().find(|other| (&other.kind, &other.of) != (&line.kind, &line.of));
@@ -488,7 +491,7 @@ fn about(state: State, mut words: Said, line: &Waterline, fullest: &[&Waterline]
         state,
         words,
         evidence,
-        remedy: (!remedy.en.is_empty()).then_some(remedy),
+        remedy: (!remedy.en().is_empty()).then_some(remedy),
         limit: Some(named(line)),
         next: next.map(|line| named(line)),
         headroom: (line.ratio > 0.0).then(|| 1.0 / line.ratio),
@@ -513,9 +516,9 @@ fn stands(line: &Waterline) -> Said {
     let ((used, limit), highest) = (amounts(line), amount(line, line.max));
     let setter = words::setter(&line.kind, &line.set_by);
     let by = |words: &str, by: &str| if by.is_empty() { String::new() } else { format!(" ({words}{by})") };
-    Said::new(
-        format!("{}: {used} of {limit}, highest {highest}{}", title.en, by("set by ", &setter.en)),
-        format!("{}: {limit} 중 {used}, 최고 {highest}{}", title.ko, by("기준: ", &setter.ko)),
+    Said::of_both(
+        format!("{}: {used} of {limit}, highest {highest}{}", title.en(), by("set by ", setter.en())),
+        format!("{}: {limit} 중 {used}, 최고 {highest}{}", title.ko(), by("기준: ", setter.ko())),
     )
 }
 
@@ -526,7 +529,7 @@ fn absent(snapshot: &Snapshot) -> Vec<Said> {
     let absent = peers.filter(|(_, peer)| matches!(peer.state, PeerState::Unavail | PeerState::Unhealthy));
     let said = absent.take(3).map(|(name, peer)| {
         let server = &peer.server;
-        Said::new(
+        Said::of_both(
             format!("{server} of {name} is unavailable after failures"),
             format!("{name}의 {server}: 실패해서 제외되었습니다"),
         )
@@ -535,7 +538,7 @@ fn absent(snapshot: &Snapshot) -> Vec<Said> {
 }
 
 fn same(text: String) -> Said {
-    Said::new(text.clone(), text)
+    Said::of_both(text.clone(), text)
 }
 
 fn amounts(line: &Waterline) -> (String, String) {

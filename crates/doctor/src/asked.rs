@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::error_log::causes::Cause;
 use crate::error_log::{Log, Names, Seen};
 use crate::report::{self, COLUMNS, Subject, wrap};
-use crate::rule::{Finding, Language, Said, words};
+use crate::rule::Finding;
 use crate::rules;
-use crate::said;
 use crate::symptom::Symptom;
+use weir_words::{Language, Said, said, words};
 
 /// Most servers, and most locations, that are shown for a message.
 const NAMES_SHOWN_MAX: usize = 4;
@@ -190,7 +190,7 @@ impl Asked<'_> {
                 "rules": cause.rules,
             })
         };
-        let logs: Vec<Value> = self.read.iter().map(|(name, how)| json!({ "file": name, "read": how.en })).collect();
+        let logs: Vec<Value> = self.read.iter().map(|(name, how)| json!({ "file": name, "read": how.en() })).collect();
         json!({
             "logs": logs,
             "messages": self.log.seen(|_| true).into_iter().map(row).collect::<Vec<_>>(),
@@ -251,7 +251,7 @@ mod tests {
         let mut reader = Reader::new(&view);
         reader.read(lines.as_bytes(), false);
         let log = reader.finish();
-        let read = [("/l/error.log".to_owned(), crate::rule::same("whole"))];
+        let read = [("/l/error.log".to_owned(), weir_words::Said::from("whole"))];
         let asked = Asked { symptom, log: &log, read: &read };
         asked.choose(&mut findings);
         let subject =
@@ -289,7 +289,7 @@ mod tests {
         for symptom in Symptom::ALL {
             let (text, _) = asked(symptom, NO_LIVE, Language::Korean);
             assert!(text.contains("오류 로그: /l/error.log") && text.contains("다음에 볼 것"), "{text}");
-            assert_eq!(weir_conf::glossary::forbidden_in(&text), None, "{text}");
+            assert_eq!(weir_words::glossary::forbidden_in(&text), None, "{text}");
         }
     }
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use weir_conf::{At, Tree};
 
 use crate::facts::Facts;
-use crate::rule::{Finding, Level, Said};
-use crate::said;
+use crate::rule::{Finding, Level};
 use crate::target::Target;
 use crate::view::{Spot, View};
+use weir_words::{Said, said};
 
 /// The rule name of these findings: see [`compare`].
 pub const RULE: &str = "no_op_change";
@@ -251,7 +251,7 @@ mod tests {
 
     fn found_by(target: impl Into<Target>, before: &str, after: &str) -> Vec<String> {
         let tree = |text: &str| crate::load(&weir_conf::MemoryFiles::new().with("/n", text), "/n", "/").0;
-        compare(&tree(before), &tree(after), target).into_iter().map(|finding| finding.what.en).collect()
+        compare(&tree(before), &tree(after), target).into_iter().map(|finding| finding.what.en().to_owned()).collect()
     }
 
     fn found(before: &str, after: &str) -> Vec<String> {

@@ -34,7 +34,7 @@ pub struct Default {
     /// The values, each from a version on, oldest first; `-` for no default.
     pub history: &'static [(Version, &'static str)],
     /// The actual meaning, if people often misunderstand it. Otherwise empty.
-    pub note: crate::rule::Words,
+    pub note: weir_words::Words,
 }
 
 const ALWAYS: Version = Version(0, 0, 0);
@@ -49,7 +49,7 @@ const fn one(
 }
 
 impl Default {
-    const fn note(mut self, note: crate::rule::Words) -> Default {
+    const fn note(mut self, note: weir_words::Words) -> Default {
         self.note = note;
         self
     }
@@ -95,8 +95,8 @@ pub fn lookup(name: &str) -> Option<&'static Default> {
     DEFAULTS.iter().find(|default| default.name == name && default.place != "upstream")
 }
 
-use crate::rule::words;
 use Kind::{Buffers, Set, Size, Time, Words};
+use weir_words::words;
 
 /// The table, sorted by place, then by name.
 #[rustfmt::skip]
@@ -219,12 +219,12 @@ pub static DEFAULTS: &[Default] = &[
         .note(words("if it is longer than the origin's own timeout (Node: 5 s), nginx sometimes uses a connection that the origin is closing", "오리진의 값(Node: 5초)보다 길면 가끔 막 닫히는 연결을 쓰게 됩니다")),
 ];
 
-const DEBIAN: crate::rule::Words = words("Debian's package", "Debian 패키지");
-const NGINX_ORG: crate::rule::Words = words("nginx.org's package", "nginx.org 패키지");
-const BOTH: crate::rule::Words = words("Debian's and nginx.org's packages", "Debian과 nginx.org 패키지");
+const DEBIAN: weir_words::Words = words("Debian's package", "Debian 패키지");
+const NGINX_ORG: weir_words::Words = words("nginx.org's package", "nginx.org 패키지");
+const BOTH: weir_words::Words = words("Debian's and nginx.org's packages", "Debian과 nginx.org 패키지");
 
 /// Lines in the configuration files of distributions: directive, value, distributor.
-pub static SHIPPED: &[(&str, &str, crate::rule::Words)] = &[
+pub static SHIPPED: &[(&str, &str, weir_words::Words)] = &[
     ("user", "www-data", DEBIAN),
     ("worker_processes", "auto", BOTH),
     ("worker_connections", "768", DEBIAN),

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use weir_conf::{At, Tree};
 
 use crate::defaults::{DEFAULTS, Default, SHIPPED};
-use crate::rule::Language;
 use crate::target::Target;
 use crate::version::Version;
 use crate::view::{Spot, View};
+use weir_words::Language;
 
 /// The values of one directive. With `None`: of every directive that is written, or matters although it is not
 /// written. One line each: name, value, origin.

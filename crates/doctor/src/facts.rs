@@ -1,13 +1,13 @@
 //! Facts beside the configuration: the machine, the running processes, the load.
 //!
-//! Every fact is optional. A rule that needs a missing fact stays silent. `weir_meter::host` reads them from a
+//! Every fact is optional. A rule that needs a missing fact stays silent. The crate `host` reads them from a
 //! machine, and [`Facts::of_host`] collects them.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use weir_meter::host;
+use weir_host as host;
 
 use crate::version::Version;
 

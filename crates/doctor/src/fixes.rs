@@ -9,10 +9,11 @@ use weir_conf::Tree;
 use crate::explain;
 use crate::facts::Facts;
 use crate::mend::{self, Mended};
-use crate::rule::{Finding, Level, Said, same};
+use crate::rule::{Finding, Level};
 use crate::target::Target;
 use crate::view::View;
-use crate::{said, ways};
+use crate::ways;
+use weir_words::{Said, said};
 
 /// Most fixes, or groups of fixes, that are tried on one tree.
 pub const ATTEMPTS_MAX: usize = 400;
@@ -86,7 +87,7 @@ pub fn choose(tree: &Tree, target: Target, facts: &Facts, judges: &Judges<'_>) -
 type Key = (&'static str, String);
 
 fn key_of(finding: &Finding) -> Key {
-    (finding.rule, finding.what.en.clone())
+    (finding.rule, finding.what.en().to_owned())
 }
 
 /// The number of findings with the same rule and sentence.
@@ -200,9 +201,9 @@ impl Choice<'_> {
             return Err(harm);
         }
         match (self.judges.refuses)(&mend::changed(self.tree, &next)) {
-            Some(why) => {
-                Err(same(self.target.name()) + said!(" would refuse the file: ", "가 이 파일을 거부합니다: ") + why)
-            }
+            Some(why) => Err(Said::from(self.target.name())
+                + said!(" would refuse the file: ", "가 이 파일을 거부합니다: ")
+                + why),
             None => Ok(next),
         }
     }
@@ -236,7 +237,7 @@ mod tests {
         let facts = Facts { version_is_told: Some(OLD), ..Facts::default() };
         let whole = choose(&tree, OLD.into(), &facts, &Judges::lenient(is_wanted));
         let after = whole.files.first().map_or(conf.as_bytes(), |file| &file.after);
-        let dropped = whole.dropped.iter().map(|one| format!("{} {}: {}", one.place, one.rule, one.why.en)).collect();
+        let dropped = whole.dropped.iter().map(|one| format!("{} {}: {}", one.place, one.rule, one.why.en())).collect();
         (String::from_utf8_lossy(after).into_owned(), dropped)
     }
 
@@ -258,14 +259,13 @@ mod tests {
         let tree = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/").0;
         let refuses = |files: &[Mended]| {
             let has_lock = files.iter().any(|file| String::from_utf8_lossy(&file.after).contains("proxy_cache_lock"));
-            has_lock.then(|| same("no lock"))
+            has_lock.then(|| Said::from("no lock"))
         };
         let judges = Judges { refuses: &refuses, ..Judges::lenient(&|_| true) };
         let whole = choose(&tree, OLD.into(), &Facts::default(), &judges);
         let after = String::from_utf8_lossy(&whole.files[0].after).into_owned();
         assert!(!after.contains("error_log off") && after.contains("location /a/ {"), "{after}");
-        let dropped: Vec<_> =
-            whole.dropped.iter().map(|one| (one.place.as_str(), one.rule, one.why.en.as_str())).collect();
+        let dropped: Vec<_> = whole.dropped.iter().map(|one| (one.place.as_str(), one.rule, one.why.en())).collect();
         assert_eq!(dropped, [("/f:8", "cache_stampede", "nginx would refuse the file: no lock")]);
     }
 }

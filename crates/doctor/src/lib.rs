@@ -41,7 +41,7 @@ pub mod weirs;
 
 pub use compare::{Change, changes, compare, without_effect};
 pub use facts::Facts;
-pub use rule::{Finding, Language, Level, Said};
+pub use rule::{Finding, Level};
 pub use target::Target;
 pub use version::{Build, NEWEST, Version};
 pub use weir_conf::edit;

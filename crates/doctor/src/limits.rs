@@ -4,8 +4,7 @@
 //! The place depends on the program that set the limit: systemd for a unit, PAM for a login, the runtime for a container.
 //! This module reads through a function and writes nothing; the caller shows the changes, and writes them on demand.
 
-use weir_conf::said::{Said, Text};
-use weir_conf::{say, texts};
+use weir_words::{Said, Text, say, texts};
 
 use crate::facts::Facts;
 use crate::mend::Mended;
@@ -169,7 +168,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::collections::BTreeMap;
-    use weir_meter::host::{FileLimit, Process, Unit};
+    use weir_host::{FileLimit, Process, Unit};
 
     fn facts(unit: Option<Unit>) -> Facts {
         let files = Some(FileLimit { soft: 1024, hard: 4096 });
@@ -255,6 +254,6 @@ mod tests {
 
     #[test]
     fn the_texts_are_whole_in_both_languages() {
-        assert_eq!(weir_conf::said::check_texts(ALL), Vec::<String>::new());
+        assert_eq!(weir_words::check_texts(ALL), Vec::<String>::new());
     }
 }

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use weir_conf::Tree;
-use weir_conf::said::{left, width};
+use weir_words::{Language, left, width, words};
 
 use crate::explain::place;
 use crate::facts::Facts;
-use crate::rule::{Finding, Group, Language, Level, Rule, words};
+use crate::rule::{Finding, Group, Level, Rule};
 use crate::rules;
 use crate::target::Target;
 
@@ -127,7 +127,7 @@ pub(crate) fn paragraph(
     text.push('\n');
 }
 
-fn level(level: Level) -> crate::rule::Words {
+fn level(level: Level) -> weir_words::Words {
     match level {
         Level::Wrong => words("WRONG", "오류"),
         Level::Risk => words("RISK", "위험"),
@@ -161,7 +161,7 @@ pub(crate) fn summary(subject: &Subject<'_>, findings: &[Finding], language: Lan
 }
 
 /// The examined processes, a line each; then the sentence about the limit and its source, if there is one.
-pub fn processes(facts: &Facts, limit: Option<&weir_conf::said::Said>, language: Language) -> String {
+pub fn processes(facts: &Facts, limit: Option<&weir_words::Said>, language: Language) -> String {
     let mut text = String::new();
     for process in facts.processes.iter().chain(&facts.neighbours) {
         let files = process.files.map_or("?".to_owned(), |limit| format!("{} / {}", limit.soft, limit.hard));
@@ -202,7 +202,7 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
                 "file": source.map(|(_, source)| source.name.clone()),
                 "line": source.map(|(at, source)| source.line_of(at.span.start)),
                 "says": rule.map(|rule| rule.says.en),
-                "what": finding.what.en,
+                "what": finding.what.en(),
                 "remedy": rule.map(|rule| rule.remedy.en),
                 "write": finding.write,
                 "can_fix": !finding.fix.is_empty(),
@@ -218,7 +218,7 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
         "target": subject.target.to_string(),
         "counts": { "wrong": count(Level::Wrong), "risk": count(Level::Risk), "note": count(Level::Note) },
         "findings": list,
-        "unchecked": rules::unchecked(subject.tree).iter().map(|said| said.en.clone()).collect::<Vec<_>>(),
+        "unchecked": rules::unchecked(subject.tree).iter().map(|said| said.en().to_owned()).collect::<Vec<_>>(),
     })
 }
 

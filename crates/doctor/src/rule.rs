@@ -1,7 +1,7 @@
 //! Rules, their inputs, and their findings.
 
-pub use weir_conf::language::{Language, Words, particles, words};
 use weir_conf::{At, Tree};
+use weir_words::{Said, Words, words};
 
 use crate::edit::Edit;
 use crate::facts::Facts;
@@ -61,57 +61,6 @@ impl Group {
             Group::NoEffect => words("No effect", "효과 없음"),
         }
     }
-}
-
-/// A sentence with values, in every language; see [`said!`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
-    /// English.
-    pub en: String,
-    /// Korean.
-    pub ko: String,
-}
-
-impl Said {
-    /// The sentence in this language.
-    pub fn say(&self, language: Language) -> &str {
-        match language {
-            Language::English => &self.en,
-            Language::Korean => &self.ko,
-        }
-    }
-}
-
-/// Joins two sentences.
-impl std::ops::Add<Said> for Said {
-    type Output = Said;
-
-    fn add(self, more: Said) -> Said {
-        Said { en: self.en + &more.en, ko: self.ko + &more.ko }
-    }
-}
-
-/// Code that searches for words searches the English text.
-impl std::ops::Deref for Said {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.en
-    }
-}
-
-/// Names and values are the same in every language. Sentences are not: make them with [`said!`].
-pub fn same(text: impl Into<String>) -> Said {
-    let en = text.into();
-    Said { ko: en.clone(), en }
-}
-
-/// A sentence in every language, with the same values: `said!("{} workers", "워커 {}개", count)`.
-#[macro_export]
-macro_rules! said {
-    ($en:literal, $ko:literal $(, $value:expr)* $(,)?) => {
-        $crate::rule::Said { en: format!($en $(, $value)*), ko: $crate::rule::particles(&format!($ko $(, $value)*)) }
-    };
 }
 
 /// One rule: a file in `rules/`.
@@ -272,17 +221,16 @@ impl Case<'_> {
 
 /// The imports of every rule file.
 pub mod prelude {
-    pub use super::same;
-    pub use super::{Case, Example, Finding, Found, Group, Level, Rule, Said, Words, words};
+    pub use super::{Case, Example, Finding, Found, Group, Level, Rule};
     pub use crate::caches::{caches, stale_in_force, stale_words};
     pub use crate::edit;
     pub use crate::lines::edits_for;
     pub use crate::possible::Request;
     pub use crate::reach::{self, Piece};
     pub use crate::regex::ByteSet;
-    pub use crate::said;
     pub use crate::symptom::Symptom;
     pub use crate::upgrade;
     pub use crate::version::Version;
     pub use crate::view::{Match, Scope, Spot, matches_by};
+    pub use weir_words::{Said, Words, said, words};
 }

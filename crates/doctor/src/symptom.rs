@@ -1,6 +1,6 @@
 //! What a user sees when something is wrong, in the user's words: `weir doctor 502`.
 
-use weir_conf::language::{Words, words};
+use weir_words::{Words, words};
 
 /// A symptom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +199,7 @@ mod tests {
             let said = symptom.next().into_iter().map(|(_, shows)| shows).chain([symptom.means()]);
             for Words { en, ko } in said {
                 assert!(ko.chars().any(|c| ('가'..='힣').contains(&c)) && !en.ends_with('.'), "{en}");
-                assert_eq!(weir_conf::glossary::forbidden_in(ko), None, "{ko}");
+                assert_eq!(weir_words::glossary::forbidden_in(ko), None, "{ko}");
             }
             assert!(symptom.next().len() > 1, "{symptom:?}");
         }

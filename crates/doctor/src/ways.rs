@@ -7,12 +7,11 @@ use crate::caches::FAMILIES;
 use crate::facts::Facts;
 use crate::possible::Request;
 use crate::reach::{self, Piece};
-use crate::rule::Said;
-use crate::said;
 use crate::target::Target;
 use crate::upgrade;
 use crate::version::Version;
 use crate::view::{Spot, View};
+use weir_words::{Said, said};
 
 /// The directives that send a request to an origin, by family.
 const PASSES: [(&str, &str, &str); 5] = [
@@ -170,7 +169,7 @@ mod tests {
         };
         let (before, after) = (tree(before), tree(after));
         let facts = Facts { version_is_told: Some(Version(1, 22, 1)), ..Facts::default() };
-        harm(&View::new(&before), &View::new(&after), Version(1, 22, 1).into(), &facts).map(|said| said.en)
+        harm(&View::new(&before), &View::new(&after), Version(1, 22, 1).into(), &facts).map(|said| said.en().to_owned())
     }
 
     #[test]

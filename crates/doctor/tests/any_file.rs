@@ -5,7 +5,8 @@
 use proptest::prelude::*;
 use weir_conf::MemoryFiles;
 use weir_doctor::report::{self, Subject};
-use weir_doctor::{Facts, Language, Version, compare, examine, explain, mend, rules};
+use weir_doctor::{Facts, Version, compare, examine, explain, mend, rules};
+use weir_words::Language;
 
 /// Statements from words that rules search for, in blocks that rules examine.
 fn statements() -> impl Strategy<Value = String> {

@@ -6,8 +6,9 @@
 use std::path::Path;
 
 use weir_conf::{MemoryFiles, Tree};
-use weir_doctor::{Facts, Finding, Language, Version, compare, examine, explain};
-use weir_meter::host::{FileLimit, PamLimit, PortRest, Process, TIME_WAIT_MS, Unit};
+use weir_doctor::{Facts, Finding, Version, compare, examine, explain};
+use weir_host::{FileLimit, PamLimit, PortRest, Process, TIME_WAIT_MS, Unit};
+use weir_words::Language;
 
 /// Row of the audit, file, rule, line (0: no line of a file), words in its finding.
 type Row = (&'static str, &'static str, &'static str, u32, &'static str);

@@ -13,7 +13,6 @@ pub mod drive;
 pub mod errands;
 pub mod explain;
 pub mod family;
-mod fetch;
 pub mod guard;
 pub mod keeper;
 pub mod live;
@@ -24,6 +23,7 @@ pub mod obey;
 pub mod proof;
 pub mod purge;
 pub mod resources;
+mod trust;
 
 pub use family::{
     declared, declared_mut, declared_so_far, declaring, settings, values, values_mut, written, written_mut,

@@ -207,7 +207,7 @@ pub fn stream_sockets(conf: &Conf) -> impl Iterator<Item = &Socket> {
 
 /// How many workers a configuration needs.
 pub fn worker_count(conf: &Conf) -> usize {
-    conf.main.process.workers.unwrap_or_else(weir_meter::host::effective_cpus).clamp(1, WORKERS_MAX)
+    conf.main.process.workers.unwrap_or_else(weir_host::effective_cpus).clamp(1, WORKERS_MAX)
 }
 
 /// The user of the worker threads: `user`, or nobody if weir runs as root and the file names none (nginx's

@@ -14,9 +14,9 @@ pub mod api;
 pub mod bus;
 pub mod edges;
 pub mod entry;
+mod keys;
 mod memory;
 pub mod order;
-mod server;
 pub mod zones;
 
 pub use bus::{Bus, Settings};

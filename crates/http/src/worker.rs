@@ -182,7 +182,7 @@ impl Worker {
         seed: u64,
     ) -> Rc<Worker> {
         let board = boards.of_seat(seat);
-        board.thread.set(weir_meter::host::own_thread().unwrap_or(0).into());
+        board.thread.set(weir_host::own_thread().unwrap_or(0).into());
         weir_net::worker::coalesce(conf.main.process.coalesce);
         let generation = Generation::new(conf, seat, all_counters.clone());
         let worker = Rc::new(Worker {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
-use weir_conf::language::Language;
 use weir_net::{Instant, clock};
+use weir_words::Language;
 
 use crate::analysis::{self, Analysis, Question, analyse, analyse_duets};
 use crate::ask::{Ask, Design, Edge, Side, Stack};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_conf::Tree;
-use weir_meter::host;
+use weir_host as host;
 
 use crate::block::Asked;
 use crate::command::CommandLine;

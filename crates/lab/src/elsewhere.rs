@@ -1,7 +1,7 @@
 //! Compares runs that were made elsewhere, without pairs, and says what they cannot show.
 
 use serde_json::{Value, json};
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use crate::ab::now_ms;
 use crate::analysis::{Question, analyse_runs};

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use weir_conf::language::Language;
 pub(crate) use weir_dash::inline::escape;
 use weir_dash::inline::{Page, copyable};
+use weir_words::Language;
 
 use crate::metric::Metric;
 use crate::said::{Said, Text, say, shown, shown_list};

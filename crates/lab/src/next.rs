@@ -157,8 +157,7 @@ fn tuned(run: &Value) -> Option<Said> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use weir_conf::language::Language;
-    use weir_conf::said::{english_in, is_korean};
+    use weir_words::{Language, english_in, is_korean};
 
     use super::*;
 

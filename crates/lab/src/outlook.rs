@@ -106,7 +106,7 @@ fn time(time: Duration) -> Said {
 
 #[cfg(test)]
 mod tests {
-    use weir_conf::language::Language;
+    use weir_words::Language;
 
     use super::*;
     use crate::metric;

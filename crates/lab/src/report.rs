@@ -3,7 +3,7 @@
 pub(crate) mod parts;
 
 use serde_json::Value;
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use crate::metric::{self, Metric};
 use crate::said::{Said, left, right, say, shown, shown_list, width};
@@ -232,7 +232,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
-    use weir_conf::said::{english_in, is_korean};
+    use weir_words::{english_in, is_korean};
 
     pub(crate) fn run() -> Value {
         json!({

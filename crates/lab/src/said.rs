@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
-use weir_conf::language::Language;
-pub use weir_conf::said::{Said, Text, left, right, width};
+use weir_words::Language;
+pub use weir_words::{Said, Text, left, right, width};
 
 use crate::texts::TABLES;
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::texts;
     use serde_json::json;
-    use weir_conf::said::check_texts;
+    use weir_words::check_texts;
 
     #[test]
     fn a_run_without_names_stays_english() {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde_json::Value;
-use weir_conf::language::Language;
 use weir_net::clock;
+use weir_words::Language;
 
 use crate::said::{Said, say, shown};
 

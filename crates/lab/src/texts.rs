@@ -5,8 +5,7 @@
 //!
 //! long: a table, one row a text.
 
-use weir_conf::said::Text;
-use weir_conf::texts;
+use weir_words::{Text, texts};
 
 mod errors;
 mod rules;

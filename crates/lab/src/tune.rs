@@ -8,7 +8,7 @@ use std::io;
 
 use serde_json::{Value, json};
 use weir_conf::Files;
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use crate::report::parts::{self, INDENT};
 use crate::said::{Said, Text, left, say, shown, shown_list, width};

@@ -5,7 +5,7 @@
 //! it has none.
 
 use serde_json::{Value, json};
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use crate::metric::{Good, Metric, Scale, digits};
 use crate::said::{Said, Text, say};

@@ -2,7 +2,7 @@
 //! block's own namespaces.
 //!
 //! ```text
-//!   keeper ── Watcher ──► /proc of every process and network   (meter::host)
+//!   keeper ── Watcher ──► /proc of every process and network   (crate host)
 //!                    ├──► the edge's own account: weir's API, or stub_status and a private log   (edge, sink)
 //!                    ├──► where their threads wait, if asked: programs in the kernel, or /proc   (inside)
 //!                    ├──► programs behind the edge, probed every half second   (probe)
@@ -31,7 +31,7 @@ use std::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use weir_meter::host;
+use weir_host as host;
 use weir_net::{clock, worker};
 
 use crate::said::{Said, say};

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use weir_conf::language::Language;
 use weir_load::output::console::Console;
 use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json};
 use weir_load::record::{Merger, Outcome, Recorder};
 use weir_meter::Step;
+use weir_words::Language;
 
 const START_MS: u64 = 1_795_186_842_300;
 

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use crate::plan::{Connect, Flow, Plan, Step};
 use crate::processor::{Choice, Host, Processor};

@@ -7,8 +7,7 @@
 //! The first line end outside quotes says how all lines end: `\n`, `\r\n` or `\r`. Lines are counted as csv-parse counts
 //! them: each `\r` and each `\n` inside quotes is one.
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use crate::texts::script as texts;
 use crate::value::is_space;

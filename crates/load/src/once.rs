@@ -3,9 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::worker;
+use weir_words::{Said, say};
 
 use crate::client::{self, Call, Origin, Resolver};
 use crate::texts;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_conf::said::Said;
+use weir_words::Said;
 
 use crate::capture::{Capture, Match};
 use crate::client::Proxies;

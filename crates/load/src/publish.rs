@@ -19,9 +19,8 @@ mod statsd;
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::time::Duration;
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::worker;
+use weir_words::{Said, say};
 
 use crate::record::Period;
 use crate::texts::agents as texts;

@@ -14,9 +14,8 @@ mod schedule;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::worker::{self, Remote};
+use weir_words::{Said, say};
 
 pub use crate::client::h2::STREAMS_MAX;
 pub use connection::LATE_AFTER;

@@ -14,9 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::Instant;
+use weir_words::{Said, say};
 
 use weir_net::clock;
 use weir_net::timer::until;

@@ -40,7 +40,7 @@ pub use keys::reference;
 pub use options::Options;
 pub use steps::{is_method, times};
 
-use weir_conf::said::Said;
+use weir_words::Said;
 
 use crate::plan::Plan;
 use crate::value::Value;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_net::clock::{self, Instant};
 
-use weir_meter::host::{self, file_limit, local_ports, open_files, threads};
+use weir_host::{self as host, file_limit, local_ports, open_files, threads};
 
 use crate::client::peers;
 use crate::output::SelfCheck;

@@ -1,8 +1,8 @@
 //! The texts of the load generator in English and in Korean. The names of Artillery's metrics, and Artillery's own
 //! messages, stay in English.
 
-use weir_conf::said::{Said, Text};
 use weir_meter::Step;
+use weir_words::{Said, Text};
 
 use crate::record::phase;
 
@@ -10,7 +10,7 @@ pub mod agents;
 pub mod page;
 pub mod script;
 
-weir_conf::texts! {
+weir_words::texts! {
     // One request.
     NO_ANSWER: "{0} did not answer: {1} while {2}", "{0}: 응답하지 않았습니다 ({2} 중 {1})";
     NOT_ASKED: "weir could not send a request to {0}: {1}", "{0}에 요청을 보내지 못했습니다: {1}";
@@ -254,7 +254,7 @@ pub fn phase_named(name: &str) -> Option<Text> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_conf::said::check_texts;
+    use weir_words::check_texts;
 
     #[test]
     fn every_text_is_there_in_both_languages() {

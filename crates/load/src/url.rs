@@ -6,9 +6,8 @@
 use ::url::{Host, ParseError, Url as Whatwg};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_wire::escape::{Unescape, unescape_uri};
+use weir_words::{Said, say};
 
 use crate::texts;
 

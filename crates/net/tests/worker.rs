@@ -184,7 +184,7 @@ fn errands_run_in_order_on_the_worker() {
 
 #[test]
 fn a_worker_can_be_pinned_and_says_if_not() {
-    let cpu = weir_meter::host::allowed_cpus("/".as_ref())[0];
+    let cpu = weir_host::allowed_cpus("/".as_ref())[0];
     let remote = worker::start("pinned", Some(cpu), || ()).unwrap();
     let (tell, told) = mpsc::channel();
     remote.run(move || {

@@ -102,14 +102,14 @@ fn of_many_lines_the_telling_ones_are_shown() {
 fn what_hinders_is_said_and_all_is_bounded() {
     let wanted = sample(1, AT, &[]);
     assert!(
-        found("no time\nnone here\n", &[&wanted]).logs[0].note.as_ref().unwrap().en.contains("cannot read the time")
+        found("no time\nnone here\n", &[&wanted]).logs[0].note.as_ref().unwrap().en().contains("cannot read the time")
     );
-    assert!(found("", &[&wanted]).logs[0].note.as_ref().unwrap().en.contains("empty"));
+    assert!(found("", &[&wanted]).logs[0].note.as_ref().unwrap().en().contains("empty"));
     let mut late = tail("cut\n2026-11-22T20:09:19Z x\n");
     late.is_whole = false;
     let mut logs = Logs::default();
     logs.add("app.log", "", Ok(late), &[&wanted], 0);
-    assert!(logs.logs[0].note.as_ref().unwrap().en.contains("are earlier"));
+    assert!(logs.logs[0].note.as_ref().unwrap().en().contains("are earlier"));
     let many: Vec<ErrorSample> = (0..20).map(|number| sample(number, AT, &[])).collect();
     let many: Vec<&ErrorSample> = many.iter().collect();
     let line = format!("2026-11-22T20:09:17Z {}\n", "x".repeat(3000));

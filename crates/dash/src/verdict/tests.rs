@@ -74,10 +74,10 @@ fn s2_ports_are_named_before_they_run_out() {
     });
     assert!(warned(&verdicts, "ports") >= 30, "{}", warned(&verdicts, "ports"));
     let last = verdicts.last().unwrap();
-    assert!(last.words.en.contains("Ports to 10.0.0.1:3000"), "{last:?}");
-    assert!(last.words.ko.contains("업스트림 포트 10.0.0.1:3000"), "{last:?}");
-    assert!(last.evidence.iter().any(|said| said.en.starts_with("No request to it uses a kept")), "{last:?}");
-    assert!(last.remedy.as_ref().unwrap().en.contains("keepalive 64"));
+    assert!(last.words.en().contains("Ports to 10.0.0.1:3000"), "{last:?}");
+    assert!(last.words.ko().contains("업스트림 포트 10.0.0.1:3000"), "{last:?}");
+    assert!(last.evidence.iter().any(|said| said.en().starts_with("No request to it uses a kept")), "{last:?}");
+    assert!(last.remedy.as_ref().unwrap().en().contains("keepalive 64"));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn s1_files_are_named_before_they_run_out() {
     for growth in [1.0, 12.0, 80.0] {
         let verdicts = fill("fds", growth, |_| ());
         assert!(warned(&verdicts, "fds") >= 3, "{growth}: {}", warned(&verdicts, "fds"));
-        assert!(verdicts.last().unwrap().remedy.as_ref().unwrap().en.contains("LimitNOFILE"));
+        assert!(verdicts.last().unwrap().remedy.as_ref().unwrap().en().contains("LimitNOFILE"));
     }
 }
 
@@ -96,7 +96,7 @@ fn s0_a_full_table_is_named_before_it_is_full() {
     assert!(warned(&verdicts, "connections") >= 20, "{}", warned(&verdicts, "connections"));
     let last = verdicts.last().unwrap();
     assert_eq!(last.state, State::Limited);
-    assert!(last.words.en.contains("limited by Connections worker 0"), "{last:?}");
+    assert!(last.words.en().contains("limited by Connections worker 0"), "{last:?}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn errors_come_first() {
     snapshot.weir.errors.push(ErrorClass { class: class.into(), count: 40, ..ErrorClass::default() });
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
     assert_eq!(
-        (verdict.state, verdict.words.en.as_str()),
+        (verdict.state, verdict.words.en()),
         (State::Failing, "5.0\u{202f}% of requests failed in 2 s: shop 502 ×40 · upstream")
     );
     // The limit is still reported beside the failures.
@@ -155,7 +155,7 @@ fn a_few_failures_are_no_failing() {
     later(&mut snapshot, 3);
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
     assert_eq!(verdict.state, State::Healthy);
-    assert!(verdict.evidence.iter().any(|said| said.en.contains("3 of 400 requests")), "{verdict:?}");
+    assert!(verdict.evidence.iter().any(|said| said.en().contains("3 of 400 requests")), "{verdict:?}");
 }
 
 /// A quiet site: six of 60 requests fail in half a minute.
@@ -186,7 +186,7 @@ fn never_more_failures_than_requests() {
     later(&mut snapshot, 400);
     snapshot.weir.server_zones.entry("shop".into()).or_default().failed += 1;
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
-    assert!(verdict.evidence.iter().any(|said| said.en.contains("401 of 401 requests")), "{verdict:?}");
+    assert!(verdict.evidence.iter().any(|said| said.en().contains("401 of 401 requests")), "{verdict:?}");
 }
 
 #[test]
@@ -201,7 +201,10 @@ fn what_limits_refuse_is_no_failure() {
         let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
         let expected = if failed == 0 { State::Healthy } else { State::Failing };
         assert_eq!(verdict.state, expected, "{verdict:?}");
-        assert!(verdict.evidence.iter().any(|said| said.en.contains("limit_req or limit_conn refused")), "{verdict:?}");
+        assert!(
+            verdict.evidence.iter().any(|said| said.en().contains("limit_req or limit_conn refused")),
+            "{verdict:?}"
+        );
     }
 }
 
@@ -212,14 +215,14 @@ fn nothing_near_is_an_answer() {
     assert_eq!(dashboard.observe(Arc::new(snapshot.clone())).verdict.clone().state, State::Waiting);
     later(&mut snapshot, 0);
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
-    assert!(verdict.words.en.starts_with("no resource is near its limit"), "{verdict:?}");
+    assert!(verdict.words.en().starts_with("no resource is near its limit"), "{verdict:?}");
     use_of(&mut snapshot, "fds").used = 717.0;
     later(&mut snapshot, 0);
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
-    assert_eq!(verdict.words.en, "limited by Open files (0.70) · headroom ×1.4 · next: Connections worker 0 (0)");
+    assert_eq!(verdict.words.en(), "limited by Open files (0.70) · headroom ×1.4 · next: Connections worker 0 (0)");
     snapshot.weir.limits.clear();
     later(&mut snapshot, 0);
-    assert_eq!(dashboard.observe(Arc::new(snapshot)).verdict.clone().words.en, "weir knows no limit here");
+    assert_eq!(dashboard.observe(Arc::new(snapshot)).verdict.clone().words.en(), "weir knows no limit here");
 }
 
 #[test]
@@ -251,12 +254,12 @@ fn a_group_without_servers_is_failing() {
     dashboard.observe(Arc::new(snapshot.clone()));
     later(&mut snapshot, 0);
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
-    assert_eq!((verdict.state, verdict.words.en.as_str()), (State::Failing, "no server of upstream was is up"));
+    assert_eq!((verdict.state, verdict.words.en()), (State::Failing, "no server of upstream was is up"));
     snapshot.http.upstreams.get_mut("was").unwrap().peers.push(peer(PeerState::Up));
     later(&mut snapshot, 0);
     let verdict = dashboard.observe(Arc::new(snapshot)).verdict.clone();
     assert_eq!(verdict.state, State::Healthy);
-    assert!(verdict.evidence.iter().any(|said| said.en.contains("unavailable after failures")), "{verdict:?}");
+    assert!(verdict.evidence.iter().any(|said| said.en().contains("unavailable after failures")), "{verdict:?}");
 }
 
 #[test]
@@ -283,7 +286,7 @@ fn no_number_rounds_to_nothing() {
     dashboard.observe(Arc::new(snapshot.clone()));
     later(&mut snapshot, 0);
     let words = dashboard.observe(Arc::new(snapshot)).verdict.words.clone();
-    assert!(words.en.contains("(<0.01)") && words.ko.contains("(<0.01)"), "{words:?}");
+    assert!(words.en().contains("(<0.01)") && words.ko().contains("(<0.01)"), "{words:?}");
 }
 
 /// A machine of two CPUs, whose use in each second and whose pressure are given; the last verdict.
@@ -310,21 +313,21 @@ fn the_cpus_of_the_machine_limit_and_the_program_that_uses_them_is_named() {
     let full = [2.0; 12];
     let verdict = on_cpus(&full, Some(0.28), program("node app.js", 1.24, false));
     assert_eq!(
-        (verdict.state, verdict.words.en.as_str(), verdict.words.ko.as_str()),
+        (verdict.state, verdict.words.en(), verdict.words.ko()),
         (
             State::Limited,
             "limited by Machine CPU (1.00) · node app.js uses 1.2 of 2 CPUs",
             "머신 CPU (1.00) · node app.js: CPU 2개 중 1.2개 사용"
         )
     );
-    assert!(verdict.remedy.unwrap().en.starts_with("give node app.js less CPU"));
-    assert!(verdict.evidence.iter().any(|said| said.en.starts_with("In 28\u{202f}% of the last 10 s")));
+    assert!(verdict.remedy.unwrap().en().starts_with("give node app.js less CPU"));
+    assert!(verdict.evidence.iter().any(|said| said.en().starts_with("In 28\u{202f}% of the last 10 s")));
     let verdict = on_cpus(&full, None, program("weir: worker process", 2.0, true));
-    assert!(verdict.words.en.ends_with("· this edge uses 2 of 2 CPUs"), "{verdict:?}");
-    assert!(verdict.remedy.unwrap().en.starts_with("more CPUs"));
+    assert!(verdict.words.en().ends_with("· this edge uses 2 of 2 CPUs"), "{verdict:?}");
+    assert!(verdict.remedy.unwrap().en().starts_with("more CPUs"));
     // A program that uses little does not explain it.
     let verdict = on_cpus(&full, None, program("cron", 0.1, false));
-    assert_eq!(verdict.words.en, "limited by Machine CPU (1.00)");
+    assert_eq!(verdict.words.en(), "limited by Machine CPU (1.00)");
 }
 
 #[test]
@@ -356,10 +359,10 @@ fn a_quota_names_programs_of_its_own_group_only() {
             dashboard.observe(Arc::new(snapshot.clone())).verdict.clone()
         })
     };
-    assert_eq!(judged(true, 0).words.en, "limited by CPU quota (1.00) · node app.js uses 0.4 of 0.5 CPUs");
-    assert_eq!(judged(false, 0).words.en, "limited by CPU quota (1.00)");
+    assert_eq!(judged(true, 0).words.en(), "limited by CPU quota (1.00) · node app.js uses 0.4 of 0.5 CPUs");
+    assert_eq!(judged(false, 0).words.en(), "limited by CPU quota (1.00)");
     let throttled = "CPU quota: 0.50 of 0.50, reached 30 times in 10 s · node app.js uses 0.4 of 0.5 CPUs";
-    assert_eq!(judged(true, 3).words.en, throttled);
+    assert_eq!(judged(true, 3).words.en(), throttled);
 }
 
 #[test]
@@ -408,11 +411,11 @@ fn failures_have_a_place_a_server_and_a_next_step() {
         let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
         let reason = if status == 504 { "timeout" } else { "upstream" };
         let words = format!("4.0\u{202f}% of requests failed in 1 s: shop/api/ {status} ×16 · {reason} 10.0.0.1:3000");
-        assert_eq!((verdict.state, verdict.words.en), (State::Failing, words));
+        assert_eq!((verdict.state, verdict.words.en()), (State::Failing, words.as_str()));
         let told = format!("shop/api/: 16 of 120 requests failed ({class}, 10.0.0.1:3000)");
-        assert!(verdict.evidence.iter().any(|said| said.en == told), "{:?}", verdict.evidence);
+        assert!(verdict.evidence.iter().any(|said| said.en() == told), "{:?}", verdict.evidence);
         let remedy = verdict.remedy.unwrap();
-        assert!(remedy.en.starts_with(en) && !remedy.ko.is_ascii(), "{class}: {remedy:?}");
+        assert!(remedy.en().starts_with(en) && !remedy.ko().is_ascii(), "{class}: {remedy:?}");
     }
 }
 
@@ -431,7 +434,7 @@ fn full_cpus_explain_late_answers_and_no_refused_connections() {
             verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
         }
         assert_eq!((verdict.state, verdict.limit.unwrap().kind.as_str()), (State::Failing, "machine_cpu"));
-        assert!(verdict.remedy.unwrap().en.starts_with(en), "{class}");
+        assert!(verdict.remedy.unwrap().en().starts_with(en), "{class}");
     }
 }
 
@@ -451,6 +454,8 @@ fn what_soon_refuses_comes_before_full_cpus() {
     // A limit that is 80 % full and rises slowly has no hour of its end.
     let slow = fill("fds", 1.0, |snapshot| use_of(snapshot, "fds").used = 850.0);
     assert!(
-        slow.iter().filter(|verdict| verdict.state == State::Near).any(|verdict| verdict.words.en.contains("headroom"))
+        slow.iter()
+            .filter(|verdict| verdict.state == State::Near)
+            .any(|verdict| verdict.words.en().contains("headroom"))
     );
 }

@@ -1,7 +1,7 @@
 //! What nginx's error messages mean: a row for each, with its cause and its remedy.
 
-use weir_conf::language::{Words, words};
 use weir_meter::Message;
+use weir_words::{Words, words};
 
 use crate::symptom::Symptom;
 
@@ -481,7 +481,7 @@ mod tests {
             );
             for Words { en, ko } in [cause.cause, cause.remedy] {
                 assert!(en.ends_with('.') && ko.chars().any(|c| ('가'..='힣').contains(&c)), "{name}: {en}");
-                assert_eq!(weir_conf::glossary::forbidden_in(ko), None, "{name}: {ko}");
+                assert_eq!(weir_words::glossary::forbidden_in(ko), None, "{name}: {ko}");
             }
             for id in cause.rules {
                 let rule = crate::rules::lookup(id);

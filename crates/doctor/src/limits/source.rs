@@ -1,8 +1,8 @@
 //! The limit of open files of a running process, and the program or the line that set it.
 
-use weir_conf::said::Said;
-use weir_conf::{Tree, say, texts};
-use weir_meter::host::Process;
+use weir_conf::Tree;
+use weir_host::Process;
+use weir_words::{Said, say, texts};
 
 use crate::explain::place;
 use crate::facts::Facts;
@@ -168,7 +168,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::collections::BTreeMap;
-    use weir_meter::host::{FileLimit, PamLimit, Unit};
+    use weir_host::{FileLimit, PamLimit, Unit};
 
     fn facts(unit: Option<(&str, Option<(&str, &str)>)>) -> Facts {
         let process = |id, parent, command: &str| {
@@ -261,6 +261,6 @@ mod tests {
 
     #[test]
     fn the_texts_are_whole_in_both_languages() {
-        assert_eq!(weir_conf::said::check_texts(ALL), Vec::<String>::new());
+        assert_eq!(weir_words::check_texts(ALL), Vec::<String>::new());
     }
 }

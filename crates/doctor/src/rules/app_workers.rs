@@ -1,6 +1,6 @@
 //! An application server with fewer workers than the edge may keep busy.
 
-use weir_meter::host::Pool;
+use weir_host::Pool;
 
 use super::headroom::workers;
 use crate::rule::prelude::*;

@@ -21,9 +21,9 @@ pub static RULE: Rule = Rule {
     silent: Example::with("events { worker_connections 4096; }", |facts| facts.processes = vec![example(65_535)]),
 };
 
-fn example(soft: u64) -> weir_meter::host::Process {
-    let files = Some(weir_meter::host::FileLimit { soft, hard: soft });
-    weir_meter::host::Process { id: 7, command: "nginx: worker process".to_owned(), files, ..Default::default() }
+fn example(soft: u64) -> weir_host::Process {
+    let files = Some(weir_host::FileLimit { soft, hard: soft });
+    weir_host::Process { id: 7, command: "nginx: worker process".to_owned(), files, ..Default::default() }
 }
 
 /// Connections of a worker, and the files that they need.

@@ -27,7 +27,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for pattern in reach::patterns(case.view) {
         if let Err(message) = Regex::new(pattern.text, pattern.caseless, true, |_| VariableId(0)) {
-            found.add(Finding::at(pattern.spot, same(message)));
+            found.add(Finding::at(pattern.spot, Said::from(message)));
             continue;
         }
         let Some(tree) = pattern.tree() else { continue };

@@ -146,7 +146,7 @@ pub fn refuses(finding: &crate::Finding) -> bool {
 }
 
 /// The parts of the file whose values weir cannot judge.
-pub fn unchecked(tree: &weir_conf::Tree) -> Vec<crate::Said> {
+pub fn unchecked(tree: &weir_conf::Tree) -> Vec<weir_words::Said> {
     refused_value::unchecked(&crate::view::View::new(tree))
 }
 
@@ -358,7 +358,7 @@ mod tests {
                     let is_meant =
                         |rule: &str| rule == name || (name, rule) == ("obsolete_directive", "unknown_directive");
                     let unmeant = before.iter().filter(|finding| refuses(finding) && !is_meant(finding.rule));
-                    worse.extend(unmeant.map(|finding| format!("{name}, {target}: {}\n{conf}", finding.what.en)));
+                    worse.extend(unmeant.map(|finding| format!("{name}, {target}: {}\n{conf}", finding.what.en())));
                 }
                 let mut fixed: Vec<&str> =
                     before.iter().filter(|finding| !finding.fix.is_empty()).map(|finding| finding.rule).collect();
@@ -370,7 +370,7 @@ mod tests {
                         whole
                             .dropped
                             .iter()
-                            .map(|one| format!("{name}, {target}: {fix} is dropped: {}\n{conf}", one.why.en)),
+                            .map(|one| format!("{name}, {target}: {fix} is dropped: {}\n{conf}", one.why.en())),
                     );
                     let Some(file) = whole.files.first() else { continue };
                     let after = crate::examine(&tree_of(&file.after), target, &told);
@@ -381,7 +381,8 @@ mod tests {
                             let text = String::from_utf8_lossy(&file.after).into_owned();
                             worse.push(format!(
                                 "{name}, {target}: {fix} brings {}: {}\n{text}",
-                                finding.rule, finding.what.en
+                                finding.rule,
+                                finding.what.en()
                             ));
                         }
                     }
@@ -469,9 +470,9 @@ mod tests {
     fn korean_keeps_to_the_glossary() {
         let mut lacking = Vec::new();
         for rule in RULES {
-            let own = found(rule, &rule.fires).into_iter().map(|finding| finding.what.ko);
+            let own = found(rule, &rule.fires).into_iter().map(|finding| finding.what.ko().to_owned());
             for text in own.chain([rule.says.ko.to_owned(), rule.remedy.ko.to_owned()]) {
-                let other = weir_conf::glossary::forbidden_in(&text);
+                let other = weir_words::glossary::forbidden_in(&text);
                 lacking.extend(other.map(|other| format!("{}: {other}: {text}", rule.id)));
             }
         }
@@ -482,8 +483,8 @@ mod tests {
     fn every_finding_has_its_korean() {
         for rule in RULES {
             for finding in found(rule, &rule.fires) {
-                let is_korean = finding.what.ko.chars().any(|c| ('가'..='힣').contains(&c));
-                assert!(is_korean && finding.what.ko != finding.what.en, "{}: {:?}", rule.id, finding.what);
+                let is_korean = finding.what.ko().chars().any(|c| ('가'..='힣').contains(&c));
+                assert!(is_korean && finding.what.ko() != finding.what.en(), "{}: {:?}", rule.id, finding.what);
             }
         }
     }

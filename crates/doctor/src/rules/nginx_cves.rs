@@ -245,10 +245,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for hole in HOLES {
         if hole.is_in(version) && (hole.opened_by)(case) {
             let fixed = hole.fixed_in();
-            let what = Said {
-                en: format!("{}: {}; fixed in {fixed}", hole.id, hole.what.en),
-                ko: format!("{}: {} ({fixed}에서 수정됨)", hole.id, hole.what.ko),
-            };
+            let what = Said::of_both(
+                format!("{}: {}; fixed in {fixed}", hole.id, hole.what.en),
+                format!("{}: {} ({fixed}에서 수정됨)", hole.id, hole.what.ko),
+            );
             found.add(Finding::nowhere(what).write(format!("nginx {fixed} or newer")));
         }
     }

@@ -15,15 +15,15 @@ pub static RULE: Rule = Rule {
     source: "systemd/systemd#1884; limits.conf(5); lab.md B09, 1-1, 1-5",
     check,
     fires: Example::with("events { }", |facts| {
-        facts.unit = Some(weir_meter::host::Unit { name: "nginx.service".to_owned(), limit: None, is_known: true });
+        facts.unit = Some(weir_host::Unit { name: "nginx.service".to_owned(), limit: None, is_known: true });
         facts.pam_limits = vec![line("www-data", "nofile")];
     }),
     silent: Example::with("events { }", |facts| facts.pam_limits = vec![line("www-data", "nofile")]),
 };
 
-fn line(domain: &str, item: &str) -> weir_meter::host::PamLimit {
+fn line(domain: &str, item: &str) -> weir_host::PamLimit {
     let [domain, item, kind, value] = [domain, item, "soft", "65535"].map(str::to_owned);
-    weir_meter::host::PamLimit { file: "/etc/security/limits.conf".to_owned(), line: 1, domain, kind, item, value }
+    weir_host::PamLimit { file: "/etc/security/limits.conf".to_owned(), line: 1, domain, kind, item, value }
 }
 
 fn check(case: &Case<'_>, found: &mut Found) {

@@ -42,7 +42,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let mut what = said!("{program} -t says: {}", "{program} -t의 메시지: {}", problem.what);
         let hint = problem.todo.as_deref().and_then(|todo| todo.lines().next());
         if let Some(hint) = hint.filter(|hint| case.is_weir() || !hint.contains("weir")) {
-            what = what + said!(" (hint: {hint})", " (힌트: {hint})");
+            what += said!(" (hint: {hint})", " (힌트: {hint})");
         }
         for at in std::iter::once(problem.at).chain(problem.also.iter().copied().map(Some)) {
             found.add(Finding { at, ..Finding::nowhere(what.clone()) });
@@ -98,7 +98,7 @@ pub fn unchecked(view: &View<'_>) -> Vec<Said> {
     }
     let names = foreign.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
     let more = match foreign.len().saturating_sub(NAMES_MAX) {
-        0 => same(""),
+        0 => Said::from(""),
         more => said!(" and {more} more", " 외 {more}개"),
     };
     let sentence = said!("Other modules have these directives: {names}", "다른 모듈의 지시어입니다: {names}") + more;
@@ -151,7 +151,7 @@ mod tests {
         let (tree, problems) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
         assert_eq!(problems, [], "{conf}");
         let findings = crate::examine(&tree, NEWEST, &Facts::default());
-        findings.into_iter().filter(refuses).map(|finding| finding.what.en).collect()
+        findings.into_iter().filter(refuses).map(|finding| finding.what.en().to_owned()).collect()
     }
 
     /// nginx 1.31.5 refuses each of these files.
@@ -272,7 +272,8 @@ mod tests {
             all.into_iter().find(|finding| finding.rule == RULE.id)
         };
         let told = |target: crate::Target, conf: &str| {
-            finding(target, conf).map(|finding| (finding.what.en, finding.what.ko, finding.write))
+            finding(target, conf)
+                .map(|finding| (finding.what.en().to_owned(), finding.what.ko().to_owned(), finding.write))
         };
         let conf = "events { } http { server { location / { proxy_http_version 3; } } }";
         let (en, ko) = (" -t says: invalid value \"3\"", " -t의 메시지: invalid value \"3\"");
@@ -303,7 +304,7 @@ mod tests {
         }
         let view = |conf: &str| {
             let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
-            unchecked(&View::new(&tree)).iter().map(|said| said.en.clone()).collect::<String>()
+            unchecked(&View::new(&tree)).iter().map(|said| said.en().to_owned()).collect::<String>()
         };
         assert!(view("server { listen 80; }").starts_with("This file is a part of a configuration."));
         let foreign = |names: &str| {

@@ -29,10 +29,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
         // nginx does not check the last argument on the disk.
         let looks = spot.args().count().saturating_sub(1);
         if !is_cached && looks > 0 {
-            let what = Said {
-                en: format!("{looks} look{} on the disk for each request", if looks == 1 { "" } else { "s" }),
-                ko: format!("요청마다 디스크를 {looks}번 확인합니다"),
-            };
+            let what = Said::of_both(
+                format!("{looks} look{} on the disk for each request", if looks == 1 { "" } else { "s" }),
+                format!("요청마다 디스크를 {looks}번 확인합니다"),
+            );
             found.add(Finding::at(spot, what).write("open_file_cache max=1000 inactive=20s;"));
         }
     }

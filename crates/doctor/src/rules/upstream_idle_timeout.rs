@@ -26,8 +26,8 @@ pub static RULE: Rule = Rule {
 };
 
 /// A Node.js process for examples.
-pub fn node() -> weir_meter::host::Process {
-    weir_meter::host::Process { id: 9, command: "node app.js".to_owned(), ..Default::default() }
+pub fn node() -> weir_host::Process {
+    weir_host::Process { id: 9, command: "node app.js".to_owned(), ..Default::default() }
 }
 
 /// The default of Node.js' `server.keepAliveTimeout`. Newer versions close a second later.

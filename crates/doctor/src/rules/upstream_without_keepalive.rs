@@ -160,7 +160,7 @@ mod tests {
     /// Measured by `bench/ports_reused.py`: on loopback the kernel gives a port away after a second.
     #[test]
     fn the_arithmetic_of_ports_reads_where_the_peer_is() {
-        let said = |server: &str, rest: weir_meter::host::PortRest| {
+        let said = |server: &str, rest: weir_host::PortRest| {
             let conf = format!(
                 "http {{ upstream a {{ server {server}; }} server {{ location / {{ proxy_pass http://a; }} }} }}"
             );
@@ -168,10 +168,13 @@ mod tests {
             let told = Some(Version(1, 22, 1));
             let facts = Facts { version_is_told: told, local_ports: Some(1000), port_rest: rest, ..Facts::default() };
             let all = crate::examine(&tree, Version(1, 22, 1), &facts);
-            all.into_iter().find(|finding| finding.rule == RULE.id).map(|finding| finding.what.en).unwrap_or_default()
+            all.into_iter()
+                .find(|finding| finding.rule == RULE.id)
+                .map(|finding| finding.what.en().to_owned())
+                .unwrap_or_default()
         };
-        let usual = weir_meter::host::PortRest::default();
-        let never = weir_meter::host::PortRest { loopback_ms: 60_000, ..usual };
+        let usual = weir_host::PortRest::default();
+        let never = weir_host::PortRest { loopback_ms: 60_000, ..usual };
         for here in ["127.0.0.1:3000", "localhost:3000", "[::1]:3000"] {
             assert!(said(here, usual).contains("rests for 1 s: 1000 local ports are enough for 1000"), "{here}");
             assert!(said(here, usual).ends_with("tcp_tw_reuse)"), "{here}");

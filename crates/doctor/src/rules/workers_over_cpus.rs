@@ -29,15 +29,15 @@ fn check(case: &Case<'_>, found: &mut Found) {
     if let Some(workers) = workers.filter(|workers| *workers > cpus) {
         let some_cpus = format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" });
         let what = if auto {
-            Said {
-                en: format!("auto gives {workers} workers in nginx, but the control group allows {some_cpus}"),
-                ko: format!("nginx에서 auto는 워커 {workers}개인데 컨트롤 그룹은 CPU {cpus}개만 허용합니다"),
-            }
+            Said::of_both(
+                format!("auto gives {workers} workers in nginx, but the control group allows {some_cpus}"),
+                format!("nginx에서 auto는 워커 {workers}개인데 컨트롤 그룹은 CPU {cpus}개만 허용합니다"),
+            )
         } else {
-            Said {
-                en: format!("{workers} workers for {some_cpus}"),
-                ko: format!("CPU {cpus}개에 워커 {workers}개입니다"),
-            }
+            Said::of_both(
+                format!("{workers} workers for {some_cpus}"),
+                format!("CPU {cpus}개에 워커 {workers}개입니다"),
+            )
         };
         let line = format!("worker_processes {cpus}");
         let fix = edit::replace(spot.statement(), &line);

@@ -48,7 +48,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         let fix = edit::remove(case.tree(), spot.statement());
         found.add(
-            Finding::at(spot, same(format!("{}: ", spot.text())) + what).write(format!("# {};", spot.line())).fix(fix),
+            Finding::at(spot, Said::from(format!("{}: ", spot.text())) + what)
+                .write(format!("# {};", spot.line()))
+                .fix(fix),
         );
     }
 }

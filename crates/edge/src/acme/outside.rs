@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use weir_acme::surroundings::BODY_BYTES_MAX;
 use weir_acme::{Answer, Begun, Challenge, Issued, KeyKind, Method, Order, Proof, Record, Request, Surroundings};
+use weir_fetch::{Answer as Answered, Call};
 use weir_http::dns;
 use weir_net::log::{self, Level, Os};
 use weir_net::{Deadline, aside, clock, random, timer};
@@ -18,7 +19,6 @@ use super::challenges::Challenges;
 use super::publish::{self, Publisher};
 use super::share;
 use super::work::Work;
-use crate::fetch::{self, Call, Fetched};
 
 /// The longest time of a request, from the name to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -82,7 +82,7 @@ impl Outside {
     async fn addresses(&self, url: &url::Url) -> Result<Vec<SocketAddr>, String> {
         let port = url.port_or_known_default().ok_or("the URL has no port")?;
         let host = url.host_str().unwrap_or_default();
-        if let Some(address) = fetch::literal(host) {
+        if let Some(address) = weir_fetch::literal(host) {
             return Ok(vec![SocketAddr::new(address, port)]);
         }
         let found = self.resolver.addresses(host, self.work.resolver.1).await;
@@ -121,8 +121,8 @@ impl Surroundings for Outside {
         let addresses = self.addresses(request.url).await?;
         let tls = self.work.tls.as_ref().map_err(Clone::clone);
         let call = Call { url: request.url, addresses: &addresses, tls, verifies: self.work.verifies };
-        let Fetched { status, fields, body } =
-            call.exchange(&compose(&request), HEAD_BYTES_MAX + BODY_BYTES_MAX, &deadline).await?;
+        let bytes_max = HEAD_BYTES_MAX + BODY_BYTES_MAX;
+        let Answered { status, fields, body, .. } = call.exchange(&compose(&request), bytes_max, &deadline).await?;
         let host = request.url.host_str().unwrap_or_default();
         match body.len() <= BODY_BYTES_MAX {
             true => Ok(Answer { status, fields, body }),

@@ -16,7 +16,6 @@ use weir_net::{Address, Deadline, ListenOptions, Listener, Listening, Stream, Tr
 use weir_wire::dns::serve;
 
 use super::challenges::Challenges;
-use crate::fetch;
 
 /// Bytes of a question, at most: a name has 255.
 const QUESTION_BYTES_MAX: usize = 1232;
@@ -117,7 +116,7 @@ async fn one_connection(stream: Stream, ttl_s: u32, challenges: &Challenges) -> 
             let asked = bytes.get(2..length).unwrap_or_default();
             let Some(answer) = serve::answer(asked, ttl_s, |name| challenges.record(name)) else { return Ok(()) };
             let framed = [&(answer.len() as u16).to_be_bytes()[..], &answer].concat();
-            fetch::send(&transport, &framed, &deadline).await?;
+            weir_fetch::send(&transport, &framed, &deadline).await?;
             bytes.drain(..length);
         }
         if bytes.len() > QUESTION_BYTES_MAX + 2 {

@@ -7,8 +7,7 @@
 //!  PREFIX:challenges            the answers that every edge shows
 //! ```
 //!
-//! Every command runs on a thread of its own, for a limited time. Invariant: no worker and no certificate in force ever
-//! waits for Redis.
+//! Every command has a limited time. Invariant: no worker and no certificate in force ever waits for Redis.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -17,10 +16,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_acme::Proof;
 use weir_net::log::{self, Level};
-use weir_net::{aside, random, timer};
+use weir_net::{random, timer};
+use weir_redis::{Commands, Server, Value, pairs};
 
 use super::challenges::{CHALLENGES_MAX, Challenges};
-use crate::purge::bus::Server;
 
 /// How often an edge looks at the challenges of the others.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -74,98 +73,68 @@ impl Share {
         format!("{}:{kind}:{issuer}:{order}", self.prefix)
     }
 
-    /// Runs a command; the error is for the log.
-    async fn run<T, F>(self: &Arc<Self>, work: F) -> Result<T, String>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Share, &mut redis::Connection) -> redis::RedisResult<T> + Send + 'static,
-    {
-        let share = self.clone();
-        let ran = aside::run("acme share", move || {
-            let mut connection = share.server.connect(share.timeout).map_err(|failed| failed.to_string())?;
-            work(&share, &mut connection).map_err(|error| match error.is_timeout() {
-                true => "the server did not answer in time".to_owned(),
-                false => error.to_string(),
-            })
-        });
-        let failed = |why: String| format!("acme_share at {}: {why}", self.server);
-        ran.await.map_err(|error| failed(error.to_string()))?.map_err(failed)
+    /// Runs commands and returns the reply to the first; the error is for the log.
+    async fn ask(&self, commands: Commands) -> Result<Value, String> {
+        let replies = self.server.ask(commands, self.timeout).await;
+        let first = replies.map(|replies| replies.into_iter().next().unwrap_or(Value::Nil));
+        first.map_err(|failed| format!("acme_share at {}: {failed}", self.server))
     }
 
     /// The shared certificate of an order.
-    pub async fn certificate(self: &Arc<Self>, issuer: &str, order: &str) -> Result<Option<SharedCertificate>, String> {
-        let key = self.key("cert", issuer, order);
-        let text: Option<String> = self.run(move |_, connection| redis::cmd("GET").arg(&key).query(connection)).await?;
-        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    pub async fn certificate(&self, issuer: &str, order: &str) -> Result<Option<SharedCertificate>, String> {
+        let reply = self.ask(Commands::one(&["GET", &self.key("cert", issuer, order)])).await?;
+        Ok(serde_json::from_slice(reply.bytes()).ok())
     }
 
     /// Shares a certificate.
-    pub async fn put(self: &Arc<Self>, issuer: &str, order: &str, shared: &SharedCertificate) -> Result<(), String> {
-        let (key, text) = (self.key("cert", issuer, order), serde_json::to_string(shared).unwrap_or_default());
-        self.run(move |_, connection| redis::cmd("SET").arg(&key).arg(&text).query(connection)).await
+    pub async fn put(&self, issuer: &str, order: &str, shared: &SharedCertificate) -> Result<(), String> {
+        let text = serde_json::to_string(shared).unwrap_or_default();
+        self.ask(Commands::one(&["SET", &self.key("cert", issuer, order), &text])).await.map(drop)
     }
 
     /// Takes the lock of an order for the time of the lease; false if another edge has it.
-    pub async fn lock(self: &Arc<Self>, issuer: &str, order: &str) -> Result<bool, String> {
-        let key = self.key("lock", issuer, order);
-        let taken: i64 = self
-            .run(move |share, connection| {
-                let lease = u64::try_from(share.lease.as_millis()).unwrap_or(u64::MAX);
-                redis::cmd("EVAL").arg(LOCK).arg(1).arg(&key).arg(own()).arg(lease).query(connection)
-            })
-            .await?;
-        Ok(taken == 1)
+    pub async fn lock(&self, issuer: &str, order: &str) -> Result<bool, String> {
+        let (key, lease_ms) = (self.key("lock", issuer, order), self.lease.as_millis().to_string());
+        let reply = self.ask(Commands::one(&["EVAL", LOCK, "1", &key, own(), &lease_ms])).await?;
+        Ok(reply.number() == Some(1))
     }
 
     /// Gives the lock back.
-    pub async fn unlock(self: &Arc<Self>, issuer: &str, order: &str) -> Result<(), String> {
+    pub async fn unlock(&self, issuer: &str, order: &str) -> Result<(), String> {
         let key = self.key("lock", issuer, order);
-        self.run(move |_, connection| {
-            let _: i64 = redis::cmd("EVAL").arg(UNLOCK).arg(1).arg(&key).arg(own()).query(connection)?;
-            Ok(())
-        })
-        .await
+        self.ask(Commands::one(&["EVAL", UNLOCK, "1", &key, own()])).await.map(drop)
     }
 
     /// The key of the account: the one that an edge has shared first, or `own`.
-    pub async fn account_key(self: &Arc<Self>, issuer: &str, own: Option<String>) -> Result<Option<String>, String> {
+    pub async fn account_key(&self, issuer: &str, own: Option<String>) -> Result<Option<String>, String> {
         let key = format!("{}:account:{issuer}", self.prefix);
-        self.run(move |_, connection| {
-            if let Some(own) = own {
-                let _: Option<String> = redis::cmd("SET").arg(&key).arg(&own).arg("NX").query(connection)?;
-            }
-            redis::cmd("GET").arg(&key).query(connection)
-        })
-        .await
+        if let Some(own) = own {
+            self.ask(Commands::one(&["SET", &key, &own, "NX"])).await?;
+        }
+        Ok(self.ask(Commands::one(&["GET", &key])).await?.text().map(str::to_owned))
     }
 
     /// Lets every edge show the answer to a challenge.
-    pub async fn show(self: &Arc<Self>, proof: &Proof) -> Result<(), String> {
-        let (name, text) = (name_of(proof), serde_json::to_string(proof).unwrap_or_default());
-        self.run(move |share, connection| {
-            let key = format!("{}:challenges", share.prefix);
-            let _: i64 = redis::cmd("HSET").arg(&key).arg(&name).arg(&text).query(connection)?;
-            let _: i64 = redis::cmd("PEXPIRE").arg(&key).arg(CHALLENGES_MS).query(connection)?;
-            Ok(())
-        })
-        .await
+    pub async fn show(&self, proof: &Proof) -> Result<(), String> {
+        let (key, text) = (self.challenges_key(), serde_json::to_string(proof).unwrap_or_default());
+        let mut commands = Commands::one(&["HSET", &key, &name_of(proof), &text]);
+        commands.add(&["PEXPIRE", &key, &CHALLENGES_MS.to_string()]);
+        self.ask(commands).await.map(drop)
     }
 
     /// Takes the answer back.
-    pub async fn hide(self: &Arc<Self>, proof: &Proof) -> Result<(), String> {
-        let name = name_of(proof);
-        self.run(move |share, connection| {
-            let _: i64 = redis::cmd("HDEL").arg(format!("{}:challenges", share.prefix)).arg(&name).query(connection)?;
-            Ok(())
-        })
-        .await
+    pub async fn hide(&self, proof: &Proof) -> Result<(), String> {
+        self.ask(Commands::one(&["HDEL", &self.challenges_key(), &name_of(proof)])).await.map(drop)
     }
 
-    async fn challenges(self: &Arc<Self>) -> Result<HashMap<String, String>, String> {
-        self.run(|share, connection| {
-            redis::cmd("HGETALL").arg(format!("{}:challenges", share.prefix)).query(connection)
-        })
-        .await
+    async fn challenges(&self) -> Result<HashMap<String, String>, String> {
+        let reply = self.ask(Commands::one(&["HGETALL", &self.challenges_key()])).await?;
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        Ok(pairs(reply.list()).filter_map(|(name, proof)| Some((text(name)?, text(proof)?))).collect())
+    }
+
+    fn challenges_key(&self) -> String {
+        format!("{}:challenges", self.prefix)
     }
 }
 

@@ -184,7 +184,7 @@ impl Crew {
             seat.ok_or_else(|| format!("{SEATS_MAX} workers are running already (new and old ones), try again later"))?;
         let cpu = match &conf.main.process.affinity {
             Affinity::None => None,
-            Affinity::Auto => Some(index % weir_meter::host::effective_cpus().max(1)),
+            Affinity::Auto => Some(index % weir_host::effective_cpus().max(1)),
             Affinity::Cpus(cpus) => cpus.get(index).or(cpus.last()).copied(),
         };
         let identity = identity(conf)?;

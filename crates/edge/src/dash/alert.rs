@@ -19,6 +19,7 @@ use std::time::Duration;
 use url::{Position, Url};
 use weir_dash::alarm::{Alarm, Alert};
 use weir_dash::verdict::Verdict;
+use weir_fetch::{Call, DISTRUST, literal};
 use weir_http::base64;
 use weir_http::board::lock;
 use weir_net::identity::assume;
@@ -26,7 +27,6 @@ use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity};
 use weir_net::{Deadline, aside, timer, worker};
 
-use crate::fetch::{self, Call};
 use receiver::{Form, Patience, Receiver};
 
 /// Most receivers of one configuration.
@@ -188,7 +188,7 @@ async fn deliver(receiver: &Receiver, request: &[u8], wanted: &Weak<()>) -> Resu
 
 async fn post(receiver: &Receiver, request: &[u8], timeout: Duration) -> Result<(), Failed> {
     // A certificate is as bad the next time.
-    let again = |why: String| Failed { is_worth_a_retry: !why.starts_with(fetch::DISTRUST), why };
+    let again = |why: String| Failed { is_worth_a_retry: !why.starts_with(DISTRUST), why };
     let addresses = addresses(&receiver.url).await.map_err(again)?;
     let deadline = Deadline::new();
     deadline.set(timeout);
@@ -209,7 +209,7 @@ async fn post(receiver: &Receiver, request: &[u8], timeout: Duration) -> Result<
 async fn addresses(url: &Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().unwrap_or_default().to_owned();
-    if let Some(address) = fetch::literal(&host) {
+    if let Some(address) = literal(&host) {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
     let name = host.clone();

@@ -15,7 +15,6 @@ use weir_dash::assets::{self, Asset};
 use weir_dash::feed;
 use weir_dash::logs::Logs;
 use weir_dash::runs;
-use weir_dash::words::Said;
 use weir_http::body::{self, Failed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
@@ -26,6 +25,7 @@ use weir_http::{filtering, writing};
 use weir_meter::live::{ErrorClass, Snapshot};
 use weir_net::clock;
 use weir_wire::Known;
+use weir_words::Said;
 
 use crate::dash::hall::{VIEWERS_MAX, Viewer};
 use crate::dash::host::LogPlace;
@@ -310,7 +310,7 @@ async fn processes(exchange: &mut Exchange<'_>) -> Outcome {
 }
 
 fn too_busy() -> Said {
-    Said::new(
+    Said::of_both(
         "weir is busy reading other logs: try again in a second",
         "다른 로그를 읽고 있습니다. 잠시 뒤에 다시 시도하세요",
     )

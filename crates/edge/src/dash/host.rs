@@ -14,8 +14,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use serde_json::Value;
 use weir_dash::logs::Tail;
-use weir_dash::words::Said;
 use weir_net::{clock, worker};
+use weir_words::Said;
 
 pub use output::{LogPlace, Source};
 pub use programs::Origin;

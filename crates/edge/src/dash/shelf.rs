@@ -11,13 +11,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::UNIX_EPOCH;
 
 use weir_dash::logs::{Logs, TAIL_BYTES_MAX, Tail};
-use weir_dash::words::Said;
 use weir_meter::live::{ErrorClass, ErrorSample};
 use weir_net::identity::assume;
 use weir_net::log;
 use weir_net::opening;
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
+use weir_words::Said;
 
 use crate::live::ticket::{self, Errand};
 
@@ -162,20 +162,20 @@ fn end_of(path: &Path, most: usize) -> io::Result<Tail> {
 /// The reason why a file could not be read, and the remedy.
 fn hindrance(error: &io::Error) -> Said {
     match error.kind() {
-        ErrorKind::NotFound => Said::new(
+        ErrorKind::NotFound => Said::of_both(
             "no such file: give the path as weir sees it, not as a container sees it",
             "파일이 없습니다: 컨테이너 밖에서 weir가 보는 경로를 쓰세요",
         ),
-        ErrorKind::PermissionDenied => Said::new(
+        ErrorKind::PermissionDenied => Said::of_both(
             "weir may not read the file: allow it for the user of the workers, for example with setfacl -m \
              u:www-data:r FILE",
             "weir에 읽기 권한이 없습니다: 워커의 사용자에게 권한을 주세요. 예: setfacl -m u:www-data:r FILE",
         ),
-        ErrorKind::InvalidInput => Said::new(
+        ErrorKind::InvalidInput => Said::of_both(
             "this is not a regular file: name the file that the application appends to",
             "일반 파일이 아닙니다: 앱이 쓰는 파일을 지정하세요",
         ),
-        _ => Said::new(log::Os(error).to_string(), log::Os(error).to_string()),
+        _ => Said::of_both(log::Os(error).to_string(), log::Os(error).to_string()),
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
         // Only the end of a large log is read.
         let line = format!("2026-11-22T20:09:16Z {}\n", "x".repeat(200));
         fs::write(&log, line.repeat(4000) + "2026-11-22T20:09:18Z new 0123456789abcdef\n").unwrap();
-        assert_eq!(tail(&log).map_err(|said| said.en).unwrap().bytes.len(), TAIL_BYTES_MAX);
+        assert_eq!(tail(&log).map_err(|said| said.en().to_owned()).unwrap().bytes.len(), TAIL_BYTES_MAX);
         assert_eq!(asked(&log)["found"][0]["entries"], serde_json::json!(texts[1..]));
         fs::remove_dir_all(&directory).unwrap();
     }

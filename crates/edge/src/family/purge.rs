@@ -16,9 +16,10 @@ use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_net::log::{self, Level};
 use weir_net::process;
+use weir_redis::Server;
 
 use crate::guard::{self, Deed};
-use crate::purge::bus::{Bus, Server, Settings as LogSettings};
+use crate::purge::bus::{Bus, Settings as LogSettings};
 
 weir_http::settings! {
     /// The place of `cache_purge_api`, until its access rules have been checked.

@@ -266,7 +266,7 @@ impl Numbers {
     /// Numbers of this worker: no other worker on the machine has its thread's number, and no earlier one its time.
     fn new() -> Numbers {
         let micros = clock::wall().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.subsec_micros());
-        let thread = weir_meter::host::own_thread().unwrap_or_else(std::process::id);
+        let thread = weir_host::own_thread().unwrap_or_else(std::process::id);
         Numbers { start: (micros / 20) << 16 | thread, next_v1: Cell::new(1), next: Cell::new(FIRST) }
     }
 

@@ -9,8 +9,8 @@ use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
+use weir_host as host;
 use weir_http::reach::Reach;
-use weir_meter::host;
 use weir_net::clock::{self, Instant};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Channel, Identity, Life};

@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_dash::logs::Tail;
-use weir_dash::words::Said;
 use weir_net::opening::Guard;
 use weir_net::path::Links;
 use weir_net::process::Identity;
+use weir_words::Said;
 
 /// An order of the keeper.
 #[derive(Debug, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use weir_meter::host::{self, Program, Seen};
+use weir_host::{self as host, Program, Seen};
 use weir_meter::live::Busiest;
 use weir_net::clock::{self, Instant};
 

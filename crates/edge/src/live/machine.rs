@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use weir_host::{self as host, CpuKinds, Files};
 use weir_http::conf::Conf;
-use weir_meter::host::{self, CpuKinds, Files};
-use weir_meter::live::{Host, VmRow};
+use weir_meter::live::{CpuShares, Host, VmRow};
 use weir_net::{clock, diag};
 
 use super::busiest::Watch;
@@ -147,7 +147,7 @@ impl Machine {
             return;
         }
         if let (Some(then), Some(now)) = (before.times, now.times) {
-            host.cpu = now.shares(&then, Duration::from_secs_f64(seconds));
+            host.cpu = shares(&now, &then, Duration::from_secs_f64(seconds));
             self.cpus = now.cpus;
             let left = 1.0 - host.cpu.steal;
             self.starved += u64::from(host.cpu.steal >= STEAL_MIN && host.cpu.worked() >= ALL_LEFT * left);
@@ -265,6 +265,25 @@ const FAR_SECONDS: usize = 5;
 /// How often settings of the machine and of the process are read.
 const SETTINGS_EVERY_MS: u64 = 10_000;
 
+/// CPU time by kind since `before`, which was `elapsed` ago, as shares of all CPUs' time. The amount of work
+/// comes from [`host::worked`], its kinds from the ticks that saw it. Work that no tick saw counts as a program's.
+fn shares(now: &CpuKinds, before: &CpuKinds, elapsed: Duration) -> CpuShares {
+    let since = |of: fn(&CpuKinds) -> u64| of(now).saturating_sub(of(before)) as f64;
+    let room = elapsed.as_secs_f64() * now.cpus.max(1) as f64;
+    if room <= 0.0 {
+        return CpuShares::default();
+    }
+    let time = |ticks: f64| host::TICK.mul_f64(ticks);
+    let (idle, wait, steal) = (since(|k| k.idle), since(|k| k.wait), since(|k| k.steal));
+    let worked = host::worked(Duration::from_secs_f64(room), time(idle + wait), time(steal)).as_secs_f64() / room;
+    let seen = [since(|k| k.user), since(|k| k.system), since(|k| k.interrupts)];
+    let all: f64 = seen.iter().sum();
+    let [user, system, interrupts] =
+        if all > 0.0 { seen.map(|ticks| worked * ticks / all) } else { [worked, 0.0, 0.0] };
+    let share = |ticks: f64| (time(ticks).as_secs_f64() / room).min(1.0);
+    CpuShares { user, system, interrupts, steal: share(steal), idle: share(idle), wait: share(wait) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,5 +329,29 @@ mod tests {
         assert_eq!((machine.open_files, machine.host.memory_total), (files.soft, memory));
         machine.look(Path::new("/"), 3000);
         assert!(machine.open_files < files.soft && machine.before.at_ms == 3000);
+    }
+
+    #[test]
+    fn shares_go_by_idle_time_and_kinds_by_ticks() {
+        let before = CpuKinds { cpus: 2, ..CpuKinds::default() };
+        let after = |kinds: CpuKinds| shares(&CpuKinds { cpus: 2, ..kinds }, &before, Duration::from_secs(1));
+        let are = |shares: CpuShares, wanted: [f64; 6]| {
+            let found = [shares.user, shares.system, shares.interrupts, shares.steal, shares.idle, shares.wait];
+            assert!(
+                found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-9),
+                "{found:?} {wanted:?}"
+            );
+        };
+        // 100 of 200 ticks were idle; the ticks of 4 ms saw work at each of them, at half of them, and at none.
+        are(
+            after(CpuKinds { user: 150, system: 50, idle: 90, wait: 10, ..before }),
+            [0.375, 0.125, 0.0, 0.0, 0.45, 0.05],
+        );
+        are(
+            after(CpuKinds { user: 50, system: 25, interrupts: 25, idle: 100, ..before }),
+            [0.25, 0.125, 0.125, 0.0, 0.5, 0.0],
+        );
+        are(after(CpuKinds { idle: 80, steal: 20, ..before }), [0.5, 0.0, 0.0, 0.1, 0.4, 0.0]);
+        assert_eq!(shares(&before, &before, Duration::ZERO), CpuShares::default());
     }
 }

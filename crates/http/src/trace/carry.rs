@@ -5,21 +5,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use weir_fetch::Answer as Posted;
 use weir_net::tls::Client;
 use weir_net::{ConnectOptions, Deadline, SocketAddress, Stream, TlsStream, Transport, process};
-use weir_wire::framing::content_length;
+use weir_wire::Known;
 use weir_wire::h2::connection::{Connection, Event, Limits, Role, Step};
-use weir_wire::{Known, Parser, Progress, ResponseHead};
 
 use super::endpoint::{At, Endpoint, GRPC_PATH};
-use super::exporter::Settings;
 
 /// How long connecting and an export may take: OpenTelemetry's own default.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const EXPORT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes read at a time.
-const READ_BYTES: usize = 16 << 10;
 /// Bytes of a collector's answer that weir reads, at most; a longer answer ends the connection.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a collector's message that the log shows.
@@ -43,14 +40,15 @@ impl fmt::Display for Failed {
 
 impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Failed {
-        Failed::Passing(error.to_string())
+        match error.kind() {
+            io::ErrorKind::TimedOut => Failed::Passing("the collector did not answer in time".to_owned()),
+            _ => Failed::Passing(error.to_string()),
+        }
     }
 }
 
-impl From<weir_net::TimedOut> for Failed {
-    fn from(_: weir_net::TimedOut) -> Failed {
-        Failed::Passing("the collector did not answer in time".to_owned())
-    }
+fn closed() -> Failed {
+    Failed::Passing("the collector closed the connection".to_owned())
 }
 
 /// The connection to a collector, made when needed.
@@ -75,10 +73,14 @@ struct Link {
 }
 
 impl Carrier {
-    pub(super) fn new(settings: &Settings) -> Carrier {
-        let Settings { endpoint, headers, tls, trusted, .. } = settings;
-        let (endpoint, headers, has_own_trust) = (endpoint.clone(), headers.clone(), trusted.is_some());
-        Carrier { endpoint, headers, tls: tls.clone(), has_own_trust, link: None }
+    /// No connection yet; `headers` are fields of every export.
+    pub fn new(
+        endpoint: Endpoint,
+        headers: Vec<(String, String)>,
+        tls: Option<Client>,
+        has_own_trust: bool,
+    ) -> Carrier {
+        Carrier { endpoint, headers, tls, has_own_trust, link: None }
     }
 
     /// Sends an export; over a new connection if the kept one has ended meanwhile.
@@ -128,7 +130,7 @@ impl Carrier {
                 Err(error) => failed = error,
             }
         }
-        Err(failed.into())
+        Err(Failed::Passing(failed.to_string()))
     }
 
     /// This thread may wait for the system's resolver: it serves no clients.
@@ -190,7 +192,7 @@ impl Carrier {
                 out.extend_from_slice(rest.get(sent..sent + count).unwrap_or_default());
                 sent += count;
             }
-            link.write(&out, deadline).await?;
+            weir_fetch::send(&link.stream, &out, deadline).await?;
             link.take_frames(h2, stream, &mut answer)?;
             if let Some(outcome) = answer.outcome() {
                 // The collector answered before weir had sent all of the stream: both sides end it.
@@ -215,35 +217,20 @@ impl Carrier {
         }
         out.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
         out.extend_from_slice(body);
-        link.write(&out, deadline).await?;
-        let (mut parser, mut head) = (Parser::new(), ResponseHead::new());
-        loop {
-            match parser.response(&link.input, &mut head) {
-                Ok(Progress::Done) if head.is_interim() => {
-                    link.input.drain(..head.len.min(link.input.len()));
-                    parser.reset();
-                }
-                Ok(Progress::Done) => break,
-                Ok(Progress::Partial { .. }) => link.read(deadline).await?,
-                Err(violation) => {
-                    return Err(Failed::Refused(format!("the collector's answer is not HTTP: {violation}")));
-                }
+        let exchanged = weir_fetch::exchange(&link.stream, &mut link.input, &out, ANSWER_BYTES_MAX, deadline).await;
+        link.is_kept = exchanged.as_ref().is_ok_and(|answer| answer.is_kept);
+        let status = match exchanged {
+            Ok(Posted { status, .. }) | Err(weir_fetch::Failed::Large(status)) => status,
+            Err(weir_fetch::Failed::Send(error) | weir_fetch::Failed::Receive(error)) => return Err(error.into()),
+            Err(weir_fetch::Failed::Closed) => return Err(closed()),
+            Err(weir_fetch::Failed::Invalid(violation)) => {
+                return Err(Failed::Refused(format!("the collector's answer is not HTTP: {violation}")));
             }
-        }
-        let length = head.value(&link.input, Known::ContentLength).and_then(content_length);
-        let closes =
-            head.value(&link.input, Known::Connection).is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
-        let whole = length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= ANSWER_BYTES_MAX);
-        link.is_kept = whole.is_some() && !closes;
-        let end = head.len + whole.unwrap_or(0);
-        while link.input.len() < end {
-            link.read(deadline).await?;
-        }
-        link.input.drain(..end);
-        match head.status {
+        };
+        match status {
             200..=299 => Ok(()),
-            status @ (429 | 502 | 503 | 504) => Err(Failed::Passing(format!("the collector answered {status}"))),
-            status => Err(Failed::Refused(format!("the collector answered {status}"))),
+            429 | 502 | 503 | 504 => Err(Failed::Passing(format!("the collector answered {status}"))),
+            _ => Err(Failed::Refused(format!("the collector answered {status}"))),
         }
     }
 
@@ -311,27 +298,10 @@ impl Link {
         !self.stream.peek_closed()
     }
 
-    async fn write(&self, mut bytes: &[u8], deadline: &Deadline) -> Result<(), Failed> {
-        while !bytes.is_empty() {
-            match self.stream.try_write(bytes) {
-                Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.writable(deadline).await?,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
     async fn read(&mut self, deadline: &Deadline) -> Result<(), Failed> {
-        loop {
-            self.stream.readable(deadline).await?;
-            match self.stream.try_read_vec(&mut self.input, READ_BYTES) {
-                Ok(0) => return Err(Failed::Passing("the collector closed the connection".to_owned())),
-                Ok(_) => return Ok(()),
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match weir_fetch::receive(&self.stream, &mut self.input, deadline).await? {
+            true => Err(closed()),
+            false => Ok(()),
         }
     }
 

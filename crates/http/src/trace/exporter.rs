@@ -201,8 +201,9 @@ impl Drop for Ends {
 
 async fn run(receive: Receiver<Box<[u8]>>, settings: Settings, shared: Arc<Shared>) {
     let _ends = Ends(shared.clone());
-    let mut delivery =
-        Delivery { carrier: Carrier::new(&settings), settings: &settings, shared: &shared, says: Says::default() };
+    let Settings { endpoint, headers, tls, trusted, .. } = &settings;
+    let carrier = Carrier::new(endpoint.clone(), headers.clone(), tls.clone(), trusted.is_some());
+    let mut delivery = Delivery { carrier, settings: &settings, shared: &shared, says: Says::default() };
     let mut batch: Vec<Box<[u8]>> = Vec::new();
     let mut next = clock::precise() + settings.interval;
     loop {

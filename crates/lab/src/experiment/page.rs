@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use super::report::{self, FIGURES, beside, fails};
 use crate::html::{card, comparison, escape, line, mark, tone, verdict, waterlines, word};

@@ -1,7 +1,7 @@
 //! A lab's run as text, and a summary of several runs.
 
 use serde_json::Value;
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use super::facts::fact;
 use crate::metric::digits;

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
-use weir_conf::language::Language;
 use weir_conf::{MemoryFiles, Tree, lay_out};
+use weir_words::Language;
 
 use super::*;
 use crate::change::changes;

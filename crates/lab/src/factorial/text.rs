@@ -1,7 +1,7 @@
 //! An experiment with several changes as text for a terminal.
 
 use serde_json::Value;
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use crate::metric::{self, Metric};
 use crate::report::parts::{INDENT, interval, notes};

@@ -1,7 +1,7 @@
 //! Parts of a report that several kinds of runs have.
 
 use serde_json::Value;
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use crate::metric::{self, Metric};
 use crate::said::{say, shown, shown_list};

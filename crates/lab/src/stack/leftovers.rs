@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use weir_meter::host;
+use weir_host as host;
 use weir_net::process;
 
 use super::group;

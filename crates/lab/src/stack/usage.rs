@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use weir_meter::host::{self, CpuTime};
+use weir_host::{self as host, CpuTime};
 use weir_net::{Instant, clock};
 
 use super::group::Used;

@@ -1,6 +1,6 @@
 //! Why a lab does not begin: the command line, the configurations, the files of experiments and stored runs.
 
-use weir_conf::texts;
+use weir_words::texts;
 
 texts! {
     ERR_FILE: "{0}: {1}", "{0}: {1}";

@@ -2,7 +2,7 @@
 //!
 //! long: a table, one row a text.
 
-use weir_conf::texts;
+use weir_words::texts;
 
 texts! {
     REQUESTS_WAIT_THEIR_TIME: "requests in {0} wait {1} of their time for {2}, over {3} connections", "{0}의 요청이 처리 시간의 {1} 동안 {2}의 응답을 기다립니다, 연결 {3}개";

@@ -3,7 +3,7 @@
 //!
 //! long: a table, one row a text.
 
-use weir_conf::texts;
+use weir_words::texts;
 
 texts! {
     // Labels of lines.

@@ -4,7 +4,7 @@ use super::*;
 use crate::metric::{METRICS, of};
 use crate::stats::chance::normal;
 use crate::stats::{LOOK_ALPHA, LOOKS};
-use weir_conf::said::{english_in, is_korean};
+use weir_words::{english_in, is_korean};
 
 /// Pairs with the figures `before` and `before · e^effect`, with the same noise in every run.
 fn pairs(metric: &Metric, before: f64, effect: f64, noise: f64, count: usize) -> Vec<Pair> {

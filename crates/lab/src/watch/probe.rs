@@ -21,7 +21,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_meter::host;
+use weir_host as host;
 use weir_net::{Instant, clock, worker};
 
 use super::plan::Target;

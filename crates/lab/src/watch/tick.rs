@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_meter::host;
+use weir_host as host;
 
 use super::account::Account;
 use super::plan::Target;

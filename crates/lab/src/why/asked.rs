@@ -132,7 +132,7 @@ impl Why {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use weir_conf::language::Language;
+    use weir_words::Language;
 
     use super::*;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use weir_conf::{Statement, Tree};
+use weir_host as host;
 use weir_load::record::Hdr;
-use weir_meter::host;
 
 use super::known::Known;
 use super::policies::policies;

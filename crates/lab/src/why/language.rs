@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use serde_json::{Value, json};
-use weir_conf::language::Language;
-use weir_conf::said::{english_in, is_korean};
+use weir_words::{Language, english_in, is_korean};
 
 use super::arm::Elasticity;
 use super::asked::Why;

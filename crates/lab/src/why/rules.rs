@@ -12,7 +12,7 @@ mod upstream;
 pub(super) mod waits;
 
 use serde_json::{Value, json};
-use weir_conf::language::{Language, words};
+use weir_words::{Language, words};
 
 use super::rule::{Found, MINOR, Rule, Segment, Tier};
 use super::signals::Signals;

@@ -344,7 +344,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::ask::Ask;
-    use weir_conf::language::Language;
+    use weir_words::Language;
 
     #[test]
     fn what_is_known_beforehand_is_in_the_language_of_the_run() {

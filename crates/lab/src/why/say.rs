@@ -3,8 +3,8 @@
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
-use weir_conf::language::Language;
 use weir_net::clock;
+use weir_words::Language;
 
 use super::arm::Elasticity;
 use super::asked::Why;

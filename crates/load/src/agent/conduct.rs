@@ -10,10 +10,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::Instant;
 use weir_net::clock::precise;
+use weir_words::{Said, say};
 
 use super::clock::now_us;
 use super::health;

@@ -5,8 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::letter::Letter;
 use crate::random;

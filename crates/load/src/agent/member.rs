@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::Instant;
+use weir_words::{Said, say};
 
 use super::letter::Letter;
 use super::limits::LOST;

@@ -13,9 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_conf::said::{Said, Text};
-use weir_conf::say;
 use weir_net::{Instant, clock, process};
+use weir_words::{Said, Text, say};
 
 use crate::texts::agents as texts;
 pub use parse::Message;

@@ -5,10 +5,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::Instant;
 use weir_net::clock::precise;
+use weir_words::{Said, say};
 
 use super::clock::{Offset, now_us};
 use super::job;
@@ -170,7 +169,7 @@ impl Seat<'_> {
             ("call", None) => {
                 let offer = Letter::new("offer", &self.id)
                     .with("name", self.agent.name.as_str())
-                    .with("cpus", weir_meter::host::effective_cpus());
+                    .with("cpus", weir_host::effective_cpus());
                 self.link.publish(&letter::up(run), &offer.encode());
             }
             ("hire", None) => self.hire(&letter, tell),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use serde_json::{Value as Json, json};
-use weir_conf::said::Said;
 use weir_net::Instant;
+use weir_words::Said;
 
 use super::health;
 use super::job::{self, Job};
@@ -107,7 +107,7 @@ impl Work {
             Some(workers) => workers,
             // As without agents: one worker keeps one state of the processor's module.
             None if plan.processor.is_some() => 1,
-            None => weir_meter::host::effective_cpus(),
+            None => weir_host::effective_cpus(),
         };
         workers.min(self.workers_max.unwrap_or(usize::MAX)).clamp(1, run::WORKERS_MAX)
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use weir_meter::host;
+use weir_host as host;
 use weir_net::diag;
 
 /// Addresses kept at most. The first ones are enough: more addresses share the load, and each has all ports to itself.

@@ -3,11 +3,9 @@
 //! As in Artillery, which uses hpagent, all requests go through a tunnel made by CONNECT, also those to `http://`.
 //! `HTTPS_PROXY` is for `https://` only; without it, `HTTP_PROXY` is used for `https://` too.
 
-use weir_conf::said::Said;
-use weir_conf::say;
-
 use crate::texts;
 use crate::url::{Scheme, Url};
+use weir_words::{Said, say};
 
 /// The proxies of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

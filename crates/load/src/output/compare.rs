@@ -10,9 +10,7 @@ mod texts;
 mod within;
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::{Said, left, right};
-use weir_conf::say;
+use weir_words::{Language, Said, left, right, say};
 
 use self::failed::Failed;
 use super::kept::said_list;

@@ -2,9 +2,7 @@
 
 use std::cmp::Ordering;
 
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text, width as columns};
-use weir_conf::say;
+use weir_words::{Language, Said, Text, say, width as columns};
 
 use super::number::{duration, js};
 use crate::record::{Period, Summary, WINDOW_MS};

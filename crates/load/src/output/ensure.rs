@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use weir_conf::language::Language;
-use weir_conf::said::Text;
-use weir_conf::say;
+use weir_words::{Language, Text, say};
 
 use super::console::{Console, GREEN, RED};
 use super::number;

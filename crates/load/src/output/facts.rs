@@ -1,7 +1,6 @@
 //! Facts about a run that the runner knows and the recorder does not.
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::ensure::Check;
 use super::number::{grouped, ms};
@@ -179,7 +178,7 @@ pub fn fingerprint(parts: &[&[u8]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_conf::language::Language;
+    use weir_words::Language;
 
     #[test]
     fn a_generator_with_room_is_no_limit() {

@@ -1,9 +1,7 @@
 //! weir's additions to Artillery's console: the target of the load, both latencies, lag, errors by place, and whether
 //! the generator itself was the limit.
 
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text, left, right};
-use weir_conf::say;
+use weir_words::{Language, Said, Text, left, right, say};
 
 use super::console::{Console, GRAY, GREEN, RED, YELLOW};
 use super::number::{grouped, ms};

@@ -11,10 +11,8 @@ mod tables;
 mod verdict;
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text};
-use weir_conf::say;
 use weir_dash::inline::{self, escape};
+use weir_words::{Language, Said, Text, say};
 
 use super::legacy::iso;
 use super::number::{duration, js, ms};
@@ -285,7 +283,7 @@ mod tests {
         {
             assert!(korean.contains(part) && !visible(&english).contains(part), "{part}");
         }
-        assert_eq!(weir_conf::glossary::forbidden_in(&visible(&korean)), None);
+        assert_eq!(weir_words::glossary::forbidden_in(&visible(&korean)), None);
     }
 
     /// A page without its styles and its script.

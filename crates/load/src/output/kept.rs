@@ -4,8 +4,7 @@
 //! others, and of older versions, have the English alone.
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::Said;
+use weir_words::{Language, Said};
 
 use crate::texts::TABLES;
 
@@ -33,7 +32,7 @@ mod tests {
     use super::*;
     use crate::texts;
     use serde_json::json;
-    use weir_conf::say;
+    use weir_words::say;
 
     #[test]
     fn a_stored_sentence_has_both_languages_and_one_of_others_has_english() {

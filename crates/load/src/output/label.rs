@@ -1,7 +1,6 @@
 //! Heads of rows and columns.
 
-use weir_conf::language::Language;
-use weir_conf::said::Text;
+use weir_words::{Language, Text};
 
 /// The head of a row or column.
 pub enum Label {

@@ -3,9 +3,7 @@
 //! The caller writes the text to stderr, so that stdout stays Artillery's. No line is wider than the terminal: a line
 //! that wraps would take two rows, and moving up to the first line would then end too low.
 
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text, left, width};
-use weir_conf::say;
+use weir_words::{Language, Said, Text, left, say, width};
 
 use super::console::{GRAY, RED, paint};
 use super::number::{grouped, ms};

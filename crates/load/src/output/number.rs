@@ -1,6 +1,6 @@
 //! Numbers and durations as JavaScript prints them.
 
-use weir_conf::said::Said;
+use weir_words::Said;
 
 /// A number as `String(number)` gives it.
 pub fn js(number: f64) -> String {
@@ -129,7 +129,7 @@ mod tests {
         for (ms, text) in table {
             assert_eq!(duration(ms).en(), text);
         }
-        let korean = |ms| duration(ms).say(weir_conf::language::Language::Korean).to_owned();
+        let korean = |ms| duration(ms).say(weir_words::Language::Korean).to_owned();
         assert_eq!([0, 13_000, 60_000, 3_665_000].map(korean), ["0초", "13초", "1분", "1시간 1분 5초"]);
     }
 

@@ -1,7 +1,7 @@
 //! The key `weir` of a report: data that Artillery does not have. `docs/guide/load/report.md` documents its shape.
 
 use std::collections::BTreeMap;
-use weir_conf::said::Said;
+use weir_words::Said;
 
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,6 @@
 //! Reads a reporter of `publish-metrics`: what it sends and where, or why it sends nothing.
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use crate::texts::script as texts;
 use crate::url::Url;

@@ -186,7 +186,7 @@ fn reporter(json: &str) -> Reporter {
 }
 
 /// Publishes the period this many times; returns the messages for the user.
-fn publish(json: &str, times: usize) -> Vec<weir_conf::said::Said> {
+fn publish(json: &str, times: usize) -> Vec<weir_words::Said> {
     let mut publisher = Publisher::start(&[reporter(json)], "http://a").unwrap().unwrap();
     publisher.started();
     let period = period();

@@ -314,7 +314,7 @@ impl Book {
             recorder.dropped(dropped);
         }
         report.elapsed = clock::precise().saturating_duration_since(begin);
-        report.cpu = weir_meter::host::own_cpu().unwrap_or_default();
+        report.cpu = weir_host::own_cpu().unwrap_or_default();
         report.busy = vec![report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)];
         std::mem::take(report)
     }

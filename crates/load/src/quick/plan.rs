@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use weir_conf::said::Said;
-use weir_conf::say;
 use weir_net::{Instant, clock};
+use weir_words::{Said, say};
 
 use crate::client::Resolver;
 use crate::client::h2::STREAMS_MAX;

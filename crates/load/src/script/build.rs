@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_conf::say;
+use weir_words::say;
 
 use super::keys;
 use super::node::Node;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::merge::{Lists, deep};
 use super::near::nearest;

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::merge::{self, Lists};
 use super::node::{Kind, Node};

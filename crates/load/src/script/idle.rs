@@ -4,7 +4,7 @@
 //! occurrence of the word counts as a use. With a processor, whose functions see all variables, nothing is sure.
 
 use foldhash::HashMap;
-use weir_conf::say;
+use weir_words::say;
 
 use super::node::Node;
 use super::notes::Notes;

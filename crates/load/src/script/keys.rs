@@ -101,7 +101,7 @@ mod tests {
                 assert!(is_alone, "{}.{}", object.path, key.name);
                 assert!(key.about.ends_with(|c: char| c != ' ' && c != '.'), "{}.{}", object.path, key.name);
                 let warns = matches!(key.does, Does::No | Does::Nothing);
-                assert_eq!(weir_conf::said::is_korean(key.about_ko), warns, "{}.{}", object.path, key.name);
+                assert_eq!(weir_words::is_korean(key.about_ko), warns, "{}.{}", object.path, key.name);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Messages about a script while it is read: warnings, and problems that make it invalid.
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::source::{At, Problem, Sources};
 use crate::texts::script as texts;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_conf::say;
+use weir_words::say;
 
 use super::keys;
 use super::node::{Kind, Node};
@@ -126,7 +126,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::yaml;
     use super::*;
-    use weir_conf::said::Said;
+    use weir_words::Said;
 
     fn one(phase: &str) -> Result<Option<Phase>, Said> {
         let mut notes = Notes::default();

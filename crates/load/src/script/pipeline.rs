@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_conf::say;
+use weir_words::say;
 
 use super::merge::{self, Lists};
 use super::node::{Kind, Member, Node};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_conf::say;
+use weir_words::say;
 
 use super::node::{Kind, Member, Members, Node};
 use super::notes::Notes;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use weir_conf::say;
+use weir_words::say;
 
 use super::build::Builder;
 use super::files;

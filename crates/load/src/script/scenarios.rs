@@ -1,7 +1,6 @@
 //! `scenarios`, `before` and `after` (artillery.md §1.3).
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::build::Builder;
 use super::keys;

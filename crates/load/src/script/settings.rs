@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_conf::say;
+use weir_words::say;
 
 use super::build::Builder;
 use super::keys;

@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Language, Said, say};
 
 use crate::texts::script as texts;
 

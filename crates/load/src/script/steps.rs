@@ -1,7 +1,6 @@
 //! The steps of a flow (artillery.md §2).
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::build::Builder;
 use super::keys;

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use weir_conf::language::Language;
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Language, Said, say};
 
 use crate::arrive;
 use crate::plan::{Arrivals, Connect, Engine, Flow, Phase, Plan, Scenario, Step};

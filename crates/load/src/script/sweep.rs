@@ -3,8 +3,7 @@
 //!
 //! For a valid script, the warnings about unknown keys come from the code that reads the keys.
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::keys;
 use super::near;

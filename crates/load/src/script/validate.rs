@@ -4,8 +4,7 @@
 //! weir accepts a few things that Artillery refuses: `jitter` beside `think`, `limit` beside `parallel`, lists in a
 //! flow.
 
-use weir_conf::said::Said;
-use weir_conf::say;
+use weir_words::{Said, say};
 
 use super::keys;
 use super::node::{Kind, Node};

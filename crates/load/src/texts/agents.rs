@@ -1,6 +1,6 @@
 //! The texts about agents, and about runs that do not begin or do not end.
 
-weir_conf::texts! {
+weir_words::texts! {
     // The lines of an agent.
     AGENT_WAITS: "agent {0}: waiting for a run at nats://{1}", "에이전트 {0}: nats://{1}에서 실행을 기다립니다";
     AGENT_GONE: "agent {0}: the connection to the NATS server is lost ({1}); the agent tries again", "에이전트 {0}: NATS 서버와의 연결이 끊겼습니다({1}). 다시 연결합니다";

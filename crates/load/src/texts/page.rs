@@ -1,6 +1,6 @@
 //! The texts of a report's page.
 
-weir_conf::texts! {
+weir_words::texts! {
     // The head of the page.
     PAGE_TITLE: "Load report", "부하 보고서";
     PAGE_LOAD_WENT: "Load went to {0}", "부하 대상: {0}";

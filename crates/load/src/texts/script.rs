@@ -1,7 +1,7 @@
 //! The texts about mistakes in a script, and about its plan. The English words that begin Artillery's own messages are
 //! Artillery's.
 
-weir_conf::texts! {
+weir_words::texts! {
     // Parts that several messages share.
     ERROR: "Error: {0}", "오류: {0}";
     AT: "  at {0}", "  위치: {0}";

@@ -1,7 +1,6 @@
 //! The sentences about a script from logs, in English and Korean.
 
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text};
+use weir_words::{Language, Said, Text};
 
 /// The sentence with its holes filled.
 pub(super) fn fill(sentence: Text, language: Language, values: &[&str]) -> String {
@@ -9,7 +8,7 @@ pub(super) fn fill(sentence: Text, language: Language, values: &[&str]) -> Strin
     sentence.with(&values).say(language).to_owned()
 }
 
-weir_conf::texts! {
+weir_words::texts! {
     LOAD_FROM_NO_FORMAT:
         "{0}: no line has the form combined, main, common, vhost_combined or JSON: name the log_format with --conf FILE --format NAME, or write it with --format '$remote_addr …'",
         "{0}: combined, main, common, vhost_combined, JSON 형식인 줄이 없습니다. --conf FILE --format NAME으로 log_format의 이름을 지정하거나 --format '$remote_addr …'로 직접 쓰세요";
@@ -118,6 +117,6 @@ weir_conf::texts! {
 mod tests {
     #[test]
     fn the_texts_are_whole_in_both_languages() {
-        assert_eq!(weir_conf::said::check_texts(super::ALL), Vec::<String>::new());
+        assert_eq!(weir_words::check_texts(super::ALL), Vec::<String>::new());
     }
 }

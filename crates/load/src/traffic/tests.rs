@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use std::io::{Cursor, Read};
 
-use weir_conf::language::Language;
 use weir_conf::log_format::Format;
+use weir_words::Language;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The choices of the user, and the result.
 
-use weir_conf::language::Language;
 use weir_conf::log_format::Format;
+use weir_words::Language;
 
 /// Longest script, in minutes.
 pub const MINUTES_MAX: u32 = 24 * 60;

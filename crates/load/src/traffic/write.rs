@@ -1,6 +1,6 @@
 //! Writes the script, its rows, and the sentences about both.
 
-use weir_conf::said::Text;
+use weir_words::Text;
 
 use super::fit::Scenario;
 use super::phases::{Phase, Window};

@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn a_child_has_its_cpus_and_we_keep_ours() {
-        let cpu = *weir_meter::host::allowed_cpus(std::path::Path::new("/")).last().unwrap();
-        let before = weir_meter::host::allowed_cpus(std::path::Path::new("/"));
+        let cpu = *weir_host::allowed_cpus(std::path::Path::new("/")).last().unwrap();
+        let before = weir_host::allowed_cpus(std::path::Path::new("/"));
         let mut command = Command::new("grep");
         command.args(["Cpus_allowed_list", "/proc/self/status"]).stdout(Stdio::piped());
         let output = spawn_on(&[cpu], &mut command).unwrap().wait_with_output().unwrap();
         let line = String::from_utf8(output.stdout).unwrap();
         assert_eq!(line.split_whitespace().last(), Some(cpu.to_string().as_str()));
-        assert_eq!(weir_meter::host::allowed_cpus(std::path::Path::new("/")), before);
+        assert_eq!(weir_host::allowed_cpus(std::path::Path::new("/")), before);
         assert!(spawn_on(&[usize::MAX], &mut Command::new("true")).is_err());
     }
 

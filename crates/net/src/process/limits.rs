@@ -1,4 +1,4 @@
-//! Sets the limit on open files; `meter::host` reads it.
+//! Sets the limit on open files; the crate `host` reads it.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use std::io;
@@ -46,7 +46,7 @@ pub fn share_nofile(pid: u32) -> io::Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use weir_meter::host::file_limit;
+    use weir_host::file_limit;
 
     #[test]
     fn the_soft_limit_becomes_the_hard_one() {

@@ -3,11 +3,10 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use weir_conf::language::{Language, Words, words};
 use weir_dash::alarm::{Alert, Event, Subject};
 use weir_dash::verdict::State;
-use weir_dash::words::Said;
 use weir_wire::date;
+use weir_words::{Language, Words, words};
 
 use super::receiver::{Form, Receiver};
 
@@ -70,22 +69,15 @@ fn text(alert: &Alert, name: &str, language: Language) -> String {
         (Event::Ends, Language::Korean) => format!("정상으로 돌아왔습니다 ({state}, {lasted} 동안)"),
     };
     let verdict = &alert.verdict;
-    let mut text = format!("weir {name}: {title}\n{}", say(&verdict.words, language));
+    let mut text = format!("weir {name}: {title}\n{}", verdict.words.say(language));
     for line in verdict.evidence.iter().take(EVIDENCE_MAX) {
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n- {}", say(line, language));
+        let _ = write!(text, "\n- {}", line.say(language));
     }
     if let Some(remedy) = &verdict.remedy {
-        let _ = write!(text, "\n→ {}", say(remedy, language));
+        let _ = write!(text, "\n→ {}", remedy.say(language));
     }
     text
-}
-
-fn say(said: &Said, language: Language) -> &str {
-    match language {
-        Language::English => &said.en,
-        Language::Korean => &said.ko,
-    }
 }
 
 fn state(state: State) -> Words {
@@ -131,13 +123,13 @@ fn alertmanager(receiver: &Receiver, alert: &Alert) -> Value {
             labels["subject"] = subject.what.clone().into();
         }
         let evidence: Vec<&str> =
-            alert.verdict.evidence.iter().take(EVIDENCE_MAX).map(|line| say(line, language)).collect();
+            alert.verdict.evidence.iter().take(EVIDENCE_MAX).map(|line| line.say(language)).collect();
         json!({
             "labels": labels,
             "annotations": {
-                "summary": format!("weir {}: {}", receiver.name, say(&alert.verdict.words, language)),
+                "summary": format!("weir {}: {}", receiver.name, alert.verdict.words.say(language)),
                 "description": evidence.join("\n"),
-                "remedy": alert.verdict.remedy.as_ref().map_or("", |remedy| say(remedy, language)),
+                "remedy": alert.verdict.remedy.as_ref().map_or("", |remedy| remedy.say(language)),
             },
             "startsAt": time(*since),
             "endsAt": time(ends_ms),
@@ -164,9 +156,10 @@ mod tests {
     use super::*;
     use std::time::Duration;
     use weir_dash::verdict::Verdict;
+    use weir_words::Said;
 
     fn alert(event: Event) -> Alert {
-        let said = |en: &str, ko: &str| Said::new(en, ko);
+        let said = |en: &str, ko: &str| Said::of_both(en, ko);
         Alert {
             event,
             verdict: Verdict {
@@ -231,7 +224,7 @@ mod tests {
     #[test]
     fn long_alerts_are_cut_for_discord() {
         let mut long = alert(Event::Begins);
-        long.verdict.words.en = "é".repeat(3000);
+        long.verdict.words = Said::from("é".repeat(3000));
         let said = body(Form::Discord, Language::English, &long);
         assert_eq!(said["content"].as_str().unwrap().chars().count(), DISCORD_MAX);
     }

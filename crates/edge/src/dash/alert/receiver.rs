@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use url::Url;
-use weir_conf::language::Language;
 use weir_dash::alarm::Alarm;
 use weir_dash::verdict::State;
 use weir_net::tls;
+use weir_words::Language;
 
 /// How long weir tries to deliver an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-use weir_conf::language::Language;
 use weir_dash::verdict::State;
+use weir_words::Language;
 
 use super::*;
 

@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use weir_dash::logs::{TAIL_BYTES_MAX, Tail, plain};
-use weir_dash::words::Said;
 use weir_net::{clock, log, process, worker};
+use weir_words::Said;
 
 /// Most lines of a log that are asked for.
 const LINES_MAX: &str = "5000";
@@ -86,11 +86,11 @@ impl Source {
         let mut command = self.command();
         let program = command.get_program().to_string_lossy().into_owned();
         let (bytes, is_cut, has_failed) = run(&mut command).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Said::new(
+            ErrorKind::NotFound => Said::of_both(
                 format!("the program {program} is not on this machine"),
                 format!("이 머신에 {program} 프로그램이 없습니다"),
             ),
-            _ => Said::new(
+            _ => Said::of_both(
                 format!("weir cannot run {program} {}", log::Os(&error)),
                 format!("{program} 프로그램을 실행할 수 없습니다 {}", log::Os(&error)),
             ),
@@ -100,11 +100,11 @@ impl Source {
             let message = plain::shown(bytes.get(..bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default());
             let message = message.trim();
             return Err(match message.is_empty() {
-                true => Said::new(
+                true => Said::of_both(
                     format!("{program} gave no log within {} seconds", TIMEOUT.as_secs()),
                     format!("{program} 프로그램이 {}초 안에 로그를 출력하지 않았습니다", TIMEOUT.as_secs()),
                 ),
-                false => Said::new(format!("{program}: {message}"), format!("{program}: {message}")),
+                false => Said::of_both(format!("{program}: {message}"), format!("{program}: {message}")),
             });
         }
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();

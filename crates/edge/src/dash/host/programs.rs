@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_meter::host::{self, Listeners, Program, Seen};
+use weir_host::{self as host, Listeners, Program, Seen};
 use weir_net::clock::Instant;
 
 /// Programs in an answer, at most: those of upstreams, then by CPU.

@@ -19,7 +19,7 @@ use super::dns;
 use crate::acme::publish::Update;
 use crate::acme::state::Directory;
 use crate::acme::{AccountKeySource, Memory, Publisher};
-use crate::fetch::trust;
+use crate::trust;
 
 /// The longest `dns_delay`.
 const DELAY_MAX: Duration = Duration::from_secs(3600);

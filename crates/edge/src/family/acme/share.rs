@@ -8,9 +8,9 @@ use weir_http::build::Build;
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_net::process;
+use weir_redis::Server;
 
 use crate::acme::Share;
-use crate::purge::bus::Server;
 
 /// The longest `timeout=`.
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use url::Url;
 use weir_conf::Statement;
-use weir_conf::language::Language;
 use weir_dash::verdict::State;
 use weir_http::build::Build;
 use weir_http::family::certificates;
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_net::log;
+use weir_words::Language;
 
 use crate::dash::alert::RECEIVERS_MAX;
 use crate::dash::alert::receiver::{Form, PATIENCE, Receiver};
 use crate::dash::token::Source;
-use crate::fetch::trust;
+use crate::trust;
 
 /// How long a verdict has to hold unless `after=` says so.
 const AFTER: Duration = Duration::from_secs(30);

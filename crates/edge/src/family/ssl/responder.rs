@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_fetch::{Answer, Failed};
 use weir_http::authority::{self, split_host_port};
 use weir_http::base64;
 use weir_http::build::Build;
@@ -14,8 +15,6 @@ use weir_http::refusal::Refusal;
 use weir_http::worker::Worker;
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport};
 use weir_proxy::family::resolver;
-
-use crate::fetch::{self, Fetched};
 
 /// The largest answer in bytes with its head: a response with a chain of certificates has some ten thousand.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
@@ -103,14 +102,16 @@ async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, St
     let stream = Stream::connect(address, &ConnectOptions::default()).map_err(|error| failed("connect()", &error))?;
     stream.connected(&deadline).await.map_err(|error| failed("connect()", &error))?;
     let transport = Transport::from(stream);
-    let sent = fetch::send(&transport, &compose(url, request), &deadline).await;
-    sent.map_err(|error| failed("send()", &error))?;
-    let bytes = fetch::receive(&transport, ANSWER_BYTES_MAX, &deadline).await;
-    let bytes = bytes.map_err(|error| failed("recv()", &error))?;
-    match fetch::read(&bytes) {
-        Some(Fetched { status: 200, body, .. }) => Ok(body),
-        Some(Fetched { status, .. }) => Err(format!("OCSP responder answered with status {status}")),
-        None => Err("OCSP responder sent an invalid response".to_owned()),
+    let request = compose(url, request);
+    match weir_fetch::exchange(&transport, &mut Vec::new(), &request, ANSWER_BYTES_MAX, &deadline).await {
+        Ok(Answer { status: 200, body, .. }) => Ok(body),
+        Ok(Answer { status, .. }) => Err(format!("OCSP responder answered with status {status}")),
+        Err(Failed::Send(error)) => Err(failed("send()", &error)),
+        Err(Failed::Receive(error)) => Err(failed("recv()", &error)),
+        Err(Failed::Large(_)) => {
+            Err(format!("recv() failed (the response is larger than {}k)", ANSWER_BYTES_MAX >> 10))
+        }
+        Err(Failed::Closed | Failed::Invalid(_)) => Err("OCSP responder sent an invalid response".to_owned()),
     }
 }
 

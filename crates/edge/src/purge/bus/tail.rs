@@ -7,22 +7,19 @@ use std::time::Duration;
 use weir_cache::store::{Force, Purge};
 use weir_net::log::{self, Level};
 use weir_net::{Instant, clock};
+use weir_redis::{Backoff, Failed};
 
-use super::{Book, Shared};
+use crate::purge::bus::shared::{Book, Shared};
 use crate::purge::edges::Beat;
 use crate::purge::entry::{Entry, Id, Said};
+use crate::purge::keys::{Follower, News};
 use crate::purge::memory::Memory;
-use crate::purge::server::{Failed, Link, News};
 
 /// How long one read waits for new entries. Between two reads the edge reports that it is alive.
 const BLOCK: Duration = Duration::from_millis(500);
 
 /// The time between two looks at the reports of other edges and at the last applied entry, which must still be there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// The time between two tries to reconnect: it doubles from the first value to the last.
-const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_millis(500);
 
 /// weir logs another edge with this edge's name after this many reports in a row.
 const NAMESAKE_AFTER: u32 = 3;
@@ -39,14 +36,16 @@ pub(super) fn follow(shared: &Shared, applied: Option<Id>) {
         is_unsaved: false,
         met_unknown: false,
     };
-    let mut retry = RETRY_MIN;
+    // Now, because this thread has the right user.
+    shared.settings.server.start();
+    let mut backoff = Backoff::default();
     while !shared.is_stopped() {
         let settings = &shared.settings;
-        let link = Link::open(&settings.server, &settings.stream, settings.timeout, BLOCK + settings.timeout);
+        let link = Follower::open(&settings.server, &settings.stream, settings.timeout);
         let failed = match link.and_then(|mut link| tail.join(&mut link).map(|heard| (link, heard))) {
             Err(failed) => failed,
             Ok((mut link, heard)) => {
-                retry = RETRY_MIN;
+                backoff = Backoff::default();
                 match tail.run(&mut link, heard) {
                     Err(failed) => failed,
                     Ok(()) => return,
@@ -54,8 +53,7 @@ pub(super) fn follow(shared: &Shared, applied: Option<Id>) {
             }
         };
         tail.lose(&failed);
-        shared.pause(retry);
-        retry = (retry * 2).min(RETRY_MAX);
+        shared.pause(backoff.longer());
     }
 }
 
@@ -78,7 +76,7 @@ struct Tail<'s> {
 
 impl Tail<'_> {
     /// Finds the entry to continue after; returns the id of the newest report.
-    fn join(&mut self, link: &mut Link) -> Result<Id, Failed> {
+    fn join(&mut self, link: &mut Follower) -> Result<Id, Failed> {
         let heard = link.newest_heard()?;
         let newest = link.newest_or_begin()?;
         let look = link.look(self.applied.unwrap_or(newest))?;
@@ -109,7 +107,7 @@ impl Tail<'_> {
     }
 
     /// Reads and applies entries until the bus stops.
-    fn run(&mut self, link: &mut Link, mut heard: Id) -> Result<(), Failed> {
+    fn run(&mut self, link: &mut Follower, mut heard: Id) -> Result<(), Failed> {
         while !self.shared.is_stopped() {
             if self.looked.is_none_or(|looked| clock::precise() - looked >= LOOK_EVERY) {
                 self.look(link)?;
@@ -132,7 +130,7 @@ impl Tail<'_> {
     }
 
     /// Reads the reports of the other edges, and checks whether the stream is still the same.
-    fn look(&mut self, link: &mut Link) -> Result<(), Failed> {
+    fn look(&mut self, link: &mut Follower) -> Result<(), Failed> {
         let look = link.look(self.from())?;
         (self.now_ms, self.looked) = (look.now_ms, Some(clock::precise()));
         if !look.is_there {
@@ -219,7 +217,7 @@ impl Tail<'_> {
         }
     }
 
-    fn say(&mut self, link: &mut Link, aloud: bool) -> Result<(), Failed> {
+    fn say(&mut self, link: &mut Follower, aloud: bool) -> Result<(), Failed> {
         let beat = Beat { applied: self.from(), at_ms: self.now_ms, run: self.shared.run.clone() };
         link.say(&self.shared.settings.edge, &beat, aloud)
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use aya::maps::{Array, HashMap};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
-use weir_meter::host;
+use weir_host as host;
 use weir_net::clock;
 
 use super::account::{Behind, Did, Exchange, Phase, Wait};

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weir_meter::host::{self, Ends};
+use weir_host::{self as host, Ends};
 use weir_net::{Instant, clock};
 
 use super::account::{Behind, Did, Wait};

@@ -53,7 +53,7 @@ pub fn is_one(dir: &Path, pid: u32) -> bool {
 
 /// The last line of the slowest loop among the process and the processes that it forked.
 pub fn read(probe: &Probe) -> Result<Reading, String> {
-    let family = weir_meter::host::family(probe.pid);
+    let family = weir_host::family(probe.pid);
     let lines = family.iter().filter_map(|pid| {
         let mut text = String::new();
         let opened = fs::File::open(file(&probe.dir, *pid)).ok()?;

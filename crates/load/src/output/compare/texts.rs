@@ -1,6 +1,6 @@
 //! Sentences of a comparison, in English and Korean.
 
-weir_conf::texts! {
+weir_words::texts! {
     NO_REPORT: "{0}: this is not a report: it has no \"aggregate\"", "{0}: 보고서가 아닙니다. \"aggregate\"가 없습니다";
     DIFFER: "The runs also differ in:", "두 실행에서 다음도 다릅니다:";
     NOT_WRITTEN:
@@ -51,6 +51,6 @@ weir_conf::texts! {
 mod tests {
     #[test]
     fn the_texts_are_whole_in_both_languages() {
-        assert_eq!(weir_conf::said::check_texts(super::ALL), Vec::<String>::new());
+        assert_eq!(weir_words::check_texts(super::ALL), Vec::<String>::new());
     }
 }

@@ -6,9 +6,8 @@
 
 use serde_json::{Value, json};
 
-use weir_conf::language::Language;
-use weir_conf::say;
 use weir_dash::inline::escape;
+use weir_words::{Language, say};
 
 use crate::output::number;
 use crate::texts::page as texts;

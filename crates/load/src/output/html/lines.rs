@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use weir_conf::language::Language;
+use weir_words::Language;
 
 use super::chart::clock;
 

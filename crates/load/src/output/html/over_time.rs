@@ -1,9 +1,7 @@
 //! The charts over the time of the run.
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::Text;
-use weir_conf::say;
+use weir_words::{Language, Text, say};
 
 use super::chart::{self, Band, Chart, Line, Shape, Stroke, time_ticks};
 use super::lines::{Four, Lines};

@@ -1,9 +1,7 @@
 //! Phrases that several parts of the page have.
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text};
-use weir_conf::say;
+use weir_words::{Language, Said, Text, say};
 
 use crate::output::kept::said;
 use crate::output::number::{self, duration, ms};

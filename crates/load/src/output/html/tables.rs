@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text};
-use weir_conf::say;
 use weir_dash::inline::escape;
+use weir_words::{Language, Said, Text, say};
 
 use super::phrases::{self, figure_name, grouped};
 use crate::output::label::Label;

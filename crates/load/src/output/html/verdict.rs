@@ -1,10 +1,8 @@
 //! The top of the page: the requested load, the arrivals, whether the generator was the limit, and the checks.
 
 use serde_json::Value;
-use weir_conf::language::Language;
-use weir_conf::said::{Said, Text};
-use weir_conf::say;
 use weir_dash::inline::escape;
+use weir_words::{Language, Said, Text, say};
 
 use super::phrases::{self, Counted, grouped, many, told};
 use crate::output::kept::said_list;

@@ -1,13 +1,11 @@
 //! An object of a script, its keys, and the warnings about other keys.
 
-use weir_conf::said::Said;
-use weir_conf::say;
-
 use crate::script::near;
 use crate::script::node::{Kind, Node};
 use crate::script::notes::Notes;
 use crate::script::source::At;
 use crate::texts::script as texts;
+use weir_words::{Said, say};
 
 /// An object of a script.
 #[derive(Debug)]

@@ -1,0 +1,25 @@
+//! A client of a Redis server, or of a server that speaks its protocol (Valkey).
+//!
+//! ```text
+//!  tasks of workers ─ Server::ask ─► queue ─► one thread ─► Link, kept, for all commands to this server
+//!  a thread of its own ─ Server::link ─────────────────────► Link, for reads that wait and for SUBSCRIBE
+//! ```
+//!
+//! [`Server::ask`] sends commands over one connection that the process keeps for each server. A command that waits (`XREAD
+//! BLOCK`, `SUBSCRIBE`) would hold up all others, so it needs a [`Link`] of its own. Invariants: no worker waits for a
+//! socket to Redis; a command is sent at most once; replies have bounds in size, number and depth; no bytes of a
+//! server can cause a panic.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod link;
+mod place;
+mod queue;
+mod server;
+mod value;
+
+pub use commands::Commands;
+pub use link::{Backoff, Failed, Link, Message};
+pub use queue::QUEUE_MAX;
+pub use server::Server;
+pub use value::{BYTES_MAX, DEPTH_MAX, ITEMS_MAX, Value, pairs};

@@ -1,0 +1,156 @@
+//! The requests of all tasks to one server, and the thread that sends them over one connection.
+
+use std::collections::VecDeque;
+use std::iter;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use weir_net::reply::Promise;
+use weir_net::{Instant, clock, worker};
+
+use crate::commands::Commands;
+use crate::link::{Backoff, Failed, Link};
+use crate::place::Place;
+use crate::value::Value;
+
+/// Requests that may wait for one server; more are refused.
+pub const QUEUE_MAX: usize = 256;
+
+/// Requests that are sent at once, at most.
+const BATCH_MAX: usize = 64;
+
+/// The replies to a request's commands.
+pub type Answer = Result<Vec<Value>, Failed>;
+
+/// Commands, and who waits for their replies.
+pub struct Request {
+    pub commands: Commands,
+    pub timeout: Duration,
+    pub asker: Asker,
+}
+
+/// Who waits.
+pub enum Asker {
+    Task(Promise<Answer>),
+    Thread(SyncSender<Answer>),
+}
+
+impl Request {
+    /// False if a task has stopped to wait: then its commands are not sent.
+    fn is_awaited(&self) -> bool {
+        match &self.asker {
+            Asker::Task(promise) => promise.is_awaited(),
+            Asker::Thread(_) => true,
+        }
+    }
+
+    fn answer(self, answer: Answer) {
+        match self.asker {
+            Asker::Task(promise) => promise.give(|| answer),
+            // A thread that waits no longer has dropped the other end.
+            Asker::Thread(sender) => drop(sender.try_send(answer)),
+        }
+    }
+}
+
+/// The requests to one server. The thread ends with the last owner.
+pub struct Queue {
+    place: Place,
+    requests: SyncSender<Request>,
+}
+
+impl Queue {
+    /// The queue of this process for a server. Starts its thread, as the user of this thread, if there is none.
+    pub fn of(place: &Place) -> Arc<Queue> {
+        static QUEUES: Mutex<Vec<Weak<Queue>>> = Mutex::new(Vec::new());
+        let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.retain(|queue| queue.strong_count() > 0);
+        if let Some(known) = queues.iter().filter_map(Weak::upgrade).find(|queue| queue.place == *place) {
+            return known;
+        }
+        let (requests, list) = sync_channel(QUEUE_MAX);
+        let queue = Arc::new(Queue { place: place.clone(), requests });
+        queues.push(Arc::downgrade(&queue));
+        let place = place.clone();
+        // Without the thread, the list is dropped, and `push` fails.
+        let _ = worker::block_aside("redis", move || serve(&place, &list));
+        queue
+    }
+
+    pub fn push(&self, request: Request) -> Result<(), Failed> {
+        self.requests.try_send(request).map_err(|error| match error {
+            TrySendError::Full(_) => Failed::Full,
+            TrySendError::Disconnected(_) => Failed::Lost("its thread could not be started".to_owned()),
+        })
+    }
+}
+
+fn serve(place: &Place, list: &Receiver<Request>) {
+    let mut kept: Option<Link> = None;
+    let mut pause = Pause::default();
+    while let Ok(first) = list.recv() {
+        let rest = list.try_iter().take(BATCH_MAX - 1);
+        let batch: VecDeque<Request> = iter::once(first).chain(rest).filter(Request::is_awaited).collect();
+        // The others have their own limit while they wait for the slowest.
+        let Some(timeout) = batch.iter().map(|request| request.timeout).max() else { continue };
+        let link = kept.take().filter(Link::is_quiet).map_or_else(|| pause.then_open(place, timeout), Ok);
+        kept = match link {
+            Ok(link) => exchange(link, timeout, batch),
+            Err(failed) => {
+                fail(batch, &failed);
+                None
+            }
+        };
+        pause.note(kept.is_some());
+    }
+}
+
+/// Sends all, then reads all. Returns the link if it can be used again.
+fn exchange(mut link: Link, timeout: Duration, mut batch: VecDeque<Request>) -> Option<Link> {
+    let bytes: Vec<u8> = batch.iter().flat_map(|request| request.commands.bytes()).copied().collect();
+    link.set_limit(timeout);
+    if let Err(failed) = link.send(&bytes) {
+        fail(batch, &failed);
+        return None;
+    }
+    while let Some(request) = batch.pop_front() {
+        match link.receive(request.commands.count()) {
+            Err(failed @ (Failed::Lost(_) | Failed::Late)) => {
+                request.answer(Err(failed.clone()));
+                fail(batch, &failed);
+                return None;
+            }
+            answer => request.answer(answer),
+        }
+    }
+    Some(link)
+}
+
+fn fail(batch: VecDeque<Request>, failed: &Failed) {
+    batch.into_iter().for_each(|request| request.answer(Err(failed.clone())));
+}
+
+/// The wait before the next connection, after one failed.
+#[derive(Default)]
+struct Pause {
+    backoff: Backoff,
+    until: Option<Instant>,
+}
+
+impl Pause {
+    fn then_open(&self, place: &Place, timeout: Duration) -> Result<Link, Failed> {
+        if let Some(until) = self.until {
+            thread::sleep(until.saturating_duration_since(clock::precise()));
+        }
+        Link::open(place, timeout)
+    }
+
+    fn note(&mut self, is_well: bool) {
+        match is_well {
+            true => *self = Pause::default(),
+            false => self.until = Some(clock::precise() + self.backoff.longer()),
+        }
+    }
+}
