@@ -15,7 +15,7 @@ use weir_http::trace;
 use weir_net::log::{self, Level};
 use weir_net::worker::Remote;
 use weir_net::{Listening, process};
-use weir_proxy::family::cache::Use;
+use weir_proxy::family::cache::facts::Use;
 use weir_proxy::family::proxy;
 
 use crate::control::crew::{Crew, Left};

@@ -13,7 +13,7 @@ use weir_http::regex::SharedRegex;
 use weir_peers::retry::Conditions;
 use weir_wire::Version;
 
-use crate::family::cache::Use;
+use crate::family::cache::facts::Use;
 use crate::family::proxy::buffers;
 use crate::family::proxy::pass::{Pass, Scheme};
 use crate::family::{cache, proxy, proxy_ssl, store};

@@ -4,8 +4,9 @@ use weir_http::conn::Conn;
 use weir_http::exchange::Exchange;
 
 use crate::family::Values;
+use crate::family::cache;
+use crate::family::cache::facts::Use;
 use crate::family::cache::purging::Purging;
-use crate::family::cache::{self, Use};
 use crate::family::slice;
 use crate::family::upstream::answer::Answer;
 use crate::family::upstream::forward;

@@ -8,7 +8,7 @@ use super::remark::Remark;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most files that may import each other, directly or through others.
-const LARGEST: usize = 8;
+const LARGEST: usize = 4;
 
 /// The number of circles in the checkout. If you open one, lower this number.
 const CIRCLES: usize = 23;

@@ -9,7 +9,7 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::response_body::Body;
 use weir_http::value;
-use weir_proxy::family::cache::keep;
+use weir_proxy::family::cache::facts;
 use weir_wire::{Known, date};
 
 weir_http::settings! {
@@ -79,7 +79,7 @@ fn filter(exchange: &mut Exchange<'_>) {
 fn of_cache(exchange: &Exchange<'_>, since: Option<Since>) -> Verdict {
     let response = &exchange.response;
     let stored = Validators { etag: response.fields.get(Known::Etag), last_modified: response.last_modified };
-    let fields = keep::request_fields(&exchange.request);
+    let fields = facts::request_fields(&exchange.request);
     match condition::judge(fields, stored, since.unwrap_or(Since::Before)) {
         condition::Verdict::Send => Verdict::Send,
         condition::Verdict::NotModified => Verdict::NotModified,

@@ -18,8 +18,9 @@ use weir_http::refusal::Refusal;
 use weir_http::template::Template;
 use weir_http::value;
 
+use crate::family::cache;
+use crate::family::cache::facts::Use;
 use crate::family::cache::purging::{ByMethod, Form, Purging, answer, check};
-use crate::family::cache::{self, Use};
 
 weir_http::settings! {
     /// `cache_purge_response_type`.

@@ -58,7 +58,7 @@ fn settle(location: &mut Location) {
     if values.grpc.pass.is_some() {
         values.proxy = fixed(values.grpc.clone());
         values.proxy_ssl = values.grpc_ssl.clone();
-        values.cache.zone = cache::Use::Off;
+        values.cache.zone = cache::facts::Use::Off;
         values.store.store = store::Store::Off;
         values.slice.size = 0;
     }

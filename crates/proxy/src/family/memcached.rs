@@ -17,7 +17,7 @@ use weir_http::{special, value};
 use weir_peers::retry::Conditions;
 
 use crate::bundle::{self, Names, own};
-use crate::family::cache::Use;
+use crate::family::cache::facts::Use;
 use crate::family::proxy::pass::Scheme;
 use crate::family::proxy::shared::talking;
 use crate::family::proxy::{self};

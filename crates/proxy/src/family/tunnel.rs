@@ -16,7 +16,7 @@ use weir_http::{special, value};
 use weir_peers::retry::Conditions;
 
 use crate::bundle::{self, Names};
-use crate::family::cache::Use;
+use crate::family::cache::facts::Use;
 use crate::family::proxy::pass::{Pass, Scheme};
 use crate::family::proxy::shared::talking;
 use crate::family::proxy::{self};

@@ -19,7 +19,7 @@ use weir_net::tls::{
 use weir_proxy::family::resolver;
 
 use super::stapling::{self, Stapler};
-use super::status::{self, Checks};
+use super::status::{self, Checked, Checks};
 use super::{Settings, Values, Verify, command, sessions};
 use crate::acme::Wanted;
 
@@ -254,7 +254,7 @@ fn assemble(
         pairs = stapling::stapled(pairs, &staplers);
     }
     let known = Mutex::new(known(&sources, &pairs));
-    let checks = status::checks(b, &values, resolver).map_err(|refusal| refusal.about("ssl_ocsp", 0))?;
+    let checks = checks(b, &values, resolver).map_err(|refusal| refusal.about("ssl_ocsp", 0))?;
     let (trust, hints) = trust(b, &values)?;
     let wanted = wanted.filter(|_| is_issued(&sources));
     let context = context(&values, &pairs, (&sources, wanted.as_deref()), &hints);
@@ -345,6 +345,15 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Re
         }
     }
     Ok((trust, hints))
+}
+
+/// The checks of the status of clients' certificates; `None` for none.
+fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> Result<Option<Checks>, Refusal> {
+    if values.checked != Checked::Off && values.verify == Verify::OptionalNoCa {
+        return Err(Refusal::whole("\"ssl_ocsp\" is incompatible with \"ssl_verify_client optional_no_ca\""));
+    }
+    let asked = (values.status_responder.as_str(), values.status_cache.as_ref());
+    status::checks(b, values.checked, asked, resolver)
 }
 
 pub(super) fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>, Refusal> {

@@ -20,7 +20,6 @@ use weir_proxy::family::resolver;
 
 use super::flight::Flights;
 use super::responder::{Asked, Url};
-use super::{Values, Verify};
 
 /// `ssl_ocsp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,15 +122,16 @@ pub fn adopt(new: &[Arc<Cache>], old: &[Arc<Cache>]) {
     }
 }
 
-/// The checks of a server; `None` for none.
-pub fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> Result<Option<Checks>, Refusal> {
-    if values.checked == Checked::Off {
+/// The checks of a server, with the URL that the file names and the cache; `None` for none.
+pub fn checks(
+    b: &Build<'_>,
+    checked: Checked,
+    (text, cache): (&str, Option<&Arc<Cache>>),
+    resolver: &resolver::Settings,
+) -> Result<Option<Checks>, Refusal> {
+    if checked == Checked::Off {
         return Ok(None);
     }
-    if values.verify == Verify::OptionalNoCa {
-        return Err(Refusal::whole("\"ssl_ocsp\" is incompatible with \"ssl_verify_client optional_no_ca\""));
-    }
-    let text = values.status_responder.as_str();
     let responder = match text {
         "" => None,
         text => {
@@ -140,8 +140,8 @@ pub fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> 
             Some(Asked::new(b, Url::read(text).ok_or_else(bad)?, resolver)?)
         }
     };
-    let is_leaf_only = values.checked == Checked::Leaf;
-    Ok(Some(Checks { is_leaf_only, responder, resolver: resolver.clone(), cache: values.status_cache.clone() }))
+    let is_leaf_only = checked == Checked::Leaf;
+    Ok(Some(Checks { is_leaf_only, responder, resolver: resolver.clone(), cache: cache.cloned() }))
 }
 
 impl Checks {

@@ -24,8 +24,9 @@ use weir_net::log::Level;
 use weir_net::{Deadline, Instant, buffer, clock};
 use weir_wire::{BodyLength, Known};
 
+use super::facts::{self, policy};
 use super::purging::{self, ByMethod};
-use super::{hit, keep, policy, purge, refresh};
+use super::{hit, purge, refresh};
 use crate::family::Values;
 use crate::family::proxy::request;
 use crate::family::upstream::answer::Answer;
@@ -87,7 +88,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) 
         exchange.cache.status = Some(Status::Bypass);
         exchange.cache.reason = Some(Reason::BypassDirective);
         let key = zone.key(&exchange.cache.key.0);
-        let place = zone.find(&key, clock::now(), |names| Some(keep::select(&exchange.request, names))).0;
+        let place = zone.find(&key, clock::now(), |names| Some(facts::select(&exchange.request, names))).0;
         exchange.cache.leader = zone.lead_beside(&key, place, clock::now());
         return fetch_whole(exchange);
     }
@@ -131,10 +132,10 @@ pub fn purge_by_method(exchange: &mut Exchange<'_>, values: &Values, by: &ByMeth
 
 async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values, zone: &Arc<Zone>) -> Said {
     let policy = policy(values);
-    let facts = RequestFacts::read(keep::request_fields(&exchange.request));
+    let facts = RequestFacts::read(facts::request_fields(&exchange.request));
     let (place, found) = {
         let (key, request) = (zone.key(&exchange.cache.key.0), &exchange.request);
-        zone.find(&key, clock::now(), |names| Some(keep::select(request, names)))
+        zone.find(&key, clock::now(), |names| Some(facts::select(request, names)))
     };
     let asked = Asked { zone, place, facts, policy };
     let found = match found {
@@ -183,7 +184,7 @@ impl Asked<'_> {
     /// Uses a stored object: serves it, or asks the upstream about it.
     async fn found(self, exchange: &mut Exchange<'_>, conn: &mut Conn, object: Arc<Object>) -> Said {
         let now_ms = clock::unix_ms() as i64;
-        let mut validity = keep::validity(&object.times);
+        let mut validity = facts::validity(&object.times);
         if object.is_soft_purged() {
             validity.expire(now_ms);
         }
@@ -232,7 +233,7 @@ impl Asked<'_> {
         exchange.cache.status = Some(Status::Expired);
         exchange.cache.reason = Some(reason);
         let joined = self.join(exchange, Some(&object));
-        let validity = keep::validity(&object.times);
+        let validity = facts::validity(&object.times);
         let may_update = serving::while_updating(&validity, &self.policy, clock::unix_ms() as i64);
         if may_update && matches!(joined, Joined::Wait(_) | Joined::Pass) {
             return Said::Answer(hit::serve(exchange, object, Status::Updating, Reason::StaleUpdating));
@@ -316,8 +317,8 @@ impl Asked<'_> {
     /// arrived, so the object is good enough even if it is already stale.
     fn may_have(&self, exchange: &Exchange<'_>, object: &Object) -> bool {
         let now_ms = clock::unix_ms() as i64;
-        let (verdict, _) = serving::judge(&keep::validity(&object.times), &self.facts, &self.policy, now_ms);
-        !matches!(verdict, Verdict::Bypass | Verdict::Refuse) && keep::fits(&exchange.request, object)
+        let (verdict, _) = serving::judge(&facts::validity(&object.times), &self.facts, &self.policy, now_ms);
+        !matches!(verdict, Verdict::Bypass | Verdict::Refuse) && facts::fits(&exchange.request, object)
     }
 
     /// Refreshes a fresh object before it becomes stale, if `proxy_cache_refresh_ahead` is set.

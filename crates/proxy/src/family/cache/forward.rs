@@ -5,7 +5,8 @@ use weir_http::conn::Conn;
 use weir_http::exchange::Exchange;
 use weir_http::phase::Outcome;
 
-use super::{Use, ask, keep};
+use super::facts::Use;
+use super::{ask, keep};
 use crate::family::Values;
 use crate::family::upstream::answer::Answer;
 use crate::family::upstream::forward;

@@ -13,7 +13,7 @@ use weir_net::log::Level;
 use weir_net::{buffer, clock};
 use weir_wire::{BodyLength, Known, Progress, encode};
 
-use super::{keep, plain};
+use super::{facts, plain};
 use crate::family::proxy::response;
 use crate::family::upstream::answer::Answer;
 
@@ -27,7 +27,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, r
     if let Some(old) = exchange.origin.replace(origin) {
         exchange.worker.return_origin(old);
     }
-    let answer = if keep::is_own_error(&object) {
+    let answer = if facts::is_own_error(&object) {
         Answer::Outcome(Outcome::Status(code))
     } else if !is_sound {
         exchange.log(Level::Crit, format_args!("weir cannot read the head of a cache object"));
@@ -85,7 +85,7 @@ fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>) -> Answer {
     if let Some(elsewhere) = response::accept(exchange, crate::values(exchange.location), length) {
         return Answer::Outcome(elsewhere.enter(exchange));
     }
-    let age_s = keep::validity(&object.times).current_age_s(clock::unix_ms() as i64);
+    let age_s = facts::validity(&object.times).current_age_s(clock::unix_ms() as i64);
     let response = &mut exchange.response;
     response.fields.remove(Known::Age);
     response.fields.push_with(b"Age", Some(Known::Age), |out| encode::push_decimal(out, u64::from(age_s)));

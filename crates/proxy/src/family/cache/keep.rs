@@ -5,11 +5,11 @@ use weir_cache::reason::Reason;
 use weir_cache::request::RequestFacts;
 use weir_cache::response::ResponseFacts;
 use weir_cache::serving::{self, Trouble};
-use weir_cache::store::{Draft, Head, Object, Refused, Status, Tag, Times, Variant};
+use weir_cache::store::{Draft, Head, Object, Refused, Status, Tag, Variant};
 use weir_cache::validity::Validity;
 use weir_cache::{storing, update, vary};
 use weir_http::exchange::Exchange;
-use weir_http::message::{Origin, Request};
+use weir_http::message::Origin;
 use weir_http::phase::Outcome;
 use weir_http::template::any_set;
 use weir_net::clock;
@@ -17,13 +17,11 @@ use weir_net::log::Level;
 use weir_wire::fields::FieldRef;
 use weir_wire::{BodyLength, Known, Version, encode};
 
+use super::facts::{OWN_ERROR, origin_fields, policy, request_fields, select, times, validity};
 use super::watch::Watch;
-use super::{hit, policy, purge};
+use super::{hit, purge};
 use crate::family::proxy::response;
 use crate::family::upstream::answer::Answer;
-
-/// A field in the kept head that marks weir's own 502 and 504, which `proxy_cache_valid` may name.
-const OWN_ERROR: &[u8] = b"X-Weir-Own-Error";
 
 /// Judges the upstream's answer before weir uses any part of it: begins to store the answer, or replaces it by a stored
 /// one.
@@ -87,57 +85,6 @@ pub fn own_error(exchange: &mut Exchange<'_>, status: u16) {
         exchange.cache.begin(fill);
         exchange.cache.keep(b"", true);
     }
-}
-
-/// Whether an object is an error of weir's own.
-pub fn is_own_error(object: &Object) -> bool {
-    matches!(object.head.status, 502 | 504) && memchr::memmem::find(object.head.shown(), OWN_ERROR).is_some()
-}
-
-/// Converts the times in the store to the validity that the rules use.
-pub fn validity(times: &Times) -> Validity {
-    let seconds =
-        |until_ms: u64| u32::try_from(until_ms.saturating_sub(times.fresh_until_ms) / 1000).unwrap_or(u32::MAX);
-    Validity {
-        received_ms: i64::try_from(times.stored_ms).unwrap_or(i64::MAX),
-        fresh_until_ms: i64::try_from(times.fresh_until_ms).unwrap_or(i64::MAX),
-        age_s: u32::try_from(times.age_ms / 1000).unwrap_or(u32::MAX),
-        while_revalidate_s: seconds(times.updating_until_ms),
-        if_error_s: seconds(times.error_until_ms),
-        marks: weir_cache::validity::Marks::from_bits(times.flags as u8),
-    }
-}
-
-/// Converts the rules' validity back to the times in the store.
-pub fn times(validity: &Validity) -> Times {
-    let fresh_until_ms = u64::try_from(validity.fresh_until_ms).unwrap_or(0);
-    let until = |seconds: u32| fresh_until_ms.saturating_add(u64::from(seconds) * 1000);
-    Times {
-        stored_ms: u64::try_from(validity.received_ms).unwrap_or(0),
-        age_ms: u64::from(validity.age_s) * 1000,
-        fresh_until_ms,
-        updating_until_ms: until(validity.while_revalidate_s),
-        error_until_ms: until(validity.if_error_s),
-        flags: u32::from(validity.marks.bits()),
-    }
-}
-
-/// The fields of the client's request, in the form the rules read.
-pub fn request_fields(request: &Request) -> impl Iterator<Item = FieldRef<'_>> + Clone {
-    request.fields().iter().map(|field| FieldRef {
-        name: request.text(field.name),
-        value: request.text(field.value),
-        known: field.known,
-    })
-}
-
-/// The fields of the upstream's answer, in the form the rules read.
-pub fn origin_fields(origin: &Origin) -> impl Iterator<Item = FieldRef<'_>> + Clone {
-    origin.head.fields.iter().map(|field| FieldRef {
-        name: field.name.of(&origin.bytes),
-        value: field.value.of(&origin.bytes),
-        known: field.known,
-    })
 }
 
 /// A 304 for the stored object: the object stays valid and answers the request.
@@ -288,13 +235,6 @@ fn variant(exchange: &Exchange<'_>, origin: &Origin, policy: &Policy<'_>) -> Opt
     })
 }
 
-/// The variant that this request selects, for a key that varies by these fields.
-pub fn select(request: &Request, names: &[u8]) -> Variant {
-    let mut text = weir_net::buffer::lease(0);
-    vary::selection(names, request_fields(request), &mut text);
-    Variant::of(&text)
-}
-
 /// `Surrogate-Key` separates its tags by spaces, `Cache-Tag` by commas.
 fn tags(origin: &Origin) -> Vec<Tag> {
     let mut tags = Vec::new();
@@ -336,72 +276,9 @@ fn head_of<'f>(status: u16, phrase: &[u8], fields: impl Iterator<Item = FieldRef
     Head { status, hidden_from: bytes.len() as u32, bytes: bytes.into(), etag, last_modified }
 }
 
-/// Whether the request selects the variant of the object.
-pub fn fits(request: &Request, object: &Object) -> bool {
-    object.label.vary.is_empty() || select(request, &object.label.vary) == object.label.variant
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_cache::validity::Marks;
-
-    #[test]
-    fn what_the_rules_said_comes_back_from_the_store() {
-        for (fresh_until_ms, while_revalidate_s, if_error_s) in [(5_000, 0, 0), (0, 10, 600), (1 << 41, 3, u32::MAX)] {
-            let said = Validity {
-                received_ms: 1_000,
-                fresh_until_ms,
-                age_s: 7,
-                while_revalidate_s,
-                if_error_s,
-                marks: Marks::default().with_if(Marks::ASK_WHEN_STALE, true).with_if(Marks::FOR_EVERYBODY, true),
-            };
-            assert_eq!(validity(&times(&said)), said);
-        }
-    }
-
-    #[test]
-    fn a_clock_that_jumps_makes_nothing_older_fresh_and_nothing_newer_old() {
-        const HOUR_MS: i64 = 3_600_000;
-        const YEAR_MS: i64 = 8766 * HOUR_MS;
-        let stored_ms = 60 * YEAR_MS;
-        let said = Validity {
-            received_ms: stored_ms,
-            fresh_until_ms: stored_ms + HOUR_MS,
-            age_s: 0,
-            while_revalidate_s: 0,
-            if_error_s: 60,
-            marks: Marks::FOR_EVERYBODY,
-        };
-        let (facts, policy) = (RequestFacts::default(), Policy::default());
-        // The times as they come back from the disk.
-        let stored = validity(&times(&said));
-        for (now_ms, expected, stands_in) in [
-            (stored_ms, Reason::Fresh, true),
-            // Clocks of two machines may differ by a second.
-            (stored_ms - 1000, Reason::Fresh, true),
-            (stored_ms - HOUR_MS, Reason::ClockWentBack, false),
-            (stored_ms - 59 * YEAR_MS, Reason::ClockWentBack, false),
-            (0, Reason::ClockWentBack, false),
-            (stored_ms + HOUR_MS, Reason::Expired, true),
-            (stored_ms + YEAR_MS, Reason::Expired, false),
-            (i64::MAX, Reason::Expired, false),
-        ] {
-            let (verdict, reason) = serving::judge(&stored, &facts, &policy, now_ms);
-            assert_eq!(reason, expected, "{now_ms}");
-            assert_eq!(verdict == serving::Use::Serve, expected == Reason::Fresh, "{now_ms}");
-            let is_granted = stored.is_within(stored.if_error_s, now_ms);
-            assert_eq!(is_granted, stands_in, "{now_ms}");
-        }
-        // A file with invalid dates is revalidated and never served, and no sum overflows.
-        for (stored_ms, fresh_until_ms) in [(u64::MAX, u64::MAX), (0, 0), (u64::MAX, 0)] {
-            let times = Times { stored_ms, fresh_until_ms, age_ms: u64::MAX, ..Times::default() };
-            let (verdict, _) = serving::judge(&validity(&times), &facts, &policy, 60 * YEAR_MS);
-            assert_eq!(verdict, serving::Use::Ask, "{stored_ms} {fresh_until_ms}");
-        }
-    }
-
     #[test]
     fn a_stored_head_knows_its_validators_if_it_may_be_asked_about() {
         let fields = || {

@@ -6,6 +6,7 @@
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache>, `docs/guide/cache.md`.
 
 mod ask;
+pub mod facts;
 pub mod forward;
 mod hit;
 pub mod keep;
@@ -22,11 +23,12 @@ mod watch;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use facts::Use;
 use purging::Purging;
 use table::caching;
 use watch::Opened;
 use weir_cache::personal::ToldApart;
-use weir_cache::policy::{Ignored, Policy, UseStale, Valid};
+use weir_cache::policy::{UseStale, Valid};
 use weir_cache::store::Zone;
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
@@ -155,17 +157,6 @@ impl Declared {
     pub fn find(&self, name: &[u8]) -> Option<usize> {
         self.paths.iter().position(|path| path.name.as_bytes() == name)
     }
-}
-
-/// The zone in which a location keeps its answers.
-#[derive(Clone, Debug)]
-pub enum Use {
-    /// None.
-    Off,
-    /// The zone of this name, with its number once all blocks are read.
-    Zone(String, Option<usize>),
-    /// The zone that this text names; none if the text is empty.
-    Named(Template),
 }
 
 /// Parts of the RFCs that weir obeys only where the configuration asks for it: `docs/why/007-cache-meaning.md`.
@@ -454,38 +445,6 @@ fn zone_number(exchange: &mut Exchange<'_>, zone: &Use) -> Result<Option<usize>,
             }
             number.map(Some).ok_or(500)
         }
-    }
-}
-
-/// The policy that a location's directives give to the rules.
-pub fn policy<'v>(values: &'v crate::family::Values) -> Policy<'v> {
-    const IGNORED: [(&str, Ignored); 5] = [
-        ("X-Accel-Expires", Ignored::ACCEL_EXPIRES),
-        ("Expires", Ignored::EXPIRES),
-        ("Cache-Control", Ignored::CACHE_CONTROL),
-        ("Set-Cookie", Ignored::SET_COOKIE),
-        ("Vary", Ignored::VARY),
-    ];
-    let (cache, mut ignored) = (&values.cache, Ignored::NOTHING);
-    if !values.proxy.ignore.is_empty() {
-        for (name, one) in IGNORED {
-            if values.proxy.ignore.has(name) {
-                ignored = ignored.with(one);
-            }
-        }
-    }
-    Policy {
-        ignored,
-        valid: &cache.valid,
-        use_stale: cache.use_stale,
-        revalidates: cache.revalidate,
-        refreshes_behind: cache.background_update,
-        guesses: cache.honor.guesses,
-        obeys_requests: cache.honor.requests,
-        errors_are_statuses: cache.honor.errors,
-        guards_credentials: cache.guard && !cache.told_apart.credentials,
-        guards_sessions: cache.guard && !cache.told_apart.sessions,
-        ..Policy::default()
     }
 }
 

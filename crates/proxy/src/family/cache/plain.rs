@@ -18,7 +18,7 @@ use weir_http::response_body::{Body, Framing, Kept};
 use weir_net::clock;
 use weir_wire::{Known, Version};
 
-use super::{Use, keep};
+use super::facts::{self, Use};
 use crate::family::compression::{self, Coding};
 use crate::family::gzip;
 use crate::part;
@@ -64,7 +64,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
         exchange.cache.packed = Some((coding.number(), (object.body.len(), body.body.len())));
     }
     response.body = Body::Kept(Kept::whole(body.clone()));
-    let age_s = keep::validity(&object.times).current_age_s(clock::unix_ms() as i64);
+    let age_s = facts::validity(&object.times).current_age_s(clock::unix_ms() as i64);
     exchange.plain = Plain::Ready(ready.clone(), age_s);
     exchange.cache.status = Some(Status::Hit);
     exchange.cache.reason = Some(reason);

@@ -11,7 +11,7 @@ use weir_http::phase::Outcome;
 use weir_http::response_body::Body;
 use weir_net::log::Level;
 
-use crate::family::cache::keep;
+use crate::family::cache::facts;
 use crate::family::upstream::answer::Answer;
 
 /// The most tags that one request may purge; each tag becomes a rule that all later look-ups check.
@@ -58,7 +58,7 @@ pub fn after_unsafe(exchange: &mut Exchange<'_>, origin: &Origin) {
     let Some(zone) = zone else { return };
     let own = exchange.request.target();
     let target = Target { scheme: exchange.client.scheme(), host: &exchange.request.host, uri: own };
-    let fields = keep::origin_fields(origin);
+    let fields = facts::origin_fields(origin);
     let uris = invalidation::targets(exchange.request.method(), origin.head.status, target, fields);
     let key: &[u8] = &exchange.cache.key.0;
     for uri in uris {

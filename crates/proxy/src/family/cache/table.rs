@@ -17,7 +17,7 @@ macro_rules! caching {
                 |b, s| {
                     let zone = cache::zone(b, s)?;
                     let all = crate::settings(b);
-                    if !matches!(zone, cache::Use::Off) {
+                    if !matches!(zone, cache::facts::Use::Off) {
                         all.$($store)+.give_way(concat!($prefix, "_store"))?;
                     }
                     all.$($path)+.zone = Some(zone);

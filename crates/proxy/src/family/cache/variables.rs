@@ -8,7 +8,7 @@ use weir_http::variable::Variable;
 use weir_net::clock;
 use weir_wire::{date, encode};
 
-use super::keep;
+use super::facts;
 
 /// The family's variables.
 pub static VARIABLES: &[Variable] = &[
@@ -34,7 +34,7 @@ pub static VARIABLES: &[Variable] = &[
     }),
     Variable::without_answer("upstream_cache_age", |exchange, _, out| match &exchange.cache.shown {
         Some(object) => {
-            encode::push_decimal(out, u64::from(keep::validity(&object.times).current_age_s(clock::unix_ms() as i64)));
+            encode::push_decimal(out, u64::from(facts::validity(&object.times).current_age_s(clock::unix_ms() as i64)));
             true
         }
         None => false,

@@ -15,7 +15,7 @@ use weir_http::visit::Along;
 use weir_net::clock;
 use weir_net::log::{self, Level};
 
-use crate::family::cache::keep;
+use crate::family::cache::facts;
 
 /// One cache that the configuration has opened.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Watch {
         Some(Box::new(Watch {
             cache: cache.clone(),
             key: exchange.cache.key.0.as_slice().into(),
-            person: personal::identity(keep::request_fields(&exchange.request)),
+            person: personal::identity(facts::request_fields(&exchange.request)),
             body: crc32fast::Hasher::new(),
             length: 0,
         }))
