@@ -8,6 +8,16 @@
 //!
 //! [`Surroundings`] is everything outside: connections, clock, files, the way in which a challenge is shown. Invariant:
 //! no socket, no clock, no file. Every answer of an authority is bounded, and every refusal has a name ([`Failed`]).
+//!
+//! - `tend`, `plan`: one round over the certificates of an authority; when each is due (RFC 9773)
+//! - `talk`, `order`: signed requests, nonces, redirects, retries, the account; an order from its beginning to the
+//!   certificate, also one that an earlier process began
+//! - `answer`, `problem`, `fields`, `failed`: the JSON and the fields of answers; a name for each failure
+//! - `account_key`, `key`, `csr`, `chain`: signatures; new keys; the request for a certificate and the certificate of a
+//!   challenge; whether a chain can be used
+//! - `proof`, `shared_key`: what a challenge wants to be shown; the keys that authenticate DNS updates
+//! - `issuer`, `identifier`: the settings of an authority and of a certificate; hosts
+//! - `surroundings`: everything outside
 #![forbid(unsafe_code)]
 
 pub mod account_key;

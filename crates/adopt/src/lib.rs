@@ -12,6 +12,12 @@
 //!
 //! Invariants: nothing of nginx's changes. weir beside nginx listens on loopback ports that the kernel chooses, and
 //! writes only below its own temporary directory. Requests are GET and HEAD; their number and their rate have bounds.
+//!
+//! - `host`, `nginx`: the master processes in `/proc`; their `-V` and `-T`, their systemd unit, their files
+//! - `doors`, `beside`: the addresses of a configuration; weir on other addresses
+//! - `tail`, `urls`, `plan`: the end of an access log; its lines as requests; each location first
+//! - `send`, `compare`: nginx, weir, and nginx again; the differences that are no noise
+//! - `run`, `page`, `switch`: the whole; its page and its JSON; the commands for the switch and for the way back
 #![forbid(unsafe_code)]
 
 pub mod beside;

@@ -9,6 +9,13 @@
 //!
 //! Invariants: parsing never fails and never panics; it returns everything that could be read, and every problem.
 //! Printing loses no byte of a source.
+//!
+//! - `lex`, `parse`, `tree`: bytes to words, words to statements and blocks
+//! - `include`, `glob`, `memory`: a configuration and the files that it names; files in memory, for tests and for the
+//!   lab
+//! - `print`, `crossplane`, `edit`: back to text, to crossplane's JSON, and a change in place
+//! - `problem`: a problem with its place and remedy
+//! - `log_format/`: reads the lines of an access log back
 #![forbid(unsafe_code)]
 
 mod crossplane;

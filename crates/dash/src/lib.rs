@@ -4,7 +4,17 @@
 //! compares each limit with its use and trend, says in a sentence what limits the edge, and makes the bytes for
 //! viewers: first the whole document, then the changes. The page itself is in `web/`, and [`assets`] holds it.
 //!
-//! Not here: sockets, clocks, threads, files. Time comes with the snapshots.
+//! Not here: sockets, clocks, threads, files. Time comes with the snapshots. Every text exists in English and Korean.
+//!
+//! - `point`, `history`, `journal`: one second; ten minutes in memory; a month in a file
+//! - `waterline`: each limit beside its use, with a trend and a level, from one table of thresholds
+//! - `verdict/`, `worst`, `reason`, `alarm`: the resource that limits the edge; the locations in which requests fail; a
+//!   word for each class of errors; when a verdict is worth an alert
+//! - `feed`, `configuration`, `runs`, `vmstat`: what viewers get
+//! - `logs/`: finds a request's lines at the end of a log
+//! - `assets`, `inline`, `words`: the files of `web/` (`docs/why/dashboard.md`); reports as pages without
+//!   a server; texts. In `web/`, functions describe the page as elements, and `dom.js` makes the document equal to that
+//!   description
 #![forbid(unsafe_code)]
 
 pub mod alarm;

@@ -9,6 +9,21 @@
 //!
 //! Invariants: a rule is a pure function of a [`rule::Case`]; every rule has a case in which it fires and one in
 //! which it is silent, and both are tested; no content of a configuration can make a rule panic.
+//!
+//! - `rules/`: a rule is a file: its row (name, level, sentences in English and Korean, source), its check, one case
+//!   that triggers the rule and one that does not
+//! - `view`, `reach`, `possible`: statements with their surroundings; the possible values of a variable, followed to
+//!   the client
+//! - `regex/`: PCRE's syntax as a tree: which bytes a group may match, ambiguity, texts that get past a pattern
+//! - `target`, `version`, `defaults`, `explain`, `compare`: which program reads the file and with which defaults, by
+//!   version; values with their origin; changes that have no effect, for the lab before an A/B
+//! - `facts`, `limits/`, `error_log/`: host, processes, load and `stub_status`; the source of a limit of open files;
+//!   the end of an error log
+//! - `symptom`, `asked`: `weir doctor 502`
+//! - `mend`, `diff`, `lines`, `report`, `reference`: proposed edits as files; diffs; text and JSON; the page of all
+//!   rules
+//! - `fixes`, `ways`: the fixes that harm nothing: each is tried on the whole tree, and dropped if it brings a finding
+//!   or closes the way of a WebSocket, a stream, a cached answer or HTTP/2
 #![forbid(unsafe_code)]
 
 pub mod asked;

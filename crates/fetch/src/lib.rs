@@ -4,6 +4,9 @@
 //! [`exchange`] works on a connection that the caller made, and may keep. [`Call`] also connects. The caller knows the
 //! addresses, and writes the bytes of the request. Not here: redirects, cookies, codings. Invariant: an answer is
 //! bounded, and everything ends with the deadline.
+//!
+//! - `exchange`: one exchange on a connection of the caller; `call`: one with a connection of its own; `answer`: the
+//!   bytes of an answer
 #![forbid(unsafe_code)]
 
 mod answer;

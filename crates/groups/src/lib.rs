@@ -10,6 +10,10 @@
 //! The groups of `http` and those of `stream` have different data beside their peers: [`Parts`]. An exchange or a
 //! session keeps the peers it began with. Resolved names survive a reload, by group, name and service; changes by the
 //! API survive it through `state`. Invariant: a version is higher than another exactly if its peers are newer.
+//!
+//! - `members`, `watch`: the servers; resolves their names
+//! - `edit`, `state`: the API's view; the file that stores changes
+//! - `rounds`: the schedule of health checks; `local`: a worker's record of each group
 #![forbid(unsafe_code)]
 
 pub mod edit;

@@ -3,6 +3,12 @@
 //! Everything is read from files below a root directory (`/` in production, a made-up tree in tests) and never
 //! written. A file that is missing or unreadable means "no limit known", never an error: weir also runs on kernels
 //! without cgroups.
+//!
+//! - `cpu`, `limits`, `unit`, `pam`: what the machine allows: CPUs, open files, and where a limit comes from
+//! - `strip`, `machine`, `process`, `thread`, `vm`: what is used: CPU time, pressure, memory
+//! - `tcp`, `sockets`, `ends`, `listen`, `listeners`: sockets and the processes that hold them
+//! - `running`, `programs`, `pools`, `place`: processes; pools of application servers; where a process's threads are
+//! - `files`: reads the kernel's small files
 #![forbid(unsafe_code)]
 
 mod cpu;

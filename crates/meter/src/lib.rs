@@ -4,6 +4,11 @@
 //! error lines from all crates read the same. [`live`] is an edge's own data at one instant.
 //!
 //! Not here: files, sockets, clocks, threads.
+//!
+//! - `step`: how far an exchange has come, in nginx's "while ..." words; `message`: lines of the error log, by what
+//!   they report
+//! - `live/`: histograms and cells that one thread writes and any thread reads, and `Snapshot`: everything that an edge
+//!   knows about itself
 #![forbid(unsafe_code)]
 
 pub mod live;

@@ -7,8 +7,23 @@
 //! ```
 //!
 //! Our own single-threaded async runtime (docs/why/001-runtime.md): everything above is plain `async fn`, and nothing
-//! above names a reactor. `log` is the error log of the process. Not here: HTTP, configuration. Invariants: a socket
-//! never leaves its worker; the only `unsafe`, the only clock and the only syscalls of weir are in this crate.
+//! above names a reactor. Not here: HTTP, configuration.
+//!
+//! Invariants: a socket has one worker; only an idle connection to an origin may move to another worker. Only this crate has
+//! `unsafe`, reads a clock, and makes system calls that the standard library does not have.
+//!
+//! - `worker`, `core/`, `mailbox`, `bell`, `timer`, `wheel`, `alarm`, `slots`: a worker, its loop on epoll, its tasks
+//!   and deadlines; `aside` and `reply` let a task wait for work on another thread
+//! - `clock`, `instant`, `random`: the only clock; random numbers
+//! - `listener`, `stream`, `transport`, `splice`, `datagram`, `datagrams`, `frames`, `diag`, `address`: sockets
+//! - `buffer`, `whole_file`, `path`, `opening`: memory on loan; files
+//! - `tls/`: handshakes and records by rustls, certificates, OCSP, tickets
+//! - `process/`: pid file, users, signals, upgrade, systemd; the roles in which a keeper starts itself again (`roles`)
+//!   and the channel to them (`channel`); the system calls and files of a server (`sandbox`, `places`); the stack of a
+//!   thread (`stack`)
+//! - `answers`: the machine's answers with which a configuration is read
+//! - `log/`: the error log; `identity`: the user of a thread
+//! - `sys`: all `unsafe`
 #![deny(unsafe_code)]
 
 pub mod address;

@@ -7,6 +7,9 @@
 //! HTTP/1.1 and 1.0 with keep-alive and pipelining; it answers every path, so that a load script for a real
 //! application runs against it unchanged. It stores nothing and reads no file. Invariants: the constants of [`ask`]
 //! bound every wish of a request; a connection holds no buffer while it waits.
+//!
+//! - `ask`: reads the wishes of a request; `answer`, `failure`, `websocket`, `offer` fulfil them; `connection` serves
+//!   one connection
 #![forbid(unsafe_code)]
 
 mod answer;

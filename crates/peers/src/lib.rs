@@ -6,6 +6,13 @@
 //! ```
 //!
 //! Invariant: pure. No socket and no clock: time is an argument, so a test or a simulation can set its own.
+//!
+//! - `group`, `peer`, `selection`: the list of peers, with the failures that all workers share, and the part that each
+//!   worker has of it
+//! - `balance/`: a file for each method
+//! - `retry`, `budget`, `pool_policy`: the next try; the share of retries; which connections are kept
+//! - `health`: the results of health checks
+//! - `simulation/`: groups in virtual time, and traces of nginx
 #![forbid(unsafe_code)]
 
 pub mod balance;

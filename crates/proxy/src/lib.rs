@@ -1,4 +1,25 @@
 //! An exchange asks an origin, and keeps the answer: the request to a peer, the way from peer to peer, and the cache.
+//!
+//! Invariants: decisions (which peer, whether to retry, whether to keep) are functions of `peers` and `cache`, over state and
+//! time. No answer of an origin can cause a panic or an unbounded buffer.
+//!
+//! - `way`: what stands between a location and its upstream: nothing, a cache, slices
+//! - `family/proxy/`, `family/upstream/`, `family/proxy_ssl/`: the request to the origin and its answer; which peer
+//!   gets it, over which connection, and which peer is next; TLS towards peers. `family/grpc` and `family/grpc_ssl` are
+//!   the same settings under their own names
+//! - `family/upstream/`: `pool` has idle connections, `line` HTTP/2 connections, `lend` lends an idle connection to
+//!   another worker
+//! - `protocol/`, `bundle`, `family/fastcgi`, `family/uwsgi`, `family/scgi`, `family/memcached`: the other protocols:
+//!   their requests; their settings, which replace `proxy`'s where their `..._pass` answers; `family/upstream/heads`
+//!   and `records` read their answers
+//! - `family/cache/`: how the cache answers a request (`ask`, `hit`), stores an answer (`keep`) and refreshes it
+//!   (`refresh`); `plain` and `pack` are the parts that are made once for all hits
+//! - `family/compression/`: what `gzip`, `brotli` and `zstd` share; `family/slice`, `family/store`: parts of an answer;
+//!   copies as files
+//! - `family/health/`, `family/sticky`, `family/resolver`: active checks; sessions that stay with a peer; the DNS
+//!   servers of a location
+//! - `relay/`: an upstream's body to a slow client; `direct` moves it inside the kernel
+//! - `part`: the part of an answer that an exchange fetches
 #![forbid(unsafe_code)]
 
 pub mod bundle;

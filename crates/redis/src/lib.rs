@@ -9,6 +9,10 @@
 //! BLOCK`, `SUBSCRIBE`) would hold up all others, so it needs a [`Link`] of its own. Invariants: no worker waits for a
 //! socket to Redis; a command is sent at most once; replies have bounds in size, number and depth; no bytes of a
 //! server can cause a panic.
+//!
+//! - `server`: a server and its requests; `place`: its address and login
+//! - `queue`: the requests of all tasks to a server, and the thread that sends them
+//! - `link`: one connection; `commands`, `value`: the bytes of both directions
 #![forbid(unsafe_code)]
 
 mod commands;

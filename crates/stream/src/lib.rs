@@ -11,6 +11,16 @@
 //!
 //! Invariants: a session ends with the configuration it began with; it holds no buffer while it waits, except for bytes
 //! that a side did not take; no byte of a client or a peer can cause a panic or an unbounded buffer.
+//!
+//! - `family/`: the directives of `stream` alone
+//! - `compile`, `conf`: the servers of the block become sockets, servers and variables
+//! - `part`: what crates above add to sessions: `edge` adds addresses, limits, access, TLS and logs. One row in `edge`
+//!   serves `http` and `stream`
+//! - `session`, `variable`, `line`, `counts`, `attempt`: one session; the variables of sessions, which are not those of
+//!   `http`: `$status` has another meaning; lines of the error log; counts
+//! - `drive/`: a session as straight-line code: `begin` (PROXY header, phases, TLS, preread), `look` (the first bytes,
+//!   taken or left in the kernel), `choose` and `connect` (group, peer, connection), `relay` (bytes both ways),
+//!   `datagrams` and `volley` (UDP), `say` (`return`), `pass` (another socket), `check` (one health check)
 #![forbid(unsafe_code)]
 
 pub mod attempt;

@@ -11,6 +11,18 @@
 //!
 //! Invariant: one function per direction decides the length of a body ([`request_body`], [`response_body`]), and
 //! nothing else does.
+//!
+//! - `parse/`, `head`, `field`, `fields`, `span`, `known`: heads as ranges of the caller's buffer; `parse/cgi` reads
+//!   the head of a CGI answer
+//! - `framing/`, `chunked/`, `connection/`, `host`, `target/`: the length of a body, its coding, the Connection field,
+//!   host and path of a request
+//! - `violation`: each refusal with its name, its status and nginx's words
+//! - `encode`, `escape`, `date`, `status`: what is written
+//! - `h2/`: HTTP/2: frames, HPACK, a connection's streams, windows and priorities; `websocket/`: handshake, frames,
+//!   messages
+//! - `fastcgi`, `scgi`, `uwsgi`, `memcached`, `grpc`, `protobuf`: other protocols of origins; OpenTelemetry's messages
+//! - `dns/`: questions and answers of a stub resolver, a server of TXT records (`serve`), signed updates (`update`)
+//! - `client_hello`, `proxy_protocol/`: a client's first TLS message; the header of load balancers
 #![forbid(unsafe_code)]
 
 pub mod chunked;

@@ -41,6 +41,36 @@ pub fn architecture(checkout: &Checkout) -> Vec<Remark> {
     remarks
 }
 
+/// The `//!` of a crate's `src/lib.rs` names each folder of `src` as `` `folder/` ``. The items of its list begin with names
+/// of files and folders, and all of them are there.
+pub fn maps(checkout: &Checkout) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for root in checkout.ending("/src/lib.rs").filter(|file| file.path.starts_with("crates/")) {
+        let source = root.path.trim_end_matches("lib.rs");
+        let inside: Vec<&str> = checkout.files.iter().filter_map(|file| file.path.strip_prefix(source)).collect();
+        let map: Vec<&str> = root.text.lines().map_while(|line| line.strip_prefix("//!")).collect();
+        let text = map.join("\n");
+        let folders: BTreeSet<&str> = inside.iter().filter_map(|path| Some(path.split_once('/')?.0)).collect();
+        for folder in folders.iter().filter(|folder| !text.contains(&format!("`{folder}/"))) {
+            remarks.push(Remark::error(format!("{}: the map names no `{folder}/`", root.path)));
+        }
+        let is_there = |name: &str| {
+            let (file, folder) = (format!("{name}.rs"), format!("{name}/"));
+            inside.iter().any(|path| *path == file || path.starts_with(&folder))
+        };
+        for name in map.iter().flat_map(|line| heads(line)).filter(|name| !is_there(name.trim_end_matches('/'))) {
+            remarks.push(Remark::error(format!("{}: the map names `{name}`, which is not there", root.path)));
+        }
+    }
+    remarks
+}
+
+/// The names at the beginning of a list's item: ``- `one`, `two/`: what they do``.
+fn heads(line: &str) -> impl Iterator<Item = &str> {
+    let item = line.strip_prefix(" - `").and_then(|rest| rest.split("`:").next()).unwrap_or_default();
+    item.split("`, `").filter(|name| !name.is_empty() && !name.contains('`'))
+}
+
 /// Every outside dependency has its reason, and every reason belongs to a dependency.
 pub fn dependencies(checkout: &Checkout) -> Vec<Remark> {
     let page = "docs/why/dependencies.md";
@@ -92,6 +122,15 @@ mod tests {
         assert_eq!(of("`crates/` `crates/wire`"), [Remark::error("ARCHITECTURE.md: names no `tests/`")]);
         assert_eq!(of("`crates/` `crates/wire` `tests/` `crates/gone`").len(), 1);
         assert_eq!(of("`crates/` `tests/`").len(), 1);
+    }
+
+    #[test]
+    fn the_map_of_a_crate_names_its_folders_and_only_what_is_there() {
+        let of = |map| maps(&Checkout::of(&[("crates/a/src/lib.rs", map), ("crates/a/src/b/c.rs", "")]));
+        assert_eq!(of("//! A.\n//!\n//! - `b/`: `x`\n"), []);
+        assert_eq!(of("//! A.\n").len(), 1);
+        let gone = "crates/a/src/lib.rs: the map names `gone`, which is not there";
+        assert_eq!(of("//! A.\n//!\n//! - `b/`, `gone`: `x`\n"), [Remark::error(gone)]);
     }
 
     #[test]

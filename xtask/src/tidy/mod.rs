@@ -42,6 +42,7 @@ fn remarks(checkout: &Checkout) -> Vec<Remark> {
         code::doc_tests,
         documents::titles,
         documents::architecture,
+        documents::maps,
         documents::dependencies,
         scripts::titles,
     ];
