@@ -1,7 +1,8 @@
 //! The compiled configuration: it is immutable, all workers share it, and a reload replaces it as a whole.
 //!
 //! Blocks become flat arenas of servers and locations that refer to each other by number. A location
-//! keeps only the handlers and filters its settings activate, so an unused feature costs nothing.
+//! keeps only the phase handlers and filters that its settings activate. The handlers that families have for each request
+//! (`enter`, `enter_location`, `log`) are called for all requests.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -8,7 +8,7 @@ use weir_cache::serving::Trouble;
 use weir_cache::store::{Fill, Leader, Object, Packing, Status};
 use weir_net::{Lease, clock};
 
-/// The cache's state in one exchange. Empty, and without cost, where there is no cache.
+/// The cache's state in one exchange; empty where there is no cache. Its memory is used again by the next exchange.
 #[derive(Default)]
 pub struct Visit {
     /// `$upstream_cache_status`.

@@ -10,7 +10,7 @@
 //! above names a reactor. Not here: HTTP, configuration.
 //!
 //! Invariants: a socket has one worker; only an idle connection to an origin may move to another worker. Only this crate has
-//! `unsafe`, reads a clock, and makes system calls that the standard library does not have.
+//! `unsafe`, reads a clock, and makes system calls that the standard library does not have; `lab` loads eBPF by a library.
 //!
 //! - `worker`, `core/`, `mailbox`, `bell`, `timer`, `wheel`, `alarm`, `slots`: a worker, its loop on epoll, its tasks
 //!   and deadlines; `aside` and `reply` let a task wait for work on another thread

@@ -9,6 +9,13 @@ const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
 /// The one file that may hold `unsafe`.
 const UNSAFE_HOME: &str = "crates/net/src/sys.rs";
+/// Files outside of `net` that start a thread themselves, because they wait for its end.
+const THREAD_STARTERS: &[&str] = &[
+    "crates/load/src/agent/conduct.rs",
+    "crates/load/src/agent/nats.rs",
+    "crates/load/src/agent/serve.rs",
+    "src/demo.rs",
+];
 /// Separate workspaces (benchmark peers, fuzz targets): their code is not weir's.
 const OTHER_WORKSPACES: &[&str] = &["bench/", "fuzz/"];
 
@@ -21,6 +28,38 @@ pub fn unsafe_places(checkout: &Checkout) -> Vec<Remark> {
         }
     }
     remarks
+}
+
+/// Starts of threads that clippy's bans do not see, in code outside of `net`.
+pub fn threads(checkout: &Checkout) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let starts_them = |path: &str| ["crates/net/", "xtask/"].iter().any(|place| path.starts_with(place));
+    let is_test = |path: &str| ["tests", "examples"].iter().any(|word| path.contains(word));
+    for file in ours(checkout).filter(|file| !starts_them(&file.path) && !is_test(&file.path)) {
+        let code = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let starts = code.lines().any(|line| line.contains("thread::Builder") || line.contains("thread::spawn("));
+        match (starts, THREAD_STARTERS.contains(&file.path.as_str())) {
+            (true, false) => {
+                remarks.push(Remark::error(format!("{}: start the thread with weir_net::worker", file.path)));
+            }
+            (false, true) => remarks.push(Remark::error(format!(
+                "{}: starts no thread any more: remove it from xtask/src/tidy/code.rs and ARCHITECTURE.md",
+                file.path
+            ))),
+            (true, true) | (false, false) => {}
+        }
+    }
+    remarks
+}
+
+/// Only `net` depends on the libraries of system calls.
+pub fn system_calls(checkout: &Checkout) -> Vec<Remark> {
+    let others = checkout.crates.iter().filter(|member| member.name != "weir-net");
+    let calls = others.flat_map(|member| member.foreign.iter().map(move |name| (member, name)));
+    calls
+        .filter(|(_, name)| ["libc", "rustix", "nix"].contains(&name.as_str()))
+        .map(|(member, name)| Remark::error(format!("{} depends on {name}: system calls are in weir-net", member.name)))
+        .collect()
 }
 
 /// Every crate except net forbids unsafe code itself, so that the compiler enforces it.
@@ -178,6 +217,7 @@ fn functions(text: &str) -> Vec<(usize, &str, usize)> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+    use super::super::checkout::Crate;
     use super::*;
 
     #[test]
@@ -195,6 +235,22 @@ mod tests {
         let block = "fn f() {\n    unsafe { g() }\n}\n";
         assert_eq!(unsafe_places(&Checkout::of(&[("crates/edge/src/lib.rs", block)])).len(), 1);
         assert_eq!(unsafe_places(&Checkout::of(&[(UNSAFE_HOME, block), ("bench/floor/src/sys.rs", block)])), []);
+    }
+
+    #[test]
+    fn a_thread_outside_of_net_is_named() {
+        let starts = "fn f() {\n    std::thread::Builder::new();\n}\n";
+        let in_test = "#[cfg(test)]\nmod tests {\n    std::thread::spawn(f);\n}\n";
+        let of = |path: &str, text: &str| threads(&Checkout::of(&[(path, text)])).len();
+        assert_eq!([of("crates/dash/src/a.rs", starts), of("src/demo.rs", "fn f() {}\n")], [1; 2]);
+        assert_eq!([of("crates/net/src/a.rs", starts), of("src/demo.rs", starts), of("src/a.rs", in_test)], [0; 3]);
+    }
+
+    #[test]
+    fn a_library_of_system_calls_outside_of_net_is_named() {
+        let member = |name: &str| Crate { name: name.into(), arrows: Vec::new(), foreign: vec!["rustix".into()] };
+        let of = |name| system_calls(&Checkout { crates: vec![member(name)], ..Checkout::default() }).len();
+        assert_eq!([of("weir-net"), of("weir-lab")], [0, 1]);
     }
 
     #[test]

@@ -71,6 +71,34 @@ fn heads(line: &str) -> impl Iterator<Item = &str> {
     item.split("`, `").filter(|name| !name.is_empty() && !name.contains('`'))
 }
 
+/// Documents that name places of the checkout, for people who change it.
+const NAMES_PLACES: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "HACKING.md",
+    "RELEASES.md",
+    "bench/README.md",
+    "fuzz/README.md",
+    "tests/README.md",
+];
+
+/// A path in backquotes that begins with a folder at the top is there. A word in capitals stands for a name.
+pub fn places(checkout: &Checkout) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let is_there = |place: &str| checkout.files.iter().any(|file| file.path.starts_with(place));
+    let pages = checkout.files.iter().filter(|file| NAMES_PLACES.contains(&file.path.as_str()));
+    for page in pages {
+        for place in page.text.split('`').skip(1).step_by(2) {
+            let is_path = place.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "/._-".contains(c));
+            let top = place.split_inclusive('/').next().filter(|top| top.ends_with('/') && is_there(top));
+            if is_path && top.is_some() && !is_there(place) {
+                remarks.push(Remark::error(format!("{}: `{place}` is not there", page.path)));
+            }
+        }
+    }
+    remarks
+}
+
 /// Every outside dependency has its reason, and every reason belongs to a dependency.
 pub fn dependencies(checkout: &Checkout) -> Vec<Remark> {
     let page = "docs/why/dependencies.md";
@@ -131,6 +159,13 @@ mod tests {
         assert_eq!(of("//! A.\n").len(), 1);
         let gone = "crates/a/src/lib.rs: the map names `gone`, which is not there";
         assert_eq!(of("//! A.\n//!\n//! - `b/`, `gone`: `x`\n"), [Remark::error(gone)]);
+    }
+
+    #[test]
+    fn a_place_that_is_not_there_is_named() {
+        let of = |text| places(&Checkout::of(&[("CONTRIBUTING.md", text), ("tests/route/a.vtc", "")]));
+        assert_eq!(of("in `tests/route/`, `tests/AREA/`, `tests/a b`, `auto/modules`"), []);
+        assert_eq!(of("in `tests/regress`"), [Remark::error("CONTRIBUTING.md: `tests/regress` is not there")]);
     }
 
     #[test]

@@ -36,6 +36,8 @@ fn remarks(checkout: &Checkout) -> Vec<Remark> {
         circles::circles,
         code::unsafe_places,
         code::forbids_unsafe,
+        code::threads,
+        code::system_calls,
         code::lengths,
         code::words,
         code::silent_tests,
@@ -43,6 +45,7 @@ fn remarks(checkout: &Checkout) -> Vec<Remark> {
         documents::titles,
         documents::architecture,
         documents::maps,
+        documents::places,
         documents::dependencies,
         scripts::titles,
     ];

@@ -1,8 +1,8 @@
 //! Users, groups, and a thread that gives up root.
 //!
 //! Linux keeps credentials per thread; the C library spreads a `setuid` over all threads. We make the system calls
-//! themselves: worker threads become `user`, and the control thread stays root so that a reload can bind port 80. The
-//! limit of this: threads share memory, so against code execution in a worker it protects less than nginx's processes
+//! themselves. A server gives root up as a whole ([`confine`]). With `master_process off`, worker threads become `user`,
+//! and the control thread stays root so that a reload can bind port 80. The limit of this: threads share memory, so against code execution in a worker it protects less than nginx's processes
 //! (docs/why/001-runtime.md).
 
 use crate::log::{self, Level, Os};
