@@ -1,6 +1,14 @@
 //! Tasks on the project itself, written in Rust: `cargo xtask COMMAND`.
 //!
 //! Nothing here becomes part of weir, and nothing here depends on how weir works.
+//!
+//! - `ci`, `harness`, `end_to_end`, `sanitize`, `fuzz`, `labs`, `nginx_suite`: runs of tests
+//! - `tidy/`: the rules that a machine can check, each a pure function of the checkout
+//! - `format`, `deny`, `profile`: formatting, the rules for dependencies, a profile for a release
+//! - `book/`: makes the documents a site: `pages` has their order, `links` mends the links in mdBook's pages, `search` writes
+//!   the texts that `search.js` looks through, `check` looks for broken links
+//! - `package/`: one file for each product: Debian packages, tarball, image, list of parts, checksums. `given` is their input,
+//!   `stage` makes archives whose bytes do not depend on the machine, `check` builds twice
 
 #![forbid(unsafe_code)]
 // The bans are for weir: its threads and its clock are those of `net`.
