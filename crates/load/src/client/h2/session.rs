@@ -12,7 +12,7 @@ use std::time::Duration;
 use weir_meter::Step;
 use weir_net::worker::Task;
 use weir_net::{Instant, Transport, clock};
-use weir_wire::h2::Code;
+use weir_wire::h2::ErrorCode;
 use weir_wire::h2::composed::Composed;
 use weir_wire::h2::connection::{Connection, Limits, Role};
 
@@ -356,7 +356,7 @@ impl Drop for Asking<'_> {
             let (is_complete, is_lost) = (slot.state.borrow().is_complete, slot.state.borrow().lost.is_some());
             if session.over.borrow().is_none() {
                 if !(is_lost || is_complete && is_sent) {
-                    session.wire.borrow_mut().reset(id, Code::Cancel);
+                    session.wire.borrow_mut().reset(id, ErrorCode::Cancel);
                     session.tell_driver();
                 } else if session.is_done() {
                     session.tell_driver();

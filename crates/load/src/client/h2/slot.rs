@@ -7,7 +7,7 @@ use weir_net::worker::Task;
 use weir_net::{Deadline, Instant, Lease, buffer};
 use weir_wire::h2::frame::HEAD_BYTES;
 use weir_wire::h2::hpack::Block;
-use weir_wire::h2::{Code, message};
+use weir_wire::h2::{ErrorCode, message};
 
 use super::super::answer::{Answer, Body, Head};
 use super::super::error::Error;
@@ -197,5 +197,5 @@ const READ_BYTES: u64 = 64 << 10;
 
 /// The error for bytes that are not an answer.
 fn broken() -> Lost {
-    Lost::fault(weir_wire::h2::Fault::connection(Code::Protocol, ""))
+    Lost::fault(weir_wire::h2::H2Fault::connection(ErrorCode::Protocol, ""))
 }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use weir_meter::Step;
 use weir_net::{Deadline, Transport, buffer};
 use weir_wire::ResponseHead;
-use weir_wire::websocket::{DeflateOffer, Key, check_answer};
+use weir_wire::websocket::{DeflateOffer, HandshakeKey, check_answer};
 
 use super::deflate::Deflating;
 use super::socket::Socket;
@@ -110,7 +110,7 @@ async fn shake_hands(
     options: &Options,
     deadline: &Deadline,
 ) -> Result<Socket, Refused> {
-    let key = Key::new(fastrand::u128(..).to_ne_bytes());
+    let key = HandshakeKey::new(fastrand::u128(..).to_ne_bytes());
     let mut buf = buffer::lease(READ_BYTES);
     request(&mut buf, place, options, &key);
     write_all(&stream, &buf, deadline).await?;
@@ -134,7 +134,7 @@ pub(crate) fn basic(user: &str) -> String {
     format!("Basic {}", STANDARD.encode(user))
 }
 
-fn request(out: &mut Vec<u8>, place: &Place, options: &Options, key: &Key) {
+fn request(out: &mut Vec<u8>, place: &Place, options: &Options, key: &HandshakeKey) {
     let mut push = |parts: &[&[u8]]| parts.iter().for_each(|part| out.extend_from_slice(part));
     push(&[b"GET ", place.target.as_bytes(), b" HTTP/1.1\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "]);
     push(&[key.as_bytes(), b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"]);
@@ -176,7 +176,7 @@ mod tests {
             ..Options::default()
         };
         let place = Place::parse("ws://u:p@127.0.0.1:81/x?y").unwrap();
-        request(&mut out, &place, &options, &Key::new([0; 16]));
+        request(&mut out, &place, &options, &HandshakeKey::new([0; 16]));
         let expect = "GET /x?y HTTP/1.1\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
             Connection: Upgrade\r\nUpgrade: websocket\r\nX-A: b\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\
             Sec-WebSocket-Protocol: q,p\r\nAuthorization: Basic dTpw\r\nHost: 127.0.0.1:81\r\n\r\n";

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_net::buffer::{self, Lease};
 use weir_net::{Deadline, Transport};
-use weir_wire::websocket::{Event, FRAME_HEAD_BYTES_MAX, Messages, Opcode, Role, Violation};
+use weir_wire::websocket::{FRAME_HEAD_BYTES_MAX, FrameSender, Messages, Opcode, Violation, WebSocketEvent};
 use weir_wire::websocket::{close_payload, push_masked_frame};
 
 use super::deflate::{Deflating, Inflating};
@@ -167,7 +167,7 @@ impl Socket {
     pub(crate) async fn read(&self, on: &mut dyn FnMut(Incoming<'_>)) -> End {
         let compresses = self.deflating.is_some();
         let mut reading = Reading {
-            messages: Messages::new(Role::Server, compresses, self.message_bytes_max),
+            messages: Messages::new(FrameSender::Server, compresses, self.message_bytes_max),
             inflating: self.deflating.as_ref().map(Deflating::inflating),
             code: None,
         };
@@ -243,24 +243,24 @@ impl Socket {
         let mut at = 0;
         loop {
             let said = match reading.messages.next(input.get(at..).unwrap_or_default(), &mut at) {
-                Ok(Event::NeedMore) => return None,
-                Ok(Event::Message { is_text, is_compressed: false, payload }) => {
+                Ok(WebSocketEvent::NeedMore) => return None,
+                Ok(WebSocketEvent::Message { is_text, is_compressed: false, payload }) => {
                     on(Incoming { is_text, payload });
                     Ok(())
                 }
-                Ok(Event::Message { is_text, payload, .. }) => {
+                Ok(WebSocketEvent::Message { is_text, payload, .. }) => {
                     let inflated = match &mut reading.inflating {
                         Some(inflating) => inflating.inflate(payload, is_text, self.message_bytes_max),
                         None => Err(Violation::ReservedBit),
                     };
                     inflated.map(|payload| on(Incoming { is_text, payload: &payload }))
                 }
-                Ok(Event::Ping(payload)) => {
+                Ok(WebSocketEvent::Ping(payload)) => {
                     self.send(Opcode::Pong, false, payload);
                     Ok(())
                 }
-                Ok(Event::Pong(_)) => Ok(()),
-                Ok(Event::Close(said)) => {
+                Ok(WebSocketEvent::Pong(_)) => Ok(()),
+                Ok(WebSocketEvent::Close(said)) => {
                     reading.code = said.map(|(code, _)| code);
                     self.send(Opcode::Close, false, &said.map_or(Vec::new(), |(code, _)| close_payload(code, "")));
                     self.state.set(State::Closing);
