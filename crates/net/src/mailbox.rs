@@ -8,7 +8,7 @@
 
 use crate::bell::Bell;
 use crate::counts::{Kind, count};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
 use std::io;
@@ -121,18 +121,18 @@ impl Mailbox {
 /// The target of a task's owned `Waker`s: made when a waker is first cloned.
 pub(crate) struct TaskWake {
     pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) task: Key,
+    pub(crate) task: SlotKey,
     sent: AtomicBool,
 }
 
 impl TaskWake {
     #[inline]
-    pub(crate) fn new(mailbox: Arc<Mailbox>, task: Key) -> TaskWake {
+    pub(crate) fn new(mailbox: Arc<Mailbox>, task: SlotKey) -> TaskWake {
         TaskWake { mailbox, task, sent: AtomicBool::new(false) }
     }
 
     /// On the worker: takes the wake-up out of the mail.
-    pub(crate) fn receive(&self) -> Key {
+    pub(crate) fn receive(&self) -> SlotKey {
         // A swap, not a store: a wake-up that was not sent because this one waited is read here, with all that came
         // before it. The poll that follows sees the cause of both.
         self.sent.swap(false, Ordering::AcqRel);

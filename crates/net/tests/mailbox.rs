@@ -24,7 +24,7 @@ mod counts {
 
 mod slots {
     #[derive(Clone, Copy)]
-    pub(crate) struct Key;
+    pub(crate) struct SlotKey;
 }
 
 mod bell {
@@ -103,7 +103,7 @@ fn each_errand_arrives() {
 fn no_wake_up_is_lost() {
     model(|| {
         let mailbox = Arc::new(Mailbox::new().unwrap());
-        let wake = Arc::new(TaskWake::new(mailbox.clone(), slots::Key));
+        let wake = Arc::new(TaskWake::new(mailbox.clone(), slots::SlotKey));
         let causes = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
         let waker = {
             let (mailbox, causes) = (mailbox.clone(), causes.clone());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_net::Instant;
 
 use weir_meter::Step;
-use weir_net::tls::{Fault, Sessions};
+use weir_net::tls::{HandshakeFault, Sessions};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
 
 use super::error::{Error, NOT_AGREED};
@@ -55,7 +55,9 @@ pub(super) async fn open(
     // memory.
     let stream = Box::pin(origin.tls.open(stream, &origin.host, http2, sessions, deadline)).await;
     let stream = stream.map_err(|error| match weir_net::tls::failure(&error) {
-        Some(failure) if http2 && failure.fault == Fault::NoCommonProtocol => Error::named(Step::TlsOrigin, NOT_AGREED),
+        Some(failure) if http2 && failure.fault == HandshakeFault::NoCommonProtocol => {
+            Error::named(Step::TlsOrigin, NOT_AGREED)
+        }
         _ => Error::io(Step::TlsOrigin, &error),
     })?;
     Ok(Opened { link: Link::over(stream), resolved, connected, secured: Some(clock::precise()) })
