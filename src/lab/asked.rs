@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir_conf::Level;
-use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, Edge, Load, Side};
+use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, EdgeProgram, Load, Side};
 use weir_lab::change::Together;
 use weir_lab::command::CommandLine;
 use weir_lab::metric::{self, Metric, Scale};
@@ -37,16 +37,16 @@ pub fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), Said> {
 }
 
 /// The program of an edge's name, or of the path of an nginx.
-pub fn edge_of(text: &str) -> Result<Edge, Said> {
+pub fn edge_of(text: &str) -> Result<EdgeProgram, Said> {
     if text == "weir" {
-        return Ok(Edge::Weir);
+        return Ok(EdgeProgram::Weir);
     }
     let path = std::path::absolute(text).map_err(|error| say!(texts::ERR_FILE, text, error.to_string()))?;
-    if path.is_file() { Ok(Edge::Nginx(path)) } else { Err(say!(texts::ERR_NO_EDGE, text)) }
+    if path.is_file() { Ok(EdgeProgram::Nginx(path)) } else { Err(say!(texts::ERR_NO_EDGE, text)) }
 }
 
 /// A configuration and its edge; the error has all its problems.
-pub fn side(file: &Path, edge: Edge) -> Result<Side, Said> {
+pub fn side(file: &Path, edge: EdgeProgram) -> Result<Side, Said> {
     let file = std::path::absolute(file)
         .map_err(|error| say!(texts::ERR_FILE, file.display().to_string(), error.to_string()))?;
     let main = file.display().to_string();

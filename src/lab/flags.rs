@@ -386,7 +386,7 @@ pub struct WhyArgs {
     /// redis=:password@127.0.0.1:6379; or node. weir finds those that listen in the stack without this flag; may be
     /// repeated
     #[arg(long = "probe", value_name = "KIND=WHERE", value_parser = probe, help_heading = "Stack")]
-    pub probes: Vec<weir_lab::watch::probe::Wanted>,
+    pub probes: Vec<weir_lab::watch::probe::WantedProbe>,
     /// Show on which lock, peer, disk or CPU the threads of applications and of their servers wait. Uses programs in
     /// the kernel (root, BTF, x86-64); uses /proc if the kernel accepts none, or with --inside=proc. The report names
     /// the way used
@@ -400,7 +400,7 @@ pub struct WhyArgs {
     pub slo: Option<(&'static str, Duration)>,
     /// Answers that are good, by class or by status; all others count as failed, also 429 and the edge's refusals
     #[arg(long, value_name = "LIST", default_value = "2xx,3xx", value_parser = good)]
-    pub good: weir_lab::why::good::Good,
+    pub good: weir_lab::why::good::GoodStatuses,
     /// Squeeze each suspect by a fifth, in turns with unchanged blocks; then give more of each suspect that lowered
     /// the number of answers (needs root)
     #[arg(long)]
@@ -462,12 +462,12 @@ fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, Said> {
 }
 
 /// Reads a probe: `redis=127.0.0.1:6379`.
-fn probe(text: &str) -> Result<weir_lab::watch::probe::Wanted, Said> {
-    weir_lab::watch::probe::Wanted::of(text)
+fn probe(text: &str) -> Result<weir_lab::watch::probe::WantedProbe, Said> {
+    weir_lab::watch::probe::WantedProbe::of(text)
 }
 
 /// Reads a list of classes and statuses: `2xx,404`.
-fn good(text: &str) -> Result<weir_lab::why::good::Good, Said> {
+fn good(text: &str) -> Result<weir_lab::why::good::GoodStatuses, Said> {
     text.parse()
 }
 

@@ -1,4 +1,4 @@
-//! Parses a lab's file to a [`Lab`]. Errors name their place in the file.
+//! Parses a lab's file to an [`Experiment`]. Errors name their place in the file.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use weir_load::script::{Document, Entry};
 
-use super::lab::{Compare, Expect, FILE, Front, Lab, Need, Places, Prepare, Sent, Variant, What, name_of};
+use super::lab::{Compare, Expect, Experiment, FILE, Front, Need, Places, Prepare, Sent, Variant, What, name_of};
 use crate::metric;
 use crate::said::{Said, say};
 use crate::stack::credits::Credits;
-use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
+use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, LineWatch, Process, ReadyCondition, Spec};
 use crate::texts;
 
 /// The keys of a lab's file, each with its meaning. A test checks the guide against them.
@@ -63,7 +63,7 @@ const CPUS_MAX: u64 = 1023;
 type MakeDeed = fn(String) -> Deed;
 
 /// Reads the lab in a folder.
-pub fn read(dir: &Path, places: &Places) -> Result<Lab, Said> {
+pub fn read(dir: &Path, places: &Places) -> Result<Experiment, Said> {
     let dir = std::path::absolute(dir).map_err(|error| say!(ERR_FILE, dir.display().to_string(), error.to_string()))?;
     let file = dir.join(FILE);
     let text = std::fs::read_to_string(&file)
@@ -75,7 +75,7 @@ pub fn read(dir: &Path, places: &Places) -> Result<Lab, Said> {
     root.members(&known)?;
     let text = |name: &str| root.get(name).map_or(Ok(String::new()), |entry| entry.text());
     let edges = names(root.get("edges"))?;
-    Ok(Lab {
+    Ok(Experiment {
         name: name_of(&dir),
         title: root.want("title")?.text()?,
         prior: text("prior")?,
@@ -311,7 +311,7 @@ impl Reader<'_> {
         let free = free.transpose()?;
         Ok(Process {
             name: name.to_owned(),
-            ready: entry.get("ready").map_or(Ok(Ready::Started), |ready| self.ready(&ready, &host, hosts))?,
+            ready: entry.get("ready").map_or(Ok(ReadyCondition::Started), |ready| self.ready(&ready, &host, hosts))?,
             host,
             argv: self.command(&entry.want("run")?)?,
             env: self.pairs(entry.get("env"))?,
@@ -327,13 +327,13 @@ impl Reader<'_> {
     }
 
     /// `3000`, `10.0.0.1:3000`, or a list of them; or `prints: text`.
-    fn ready(&self, entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<Ready, Said> {
+    fn ready(&self, entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<ReadyCondition, Said> {
         if entry.is_map() {
             entry.members(&["prints"])?;
-            return Ok(Ready::Prints(entry.want("prints")?.text()?));
+            return Ok(ReadyCondition::Prints(entry.want("prints")?.text()?));
         }
         let one = |entry: &Entry<'_>| place(entry, host, hosts).map_err(|_| entry.wrong(texts::ERR_READY));
-        entry.list().iter().map(one).collect::<Result<_, _>>().map(Ready::Answers)
+        entry.list().iter().map(one).collect::<Result<_, _>>().map(ReadyCondition::Answers)
     }
 
     fn front(&self, entry: &Entry<'_>) -> Result<Front, Said> {
@@ -402,13 +402,13 @@ impl Reader<'_> {
         Ok(actions)
     }
 
-    fn watches(&self, root: &Entry<'_>) -> Result<Vec<Watch>, Said> {
+    fn watches(&self, root: &Entry<'_>) -> Result<Vec<LineWatch>, Said> {
         let members = root.get("count").map_or(Ok(Vec::new()), |entry| entry.members(&[]))?;
         let one = |(name, entry): (&str, Entry<'_>)| {
             entry.members(&["file", "text"])?;
             let file =
                 entry.get("file").map_or(Ok("/var/log/nginx/error.log".to_owned()), |entry| self.text(&entry))?;
-            Ok(Watch { name: name.to_owned(), file: file.into(), text: entry.want("text")?.text()? })
+            Ok(LineWatch { name: name.to_owned(), file: file.into(), text: entry.want("text")?.text()? })
         };
         members.into_iter().map(one).collect()
     }
