@@ -23,7 +23,7 @@ use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_with_dashboard};
 use weir_edge::load;
 use weir_http::paths::Paths;
-use weir_load::quick::{self, Quick};
+use weir_load::quick::{self, QuickRun};
 use weir_net::Address;
 use weir_net::log;
 use weir_net::process::{self, Signal, Signals, SignalsHandle};
@@ -260,11 +260,11 @@ impl Load {
 
     fn measure(&self) -> Result<bool, Said> {
         let before = verdict::Cpu::now();
-        let report = quick::run(&Quick {
+        let report = quick::run(&QuickRun {
             url: self.url.clone(),
             connections: self.connections,
             duration: self.duration,
-            ..Quick::default()
+            ..QuickRun::default()
         })?;
         let verdict = Verdict { cpu: verdict::Cpu::now().since(before), report };
         print!("{}", verdict.text(self.language));

@@ -119,13 +119,13 @@ fn time(seconds: f64) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use weir_load::quick::{self, Quick};
+    use weir_load::quick::{self, QuickRun};
 
     #[test]
     fn a_load_that_nobody_answered_is_no_success() {
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
         let quick =
-            Quick { url: format!("http://{nobody}/"), connections: 1, requests_max: Some(3), ..Quick::default() };
+            QuickRun { url: format!("http://{nobody}/"), connections: 1, requests_max: Some(3), ..QuickRun::default() };
         let verdict = Verdict { cpu: Cpu::default(), report: quick::run(&quick).unwrap() };
         assert!(!verdict.is_clean());
         let text = verdict.text(Language::English);

@@ -92,12 +92,12 @@ fn absolute(file: &Path) -> Result<PathBuf, Said> {
 /// The total duration of a script's phases, and the number of its requests if its plan shows it. Reads the script as
 /// `weir load` does, with the same errors.
 fn script_plan(file: &Path) -> Result<(Duration, Option<f64>), Said> {
-    let options = script::Options {
+    let options = script::ScriptOptions {
         files: vec![file.to_owned()],
         // Nothing is sent to this address. The lab sets the real target, so the script may have none.
         target: Some("http://127.0.0.1:9".to_owned()),
         env: std::env::vars().collect(),
-        ..script::Options::default()
+        ..script::ScriptOptions::default()
     };
     let plan = script::load(&options, &processor::load_script).map_err(|refusal| refusal.text.trimmed())?;
     let length = weir_load::arrive::length(&plan.phases);

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use weir_load::output::live::{Live, Progress, Screen};
+use weir_load::output::live::{Live, LiveProgress, Screen};
 use weir_load::record::Merger;
 use weir_net::process::terminal_size;
 use weir_words::Language;
@@ -53,7 +53,7 @@ impl View {
     }
 
     /// Prints the waiting lines and draws the view below them.
-    pub fn draw(&mut self, merger: &Merger, progress: &Progress, now_ms: u64) {
+    pub fn draw(&mut self, merger: &Merger, progress: &LiveProgress, now_ms: u64) {
         let Some(live) = &mut self.live else { return };
         let Some((columns, rows)) = terminal_size(std::io::stderr()) else { return };
         let cleared = if self.waiting.is_empty() { String::new() } else { live.clear() };

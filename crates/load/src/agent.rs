@@ -25,7 +25,7 @@ mod stream;
 mod work;
 
 pub use conduct::{AGENTS_MAX, Conductor, Merged, Wanted};
-pub use job::{Parts, chosen_env, pack};
+pub use job::{JobParts, chosen_env, pack};
 pub use limits::LOST;
 pub use member::Mate;
 pub use nats::Server;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use weir_load::quick::{Quick, run};
+use weir_load::quick::{QuickRun, run};
 use weir_load::{Failure, Report};
 
 /// The server's action for the nth request, counted from 0.
@@ -48,14 +48,14 @@ fn read_head(stream: &mut TcpStream) -> bool {
 }
 
 fn load(address: SocketAddr, connections: usize, requests: u64) -> Report {
-    run(&Quick {
+    run(&QuickRun {
         url: format!("http://{address}/x?y=1"),
         connections,
         threads: 2,
         duration: Duration::from_secs(60),
         requests_max: Some(requests),
         timeout: Duration::from_millis(300),
-        ..Quick::default()
+        ..QuickRun::default()
     })
     .unwrap()
 }
@@ -125,11 +125,11 @@ fn nobody_there_is_a_connect_error() {
 #[test]
 fn the_time_ends_it_too() {
     let address = serve(|stream, _| stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_ok());
-    let quick = Quick {
+    let quick = QuickRun {
         url: format!("http://{address}/x?y=1"),
         connections: 2,
         duration: Duration::from_millis(100),
-        ..Quick::default()
+        ..QuickRun::default()
     };
     let report = run(&quick).unwrap();
     assert!(report.requests > 0 && report.errors() == 0 && report.elapsed >= quick.duration);

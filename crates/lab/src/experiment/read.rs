@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weir_load::script::{Document, Entry};
+use weir_load::script::{Entry, ScriptDocument};
 
 use super::lab::{Compare, Expect, Experiment, FILE, Front, Need, Places, Prepare, Sent, Variant, What, name_of};
 use crate::metric;
@@ -68,7 +68,7 @@ pub fn read(dir: &Path, places: &Places) -> Result<Experiment, Said> {
     let file = dir.join(FILE);
     let text = std::fs::read_to_string(&file)
         .map_err(|error| say!(ERR_FILE, file.display().to_string(), error.to_string()))?;
-    let document = Document::read(&file.display().to_string(), &text)?;
+    let document = ScriptDocument::read(&file.display().to_string(), &text)?;
     let reader = Reader { dir: &dir, places };
     let root = document.root();
     let known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
@@ -221,7 +221,7 @@ impl Reader<'_> {
         root.get("prepare").map(|entry| entry.list()).unwrap_or_default().into_iter().map(one).collect()
     }
 
-    fn variants(&self, document: &Document) -> Result<Vec<Variant>, Said> {
+    fn variants(&self, document: &ScriptDocument) -> Result<Vec<Variant>, Said> {
         let root = document.root();
         let from = KEYS.iter().position(|(key, _)| *key == "hosts").unwrap_or(0);
         let to = KEYS.iter().position(|(key, _)| *key == "variants").unwrap_or(from);
@@ -239,7 +239,7 @@ impl Reader<'_> {
         members.into_iter().map(one).collect()
     }
 
-    fn variant(&self, name: &str, document: &Document) -> Result<Variant, Said> {
+    fn variant(&self, name: &str, document: &ScriptDocument) -> Result<Variant, Said> {
         let root = document.root();
         let hosts = self.hosts(&root)?;
         let (mut processes, mut late) = (Vec::new(), Vec::new());

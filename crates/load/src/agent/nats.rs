@@ -17,7 +17,7 @@ use weir_net::{Instant, clock, process};
 use weir_words::{Said, Text, say};
 
 use crate::texts::agents as texts;
-pub use parse::Message;
+pub use parse::NatsMessage;
 use parse::{Op, Parser};
 
 /// Default port of NATS.
@@ -115,9 +115,9 @@ fn decoded(text: &str) -> String {
 
 /// Messages to the owner of a link: from the server, or from the owner's own helpers.
 #[derive(Debug)]
-pub enum Heard<T> {
+pub enum LinkEvent<T> {
     /// A published message.
-    Message(Message),
+    Message(NatsMessage),
     /// The connection with this number is over, and why.
     Gone(u64, Said),
     /// A message of the owner's helpers.
@@ -125,20 +125,20 @@ pub enum Heard<T> {
 }
 
 /// A connection that reconnects. Messages published while it is down are lost, as in NATS itself.
-pub struct Link<T> {
+pub struct NatsLink<T> {
     server: Server,
     name: String,
-    ear: SyncSender<Heard<T>>,
+    ear: SyncSender<LinkEvent<T>>,
     subjects: Vec<String>,
     client: Option<Client>,
     generation: u64,
     tried: Option<Instant>,
 }
 
-impl<T: Send + 'static> Link<T> {
+impl<T: Send + 'static> NatsLink<T> {
     /// Connects; the error is for the user.
-    pub fn connect(server: &Server, name: &str, ear: SyncSender<Heard<T>>) -> Result<Link<T>, Said> {
-        let mut link = Link {
+    pub fn connect(server: &Server, name: &str, ear: SyncSender<LinkEvent<T>>) -> Result<NatsLink<T>, Said> {
+        let mut link = NatsLink {
             server: server.clone(),
             name: name.to_owned(),
             ear,
@@ -185,7 +185,7 @@ impl<T: Send + 'static> Link<T> {
         self.client.is_some()
     }
 
-    /// Handles [`Heard::Gone`]; true if it was about the current connection.
+    /// Handles [`LinkEvent::Gone`]; true if it was about the current connection.
     pub fn gone(&mut self, generation: u64) -> bool {
         let is_it = generation == self.generation && self.client.is_some();
         if is_it {
@@ -232,7 +232,7 @@ impl Client {
     fn open<T: Send + 'static>(
         server: &Server,
         name: &str,
-        ear: SyncSender<Heard<T>>,
+        ear: SyncSender<LinkEvent<T>>,
         generation: u64,
     ) -> Result<Client, Said> {
         let place = server.place();
@@ -264,7 +264,7 @@ impl Client {
             .spawn(move || {
                 let why = reader.read_on(&writer, &ear);
                 // It does not matter if the receiver is gone.
-                let _ = ear.send(Heard::Gone(generation, why));
+                let _ = ear.send(LinkEvent::Gone(generation, why));
             })
             .map_err(failed)?;
         Ok(Client { stream, payload_bytes_max: usize::try_from(payload_bytes_max).unwrap_or(usize::MAX) })
@@ -336,11 +336,11 @@ impl Reader {
     }
 
     /// Passes on what the server sends, until the connection ends; returns the reason.
-    fn read_on<T>(&mut self, writer: &Mutex<TcpStream>, ear: &SyncSender<Heard<T>>) -> Said {
+    fn read_on<T>(&mut self, writer: &Mutex<TcpStream>, ear: &SyncSender<LinkEvent<T>>) -> Said {
         loop {
             match self.next() {
                 Ok(Op::Message(message)) => {
-                    if ear.send(Heard::Message(message)).is_err() {
+                    if ear.send(LinkEvent::Message(message)).is_err() {
                         return Said::default();
                     }
                 }

@@ -31,7 +31,7 @@ use weir_net::timer::until;
 use weir_net::{Instant, buffer, clock};
 use weir_wire::Known;
 
-use crate::client::{self, Answer, Call, Error, IDLE_MAX, NOT_AGREED};
+use crate::client::{self, Answer, Error, IDLE_MAX, NOT_AGREED, ReadyRequest};
 use crate::failed::Failed;
 use crate::plan::{Condition, Plan, Request};
 use crate::template::With;
@@ -229,7 +229,7 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
     let timeout = worker.http.timeout;
     let sessions = sockets.sessions(origin);
     let method = asked.method().as_bytes();
-    let call = Call { origin, method, head, body, wants_body, sessions, timeout, started: None };
+    let call = ReadyRequest { origin, method, head, body, wants_body, sessions, timeout, started: None };
     let resolver = &worker.http.resolver;
     let http2 = asked.speaks_http2(worker.plan.http.http2, origin);
     if !matches!(http2, Http2::Never) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rquickjs as js;
 use rquickjs::{Array, Atom, Ctx, Filter, Function, Object, Persistent};
 
-use super::convert::{Names, Taking, is_plain, to_js};
-use super::params::{Made, Params, UUID};
+use super::convert::{MemberNames, Taking, is_plain, to_js};
+use super::params::{ParamChanges, Params, UUID};
 use crate::value::{Map, UNDEFINED, Value, write_json_text};
 
 /// Most kinds of parameters that are known; the parameters of further requests are made member by member.
@@ -65,16 +65,22 @@ impl Known {
     }
 
     /// The hook's changes to the parameters.
-    pub fn changed<'js>(&self, value: &js::Value<'js>, params: &Params, uuid: &js::Value<'js>, names: &Names) -> Made {
+    pub fn changed<'js>(
+        &self,
+        value: &js::Value<'js>,
+        params: &Params,
+        uuid: &js::Value<'js>,
+        names: &MemberNames,
+    ) -> ParamChanges {
         let mut comparing = Comparing { taking: Taking::with(names), names, uuid };
         let compared = match value.as_object() {
             Some(object) => comparing.object(object, &self.object, &self.members, 0),
             _ => Compared::Unclear,
         };
         match compared {
-            Compared::Same => Made::Nothing,
-            Compared::Members(members) => Made::Members(members),
-            Compared::Unclear => Made::Whole(comparing.taking.take(value, &params.value(), 0)),
+            Compared::Same => ParamChanges::Nothing,
+            Compared::Members(members) => ParamChanges::Members(members),
+            Compared::Unclear => ParamChanges::Whole(comparing.taking.take(value, &params.value(), 0)),
         }
     }
 }
@@ -148,7 +154,7 @@ enum Compared {
 
 struct Comparing<'c, 'js> {
     taking: Taking<'c>,
-    names: &'c Names,
+    names: &'c MemberNames,
     uuid: &'c js::Value<'js>,
 }
 
@@ -257,7 +263,7 @@ impl<'js> Comparing<'_, 'js> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::processor::convert::{Functions, from_js};
+    use crate::processor::convert::{FunctionConversion, from_js};
     use crate::processor::params::{Form, member};
     use crate::value::parse_json;
 
@@ -317,18 +323,18 @@ mod tests {
                 let known = known.unwrap();
                 let maker: Function = known.maker(ctx).unwrap().into_function().unwrap();
                 let made: js::Value = maker.call((uuid.clone(),)).unwrap();
-                let (plain, _) = from_js(&made, Functions::Dropped);
+                let (plain, _) = from_js(&made, FunctionConversion::Dropped);
                 assert_eq!(plain.to_json(), params.value().to_json());
                 ctx.globals().set("p", made.clone()).unwrap();
                 ctx.eval::<(), _>(change).unwrap();
                 let mut after = Params::new(params.form().clone());
-                let changed = known.changed(&made, params, &uuid, &Names::default());
-                assert_eq!(!matches!(changed, Made::Nothing), is_change, "{change}");
+                let changed = known.changed(&made, params, &uuid, &MemberNames::default());
+                assert_eq!(!matches!(changed, ParamChanges::Nothing), is_change, "{change}");
                 after.make(changed);
                 if !is_change {
                     return;
                 }
-                let (plain, _) = from_js(&made, Functions::Dropped);
+                let (plain, _) = from_js(&made, FunctionConversion::Dropped);
                 let without = |value: &Value| {
                     let mut value = value.clone();
                     if let Value::Map(map) = &mut value {
@@ -372,8 +378,8 @@ mod tests {
                 let uuid = js::Value::new_undefined(ctx.clone());
                 let maker: Function = known.maker(ctx).unwrap().into_function().unwrap();
                 let made: js::Value = maker.call((uuid.clone(),)).unwrap();
-                assert_eq!(from_js(&made, Functions::Dropped).0.to_json(), params.value().to_json());
-                assert!(matches!(known.changed(&made, params, &uuid, &Names::default()), Made::Nothing));
+                assert_eq!(from_js(&made, FunctionConversion::Dropped).0.to_json(), params.value().to_json());
+                assert!(matches!(known.changed(&made, params, &uuid, &MemberNames::default()), ParamChanges::Nothing));
             });
         }
     }

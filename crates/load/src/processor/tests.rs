@@ -13,9 +13,9 @@ use std::time::Duration;
 use weir_net::worker::block_on;
 
 use super::*;
-use crate::engine::http::session::Session;
+use crate::engine::http::session::HttpSession;
 use crate::value::{UNDEFINED, parse_json};
-use crate::vars::{Names, Vars};
+use crate::vars::{VariableNames, Vars};
 
 const BOTH: [Choice; 2] = [Choice::QuickJs, Choice::Node];
 
@@ -56,12 +56,12 @@ struct User {
     said: Rc<RefCell<Vec<String>>>,
     processor: Processor,
     scenario: Value,
-    session: Session,
+    session: HttpSession,
 }
 
 impl User {
     fn new(processor: Processor, said: Rc<RefCell<Vec<String>>>) -> User {
-        let mut names = Names::default();
+        let mut names = VariableNames::default();
         names.slot("slotted");
         let mut user = User {
             vars: Vars::new(Arc::new(names)),
@@ -69,7 +69,7 @@ impl User {
             said,
             processor,
             scenario: json("{\"name\": \"s\"}"),
-            session: Session::new(Default::default()),
+            session: HttpSession::new(Default::default()),
         };
         for (name, text) in [
             ("slotted", "1"),
@@ -696,7 +696,7 @@ fn many_virtual_users_wait_at_once() {
                             vars: &mut vars,
                             scenario: &Value::Undefined,
                             uid: &uid,
-                            session: &Session::new(Default::default()),
+                            session: &HttpSession::new(Default::default()),
                             recorder: &recorder,
                         };
                         processor.function(name, context).await.unwrap();
@@ -755,7 +755,7 @@ fn branches_of_a_virtual_user_have_variables_of_their_own() {
             let (processor, done, mut vars) = (processor.clone(), done.clone(), user.vars.clone());
             weir_net::worker::spawn(async move {
                 vars.set_by_name("slotted", Value::from(f64::from(number)));
-                let (recorder, session) = (Recorder::default(), Session::new(Default::default()));
+                let (recorder, session) = (Recorder::default(), HttpSession::new(Default::default()));
                 let context = Context {
                     vars: &mut vars,
                     scenario: &UNDEFINED,
@@ -846,7 +846,7 @@ fn scripts_may_be_javascript() {
     ] {
         let folder = Folder::new(&[(name, text)]);
         for choice in BOTH {
-            let facts = Facts::new(&folder.path(name), choice).unwrap();
+            let facts = ProcessorFile::new(&folder.path(name), choice).unwrap();
             let value = match choice {
                 Choice::Node => node::script(&node::find().unwrap(), &facts, &Host::default()).unwrap(),
                 _ => quick::script(&facts, Host::default()).map_err(|refused| refused.message).unwrap(),

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use weir_words::{Said, say};
 
 use super::merge::{self, Lists};
-use super::node::{Kind, Node};
+use super::node::{Node, NodeValue};
 use super::notes::Notes;
-use super::options::Options;
+use super::options::ScriptOptions;
 use super::source::{At, Problem};
 use super::yaml;
 use crate::texts::script as texts;
@@ -21,7 +21,7 @@ pub(crate) const FILES_MAX: usize = 1000;
 
 /// Reads all script files in order, the file of `-c` last, and merges each one over the earlier ones.
 pub(crate) fn read_all(
-    options: &Options,
+    options: &ScriptOptions,
     load_js: &dyn Fn(&Path) -> Result<Value, String>,
     notes: &mut Notes,
 ) -> Result<Node, Problem> {
@@ -33,7 +33,7 @@ pub(crate) fn read_all(
             None => script = Some(node),
         }
     }
-    let script = script.unwrap_or(Node::new(At::default(), Kind::Undefined));
+    let script = script.unwrap_or(Node::new(At::default(), NodeValue::Undefined));
     if script.map().is_none() {
         return Err(Problem::new(script.at, texts::NO_OBJECT));
     }

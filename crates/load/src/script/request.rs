@@ -7,10 +7,10 @@ use weir_words::say;
 use super::build::Builder;
 use super::files;
 use super::keys;
-use super::node::{Kind, Node};
+use super::node::{Node, NodeValue};
 use super::take::Of;
 use crate::expression::Expression;
-use crate::plan::{Body, Condition, Part, Request};
+use crate::plan::{Condition, Part, Request, RequestBody};
 use crate::template::{Template, Tree};
 use crate::texts::script as texts;
 use crate::value::Value;
@@ -41,8 +41,10 @@ impl Builder<'_> {
             query: node.get("qs").map(|query| self.tree(query)),
             cookies: self.texts(node.get("cookie")),
             auth: node.get("auth").map(|auth| self.auth(auth)),
-            http2: node.get("http2").and_then(|http2| if let Kind::Bool(on) = http2.kind { Some(on) } else { None }),
-            gzip: node.get("gzip").and_then(|gzip| if let Kind::Bool(on) = gzip.kind { Some(on) } else { None }),
+            http2: node
+                .get("http2")
+                .and_then(|http2| if let NodeValue::Bool(on) = http2.kind { Some(on) } else { None }),
+            gzip: node.get("gzip").and_then(|gzip| if let NodeValue::Bool(on) = gzip.kind { Some(on) } else { None }),
             follows: !node.get("followRedirect").is_some_and(Node::is_no),
             allow_get_body: node.get("allowGetBody").is_some_and(Node::is_yes),
             captures: take.captures,
@@ -70,7 +72,7 @@ impl Builder<'_> {
     /// An object of texts.
     pub fn texts(&mut self, node: Option<&Node>) -> Vec<(String, Template)> {
         let members = node.and_then(Node::map).into_iter().flatten();
-        let set = members.filter(|(_, member)| member.value.kind != Kind::Undefined);
+        let set = members.filter(|(_, member)| member.value.kind != NodeValue::Undefined);
         set.map(|(name, member)| (name.to_string(), self.template(&member.value))).collect()
     }
 
@@ -83,27 +85,29 @@ impl Builder<'_> {
         (part("user"), part("pass"))
     }
 
-    fn body(&mut self, node: &Node) -> Body {
+    fn body(&mut self, node: &Node) -> RequestBody {
         let has = |key: &str| node.get(key).filter(|node| node.is_truthy());
         if let Some(form) = has("formData") {
             let sets_length = node.get("setContentLengthHeader").is_some_and(Node::is_truthy);
-            return Body::Multipart { parts: self.parts(form), sets_length };
+            return RequestBody::Multipart { parts: self.parts(form), sets_length };
         }
         if let Some(json) = has("json") {
-            return Body::Json(self.tree(json));
+            return RequestBody::Json(self.tree(json));
         }
         if let Some(body) = has("body") {
             if body.map().is_some() || body.list().is_some() {
                 self.notes.warn(body.at, texts::BODY_OBJECT);
-                return Body::Json(self.tree(body));
+                return RequestBody::Json(self.tree(body));
             }
-            return Body::Raw(self.template(body));
+            return RequestBody::Raw(self.template(body));
         }
         if let Some(form) = has("form") {
             let members = form.map().into_iter().flatten();
-            return Body::Form(members.map(|(name, member)| (name.to_string(), self.tree(&member.value))).collect());
+            return RequestBody::Form(
+                members.map(|(name, member)| (name.to_string(), self.tree(&member.value))).collect(),
+            );
         }
-        Body::None
+        RequestBody::None
     }
 
     fn parts(&mut self, form: &Node) -> Vec<(String, Part)> {

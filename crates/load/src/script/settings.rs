@@ -6,12 +6,12 @@ use weir_words::say;
 
 use super::build::Builder;
 use super::keys;
-use super::node::{Kind, Node};
+use super::node::{Node, NodeValue};
 use super::source::At;
 use crate::client::Proxies;
 use crate::cookie::{Prefixes, Rules};
 use crate::plan::{HttpConfig, Plugins, WsConfig};
-use crate::publish::{Refused, Reporter};
+use crate::publish::{Reporter, ReporterRefused};
 use crate::texts::script as texts;
 use crate::value::{Map, Value};
 
@@ -35,7 +35,7 @@ impl Builder<'_> {
         }
         let default = |key: &str| {
             let places = [http.get("defaults"), config.get("defaults")];
-            places.into_iter().flatten().find_map(|place| place.get(key).filter(|node| node.kind != Kind::Null))
+            places.into_iter().flatten().find_map(|place| place.get(key).filter(|node| node.kind != NodeValue::Null))
         };
         HttpConfig {
             timeout: self.seconds(http.get("timeout")),
@@ -223,8 +223,8 @@ impl Builder<'_> {
                     keys::PUBLISH.check(reporter, self.notes);
                     reporters.push(read);
                 }
-                Err(Refused::Unsent(what)) => self.notes.warn(reporter.at, what),
-                Err(Refused::Wrong(what)) => self.notes.refuse(reporter.at, what),
+                Err(ReporterRefused::Unsent(what)) => self.notes.warn(reporter.at, what),
+                Err(ReporterRefused::Wrong(what)) => self.notes.refuse(reporter.at, what),
             }
         }
         if reporters.len() > REPORTERS_MAX {

@@ -53,16 +53,16 @@ impl Problem {
 }
 
 /// A problem that ends the run before it starts, with the exit code.
-pub(crate) struct Stop {
+pub(crate) struct StartProblem {
     /// The problem.
     pub problem: Problem,
     /// Artillery's exit code.
     pub exit: i32,
 }
 
-impl From<Problem> for Stop {
-    fn from(problem: Problem) -> Stop {
-        Stop { problem, exit: 1 }
+impl From<Problem> for StartProblem {
+    fn from(problem: Problem) -> StartProblem {
+        StartProblem { problem, exit: 1 }
     }
 }
 

@@ -5,7 +5,7 @@ use weir_words::{Said, say};
 use super::build::Builder;
 use super::keys;
 use super::near;
-use super::node::{Kind, Node};
+use super::node::{Node, NodeValue};
 use super::take::Of;
 use crate::plan::{Connect, Emit, Engine, Expected, Flow, Jitter, Loop, Response, Step, Think, Times};
 use crate::template::Template;
@@ -64,7 +64,7 @@ impl Builder<'_> {
         }
         if engine == Engine::Ws {
             self.notes.warn(node.at, texts::NO_WS_STEP);
-            return Step::Send { payload: self.tree(&Node::new(node.at, Kind::Undefined)), then: None };
+            return Step::Send { payload: self.tree(&Node::new(node.at, NodeValue::Undefined)), then: None };
         }
         self.verb(node)
     }
@@ -186,9 +186,11 @@ impl Builder<'_> {
 
     fn over(&mut self, over: &Node) -> Times {
         match &over.kind {
-            Kind::List(list) => Times::Over(list.iter().map(Node::value).collect()),
-            Kind::Text(name) if name.contains(['.', '[']) => Times::OverPath(self.text(&format!("{{{{ {name} }}}}"))),
-            Kind::Text(name) if !name.is_empty() => Times::OverVariable(self.names.slot(name)),
+            NodeValue::List(list) => Times::Over(list.iter().map(Node::value).collect()),
+            NodeValue::Text(name) if name.contains(['.', '[']) => {
+                Times::OverPath(self.text(&format!("{{{{ {name} }}}}")))
+            }
+            NodeValue::Text(name) if !name.is_empty() => Times::OverVariable(self.names.slot(name)),
             _ => {
                 self.notes.refuse(over.at, texts::BAD_OVER);
                 Times::Range(0, 0)
@@ -259,7 +261,7 @@ impl Builder<'_> {
             Some([]) => None,
             None => {
                 keys::EMIT.check(emit, self.notes);
-                let undefined = Node::new(emit.at, Kind::Undefined);
+                let undefined = Node::new(emit.at, NodeValue::Undefined);
                 let data = self.tree(emit.get("data").unwrap_or(&undefined));
                 emit.get("channel").map(|channel| (self.template(channel), vec![data]))
             }

@@ -7,7 +7,7 @@ use crate::capture::{Capture, Extract, Index, Match};
 use crate::plan::Take;
 use crate::template::Tree;
 use crate::texts::script as texts;
-use crate::value::{Key, Path};
+use crate::value::{Path, PathStep};
 
 /// The kind of message; small rules depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +52,10 @@ impl Builder<'_> {
         } else if let Some(name) = node.get("as") {
             let name = name.shown();
             // As in lodash's `set`: the first step is the variable.
-            let mut keys = if of == Of::Message { Path::parse(&name).keys } else { vec![Key::from(name.as_str())] };
+            let mut keys =
+                if of == Of::Message { Path::parse(&name).keys } else { vec![PathStep::from(name.as_str())] };
             if keys.is_empty() {
-                keys.push(Key::from(""));
+                keys.push(PathStep::from(""));
             }
             let slot = self.names.slot(&keys.remove(0).name);
             take.captures.push(Capture { what, slot, path: keys, strict });

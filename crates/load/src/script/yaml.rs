@@ -8,7 +8,7 @@ use weir_words::say;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
-use super::node::{Kind, Member, Members, Node};
+use super::node::{Member, Members, Node, NodeValue};
 use super::source::{At, Problem};
 use super::{merge, scalar};
 use crate::texts::script as texts;
@@ -56,7 +56,7 @@ fn document(text: &str, file: u16) -> Result<Node, Problem> {
             event => document = Some(reader.node(event, span, 0)?),
         }
     }
-    Ok(document.unwrap_or(Node::new(At { file, line: 1, column: 1 }, Kind::Undefined)))
+    Ok(document.unwrap_or(Node::new(At { file, line: 1, column: 1 }, NodeValue::Undefined)))
 }
 
 /// JSON writes a character above U+FFFF as two `\u` escapes, YAML as one `\U`.
@@ -139,11 +139,11 @@ impl<'t> Reader<'t> {
             Event::Scalar(text, style, anchor, tag) => (scalar_kind(&text, style, tag.as_deref(), at)?, anchor),
             Event::SequenceStart(anchor, tag) => {
                 only(tag.as_deref(), "seq", at)?;
-                (Kind::List(self.list(depth)?), anchor)
+                (NodeValue::List(self.list(depth)?), anchor)
             }
             Event::MappingStart(anchor, tag) => {
                 only(tag.as_deref(), "map", at)?;
-                (Kind::Map(self.map(depth)?), anchor)
+                (NodeValue::Map(self.map(depth)?), anchor)
             }
             Event::Alias(anchor) => return self.alias(anchor, at),
             _ => return Err(Problem::new(at, texts::NEEDS_VALUE)),
@@ -198,7 +198,7 @@ impl<'t> Reader<'t> {
                 continue;
             }
             let name: Arc<str> = match &key.kind {
-                Kind::Map(_) => "[object Object]".into(),
+                NodeValue::Map(_) => "[object Object]".into(),
                 _ => key.shown().into(),
             };
             if !merged.remove(&name) && members.contains_key(&name) {
@@ -210,14 +210,14 @@ impl<'t> Reader<'t> {
 }
 
 /// A scalar's value: by its tag, or by its form if it is unquoted.
-fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: At) -> Result<Kind, Problem> {
+fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: At) -> Result<NodeValue, Problem> {
     let Some(tag) = tag else {
-        return Ok(if style == ScalarStyle::Plain { scalar::plain(text) } else { Kind::Text(text.into()) });
+        return Ok(if style == ScalarStyle::Plain { scalar::plain(text) } else { NodeValue::Text(text.into()) });
     };
-    let number = |number: Option<f64>| number.map(Kind::Number);
+    let number = |number: Option<f64>| number.map(NodeValue::Number);
     let kind = match (tag.is_yaml_core_schema(), tag.suffix.as_str()) {
-        (true, "str") => Some(Kind::Text(text.into())),
-        (false, "" | "!") if tag.handle.is_empty() || tag.suffix.is_empty() => Some(Kind::Text(text.into())),
+        (true, "str") => Some(NodeValue::Text(text.into())),
+        (false, "" | "!") if tag.handle.is_empty() || tag.suffix.is_empty() => Some(NodeValue::Text(text.into())),
         (true, "int") => number(scalar::int(text)),
         (true, "float") => number(scalar::float(text).or_else(|| scalar::int(text))),
         (true, "bool" | "null" | "timestamp") => Some(scalar::plain(text)),

@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::read::{Call, Log, Request, is_asset};
+use super::read::{Log, LoggedCall, LoggedRequest, is_asset};
 
 /// Most routes; all other targets of a method are one route, whose parameter is the whole target.
 pub(super) const ROUTES_MAX: usize = 200;
@@ -51,14 +51,14 @@ impl Route {
 
 /// The route of a call, and the values of its parameters.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct RoutedCall {
     pub(super) route: u16,
     pub(super) values: Vec<Box<str>>,
 }
 
 /// A route's share of the log.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Share {
+pub(super) struct RouteShare {
     pub(super) requests: u64,
     pub(super) statuses: Vec<(u16, u64)>,
     /// True if an answer was a redirect: a client follows it with a request of its own, which is in the log too.
@@ -69,15 +69,15 @@ pub(super) struct Share {
 pub(super) struct Routes {
     /// The most frequent first.
     pub(super) all: Vec<Route>,
-    pub(super) shares: Vec<Share>,
+    pub(super) shares: Vec<RouteShare>,
     /// By the number of the call.
-    pub(super) places: HashMap<u32, Place>,
+    pub(super) places: HashMap<u32, RoutedCall>,
     /// Requests of routes beyond [`ROUTES_MAX`].
     pub(super) gathered: u64,
 }
 
 impl Routes {
-    pub(super) fn place(&self, call: u32) -> Option<&Place> {
+    pub(super) fn place(&self, call: u32) -> Option<&RoutedCall> {
         self.places.get(&call)
     }
 }
@@ -116,7 +116,7 @@ impl<'l> Shape<'l> {
 }
 
 /// Finds the routes of the requests.
-pub(super) fn find(log: &Log, requests: &[Request]) -> Routes {
+pub(super) fn find(log: &Log, requests: &[LoggedRequest]) -> Routes {
     let mut totals: HashMap<u32, u64> = HashMap::default();
     for request in requests {
         *totals.entry(request.call).or_default() += 1;
@@ -142,7 +142,7 @@ pub(super) fn find(log: &Log, requests: &[Request]) -> Routes {
     for (route, calls) in known {
         if routes.all.len() < ROUTES_MAX {
             for (call, _, values) in calls {
-                routes.places.insert(call, Place { route: routes.all.len() as u16, values });
+                routes.places.insert(call, RoutedCall { route: routes.all.len() as u16, values });
             }
             routes.all.push(route);
         } else {
@@ -166,12 +166,12 @@ impl Routes {
             let target = log.calls.get(*call as usize).map_or("/", |call| &call.target);
             let values = vec![target.strip_prefix('/').unwrap_or(target).into()];
             self.gathered += requests;
-            self.places.insert(*call, Place { route: number as u16, values });
+            self.places.insert(*call, RoutedCall { route: number as u16, values });
         }
     }
 
-    fn count(&mut self, requests: &[Request]) {
-        self.shares = vec![Share::default(); self.all.len()];
+    fn count(&mut self, requests: &[LoggedRequest]) {
+        self.shares = vec![RouteShare::default(); self.all.len()];
         for request in requests {
             let Some(place) = self.places.get(&request.call) else { continue };
             let Some(share) = self.shares.get_mut(usize::from(place.route)) else { continue };
@@ -188,7 +188,7 @@ impl Routes {
     }
 }
 
-fn path(call: u32, one: &Call, requests: u64) -> Path<'_> {
+fn path(call: u32, one: &LoggedCall, requests: u64) -> Path<'_> {
     let (path, query) = match one.target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (&*one.target, None),
@@ -359,11 +359,11 @@ mod tests {
         different.sort();
         different.dedup();
         let calls =
-            different.iter().map(|target| Call { method: "GET".into(), host: 0, target: target.as_str().into() });
+            different.iter().map(|target| LoggedCall { method: "GET".into(), host: 0, target: target.as_str().into() });
         let log = Log { calls: calls.collect(), ..Log::default() };
         let call = |target: &String| different.binary_search(&target).map_or(0, |call| call as u32);
-        let request = |target| Request { at_ms: 0, took_ms: 0, client: 0, call: call(target), status: 200 };
-        let requests: Vec<Request> = targets.iter().map(request).collect();
+        let request = |target| LoggedRequest { at_ms: 0, took_ms: 0, client: 0, call: call(target), status: 200 };
+        let requests: Vec<LoggedRequest> = targets.iter().map(request).collect();
         let mut shown: Vec<String> = find(&log, &requests).all.iter().map(Route::shown).collect();
         shown.sort();
         shown

@@ -14,8 +14,8 @@ use weir_wire::h2::{ErrorCode, H2Fault, message};
 use super::super::error::{Error, NOT_SPOKEN};
 use super::super::incoming::is_passing;
 use super::lost::Lost;
-use super::session::{OUT_MAX, Session};
-use super::slot::Taken;
+use super::session::{H2Session, OUT_MAX};
+use super::slot::HeadKind;
 
 /// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
@@ -26,13 +26,13 @@ const KIND_AT: usize = 3;
 const SETTINGS: u8 = 4;
 
 /// Starts the driver of a new session.
-pub(super) fn start(session: Rc<Session>) {
+pub(super) fn start(session: Rc<H2Session>) {
     let mut driver = Driver { session, input: Lease::none(), start: 0, needs: 0 };
     worker::spawn(async move { poll_fn(|_| driver.poll()).await });
 }
 
 struct Driver {
-    session: Rc<Session>,
+    session: Rc<H2Session>,
     input: Lease,
     /// Bytes before this index are handled.
     start: usize,
@@ -144,7 +144,7 @@ impl Driver {
 }
 
 /// Does the work of one frame.
-fn act(session: &Session, event: H2Event<'_>, now: Instant) {
+fn act(session: &H2Session, event: H2Event<'_>, now: Instant) {
     match event {
         H2Event::Nothing | H2Event::Pong | H2Event::Malformed { .. } => {}
         H2Event::Head { stream, ends, .. } => head_came(session, stream, ends, now),
@@ -167,13 +167,13 @@ fn act(session: &Session, event: H2Event<'_>, now: Instant) {
     }
 }
 
-fn head_came(session: &Session, id: u32, ends: bool, now: Instant) {
+fn head_came(session: &H2Session, id: u32, ends: bool, now: Instant) {
     let mut wire = session.wire.borrow_mut();
     let Some(slot) = session.slot(id) else { return wire.answered(id, None) };
     let taken = slot.state.borrow_mut().take_head(wire.block(), ends, now);
     match taken {
-        Ok(Taken::Interim) => {}
-        Ok(Taken::Answer(declared)) => {
+        Ok(HeadKind::Interim) => {}
+        Ok(HeadKind::Answer(declared)) => {
             wire.answered(id, declared);
             if ends {
                 slot.complete(now);
@@ -186,7 +186,7 @@ fn head_came(session: &Session, id: u32, ends: bool, now: Instant) {
     }
 }
 
-fn data_came(session: &Session, id: u32, (data, counted): (&[u8], usize), ends: bool, now: Instant) {
+fn data_came(session: &H2Session, id: u32, (data, counted): (&[u8], usize), ends: bool, now: Instant) {
     session.wire.borrow_mut().consumed(id, counted);
     let Some(slot) = session.slot(id) else { return };
     let taken = slot.state.borrow_mut().take_data(data, counted, now);

@@ -7,16 +7,16 @@ use weir_meter::Step;
 use weir_wire::Known;
 
 use super::asked::Asked;
-use super::expects::{Expects, Format};
+use super::expects::{ExpectFormat, Expects};
 use super::headers::{header, headers};
 use super::hooks;
 use super::metrics::Endpoint;
 use super::places::with_target;
-use crate::capture::{self, Message};
+use crate::capture::{self, CapturedMessage};
 use crate::client::{Answer, Error, decode};
-use crate::expect::{self, Outcome};
+use crate::expect::{self, CheckResult};
 use crate::failed::Failed;
-use crate::plan::{Body, Engine};
+use crate::plan::{Engine, RequestBody};
 use crate::value::Value;
 use crate::vuser::Vuser;
 use crate::worker::Worker;
@@ -39,7 +39,7 @@ pub(super) async fn look(
         Err(name) => return Err(Box::pin(fail(vuser, &mut asked, Error::named(Step::ReadResponse, name))).await),
     };
     let headers = |name: &str| header(&answer, name);
-    let message = Message::new(&body, &headers);
+    let message = CapturedMessage::new(&body, &headers);
     let request = asked.request;
     let taken = (request.captures.is_empty() && request.matches.is_empty())
         || capture::take(
@@ -146,13 +146,13 @@ fn check<'m>(
     worker: &Worker,
     asked: &Asked<'_>,
     answer: &Answer,
-    message: &'m Message<'m>,
+    message: &'m CapturedMessage<'m>,
 ) -> Result<(), Failed> {
     let Some(expects) = worker.http.expects.as_ref().filter(|_| has_plugins(vuser)) else {
         return Ok(());
     };
-    let checked = expect::Answer::new(answer.status(), message);
-    let mut outcomes: Vec<Outcome> = Vec::with_capacity(asked.request.expect.len());
+    let checked = expect::CheckedAnswer::new(answer.status(), message);
+    let mut outcomes: Vec<CheckResult> = Vec::with_capacity(asked.request.expect.len());
     for (kind, tree) in &asked.request.expect {
         match expect::check(kind, &tree.value(&vuser.vars, &*worker.functions), &checked) {
             Some(outcome) => outcomes.push(outcome),
@@ -165,9 +165,9 @@ fn check<'m>(
     outcomes.iter().for_each(|outcome| expects.count(&worker.recorder, outcome));
     let has_failed = outcomes.iter().any(|outcome| !outcome.ok);
     let shows = match expects.format {
-        Format::Silent => false,
-        Format::PrettyError => has_failed,
-        Format::Pretty | Format::Json => true,
+        ExpectFormat::Silent => false,
+        ExpectFormat::PrettyError => has_failed,
+        ExpectFormat::Pretty | ExpectFormat::Json => true,
     };
     if shows {
         let text = shown(vuser, worker, asked, answer, message, expects, &outcomes);
@@ -188,19 +188,19 @@ fn shown(
     worker: &Worker,
     asked: &Asked<'_>,
     answer: &Answer,
-    message: &Message<'_>,
+    message: &CapturedMessage<'_>,
     expects: &Expects,
-    outcomes: &[Outcome],
+    outcomes: &[CheckResult],
 ) -> String {
     let (url, name) = (asked.first_url(), name(vuser, worker, asked));
-    if expects.format == Format::Json {
+    if expects.format == ExpectFormat::Json {
         return expect::json_line(outcomes, name.as_deref(), &url);
     }
     let headers: Vec<(String, String)> =
         headers(answer).iter().map(|(name, value)| (name.to_string(), value.to_text().into_owned())).collect();
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let json = match &asked.request.body {
-        Body::Json(tree) => Some(tree.value(&vuser.vars, &*worker.functions)),
+        RequestBody::Json(tree) => Some(tree.value(&vuser.vars, &*worker.functions)),
         _ => None,
     };
     let exchange = expect::Exchange {

@@ -106,12 +106,12 @@ mod tests {
     use super::*;
     use crate::random::Builtins;
     use crate::template::{Template, Tree};
-    use crate::vars::{Names, Vars};
+    use crate::vars::{VariableNames, Vars};
     use std::sync::Arc;
 
     #[test]
     fn parts() {
-        let mut names = Names::default();
+        let mut names = VariableNames::default();
         let value = Tree::parse(&Value::from("hello"), &mut names);
         let parts = vec![
             ("a".to_owned(), Part::Value(value, None)),

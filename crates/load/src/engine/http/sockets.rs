@@ -218,7 +218,7 @@ impl Drop for Place<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::client::{Call, Resolver, exchange};
+    use crate::client::{ReadyRequest, Resolver, exchange};
     use crate::url::Url;
     use std::io::{Read, Write};
     use std::net::TcpListener;
@@ -241,7 +241,7 @@ mod tests {
         worker::block_on(async move {
             let (origin, sockets) = (Rc::new(Origin::of(&url, &Rc::default())), Sockets::new(2));
             let (head, timeout) = (b"GET / HTTP/1.1\r\n\r\n", Duration::from_secs(9));
-            let call = Call {
+            let call = ReadyRequest {
                 origin: &origin,
                 method: b"GET",
                 head,

@@ -11,12 +11,12 @@ use std::time::Duration;
 use weir_net::timer::sleep;
 use weir_net::{Deadline, worker};
 
-use super::client::{Client, Handshake, Link, Upgrade};
-use super::options::{Options, Transport};
+use super::client::{Client, Handshake, PacketTransport, Upgrade};
+use super::options::{SocketioOptions, Transport};
 use super::packet::{Frame, SEPARATOR};
 use super::poll::Poller;
-use crate::engine::dial::Place;
-use crate::engine::websocket::{self, End, Incoming, Socket};
+use crate::engine::dial::UrlAddress;
+use crate::engine::websocket::{self, End, IncomingMessage, Socket};
 
 /// Longest time for a POST, also for the last one.
 const POST_MAX: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ pub(super) async fn keep(client: Rc<Client>) {
         let mut was_open = false;
         for transport in &client.options.transports {
             let why = guarded(&client, Box::pin(connection(&client, *transport))).await;
-            was_open = !matches!(*client.link.borrow(), Link::Down);
+            was_open = !matches!(*client.link.borrow(), PacketTransport::Down);
             if was_open || !client.options.tries_all || client.is_over.get() {
                 client.down(why);
                 break;
@@ -65,7 +65,7 @@ pub(super) async fn keep(client: Rc<Client>) {
 }
 
 /// The pause before an attempt: doubled each time, with a random part (socket.io-client's Backoff).
-fn pause(options: &Options, attempts: u64, chance: f64) -> Duration {
+fn pause(options: &SocketioOptions, attempts: u64, chance: f64) -> Duration {
     let doubled = options.delay.as_secs_f64() * 2f64.powi(attempts.min(DOUBLINGS_MAX) as i32);
     let deviation = chance * options.jitter * doubled;
     let is_longer = (chance * 10.0) as u64 & 1 != 0;
@@ -89,7 +89,7 @@ async fn guarded(client: &Client, mut connection: Pin<Box<dyn Future<Output = &'
         if client.fault.get().is_some() {
             return Poll::Ready("transport error");
         }
-        if matches!(*client.link.borrow(), Link::Down) {
+        if matches!(*client.link.borrow(), PacketTransport::Down) {
             if opening.poll_expired().is_ready() {
                 return Poll::Ready("timeout");
             }
@@ -115,13 +115,13 @@ async fn connection(client: &Rc<Client>, transport: Transport) -> &'static str {
     }
 }
 
-async fn open(options: &Options, target: String) -> Option<Rc<Socket>> {
-    let place = Place { target, ..options.place.clone() };
-    let how = websocket::Options {
+async fn open(options: &SocketioOptions, target: String) -> Option<Rc<Socket>> {
+    let place = UrlAddress { target, ..options.place.clone() };
+    let how = websocket::WebSocketOptions {
         headers: options.headers.clone(),
         tls: options.tls.clone(),
         resolver: options.resolver.clone(),
-        ..websocket::Options::default()
+        ..websocket::WebSocketOptions::default()
     };
     websocket::open(&place, &how).await.ok().map(Rc::new)
 }
@@ -131,12 +131,12 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
     let mut is_agreed = !upgrading;
     let mut is_faulty = false;
     let end = socket
-        .read(&mut |message: Incoming<'_>| {
+        .read(&mut |message: IncomingMessage<'_>| {
             let frame = frame_of(message);
             let is_right = match frame {
                 Some(Frame::Open(json)) if !upgrading => open_with(client, json, |handshake| {
                     socket.limit_silence(handshake.silence);
-                    Link::WebSocket(socket.clone())
+                    PacketTransport::WebSocket(socket.clone())
                 }),
                 Some(Frame::Pong("probe")) if !is_agreed => {
                     is_agreed = true;
@@ -154,7 +154,7 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
         })
         .await;
     match end {
-        _ if matches!(*client.link.borrow(), Link::Down) => "websocket error",
+        _ if matches!(*client.link.borrow(), PacketTransport::Down) => "websocket error",
         _ if is_faulty => "parse error",
         End::Closed(_) => "transport close",
         End::Silent => "ping timeout",
@@ -167,7 +167,7 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
 }
 
 /// The packet in a message; `None` if it is malformed.
-fn frame_of(message: Incoming<'_>) -> Option<Frame<'_>> {
+fn frame_of(message: IncomingMessage<'_>) -> Option<Frame<'_>> {
     if !message.is_text {
         return Some(Frame::Binary);
     }
@@ -175,7 +175,7 @@ fn frame_of(message: Incoming<'_>) -> Option<Frame<'_>> {
 }
 
 /// Takes a handshake; false if the JSON is not a handshake.
-fn open_with(client: &Rc<Client>, json: &str, link: impl FnOnce(&Handshake) -> Link) -> bool {
+fn open_with(client: &Rc<Client>, json: &str, link: impl FnOnce(&Handshake) -> PacketTransport) -> bool {
     let Some(handshake) = Handshake::parse(json) else { return false };
     client.opened(link(&handshake));
     true
@@ -190,7 +190,7 @@ async fn poll(client: &Rc<Client>) -> &'static str {
     let Ok(Frame::Open(json)) = Frame::parse(first) else { return "xhr poll error" };
     let Some(handshake) = Handshake::parse(json) else { return "xhr poll error" };
     let generation = client.generation.get();
-    client.opened(Link::Polling { handshake: handshake.clone(), queue: Default::default() });
+    client.opened(PacketTransport::Polling { handshake: handshake.clone(), queue: Default::default() });
     worker::spawn(send(client.clone(), handshake.sid.clone(), generation));
     let ended = Rc::new(RefCell::new(None));
     if client.options.upgrades && handshake.can_upgrade && client.options.transports.contains(&Transport::WebSocket) {
@@ -259,7 +259,7 @@ async fn get(client: &Client, poller: &mut Poller, sid: Option<&str>, deadline: 
 }
 
 /// The target of a poll's request.
-fn target(options: &Options, sid: Option<&str>) -> String {
+fn target(options: &SocketioOptions, sid: Option<&str>) -> String {
     let mut target = format!("{}polling", options.begin);
     if let Some(sid) = sid {
         target.push_str("&sid=");
@@ -277,7 +277,9 @@ async fn send(client: Rc<Client>, sid: String, generation: u32) {
     let deadline = Deadline::new();
     loop {
         let body = poll_fn(|context| {
-            if client.generation.get() != generation || !matches!(*client.link.borrow(), Link::Polling { .. }) {
+            if client.generation.get() != generation
+                || !matches!(*client.link.borrow(), PacketTransport::Polling { .. })
+            {
                 return Poll::Ready(None);
             }
             if let Some(body) = client.next_post() {

@@ -25,7 +25,7 @@ pub(crate) struct Socket {
     stream: Transport,
     /// Bytes that did not fit into the kernel's buffer.
     unsent: RefCell<Vec<u8>>,
-    state: Cell<State>,
+    state: Cell<ReadyState>,
     /// Rings when the reading task has work.
     reader: Bell,
     /// Rings when bytes were sent or the connection ended.
@@ -40,7 +40,7 @@ pub(crate) struct Socket {
 
 /// `readyState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ReadyState {
     /// 1: both sides may send messages.
     Open,
     /// 2: one side sent a close frame.
@@ -51,7 +51,7 @@ pub(crate) enum State {
 
 /// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Incoming<'m> {
+pub(crate) struct IncomingMessage<'m> {
     /// True for text, which is then valid UTF-8.
     pub(crate) is_text: bool,
     pub(crate) payload: &'m [u8],
@@ -80,7 +80,7 @@ impl Socket {
         Socket {
             stream,
             unsent: RefCell::default(),
-            state: Cell::new(State::Open),
+            state: Cell::new(ReadyState::Open),
             reader: Bell::default(),
             room: Bell::default(),
             deflating,
@@ -90,7 +90,7 @@ impl Socket {
         }
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ReadyState {
         self.state.get()
     }
 
@@ -105,7 +105,7 @@ impl Socket {
     /// Waits until the kernel has taken all bytes, or the connection has ended.
     pub(crate) async fn sent(&self) {
         poll_fn(|context| {
-            if self.unsent.borrow().is_empty() || self.state.get() == State::Closed {
+            if self.unsent.borrow().is_empty() || self.state.get() == ReadyState::Closed {
                 return Poll::Ready(());
             }
             self.room.listen(context);
@@ -122,21 +122,21 @@ impl Socket {
 
     /// Sends a close frame. The reading task ends when the peer has ended the connection, or after the time limit.
     pub(crate) fn close(&self) {
-        if self.state.get() == State::Open {
+        if self.state.get() == ReadyState::Open {
             self.send(Opcode::Close, false, b"");
-            self.state.set(State::Closing);
+            self.state.set(ReadyState::Closing);
         }
         self.reader.ring();
     }
 
     /// Ends the connection without a close frame.
     pub(crate) fn terminate(&self) {
-        self.state.set(State::Closed);
+        self.state.set(ReadyState::Closed);
         self.stream.shutdown();
     }
 
     fn send(&self, opcode: Opcode, is_compressed: bool, payload: &[u8]) {
-        if self.state.get() != State::Open {
+        if self.state.get() != ReadyState::Open {
             return;
         }
         let mut frame = buffer::lease(payload.len() + FRAME_HEAD_BYTES_MAX);
@@ -164,7 +164,7 @@ impl Socket {
     }
 
     /// Reads until the connection ends; calls `on` for each message.
-    pub(crate) async fn read(&self, on: &mut dyn FnMut(Incoming<'_>)) -> End {
+    pub(crate) async fn read(&self, on: &mut dyn FnMut(IncomingMessage<'_>)) -> End {
         let compresses = self.deflating.is_some();
         let mut reading = Reading {
             messages: Messages::new(FrameSender::Server, compresses, self.message_bytes_max),
@@ -183,15 +183,15 @@ impl Socket {
                         Ok(0) => Some(End::Closed(reading.code)),
                         Ok(_) => self.take_in(&mut reading, &input, on),
                         Err(error) if is_passing(&error) => None,
-                        Err(_) if self.state.get() != State::Open => Some(End::Closed(reading.code)),
+                        Err(_) if self.state.get() != ReadyState::Open => Some(End::Closed(reading.code)),
                         Err(error) => Some(End::Broken(error.kind())),
                     }
                 }
-                Turn::Late if self.state.get() == State::Open => Some(End::Silent),
+                Turn::Late if self.state.get() == ReadyState::Open => Some(End::Silent),
                 Turn::Late => Some(End::Closed(reading.code)),
             };
         }
-        self.state.set(State::Closed);
+        self.state.set(ReadyState::Closed);
         self.room.ring();
         end.unwrap_or(End::Closed(None))
     }
@@ -207,8 +207,8 @@ impl Socket {
                 return Poll::Ready(Turn::Write);
             }
             let limit = match self.state.get() {
-                State::Open => self.silence_max.get(),
-                State::Closing | State::Closed => Some(GOODBYE_MAX),
+                ReadyState::Open => self.silence_max.get(),
+                ReadyState::Closing | ReadyState::Closed => Some(GOODBYE_MAX),
             };
             if limited != limit {
                 limited = limit;
@@ -239,13 +239,13 @@ impl Socket {
         }
     }
 
-    fn take_in(&self, reading: &mut Reading, input: &[u8], on: &mut dyn FnMut(Incoming<'_>)) -> Option<End> {
+    fn take_in(&self, reading: &mut Reading, input: &[u8], on: &mut dyn FnMut(IncomingMessage<'_>)) -> Option<End> {
         let mut at = 0;
         loop {
             let said = match reading.messages.next(input.get(at..).unwrap_or_default(), &mut at) {
                 Ok(WebSocketEvent::NeedMore) => return None,
                 Ok(WebSocketEvent::Message { is_text, is_compressed: false, payload }) => {
-                    on(Incoming { is_text, payload });
+                    on(IncomingMessage { is_text, payload });
                     Ok(())
                 }
                 Ok(WebSocketEvent::Message { is_text, payload, .. }) => {
@@ -253,7 +253,7 @@ impl Socket {
                         Some(inflating) => inflating.inflate(payload, is_text, self.message_bytes_max),
                         None => Err(Violation::ReservedBit),
                     };
-                    inflated.map(|payload| on(Incoming { is_text, payload: &payload }))
+                    inflated.map(|payload| on(IncomingMessage { is_text, payload: &payload }))
                 }
                 Ok(WebSocketEvent::Ping(payload)) => {
                     self.send(Opcode::Pong, false, payload);
@@ -263,7 +263,7 @@ impl Socket {
                 Ok(WebSocketEvent::Close(said)) => {
                     reading.code = said.map(|(code, _)| code);
                     self.send(Opcode::Close, false, &said.map_or(Vec::new(), |(code, _)| close_payload(code, "")));
-                    self.state.set(State::Closing);
+                    self.state.set(ReadyState::Closing);
                     // The server closes the connection first (RFC 6455 §7.1.1), so the port in TIME_WAIT is the
                     // server's.
                     Ok(())

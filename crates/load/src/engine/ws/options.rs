@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use weir_wire::websocket::DeflateOffer;
 
-use crate::engine::dial::Place;
-use crate::engine::websocket::Options;
+use crate::engine::dial::UrlAddress;
+use crate::engine::websocket::WebSocketOptions;
 use crate::failed::Failed;
 use crate::plan::{Connect, Step};
 use crate::processor::Context;
@@ -19,8 +19,8 @@ const DEFLATE_THRESHOLD_BYTES: usize = 1024;
 
 /// An address and the options for connecting.
 pub(super) struct Target {
-    pub(super) place: Rc<Place>,
-    pub(super) options: Rc<Options>,
+    pub(super) place: Rc<UrlAddress>,
+    pub(super) options: Rc<WebSocketOptions>,
 }
 
 /// The target of the flow's first step; otherwise the configuration's target.
@@ -70,14 +70,14 @@ fn at(vuser: &Vuser, url: &str) -> Result<Target, Failed> {
     Ok(Target { place: place(vuser, url)?, options })
 }
 
-fn place(vuser: &Vuser, url: &str) -> Result<Rc<Place>, Failed> {
+fn place(vuser: &Vuser, url: &str) -> Result<Rc<UrlAddress>, Failed> {
     let mut last = vuser.worker.ws.places.place.borrow_mut();
     if let Some((text, place)) = &*last
         && **text == *url
     {
         return Ok(place.clone());
     }
-    let place = Rc::new(Place::parse(url)?);
+    let place = Rc::new(UrlAddress::parse(url)?);
     *last = Some((url.into(), place.clone()));
     Ok(place)
 }
@@ -133,7 +133,7 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
 }
 
 /// Options with the run's TLS settings, and with npm's own `rejectUnauthorized` if it is set.
-fn made(vuser: &Vuser, map: &Map) -> Result<Rc<Options>, Failed> {
+fn made(vuser: &Vuser, map: &Map) -> Result<Rc<WebSocketOptions>, Failed> {
     let mut options = read(map)?;
     options.tls = vuser.worker.tls.with(map)?;
     options.resolver = vuser.worker.http.resolver().clone();
@@ -141,8 +141,8 @@ fn made(vuser: &Vuser, map: &Map) -> Result<Rc<Options>, Failed> {
 }
 
 /// Parses the options of npm's `ws`.
-fn read(map: &Map) -> Result<Options, Failed> {
-    let mut options = Options::default();
+fn read(map: &Map) -> Result<WebSocketOptions, Failed> {
+    let mut options = WebSocketOptions::default();
     if let Some(Value::Map(headers)) = map.get("headers") {
         let defined = headers.iter().filter(|(_, value)| **value != Value::Undefined);
         options.headers = defined.map(|(name, value)| (name.to_string(), value.to_text().into_owned())).collect();
@@ -176,7 +176,7 @@ fn read(map: &Map) -> Result<Options, Failed> {
     }
     options.bind = address(map.get("localAddress"))?;
     if let Some(Value::Map(proxy)) = map.get("proxy") {
-        options.proxy = Some(Place::parse(&proxy.get("url").map(Value::to_text).unwrap_or_default())?);
+        options.proxy = Some(UrlAddress::parse(&proxy.get("url").map(Value::to_text).unwrap_or_default())?);
         if options.bind.is_none() {
             options.bind = address(proxy.get("localAddress"))?;
         }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::value::parse_json;
 
-    fn options(json: &str) -> Result<Options, Failed> {
+    fn options(json: &str) -> Result<WebSocketOptions, Failed> {
         match parse_json(json.as_bytes()).unwrap() {
             Value::Map(map) => read(&map),
             other => panic!("{other:?}"),
