@@ -9,7 +9,7 @@ use weir_load::output::{PhaseFact, RunFacts, SelfCheck};
 use weir_load::plan::Phase;
 use weir_load::quick::{self, QuickRun, Rate};
 use weir_load::record::{Hdr, Merger, Period};
-use weir_load::run::{self, RunProgress, Watch};
+use weir_load::run::{self, RunProgress, RunWatch};
 use weir_load::{Report, Url, texts};
 use weir_net::process::terminal_size;
 use weir_words::{Language, Said, Text, left, say};
@@ -79,7 +79,7 @@ struct Teller {
     connections: usize,
 }
 
-impl Watch for Teller {
+impl RunWatch for Teller {
     fn phase_started(&mut self, _: usize, phase: &Phase) {
         self.phase.clone_from(&phase.name);
         self.started_ms = now_ms();

@@ -11,7 +11,7 @@ use weir_load::output::{SelfCheck, honest, v1};
 use weir_load::plan::{Phase, Plan};
 use weir_load::publish::Publisher;
 use weir_load::record::{Merger, Period};
-use weir_load::run::{RunProgress, Watch};
+use weir_load::run::{RunProgress, RunWatch};
 use weir_load::selfcheck::Sampler;
 use weir_net::clock;
 use weir_net::process::terminal_size;
@@ -93,7 +93,7 @@ impl Teller {
     }
 }
 
-impl Watch for Teller {
+impl RunWatch for Teller {
     fn phase_started(&mut self, index: usize, phase: &Phase) {
         let now = now_ms();
         if self.started_ms.is_none() {

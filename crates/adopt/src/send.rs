@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use weir_load::client::{self, Kept, Origin, ReadyRequest, Resolver};
+use weir_load::client::{self, KeptConnection, Origin, ReadyRequest, Resolver};
 use weir_load::tls::Tls;
 use weir_load::url::Url;
 use weir_net::{clock, timer, worker};
@@ -148,7 +148,7 @@ impl Sender {
             timeout: TIMEOUT,
             started: None,
         };
-        let mut kept: Option<Kept> = None;
+        let mut kept: Option<KeptConnection> = None;
         let answer =
             client::exchange(&mut kept, &call, &self.resolver).await.map_err(|error| error.name.into_owned())?;
         let coding = answer.field(b"content-encoding");

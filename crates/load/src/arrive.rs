@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::plan::{Arrivals, Phase, Plan, Step, Times};
+use crate::plan::{Arrivals, LoopTimes, Phase, Plan, Step};
 
 /// Most arrivals of one phase; later arrivals are never due. It is a day at a million a second.
 pub const ARRIVALS_MAX: u64 = 86_400_000_000;
@@ -95,9 +95,12 @@ fn requests_of(flow: &[Step]) -> Option<f64> {
             Step::Parallel { steps, .. } => requests_of(steps),
             Step::Loop(one) => {
                 let rounds = match &one.times {
-                    Times::Range(from, to) => (to - from).max(0) as f64,
-                    Times::Over(values) => values.len() as f64,
-                    Times::Forever | Times::Rendered(_) | Times::OverVariable(_) | Times::OverPath(_) => return None,
+                    LoopTimes::Range(from, to) => (to - from).max(0) as f64,
+                    LoopTimes::Over(values) => values.len() as f64,
+                    LoopTimes::Forever
+                    | LoopTimes::Rendered(_)
+                    | LoopTimes::OverVariable(_)
+                    | LoopTimes::OverPath(_) => return None,
                 };
                 one.while_true.is_none().then_some(())?;
                 Some(rounds * requests_of(&one.flow)?)

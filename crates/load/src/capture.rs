@@ -35,7 +35,7 @@ pub struct Capture {
 
 /// A `match`: the value to take and the expected value.
 #[derive(Debug)]
-pub struct Match {
+pub struct CaptureMatch {
     /// The value to take.
     pub what: Extract,
     /// `value`.
@@ -79,7 +79,7 @@ struct Pattern<T> {
 ///
 /// `strict` is `defaults.strictCapture`. If several captures have the same `as`, the last one counts.
 pub fn take(
-    (captures, matches): (&[Capture], &[Match]),
+    (captures, matches): (&[Capture], &[CaptureMatch]),
     message: &CapturedMessage<'_>,
     vars: &mut Vars,
     functions: &dyn TemplateFunctions,
@@ -134,7 +134,7 @@ impl Capture {
     }
 }
 
-impl Match {
+impl CaptureMatch {
     /// True if the value found equals (`===`) the expected value.
     pub fn holds(&self, message: &CapturedMessage<'_>, vars: &Vars, functions: &dyn TemplateFunctions) -> bool {
         let taken = self.what.value(message, vars, functions);

@@ -29,5 +29,5 @@ pub use origin::{Origin, Origins};
 pub use proxy::Proxies;
 pub use resolve::Resolver;
 pub(crate) use session::idle_max;
-pub use session::{IDLE_MAX, Kept, ReadyRequest, exchange};
+pub use session::{IDLE_MAX, KeptConnection, ReadyRequest, exchange};
 pub use timings::Timings;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_words::Said;
 
-use crate::capture::{Capture, Match};
+use crate::capture::{Capture, CaptureMatch};
 use crate::client::Proxies;
 use crate::cookie::Rules;
 use crate::expression::Expression;
@@ -207,7 +207,7 @@ pub struct Loop {
     /// The steps.
     pub flow: Flow,
     /// Number of rounds.
-    pub times: Times,
+    pub times: LoopTimes,
     /// `whileTrue`: evaluated after each round.
     pub while_true: Option<String>,
     /// The variable with the counter: `$loopCount`, or the name in `loopValue`.
@@ -220,7 +220,7 @@ pub struct Loop {
 
 /// The number of rounds of a loop.
 #[derive(Debug)]
-pub enum Times {
+pub enum LoopTimes {
     /// Without end.
     Forever,
     /// Known in advance: from (inclusive) to (exclusive).
@@ -315,7 +315,7 @@ pub struct Request {
     /// `capture`.
     pub captures: Vec<Capture>,
     /// `match`.
-    pub matches: Vec<Match>,
+    pub matches: Vec<CaptureMatch>,
     /// `expect`, in order: the check's name and its expected value.
     pub expect: Vec<(String, Tree)>,
     /// `beforeRequest`.
@@ -353,7 +353,7 @@ pub enum RequestBody {
     /// `formData`.
     Multipart {
         /// The parts.
-        parts: Vec<(String, Part)>,
+        parts: Vec<(String, FormPart)>,
         /// `setContentLengthHeader`.
         sets_length: bool,
     },
@@ -361,7 +361,7 @@ pub enum RequestBody {
 
 /// A part of `formData`.
 #[derive(Debug)]
-pub enum Part {
+pub enum FormPart {
     /// A value.
     Value(Tree, Option<String>),
     /// `fromFile`: read when the run begins; absolute.
@@ -376,7 +376,7 @@ pub struct Take {
     /// `capture`.
     pub captures: Vec<Capture>,
     /// `match`.
-    pub matches: Vec<Match>,
+    pub matches: Vec<CaptureMatch>,
 }
 
 /// ws `connect`.

@@ -30,7 +30,7 @@ use crate::record::Recorder;
 use crate::value::{Map, Value};
 
 pub use context::Context;
-pub use host::{Choice, Host};
+pub use host::{Choice, ProcessorHost};
 pub use params::{Form, Params, member};
 
 use host::ProcessorFile;
@@ -52,11 +52,11 @@ enum Engine {
 impl Processor {
     /// Loads the file. The error is for the user: the problem, the place, and the remedy.
     pub fn load(path: &Path) -> Result<Processor, String> {
-        Processor::load_with(path, Host::default(), Choice::from_environment())
+        Processor::load_with(path, ProcessorHost::default(), Choice::from_environment())
     }
 
     /// Loads the file for a run. Its top-level code runs here, for at most [`quick::LOAD_MAX`].
-    pub fn load_with(path: &Path, host: Host, choice: Choice) -> Result<Processor, String> {
+    pub fn load_with(path: &Path, host: ProcessorHost, choice: Choice) -> Result<Processor, String> {
         let facts = ProcessorFile::new(path, choice)?;
         if let Err(why) = plain(path, choice) {
             return in_node(&facts, host, &why).map_err(|error| format!("{}: {error}", path.display()));
@@ -190,7 +190,7 @@ impl Processor {
 pub fn load_script(path: &Path) -> Result<Value, String> {
     let choice = Choice::from_environment();
     let facts = ProcessorFile::new(path, choice)?;
-    let host = Host::default();
+    let host = ProcessorHost::default();
     let node = |why: &str| node::script(&found(why)?, &facts, &host);
     let script = match plain(path, choice) {
         Err(why) => node(&why),
@@ -224,7 +224,7 @@ fn otherwise<T>(
     }
 }
 
-fn in_node(facts: &ProcessorFile, host: Host, why: &str) -> Result<Processor, String> {
+fn in_node(facts: &ProcessorFile, host: ProcessorHost, why: &str) -> Result<Processor, String> {
     let node = NodeProcess::load(&found(why)?, facts, host)?;
     Ok(Processor { engine: Engine::Node(Box::new(node)) })
 }

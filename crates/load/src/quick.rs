@@ -25,7 +25,7 @@ use crate::client::{NOT_AGREED, NOT_SPOKEN};
 use crate::plan::{Arrivals, Phase};
 use crate::record::{Merger, Period};
 use crate::report::Report;
-use crate::run::{self, Channel, RunProgress, Watch};
+use crate::run::{self, Channel, RunProgress, RunWatch};
 use crate::selfcheck::THREAD_NAME;
 use crate::texts;
 use crate::worker::RunShared;
@@ -40,7 +40,11 @@ pub fn run(quick: &QuickRun) -> Result<Report, Said> {
 /// Runs the load and reports its progress to `watch`. Returns the report and all counts.
 ///
 /// After a stop, it sends no more requests and waits for no answer. The error says why it could not begin.
-pub fn watched(quick: &QuickRun, channel: Channel, watch: &mut dyn Watch) -> Result<(Report, run::RunOutcome), Said> {
+pub fn watched(
+    quick: &QuickRun,
+    channel: Channel,
+    watch: &mut dyn RunWatch,
+) -> Result<(Report, run::RunOutcome), Said> {
     let plan = QuickPlan::of(quick)?;
     let shown = plan.url.shown();
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
@@ -100,7 +104,7 @@ impl Drop for Crew {
 /// A watcher that ignores everything.
 struct Nobody;
 
-impl Watch for Nobody {
+impl RunWatch for Nobody {
     fn phase_started(&mut self, _: usize, _: &Phase) {}
     fn phase_completed(&mut self, _: usize, _: &Phase) {}
     fn line(&mut self, _: &str) {}

@@ -6,7 +6,7 @@
 //!   phases, windows, log lines  ◄──  arrivals ─► virtual users ─► recorder
 //! ```
 //!
-//! Nothing here prints: a [`Watch`] gets every event when it happens.
+//! Nothing here prints: a [`RunWatch`] gets every event when it happens.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub struct Run {
 }
 
 /// Receives the events of a run.
-pub trait Watch {
+pub trait RunWatch {
     /// A phase has begun.
     fn phase_started(&mut self, index: usize, phase: &Phase);
     /// A phase is over; its virtual users may still run.
@@ -191,13 +191,13 @@ impl From<Said> for NotBegun {
 }
 
 /// Runs the plan. Failures after the beginning are counted.
-pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<RunOutcome, NotBegun> {
+pub fn run(run: &Run, channel: Channel, watch: &mut dyn RunWatch) -> Result<RunOutcome, NotBegun> {
     let before = before(run, &channel, watch)?;
     Ok(serve(run, before, channel, watch)?)
 }
 
 /// Runs `before`; returns the variables it set.
-pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Before, NotBegun> {
+pub fn before(run: &Run, channel: &Channel, watch: &mut dyn RunWatch) -> Result<Before, NotBegun> {
     let before = match &run.plan.before {
         Some(_) => hook(run, channel, Vec::new(), |plan| plan.before.as_ref())
             .map_err(|Failed(name)| NotBegun::Before(say!(texts::BEFORE_FAILED, name.as_ref())))?,
@@ -208,7 +208,7 @@ pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Bef
 }
 
 /// Runs everything between `before` and `after`.
-pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch) -> Result<RunOutcome, Said> {
+pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn RunWatch) -> Result<RunOutcome, Said> {
     let shared = Arc::new(RunShared {
         rows: run.plan.payloads.iter().map(|_| AtomicU64::new(0)).collect(),
         share: run.share,
@@ -241,7 +241,7 @@ pub fn listen(
     workers: usize,
     shared: &Arc<RunShared>,
     channel: &Channel,
-    watch: &mut dyn Watch,
+    watch: &mut dyn RunWatch,
 ) -> Result<RunOutcome, Said> {
     let mut hearing = Hearing::new(phases, shared.clone(), began, workers);
     if channel.is_stopped() {
@@ -260,7 +260,7 @@ pub fn listen(
 }
 
 /// Runs `after` with the variables that `before` set. Its error is for the user.
-pub fn after(run: &Run, before: Before, watch: &mut dyn Watch) -> Result<(), Said> {
+pub fn after(run: &Run, before: Before, watch: &mut dyn RunWatch) -> Result<(), Said> {
     if run.plan.after.is_none() {
         return Ok(());
     }
@@ -307,7 +307,7 @@ async fn walk(
     Ok(vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-fn print_lines(channel: &Channel, watch: &mut dyn Watch) {
+fn print_lines(channel: &Channel, watch: &mut dyn RunWatch) {
     while let Ok(event) = channel.receiver.try_recv() {
         match event {
             Event::Line(line) => watch.line(&line),
@@ -469,7 +469,7 @@ impl<'r> Hearing<'r> {
     }
 
     /// Collects events until every worker has ended.
-    fn listen(&mut self, receiver: &Receiver<Event>, watch: &mut dyn Watch) -> Result<(), Said> {
+    fn listen(&mut self, receiver: &Receiver<Event>, watch: &mut dyn RunWatch) -> Result<(), Said> {
         let mut next_progress = self.began;
         while !self.ended.iter().all(|ended| *ended) {
             self.turn_phases(watch);
@@ -492,7 +492,7 @@ impl<'r> Hearing<'r> {
         Ok(())
     }
 
-    fn hear(&mut self, event: Event, watch: &mut dyn Watch) -> Result<(), Said> {
+    fn hear(&mut self, event: Event, watch: &mut dyn RunWatch) -> Result<(), Said> {
         match event {
             Event::Line(line) => {
                 self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
@@ -539,7 +539,7 @@ impl<'r> Hearing<'r> {
     }
 
     /// Reports the phases that have ended and begun by now.
-    fn turn_phases(&mut self, watch: &mut dyn Watch) {
+    fn turn_phases(&mut self, watch: &mut dyn RunWatch) {
         let phases = self.plan;
         while self.phases <= phases.len() && clock::precise() >= self.began + self.boundary && !self.is_interrupted {
             if let Some(last) = self.phases.checked_sub(1)

@@ -35,7 +35,7 @@ mod scalar;
 
 use std::path::Path;
 
-pub use document::{Entry, ScriptDocument};
+pub use document::{DocumentEntry, ScriptDocument};
 pub use keys::reference;
 pub use options::ScriptOptions;
 pub use steps::{is_method, times};

@@ -27,7 +27,7 @@ pub use wish::{MINUTES_MAX, MadeScript, SPEEDS, Wish};
 /// # Errors
 /// A sentence for the user: a log cannot be read, or it has nothing to make a script from.
 pub fn make(wish: &Wish, logs: Vec<(String, Box<dyn Read>)>) -> Result<MadeScript, String> {
-    let mut reader = read::Reader::new(wish);
+    let mut reader = read::AccessLogReader::new(wish);
     for (name, bytes) in logs {
         reader.log(&name, bytes)?;
     }

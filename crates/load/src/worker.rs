@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::failed::Failed;
 use crate::fake::Fake;
 use crate::plan::Plan;
-use crate::processor::{Choice, Host, Processor};
+use crate::processor::{Choice, Processor, ProcessorHost};
 use crate::random::{self, Builtins};
 use crate::record::{MetricId, Recorder};
 use crate::template::TemplateFunctions;
@@ -112,13 +112,13 @@ impl Worker {
         let recorder = Recorder::default();
         let tls = Tls::new(&plan.tls)?;
         random::seed(seed);
-        let host = Host {
+        let host = ProcessorHost {
             say: {
                 let (shared, events) = (shared.clone(), events.clone());
                 Rc::new(move |line| say(&shared, &events, Event::Line(line)))
             },
             test_run_id: test_id(&plan),
-            ..Host::default()
+            ..ProcessorHost::default()
         };
         crate::npm::prepare();
         let load = |path| Processor::load_with(path, host, Choice::from_environment());

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use weir_load::plan::Phase;
 use weir_load::record::{Merger, Period};
-use weir_load::run::{Channel, Run, RunProgress, Watch, run};
+use weir_load::run::{Channel, Run, RunProgress, RunWatch, run};
 use weir_load::script;
 
 /// An application of `tests/apps`, running until the end of the test.
@@ -40,7 +40,7 @@ impl Drop for App {
 
 struct Silent;
 
-impl Watch for Silent {
+impl RunWatch for Silent {
     fn phase_started(&mut self, _: usize, _: &Phase) {}
     fn phase_completed(&mut self, _: usize, _: &Phase) {}
     fn line(&mut self, _: &str) {}

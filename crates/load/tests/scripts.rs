@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
-use weir_load::plan::{Arrivals, Engine, Initial, Plan, RequestBody, Step, Times};
+use weir_load::plan::{Arrivals, Engine, Initial, LoopTimes, Plan, RequestBody, Step};
 use weir_load::script::{Refusal, ScriptOptions, load};
 use weir_load::value::Value;
 
@@ -256,9 +256,9 @@ fn steps_of_the_http_engine() {
     let flow = &plan.scenarios[0].flow;
     assert!(matches!(&flow[0], Step::Think(think) if think.time.as_ref().is_ok_and(|time| time.as_secs() == 1)));
     assert!(matches!(&flow[1], Step::Think(think) if think.time.as_ref().is_ok_and(|time| time.as_millis() == 500)));
-    assert!(matches!(&flow[2], Step::Loop(inner) if matches!(inner.times, Times::Range(2, 5)) && inner.from == 2));
-    assert!(matches!(&flow[3], Step::Loop(inner) if matches!(inner.times, Times::OverVariable(_))));
-    assert!(matches!(&flow[4], Step::Loop(inner) if matches!(inner.times, Times::OverPath(_))));
+    assert!(matches!(&flow[2], Step::Loop(inner) if matches!(inner.times, LoopTimes::Range(2, 5)) && inner.from == 2));
+    assert!(matches!(&flow[3], Step::Loop(inner) if matches!(inner.times, LoopTimes::OverVariable(_))));
+    assert!(matches!(&flow[4], Step::Loop(inner) if matches!(inner.times, LoopTimes::OverPath(_))));
     assert!(matches!(&flow[5], Step::Parallel { steps, limit: 3 } if steps.len() == 1));
     assert!(
         matches!(&flow[6], Step::Request(request) if matches!(request.body, RequestBody::Json(_)) && request.method == "POST")

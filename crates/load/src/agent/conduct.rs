@@ -19,13 +19,13 @@ use super::health;
 use super::letter::{self, Letter};
 use super::limits::{BEAT, HEARD_MAX, LOOK};
 use super::member::{Loss, Mate, RunAgent};
-use super::nats::{LinkEvent, NatsLink, Server};
+use super::nats::{LinkEvent, NatsLink, NatsServer};
 use crate::event::Event;
 use crate::output::SelfCheck;
 use crate::output::facts::fingerprint;
 use crate::random;
 use crate::record::TakenWindow;
-use crate::run::{self, Before, Channel, Run, Watch};
+use crate::run::{self, Before, Channel, Run, RunWatch};
 use crate::texts::agents as texts;
 use crate::value::{Map, Value};
 use crate::worker::RunShared;
@@ -43,9 +43,9 @@ const PIECE_BYTES: usize = 512 << 10;
 
 /// The parameters of a run on agents.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WantedRun {
     /// The server to which the agents are connected.
-    pub server: Server,
+    pub server: NatsServer,
     /// Number of agents.
     pub agents: u64,
     /// Longest time to wait for the agents.
@@ -91,7 +91,7 @@ struct Ended {
 
 impl Conductor {
     /// Asks for agents; the error is for the user.
-    pub fn start(wanted: &Wanted, job: Vec<u8>) -> Result<Conductor, Said> {
+    pub fn start(wanted: &WantedRun, job: Vec<u8>) -> Result<Conductor, Said> {
         let (orders, heard) = mpsc::sync_channel(HEARD_MAX);
         let (tell, gathered) = mpsc::channel();
         let run = random::string(12);
@@ -137,7 +137,7 @@ impl Conductor {
     }
 
     /// Starts the agents and listens until they are done. The error says why the run could not begin.
-    pub fn run(self, run: &Run, before: &Before, channel: &Channel, watch: &mut dyn Watch) -> Result<Merged, Said> {
+    pub fn run(self, run: &Run, before: &Before, channel: &Channel, watch: &mut dyn RunWatch) -> Result<Merged, Said> {
         let text = |(name, value): &(Arc<str>, Value)| (name.clone(), value.clone());
         let map = Value::Map(Arc::new(before.iter().map(text).collect::<Map>()));
         let before = map.to_json().unwrap_or_else(|| "{}".to_owned()).into_bytes();

@@ -33,7 +33,7 @@ const HEAD_BYTES: usize = 16 << 10;
 
 /// A server by its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct NatsServer {
     host: String,
     port: u16,
     login: Login,
@@ -46,10 +46,10 @@ enum Login {
     User(String, String),
 }
 
-impl Server {
+impl NatsServer {
     /// Parses `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`, or `env:NAME` or `file:PATH` that holds this URL; the
     /// error is for the user.
-    pub fn parse(url: &str) -> Result<Server, Said> {
+    pub fn parse(url: &str) -> Result<NatsServer, Said> {
         let url = &process::kept_elsewhere(url, str::to_owned)?;
         let bad = |what: Text| Err(say!(texts::NATS_URL, hidden(url), what));
         let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
@@ -75,7 +75,7 @@ impl Server {
         if host.is_empty() || host.contains(['/', ',', ' ']) {
             return bad(texts::NATS_ONE);
         }
-        Ok(Server { host: host.to_owned(), port, login })
+        Ok(NatsServer { host: host.to_owned(), port, login })
     }
 
     /// `HOST:PORT`, without secrets.
@@ -126,7 +126,7 @@ pub enum LinkEvent<T> {
 
 /// A connection that reconnects. Messages published while it is down are lost, as in NATS itself.
 pub struct NatsLink<T> {
-    server: Server,
+    server: NatsServer,
     name: String,
     ear: SyncSender<LinkEvent<T>>,
     subjects: Vec<String>,
@@ -137,7 +137,7 @@ pub struct NatsLink<T> {
 
 impl<T: Send + 'static> NatsLink<T> {
     /// Connects; the error is for the user.
-    pub fn connect(server: &Server, name: &str, ear: SyncSender<LinkEvent<T>>) -> Result<NatsLink<T>, Said> {
+    pub fn connect(server: &NatsServer, name: &str, ear: SyncSender<LinkEvent<T>>) -> Result<NatsLink<T>, Said> {
         let mut link = NatsLink {
             server: server.clone(),
             name: name.to_owned(),
@@ -230,7 +230,7 @@ struct Client {
 
 impl Client {
     fn open<T: Send + 'static>(
-        server: &Server,
+        server: &NatsServer,
         name: &str,
         ear: SyncSender<LinkEvent<T>>,
         generation: u64,
@@ -282,7 +282,7 @@ impl Drop for Client {
     }
 }
 
-fn dial(server: &Server) -> std::io::Result<TcpStream> {
+fn dial(server: &NatsServer) -> std::io::Result<TcpStream> {
     let mut last = std::io::Error::other("the name has no address");
     for address in (server.host.as_str(), server.port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, GREETING) {
@@ -298,7 +298,7 @@ fn dial(server: &Server) -> std::io::Result<TcpStream> {
     Err(last)
 }
 
-fn greeting(server: &Server, name: &str) -> String {
+fn greeting(server: &NatsServer, name: &str) -> String {
     let mut connect = json!({
         "verbose": false, "pedantic": false, "tls_required": false, "headers": false, "protocol": 1,
         "name": name, "lang": "weir", "version": env!("CARGO_PKG_VERSION"),
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        let server = |host: &str, port, login| Ok(Server { host: host.to_owned(), port, login });
+        let server = |host: &str, port, login| Ok(NatsServer { host: host.to_owned(), port, login });
         let user = |user: &str, password: &str| Login::User(user.to_owned(), password.to_owned());
         for (url, expected) in [
             ("nats://a", server("a", 4222, Login::None)),
@@ -374,7 +374,7 @@ mod tests {
             ("nats://u:p%40ss@h:9", server("h", 9, user("u", "p@ss"))),
             ("nats://s3cr%ZZt@h", server("h", 4222, Login::Token("s3cr%ZZt".to_owned()))),
         ] {
-            assert_eq!(Server::parse(url), expected, "{url}");
+            assert_eq!(NatsServer::parse(url), expected, "{url}");
         }
     }
 
@@ -389,7 +389,7 @@ mod tests {
             ("nats://u:secret@a,b", "one server"),
             ("nats://u:secret@a:b", "not a number"),
         ] {
-            let error = Server::parse(url).unwrap_err();
+            let error = NatsServer::parse(url).unwrap_err();
             assert!(error.contains(words) && !error.contains("secret"), "{error}");
         }
     }

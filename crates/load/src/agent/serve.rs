@@ -13,7 +13,7 @@ use super::clock::{Offset, now_us};
 use super::job;
 use super::letter::{self, Letter};
 use super::limits::{BEAT, HEARD_MAX, LOOK, LOST};
-use super::nats::{LinkEvent, NatsLink, NatsMessage, Server};
+use super::nats::{LinkEvent, NatsLink, NatsMessage, NatsServer};
 use super::stream::Outbox;
 use super::work::{Start, Work, WorkReport};
 use crate::output::facts::fingerprint;
@@ -32,7 +32,7 @@ const PIECE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Agent {
     /// The server at which the agent waits.
-    pub server: Server,
+    pub server: NatsServer,
     /// The name of the agent.
     pub name: String,
     /// Most threads; `None`: no limit.

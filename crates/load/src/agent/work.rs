@@ -13,7 +13,7 @@ use super::nats::LinkEvent;
 use crate::plan::{Phase, Plan};
 use crate::processor;
 use crate::record::{Merger, Period, TakenWindow};
-use crate::run::{self, Before, Channel, Run, RunProgress, Watch};
+use crate::run::{self, Before, Channel, Run, RunProgress, RunWatch};
 use crate::script;
 use crate::selfcheck::Sampler;
 
@@ -126,7 +126,7 @@ impl Teller {
     }
 }
 
-impl Watch for Teller {
+impl RunWatch for Teller {
     fn phase_started(&mut self, _: usize, _: &Phase) {}
 
     fn phase_completed(&mut self, _: usize, _: &Phase) {}

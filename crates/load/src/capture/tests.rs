@@ -163,7 +163,7 @@ fn all_or_nothing() {
     let good = [capture("$.token", a, ""), capture("$.o", b, "c[0]")];
     let bad = [capture("$.token", a, ""), capture("$.nosuch", b, "")];
     let second_counts = [capture("$.nosuch", a, ""), capture("$.n", a, "")];
-    let same = |value: f64, strict| Match {
+    let same = |value: f64, strict| CaptureMatch {
         what: Extract::json(template("$.n"), true),
         value: Tree::parse(&Value::Number(value), &mut VariableNames::default()),
         strict,
@@ -199,6 +199,6 @@ fn messages_of_sockets() {
 fn a_plan_may_be_shared_by_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Capture>();
-    shared::<Match>();
+    shared::<CaptureMatch>();
     shared::<crate::expression::Expression>();
 }

@@ -28,7 +28,7 @@ const KEPT_MARGIN: Duration = Duration::from_secs(1);
 
 /// A connection kept for the next request.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeptConnection {
     /// The origin of the connection.
     pub origin: Rc<Origin>,
     /// The connection.
@@ -43,7 +43,7 @@ pub struct Kept {
     opening: (Duration, Duration, Option<Duration>),
 }
 
-impl Kept {
+impl KeptConnection {
     fn timings(&self, started: Instant, sent: Instant, is_fresh: bool) -> Timings {
         let (dns, tcp, tls) = self.opening;
         Timings { started, dns, tcp, tls, is_fresh, sent, head: started, end: started }
@@ -80,7 +80,11 @@ pub struct ReadyRequest<'r> {
 ///
 /// A kept connection that is closed already is replaced before anything is sent. A connection that fails later fails the
 /// exchange: the origin may have acted on the request. It is never sent twice, which RFC 9110 §9.2.2 would allow.
-pub async fn exchange(kept: &mut Option<Kept>, call: &ReadyRequest<'_>, resolver: &Resolver) -> Result<Answer, Error> {
+pub async fn exchange(
+    kept: &mut Option<KeptConnection>,
+    call: &ReadyRequest<'_>,
+    resolver: &Resolver,
+) -> Result<Answer, Error> {
     let started = call.started.unwrap_or_else(clock::precise);
     let reused = kept.take().filter(|kept| Rc::ptr_eq(&kept.origin, call.origin) && !kept.is_stale(started));
     let (used, timings) = match reused {
@@ -96,7 +100,11 @@ pub async fn exchange(kept: &mut Option<Kept>, call: &ReadyRequest<'_>, resolver
 }
 
 /// Opens a connection for the call.
-async fn open(call: &ReadyRequest<'_>, resolver: &Resolver, started: Instant) -> Result<(Kept, Timings), Error> {
+async fn open(
+    call: &ReadyRequest<'_>,
+    resolver: &Resolver,
+    started: Instant,
+) -> Result<(KeptConnection, Timings), Error> {
     let deadline = Deadline::new();
     deadline.set(call.timeout);
     let opened = open::open(call.origin, resolver, false, call.sessions, &deadline).await?;
@@ -105,12 +113,12 @@ async fn open(call: &ReadyRequest<'_>, resolver: &Resolver, started: Instant) ->
     let opening = (dns, opened.connected - opened.resolved, tls);
     let ready = opened.secured.unwrap_or(opened.connected);
     let (origin, link) = (call.origin.clone(), opened.link);
-    let fresh = Kept { origin, link, idle_since: started, idle_max: None, deadline, opening };
+    let fresh = KeptConnection { origin, link, idle_since: started, idle_max: None, deadline, opening };
     let timings = fresh.timings(started, ready, true);
     Ok((fresh, timings))
 }
 
-fn settle(kept: &mut Option<Kept>, mut used: Kept, read: Read) -> Answer {
+fn settle(kept: &mut Option<KeptConnection>, mut used: KeptConnection, read: Read) -> Answer {
     let Read { mut answer, keeps } = read;
     if keeps {
         // A connection that is not in use needs no deadline.

@@ -23,7 +23,7 @@ use weir_net::Instant;
 
 use weir_net::{Deadline, buffer, clock};
 
-use self::client::Client;
+use self::client::SocketioClient;
 use self::options::SocketioOptions;
 use self::packet::{PacketType, push_argument, push_head};
 use self::shared::{ClientNamespace, Clients, Connections, SocketioSession, find};
@@ -155,7 +155,7 @@ async fn respond(vuser: &mut Vuser, place: &ClientNamespace, response: &Response
 }
 
 /// The next event on the channel; `None` after the deadline.
-async fn next_event(vuser: &Vuser, client: &Client) -> Option<String> {
+async fn next_event(vuser: &Vuser, client: &SocketioClient) -> Option<String> {
     let deadline = &vuser.socketio.as_ref()?.deadline;
     poll_fn(|context| {
         if let Some(event) = client.take_event() {

@@ -8,4 +8,4 @@ mod open;
 mod socket;
 
 pub(crate) use open::{WebSocketOptions, basic, open};
-pub(crate) use socket::{End, IncomingMessage, ReadyState, Socket};
+pub(crate) use socket::{IncomingMessage, ReadingEnd, ReadyState, Socket};

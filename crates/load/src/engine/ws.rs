@@ -17,7 +17,7 @@ use weir_net::Instant;
 
 use weir_net::{Deadline, clock, worker};
 
-use self::options::Target;
+use self::options::WsTarget;
 use self::shared::{SharedSocket, WsMessage, WsSession};
 use super::bell::Bell;
 use super::dial::ConnectRefused;
@@ -32,7 +32,7 @@ use crate::vuser::Vuser;
 
 /// Connects, with the options of the flow's first step if that is a `connect`.
 pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
-    let Target { place, options } = options::target(vuser, flow).await?;
+    let WsTarget { place, options } = options::target(vuser, flow).await?;
     let begin = clock::precise();
     let socket = match websocket::open(&place, &options).await {
         Ok(socket) => socket,

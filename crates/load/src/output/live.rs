@@ -23,7 +23,7 @@ const WRAP_ON: &str = "\x1b[?7h";
 
 /// The view; it remembers the number of lines that it drew.
 #[derive(Clone, Debug, Default)]
-pub struct Live {
+pub struct LiveView {
     drawn: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct LiveProgress {
     pub connections: u64,
 }
 
-impl Live {
+impl LiveView {
     /// The text to write: it overwrites the lines drawn before.
     pub fn refresh(&mut self, merger: &Merger, progress: &LiveProgress, screen: Screen, now_ms: u64) -> String {
         let point = merger.last_point(now_ms).unwrap_or_default();
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_terminal_is_redrawn_in_place() {
-        let (merger, mut live) = (merger(), Live::default());
+        let (merger, mut live) = (merger(), LiveView::default());
         let first = live.refresh(&merger, &progress(), WIDE, T + 1_500);
         let bar = format!("\x1b[?7l{}{}  0:45/1:30  ramp\x1b[K\n", "█".repeat(14), "░".repeat(14));
         assert!(first.starts_with(&bar) && first.ends_with("\x1b[J\x1b[?7h"), "{first:?}");
@@ -215,7 +215,7 @@ mod tests {
         let second = live.refresh(&merger, &progress(), WIDE, T + 1_600);
         assert!(second.starts_with("\x1b[6A\r\x1b[?7l"), "{second:?}");
         let url = LiveProgress { connections: 64, ..progress() };
-        let text = Live::default().refresh(&merger, &url, WIDE, T + 1_500);
+        let text = LiveView::default().refresh(&merger, &url, WIDE, T + 1_500);
         assert!(text.contains("\nsent     1 500 by 64 connections\x1b[K\n") && !text.contains("users"), "{text:?}");
         assert_eq!((live.clear(), live.clear()), ("\x1b[6A\r\x1b[J".to_owned(), String::new()));
     }
@@ -224,7 +224,7 @@ mod tests {
     fn it_fits_any_terminal() {
         let progress = LiveProgress { phase: "a phase of many words, and then some more".to_owned(), ..progress() };
         for (columns, rows) in [(200, 50), (80, 24), (40, 10), (40, 4), (20, 2), (3, 1), (0, 0)] {
-            let text = Live::default().refresh(&merger(), &progress, Screen { columns, rows, ..WIDE }, T + 1_500);
+            let text = LiveView::default().refresh(&merger(), &progress, Screen { columns, rows, ..WIDE }, T + 1_500);
             let drawn = text.replace("\x1b[?7l", "").replace("\x1b[J\x1b[?7h", "").replace("\x1b[K", "");
             assert!(drawn.lines().count() < rows.max(1), "{rows} {drawn:?}");
             for line in drawn.lines() {
@@ -242,7 +242,8 @@ mod tests {
 
     #[test]
     fn colours_are_asked_for() {
-        let text = |is_colour| Live::default().refresh(&merger(), &progress(), Screen { is_colour, ..WIDE }, T + 1_500);
+        let text =
+            |is_colour| LiveView::default().refresh(&merger(), &progress(), Screen { is_colour, ..WIDE }, T + 1_500);
         assert!(text(true).contains("\x1b[31mECONNREFUSED 1\x1b[39m") && !text(false).contains("\x1b[3"));
     }
 }

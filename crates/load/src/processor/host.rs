@@ -7,7 +7,7 @@ use super::files;
 
 /// Facts about the run for a processor, and the output for its lines.
 #[derive(Clone)]
-pub struct Host {
+pub struct ProcessorHost {
     /// Called with the text of `console.log` and `artillery.log`, one line or several.
     pub say: Rc<dyn Fn(String)>,
     /// `artillery.testRunId`.
@@ -16,10 +16,10 @@ pub struct Host {
     pub version: &'static str,
 }
 
-impl Default for Host {
+impl Default for ProcessorHost {
     /// Prints to stdout.
-    fn default() -> Host {
-        Host { say: Rc::new(|line| println!("{line}")), test_run_id: String::new(), version: "2.0.34" }
+    fn default() -> ProcessorHost {
+        ProcessorHost { say: Rc::new(|line| println!("{line}")), test_run_id: String::new(), version: "2.0.34" }
     }
 }
 

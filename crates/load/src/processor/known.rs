@@ -18,7 +18,7 @@ pub const VALUES_MAX: usize = 200;
 const DEPTH_MAX: usize = 8;
 
 /// A kind of parameters, in JavaScript's form.
-pub struct Known {
+pub struct KnownParams {
     members: Arc<Map>,
     /// Makes the parameters from the `uuid`.
     maker: Persistent<Function<'static>>,
@@ -37,13 +37,13 @@ enum Part {
     List(Vec<Part>),
 }
 
-impl Known {
+impl KnownParams {
     /// Prepares a kind; `None` if it is too large. `prepare` is the function in calls.js.
     pub fn new<'js>(
         ctx: &Ctx<'js>,
         members: &Arc<Map>,
         prepare: &Persistent<Function<'static>>,
-    ) -> js::Result<Option<Known>> {
+    ) -> js::Result<Option<KnownParams>> {
         let mut writer = Writer { ctx, body: Vec::new(), values: Vec::new(), names: Vec::new() };
         let Some(object) = writer.object(members, 0)? else { return Ok(None) };
         let parameters: Vec<String> = (0..writer.values.len()).map(|at| format!("v{at}")).collect();
@@ -56,7 +56,7 @@ impl Known {
         arguments.push_args(writer.values)?;
         let maker: Function<'js> = outer.call_arg(arguments)?;
         let maker: Function<'js> = prepare.clone().restore(ctx)?.call((maker, writer.names))?;
-        Ok(Some(Known { members: members.clone(), maker: Persistent::save(ctx, maker), object }))
+        Ok(Some(KnownParams { members: members.clone(), maker: Persistent::save(ctx, maker), object }))
     }
 
     /// The function that makes the parameters.
@@ -274,13 +274,13 @@ mod tests {
         Form::new(Arc::unwrap_or_clone(map))
     }
 
-    fn with_known(text: &str, run: impl for<'js> FnOnce(&Ctx<'js>, &Params, Option<&Known>)) {
+    fn with_known(text: &str, run: impl for<'js> FnOnce(&Ctx<'js>, &Params, Option<&KnownParams>)) {
         let runtime = js::Runtime::new().unwrap();
         js::Context::full(&runtime).unwrap().with(|ctx| {
             let prepare: Function = ctx.eval("(make, names) => make").unwrap();
             let prepare = Persistent::save(&ctx, prepare);
             let params = Params::new(form(text));
-            let known = Known::new(&ctx, params.form().members(), &prepare).unwrap();
+            let known = KnownParams::new(&ctx, params.form().members(), &prepare).unwrap();
             run(&ctx, &params, known.as_ref());
         });
     }

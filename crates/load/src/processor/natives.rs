@@ -14,7 +14,7 @@ use sha2::{Sha256, Sha512};
 
 use super::convert::{FunctionConversion, Given, from_js, text_of, to_js};
 use super::files;
-use super::host::{Host, ProcessorFile};
+use super::host::{ProcessorFile, ProcessorHost};
 use super::state::{FunctionKind, KEPT_MAX, ProcessorState};
 use crate::value::Value;
 
@@ -36,7 +36,7 @@ pub fn make<'js>(ctx: &Ctx<'js>, state: &Rc<ProcessorState>) -> js::Result<Objec
 }
 
 /// The object `facts`.
-pub fn facts<'js>(ctx: &Ctx<'js>, host: &Host, facts: &ProcessorFile) -> js::Result<Object<'js>> {
+pub fn facts<'js>(ctx: &Ctx<'js>, host: &ProcessorHost, facts: &ProcessorFile) -> js::Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     object.set("testRunId", &*host.test_run_id)?;
     object.set("version", host.version)?;

@@ -19,7 +19,7 @@ use weir_net::worker::spawn;
 use weir_net::{Deadline, Stream};
 
 use super::context::Context;
-use super::host::{Host, ProcessorFile};
+use super::host::{ProcessorFile, ProcessorHost};
 use super::state::{CallResult, FunctionKind, Lent, ProcessorState};
 use super::wire::{self, FRAME_MAX, begin_frame, end_frame, items, member, members};
 use super::wires::{ReceivedEvent, Wires};
@@ -104,7 +104,7 @@ fn start(node: &Path) -> io::Result<Started> {
 }
 
 /// Makes the child load the file, and waits for its answer; prints the lines that the child prints meanwhile.
-fn load(started: &mut Started, facts: &ProcessorFile, host: &Host, is_script: bool) -> Result<Value, String> {
+fn load(started: &mut Started, facts: &ProcessorFile, host: &ProcessorHost, is_script: bool) -> Result<Value, String> {
     let mut frame = begin_frame();
     frame.extend_from_slice(b"{\"op\":\"load\",\"file\":");
     write_json_text(&facts.file, &mut frame);
@@ -140,7 +140,7 @@ fn receive(socket: &mut UnixStream) -> io::Result<Value> {
 }
 
 /// Evaluates a script written in JavaScript or TypeScript.
-pub fn script(node: &Path, facts: &ProcessorFile, host: &Host) -> Result<Value, String> {
+pub fn script(node: &Path, facts: &ProcessorFile, host: &ProcessorHost) -> Result<Value, String> {
     let mut started = start(node).map_err(|error| format!("cannot start {}: {error}", node.display()))?;
     let message = load(&mut started, facts, host, true)?;
     Ok(member(&message, "value").cloned().unwrap_or_default())
@@ -148,7 +148,7 @@ pub fn script(node: &Path, facts: &ProcessorFile, host: &Host) -> Result<Value, 
 
 impl NodeProcess {
     /// Starts Node and loads a processor there.
-    pub fn load(node: &Path, facts: &ProcessorFile, host: Host) -> Result<NodeProcess, String> {
+    pub fn load(node: &Path, facts: &ProcessorFile, host: ProcessorHost) -> Result<NodeProcess, String> {
         let mut started = start(node).map_err(|error| format!("cannot start {}: {error}", node.display()))?;
         let message = load(&mut started, facts, &host, false)?;
         let names = items(&message, "names").iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();

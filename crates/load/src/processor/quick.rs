@@ -21,8 +21,8 @@ use weir_net::worker::spawn;
 use super::context::Context;
 use super::convert::{FunctionConversion, MemberNames, from_js, from_js_again, text_of, to_js};
 use super::files;
-use super::host::{Host, ProcessorFile};
-use super::known::{FORMS_MAX, Known};
+use super::host::{ProcessorFile, ProcessorHost};
+use super::known::{FORMS_MAX, KnownParams};
 use super::loading::Files;
 use super::natives;
 use super::params::{ParamChanges, Params};
@@ -59,7 +59,7 @@ const SOURCE: &str = concat!(
 
 type Kept = Persistent<Function<'static>>;
 /// Members of parameters, and the prepared form, if there is one.
-type Met = (Arc<Map>, Option<Rc<Known>>);
+type Met = (Arc<Map>, Option<Rc<KnownParams>>);
 
 /// The JavaScript functions that quick.rs calls.
 struct Api {
@@ -110,7 +110,7 @@ struct Bare {
 }
 
 impl Bare {
-    fn new(facts: &ProcessorFile, host: Host) -> js::Result<(Bare, Persistent<Object<'static>>)> {
+    fn new(facts: &ProcessorFile, host: ProcessorHost) -> js::Result<(Bare, Persistent<Object<'static>>)> {
         let runtime = js::Runtime::new()?;
         let state = ProcessorState::new(host);
         runtime.set_memory_limit(MEMORY_MAX);
@@ -212,7 +212,7 @@ fn too_busy(state: &ProcessorState) -> String {
 }
 
 /// Evaluates a script written in JavaScript.
-pub fn script(facts: &ProcessorFile, host: Host) -> Result<Value, ProcessorRefused> {
+pub fn script(facts: &ProcessorFile, host: ProcessorHost) -> Result<Value, ProcessorRefused> {
     let (bare, api) = Bare::new(facts, host).map_err(|error| broken(&error))?;
     bare.context.with(|ctx| {
         let load = || {
@@ -227,7 +227,7 @@ pub fn script(facts: &ProcessorFile, host: Host) -> Result<Value, ProcessorRefus
 
 impl QuickJs {
     /// Loads a processor.
-    pub fn load(facts: &ProcessorFile, host: Host) -> Result<Rc<QuickJs>, ProcessorRefused> {
+    pub fn load(facts: &ProcessorFile, host: ProcessorHost) -> Result<Rc<QuickJs>, ProcessorRefused> {
         let (bare, api) = Bare::new(facts, host).map_err(|error| broken(&error))?;
         let loaded = bare.context.with(|ctx| {
             let load = || {
@@ -380,7 +380,7 @@ impl QuickJs {
     }
 
     /// The prepared kind of these parameters, if there is one.
-    fn known<'js>(&self, ctx: &Ctx<'js>, given: &Given<'_>) -> js::Result<Option<Rc<Known>>> {
+    fn known<'js>(&self, ctx: &Ctx<'js>, given: &Given<'_>) -> js::Result<Option<Rc<KnownParams>>> {
         let Given::Params(params) = given else { return Ok(None) };
         if params.is_made() {
             return Ok(None);
@@ -395,7 +395,7 @@ impl QuickJs {
         if number >= FORMS_MAX {
             return Ok(None);
         }
-        let known = Known::new(ctx, form.members(), &self.api.prepare)?.map(Rc::new);
+        let known = KnownParams::new(ctx, form.members(), &self.api.prepare)?.map(Rc::new);
         self.forms.borrow_mut().push((form.members().clone(), known.clone()));
         form.number.set(Some(number));
         Ok(known)

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_net::{Instant, clock};
 
-use super::host::Host;
+use super::host::ProcessorHost;
 use super::wires::{ReceivedEvent, Wires};
 use crate::engine::http::session::HttpSession;
 use crate::record::Recorder;
@@ -77,7 +77,7 @@ pub struct FunctionCall {
 
 /// See the module.
 pub struct ProcessorState {
-    pub host: Host,
+    pub host: ProcessorHost,
     pub began: Instant,
     pub busy_max: Cell<Duration>,
     /// By id: there are few at a time, and ids only grow.
@@ -104,7 +104,7 @@ pub struct ProcessorState {
 }
 
 impl ProcessorState {
-    pub fn new(host: Host) -> Rc<ProcessorState> {
+    pub fn new(host: ProcessorHost) -> Rc<ProcessorState> {
         Rc::new(ProcessorState {
             host,
             began: clock::precise(),

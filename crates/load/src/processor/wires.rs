@@ -265,7 +265,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::sync::Arc;
 
-    use super::super::Host;
+    use super::super::ProcessorHost;
     use super::*;
     use crate::engine::http::session::HttpSession;
     use crate::processor::state::FunctionKind as Called;
@@ -300,7 +300,7 @@ mod tests {
     /// Runs a test with a state and with connections that have listeners, in a worker.
     fn heard(then: impl FnOnce(&Rc<ProcessorState>, &Rc<Wires>) + 'static) {
         weir_net::worker::block_on(async move {
-            let (state, wires) = (ProcessorState::new(Host::default()), Wires::new(Box::new(Silent)));
+            let (state, wires) = (ProcessorState::new(ProcessorHost::default()), Wires::new(Box::new(Silent)));
             assert_eq!((wires.number(&state), wires.number(&state)), (1, 1));
             wires.listen(&state);
             then(&state, &wires);

@@ -15,12 +15,12 @@ use weir_net::{Deadline, Instant, clock, worker};
 use super::plan::QuickPlan;
 use super::schedule::DueTimes;
 use crate::client::h2::Line;
-use crate::client::{self, Answer, Kept, NOT_AGREED, NOT_SPOKEN, Origin, ReadyRequest};
+use crate::client::{self, Answer, KeptConnection, NOT_AGREED, NOT_SPOKEN, Origin, ReadyRequest};
 use crate::engine::bell::Bell;
 use crate::engine::http::metrics::RequestMetrics;
 use crate::event::Event;
 use crate::record::{MetricId, Recorder};
-use crate::report::{Failure, Report};
+use crate::report::{Report, RequestFailure};
 use crate::run::TELL;
 use crate::tls::Tls;
 use crate::worker::RunShared;
@@ -210,7 +210,7 @@ impl Run {
                 }
                 recorder.failure(error.step, &error.name);
                 recorder.count(recorder.metric(&format!("errors.{}", error.name)), 1);
-                report.fail(Failure::of(error));
+                report.fail(RequestFailure::of(error));
                 *report.errors_at.entry((error.step, error.name.clone())).or_default() += 1;
                 true
             }
@@ -221,7 +221,7 @@ impl Run {
 /// Sends one request after another until the run is over.
 async fn load(run: &Run, line: Option<Rc<Line>>) {
     let plan = &run.plan;
-    let mut kept: Option<Kept> = None;
+    let mut kept: Option<KeptConnection> = None;
     let mut started = None;
     loop {
         let due = match run.next() {
@@ -297,7 +297,7 @@ impl Book {
             let status = status as u16;
             report.statuses.insert(status, count);
             if status >= 400 {
-                *report.failures.entry(Failure::Status(status)).or_default() += count;
+                *report.failures.entry(RequestFailure::Status(status)).or_default() += count;
             }
         }
         // If the run was stopped early, only the requests that are due by now count.

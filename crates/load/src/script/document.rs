@@ -23,7 +23,7 @@ pub struct ScriptDocument {
 
 /// A value in a document.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'d> {
+pub struct DocumentEntry<'d> {
     sources: &'d Sources,
     node: &'d Node,
 }
@@ -42,26 +42,26 @@ impl ScriptDocument {
 
     /// The same document with one of its values merged over it: objects are merged, other values replaced. Places
     /// stay.
-    pub fn with(&self, over: &Entry<'_>) -> ScriptDocument {
+    pub fn with(&self, over: &DocumentEntry<'_>) -> ScriptDocument {
         let mut root = self.root.clone();
         deep(&mut root, over.node, Lists::Replace);
         ScriptDocument { sources: self.sources.clone(), root }
     }
 
     /// The whole document.
-    pub fn root(&self) -> Entry<'_> {
-        Entry { sources: &self.sources, node: &self.root }
+    pub fn root(&self) -> DocumentEntry<'_> {
+        DocumentEntry { sources: &self.sources, node: &self.root }
     }
 }
 
-impl<'d> Entry<'d> {
+impl<'d> DocumentEntry<'d> {
     /// An error message about this value, with its place and its line.
     pub fn wrong(&self, what: impl Into<Said>) -> Said {
         self.sources.render(&Problem::new(self.node.at, what)).trimmed()
     }
 
     /// The members by name, in order; an error for a name that is not in `known`. An empty `known` accepts all.
-    pub fn members(&self, known: &[&str]) -> Result<Vec<(&'d str, Entry<'d>)>, Said> {
+    pub fn members(&self, known: &[&str]) -> Result<Vec<(&'d str, DocumentEntry<'d>)>, Said> {
         if self.node.kind == NodeValue::Null {
             return Ok(Vec::new());
         }
@@ -79,17 +79,17 @@ impl<'d> Entry<'d> {
     }
 
     /// A member; `None` if it is missing or null.
-    pub fn get(&self, name: &str) -> Option<Entry<'d>> {
+    pub fn get(&self, name: &str) -> Option<DocumentEntry<'d>> {
         self.node.get(name).filter(|node| node.kind != NodeValue::Null).map(|node| self.at(node))
     }
 
     /// A member that must exist.
-    pub fn want(&self, name: &str) -> Result<Entry<'d>, Said> {
+    pub fn want(&self, name: &str) -> Result<DocumentEntry<'d>, Said> {
         self.get(name).ok_or_else(|| self.wrong(say!(texts::MISSING, name)))
     }
 
     /// The elements; a single value counts as a list of one.
-    pub fn list(&self) -> Vec<Entry<'d>> {
+    pub fn list(&self) -> Vec<DocumentEntry<'d>> {
         self.node.one_or_more().iter().map(|node| self.at(node)).collect()
     }
 
@@ -133,8 +133,8 @@ impl<'d> Entry<'d> {
         }
     }
 
-    fn at(&self, node: &'d Node) -> Entry<'d> {
-        Entry { sources: self.sources, node }
+    fn at(&self, node: &'d Node) -> DocumentEntry<'d> {
+        DocumentEntry { sources: self.sources, node }
     }
 }
 

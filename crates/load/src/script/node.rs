@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::source::At;
+use super::source::SourcePlace;
 use crate::value::{Map, Value, text_to_number};
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     /// The place where it begins.
-    pub at: At,
+    pub at: SourcePlace,
     /// The value.
     pub kind: NodeValue,
 }
@@ -36,24 +36,24 @@ pub(crate) type Members = IndexMap<Arc<str>, Member>;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Member {
     /// The place of the key.
-    pub at: At,
+    pub at: SourcePlace,
     /// The value.
     pub value: Node,
 }
 
 impl Node {
     /// A node.
-    pub fn new(at: At, kind: NodeValue) -> Node {
+    pub fn new(at: SourcePlace, kind: NodeValue) -> Node {
         Node { at, kind }
     }
 
     /// An empty object.
-    pub fn empty(at: At) -> Node {
+    pub fn empty(at: SourcePlace) -> Node {
         Node { at, kind: NodeValue::Map(Members::new()) }
     }
 
     /// A text.
-    pub fn text_at(at: At, text: &str) -> Node {
+    pub fn text_at(at: SourcePlace, text: &str) -> Node {
         Node { at, kind: NodeValue::Text(text.into()) }
     }
 
@@ -176,7 +176,7 @@ impl Node {
     }
 
     /// A value; all its parts have the same place.
-    pub fn of(value: &Value, at: At) -> Node {
+    pub fn of(value: &Value, at: SourcePlace) -> Node {
         let kind = match value {
             Value::Undefined => NodeValue::Undefined,
             Value::Null => NodeValue::Null,

@@ -8,9 +8,9 @@ use super::build::Builder;
 use super::files;
 use super::keys;
 use super::node::{Node, NodeValue};
-use super::take::Of;
+use super::take::MessageKind;
 use crate::expression::Expression;
-use crate::plan::{Condition, Part, Request, RequestBody};
+use crate::plan::{Condition, FormPart, Request, RequestBody};
 use crate::template::{Template, Tree};
 use crate::texts::script as texts;
 use crate::value::Value;
@@ -24,7 +24,7 @@ impl Builder<'_> {
         if node.map().is_some() {
             keys::REQUEST.check(node, self.notes);
         }
-        let take = self.take(node, Of::Message);
+        let take = self.take(node, MessageKind::Message);
         let url = ["url", "uri"].into_iter().find_map(|key| node.get(key).filter(|url| url.is_truthy()));
         if url.is_none() {
             self.notes.warn(node.at, say!(texts::NO_URL, verb));
@@ -110,33 +110,33 @@ impl Builder<'_> {
         RequestBody::None
     }
 
-    fn parts(&mut self, form: &Node) -> Vec<(String, Part)> {
+    fn parts(&mut self, form: &Node) -> Vec<(String, FormPart)> {
         let members = form.map().into_iter().flatten();
         members.map(|(name, member)| (name.to_string(), self.part(&member.value))).collect()
     }
 
-    fn part(&mut self, node: &Node) -> Part {
+    fn part(&mut self, node: &Node) -> FormPart {
         if node.map().is_none() {
-            return Part::Value(self.tree(node), None);
+            return FormPart::Value(self.tree(node), None);
         }
         keys::PART.check(node, self.notes);
         let kind = node.get("contentType").map(Node::shown);
         if let Some(file) = node.get("fromFile").filter(|file| file.is_truthy()) {
             let name = file.shown();
             if name.contains("{{") {
-                return Part::FileNamed(self.template(file), kind);
+                return FormPart::FileNamed(self.template(file), kind);
             }
             let path: PathBuf = self.dir.join(&name);
             self.notes.files.push(path.clone());
             return match files::read_bytes(&path, FORM_FILE_BYTES_MAX) {
-                Ok(bytes) => Part::File(path, bytes.into(), kind),
+                Ok(bytes) => FormPart::File(path, bytes.into(), kind),
                 Err(why) => {
                     self.notes.refuse(file.at, why);
-                    Part::Value(Tree::parse(&Node::text_at(file.at, "").value(), &mut self.names), kind)
+                    FormPart::Value(Tree::parse(&Node::text_at(file.at, "").value(), &mut self.names), kind)
                 }
             };
         }
-        Part::Value(self.tree(node.get("value").unwrap_or(node)), kind)
+        FormPart::Value(self.tree(node.get("value").unwrap_or(node)), kind)
     }
 
     fn condition(&mut self, node: &Node) -> Condition {

@@ -227,7 +227,7 @@ impl Builder<'_> {
                 };
                 vars.set(*slot, value.cloned().unwrap_or_default());
             }
-            let value = Node::of(&weight.value(&vars, &Builtins), super::source::At::default());
+            let value = Node::of(&weight.value(&vars, &Builtins), super::source::SourcePlace::default());
             scenario.weight = read_weight(&value.shown());
         }
         drop(vars);

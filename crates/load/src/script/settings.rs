@@ -7,7 +7,7 @@ use weir_words::say;
 use super::build::Builder;
 use super::keys;
 use super::node::{Node, NodeValue};
-use super::source::At;
+use super::source::SourcePlace;
 use crate::client::Proxies;
 use crate::cookie::{Prefixes, Rules};
 use crate::plan::{HttpConfig, Plugins, WsConfig};
@@ -124,7 +124,7 @@ impl Builder<'_> {
     }
 
     /// The proxies in the environment.
-    pub fn proxies(&mut self, at: At, globals: &[(String, Value)]) -> Proxies {
+    pub fn proxies(&mut self, at: SourcePlace, globals: &[(String, Value)]) -> Proxies {
         let environment = globals.iter().find(|(name, _)| name == "$env").map(|(_, value)| value);
         let variable = |name: &str| match environment {
             Some(Value::Map(map)) => map.get(name).map(|value| value.to_text().into_owned()),

@@ -9,7 +9,7 @@ use weir_words::say;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
 use super::node::{Member, Members, Node, NodeValue};
-use super::source::{At, Problem};
+use super::source::{Problem, SourcePlace};
 use super::{merge, scalar};
 use crate::texts::script as texts;
 
@@ -38,7 +38,7 @@ fn at_the_tab(problem: Problem, text: &str) -> Problem {
     let found = text.lines().enumerate().skip(from).find_map(|(line, text)| Some((line, indent(text)?)));
     let Some((line, column)) = found else { return problem };
     let number = |number: usize| u32::try_from(number + 1).unwrap_or(u32::MAX);
-    let at = At { line: number(line), column: number(column), ..at };
+    let at = SourcePlace { line: number(line), column: number(column), ..at };
     Problem::new(at, texts::TAB)
 }
 
@@ -56,7 +56,7 @@ fn document(text: &str, file: u16) -> Result<Node, Problem> {
             event => document = Some(reader.node(event, span, 0)?),
         }
     }
-    Ok(document.unwrap_or(Node::new(At { file, line: 1, column: 1 }, NodeValue::Undefined)))
+    Ok(document.unwrap_or(Node::new(SourcePlace { file, line: 1, column: 1 }, NodeValue::Undefined)))
 }
 
 /// JSON writes a character above U+FFFF as two `\u` escapes, YAML as one `\U`.
@@ -115,12 +115,12 @@ impl<'t> Reader<'t> {
         Problem::new(self.at(&at), say!(texts::NOT_YAML, error.info()))
     }
 
-    fn at(&self, span: &Span) -> At {
+    fn at(&self, span: &Span) -> SourcePlace {
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        At { file: self.file, line: number(span.start.line()), column: number(span.start.col() + 1) }
+        SourcePlace { file: self.file, line: number(span.start.line()), column: number(span.start.col() + 1) }
     }
 
-    fn spend(&mut self, nodes: usize, at: At) -> Result<(), Problem> {
+    fn spend(&mut self, nodes: usize, at: SourcePlace) -> Result<(), Problem> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > NODES_MAX {
             return Err(Problem::new(at, say!(texts::TOO_MANY_VALUES, NODES_MAX)));
@@ -157,7 +157,7 @@ impl<'t> Reader<'t> {
         Ok(node)
     }
 
-    fn alias(&mut self, anchor: usize, at: At) -> Result<Node, Problem> {
+    fn alias(&mut self, anchor: usize, at: SourcePlace) -> Result<Node, Problem> {
         let Some(size) = self.anchors.get(&anchor).map(|(_, size)| *size) else {
             return Err(Problem::new(at, texts::ALIAS_INSIDE));
         };
@@ -210,7 +210,7 @@ impl<'t> Reader<'t> {
 }
 
 /// A scalar's value: by its tag, or by its form if it is unquoted.
-fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: At) -> Result<NodeValue, Problem> {
+fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: SourcePlace) -> Result<NodeValue, Problem> {
     let Some(tag) = tag else {
         return Ok(if style == ScalarStyle::Plain { scalar::plain(text) } else { NodeValue::Text(text.into()) });
     };
@@ -226,14 +226,14 @@ fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: At) -> Res
     kind.ok_or_else(|| Problem::new(at, say!(texts::IS_NO, text, &tag.suffix)))
 }
 
-fn only(tag: Option<&Tag>, suffix: &str, at: At) -> Result<(), Problem> {
+fn only(tag: Option<&Tag>, suffix: &str, at: SourcePlace) -> Result<(), Problem> {
     match tag {
         Some(tag) if !(tag.is_yaml_core_schema() && tag.suffix == suffix) => Err(unknown_tag(tag, at)),
         _ => Ok(()),
     }
 }
 
-fn unknown_tag(tag: &Tag, at: At) -> Problem {
+fn unknown_tag(tag: &Tag, at: SourcePlace) -> Problem {
     Problem::new(at, say!(texts::UNKNOWN_TAG, &tag.handle, &tag.suffix))
 }
 
@@ -252,7 +252,7 @@ mod tests {
                 format!("{{{}}}", members.collect::<Vec<_>>().join(","))
             }
             Value::Text(text) => format!("{text:?}"),
-            other => Node::of(other, At::default()).shown(),
+            other => Node::of(other, SourcePlace::default()).shown(),
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
         let node = read("a:\n  - b: 1\n    ccc: 2\n", 3).unwrap();
         let step = &node.get("a").unwrap().list().unwrap()[0];
         let member = &step.map().unwrap()["ccc"];
-        assert_eq!((member.at, member.value.at.column), (At { file: 3, line: 3, column: 5 }, 10));
+        assert_eq!((member.at, member.value.at.column), (SourcePlace { file: 3, line: 3, column: 5 }, 10));
     }
 
     #[test]

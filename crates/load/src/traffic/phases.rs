@@ -1,6 +1,6 @@
 //! The part of the log that the script replays, and its arrivals over time.
 
-use super::read::Log;
+use super::read::AccessLogs;
 use super::wish::Wish;
 
 /// The longest part of a log that is replayed as it is.
@@ -35,7 +35,7 @@ pub(super) struct ScriptPhase {
 }
 
 /// Chooses the part: with a length that the user gave, the whole log; otherwise the hour with most requests.
-pub(super) fn window(log: &Log, wish: &Wish) -> LogWindow {
+pub(super) fn window(log: &AccessLogs, wish: &Wish) -> LogWindow {
     let first = log.requests.first().map_or(0, |request| request.at_ms);
     let last = log.requests.last().map_or(0, |request| request.at_ms);
     let last = first + (last + 1 - first).next_multiple_of(1000);
@@ -52,7 +52,7 @@ pub(super) fn window(log: &Log, wish: &Wish) -> LogWindow {
 }
 
 /// The hour with most requests; it begins with a request.
-fn busiest(log: &Log, first: u64) -> (u64, u64) {
+fn busiest(log: &AccessLogs, first: u64) -> (u64, u64) {
     let (mut from, mut best, mut most) = (0, first, 0);
     for (at, request) in log.requests.iter().enumerate() {
         while log.requests.get(from).is_some_and(|early| early.at_ms + HOUR_MS <= request.at_ms) {

@@ -43,7 +43,7 @@ pub(super) struct LoggedRequest {
     /// How long it took; 0 if the log does not say.
     pub(super) took_ms: u32,
     pub(super) client: u32,
-    /// Its index in [`Log::calls`].
+    /// Its index in [`AccessLogs::calls`].
     pub(super) call: u32,
     pub(super) status: u16,
 }
@@ -76,7 +76,7 @@ pub(super) struct Counts {
 
 /// All logs together.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct AccessLogs {
     /// By their time.
     pub(super) requests: Vec<LoggedRequest>,
     pub(super) calls: Vec<LoggedCall>,
@@ -93,7 +93,7 @@ pub(super) struct Log {
     pub(super) has_fractions: bool,
 }
 
-impl Log {
+impl AccessLogs {
     /// The requests that began in this time.
     pub(super) fn within(&self, from_ms: u64, to_ms: u64) -> Vec<LoggedRequest> {
         let in_time = |request: &&LoggedRequest| (from_ms..to_ms).contains(&request.at_ms);
@@ -101,9 +101,9 @@ impl Log {
     }
 }
 
-pub(super) struct Reader<'w> {
+pub(super) struct AccessLogReader<'w> {
     wish: &'w Wish,
-    log: Log,
+    log: AccessLogs,
     calls: HashMap<LoggedCall, u32>,
     clients: HashMap<Box<[u8]>, u32>,
     hosts: HashMap<String, u16>,
@@ -113,11 +113,11 @@ pub(super) struct Reader<'w> {
     has_other_client: bool,
 }
 
-impl<'w> Reader<'w> {
-    pub(super) fn new(wish: &'w Wish) -> Reader<'w> {
-        Reader {
+impl<'w> AccessLogReader<'w> {
+    pub(super) fn new(wish: &'w Wish) -> AccessLogReader<'w> {
+        AccessLogReader {
             wish,
-            log: Log::default(),
+            log: AccessLogs::default(),
             calls: HashMap::default(),
             clients: HashMap::default(),
             hosts: HashMap::default(),
@@ -316,12 +316,13 @@ impl<'w> Reader<'w> {
     }
 
     /// The requests of one host, by their time.
-    pub(super) fn finish(self) -> Result<Log, String> {
-        let Reader { wish, mut log, hosts, first_client, has_other_client, .. } = self;
+    pub(super) fn finish(self) -> Result<AccessLogs, String> {
+        let AccessLogReader { wish, mut log, hosts, first_client, has_other_client, .. } = self;
         let only = first_client.filter(|_| !has_other_client);
         log.only_client = only.map(|client| String::from_utf8_lossy(&client).into_owned());
         let mut totals = vec![0_u64; hosts.len()];
-        let host_of = |log: &Log, request: &LoggedRequest| log.calls.get(request.call as usize).map(|call| call.host);
+        let host_of =
+            |log: &AccessLogs, request: &LoggedRequest| log.calls.get(request.call as usize).map(|call| call.host);
         for request in &log.requests {
             if let Some(total) = host_of(&log, request).and_then(|host| totals.get_mut(usize::from(host))) {
                 *total += 1;

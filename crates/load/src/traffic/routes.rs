@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::read::{Log, LoggedCall, LoggedRequest, is_asset};
+use super::read::{AccessLogs, LoggedCall, LoggedRequest, is_asset};
 
 /// Most routes; all other targets of a method are one route, whose parameter is the whole target.
 pub(super) const ROUTES_MAX: usize = 200;
@@ -21,7 +21,7 @@ const HASH_CHARS_MIN: usize = 12;
 
 /// A piece of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Piece {
+pub(super) enum RoutePiece {
     Text(String),
     /// A parameter, with a name that describes it.
     Value(String),
@@ -31,21 +31,23 @@ pub(super) enum Piece {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Route {
     pub(super) method: Box<str>,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<RoutePiece>,
 }
 
 impl Route {
     /// `GET /users/:id`.
     pub(super) fn shown(&self) -> String {
         let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Value(name) => format!(":{name}"),
+            RoutePiece::Text(text) => text.clone(),
+            RoutePiece::Value(name) => format!(":{name}"),
         });
         format!("{} {}", self.method, pieces.collect::<String>())
     }
 
     pub(super) fn is_asset(&self) -> bool {
-        self.pieces.last().is_some_and(|piece| matches!(piece, Piece::Text(text) if is_asset(&format!("/x{text}"))))
+        self.pieces
+            .last()
+            .is_some_and(|piece| matches!(piece, RoutePiece::Text(text) if is_asset(&format!("/x{text}"))))
     }
 }
 
@@ -116,7 +118,7 @@ impl<'l> Shape<'l> {
 }
 
 /// Finds the routes of the requests.
-pub(super) fn find(log: &Log, requests: &[LoggedRequest]) -> Routes {
+pub(super) fn find(log: &AccessLogs, requests: &[LoggedRequest]) -> Routes {
     let mut totals: HashMap<u32, u64> = HashMap::default();
     for request in requests {
         *totals.entry(request.call).or_default() += 1;
@@ -155,9 +157,11 @@ pub(super) fn find(log: &Log, requests: &[LoggedRequest]) -> Routes {
 
 impl Routes {
     /// The calls of a rare route become values of one route for all rare targets of the method.
-    fn gather(&mut self, log: &Log, method: &str, calls: &[Known]) {
-        let rest =
-            Route { method: method.into(), pieces: vec![Piece::Text("/".to_owned()), Piece::Value("path".to_owned())] };
+    fn gather(&mut self, log: &AccessLogs, method: &str, calls: &[Known]) {
+        let rest = Route {
+            method: method.into(),
+            pieces: vec![RoutePiece::Text("/".to_owned()), RoutePiece::Value("path".to_owned())],
+        };
         let number = self.all.iter().position(|route| *route == rest).unwrap_or_else(|| {
             self.all.push(rest);
             self.all.len() - 1
@@ -301,21 +305,21 @@ fn route(path: &Path<'_>) -> (Route, Vec<Box<str>>) {
 
 #[derive(Default)]
 struct Pieces {
-    pieces: Vec<Piece>,
+    pieces: Vec<RoutePiece>,
     values: Vec<Box<str>>,
 }
 
 impl Pieces {
     fn text(&mut self, text: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Text(last)) => last.push_str(text),
+            Some(RoutePiece::Text(last)) => last.push_str(text),
             _ if text.is_empty() => {}
-            _ => self.pieces.push(Piece::Text(text.to_owned())),
+            _ => self.pieces.push(RoutePiece::Text(text.to_owned())),
         }
     }
 
     fn value(&mut self, name: &str, value: &str) {
-        self.pieces.push(Piece::Value(name.to_owned()));
+        self.pieces.push(RoutePiece::Value(name.to_owned()));
         self.values.push(value.into());
     }
 
@@ -360,7 +364,7 @@ mod tests {
         different.dedup();
         let calls =
             different.iter().map(|target| LoggedCall { method: "GET".into(), host: 0, target: target.as_str().into() });
-        let log = Log { calls: calls.collect(), ..Log::default() };
+        let log = AccessLogs { calls: calls.collect(), ..AccessLogs::default() };
         let call = |target: &String| different.binary_search(&target).map_or(0, |call| call as u32);
         let request = |target| LoggedRequest { at_ms: 0, took_ms: 0, client: 0, call: call(target), status: 200 };
         let requests: Vec<LoggedRequest> = targets.iter().map(request).collect();

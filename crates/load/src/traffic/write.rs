@@ -4,8 +4,8 @@ use weir_words::Text;
 
 use super::fit::LogFlow;
 use super::phases::{LogWindow, ScriptPhase};
-use super::read::Log;
-use super::routes::{Piece, Routes};
+use super::read::AccessLogs;
+use super::routes::{RoutePiece, Routes};
 use super::said;
 use super::sessions::{LogSession, STEPS_MAX, SessionStep, Sessions};
 use super::wish::{MadeScript, Wish};
@@ -25,7 +25,7 @@ const NAMED_MAX: usize = 4;
 /// Everything that the script is made from.
 pub(super) struct ScriptParts<'l> {
     pub(super) wish: &'l Wish,
-    pub(super) log: &'l Log,
+    pub(super) log: &'l AccessLogs,
     pub(super) window: &'l LogWindow,
     pub(super) routes: &'l Routes,
     pub(super) sessions: &'l Sessions,
@@ -140,8 +140,8 @@ impl ScriptParts<'_> {
             let mut value = 0;
             for piece in &route.pieces {
                 match piece {
-                    Piece::Text(text) => url.push_str(text),
-                    Piece::Value(name) => {
+                    RoutePiece::Text(text) => url.push_str(text),
+                    RoutePiece::Value(name) => {
                         let of = |step: &SessionStep| {
                             self.routes.place(step.call)?.values.get(value).map(|text| text.to_string())
                         };

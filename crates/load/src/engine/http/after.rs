@@ -6,7 +6,7 @@ use std::rc::Rc;
 use weir_meter::Step;
 use weir_wire::Known;
 
-use super::asked::Asked;
+use super::asked::CurrentRequest;
 use super::expects::{ExpectFormat, Expects};
 use super::headers::{header, headers};
 use super::hooks;
@@ -25,7 +25,7 @@ use crate::worker::Worker;
 pub(super) async fn look(
     vuser: &mut Vuser,
     worker: &Rc<Worker>,
-    mut asked: Asked<'_>,
+    mut asked: CurrentRequest<'_>,
     answer: Answer,
 ) -> Result<(), Failed> {
     let has_hooks = hooks::has_after(vuser, asked.request);
@@ -69,7 +69,7 @@ pub(super) async fn look(
 }
 
 /// Prints the parts of an answer that `DEBUG` selects.
-pub(super) fn debug(worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
+pub(super) fn debug(worker: &Worker, asked: &CurrentRequest<'_>, answer: &Answer) {
     let coding = answer.value(Known::ContentEncoding).filter(|_| asked.decompresses());
     let body = decode(answer.body(), coding);
     let body = body.as_deref().unwrap_or(answer.body());
@@ -77,7 +77,7 @@ pub(super) fn debug(worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
 }
 
 /// Counts a failure, and calls the hooks for it.
-pub(super) async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed {
+pub(super) async fn fail(vuser: &mut Vuser, asked: &mut CurrentRequest<'_>, error: Error) -> Failed {
     let worker = vuser.worker.clone();
     if let Some((status, timings)) = error.answered.as_deref()
         && vuser.scenario.is_some()
@@ -106,7 +106,7 @@ fn has_plugins(vuser: &Vuser) -> bool {
 }
 
 /// Counts for metrics-by-endpoint and apdex.
-fn count(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
+fn count(vuser: &Vuser, worker: &Worker, asked: &CurrentRequest<'_>, answer: &Answer) {
     if !has_plugins(vuser) {
         return;
     }
@@ -119,7 +119,7 @@ fn count(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
 }
 
 /// The metrics of the requested endpoint.
-pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<Rc<Endpoint>> {
+pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &CurrentRequest<'_>) -> Option<Rc<Endpoint>> {
     let by_endpoint = &worker.http.by_endpoint;
     if by_endpoint.groups && asked.endpoint.is_none() {
         return asked.compiled.endpoint.clone();
@@ -133,7 +133,7 @@ pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Opt
 }
 
 /// The request's name, rendered.
-fn name(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<String> {
+fn name(vuser: &Vuser, worker: &Worker, asked: &CurrentRequest<'_>) -> Option<String> {
     match &asked.params {
         Some(params) => hooks::written_name(params),
         None => asked.request.name.as_ref().map(|name| name.text(&vuser.vars, &*worker.functions).into_owned()),
@@ -144,7 +144,7 @@ fn name(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<String> {
 fn check<'m>(
     vuser: &Vuser,
     worker: &Worker,
-    asked: &Asked<'_>,
+    asked: &CurrentRequest<'_>,
     answer: &Answer,
     message: &'m CapturedMessage<'m>,
 ) -> Result<(), Failed> {
@@ -186,7 +186,7 @@ fn check<'m>(
 fn shown(
     vuser: &Vuser,
     worker: &Worker,
-    asked: &Asked<'_>,
+    asked: &CurrentRequest<'_>,
     answer: &Answer,
     message: &CapturedMessage<'_>,
     expects: &Expects,

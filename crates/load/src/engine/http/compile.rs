@@ -28,7 +28,7 @@ pub(super) struct Compiled {
     fields: Vec<Piece>,
     own: OwnFields,
     /// The whole request, if nothing in it varies.
-    pub(super) ready: Option<Ready>,
+    pub(super) ready: Option<ReadyBytes>,
     /// The metrics of its endpoint, if they do not depend on the rendered request.
     pub(super) endpoint: Option<Rc<Endpoint>>,
     /// True if a capture, check or plugin reads the body of the answer (hooks aside).
@@ -48,7 +48,7 @@ pub(super) struct Hooked {
 }
 
 /// Bytes to send.
-pub(super) struct Ready {
+pub(super) struct ReadyBytes {
     pub(super) target: String,
     pub(super) origin: Rc<Origin>,
     pub(super) head: Vec<u8>,
@@ -84,7 +84,7 @@ impl Compiled {
             compiled.ready = compiled.render(places, plan, request, with).ok().map(|outgoing| {
                 let mut head = Vec::new();
                 outgoing.write_head(b"", &mut head);
-                Ready {
+                ReadyBytes {
                     target: outgoing.target,
                     origin: outgoing.origin,
                     head,

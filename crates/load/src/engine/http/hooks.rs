@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::asked::Asked;
+use super::asked::CurrentRequest;
 use super::compile::{self, Compiled, Hooked};
 use super::outgoing::{self, Outgoing, OwnFields};
 use super::places::{RunOrigins, with_target};
@@ -74,7 +74,7 @@ async fn before_all(vuser: &mut Vuser, names: &[Template], params: &mut Params) 
 /// Calls `afterResponse` of the scenario.
 pub(super) async fn after_scenario(
     vuser: &mut Vuser,
-    asked: &mut Asked<'_>,
+    asked: &mut CurrentRequest<'_>,
     answer: &Answer,
     body: &[u8],
 ) -> Result<(), Failed> {
@@ -89,7 +89,7 @@ pub(super) async fn after_scenario(
 /// Calls `afterResponse` of the request.
 pub(super) async fn after_request(
     vuser: &mut Vuser,
-    asked: &mut Asked<'_>,
+    asked: &mut CurrentRequest<'_>,
     answer: &Answer,
     body: &[u8],
 ) -> Result<(), Failed> {
@@ -99,7 +99,7 @@ pub(super) async fn after_request(
 
 async fn after_all(
     vuser: &mut Vuser,
-    asked: &mut Asked<'_>,
+    asked: &mut CurrentRequest<'_>,
     answer: &Answer,
     body: &[u8],
     names: &[Template],
@@ -121,7 +121,7 @@ async fn after_all(
 }
 
 /// Calls `onError` of the scenario; ignores a function that does not exist.
-pub(super) async fn on_error(vuser: &mut Vuser, asked: &Asked<'_>, error: &str) {
+pub(super) async fn on_error(vuser: &mut Vuser, asked: &CurrentRequest<'_>, error: &str) {
     let plan = vuser.worker.plan.clone();
     let Some(scenario) = vuser.scenario.and_then(|index| plan.scenarios.get(index)) else {
         return;
@@ -179,7 +179,7 @@ pub(super) fn hooked<'c>(vuser: &Vuser, request: &Request, compiled: &'c Compile
 }
 
 /// `requestParams` after the request, with the URL and headers as they were sent; of redirects, the first URL.
-fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
+fn final_params(vuser: &Vuser, asked: &CurrentRequest<'_>) -> Value {
     let params = match &asked.params {
         Some(params) => params.value().into_owned(),
         None => params(vuser, asked.request, asked.compiled).value().into_owned(),

@@ -13,7 +13,7 @@ use weir_net::tls::Sessions;
 use weir_net::{Instant, clock};
 
 use crate::client::h2::{Line, STREAMS_MAX};
-use crate::client::{IDLE_MAX, Kept, Origin};
+use crate::client::{IDLE_MAX, KeptConnection, Origin};
 use crate::url::Scheme;
 
 /// TLS 1.3 tickets kept for one virtual user. A shared pool keeps one for each connection, up to
@@ -36,7 +36,7 @@ struct Lane {
     origin: Rc<Origin>,
     in_use: usize,
     /// The connections that no request uses, the newest last.
-    idle: Vec<Kept>,
+    idle: Vec<KeptConnection>,
     /// HTTP/2 connections: also at most `limit`, with many requests on each.
     lines: Vec<Rc<Line>>,
     waiting: VecDeque<Rc<Waiter>>,
@@ -66,7 +66,7 @@ pub(super) struct Permit {
     sockets: Rc<Sockets>,
     origin: Rc<Origin>,
     /// The connection, if there is one.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<KeptConnection>,
 }
 
 impl Sockets {

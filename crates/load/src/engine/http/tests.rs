@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::capture::{Capture, Extract, Match};
+use crate::capture::{Capture, CaptureMatch, Extract};
 use crate::plan::{Engine, HttpConfig, Plugins, RequestBody, Requests, Scenario, WsConfig};
 use crate::template::{Template, Tree};
 use crate::value::{Map, Value};
@@ -254,8 +254,11 @@ fn what_is_captured_is_there_for_the_next_step() {
     let (target, heard) = serve();
     let mut script = Script::new(&target);
     let json = Extract::json(script.text("$.token"), true);
-    let same =
-        Match { what: Extract::json(script.text("$.n"), true), value: script.tree(Value::Number(1.0)), strict: None };
+    let same = CaptureMatch {
+        what: Extract::json(script.text("$.n"), true),
+        value: script.tree(Value::Number(1.0)),
+        strict: None,
+    };
     let slot = script.names.slot("token");
     let status = script.tree(Value::Number(200.0));
     let step = script.step("GET", "/json");

@@ -1,6 +1,6 @@
 //! One connection of socket.io-client: its namespaces, the packets to send, and the data that a step waits for.
 //!
-//! The tasks of `transport` open the connection and read it; they pass each packet to [`Client::take_in`]. The
+//! The tasks of `transport` open the connection and read it; they pass each packet to [`SocketioClient::take_in`]. The
 //! virtual user emits, listens at `user`, and leaves.
 
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::options::SocketioOptions;
-use super::packet::{Frame, Malformed, Packet, PacketType, SEPARATOR, push_head};
+use super::packet::{EnginePacket, Malformed, Packet, PacketType, SEPARATOR, push_head};
 use crate::engine::bell::Bell;
 use crate::engine::websocket::Socket;
 use crate::processor::wires::{HeardKind, Wires};
@@ -27,7 +27,7 @@ const EVENTS_MAX: usize = 10_000;
 const SILENCE: Duration = Duration::from_secs(45);
 
 /// A connection with its namespaces.
-pub(super) struct Client {
+pub(super) struct SocketioClient {
     pub(super) options: Rc<SocketioOptions>,
     pub(super) link: RefCell<PacketTransport>,
     pub(super) upgrade: RefCell<Upgrade>,
@@ -117,9 +117,9 @@ struct Wanted {
     lost: Option<&'static str>,
 }
 
-impl Client {
-    pub(super) fn new(options: Rc<SocketioOptions>) -> Client {
-        Client {
+impl SocketioClient {
+    pub(super) fn new(options: Rc<SocketioOptions>) -> SocketioClient {
+        SocketioClient {
             options,
             link: RefCell::new(PacketTransport::Down),
             upgrade: RefCell::new(Upgrade::No),
@@ -327,12 +327,16 @@ impl Client {
     // Functions for the tasks of the connection.
 
     /// Takes a packet of a WebSocket message or of a long poll.
-    pub(super) fn take_in(&self, frame: Frame<'_>) -> Result<(), Malformed> {
+    pub(super) fn take_in(&self, frame: EnginePacket<'_>) -> Result<(), Malformed> {
         match frame {
-            Frame::Ping => self.send(b"3"),
-            Frame::Message(text) => return self.take_packet(text),
-            Frame::Binary => return self.take_attachment(),
-            Frame::Open(_) | Frame::Close | Frame::Pong(_) | Frame::Upgrade | Frame::Noop => {}
+            EnginePacket::Ping => self.send(b"3"),
+            EnginePacket::Message(text) => return self.take_packet(text),
+            EnginePacket::Binary => return self.take_attachment(),
+            EnginePacket::Open(_)
+            | EnginePacket::Close
+            | EnginePacket::Pong(_)
+            | EnginePacket::Upgrade
+            | EnginePacket::Noop => {}
         }
         Ok(())
     }

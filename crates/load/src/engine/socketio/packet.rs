@@ -14,7 +14,7 @@ const ATTACHMENTS_MAX: u32 = 10;
 
 /// A packet of Engine.IO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Frame<'p> {
+pub(super) enum EnginePacket<'p> {
     /// The handshake, as JSON.
     Open(&'p str),
     Close,
@@ -35,22 +35,22 @@ pub(super) enum Frame<'p> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-impl Frame<'_> {
+impl EnginePacket<'_> {
     /// Parses a text packet.
-    pub(super) fn parse(text: &str) -> Result<Frame<'_>, Malformed> {
+    pub(super) fn parse(text: &str) -> Result<EnginePacket<'_>, Malformed> {
         let mut rest = text.chars();
         let kind = rest.next().ok_or(Malformed)?;
         let rest = rest.as_str();
         Ok(match kind {
-            '0' => Frame::Open(rest),
-            '1' => Frame::Close,
-            '2' => Frame::Ping,
-            '3' => Frame::Pong(rest),
-            '4' => Frame::Message(rest),
-            '5' => Frame::Upgrade,
-            '6' => Frame::Noop,
+            '0' => EnginePacket::Open(rest),
+            '1' => EnginePacket::Close,
+            '2' => EnginePacket::Ping,
+            '3' => EnginePacket::Pong(rest),
+            '4' => EnginePacket::Message(rest),
+            '5' => EnginePacket::Upgrade,
+            '6' => EnginePacket::Noop,
             // Binary data as Base64, in a long poll.
-            'b' => Frame::Binary,
+            'b' => EnginePacket::Binary,
             _ => return Err(Malformed),
         })
     }
@@ -156,18 +156,18 @@ mod tests {
     #[test]
     fn frames() {
         for (text, expect) in [
-            ("0{\"sid\":\"a\"}", Ok(Frame::Open("{\"sid\":\"a\"}"))),
-            ("1", Ok(Frame::Close)),
-            ("2", Ok(Frame::Ping)),
-            ("3probe", Ok(Frame::Pong("probe"))),
-            ("40", Ok(Frame::Message("0"))),
-            ("bAQID", Ok(Frame::Binary)),
-            ("6", Ok(Frame::Noop)),
+            ("0{\"sid\":\"a\"}", Ok(EnginePacket::Open("{\"sid\":\"a\"}"))),
+            ("1", Ok(EnginePacket::Close)),
+            ("2", Ok(EnginePacket::Ping)),
+            ("3probe", Ok(EnginePacket::Pong("probe"))),
+            ("40", Ok(EnginePacket::Message("0"))),
+            ("bAQID", Ok(EnginePacket::Binary)),
+            ("6", Ok(EnginePacket::Noop)),
             ("", Err(Malformed)),
             ("7", Err(Malformed)),
             ("ü", Err(Malformed)),
         ] {
-            assert_eq!(Frame::parse(text), expect, "{text}");
+            assert_eq!(EnginePacket::parse(text), expect, "{text}");
         }
     }
 
@@ -238,7 +238,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_is_too_strange(text: String) {
-            let _ = Frame::parse(&text);
+            let _ = EnginePacket::parse(&text);
             if let Ok(packet) = Packet::parse(&text) {
                 assert!(packet.attachments <= ATTACHMENTS_MAX && packet.namespace.starts_with('/'));
             }
@@ -259,7 +259,7 @@ mod tests {
             ];
             weir_mutate::mutate(&seeds, &["4", "5", "-", ",", "/", "[", "99999999999999999999", "é", "\0"], |bytes| {
                 let text = String::from_utf8_lossy(bytes);
-                let _ = Frame::parse(&text);
+                let _ = EnginePacket::parse(&text);
                 if let Ok(packet) = Packet::parse(&text) {
                     assert!(packet.attachments <= ATTACHMENTS_MAX && packet.namespace.starts_with('/'));
                     assert!(packet.payload.len() < text.len());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_net::{Deadline, buffer, worker};
 
-use super::client::Client;
+use super::client::SocketioClient;
 use super::options::SocketioOptions;
 use super::packet::{PacketType, push_head};
 use super::transport;
@@ -55,7 +55,7 @@ pub(super) struct Clients(Rc<All>);
 
 #[derive(Default)]
 pub(super) struct All {
-    pub(super) clients: RefCell<Vec<Rc<Client>>>,
+    pub(super) clients: RefCell<Vec<Rc<SocketioClient>>>,
     /// The processor's listeners, if there are any.
     pub(super) heard_by: RefCell<Weak<Wires>>,
 }
@@ -69,14 +69,14 @@ impl Deref for Clients {
 }
 
 impl All {
-    pub(super) fn borrow(&self) -> Ref<'_, Vec<Rc<Client>>> {
+    pub(super) fn borrow(&self) -> Ref<'_, Vec<Rc<SocketioClient>>> {
         self.clients.borrow()
     }
 }
 
 /// A namespace of a client.
 pub(super) struct ClientNamespace {
-    pub(super) client: Rc<Client>,
+    pub(super) client: Rc<SocketioClient>,
     pub(super) index: usize,
 }
 
@@ -158,7 +158,7 @@ impl SocketioSession {
             clients.iter().find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
         let shared = shared.cloned();
         let client = shared.unwrap_or_else(|| {
-            let client = Rc::new(Client::new(self.options.clone()));
+            let client = Rc::new(SocketioClient::new(self.options.clone()));
             client.heard_by(self.clients.heard_by.borrow().clone());
             clients.push(client.clone());
             worker::spawn(transport::keep(client.clone()));

@@ -59,7 +59,7 @@ pub(crate) struct IncomingMessage<'m> {
 
 /// Why reading ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ReadingEnd {
     /// The connection ended; with the peer's close code, if there was one.
     Closed(Option<u16>),
     /// The peer was silent for too long.
@@ -164,7 +164,7 @@ impl Socket {
     }
 
     /// Reads until the connection ends; calls `on` for each message.
-    pub(crate) async fn read(&self, on: &mut dyn FnMut(IncomingMessage<'_>)) -> End {
+    pub(crate) async fn read(&self, on: &mut dyn FnMut(IncomingMessage<'_>)) -> ReadingEnd {
         let compresses = self.deflating.is_some();
         let mut reading = Reading {
             messages: Messages::new(FrameSender::Server, compresses, self.message_bytes_max),
@@ -180,20 +180,20 @@ impl Socket {
                 Turn::Read => {
                     let mut input = buffer::lease(READ_BYTES);
                     match self.stream.try_read_vec(&mut input, READ_BYTES) {
-                        Ok(0) => Some(End::Closed(reading.code)),
+                        Ok(0) => Some(ReadingEnd::Closed(reading.code)),
                         Ok(_) => self.take_in(&mut reading, &input, on),
                         Err(error) if is_passing(&error) => None,
-                        Err(_) if self.state.get() != ReadyState::Open => Some(End::Closed(reading.code)),
-                        Err(error) => Some(End::Broken(error.kind())),
+                        Err(_) if self.state.get() != ReadyState::Open => Some(ReadingEnd::Closed(reading.code)),
+                        Err(error) => Some(ReadingEnd::Broken(error.kind())),
                     }
                 }
-                Turn::Late if self.state.get() == ReadyState::Open => Some(End::Silent),
-                Turn::Late => Some(End::Closed(reading.code)),
+                Turn::Late if self.state.get() == ReadyState::Open => Some(ReadingEnd::Silent),
+                Turn::Late => Some(ReadingEnd::Closed(reading.code)),
             };
         }
         self.state.set(ReadyState::Closed);
         self.room.ring();
-        end.unwrap_or(End::Closed(None))
+        end.unwrap_or(ReadingEnd::Closed(None))
     }
 
     /// Waits for the next work.
@@ -223,7 +223,7 @@ impl Socket {
         .await
     }
 
-    fn write_unsent(&self) -> Option<End> {
+    fn write_unsent(&self) -> Option<ReadingEnd> {
         let mut unsent = self.unsent.borrow_mut();
         match self.stream.try_write(&unsent) {
             Ok(len) => {
@@ -235,11 +235,16 @@ impl Socket {
                 None
             }
             Err(error) if is_passing(&error) => None,
-            Err(error) => Some(End::Broken(error.kind())),
+            Err(error) => Some(ReadingEnd::Broken(error.kind())),
         }
     }
 
-    fn take_in(&self, reading: &mut Reading, input: &[u8], on: &mut dyn FnMut(IncomingMessage<'_>)) -> Option<End> {
+    fn take_in(
+        &self,
+        reading: &mut Reading,
+        input: &[u8],
+        on: &mut dyn FnMut(IncomingMessage<'_>),
+    ) -> Option<ReadingEnd> {
         let mut at = 0;
         loop {
             let said = match reading.messages.next(input.get(at..).unwrap_or_default(), &mut at) {
@@ -273,7 +278,7 @@ impl Socket {
             if let Err(violation) = said {
                 self.send(Opcode::Close, false, &close_payload(violation.close_code(), ""));
                 self.stream.shutdown();
-                return Some(End::Violation(violation));
+                return Some(ReadingEnd::Violation(violation));
             }
         }
     }

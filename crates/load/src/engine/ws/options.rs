@@ -18,13 +18,13 @@ use crate::vuser::Vuser;
 const DEFLATE_THRESHOLD_BYTES: usize = 1024;
 
 /// An address and the options for connecting.
-pub(super) struct Target {
+pub(super) struct WsTarget {
     pub(super) place: Rc<UrlAddress>,
     pub(super) options: Rc<WebSocketOptions>,
 }
 
 /// The target of the flow's first step; otherwise the configuration's target.
-pub(super) async fn target(vuser: &mut Vuser, flow: &[Step]) -> Result<Target, Failed> {
+pub(super) async fn target(vuser: &mut Vuser, flow: &[Step]) -> Result<WsTarget, Failed> {
     let connect = match flow.first() {
         Some(Step::Connect(connect)) => Some(&**connect),
         _ => None,
@@ -47,14 +47,14 @@ pub(super) async fn target(vuser: &mut Vuser, flow: &[Step]) -> Result<Target, F
             let mut all = (*options).clone();
             all.insert("headers".into(), headers.unwrap_or_default());
             all.insert("subprotocols".into(), protocols.unwrap_or_default());
-            Ok(Target { place: place(vuser, &url)?, options: made(vuser, &all)? })
+            Ok(WsTarget { place: place(vuser, &url)?, options: made(vuser, &all)? })
         }
         Some(Connect::Function(name)) => by_function(vuser, name).await,
     }
 }
 
 /// A place, with the options of the configuration.
-fn at(vuser: &Vuser, url: &str) -> Result<Target, Failed> {
+fn at(vuser: &Vuser, url: &str) -> Result<WsTarget, Failed> {
     let known = &vuser.worker.ws.places.options;
     let cached = known.borrow().clone();
     let options = match cached {
@@ -67,7 +67,7 @@ fn at(vuser: &Vuser, url: &str) -> Result<Target, Failed> {
             options
         }
     };
-    Ok(Target { place: place(vuser, url)?, options })
+    Ok(WsTarget { place: place(vuser, url)?, options })
 }
 
 fn place(vuser: &Vuser, url: &str) -> Result<Rc<UrlAddress>, Failed> {
@@ -97,7 +97,7 @@ fn configured(vuser: &Vuser) -> Map {
 }
 
 /// `connect: {function: name}`: the function changes its argument. A missing function changes nothing.
-async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
+async fn by_function(vuser: &mut Vuser, name: &str) -> Result<WsTarget, Failed> {
     let worker = vuser.worker.clone();
     let Some(processor) = worker.processor.as_ref().filter(|processor| processor.has(name)) else {
         return at(vuser, &worker.plan.target.clone());
@@ -129,7 +129,7 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
         _ => Map::default(),
     };
     options.insert("subprotocols".into(), member("subprotocols"));
-    Ok(Target { place: place(vuser, &member("target").to_text())?, options: made(vuser, &options)? })
+    Ok(WsTarget { place: place(vuser, &member("target").to_text())?, options: made(vuser, &options)? })
 }
 
 /// Options with the run's TLS settings, and with npm's own `rejectUnauthorized` if it is set.

@@ -3,7 +3,7 @@
 use crate::script::near;
 use crate::script::node::{Node, NodeValue};
 use crate::script::notes::Notes;
-use crate::script::source::At;
+use crate::script::source::SourcePlace;
 use crate::texts::script as texts;
 use weir_words::{Said, say};
 
@@ -84,7 +84,7 @@ impl Object {
         }
     }
 
-    fn unknown(&self, name: &str, at: At, notes: &mut Notes) {
+    fn unknown(&self, name: &str, at: SourcePlace, notes: &mut Notes) {
         let near = near::nearest(name, self.keys.iter().map(|key| key.name));
         let hint = near.map_or_else(Said::default, |near| say!(texts::NEAR, near));
         notes.warn(at, say!(texts::UNKNOWN_KEY, name, self.path, hint));
