@@ -14,7 +14,7 @@ use weir_lab::{stack, texts};
 use weir_load::{processor, random, script};
 use weir_words::say;
 
-use super::flags::{AbArgs, CpuList, DesignArgs, LoadArgs, SentArgs, StackArgs};
+use super::flags::{AbArgs, ComparisonLoadArgs, CpuList, DesignArgs, SentArgs, StackArgs};
 use crate::files::Disk;
 
 /// Default number of connections.
@@ -138,7 +138,7 @@ pub fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, Said> {
 }
 
 /// The settings of the blocks of a comparison of these configurations.
-pub fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load, sides: &[&Side]) -> Result<Ask, Said> {
+pub fn ask(stack_args: &StackArgs, args: &ComparisonLoadArgs, load: Load, sides: &[&Side]) -> Result<Ask, Said> {
     let warm_script = match &args.warmup_load {
         Some(file) => Some((absolute(file)?, script_plan(file)?.0)),
         None => None,

@@ -27,12 +27,12 @@ Exit codes: 0 done, 1 worse or a trade-off, 2 the lab could not run, 3 no verdic
 #[derive(Args)]
 pub struct LabArgs {
     #[command(subcommand)]
-    pub what: What,
+    pub what: LabCommand,
 }
 
 /// The commands of `weir lab`.
 #[derive(Subcommand)]
-pub enum What {
+pub enum LabCommand {
     /// Compare two configurations in alternating blocks, and report only the conclusions that the data supports
     Ab(Box<AbArgs>),
     /// Find the largest rate at which a latency and the errors stay within limits
@@ -60,7 +60,7 @@ pub enum What {
     /// Compare runs from elsewhere: reports of `weir load` or Artillery, at least six of each side
     Compare(CompareArgs),
     /// Run experiments from labs/NAME/lab.yml on nginx and weir, and compare with the expected results
-    Run(Box<RunArgs>),
+    Run(Box<LabRunArgs>),
     /// List the experiments
     List {
         /// The folder of the experiments [default: ./labs, or the folder of the installation]
@@ -143,7 +143,7 @@ pub struct StackArgs {
 
 /// `weir lab run`.
 #[derive(Args)]
-pub struct RunArgs {
+pub struct LabRunArgs {
     /// Experiments: names of folders in --labs, or paths of folders
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub names: Vec<String>,
@@ -213,7 +213,7 @@ pub struct AbArgs {
     pub together: Vec<String>,
 
     #[command(flatten)]
-    pub load: LoadArgs,
+    pub load: ComparisonLoadArgs,
     #[command(flatten)]
     pub design: DesignArgs,
     #[command(flatten)]
@@ -246,7 +246,7 @@ impl SentArgs {
 
 /// The load of a comparison, and its duration.
 #[derive(Args, Clone)]
-pub struct LoadArgs {
+pub struct ComparisonLoadArgs {
     #[command(flatten)]
     pub sent: SentArgs,
     /// Measured time of a block
@@ -321,7 +321,7 @@ pub struct TuneArgs {
     pub tries: usize,
 
     #[command(flatten)]
-    pub load: LoadArgs,
+    pub load: ComparisonLoadArgs,
     #[command(flatten)]
     pub design: DesignArgs,
     #[command(flatten)]

@@ -24,7 +24,7 @@ use super::ab::no_effect;
 use super::asked::{ask, design, edge_of, load, side};
 use super::flags::TuneArgs;
 use super::kept::experiment;
-use super::progress::Progress;
+use super::progress::ProgressPrinter;
 use super::sheet::Sheet;
 
 /// Longest chain of changes of which each makes the next necessary; the chain counts as one change.
@@ -95,7 +95,7 @@ struct Lab<'a> {
     own: Vec<(String, String)>,
     store: &'a Path,
     stop: &'a AtomicBool,
-    progress: &'a mut Progress,
+    progress: &'a mut ProgressPrinter,
     number: u64,
 }
 

@@ -102,7 +102,7 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, Sa
         Some(name) => lab.variants.iter().find(|variant| variant.name == *name),
     };
     let variant = variant.ok_or_else(|| say!(texts::ERR_VARIANTS, &lab.name, names.join(", ")))?.clone();
-    experiment::run::prepare(&lab, &mut super::progress::Progress::new(&args.stack.store, language))?;
+    experiment::run::prepare(&lab, &mut super::progress::ProgressPrinter::new(&args.stack.store, language))?;
     let path = match args.what.as_slice() {
         [] => None,
         [path] if path.starts_with('/') => Some(path.clone()),

@@ -157,7 +157,7 @@ pub(super) struct Eyes {
     /// The live view, and the lines printed beside it.
     pub view: View,
     sampler: Sampler,
-    page: Option<metrics::Page>,
+    page: Option<metrics::MetricsPage>,
     exposed_ms: u64,
 }
 
