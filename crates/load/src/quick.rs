@@ -51,7 +51,7 @@ pub fn watched(
     let threads = quick.threads.clamp(1, THREADS_MAX.min(connections));
     let (give, reports) = mpsc::channel();
     let shared = Arc::new(RunShared { point_ms: channel.point_ms, ..RunShared::default() });
-    let mut crew = Crew(Vec::new());
+    let mut running = Threads(Vec::new());
     for index in 0..threads {
         let share = ThreadShare {
             connections: nth_share(connections as u64, index, threads) as usize,
@@ -63,7 +63,7 @@ pub fn watched(
         let ears = Ears { give: give.clone(), events: channel.sender() };
         let thread =
             worker::start(&format!("{THREAD_NAME}{index}"), None, move || connection::begin(plan, share, shared, ears));
-        crew.0.push(thread.map_err(|error| say!(texts::LOAD_NO_THREAD, error.to_string()))?);
+        running.0.push(thread.map_err(|error| say!(texts::LOAD_NO_THREAD, error.to_string()))?);
     }
     drop(give);
     let outcome = run::listen(&[phase(quick)], plan.begin, threads, &shared, &channel, watch)?;
@@ -92,9 +92,9 @@ fn unspoken(url: &str, report: &Report) -> Option<Said> {
 }
 
 /// The threads; dropping it ends them.
-struct Crew(Vec<Remote>);
+struct Threads(Vec<Remote>);
 
-impl Drop for Crew {
+impl Drop for Threads {
     fn drop(&mut self) {
         self.0.iter().for_each(Remote::stop);
         self.0.iter().for_each(Remote::join);

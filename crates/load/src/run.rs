@@ -218,7 +218,7 @@ pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn RunWat
     });
     let workers = run.workers.clamp(1, WORKERS_MAX);
     let began = run.start.unwrap_or_else(|| clock::precise() + LEAD);
-    let mut crew = Crew { remotes: Vec::new() };
+    let mut running = Workers { remotes: Vec::new() };
     for index in 0..workers {
         let part = Part { run: run.clone(), index, of: workers, began };
         let (shared, events) = (shared.clone(), channel.sender.clone());
@@ -226,10 +226,10 @@ pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn RunWat
             begin(part, shared, events)
         })
         .map_err(|error| say!(texts::WORKER_NOT_STARTED, index, error.to_string()))?;
-        crew.remotes.push(remote);
+        running.remotes.push(remote);
     }
     let heard = listen(&run.plan.phases, began, workers, &shared, &channel, watch)?;
-    drop(crew);
+    drop(running);
     print_lines(&channel, watch);
     Ok(RunOutcome { lines_lost: shared.lines_lost.load(Ordering::Relaxed), before, ..heard })
 }
@@ -319,11 +319,11 @@ fn print_lines(channel: &Channel, watch: &mut dyn RunWatch) {
 }
 
 /// The workers; dropping it ends them.
-struct Crew {
+struct Workers {
     remotes: Vec<Remote>,
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
         for remote in &self.remotes {
             remote.stop();

@@ -5,7 +5,7 @@
 //!
 //! Our own primitives (readiness, deadlines) remember the *task* that polls them and wake it by pushing its number on
 //! the run queue: no `Waker`, no atomics, no allocation. Invariant: no `RefCell` is borrowed while foreign code (a
-//! future's poll or drop, a hook, an errand) runs.
+//! future's poll or drop, a hook, a closure) runs.
 
 mod clock;
 mod coalesce;

@@ -18,12 +18,12 @@ use std::sync::PoisonError;
 pub const MAIL_MAX: usize = 65_536;
 
 /// Work sent to a worker from elsewhere.
-pub(crate) type Errand = Box<dyn FnOnce() + Send>;
+pub(crate) type Closure = Box<dyn FnOnce() + Send>;
 
 /// Work that was sent and not yet fetched.
 #[derive(Default)]
 pub(crate) struct Mail {
-    pub(crate) errands: VecDeque<Errand>,
+    pub(crate) closures: VecDeque<Closure>,
     /// At most one per task: `TaskWake::sent` makes sure of this.
     pub(crate) wakes: Vec<Arc<TaskWake>>,
     /// The worker has ended, and fetches nothing any more.
@@ -48,13 +48,13 @@ impl Mailbox {
         })
     }
 
-    /// Adds a closure (an errand); false if the worker has ended, or if [`MAIL_MAX`] closures wait.
-    pub(crate) fn send(&self, errand: Errand) -> bool {
+    /// Adds a closure; false if the worker has ended, or if [`MAIL_MAX`] closures wait.
+    pub(crate) fn send(&self, closure: Closure) -> bool {
         let mut mail = self.lock();
-        if mail.closed || mail.errands.len() >= MAIL_MAX {
+        if mail.closed || mail.closures.len() >= MAIL_MAX {
             return false;
         }
-        mail.errands.push_back(errand);
+        mail.closures.push_back(closure);
         drop(mail);
         self.ring();
         true

@@ -1,6 +1,6 @@
 //! The loop of a worker, and its turns.
 //!
-//! A turn of the loop polls the queued tasks, runs the mailed errands, fires timers, runs the turn-end hooks, waits in
+//! A turn of the loop polls the queued tasks, runs the mailed closures, fires timers, runs the turn-end hooks, waits in
 //! `epoll_wait`, reads the clock, rings alarms, and notes which sockets became ready.
 //!
 //! Started work goes before new work. A task that waits for a connection that we opened (an upstream's answer) is
@@ -106,8 +106,8 @@ impl Core {
         for wake in mail.wakes {
             self.wake(wake.receive());
         }
-        for errand in mail.errands {
-            self.guarded(errand);
+        for closure in mail.closures {
+            self.guarded(closure);
         }
     }
 
