@@ -23,7 +23,7 @@ use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_with_dashboard};
 use weir_edge::load;
 use weir_http::paths::Paths;
-use weir_load::quick::{self, Quick};
+use weir_load::quick::{self, QuickRun};
 use weir_net::Address;
 use weir_net::log;
 use weir_net::process::{self, Signal, Signals, SignalsHandle};
@@ -33,8 +33,8 @@ use weir_words::{Language, Said, say};
 use crate::files::Disk;
 use crate::lang::wrong::within;
 use crate::texts;
-use place::Place;
-use verdict::Verdict;
+use place::DemoDirectory;
+use verdict::DemoVerdict;
 
 /// The options of a request to the origin; printed by `weir origin --help`.
 const WISHES: &str = "\
@@ -160,7 +160,7 @@ fn run_demo(args: &DemoArgs, language: Language) -> Result<bool, Said> {
     let signals = catch_signals()?;
     let (origin, origin_at) = start_origin(args.port.saturating_add(1))?;
     let edge_at = free_address(args.port)?;
-    let place = Place::new(edge_at, origin_at, args.connections)
+    let place = DemoDirectory::new(edge_at, origin_at, args.connections)
         .map_err(|error| say!(texts::NO_DIRECTORY, error.to_string()))?;
     let (running, dashboard) = start_edge(&place)?;
     println!("{}", say!(texts::DEMO_BEGINS, args.seconds, args.connections).say(language));
@@ -208,7 +208,7 @@ fn free_address(port: u16) -> Result<SocketAddr, Said> {
 }
 
 /// Starts the edge as `weir edge -p PLACE` does. Also gives the address of its dashboard.
-fn start_edge(place: &Place) -> Result<(Keeper<Here>, Option<SocketAddr>), Said> {
+fn start_edge(place: &DemoDirectory) -> Result<(Keeper<Here>, Option<SocketAddr>), Said> {
     let mut origin = load::Origin {
         file: place.file("nginx.conf"),
         globals: String::new(),
@@ -260,13 +260,13 @@ impl Load {
 
     fn measure(&self) -> Result<bool, Said> {
         let before = verdict::Cpu::now();
-        let report = quick::run(&Quick {
+        let report = quick::run(&QuickRun {
             url: self.url.clone(),
             connections: self.connections,
             duration: self.duration,
-            ..Quick::default()
+            ..QuickRun::default()
         })?;
-        let verdict = Verdict { cpu: verdict::Cpu::now().since(before), report };
+        let verdict = DemoVerdict { cpu: verdict::Cpu::now().since(before), report };
         print!("{}", verdict.text(self.language));
         Ok(verdict.is_clean())
     }

@@ -17,12 +17,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use weir_conf::{Problem, Tree};
-use weir_doctor::asked::Asked;
-use weir_doctor::error_log::Log;
-use weir_doctor::facts::Live;
+use weir_doctor::asked::AskedSymptom;
+use weir_doctor::error_log::CountedLogs;
+use weir_doctor::facts::StubStatus;
 use weir_doctor::report::{self, Subject};
 use weir_doctor::symptom::Symptom;
-use weir_doctor::{Build, Facts, Finding, Level, NEWEST, Target};
+use weir_doctor::{Build, Facts, Finding, FindingLevel, NEWEST, Target};
 use weir_doctor::{explain, reference, rules};
 use weir_load::once::{self, Once};
 use weir_words::{Language, Said, said, say};
@@ -149,7 +149,7 @@ fn examined(
         Some(_) => logs(args, build, tree),
         None => Default::default(),
     };
-    let asked = symptom.map(|symptom| Asked { symptom, log: &log, read: &read });
+    let asked = symptom.map(|symptom| AskedSymptom { symptom, log: &log, read: &read });
     if let Some(asked) = &asked {
         asked.choose(&mut findings);
     }
@@ -173,7 +173,7 @@ fn examined(
         }
         print!("{}", shown(args, subject, &findings, asked.as_ref(), limit.as_ref(), language));
     }
-    let is_wrong = findings.iter().any(|finding| finding.level < Level::Note);
+    let is_wrong = findings.iter().any(|finding| finding.level < FindingLevel::Note);
     let is_logged = asked.is_some_and(|asked| asked.is_explained());
     u8::from(!problems.is_empty() || is_wrong || is_logged)
 }
@@ -183,13 +183,13 @@ fn shown(
     args: &DoctorArgs,
     subject: &Subject<'_>,
     findings: &[Finding],
-    asked: Option<&Asked<'_>>,
+    asked: Option<&AskedSymptom<'_>>,
     limit: Option<&Said>,
     language: Language,
 ) -> String {
     let limit_line = || limit.map_or(String::new(), |limit| format!("{}\n", limit.say(language)));
     if args.brief {
-        let log = asked.map_or(String::new(), Asked::brief);
+        let log = asked.map_or(String::new(), AskedSymptom::brief);
         return log + &report::brief(subject, findings, language) + &limit_line();
     }
     if let Some(asked) = asked {
@@ -207,7 +207,7 @@ fn shown(
 }
 
 /// The ends of the error logs: of the named one, or of those that the configuration names.
-fn logs(args: &DoctorArgs, build: Option<&Build>, tree: &Tree) -> (Log, Vec<(String, Said)>) {
+fn logs(args: &DoctorArgs, build: Option<&Build>, tree: &Tree) -> (CountedLogs, Vec<(String, Said)>) {
     if let Some(named) = &args.error_log {
         return error_logs::read(std::slice::from_ref(named), tree);
     }
@@ -318,7 +318,7 @@ fn facts(args: &DoctorArgs) -> Result<Facts, Said> {
     Ok(facts)
 }
 
-fn status(url: &str) -> Result<Live, Said> {
+fn status(url: &str) -> Result<StubStatus, Said> {
     let once = Once {
         url: url.to_owned(),
         method: "GET",
@@ -329,5 +329,5 @@ fn status(url: &str) -> Result<Live, Said> {
     };
     let (status, bytes) = once::ask(&once)?;
     let page = String::from_utf8_lossy(&bytes);
-    Live::read(&page).ok_or_else(|| say!(texts::NO_STUB_STATUS, url, u32::from(status)))
+    StubStatus::read(&page).ok_or_else(|| say!(texts::NO_STUB_STATUS, url, u32::from(status)))
 }

@@ -20,7 +20,7 @@ use weir_net::process::{self, Channel, Daemon, Manager, Ready, Signal};
 use weir_net::{Listening, log};
 
 use crate::files::Disk;
-use crate::flags::{self, Flags, Order};
+use crate::flags::{self, Flags, SignalOrder};
 
 /// Default paths: Debian's layout, so that weir finds an installed nginx.conf.
 const DEFAULT_PREFIX: &str = "/usr/share/nginx/";
@@ -193,7 +193,7 @@ fn dump(loaded: &Loaded) {
 }
 
 /// `-s`.
-fn signal(origin: &Origin, order: Order) -> Result<(), String> {
+fn signal(origin: &Origin, order: SignalOrder) -> Result<(), String> {
     let loaded = load::load(origin, &Disk, 1);
     let Some(conf) = &loaded.conf else {
         print_problems(&loaded);
@@ -201,10 +201,10 @@ fn signal(origin: &Origin, order: Order) -> Result<(), String> {
     };
     let path = load::pid_file(origin, conf);
     let signal = match order {
-        Order::Stop => Signal::Term,
-        Order::Quit => Signal::Quit,
-        Order::Reopen => Signal::Usr1,
-        Order::Reload => Signal::Hup,
+        SignalOrder::Stop => Signal::Term,
+        SignalOrder::Quit => Signal::Quit,
+        SignalOrder::Reopen => Signal::Usr1,
+        SignalOrder::Reload => Signal::Hup,
     };
     let shown = path.display();
     let pid = process::read_pid_file(&path).map_err(|error| match error.kind() {

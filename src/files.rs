@@ -12,11 +12,11 @@ pub struct Disk;
 
 impl Files for Disk {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        answers::ask(answers::Kind::File, path, || fs::read(path))
+        answers::ask(answers::QuestionKind::File, path, || fs::read(path))
     }
 
     fn glob(&self, pattern: &str) -> io::Result<Vec<String>> {
-        let asked = answers::ask(answers::Kind::Pattern, pattern, || {
+        let asked = answers::ask(answers::QuestionKind::Pattern, pattern, || {
             expand(pattern).map(|found| found.join("\n").into_bytes())
         });
         Ok(String::from_utf8_lossy(&asked?).lines().map(str::to_owned).collect())

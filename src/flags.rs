@@ -21,7 +21,7 @@ pub struct Flags {
     /// `-q`.
     pub quiet: bool,
     /// `-s`.
-    pub signal: Option<Order>,
+    pub signal: Option<SignalOrder>,
     /// `-p`.
     pub prefix: Option<String>,
     /// `-c`.
@@ -43,7 +43,7 @@ pub struct Flags {
 /// The signals that `-s` can send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Order {
+pub enum SignalOrder {
     Stop,
     Quit,
     Reopen,
@@ -94,10 +94,10 @@ fn bundle(flags: &mut Flags, letters: &str, words: &mut impl Iterator<Item = Str
             's' => {
                 let order = value("parameter")?;
                 flags.signal = Some(match order.as_str() {
-                    "stop" => Order::Stop,
-                    "quit" => Order::Quit,
-                    "reopen" => Order::Reopen,
-                    "reload" => Order::Reload,
+                    "stop" => SignalOrder::Stop,
+                    "quit" => SignalOrder::Quit,
+                    "reopen" => SignalOrder::Reopen,
+                    "reload" => SignalOrder::Reload,
                     _ => return Err(format!("invalid option: \"-s {order}\"")),
                 });
                 return Ok(());
@@ -151,7 +151,7 @@ mod tests {
             Ok(Flags { prefix: Some("DIR/".into()), file: Some("f".into()), ..Flags::default() }),
         );
         check(&["-tc", "f"], Ok(Flags { test: true, file: Some("f".into()), ..Flags::default() }));
-        check(&["-s", "reload"], Ok(Flags { signal: Some(Order::Reload), ..Flags::default() }));
+        check(&["-s", "reload"], Ok(Flags { signal: Some(SignalOrder::Reload), ..Flags::default() }));
         check(&["-s", "again"], Err("invalid option: \"-s again\""));
         check(&["-c"], Err("option \"-c\" requires file name"));
         check(&["-z"], Err("invalid option: \"z\""));

@@ -23,30 +23,32 @@ use weir_lab::{html, report, stack, store, verdict, wan};
 use weir_words::{Language, Said};
 
 pub use flags::LabArgs;
-use flags::What;
+use flags::LabCommand;
 use kept::{tell_next, write};
 
 /// Runs `weir lab`.
 pub fn main(args: LabArgs, language: Language) -> ExitCode {
     let code = match args.what {
-        What::Ab(args) if args.factorial => factorial::run(&args, language),
-        What::Ab(args) => ab::run(&args, language),
-        What::Compare(args) => elsewhere::run(&args, language),
-        What::Capacity(args) => capacity::run(&args, language),
-        What::Why(args) => why::run(&args, language),
-        What::Tune(args) => tune::run(&args, language),
-        What::Apply { run, store } => tune::write(&store, &run, false, language),
-        What::Undo { run, store } => tune::write(&store, &run, true, language),
-        What::Run(args) => experiment::run(&args, language),
-        What::List { labs } => experiment::list(labs.as_deref(), language),
-        What::Report { run, store, html } => show(&store, &run, html.as_deref(), language),
-        What::Runs { store } => Ok(list(&store, language)),
-        What::Words => {
+        LabCommand::Ab(args) if args.factorial => factorial::run(&args, language),
+        LabCommand::Ab(args) => ab::run(&args, language),
+        LabCommand::Compare(args) => elsewhere::run(&args, language),
+        LabCommand::Capacity(args) => capacity::run(&args, language),
+        LabCommand::Why(args) => why::run(&args, language),
+        LabCommand::Tune(args) => tune::run(&args, language),
+        LabCommand::Apply { run, store } => tune::write(&store, &run, false, language),
+        LabCommand::Undo { run, store } => tune::write(&store, &run, true, language),
+        LabCommand::Run(args) => experiment::run(&args, language),
+        LabCommand::List { labs } => experiment::list(labs.as_deref(), language),
+        LabCommand::Report { run, store, html } => show(&store, &run, html.as_deref(), language),
+        LabCommand::Runs { store } => Ok(list(&store, language)),
+        LabCommand::Words => {
             print!("{}\n{}", verdict::table(language), verdict::table_of_why(language));
             Ok(0)
         }
-        What::Block => Ok(stack::keeper::keep()),
-        What::Wan { there, back } => Err(wan::run(Duration::from_micros(there), Duration::from_micros(back)).into()),
+        LabCommand::Block => Ok(stack::keeper::keep()),
+        LabCommand::Wan { there, back } => {
+            Err(wan::run(Duration::from_micros(there), Duration::from_micros(back)).into())
+        }
     };
     ExitCode::from(code.unwrap_or_else(|message| {
         eprintln!("weir lab: {}", message.say(language));

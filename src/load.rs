@@ -20,17 +20,17 @@ use weir_load::texts;
 use weir_words::{Language, Said, say};
 
 use exit::usage;
-use flags::{LoadArgs, RunArgs, What};
+use flags::{LoadArgs, LoadCommand, RunArgs};
 
 /// Runs `weir load`.
 pub fn main(args: LoadArgs, language: Language) -> ExitCode {
     let code = match args.what {
-        Some(What::Run(run)) => start(&run, language),
-        Some(What::Compare { before, after }) => report::compare(&before, &after, language),
-        Some(What::From(args)) => from::run(&args, language),
-        Some(What::Quick(args)) => brief::run(&args, language),
-        Some(What::RunFargate { .. }) => usage(&say!(texts::NO_CLOUD), language),
-        Some(What::Report { report, output }) => report::page(&report, output, language),
+        Some(LoadCommand::Run(run)) => start(&run, language),
+        Some(LoadCommand::Compare { before, after }) => report::compare(&before, &after, language),
+        Some(LoadCommand::From(args)) => from::run(&args, language),
+        Some(LoadCommand::Quick(args)) => brief::run(&args, language),
+        Some(LoadCommand::RunFargate { .. }) => usage(&say!(texts::NO_CLOUD), language),
+        Some(LoadCommand::Report { report, output }) => report::page(&report, output, language),
         None => start(&args.run, language),
     };
     ExitCode::from(code)

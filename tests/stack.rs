@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use needs::{Need, cases};
 use serde_json::Value;
 use weir_lab::stack::credits::Credits;
-use weir_lab::stack::{self, Action, Deed, HUB, Host, Place, Process, Ready, Spec, Watch};
+use weir_lab::stack::{self, Action, Deed, HUB, Host, LabDirectory, LineWatch, Process, ReadyCondition, Spec};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 
 fn hosts_have_their_own_limits_and_processes_what_is_done_to_them() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = Place::new().unwrap();
+    let place = LabDirectory::new().unwrap();
     let burst = Credits { cpus: 1.0, baseline: 0.1, earned_hourly: 6.0, initial: 0.3, speed: 60.0 };
     let hosts = vec![
         Host { sysctls: vec![("net.ipv4.ip_local_port_range".into(), "50000 50009".into())], ..Host::named(HUB) },
@@ -59,13 +59,16 @@ fn hosts_have_their_own_limits_and_processes_what_is_done_to_them() {
         name: "origin".into(),
         host: "app".into(),
         argv: vec![WEIR.into(), "origin".into(), "--listen".into(), format!("{at}:3000")],
-        ready: Ready::Answers(vec![format!("{at}:3000").parse().unwrap()]),
+        ready: ReadyCondition::Answers(vec![format!("{at}:3000").parse().unwrap()]),
         files: Some((300, 300)),
         ..Process::default()
     };
     spec.processes = vec![
         Process { is_step: true, ..shell("prepared", HUB, "echo ready > prepared.txt; pwd") },
-        Process { ready: Ready::Prints("busy".into()), ..shell("busy", "db", "echo busy; while :; do :; done") },
+        Process {
+            ready: ReadyCondition::Prints("busy".into()),
+            ..shell("busy", "db", "echo busy; while :; do :; done")
+        },
         origin,
         shell("edge", HUB, "while :; do echo beat; sleep 0.05; done"),
     ];
@@ -87,7 +90,7 @@ fn hosts_have_their_own_limits_and_processes_what_is_done_to_them() {
         act(Some(2300), Deed::Restart("origin".into())),
         act(None, Deed::Run(Process { files, ..shell("look", "app", look) })),
     ];
-    spec.watches = vec![Watch { name: "beats".into(), file: "edge.out".into(), text: "beat".into() }];
+    spec.watches = vec![LineWatch { name: "beats".into(), file: "edge.out".into(), text: "beat".into() }];
     let answer = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap();
     let told = &answer["load"];
     assert_eq!((&told["ports"], &told["app"]), (&"50000 50009".into(), &at.to_string().into()), "{answer}");
@@ -148,7 +151,7 @@ print(json.dumps({'connected': connected, 'refused': refused, 'same': sent == go
 
 fn a_link_with_a_delay_is_late_and_changes_nothing() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = Place::new().unwrap();
+    let place = LabDirectory::new().unwrap();
     let hosts = vec![Host { delay_us: Some((30_000, 10_000)), ..Host::named("far") }];
     let mut spec = Spec { dir: place.path().join("0"), is_isolated: true, hosts, limit_ms: 60_000, ..Spec::default() };
     std::fs::create_dir_all(&spec.dir).unwrap();
@@ -157,7 +160,8 @@ fn a_link_with_a_delay_is_late_and_changes_nothing() {
         ..shell(name, host, "")
     };
     let at = format!("{}:3000", spec.address_of("far").unwrap());
-    spec.processes = vec![Process { ready: Ready::Answers(vec![at.parse().unwrap()]), ..python("echo", "far", FAR) }];
+    spec.processes =
+        vec![Process { ready: ReadyCondition::Answers(vec![at.parse().unwrap()]), ..python("echo", "far", FAR) }];
     spec.client = python("client", HUB, NEAR);
     spec.is_report_printed = true;
     let answer = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap();
@@ -177,13 +181,13 @@ fn an_end_that_nobody_asked_for_is_the_blocks() {
     spec.client = shell("client", HUB, "sleep 1; echo {}");
     let failed = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap_err();
     let words = "short ended during the block (exit status: 7): gone";
-    assert_eq!(failed, stack::Failed::Broken(words.into()));
+    assert_eq!(failed, stack::BlockFailure::Broken(words.into()));
     spec.may_end = true;
     let answer = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap();
     assert_eq!(answer["ended"], serde_json::json!(["short"]));
     spec.processes[0].is_step = true;
     let failed = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap_err();
-    assert!(matches!(failed, stack::Failed::Broken(why) if why.starts_with("short failed")));
+    assert!(matches!(failed, stack::BlockFailure::Broken(why) if why.starts_with("short failed")));
     std::fs::remove_dir_all(place).unwrap();
 }
 

@@ -22,16 +22,16 @@ const CONNECTIONS_SPARE: u32 = 1024;
 const NAMES_MAX: u32 = 100;
 
 /// A directory of this demo alone; removed when dropped.
-pub(super) struct Place {
+pub(super) struct DemoDirectory {
     path: PathBuf,
 }
 
-impl Place {
+impl DemoDirectory {
     /// Makes the directory and writes the configuration for these addresses.
-    pub(super) fn new(edge: SocketAddr, origin: SocketAddr, connections: u32) -> io::Result<Place> {
+    pub(super) fn new(edge: SocketAddr, origin: SocketAddr, connections: u32) -> io::Result<DemoDirectory> {
         let pid = std::process::id();
         let path = make_directory()?;
-        let place = Place { path };
+        let place = DemoDirectory { path };
         fs::create_dir(place.path.join("html"))?;
         fs::create_dir(place.path.join("logs"))?;
         fs::write(place.path.join("html/index.html"), PAGE)?;
@@ -96,7 +96,7 @@ fn make_directory() -> io::Result<PathBuf> {
     made
 }
 
-impl Drop for Place {
+impl Drop for DemoDirectory {
     fn drop(&mut self) {
         // If this fails, a temporary directory of three small files is left over.
         let _ = fs::remove_dir_all(&self.path);
@@ -111,11 +111,11 @@ mod tests {
     #[test]
     fn every_blank_is_filled_in_and_all_is_gone_in_the_end() {
         let (edge, origin) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
-        let place = Place::new(edge, origin, 64).unwrap();
+        let place = DemoDirectory::new(edge, origin, 64).unwrap();
         let conf = fs::read_to_string(place.file("nginx.conf")).unwrap();
         assert!(!conf.contains('@') && conf.contains("listen 127.0.0.1:1;") && conf.contains("server 127.0.0.1:2;"));
         assert!(conf.contains("worker_connections 1152;") && conf.contains("keepalive 64;"));
-        let other = Place::new(edge, origin, 64).unwrap();
+        let other = DemoDirectory::new(edge, origin, 64).unwrap();
         assert_ne!(place.path, other.path);
         let dashboard = "127.0.0.1:3".parse().unwrap();
         let shown = place.what_to_open(edge, Some(dashboard), Language::English);

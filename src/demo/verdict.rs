@@ -32,7 +32,7 @@ impl Cpu {
 }
 
 /// The load's own report, and the CPU time that the edge and the origin used for it.
-pub(super) struct Verdict {
+pub(super) struct DemoVerdict {
     pub(super) cpu: Cpu,
     pub(super) report: Report,
 }
@@ -42,7 +42,7 @@ const CPU_MIN: Duration = Duration::from_millis(200);
 /// Above this share of busy time, the load generator itself limits the figures.
 const SATURATION_MAX: f64 = 0.95;
 
-impl Verdict {
+impl DemoVerdict {
     /// True if at least one request was answered and none failed.
     pub(super) fn is_clean(&self) -> bool {
         self.report.errors() == 0 && self.report.requests > 0
@@ -119,14 +119,14 @@ fn time(seconds: f64) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use weir_load::quick::{self, Quick};
+    use weir_load::quick::{self, QuickRun};
 
     #[test]
     fn a_load_that_nobody_answered_is_no_success() {
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
         let quick =
-            Quick { url: format!("http://{nobody}/"), connections: 1, requests_max: Some(3), ..Quick::default() };
-        let verdict = Verdict { cpu: Cpu::default(), report: quick::run(&quick).unwrap() };
+            QuickRun { url: format!("http://{nobody}/"), connections: 1, requests_max: Some(3), ..QuickRun::default() };
+        let verdict = DemoVerdict { cpu: Cpu::default(), report: quick::run(&quick).unwrap() };
         assert!(!verdict.is_clean());
         let text = verdict.text(Language::English);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();

@@ -60,7 +60,7 @@ pub struct DoctorArgs {
     /// The program that will read the file; its defaults and rules apply [default: the program of --nginx or --pid,
     /// or weir if only weir can read the file, or nginx]
     #[arg(long = "for", value_name = "nginx|weir", value_enum)]
-    pub(super) reader: Option<Reader>,
+    pub(super) reader: Option<ReadingProgram>,
     /// Apply these rules only; a finding has the name of its rule in brackets
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub(super) only: Vec<String>,
@@ -94,7 +94,7 @@ pub struct DoctorArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub(super) enum Reader {
+pub(super) enum ReadingProgram {
     Nginx,
     Weir,
 }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use weir_conf::Tree;
 use weir_doctor::Build;
-use weir_doctor::error_log::{LOGS_MAX, Log, Reader, TAIL_BYTES_MAX};
+use weir_doctor::error_log::{CountedLogs, LOGS_MAX, LogReader, TAIL_BYTES_MAX};
 use weir_doctor::view::View;
 use weir_words::{Said, said};
 
 /// The counted messages, and each log with the amount that was read, or the reason why it was not read.
-pub fn read(logs: &[PathBuf], tree: &Tree) -> (Log, Vec<(String, Said)>) {
+pub fn read(logs: &[PathBuf], tree: &Tree) -> (CountedLogs, Vec<(String, Said)>) {
     let view = View::new(tree);
-    let mut reader = Reader::new(&view);
+    let mut reader = LogReader::new(&view);
     let mut told = Vec::new();
     for path in logs.iter().take(LOGS_MAX) {
         let how = match tail(path) {

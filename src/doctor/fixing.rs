@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_conf::Tree;
 use weir_doctor::fixes::{self, Dropped, Judges, Whole};
 use weir_doctor::mend::{self, Mended};
-use weir_doctor::{Facts, Finding, Level, Target, diff, explain, rules};
+use weir_doctor::{Facts, Finding, FindingLevel, Target, diff, explain, rules};
 use weir_words::{Language, Said, said, say};
 
 use crate::files::Disk;
@@ -86,7 +86,7 @@ impl Fixing<'_> {
     /// A note has no effect, so it is fixed only if the user names its rule.
     fn is_wanted(&self, finding: &Finding) -> bool {
         match self.only {
-            [] => finding.level < Level::Note,
+            [] => finding.level < FindingLevel::Note,
             only => only.iter().any(|name| name == finding.rule),
         }
     }
@@ -158,7 +158,7 @@ impl Fixing<'_> {
     }
 
     fn is_note(&self, finding: &Finding) -> bool {
-        finding.level == Level::Note && !finding.fix.is_empty()
+        finding.level == FindingLevel::Note && !finding.fix.is_empty()
     }
 
     /// Writes the files, and reads the whole configuration again: it must be the one that was checked.

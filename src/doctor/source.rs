@@ -14,7 +14,7 @@ use weir_words::{Said, say};
 use crate::files::Disk;
 use crate::texts;
 
-use super::args::{DoctorArgs, Reader};
+use super::args::{DoctorArgs, ReadingProgram};
 
 /// Largest file read from standard input.
 const STDIN_BYTES_MAX: u64 = 64 << 20;
@@ -135,8 +135,8 @@ pub(super) fn ask_process(pid: u32) -> Option<Build> {
 /// The program that will read the file: from the flags, the binary, the process, or the only one that can read it.
 pub(super) fn target(args: &DoctorArgs, build: Option<&Build>, version: Version, tree: &Tree) -> Target {
     match args.reader {
-        Some(Reader::Weir) => Target::Weir,
-        Some(Reader::Nginx) => Target::Nginx(version),
+        Some(ReadingProgram::Weir) => Target::Weir,
+        Some(ReadingProgram::Nginx) => Target::Nginx(version),
         None if args.nginx_version.is_some() => Target::Nginx(version),
         None if args.nginx.is_none() && Target::is_weirs_alone(&View::new(tree)) => Target::Weir,
         None => build.map_or(Target::Nginx(version), Target::of),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use weir_conf::Tree;
 use weir_doctor::{Build, Target};
 use weir_lab::ab::{self, Comparison, Warm};
-use weir_lab::ask::{Ask, Edge, Load, Side};
+use weir_lab::ask::{Ask, EdgeProgram, Load, Side};
 use weir_lab::change::{changes, one_factor};
 use weir_lab::said::Said;
 use weir_lab::survey::survey;
@@ -83,8 +83,8 @@ pub(super) fn no_effect(before: &Tree, after: &Tree, target: Target) -> Vec<Said
 
 /// The program that reads the configuration, if the doctor knows it. The path of an nginx may lead to a weir of that
 /// name.
-fn target(edge: &Edge) -> Option<Target> {
-    let Edge::Nginx(path) = edge else { return Some(Target::Weir) };
+fn target(edge: &EdgeProgram) -> Option<Target> {
+    let EdgeProgram::Nginx(path) = edge else { return Some(Target::Weir) };
     let output = Command::new(path).arg0("nginx").arg("-V").stdin(Stdio::null()).output().ok()?;
     Build::read(&String::from_utf8_lossy(&output.stderr)).map(|build| Target::of(&build))
 }
@@ -120,7 +120,7 @@ fn comparison(args: &AbArgs) -> Result<Comparison, Said> {
     })
 }
 
-type Factor = (String, Vec<weir_lab::change::Change>);
+type Factor = (String, Vec<weir_lab::change::Difference>);
 
 fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, Said> {
     let found = changes(&before.tree, &after.tree);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir_conf::Level;
-use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, Edge, Load, Side};
+use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, EdgeProgram, Load, Side};
 use weir_lab::change::Together;
 use weir_lab::command::CommandLine;
 use weir_lab::metric::{self, Metric, Scale};
@@ -14,7 +14,7 @@ use weir_lab::{stack, texts};
 use weir_load::{processor, random, script};
 use weir_words::say;
 
-use super::flags::{AbArgs, CpuList, DesignArgs, LoadArgs, SentArgs, StackArgs};
+use super::flags::{AbArgs, ComparisonLoadArgs, CpuList, DesignArgs, SentArgs, StackArgs};
 use crate::files::Disk;
 
 /// Default number of connections.
@@ -37,16 +37,16 @@ pub fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), Said> {
 }
 
 /// The program of an edge's name, or of the path of an nginx.
-pub fn edge_of(text: &str) -> Result<Edge, Said> {
+pub fn edge_of(text: &str) -> Result<EdgeProgram, Said> {
     if text == "weir" {
-        return Ok(Edge::Weir);
+        return Ok(EdgeProgram::Weir);
     }
     let path = std::path::absolute(text).map_err(|error| say!(texts::ERR_FILE, text, error.to_string()))?;
-    if path.is_file() { Ok(Edge::Nginx(path)) } else { Err(say!(texts::ERR_NO_EDGE, text)) }
+    if path.is_file() { Ok(EdgeProgram::Nginx(path)) } else { Err(say!(texts::ERR_NO_EDGE, text)) }
 }
 
 /// A configuration and its edge; the error has all its problems.
-pub fn side(file: &Path, edge: Edge) -> Result<Side, Said> {
+pub fn side(file: &Path, edge: EdgeProgram) -> Result<Side, Said> {
     let file = std::path::absolute(file)
         .map_err(|error| say!(texts::ERR_FILE, file.display().to_string(), error.to_string()))?;
     let main = file.display().to_string();
@@ -92,12 +92,12 @@ fn absolute(file: &Path) -> Result<PathBuf, Said> {
 /// The total duration of a script's phases, and the number of its requests if its plan shows it. Reads the script as
 /// `weir load` does, with the same errors.
 fn script_plan(file: &Path) -> Result<(Duration, Option<f64>), Said> {
-    let options = script::Options {
+    let options = script::ScriptOptions {
         files: vec![file.to_owned()],
         // Nothing is sent to this address. The lab sets the real target, so the script may have none.
         target: Some("http://127.0.0.1:9".to_owned()),
         env: std::env::vars().collect(),
-        ..script::Options::default()
+        ..script::ScriptOptions::default()
     };
     let plan = script::load(&options, &processor::load_script).map_err(|refusal| refusal.text.trimmed())?;
     let length = weir_load::arrive::length(&plan.phases);
@@ -138,7 +138,7 @@ pub fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, Said> {
 }
 
 /// The settings of the blocks of a comparison of these configurations.
-pub fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load, sides: &[&Side]) -> Result<Ask, Said> {
+pub fn ask(stack_args: &StackArgs, args: &ComparisonLoadArgs, load: Load, sides: &[&Side]) -> Result<Ask, Said> {
     let warm_script = match &args.warmup_load {
         Some(file) => Some((absolute(file)?, script_plan(file)?.0)),
         None => None,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use weir_lab::elsewhere::{self, Elsewhere};
 use weir_lab::import::{self, Imported};
-use weir_lab::schedule::Arm;
+use weir_lab::schedule::ComparedSide;
 use weir_lab::texts;
 use weir_lab::{html, metric, report, stats, store};
 use weir_load::random;
@@ -26,8 +26,8 @@ pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, Said> {
         .filter(|metric| metric.key != "cpu")
         .ok_or_else(|| say!(texts::ERR_METRIC_OF_REPORT, &args.metric))?;
     let it = Elsewhere {
-        before: (args.before.display().to_string(), runs(&args.before, Arm::Before)?),
-        after: (args.after.display().to_string(), runs(&args.after, Arm::After)?),
+        before: (args.before.display().to_string(), runs(&args.before, ComparedSide::Before)?),
+        after: (args.after.display().to_string(), runs(&args.after, ComparedSide::After)?),
         primary,
         threshold: threshold(primary, args.threshold)?,
         seed: args.seed.unwrap_or_else(|| random::below(1_000_000) as u64),
@@ -46,7 +46,7 @@ pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, Said> {
 }
 
 /// The reports of a directory in the order of their names, or one file.
-fn runs(place: &Path, arm: Arm) -> Result<Vec<Imported>, Said> {
+fn runs(place: &Path, arm: ComparedSide) -> Result<Vec<Imported>, Said> {
     let failed =
         |path: &Path, error: std::io::Error| say!(texts::ERR_FILE, path.display().to_string(), error.to_string());
     let mut files = if place.is_dir() {

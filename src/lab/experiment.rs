@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use weir_lab::ab::Tell;
 use weir_lab::experiment::run::How;
-use weir_lab::experiment::{self, Lab, Places};
+use weir_lab::experiment::{self, Experiment, Places};
 use weir_lab::said::Said;
 use weir_lab::{html, report, store, texts};
 use weir_load::random;
@@ -15,10 +15,10 @@ use weir_net::clock;
 use weir_words::{Language, say};
 
 use super::exit;
-use super::flags::RunArgs;
+use super::flags::LabRunArgs;
 use super::kept::{tell_kept, tell_next, write};
 use super::labs::folder;
-use super::progress::Progress;
+use super::progress::ProgressPrinter;
 use crate::files::Disk;
 use crate::stop;
 
@@ -48,7 +48,7 @@ pub(super) fn list(labs: Option<&Path>, language: Language) -> Result<u8, Said> 
 }
 
 /// Runs experiments, prints each report and stores each run; prints a closing table if there are several.
-pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, Said> {
+pub(super) fn run(args: &LabRunArgs, language: Language) -> Result<u8, Said> {
     let places = places(&args.nginx)?;
     let stop = stop::on_signal()?;
     // Each connection needs a descriptor in the load and in the edge. If the kernel refuses to raise the limit, the
@@ -63,7 +63,7 @@ pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, Said> {
             println!("{}", texts::LEFT_OUT.with(&[(&lab.name).into(), why]).say(language));
             continue;
         }
-        let mut progress = Progress::new(&args.store, language);
+        let mut progress = ProgressPrinter::new(&args.store, language);
         if labs.len() > 1 {
             let holes = [(number + 1).into(), labs.len().into(), (&lab.name).into(), (&lab.title).into()];
             progress.tell(&texts::LAB_OF.with(&holes));
@@ -104,7 +104,7 @@ pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, Said> {
 }
 
 /// Why an experiment is left out. `None`: it runs.
-fn left_out(args: &RunArgs, lab: &Lab, spent: Duration) -> Option<Said> {
+fn left_out(args: &LabRunArgs, lab: &Experiment, spent: Duration) -> Option<Said> {
     let missing: Vec<&str> = lab.missing().iter().map(|need| need.install.as_str()).collect();
     if args.all && !missing.is_empty() {
         return Some(texts::NOT_INSTALLED.with(&[missing.join("; ").into()]));
@@ -114,13 +114,13 @@ fn left_out(args: &RunArgs, lab: &Lab, spent: Duration) -> Option<Said> {
 }
 
 /// Writes a run as a page: into a folder by the lab's name, or as the file itself.
-fn page(args: &RunArgs, lab: &Lab, run: &Value, language: Language) -> Result<(), Said> {
+fn page(args: &LabRunArgs, lab: &Experiment, run: &Value, language: Language) -> Result<(), Said> {
     let Some(path) = &args.html else { return Ok(()) };
     let path = if path.is_dir() { path.join(format!("{}.html", lab.name)) } else { path.clone() };
     write(&path, &html::page(run, language))
 }
 
-fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, Said> {
+fn wanted(args: &LabRunArgs, places: &Places) -> Result<Vec<Experiment>, Said> {
     if args.all {
         let all =
             experiment::list(&folder(args.labs.as_deref())?, places).into_values().collect::<Result<Vec<_>, _>>()?;

@@ -27,12 +27,12 @@ Exit codes: 0 done, 1 worse or a trade-off, 2 the lab could not run, 3 no verdic
 #[derive(Args)]
 pub struct LabArgs {
     #[command(subcommand)]
-    pub what: What,
+    pub what: LabCommand,
 }
 
 /// The commands of `weir lab`.
 #[derive(Subcommand)]
-pub enum What {
+pub enum LabCommand {
     /// Compare two configurations in alternating blocks, and report only the conclusions that the data supports
     Ab(Box<AbArgs>),
     /// Find the largest rate at which a latency and the errors stay within limits
@@ -60,7 +60,7 @@ pub enum What {
     /// Compare runs from elsewhere: reports of `weir load` or Artillery, at least six of each side
     Compare(CompareArgs),
     /// Run experiments from labs/NAME/lab.yml on nginx and weir, and compare with the expected results
-    Run(Box<RunArgs>),
+    Run(Box<LabRunArgs>),
     /// List the experiments
     List {
         /// The folder of the experiments [default: ./labs, or the folder of the installation]
@@ -143,7 +143,7 @@ pub struct StackArgs {
 
 /// `weir lab run`.
 #[derive(Args)]
-pub struct RunArgs {
+pub struct LabRunArgs {
     /// Experiments: names of folders in --labs, or paths of folders
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub names: Vec<String>,
@@ -213,7 +213,7 @@ pub struct AbArgs {
     pub together: Vec<String>,
 
     #[command(flatten)]
-    pub load: LoadArgs,
+    pub load: ComparisonLoadArgs,
     #[command(flatten)]
     pub design: DesignArgs,
     #[command(flatten)]
@@ -246,7 +246,7 @@ impl SentArgs {
 
 /// The load of a comparison, and its duration.
 #[derive(Args, Clone)]
-pub struct LoadArgs {
+pub struct ComparisonLoadArgs {
     #[command(flatten)]
     pub sent: SentArgs,
     /// Measured time of a block
@@ -321,7 +321,7 @@ pub struct TuneArgs {
     pub tries: usize,
 
     #[command(flatten)]
-    pub load: LoadArgs,
+    pub load: ComparisonLoadArgs,
     #[command(flatten)]
     pub design: DesignArgs,
     #[command(flatten)]
@@ -386,7 +386,7 @@ pub struct WhyArgs {
     /// redis=:password@127.0.0.1:6379; or node. weir finds those that listen in the stack without this flag; may be
     /// repeated
     #[arg(long = "probe", value_name = "KIND=WHERE", value_parser = probe, help_heading = "Stack")]
-    pub probes: Vec<weir_lab::watch::probe::Wanted>,
+    pub probes: Vec<weir_lab::watch::probe::WantedProbe>,
     /// Show on which lock, peer, disk or CPU the threads of applications and of their servers wait. Uses programs in
     /// the kernel (root, BTF, x86-64); uses /proc if the kernel accepts none, or with --inside=proc. The report names
     /// the way used
@@ -400,7 +400,7 @@ pub struct WhyArgs {
     pub slo: Option<(&'static str, Duration)>,
     /// Answers that are good, by class or by status; all others count as failed, also 429 and the edge's refusals
     #[arg(long, value_name = "LIST", default_value = "2xx,3xx", value_parser = good)]
-    pub good: weir_lab::why::good::Good,
+    pub good: weir_lab::why::good::GoodStatuses,
     /// Squeeze each suspect by a fifth, in turns with unchanged blocks; then give more of each suspect that lowered
     /// the number of answers (needs root)
     #[arg(long)]
@@ -462,12 +462,12 @@ fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, Said> {
 }
 
 /// Reads a probe: `redis=127.0.0.1:6379`.
-fn probe(text: &str) -> Result<weir_lab::watch::probe::Wanted, Said> {
-    weir_lab::watch::probe::Wanted::of(text)
+fn probe(text: &str) -> Result<weir_lab::watch::probe::WantedProbe, Said> {
+    weir_lab::watch::probe::WantedProbe::of(text)
 }
 
 /// Reads a list of classes and statuses: `2xx,404`.
-fn good(text: &str) -> Result<weir_lab::why::good::Good, Said> {
+fn good(text: &str) -> Result<weir_lab::why::good::GoodStatuses, Said> {
     text.parse()
 }
 

@@ -11,7 +11,7 @@ use weir_words::{Language, Said, say};
 
 use super::exit;
 use super::flags::StackArgs;
-use super::progress::Progress;
+use super::progress::ProgressPrinter;
 use crate::stop;
 
 /// Runs an experiment until it ends or a signal ends it. Prints the report and stores the run. Returns the run and an
@@ -20,13 +20,13 @@ pub fn experiment(
     args: &StackArgs,
     seed: u64,
     language: Language,
-    run: impl FnOnce(&AtomicBool, &mut Progress) -> Result<Value, Said>,
+    run: impl FnOnce(&AtomicBool, &mut ProgressPrinter) -> Result<Value, Said>,
 ) -> Result<(Value, u8), Said> {
     let stop = stop::on_signal()?;
     // Each connection needs a descriptor in the load and in the edge. If the kernel refuses to raise the limit, the
     // old limit stays.
     let _ = process::raise_nofile();
-    let mut progress = Progress::new(&args.store, language);
+    let mut progress = ProgressPrinter::new(&args.store, language);
     println!("{}", texts::LOAD_GOES.with(&[seed.into()]).say(language));
     let outcome = run(&stop, &mut progress);
     progress.end();

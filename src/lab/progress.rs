@@ -10,7 +10,7 @@ use weir_lab::{store, texts};
 use weir_words::Language;
 
 /// Prints to standard error, because standard output is for the report.
-pub(super) struct Progress {
+pub(super) struct ProgressPrinter {
     bar: ProgressBar,
     is_terminal: bool,
     store: PathBuf,
@@ -19,11 +19,11 @@ pub(super) struct Progress {
     noted: Option<String>,
 }
 
-impl Progress {
-    pub(super) fn new(store: &Path, language: Language) -> Progress {
+impl ProgressPrinter {
+    pub(super) fn new(store: &Path, language: Language) -> ProgressPrinter {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = bar(ProgressDrawTarget::stderr(), language);
-        Progress { bar, is_terminal, store: store.to_owned(), language, noted: None }
+        ProgressPrinter { bar, is_terminal, store: store.to_owned(), language, noted: None }
     }
 
     pub(super) fn end(&self) {
@@ -41,7 +41,7 @@ fn bar(target: ProgressDrawTarget, language: Language) -> ProgressBar {
     bar
 }
 
-impl Drop for Progress {
+impl Drop for ProgressPrinter {
     fn drop(&mut self) {
         // At this point the run is stored, or there is no run.
         if let Some(id) = &self.noted {
@@ -50,7 +50,7 @@ impl Drop for Progress {
     }
 }
 
-impl Tell for Progress {
+impl Tell for ProgressPrinter {
     fn language(&self) -> Language {
         self.language
     }

@@ -13,7 +13,7 @@ use weir_doctor::mend::{self, Mended};
 use weir_doctor::rule::Group;
 use weir_doctor::{Facts, Finding, NEWEST, Target, Version, rules};
 use weir_lab::ab::{self, Comparison, Tell};
-use weir_lab::ask::{Ask, Design, Edge, Side};
+use weir_lab::ask::{Ask, Design, EdgeProgram, Side};
 use weir_lab::change::changes;
 use weir_lab::said::Said;
 use weir_lab::tune::{self, Bench, Compared, Draft, Knob};
@@ -24,7 +24,7 @@ use super::ab::no_effect;
 use super::asked::{ask, design, edge_of, load, side};
 use super::flags::TuneArgs;
 use super::kept::experiment;
-use super::progress::Progress;
+use super::progress::ProgressPrinter;
 use super::sheet::Sheet;
 
 /// Longest chain of changes of which each makes the next necessary; the chain counts as one change.
@@ -95,7 +95,7 @@ struct Lab<'a> {
     own: Vec<(String, String)>,
     store: &'a Path,
     stop: &'a AtomicBool,
-    progress: &'a mut Progress,
+    progress: &'a mut ProgressPrinter,
     number: u64,
 }
 
@@ -169,8 +169,8 @@ impl Lab<'_> {
     /// The program that reads the configuration: weir's defaults differ from nginx's.
     fn target(&self) -> Target {
         match &self.beginning.edge {
-            Edge::Weir => Target::Weir,
-            Edge::Nginx(_) => Target::Nginx(self.version),
+            EdgeProgram::Weir => Target::Weir,
+            EdgeProgram::Nginx(_) => Target::Nginx(self.version),
         }
     }
 
@@ -226,10 +226,10 @@ fn files_of_tree(tree: &Tree) -> MemoryFiles {
 }
 
 /// The version whose defaults apply. For weir, the newest nginx is the nearest.
-fn version_of(edge: &Edge) -> Version {
+fn version_of(edge: &EdgeProgram) -> Version {
     match edge {
-        Edge::Weir => NEWEST,
-        Edge::Nginx(_) => ab::version(edge).strip_prefix("nginx/").and_then(Version::read).unwrap_or(NEWEST),
+        EdgeProgram::Weir => NEWEST,
+        EdgeProgram::Nginx(_) => ab::version(edge).strip_prefix("nginx/").and_then(Version::read).unwrap_or(NEWEST),
     }
 }
 

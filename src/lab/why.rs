@@ -7,7 +7,7 @@ use weir_lab::ask::{Ask, Load, Side};
 use weir_lab::capacity::Objective;
 use weir_lab::experiment::{self, FILE, What};
 use weir_lab::texts;
-use weir_lab::why::asked::{Named, Trying};
+use weir_lab::why::asked::{NamedVariant, Trying};
 use weir_lab::why::{self, Why};
 use weir_load::random;
 use weir_words::{Language, Said, say};
@@ -62,7 +62,7 @@ fn asked(args: &WhyArgs, language: Language) -> Result<Why, Said> {
 }
 
 /// The measured stack: the configuration, the load, the experiment, and the header fields of its requests.
-type Asked = (Side, Load, Option<Named>, Vec<String>);
+type Asked = (Side, Load, Option<NamedVariant>, Vec<String>);
 
 fn of_conf(args: &WhyArgs) -> Result<Asked, Said> {
     let (conf, path) = match args.what.as_slice() {
@@ -102,7 +102,7 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, Sa
         Some(name) => lab.variants.iter().find(|variant| variant.name == *name),
     };
     let variant = variant.ok_or_else(|| say!(texts::ERR_VARIANTS, &lab.name, names.join(", ")))?.clone();
-    experiment::run::prepare(&lab, &mut super::progress::Progress::new(&args.stack.store, language))?;
+    experiment::run::prepare(&lab, &mut super::progress::ProgressPrinter::new(&args.stack.store, language))?;
     let path = match args.what.as_slice() {
         [] => None,
         [path] if path.starts_with('/') => Some(path.clone()),
@@ -127,7 +127,7 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, Sa
         }
     };
     let side = side(&variant.front.conf, edge_of(&args.stack.edge)?)?;
-    Ok((side, load, Some(Named { name: lab.name, places, variant }), fields))
+    Ok((side, load, Some(NamedVariant { name: lab.name, places, variant }), fields))
 }
 
 /// The connections, the rate and the header fields in an experiment's own flags. Ignores their duration: blocks set

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use weir_load::agent::{self, AGENTS_MAX, Agent, Conductor, Merged, Parts, Server, Wanted, chosen_env};
+use weir_load::agent::{self, AGENTS_MAX, Agent, Conductor, JobParts, Merged, NatsServer, WantedRun, chosen_env};
 use weir_words::{Language, say};
 
-use weir_load::run::{self, Channel, NotBegun, Run, Watch};
-use weir_load::script::Options;
+use weir_load::run::{self, Channel, NotBegun, Run, RunWatch};
+use weir_load::script::ScriptOptions;
 use weir_load::texts::agents as texts;
 
 use super::common::{stop_on_signal, time};
@@ -42,7 +42,7 @@ pub fn main(args: &AgentArgs, language: Language) -> ExitCode {
     // Every virtual user needs a socket. If the kernel refuses to raise the limit, the old limit stays; the
     // self-check reports that.
     let _ = weir_net::process::raise_nofile();
-    let outcome = Server::parse(&args.url).and_then(|server| {
+    let outcome = NatsServer::parse(&args.url).and_then(|server| {
         let name = args.name.clone().unwrap_or_else(machine);
         let agent = Agent { server, name, workers_max: args.workers, once: args.once };
         let channel = Channel::new();
@@ -67,10 +67,10 @@ fn machine() -> String {
 pub(super) fn run(
     url: &str,
     args: &RunArgs,
-    options: &Options,
+    options: &ScriptOptions,
     run: &Run,
     channel: &Channel,
-    watch: &mut dyn Watch,
+    watch: &mut dyn RunWatch,
     language: Language,
 ) -> Result<Ran, NotBegun> {
     let agents = args.requests.filter(|agents| (1..=AGENTS_MAX).contains(agents));
@@ -81,9 +81,9 @@ pub(super) fn run(
     }
     let env = chosen_env(&args.env_pass, &script_env(run, options))?;
     let files: Vec<_> = run.plan.files.iter().chain(&args.with_files).cloned().collect();
-    let parts = Parts { options, files: &files, env, workers: args.workers, seed: run.seed };
+    let parts = JobParts { options, files: &files, env, workers: args.workers, seed: run.seed };
     let job = agent::pack(&parts)?;
-    let wanted = Wanted { server: Server::parse(url)?, agents, wait };
+    let wanted = WantedRun { server: NatsServer::parse(url)?, agents, wait };
     let conductor = Conductor::start(&wanted, job)?;
     for (index, mate) in conductor.gather(&|| channel.is_stopped())?.iter().enumerate() {
         let said = say!(
@@ -106,7 +106,7 @@ pub(super) fn run(
 }
 
 /// The environment that the script sees on this machine, with `--dotenv`.
-fn script_env(run: &Run, options: &Options) -> Vec<(String, String)> {
+fn script_env(run: &Run, options: &ScriptOptions) -> Vec<(String, String)> {
     let mut env = options.env.clone();
     let name = run.plan.names.find("$env");
     let seen = run.plan.globals.iter().find(|(slot, _)| Some(*slot) == name);

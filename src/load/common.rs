@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_load::run::Stop;
+use weir_load::run::RunStop;
 use weir_load::{duration, random, texts};
 use weir_net::process::{self, Signal};
 use weir_net::{clock, worker};
@@ -46,7 +46,7 @@ pub const STOPPED: Text = texts::STOPPED;
 const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// Stops the run at the first signal; ends the process at a second one.
-pub fn stop_on_signal(stop: Stop) -> Result<(), Said> {
+pub fn stop_on_signal(stop: RunStop) -> Result<(), Said> {
     let failed = |error: std::io::Error| say!(crate::texts::SIGNALS, error.to_string());
     let signals = process::signals().map_err(failed)?;
     let wait = move || {

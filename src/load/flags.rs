@@ -27,14 +27,14 @@ Exit codes: 0 done, 1 a script problem or a failed check, 2 an invalid command l
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct LoadArgs {
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub what: Option<LoadCommand>,
     #[command(flatten)]
     pub run: RunArgs,
 }
 
 /// The other commands of `weir load`.
 #[derive(Subcommand)]
-pub enum What {
+pub enum LoadCommand {
     /// Run a script; the word `run` may be left out
     Run(Box<RunArgs>),
     /// Compare two reports, and print only the conclusions that they support

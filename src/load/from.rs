@@ -6,7 +6,7 @@ use std::path::Path;
 
 use weir_conf::log_format::{COMMON, Format, VHOST_COMBINED};
 use weir_load::texts;
-use weir_load::traffic::{self, Made, Wish};
+use weir_load::traffic::{self, MadeScript, Wish};
 use weir_words::{Language, Said, say};
 
 use super::exit::{self, usage};
@@ -91,7 +91,7 @@ fn named_combined() -> Result<Format, Said> {
 }
 
 /// Writes the script and its rows; the notes go to stderr.
-fn give(args: &FromArgs, made: &Made) -> Result<(), Said> {
+fn give(args: &FromArgs, made: &MadeScript) -> Result<(), Said> {
     match &args.output {
         None => print!("{}", made.script),
         Some(path) => {

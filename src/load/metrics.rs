@@ -17,9 +17,9 @@ const REQUEST_BYTES_MAX: usize = 8 << 10;
 
 /// The metrics as text; replaced while the run goes on.
 #[derive(Clone, Default)]
-pub struct Page(Arc<Mutex<String>>);
+pub struct MetricsPage(Arc<Mutex<String>>);
 
-impl Page {
+impl MetricsPage {
     /// Replaces the text.
     pub fn set(&self, text: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
@@ -31,10 +31,10 @@ impl Page {
 }
 
 /// Listens until the process ends, and serves one scraper at a time; the error is for the user.
-pub fn serve(address: SocketAddr) -> Result<Page, Said> {
+pub fn serve(address: SocketAddr) -> Result<MetricsPage, Said> {
     let listener = TcpListener::bind(address)
         .map_err(|error| say!(texts::NOT_LISTENING, address.to_string(), error.to_string()))?;
-    let page = Page::default();
+    let page = MetricsPage::default();
     let served = page.clone();
     let listen = move || {
         for stream in listener.incoming().flatten() {
@@ -47,7 +47,7 @@ pub fn serve(address: SocketAddr) -> Result<Page, Said> {
     Ok(page)
 }
 
-fn answer(mut stream: TcpStream, page: &Page) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, page: &MetricsPage) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut request = Vec::new();

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use weir_load::output::console::Console;
 use weir_load::output::facts::fingerprint;
-use weir_load::output::{Facts, PhaseFact, SelfCheck};
+use weir_load::output::{PhaseFact, RunFacts, SelfCheck};
 use weir_load::plan::Phase;
-use weir_load::quick::{self, Quick, Rate};
+use weir_load::quick::{self, QuickRun, Rate};
 use weir_load::record::{Hdr, Merger, Period};
-use weir_load::run::{self, Progress, Watch};
+use weir_load::run::{self, RunProgress, RunWatch};
 use weir_load::{Report, Url, texts};
 use weir_net::process::terminal_size;
 use weir_words::{Language, Said, Text, left, say};
@@ -39,7 +39,7 @@ pub fn run(url: &str, args: &RunArgs, language: Language) -> u8 {
     }
 }
 
-fn start(quick: &Quick, args: &RunArgs, language: Language) -> Result<u8, Said> {
+fn start(quick: &QuickRun, args: &RunArgs, language: Language) -> Result<u8, Said> {
     let mut teller = Teller {
         eyes: Eyes::new(args, language)?,
         phase: String::new(),
@@ -79,7 +79,7 @@ struct Teller {
     connections: usize,
 }
 
-impl Watch for Teller {
+impl RunWatch for Teller {
     fn phase_started(&mut self, _: usize, phase: &Phase) {
         self.phase.clone_from(&phase.name);
         self.started_ms = now_ms();
@@ -93,7 +93,7 @@ impl Watch for Teller {
 
     fn late(&mut self, _: u64) {}
 
-    fn progress(&mut self, progress: &Progress, merger: &Merger) {
+    fn progress(&mut self, progress: &RunProgress, merger: &Merger) {
         self.eyes.look(progress, merger, self.phase.clone(), self.connections as u64);
     }
 }
@@ -109,11 +109,17 @@ fn console(args: &RunArgs, language: Language) -> Console {
     }
 }
 
-fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome, teller: &mut Teller) -> Facts {
+fn facts(
+    quick: &QuickRun,
+    args: &RunArgs,
+    report: &Report,
+    outcome: &run::RunOutcome,
+    teller: &mut Teller,
+) -> RunFacts {
     let target = Url::parse(&quick.url).map(|url| format!("{}://{}:{}", url.scheme.name(), url.host, url.port));
     let mut parts = vec![quick.method.as_bytes(), quick.url.as_bytes(), &quick.body];
     parts.extend(quick.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
-    Facts {
+    RunFacts {
         targets: target.into_iter().collect(),
         script: format!("weir load {}", shown(quick)),
         script_id: fingerprint(&parts),
@@ -144,7 +150,7 @@ fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome,
 }
 
 /// Why the figures do not cover the whole requested load, one sentence each.
-fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<Said> {
+fn incomplete(quick: &QuickRun, report: &Report, outcome: &run::RunOutcome) -> Vec<Said> {
     let dropped = (report.dropped > 0).then(|| {
         let flag = if quick.streams.is_some() { say!(texts::NEVER_SENT_RAISE) } else { "-c".into() };
         say!(texts::NEVER_SENT, report.dropped, connections(quick), flag)
@@ -152,11 +158,11 @@ fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<Sai
     outcome.is_interrupted.then(|| STOPPED.with(&[])).into_iter().chain(dropped).collect()
 }
 
-fn of(url: &str, args: &RunArgs) -> Result<Quick, Said> {
+fn of(url: &str, args: &RunArgs) -> Result<QuickRun, Said> {
     let number = |text: &String| text.parse::<usize>().map_err(|_| say!(texts::BAD_CONNECTIONS, text));
     let connections = args.config.as_ref().map(number).transpose()?.unwrap_or(CONNECTIONS);
     let threads = args.workers.unwrap_or_else(weir_host::effective_cpus).min(connections);
-    Ok(Quick {
+    Ok(QuickRun {
         url: url.to_owned(),
         method: args.method.clone().unwrap_or_else(|| if args.body.is_some() { "POST" } else { "GET" }.to_owned()),
         headers: args.header.iter().map(|field| header(field)).collect::<Result<_, _>>()?,
@@ -173,12 +179,12 @@ fn of(url: &str, args: &RunArgs) -> Result<Quick, Said> {
 }
 
 /// The URL without its password.
-fn shown(quick: &Quick) -> String {
+fn shown(quick: &QuickRun) -> String {
     Url::parse(&quick.url).map_or_else(|_| quick.url.clone(), |url| url.shown())
 }
 
 /// `64 connections`, or the connections with their streams.
-fn connections(quick: &Quick) -> Said {
+fn connections(quick: &QuickRun) -> Said {
     match quick.streams {
         None => say!(texts::CONNECTIONS, quick.connections),
         Some(1) => say!(texts::CONNECTIONS_H2, quick.connections),
@@ -199,7 +205,7 @@ fn body(text: &str) -> Result<Vec<u8>, Said> {
 }
 
 /// The number of requests and their schedule, in words.
-fn arrivals(quick: &Quick) -> Said {
+fn arrivals(quick: &QuickRun) -> Said {
     let mut parts = vec![connections(quick)];
     parts.extend(quick.requests_max.map(|most| say!(texts::AT_MOST, most)));
     parts.push(match quick.rate {
@@ -210,8 +216,8 @@ fn arrivals(quick: &Quick) -> Said {
     Said::list(&parts, ", ")
 }
 
-fn plan(quick: &Quick) -> Said {
-    let Quick { method, threads, duration, .. } = quick;
+fn plan(quick: &QuickRun) -> Said {
+    let QuickRun { method, threads, duration, .. } = quick;
     let threads = if *threads == 1 { say!(texts::ONE_THREAD) } else { say!(texts::THREADS, *threads) };
     let seconds = say!(texts::SECONDS, duration.as_secs_f64().to_string());
     let mut parts = vec![method.into(), connections(quick), threads, seconds];
@@ -221,7 +227,7 @@ fn plan(quick: &Quick) -> Said {
 }
 
 /// The schedule of the requests.
-fn model(quick: &Quick) -> Said {
+fn model(quick: &QuickRun) -> Said {
     match quick.rate {
         None => say!(texts::CLOSED),
         Some(Rate::Constant(rate)) => say!(texts::EVENLY, rate),
@@ -229,7 +235,7 @@ fn model(quick: &Quick) -> Said {
     }
 }
 
-fn summary(quick: &Quick, report: &Report, facts: &Facts, language: Language) -> String {
+fn summary(quick: &QuickRun, report: &Report, facts: &RunFacts, language: Language) -> String {
     let mut lines = Vec::new();
     let limits = facts.self_check.limits();
     if !limits.is_empty() {
@@ -305,7 +311,7 @@ fn one_line(report: &Report) -> Said {
 }
 
 /// The table of latencies.
-fn latencies(quick: &Quick, report: &Report, language: Language) -> Vec<String> {
+fn latencies(quick: &QuickRun, report: &Report, language: Language) -> Vec<String> {
     // The Korean names are wider.
     let width = if language == Language::Korean { 18 } else { 12 };
     let say = |text: Text| text.say(language);

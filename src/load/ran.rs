@@ -7,7 +7,7 @@ use weir_words::Said;
 /// The results of a run, on this machine or on agents.
 pub struct Ran {
     /// Everything counted.
-    pub outcome: run::Outcome,
+    pub outcome: run::RunOutcome,
     /// The self-check of each agent.
     pub checks: Vec<(String, SelfCheck)>,
     /// The missing parts.
@@ -16,7 +16,7 @@ pub struct Ran {
 
 impl Ran {
     /// The results of a run on this machine.
-    pub fn here(outcome: run::Outcome) -> Ran {
+    pub fn here(outcome: run::RunOutcome) -> Ran {
         Ran { outcome, checks: Vec::new(), incomplete: Vec::new() }
     }
 }

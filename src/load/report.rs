@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use weir_load::output::console::Console;
-use weir_load::output::{Facts, compare as comparison, html, json, legacy};
-use weir_load::record::Outcome;
+use weir_load::output::{RunFacts, compare as comparison, html, json, legacy};
+use weir_load::record::RunResults;
 use weir_load::texts;
 use weir_words::{Language, Said, say};
 
@@ -23,7 +23,7 @@ pub fn has_place(args: &RunArgs) -> Result<(), Said> {
 }
 
 /// Writes the report files from the flags, and prints their paths.
-pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console) -> Result<(), Said> {
+pub fn files(args: &RunArgs, result: &RunResults, facts: &RunFacts, console: &Console) -> Result<(), Said> {
     if let Some(path) = &args.output {
         let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
             Some(_) => legacy::write(result, facts, &Value::Null),

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use weir_load::debug::Debug;
 use weir_load::output::ensure::{self, Apdex, Check};
 use weir_load::output::facts::fingerprint;
-use weir_load::output::{Facts, PhaseFact, SelfCheck, honest};
+use weir_load::output::{PhaseFact, RunFacts, SelfCheck, honest};
 use weir_load::plan::{Phase, Plan};
-use weir_load::record::{Outcome, Period};
+use weir_load::record::{Period, RunResults};
 use weir_load::run::{self, NotBegun, Run};
-use weir_load::script::{self, Options};
+use weir_load::script::{self, ScriptOptions};
 use weir_load::{processor, random, texts};
 use weir_words::{Language, Said, say};
 
@@ -66,8 +66,8 @@ fn check(plan: &Plan, language: Language) -> u8 {
     }
 }
 
-fn options(args: &RunArgs, id: &str) -> Options {
-    Options {
+fn options(args: &RunArgs, id: &str) -> ScriptOptions {
+    ScriptOptions {
         files: args.what.iter().chain(&args.input).map(Into::into).collect(),
         config: args.config.as_ref().map(Into::into),
         environment: args.environment.clone(),
@@ -85,7 +85,7 @@ fn options(args: &RunArgs, id: &str) -> Options {
     }
 }
 
-fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str, language: Language) -> Result<u8, Ended> {
+fn start(args: &RunArgs, options: &ScriptOptions, plan: Plan, id: &str, language: Language) -> Result<u8, Ended> {
     let failed = |message: Said| (Box::new(message), exit::FAILED);
     files::has_place(args).map_err(failed)?;
     let plan = Arc::new(plan);
@@ -102,7 +102,7 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str, language: Lang
     let is_interrupted = ran.outcome.is_interrupted;
     let result = ran.outcome.merger.outcome();
     let apdex = plan.plugins.apdex.and_then(|_| Apdex::of(&result.whole));
-    let facts = Facts {
+    let facts = RunFacts {
         targets: plan.targets(),
         script: plan.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         script_id: script_id(args),
@@ -138,7 +138,13 @@ fn workers(args: &RunArgs, plan: &Plan) -> usize {
 }
 
 /// Runs the plan, on this machine or on agents, until the run is over.
-fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller, language: Language) -> Result<Ran, Ended> {
+fn go(
+    args: &RunArgs,
+    options: &ScriptOptions,
+    run: &Run,
+    teller: &mut Teller,
+    language: Language,
+) -> Result<Ran, Ended> {
     let channel = args.channel();
     stop_on_signal(channel.stop()).map_err(|message| (Box::new(message), exit::FAILED))?;
     let ran = match &args.agents {
@@ -170,8 +176,8 @@ fn incomplete(ran: &Ran) -> Vec<Said> {
 /// Prints the summary and the lines after it, and writes the files from the flags.
 fn report(
     args: &RunArgs,
-    result: &Outcome,
-    facts: &Facts,
+    result: &RunResults,
+    facts: &RunFacts,
     apdex: Option<&Apdex>,
     teller: &mut Teller,
 ) -> Result<(), Said> {
@@ -187,7 +193,7 @@ fn report(
 
 /// The exit code of a run that reached its end. If several conditions set a code, the one that wins in Artillery
 /// wins.
-fn verdict(args: &RunArgs, facts: &Facts, whole: &Period, suggested: Option<i32>) -> u8 {
+fn verdict(args: &RunArgs, facts: &RunFacts, whole: &Period, suggested: Option<i32>) -> u8 {
     // A process's exit code is only the lowest byte.
     let suggested = suggested.map_or(0, |code| code.rem_euclid(256) as u8);
     match () {

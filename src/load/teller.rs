@@ -11,7 +11,7 @@ use weir_load::output::{SelfCheck, honest, v1};
 use weir_load::plan::{Phase, Plan};
 use weir_load::publish::Publisher;
 use weir_load::record::{Merger, Period};
-use weir_load::run::{Progress, Watch};
+use weir_load::run::{RunProgress, RunWatch};
 use weir_load::selfcheck::Sampler;
 use weir_net::clock;
 use weir_net::process::terminal_size;
@@ -93,7 +93,7 @@ impl Teller {
     }
 }
 
-impl Watch for Teller {
+impl RunWatch for Teller {
     fn phase_started(&mut self, index: usize, phase: &Phase) {
         let now = now_ms();
         if self.started_ms.is_none() {
@@ -141,7 +141,7 @@ impl Watch for Teller {
         self.say(&format!("{}\n", said.say(self.console.language)));
     }
 
-    fn progress(&mut self, progress: &Progress, merger: &Merger) {
+    fn progress(&mut self, progress: &RunProgress, merger: &Merger) {
         for sentence in self.publisher.as_ref().map(Publisher::sentences).unwrap_or_default() {
             self.clear();
             eprintln!("{}", sentence.say(self.console.language));
@@ -157,7 +157,7 @@ pub(super) struct Eyes {
     /// The live view, and the lines printed beside it.
     pub view: View,
     sampler: Sampler,
-    page: Option<metrics::Page>,
+    page: Option<metrics::MetricsPage>,
     exposed_ms: u64,
 }
 
@@ -173,7 +173,7 @@ impl Eyes {
     }
 
     /// Shows the progress of the run; `connections` is the number for a run without virtual users.
-    pub fn look(&mut self, progress: &Progress, merger: &Merger, phase: String, connections: u64) {
+    pub fn look(&mut self, progress: &RunProgress, merger: &Merger, phase: String, connections: u64) {
         self.sampler.look();
         let now = now_ms();
         if let Some(page) = &self.page
@@ -182,7 +182,7 @@ impl Eyes {
             self.exposed_ms = now;
             page.set(exposition(&merger.outcome()));
         }
-        let place = live::Progress {
+        let place = live::LiveProgress {
             elapsed_ms: u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX),
             planned_ms: u64::try_from(progress.length.as_millis()).unwrap_or(u64::MAX),
             phase,

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use weir_load::output::live::{Live, Progress, Screen};
+use weir_load::output::live::{LiveProgress, LiveView, Screen};
 use weir_load::record::Merger;
 use weir_net::process::terminal_size;
 use weir_words::Language;
@@ -13,7 +13,7 @@ const WAITING_MAX: usize = 64 * 1024;
 /// Prints to stdout. If stderr is a terminal, draws a view below.
 pub(super) struct View {
     /// `None`: no view is shown.
-    live: Option<Live>,
+    live: Option<LiveView>,
     /// True if stdout is a terminal too; then its lines are printed between the drawings.
     shares: bool,
     /// Lines for stdout that wait for the next drawing. Drawing again after each line would flood the terminal.
@@ -26,7 +26,7 @@ impl View {
     pub fn new(is_quiet: bool, language: Language) -> View {
         let is_shown = std::io::stderr().is_terminal() && !is_dumb() && !is_quiet;
         View {
-            live: is_shown.then(Live::default),
+            live: is_shown.then(LiveView::default),
             shares: std::io::stdout().is_terminal(),
             waiting: String::new(),
             language,
@@ -53,7 +53,7 @@ impl View {
     }
 
     /// Prints the waiting lines and draws the view below them.
-    pub fn draw(&mut self, merger: &Merger, progress: &Progress, now_ms: u64) {
+    pub fn draw(&mut self, merger: &Merger, progress: &LiveProgress, now_ms: u64) {
         let Some(live) = &mut self.live else { return };
         let Some((columns, rows)) = terminal_size(std::io::stderr()) else { return };
         let cleared = if self.waiting.is_empty() { String::new() } else { live.clear() };

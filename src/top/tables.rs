@@ -13,11 +13,11 @@ use crate::texts;
 pub(super) struct Listing {
     /// The names of the columns; the first is the name of the table.
     pub(super) heads: Vec<&'static str>,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<TableLine>,
 }
 
 /// A row.
-pub(super) struct Line {
+pub(super) struct TableLine {
     cells: Vec<Cell>,
     pub(super) is_failing: bool,
 }
@@ -36,7 +36,7 @@ fn figure(figure: Option<f64>, text: String) -> Cell {
     Cell { text, figure: Some(figure.unwrap_or(f64::NEG_INFINITY)) }
 }
 
-impl Line {
+impl TableLine {
     /// The texts of the cells.
     pub(super) fn texts(self) -> impl Iterator<Item = String> {
         self.cells.into_iter().map(|cell| cell.text)
@@ -96,9 +96,9 @@ impl Screen<'_> {
                 grown(class('4')),
                 grown(failed),
             ];
-            Line { cells, is_failing: failed.is_some_and(|failed| failed > 0.0) }
+            TableLine { cells, is_failing: failed.is_some_and(|failed| failed > 0.0) }
         });
-        let mut lines: Vec<Line> = lines.collect();
+        let mut lines: Vec<TableLine> = lines.collect();
         lines.sort_by(|one, other| order(one.cells.get(1), other.cells.get(1)));
         Listing {
             heads: vec![self.say(texts::TOP_ZONE), self.say(texts::TOP_RATE), "p50", "p95", "p99", "4xx", "5xx"],
@@ -133,7 +133,7 @@ impl Screen<'_> {
                     words(self.state(state)),
                 ];
                 let is_out = !matches!(state, "up" | "draining" | "checking" | "");
-                lines.push(Line { cells, is_failing: is_out || failing.is_some_and(|fails| fails > 0.0) });
+                lines.push(TableLine { cells, is_failing: is_out || failing.is_some_and(|fails| fails > 0.0) });
             }
         }
         let heads = [
@@ -169,7 +169,7 @@ impl Screen<'_> {
                 figure(error["count"].as_f64(), short(error["count"].as_f64())),
                 words(clock.to_owned()),
             ];
-            Line { cells, is_failing: kind == "failed" }
+            TableLine { cells, is_failing: kind == "failed" }
         });
         let heads = [texts::TOP_ERROR, texts::TOP_NOW, texts::TOP_COUNT, texts::TOP_LAST];
         let lines = lines.collect();

@@ -8,7 +8,7 @@ use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA5
 use weir_net::tls;
 
 use crate::identifier::Identifier;
-use crate::issuer::Order;
+use crate::issuer::CertificateOrder;
 
 /// The protocol by which an authority asks for the certificate of a challenge.
 pub const ACME_TLS: &[u8] = b"acme-tls/1";
@@ -17,7 +17,7 @@ pub const ACME_TLS: &[u8] = b"acme-tls/1";
 ///
 /// # Errors
 /// The reason, for the log.
-pub fn request(order: &Order, key: &str, names_subject: bool) -> Result<Vec<u8>, String> {
+pub fn request(order: &CertificateOrder, key: &str, names_subject: bool) -> Result<Vec<u8>, String> {
     let failed = |error: rcgen::Error| format!("csr generation failed ({error})");
     let mut params = params(&order.identifiers).map_err(failed)?;
     if names_subject {
@@ -81,7 +81,7 @@ mod tests {
     fn a_request_names_its_hosts_for_every_kind_of_key() {
         let identifiers = vec![Identifier::Dns("a.test".into()), Identifier::Ip("192.0.2.1".into())];
         for kind in [KeyKind::Ecdsa(256), KeyKind::Ecdsa(384), KeyKind::Ecdsa(521), KeyKind::Rsa(2048)] {
-            let order = Order { identifiers: identifiers.clone(), key: kind };
+            let order = CertificateOrder { identifiers: identifiers.clone(), key: kind };
             let key = kind.generate().unwrap();
             let plain = request(&order, &key, false).unwrap();
             // dNSName and iPAddress.
@@ -90,7 +90,7 @@ mod tests {
             // The common name, as a UTF8String.
             assert!(!contains(&plain, b"\x0c\x06a.test") && contains(&named, b"\x0c\x06a.test"));
         }
-        let order = Order { identifiers, key: KeyKind::default() };
+        let order = CertificateOrder { identifiers, key: KeyKind::default() };
         assert!(request(&order, "no key", false).is_err());
     }
 

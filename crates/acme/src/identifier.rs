@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-/// A host. The order of the variants is part of the names of files, see [`Order::id`](crate::Order::id).
+/// A host. The order of the variants is part of the names of files, see [`CertificateOrder::id`](crate::CertificateOrder::id).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "camelCase")]
 pub enum Identifier {

@@ -10,7 +10,7 @@ use crate::key::KeyKind;
 
 /// The kind of challenge by which weir proves that a host is its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Challenge {
+pub enum ChallengeType {
     /// A text at a path of the host, over plain HTTP (RFC 8555 §8.3).
     #[default]
     Http01,
@@ -22,29 +22,29 @@ pub enum Challenge {
     DnsPersist01,
 }
 
-impl Challenge {
+impl ChallengeType {
     /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
-            Challenge::Http01 => "http-01",
-            Challenge::TlsAlpn01 => "tls-alpn-01",
-            Challenge::Dns01 => "dns-01",
-            Challenge::DnsPersist01 => "dns-persist-01",
+            ChallengeType::Http01 => "http-01",
+            ChallengeType::TlsAlpn01 => "tls-alpn-01",
+            ChallengeType::Dns01 => "dns-01",
+            ChallengeType::DnsPersist01 => "dns-persist-01",
         }
     }
 
     /// Whether the authority looks at a record in DNS: only that proves all names of a domain.
     pub fn is_dns(self) -> bool {
-        matches!(self, Challenge::Dns01 | Challenge::DnsPersist01)
+        matches!(self, ChallengeType::Dns01 | ChallengeType::DnsPersist01)
     }
 
     /// Reads a name as written in a file; the version may be left out.
-    pub fn read(text: &str) -> Option<Challenge> {
+    pub fn read(text: &str) -> Option<ChallengeType> {
         match text {
-            "http" | "http-01" => Some(Challenge::Http01),
-            "tls-alpn" | "tls-alpn-01" => Some(Challenge::TlsAlpn01),
-            "dns" | "dns-01" => Some(Challenge::Dns01),
-            "dns-persist" | "dns-persist-01" => Some(Challenge::DnsPersist01),
+            "http" | "http-01" => Some(ChallengeType::Http01),
+            "tls-alpn" | "tls-alpn-01" => Some(ChallengeType::TlsAlpn01),
+            "dns" | "dns-01" => Some(ChallengeType::Dns01),
+            "dns-persist" | "dns-persist-01" => Some(ChallengeType::DnsPersist01),
             _ => None,
         }
     }
@@ -83,7 +83,7 @@ pub struct Issuer {
     /// The URL of its directory.
     pub uri: String,
     /// `challenge`.
-    pub challenge: Challenge,
+    pub challenge: ChallengeType,
     /// `common_name_in_csr`.
     pub names_subject: bool,
     /// `contact`, each with its scheme.
@@ -100,14 +100,14 @@ pub struct Issuer {
 
 /// A certificate to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct CertificateOrder {
     /// Its hosts, in the order of the file.
     pub identifiers: Vec<Identifier>,
     /// The kind of its key.
     pub key: KeyKind,
 }
 
-impl Order {
+impl CertificateOrder {
     /// The first name, or the first address if there is no name.
     pub fn first_name(&self) -> &str {
         let is_name = |identifier: &&Identifier| matches!(identifier, Identifier::Dns(_));
@@ -132,8 +132,8 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn order(names: &[&str], key: KeyKind) -> Order {
-        Order { identifiers: names.iter().map(|name| Identifier::Dns((*name).to_owned())).collect(), key }
+    fn order(names: &[&str], key: KeyKind) -> CertificateOrder {
+        CertificateOrder { identifiers: names.iter().map(|name| Identifier::Dns((*name).to_owned())).collect(), key }
     }
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn names_come_before_addresses() {
         let identifiers = vec![Identifier::Ip("192.0.2.1".into()), Identifier::Dns("a.test".into())];
-        assert_eq!(Order { identifiers, key: KeyKind::default() }.first_name(), "a.test");
+        assert_eq!(CertificateOrder { identifiers, key: KeyKind::default() }.first_name(), "a.test");
         let identifiers = vec![Identifier::Ip("192.0.2.1".into())];
-        assert_eq!(Order { identifiers, key: KeyKind::default() }.first_name(), "192.0.2.1");
+        assert_eq!(CertificateOrder { identifiers, key: KeyKind::default() }.first_name(), "192.0.2.1");
     }
 }

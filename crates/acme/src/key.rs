@@ -8,7 +8,7 @@ use aws_lc_rs::signature::{
 };
 use weir_net::tls;
 
-/// A kind of key. The order of the variants is part of the names of files, see [`Order::id`](crate::Order::id).
+/// A kind of key. The order of the variants is part of the names of files, see [`CertificateOrder::id`](crate::CertificateOrder::id).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     /// An elliptic curve of this many bits: 256, 384 or 521.

@@ -44,7 +44,7 @@ pub use account_key::AccountKey;
 pub use chain::{Issued, Unfit};
 pub use failed::Failed;
 pub use identifier::Identifier;
-pub use issuer::{Challenge, External, Issuer, Order, Profile};
+pub use issuer::{CertificateOrder, ChallengeType, External, Issuer, Profile};
 pub use key::KeyKind;
 pub use problem::Problem;
 pub use proof::{Begun, Proof, Record};

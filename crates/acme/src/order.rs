@@ -12,7 +12,7 @@ use crate::csr;
 use crate::failed::Failed;
 use crate::fields;
 use crate::identifier::Identifier;
-use crate::issuer::{Challenge, Order};
+use crate::issuer::{CertificateOrder, ChallengeType};
 use crate::proof::{Begun, Proof};
 use crate::surroundings::{Answer, Surroundings};
 use crate::talk::{Payload, SERVER_PAUSE_MAX, Talk, address};
@@ -34,7 +34,7 @@ impl<S: Surroundings> Talk<'_, S> {
     /// `replaces` is the identifier of the certificate in force.
     pub(crate) async fn obtain(
         &mut self,
-        order: &Order,
+        order: &CertificateOrder,
         replaces: Option<&str>,
         begun: &mut Option<Begun>,
     ) -> Result<Issued, Failed> {
@@ -60,7 +60,7 @@ impl<S: Surroundings> Talk<'_, S> {
     }
 
     /// Forgets an order that cannot be continued.
-    fn give_up(&self, order: &Order, why: Option<Failed>) {
+    fn give_up(&self, order: &CertificateOrder, why: Option<Failed>) {
         let why = why.unwrap_or(Failed::OrderStatus("invalid".to_owned()));
         let (name, id) = (&self.issuer.name, order.id());
         self.around.say(
@@ -73,7 +73,11 @@ impl<S: Surroundings> Talk<'_, S> {
     }
 
     /// Places an order.
-    async fn begin(&mut self, order: &Order, replaces: Option<&str>) -> Result<(Begun, answer::Order, Answer), Failed> {
+    async fn begin(
+        &mut self,
+        order: &CertificateOrder,
+        replaces: Option<&str>,
+    ) -> Result<(Begun, answer::Order, Answer), Failed> {
         let key = self.around.make_key(order.key).await.map_err(Failed::Key)?;
         let mut request = json!({"identifiers": order.identifiers});
         if let Some(profile) = self.profile().await? {
@@ -113,7 +117,7 @@ impl<S: Surroundings> Talk<'_, S> {
     /// Goes on from the state of an order.
     async fn finish(
         &mut self,
-        order: &Order,
+        order: &CertificateOrder,
         begun: &Begun,
         mut state: answer::Order,
         mut answer: Answer,
@@ -187,7 +191,7 @@ impl<S: Surroundings> Talk<'_, S> {
             identifier,
             token: challenge.token.clone(),
             authorization: match self.issuer.challenge {
-                Challenge::DnsPersist01 => self.persistent(challenge, &authorization)?,
+                ChallengeType::DnsPersist01 => self.persistent(challenge, &authorization)?,
                 _ => self.key.authorizes(&challenge.token),
             },
         };
@@ -204,7 +208,7 @@ impl<S: Surroundings> Talk<'_, S> {
     fn chosen<'a>(&self, authorization: &'a Authorization) -> Option<&'a answer::Challenge> {
         let kind = self.issuer.challenge;
         let is_usable = |challenge: &&answer::Challenge| match kind {
-            Challenge::DnsPersist01 => !challenge.issuer_names.is_empty(),
+            ChallengeType::DnsPersist01 => !challenge.issuer_names.is_empty(),
             _ => answer::is_token(&challenge.token),
         };
         let mut offered =

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account_key::base64url;
 use crate::identifier::Identifier;
-use crate::issuer::Challenge;
+use crate::issuer::ChallengeType;
 
 /// An order that has begun.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     /// The kind of challenge.
-    pub challenge: Challenge,
+    pub challenge: ChallengeType,
     /// The host; a wildcard without `*.`.
     pub identifier: Identifier,
     /// The authority's text.
@@ -43,12 +43,12 @@ impl Proof {
     pub fn record(&self) -> Option<Record> {
         let host = self.identifier.value();
         match self.challenge {
-            Challenge::Http01 | Challenge::TlsAlpn01 => None,
-            Challenge::Dns01 => {
+            ChallengeType::Http01 | ChallengeType::TlsAlpn01 => None,
+            ChallengeType::Dns01 => {
                 let text = base64url(digest(&SHA256, self.authorization.as_bytes()));
                 Some(Record { name: format!("_acme-challenge.{host}"), text })
             }
-            Challenge::DnsPersist01 => {
+            ChallengeType::DnsPersist01 => {
                 Some(Record { name: format!("_validation-persist.{host}"), text: self.authorization.clone() })
             }
         }
@@ -67,13 +67,13 @@ mod tests {
             token: "t".to_owned(),
             authorization: "ca.test; accounturi=https://ca.test/1".to_owned(),
         };
-        assert_eq!(proof(Challenge::Http01).record(), None);
-        let record = proof(Challenge::Dns01).record();
+        assert_eq!(proof(ChallengeType::Http01).record(), None);
+        let record = proof(ChallengeType::Dns01).record();
         assert_eq!(
             record.map(|record| (record.name, record.text.len())),
             Some(("_acme-challenge.a.test".to_owned(), 43))
         );
-        let record = proof(Challenge::DnsPersist01).record();
+        let record = proof(ChallengeType::DnsPersist01).record();
         assert_eq!(record.map(|record| record.text), Some("ca.test; accounturi=https://ca.test/1".to_owned()));
     }
 }

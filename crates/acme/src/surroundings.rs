@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_net::log::Level;
 
 use crate::chain::Issued;
-use crate::issuer::Order;
+use crate::issuer::CertificateOrder;
 use crate::key::KeyKind;
 use crate::proof::{Begun, Proof};
 
@@ -84,10 +84,10 @@ pub trait Surroundings {
     fn keep_account(&self, account: Option<&str>);
 
     /// Keeps an order that has begun, or forgets it once it ended.
-    fn keep_order(&self, order: &Order, begun: Option<&Begun>);
+    fn keep_order(&self, order: &CertificateOrder, begun: Option<&Begun>);
 
     /// Puts a new certificate in force, and keeps it. The error is a reason for the log.
-    fn issued(&self, order: &Order, issued: &Issued) -> Result<(), String>;
+    fn issued(&self, order: &CertificateOrder, issued: &Issued) -> Result<(), String>;
 
     /// Logs a line.
     fn say(&self, level: Level, line: fmt::Arguments<'_>);

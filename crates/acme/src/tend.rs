@@ -8,7 +8,7 @@ use weir_net::log::Level;
 use crate::account_key::AccountKey;
 use crate::answer::{self, RenewalInfo};
 use crate::failed::Failed;
-use crate::issuer::{Issuer, Order};
+use crate::issuer::{CertificateOrder, Issuer};
 use crate::plan::{ACCOUNT_RETRY_MAX_S, Due, Plan, retry_pause};
 use crate::proof::Begun;
 use crate::surroundings::Surroundings;
@@ -20,7 +20,7 @@ const ROUND_MAX_S: i64 = 24 * 3600;
 /// A certificate to look after.
 pub struct Tended {
     /// Its hosts and its key.
-    pub order: Order,
+    pub order: CertificateOrder,
     /// Its schedule.
     pub plan: Plan,
     /// The identifier of the certificate in force (RFC 9773 §4.1).

@@ -17,8 +17,8 @@ use weir_net::log::Level;
 
 use crate::plan::Plan;
 use crate::{
-    AccountKey, Answer, Begun, Identifier, Issued, Issuer, KeyKind, Method, Order, Proof, Request, Surroundings,
-    Tended, Tending, answer, chain, tend,
+    AccountKey, Answer, Begun, CertificateOrder, Identifier, Issued, Issuer, KeyKind, Method, Proof, Request,
+    Surroundings, Tended, Tending, answer, chain, tend,
 };
 
 const START: i64 = 1_800_000_000;
@@ -266,7 +266,7 @@ impl Surroundings for Ca {
         self.disk.borrow_mut().account = account.map(str::to_owned);
     }
 
-    fn keep_order(&self, order: &Order, begun: Option<&Begun>) {
+    fn keep_order(&self, order: &CertificateOrder, begun: Option<&Begun>) {
         let mut disk = self.disk.borrow_mut();
         match begun {
             Some(begun) => drop(disk.begun.insert(order.id(), begun.clone())),
@@ -274,7 +274,7 @@ impl Surroundings for Ca {
         }
     }
 
-    fn issued(&self, order: &Order, issued: &Issued) -> Result<(), String> {
+    fn issued(&self, order: &CertificateOrder, issued: &Issued) -> Result<(), String> {
         let mut disk = self.disk.borrow_mut();
         disk.begun.remove(&order.id());
         disk.issued.insert(order.id(), issued.clone());
@@ -298,13 +298,13 @@ fn issuer() -> Issuer {
     Issuer { name: "one".to_owned(), uri: "https://ca.test/dir".to_owned(), ..Issuer::default() }
 }
 
-fn order(hosts: &[&str]) -> Order {
+fn order(hosts: &[&str]) -> CertificateOrder {
     let identifiers = hosts.iter().flat_map(|host| Identifier::read(host).unwrap()).collect();
-    Order { identifiers, key: KeyKind::default() }
+    CertificateOrder { identifiers, key: KeyKind::default() }
 }
 
 /// A process that starts with what is on the disk.
-fn start(ca: &Ca, orders: &[Order]) -> Tending {
+fn start(ca: &Ca, orders: &[CertificateOrder]) -> Tending {
     ca.shown.borrow_mut().clear();
     let disk = ca.disk.borrow().clone();
     let all = orders.iter().map(|order| {

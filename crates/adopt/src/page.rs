@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use weir_conf::Level as Gravity;
-use weir_doctor::Level;
+use weir_doctor::FindingLevel;
 use weir_words::{Language, Said, said};
 
 use crate::compare::{Difference, EXPLAINED, NONE};
@@ -247,9 +247,9 @@ fn differs(page: &mut Page, report: &Report) {
     for finding in shown {
         page.row(
             match finding.level {
-                Level::Wrong => said!("doctor, wrong", "doctor, 오류"),
-                Level::Risk => said!("doctor, risk", "doctor, 위험"),
-                Level::Note => said!("doctor, note", "doctor, 참고"),
+                FindingLevel::Wrong => said!("doctor, wrong", "doctor, 오류"),
+                FindingLevel::Risk => said!("doctor, risk", "doctor, 위험"),
+                FindingLevel::Note => said!("doctor, note", "doctor, 참고"),
             },
             Said::from(format!("{}: ", finding.place)) + finding.says.clone(),
         );

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use weir_conf::log_format::Format;
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
-use weir_doctor::{Build, Facts, Level, Target, Version};
+use weir_doctor::{Build, Facts, FindingLevel, Target, Version};
 use weir_edge::explain::{self, Differing};
 use weir_edge::load::{self, Loaded, Origin};
 use weir_http::conf::Conf;
@@ -70,7 +70,7 @@ pub struct Asked<'a> {
 
 /// A finding of the doctor.
 pub(crate) struct Noted {
-    pub(crate) level: Level,
+    pub(crate) level: FindingLevel,
     pub(crate) rule: &'static str,
     pub(crate) place: String,
     pub(crate) says: Said,
@@ -417,7 +417,8 @@ fn arguments(statements: &[weir_conf::Statement], name: &str, found: &mut Vec<St
 /// The doctor's findings for weir that are more than notes. The page has the refused lines by themselves.
 fn findings(tree: &Tree) -> Vec<Noted> {
     let all = weir_doctor::examine(tree, Target::Weir, &Facts::default());
-    let is_more = |finding: &weir_doctor::Finding| finding.level < Level::Note && !weir_doctor::rules::refuses(finding);
+    let is_more =
+        |finding: &weir_doctor::Finding| finding.level < FindingLevel::Note && !weir_doctor::rules::refuses(finding);
     let noted = all.into_iter().filter(is_more).map(|finding| Noted {
         level: finding.level,
         rule: finding.rule,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use weir_load::client::{self, Call, Kept, Origin, Resolver};
+use weir_load::client::{self, KeptConnection, Origin, ReadyRequest, Resolver};
 use weir_load::tls::Tls;
 use weir_load::url::Url;
 use weir_net::{clock, timer, worker};
@@ -138,7 +138,7 @@ impl Sender {
             "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {AGENT}\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n",
             request.method, request.target, request.host
         );
-        let call = Call {
+        let call = ReadyRequest {
             origin: &origin,
             method: request.method.as_bytes(),
             head: head.as_bytes(),
@@ -148,7 +148,7 @@ impl Sender {
             timeout: TIMEOUT,
             started: None,
         };
-        let mut kept: Option<Kept> = None;
+        let mut kept: Option<KeptConnection> = None;
         let answer =
             client::exchange(&mut kept, &call, &self.resolver).await.map_err(|error| error.name.into_owned())?;
         let coding = answer.field(b"content-encoding");

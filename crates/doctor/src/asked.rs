@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::error_log::causes::Cause;
-use crate::error_log::{Log, Names, Seen};
+use crate::error_log::{CountedLogs, NameCounts, Seen};
 use crate::report::{self, COLUMNS, Subject, wrap};
 use crate::rule::Finding;
 use crate::rules;
@@ -20,11 +20,11 @@ const NAMES_SHOWN_MAX: usize = 4;
 const FINDINGS_SHOWN_MAX: usize = 3;
 
 /// A symptom, and the error logs of its server.
-pub struct Asked<'a> {
+pub struct AskedSymptom<'a> {
     /// The symptom.
     pub symptom: Symptom,
     /// The messages of the logs, counted.
-    pub log: &'a Log,
+    pub log: &'a CountedLogs,
     /// Each log, and how much of it was read, or why it was not read.
     pub read: &'a [(String, Said)],
 }
@@ -34,7 +34,7 @@ pub fn can_cause(finding: &Finding, symptom: Symptom) -> bool {
     rules::lookup(finding.rule).is_some_and(|rule| rule.symptoms.contains(&symptom))
 }
 
-impl Asked<'_> {
+impl AskedSymptom<'_> {
     /// Keeps the findings that can cause the symptom, the most likely first: those of whose cause the log speaks, by
     /// the number of lines; then by level.
     pub fn choose(&self, findings: &mut Vec<Finding>) {
@@ -57,7 +57,7 @@ impl Asked<'_> {
         self.seen().iter().map(|(seen, cause)| format!("{} × {}\n", seen.count, cause.words)).collect()
     }
 
-    /// The report. The findings are those of [`Asked::choose`].
+    /// The report. The findings are those of [`AskedSymptom::choose`].
     pub fn text(&self, subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
         let mut text = format!("{}\n\n", self.symptom.means().say(language));
         self.log_text(&mut text, subject, language);
@@ -172,7 +172,7 @@ impl Asked<'_> {
 
     /// The messages of the logs as JSON, for programs. These keys stand beside those of the findings.
     pub fn json(&self) -> Value {
-        let names = |names: &Names| -> Value {
+        let names = |names: &NameCounts| -> Value {
             names.sorted().iter().map(|(name, count)| json!({ "name": name, "count": count })).collect()
         };
         let row = |(seen, cause): (&Seen, &'static Cause)| {
@@ -236,7 +236,7 @@ fn message(text: &mut String, subject: &Subject<'_>, seen: &Seen, cause: &Cause,
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::error_log::Reader;
+    use crate::error_log::LogReader;
     use crate::facts::Facts;
     use crate::view::View;
 
@@ -248,11 +248,11 @@ mod tests {
         let target = crate::NEWEST;
         let mut findings = crate::examine(&tree, target, &facts);
         let view = View::new(&tree);
-        let mut reader = Reader::new(&view);
+        let mut reader = LogReader::new(&view);
         reader.read(lines.as_bytes(), false);
         let log = reader.finish();
         let read = [("/l/error.log".to_owned(), weir_words::Said::from("whole"))];
-        let asked = Asked { symptom, log: &log, read: &read };
+        let asked = AskedSymptom { symptom, log: &log, read: &read };
         asked.choose(&mut findings);
         let subject =
             Subject { tree: &tree, target: target.into(), version_is_told: true, facts: &facts, directory: "/d/" };

@@ -4,7 +4,7 @@ use crate::view::{Scope, Spot, View};
 
 /// The names of one family's directives.
 #[derive(Debug)]
-pub struct Names {
+pub struct DirectiveNames {
     /// `proxy`.
     pub family: &'static str,
     /// `proxy_cache`.
@@ -33,7 +33,7 @@ pub struct Names {
 
 macro_rules! names {
     ($family:literal) => {
-        Names {
+        DirectiveNames {
             family: $family,
             cache: concat!($family, "_cache"),
             background_update: concat!($family, "_cache_background_update"),
@@ -51,17 +51,17 @@ macro_rules! names {
 }
 
 /// The families of nginx that have a cache.
-pub static FAMILIES: [Names; 4] = [names!("proxy"), names!("fastcgi"), names!("uwsgi"), names!("scgi")];
+pub static FAMILIES: [DirectiveNames; 4] = [names!("proxy"), names!("fastcgi"), names!("uwsgi"), names!("scgi")];
 
 /// Every use of a cache that is not `off`, with the names of its family.
-pub fn caches<'v>(view: &'v View<'v>) -> Vec<(Spot<'v>, &'static Names)> {
-    let of = |names: &'static Names| view.named(names.cache).map(move |spot| (spot, names));
+pub fn caches<'v>(view: &'v View<'v>) -> Vec<(Spot<'v>, &'static DirectiveNames)> {
+    let of = |names: &'static DirectiveNames| view.named(names.cache).map(move |spot| (spot, names));
     FAMILIES.iter().flat_map(of).filter(|(spot, _)| spot.arg(0) != "off").collect()
 }
 
 /// The words of `…_cache_use_stale` that are in force in a block. None if one of them is `off`. A word that nginx cannot
 /// know is left out: a fix writes these words again.
-pub fn stale_in_force<'v>(scope: Scope<'v>, names: &Names) -> Vec<&'v str> {
+pub fn stale_in_force<'v>(scope: Scope<'v>, names: &DirectiveNames) -> Vec<&'v str> {
     let is_word =
         |word: &&str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && !word.is_empty();
     let words: Vec<&str> =
@@ -70,7 +70,7 @@ pub fn stale_in_force<'v>(scope: Scope<'v>, names: &Names) -> Vec<&'v str> {
 }
 
 /// The words of `…_cache_use_stale` for a refresh and for failures. FastCGI, uwsgi and SCGI know fewer statuses.
-pub fn stale_words(names: &Names) -> &'static str {
+pub fn stale_words(names: &DirectiveNames) -> &'static str {
     match names.family {
         "proxy" => "updating error timeout http_500 http_502 http_503 http_504",
         _ => "updating error timeout http_500 http_503",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use weir_conf::{At, Tree};
 
 use crate::facts::Facts;
-use crate::rule::{Finding, Level};
+use crate::rule::{Finding, FindingLevel};
 use crate::target::Target;
 use crate::view::{Spot, View};
 use weir_words::{Said, said};
@@ -179,7 +179,7 @@ fn idle(view: &View<'_>, target: Target) -> Vec<At> {
     let mut idle: Vec<At> = IDLE_RULES.iter().flat_map(|rule| -> Vec<At> { at(rule) }).collect();
     // A pool that no request can use. The findings are at the proxy_pass statements, but the useless statement is in
     // the upstream.
-    let inert = found.iter().filter(|finding| finding.rule == INERT_POOL && finding.level == Level::Wrong);
+    let inert = found.iter().filter(|finding| finding.rule == INERT_POOL && finding.level == FindingLevel::Wrong);
     let inert: Vec<At> = inert.filter_map(|finding| finding.at).collect();
     for upstream in view.named("upstream") {
         let asks = |spot: &Spot<'_>| spot.arg(0).split('/').nth(2) == Some(upstream.arg(0));
@@ -192,7 +192,7 @@ fn idle(view: &View<'_>, target: Target) -> Vec<At> {
 }
 
 fn finding(at: Option<At>, what: Said) -> Finding {
-    Finding { rule: RULE, level: Level::Note, at, ..Finding::nowhere(what) }
+    Finding { rule: RULE, level: FindingLevel::Note, at, ..Finding::nowhere(what) }
 }
 
 /// The blocks around a statement, each as one text, and the statement's name.

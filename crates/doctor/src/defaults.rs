@@ -10,7 +10,7 @@ use crate::view::Spot;
 
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Comparison {
     /// Words, literally.
     Words,
     /// Words in any order.
@@ -30,7 +30,7 @@ pub struct Default {
     /// The outermost block in which it is usually written, for the reference.
     pub place: &'static str,
     /// How its values are compared.
-    pub kind: Kind,
+    pub kind: Comparison,
     /// The values, each from a version on, oldest first; `-` for no default.
     pub history: &'static [(Version, &'static str)],
     /// The actual meaning, if people often misunderstand it. Otherwise empty.
@@ -42,7 +42,7 @@ const ALWAYS: Version = Version(0, 0, 0);
 const fn one(
     name: &'static str,
     place: &'static str,
-    kind: Kind,
+    kind: Comparison,
     value: &'static [(Version, &'static str)],
 ) -> Default {
     Default { name, place, kind, history: value, note: words("", "") }
@@ -71,7 +71,7 @@ impl Default {
     pub fn is_same(&self, one: &str, other: &str) -> bool {
         let words = |text: &str| -> Vec<String> {
             let mut words: Vec<String> = text.split_whitespace().map(|word| self.normal(word)).collect();
-            if self.kind == Kind::Set {
+            if self.kind == Comparison::Set {
                 words.sort();
             }
             words
@@ -81,9 +81,9 @@ impl Default {
 
     fn normal(&self, word: &str) -> String {
         let read = match self.kind {
-            Kind::Words | Kind::Set => None,
-            Kind::Time => long_time_of(word).map(|time| format!("{} ms", time.as_millis())),
-            Kind::Size | Kind::Buffers => offset_of(word).map(|size| format!("{size} bytes")),
+            Comparison::Words | Comparison::Set => None,
+            Comparison::Time => long_time_of(word).map(|time| format!("{} ms", time.as_millis())),
+            Comparison::Size | Comparison::Buffers => offset_of(word).map(|size| format!("{size} bytes")),
         };
         read.unwrap_or_else(|| word.to_owned())
     }
@@ -95,7 +95,7 @@ pub fn lookup(name: &str) -> Option<&'static Default> {
     DEFAULTS.iter().find(|default| default.name == name && default.place != "upstream")
 }
 
-use Kind::{Buffers, Set, Size, Time, Words};
+use Comparison::{Buffers, Set, Size, Time, Words};
 use weir_words::words;
 
 /// The table, sorted by place, then by name.

@@ -30,9 +30,9 @@ const TIME_BYTES: usize = 19;
 
 /// How often each name was met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names(BTreeMap<String, u64>);
+pub struct NameCounts(BTreeMap<String, u64>);
 
-impl Names {
+impl NameCounts {
     /// Counts a name. Names beyond the bound are not counted.
     fn add(&mut self, name: &str) {
         if self.0.len() < NAMES_MAX || self.0.contains_key(name) {
@@ -58,14 +58,14 @@ pub struct Seen {
     /// The time of the first and of the last of these lines, in nginx's form. Empty if they have none.
     pub times: (String, String),
     /// The servers that they name, `ADDRESS:PORT`, `unix:PATH`, or a group.
-    pub peers: Names,
+    pub peers: NameCounts,
     /// The locations of their requests.
-    pub places: Names,
+    pub places: NameCounts,
 }
 
 /// The messages at the ends of the logs, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Log {
+pub struct CountedLogs {
     seen: BTreeMap<Message, Seen>,
     /// Lines that were read.
     pub lines: u64,
@@ -74,15 +74,15 @@ pub struct Log {
 }
 
 /// Reads ends of logs.
-pub struct Reader<'v> {
+pub struct LogReader<'v> {
     places: Places<'v>,
-    log: Log,
+    log: CountedLogs,
 }
 
-impl<'v> Reader<'v> {
+impl<'v> LogReader<'v> {
     /// A reader that looks up the locations of requests in this configuration.
-    pub fn new(view: &'v View<'v>) -> Reader<'v> {
-        Reader { places: Places::new(view), log: Log::default() }
+    pub fn new(view: &'v View<'v>) -> LogReader<'v> {
+        LogReader { places: Places::new(view), log: CountedLogs::default() }
     }
 
     /// Reads the end of a log. If it is cut, its first line is only a part and counts for nothing.
@@ -102,8 +102,8 @@ impl<'v> Reader<'v> {
                 message: cause.message,
                 count: 0,
                 times: Default::default(),
-                peers: Names::default(),
-                places: Names::default(),
+                peers: NameCounts::default(),
+                places: NameCounts::default(),
             };
             let seen = self.log.seen.entry(cause.message).or_insert_with(new);
             seen.count += 1;
@@ -114,12 +114,12 @@ impl<'v> Reader<'v> {
     }
 
     /// Everything that was read.
-    pub fn finish(self) -> Log {
+    pub fn finish(self) -> CountedLogs {
         self.log
     }
 }
 
-impl Log {
+impl CountedLogs {
     /// The messages that this filter accepts, each with its cause: the most frequent first, and effects of other
     /// messages last.
     pub fn seen(&self, accepts: impl Fn(&Cause) -> bool) -> Vec<(&Seen, &'static Cause)> {
@@ -209,10 +209,10 @@ mod tests {
     const CONF: &str = "http { server { listen 80; server_name shop.test; location / { return 404; }
         location /api/ { proxy_pass http://a; } location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; } } }";
 
-    fn read(text: &str, is_cut: bool) -> Log {
+    fn read(text: &str, is_cut: bool) -> CountedLogs {
         let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/n", CONF), "/n", "/");
         let view = View::new(&tree);
-        let mut reader = Reader::new(&view);
+        let mut reader = LogReader::new(&view);
         reader.read(text.as_bytes(), is_cut);
         reader.finish()
     }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_cut_line_counts_for_nothing() {
-        assert_eq!(read(&refused(1, "/api/"), true), Log::default());
+        assert_eq!(read(&refused(1, "/api/"), true), CountedLogs::default());
     }
 
     /// The words of a client, and words about clients, count for nothing.

@@ -49,7 +49,7 @@ pub struct Facts {
     /// The certificates that the configuration names, and those that an authority issued.
     pub certificates: Vec<Certificate>,
     /// The server's `stub_status` figures.
-    pub live: Option<Live>,
+    pub live: Option<StubStatus>,
     /// The expected load.
     pub load: Load,
 }
@@ -96,7 +96,7 @@ impl Load {
 
 /// The figures of `stub_status`, with the rate if it was read twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Live {
+pub struct StubStatus {
     /// Open connections.
     pub active: u64,
     /// Connections accepted since the start.
@@ -111,9 +111,9 @@ pub struct Live {
     pub rate: Option<f64>,
 }
 
-impl Live {
+impl StubStatus {
     /// Parses the page of `stub_status`. `None` if it is another page.
-    pub fn read(page: &str) -> Option<Live> {
+    pub fn read(page: &str) -> Option<StubStatus> {
         let mut lines = page.lines().map(str::trim);
         let active = lines.next()?.strip_prefix("Active connections:")?.trim().parse().ok()?;
         lines.next()?.starts_with("server accepts handled requests").then_some(())?;
@@ -121,13 +121,13 @@ impl Live {
         let (accepts, handled) = (counts.next()?.ok()?, counts.next()?.ok()?);
         let requests = counts.next()?.ok()?;
         let waiting = lines.next()?.rsplit_once("Waiting:")?.1.trim().parse().ok()?;
-        Some(Live { active, accepts, handled, requests, waiting, rate: None })
+        Some(StubStatus { active, accepts, handled, requests, waiting, rate: None })
     }
 
     /// These figures, with the rate since an earlier reading.
-    pub fn since(self, earlier: Live, seconds: f64) -> Live {
+    pub fn since(self, earlier: StubStatus, seconds: f64) -> StubStatus {
         let requests = self.requests.saturating_sub(earlier.requests);
-        Live { rate: (seconds > 0.0).then(|| requests as f64 / seconds), ..self }
+        StubStatus { rate: (seconds > 0.0).then(|| requests as f64 / seconds), ..self }
     }
 }
 
@@ -173,12 +173,12 @@ mod tests {
     #[test]
     fn the_page_of_stub_status_is_read() {
         let page = "Active connections: 291 \nserver accepts handled requests\n 16630948 16630940 31070465 \nReading: 6 Writing: 179 Waiting: 106 \n";
-        let live = Live::read(page).unwrap();
+        let live = StubStatus::read(page).unwrap();
         assert_eq!((live.active, live.accepts - live.handled, live.waiting), (291, 8, 106));
-        let later = Live { requests: live.requests + 50, ..live }.since(live, 0.5);
+        let later = StubStatus { requests: live.requests + 50, ..live }.since(live, 0.5);
         assert_eq!(later.rate, Some(100.0));
         for other in ["", "<html>", "Active connections: x", "Active connections: 1\n"] {
-            assert_eq!(Live::read(other), None);
+            assert_eq!(StubStatus::read(other), None);
         }
     }
 

@@ -9,7 +9,7 @@ use weir_conf::Tree;
 use crate::explain;
 use crate::facts::Facts;
 use crate::mend::{self, Mended};
-use crate::rule::{Finding, Level};
+use crate::rule::{Finding, FindingLevel};
 use crate::target::Target;
 use crate::view::View;
 use crate::ways;
@@ -212,7 +212,7 @@ impl Choice<'_> {
 /// The findings that a change has brought. A change has brought a finding if its rule had fewer findings of at least
 /// this level before.
 fn brought(after: &[Finding], before: &[Finding], fixed: &[Finding]) -> Vec<Finding> {
-    let count = |all: &[Finding], rule: &str, level: Level| {
+    let count = |all: &[Finding], rule: &str, level: FindingLevel| {
         all.iter().filter(|finding| finding.rule == rule && finding.level <= level).count()
     };
     let may_come = |finding: &Finding| fixed.iter().any(|fix| MAY_COME.contains(&(fix.rule, finding.rule)));

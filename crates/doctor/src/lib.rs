@@ -56,12 +56,12 @@ pub mod weirs;
 
 pub use compare::{Change, changes, compare, without_effect};
 pub use facts::Facts;
-pub use rule::{Finding, Level};
+pub use rule::{Finding, FindingLevel};
 pub use target::Target;
 pub use version::{Build, NEWEST, Version};
 pub use weir_conf::edit;
 
-use rule::{Case, Found};
+use rule::{Case, Findings};
 use view::View;
 use weir_conf::Tree;
 
@@ -74,14 +74,14 @@ pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Fin
     let mut findings: Vec<(rule::Group, Finding)> = Vec::new();
     let is_asked = |rule: &&&rule::Rule| target != Target::Weir || !rules::NGINXS_ALONE.contains(&rule.id);
     for rule in rules::RULES.iter().filter(is_asked) {
-        let mut found = Found::new(rule);
+        let mut found = Findings::new(rule);
         (rule.check)(&case, &mut found);
         findings.extend(found.findings().into_iter().map(|finding| (rule.group, finding)));
     }
     // If a line also does harm, do not report that it repeats a default.
     let harmed: Vec<_> = findings
         .iter()
-        .filter(|(_, finding)| finding.level < Level::Note)
+        .filter(|(_, finding)| finding.level < FindingLevel::Note)
         .filter_map(|(_, finding)| finding.at)
         .collect();
     findings

@@ -11,7 +11,7 @@ use crate::mend::Mended;
 
 mod source;
 
-pub use source::{Read, Setter, sentence, worker};
+pub use source::{ReadFile, Setter, sentence, worker};
 
 use source::setter;
 
@@ -26,7 +26,7 @@ const FILES_MIN: u64 = 65_536;
 
 /// The changes, and the steps that put them into force.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct LimitPlan {
     /// The program that sets the limit.
     pub setter: Setter,
     /// Files with their present and their new content.
@@ -67,12 +67,12 @@ texts! {
 /// The changes with which the process may open so many files. `None`: no process was read, or its limit is unknown.
 ///
 /// `user` is the user of the process; `read` returns the content of a file of the host.
-pub fn plan(facts: &Facts, user: &str, need: u64, read: &Read<'_>) -> Option<Plan> {
+pub fn plan(facts: &Facts, user: &str, need: u64, read: &ReadFile<'_>) -> Option<LimitPlan> {
     let worker = worker(facts)?;
     let soft = worker.files?.soft;
     let first = facts.processes.first()?;
     let setter = setter(facts, first.id, user, read);
-    let mut plan = Plan { setter, files: Vec::new(), commands: Vec::new(), notes: Vec::new() };
+    let mut plan = LimitPlan { setter, files: Vec::new(), commands: Vec::new(), notes: Vec::new() };
     let tell = |text: Text, who: &str| say!(text, worker.id.to_string(), soft.to_string(), who);
     if soft >= need {
         let by = source::by(facts, None, user, read)?;
@@ -101,7 +101,7 @@ pub fn plan(facts: &Facts, user: &str, need: u64, read: &Read<'_>) -> Option<Pla
     Some(plan)
 }
 
-impl Plan {
+impl LimitPlan {
     fn put(&mut self, name: &str, before: Option<Vec<u8>>, after: String) {
         let before = before.unwrap_or_default();
         if before != after.as_bytes() {
@@ -109,7 +109,7 @@ impl Plan {
         }
     }
 
-    fn kernel(&mut self, need: u64, read: &Read<'_>) {
+    fn kernel(&mut self, need: u64, read: &ReadFile<'_>) {
         let most =
             read("/proc/sys/fs/nr_open").and_then(|text| String::from_utf8(text).ok()?.trim().parse::<u64>().ok());
         if let Some(most) = most.filter(|most| *most < need) {
@@ -120,7 +120,7 @@ impl Plan {
         }
     }
 
-    fn unit(&mut self, facts: &Facts, unit: &str, need: u64, read: &Read<'_>) {
+    fn unit(&mut self, facts: &Facts, unit: &str, need: u64, read: &ReadFile<'_>) {
         let own = format!("/etc/systemd/system/{unit}.d/{DROP_IN}");
         let later = facts.unit.as_ref().and_then(|unit| unit.limit.as_ref()).filter(|(_, file)| {
             let is_drop_in = file.contains(".service.d/") && *file != own;
@@ -146,7 +146,7 @@ impl Plan {
         ]);
     }
 
-    fn login(&mut self, user: &str, need: u64, read: &Read<'_>) {
+    fn login(&mut self, user: &str, need: u64, read: &ReadFile<'_>) {
         let name = "/etc/security/limits.d/90-weir-limits.conf";
         // The user by name: `*` does not apply to root.
         self.put(name, read(name), format!("{user} soft nofile {need}\n{user} hard nofile {need}\n"));
@@ -176,12 +176,12 @@ mod tests {
         Facts { processes: vec![process], unit, ..Facts::default() }
     }
 
-    fn made(unit: Option<Unit>, need: u64, host: &[(&str, &str)]) -> Plan {
+    fn made(unit: Option<Unit>, need: u64, host: &[(&str, &str)]) -> LimitPlan {
         let host: BTreeMap<&str, &str> = host.iter().copied().collect();
         plan(&facts(unit), "app", need, &|name| host.get(name).map(|text| text.as_bytes().to_vec())).unwrap()
     }
 
-    fn files(plan: &Plan) -> Vec<(&str, String)> {
+    fn files(plan: &LimitPlan) -> Vec<(&str, String)> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         plan.files.iter().map(|file| (file.name.as_str(), text(&file.after))).collect()
     }

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use weir_http::regex::Regex;
 use weir_http::slots::VariableId;
 
-use crate::reach::{self, Piece};
+use crate::reach::{self, ArgumentPiece};
 use crate::view::{Scope, Spot, View};
 
 /// The deepest chain of variables. It stops cycles.
@@ -22,18 +22,18 @@ const ENTRIES_MAX: usize = 4096;
 
 /// A request, as far as a question fixes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum PossibleRequest {
     /// It has no Upgrade field.
     Plain,
     /// It asks for a WebSocket.
     WebSocket,
 }
 
-impl Request {
+impl PossibleRequest {
     const fn upgrade(self) -> &'static str {
         match self {
-            Request::Plain => "",
-            Request::WebSocket => "websocket",
+            PossibleRequest::Plain => "",
+            PossibleRequest::WebSocket => "websocket",
         }
     }
 }
@@ -90,13 +90,13 @@ impl Possible {
 /// How far a question has been followed.
 #[derive(Clone, Copy)]
 struct Trail<'s> {
-    request: Request,
+    request: PossibleRequest,
     depth: usize,
     steps: &'s Cell<usize>,
 }
 
 /// The texts that this argument of a statement can become.
-pub fn of_text(text: &str, spot: Spot<'_>, request: Request) -> Possible {
+pub fn of_text(text: &str, spot: Spot<'_>, request: PossibleRequest) -> Possible {
     text_at(text, spot, Trail { request, depth: 0, steps: &Cell::new(0) })
 }
 
@@ -104,8 +104,8 @@ fn text_at(text: &str, spot: Spot<'_>, trail: Trail<'_>) -> Possible {
     let mut whole = Possible::one("");
     for piece in reach::pieces(text) {
         whole = match piece {
-            Piece::Text(text) => whole.then(&Possible::one(text)),
-            Piece::Variable(name) => whole.then(&variable_at(name, spot, trail)),
+            ArgumentPiece::Text(text) => whole.then(&Possible::one(text)),
+            ArgumentPiece::Variable(name) => whole.then(&variable_at(name, spot, trail)),
         };
     }
     whole
@@ -260,7 +260,7 @@ fn chosen<'v>(block: Spot<'v>, all: &[Spot<'v>], text: &str) -> Option<Spot<'v>>
 }
 
 /// The entry that a `map` of `$http_upgrade` has for a request.
-pub fn entry_for(map: Spot<'_>, request: Request) -> Option<Spot<'_>> {
+pub fn entry_for(map: Spot<'_>, request: PossibleRequest) -> Option<Spot<'_>> {
     let all: Vec<Spot<'_>> = entries(map).collect();
     let is_of_upgrade = map.name() == "map" && map.arg(0).eq_ignore_ascii_case("$http_upgrade");
     is_of_upgrade.then(|| chosen(map, &all, request.upgrade())).flatten()
@@ -272,7 +272,7 @@ mod tests {
     use crate::view::View;
 
     /// The texts of the last word of `return` or `proxy_pass`, sorted; `?` where it can have others.
-    fn texts(conf: &str, request: Request) -> String {
+    fn texts(conf: &str, request: PossibleRequest) -> String {
         let (tree, problems) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
         assert_eq!(problems, [], "{conf}");
         let view = View::new(&tree);
@@ -327,8 +327,8 @@ mod tests {
             ("split_clients $uri $c { 50% close; * ''; } server { return 200 $c; }", "'' 'close'", "'' 'close'"),
         ];
         for (conf, plain, websocket) in rows {
-            assert_eq!(texts(conf, Request::Plain), plain, "{conf}");
-            assert_eq!(texts(conf, Request::WebSocket), websocket, "{conf}");
+            assert_eq!(texts(conf, PossibleRequest::Plain), plain, "{conf}");
+            assert_eq!(texts(conf, PossibleRequest::WebSocket), websocket, "{conf}");
         }
     }
 
@@ -338,6 +338,6 @@ mod tests {
         let text = format!(
             "map $a $b {{ default $a; }} map $b $a {{ default $b; }} server {{ set $v9 x; {wide} return 200 $v0$a; }}"
         );
-        assert_eq!(texts(&text, Request::Plain), "?");
+        assert_eq!(texts(&text, PossibleRequest::Plain), "?");
     }
 }

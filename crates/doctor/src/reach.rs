@@ -55,7 +55,7 @@ impl Reach {
 
 /// A part of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece<'t> {
+pub enum ArgumentPiece<'t> {
     /// Literal text.
     Text(&'t str),
     /// The name of a variable, without `$` and braces.
@@ -63,7 +63,7 @@ pub enum Piece<'t> {
 }
 
 /// Splits a text such as `http://$host/a${b}c`.
-pub fn pieces(text: &str) -> Vec<Piece<'_>> {
+pub fn pieces(text: &str) -> Vec<ArgumentPiece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(dollar) = rest.find('$') {
@@ -80,17 +80,17 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
             }
         };
         if !before.is_empty() {
-            pieces.push(Piece::Text(before));
+            pieces.push(ArgumentPiece::Text(before));
         }
         if name.is_empty() {
-            pieces.push(Piece::Text("$"));
+            pieces.push(ArgumentPiece::Text("$"));
         } else {
-            pieces.push(Piece::Variable(name));
+            pieces.push(ArgumentPiece::Variable(name));
         }
         rest = next;
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Text(rest));
+        pieces.push(ArgumentPiece::Text(rest));
     }
     pieces
 }
@@ -98,8 +98,8 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
 /// The variables of a text.
 pub fn variables(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().filter_map(|piece| match piece {
-        Piece::Variable(name) => Some(name),
-        Piece::Text(_) => None,
+        ArgumentPiece::Variable(name) => Some(name),
+        ArgumentPiece::Text(_) => None,
     })
 }
 
@@ -117,8 +117,8 @@ fn text_at(text: &str, spot: Spot<'_>, trail: Trail<'_>) -> Reach {
     let mut whole = Reach { empty: true, ..Reach::default() };
     for piece in pieces(text) {
         let part = match piece {
-            Piece::Text(text) => Reach::of_text(text),
-            Piece::Variable(name) => variable_at(name, spot, trail),
+            ArgumentPiece::Text(text) => Reach::of_text(text),
+            ArgumentPiece::Variable(name) => variable_at(name, spot, trail),
         };
         whole.bytes = whole.bytes.or(part.bytes);
         if whole.empty {
@@ -314,8 +314,8 @@ fn mapped(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Reach> {
         let mut whole = Reach { empty: true, ..Reach::default() };
         for piece in pieces(value) {
             let part = match piece {
-                Piece::Text(text) => Reach::of_text(text),
-                Piece::Variable(name) => {
+                ArgumentPiece::Text(text) => Reach::of_text(text),
+                ArgumentPiece::Variable(name) => {
                     let group = tree.as_ref().and_then(|tree| match name.parse() {
                         Ok(number) => tree.group(number),
                         Err(_) => tree.group_named(name),
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn texts_are_cut_into_pieces() {
-        use Piece::{Text, Variable};
+        use ArgumentPiece::{Text, Variable};
         assert_eq!(
             pieces("http://$host/a${b}c$1x$"),
             [

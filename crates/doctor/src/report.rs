@@ -8,7 +8,7 @@ use weir_words::{Language, left, width, words};
 
 use crate::explain::place;
 use crate::facts::Facts;
-use crate::rule::{Finding, Group, Level, Rule};
+use crate::rule::{Finding, FindingLevel, Group, Rule};
 use crate::rules;
 use crate::target::Target;
 
@@ -44,7 +44,7 @@ const SHOWN_MAX: usize = 12;
 pub fn text(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
     let mut text = String::new();
     let mut done: Vec<&str> = Vec::new();
-    let mut heading: Option<(Level, Group)> = None;
+    let mut heading: Option<(FindingLevel, Group)> = None;
     for finding in findings {
         let Some(rule) = rules::lookup(finding.rule).filter(|rule| !done.contains(&rule.id)) else { continue };
         done.push(rule.id);
@@ -127,18 +127,18 @@ pub(crate) fn paragraph(
     text.push('\n');
 }
 
-fn level(level: Level) -> weir_words::Words {
+fn level(level: FindingLevel) -> weir_words::Words {
     match level {
-        Level::Wrong => words("WRONG", "오류"),
-        Level::Risk => words("RISK", "위험"),
-        Level::Note => words("NOTE", "참고"),
+        FindingLevel::Wrong => words("WRONG", "오류"),
+        FindingLevel::Risk => words("RISK", "위험"),
+        FindingLevel::Note => words("NOTE", "참고"),
     }
 }
 
 /// The numbers of findings, and the program that they are for.
 pub(crate) fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
-    let (wrong, risk, note) = (count(Level::Wrong), count(Level::Risk), count(Level::Note));
+    let (wrong, risk, note) = (count(FindingLevel::Wrong), count(FindingLevel::Risk), count(FindingLevel::Note));
     let is_known = subject.version_is_told || subject.target == Target::Weir;
     let whose = match (is_known, language) {
         (true, _) => format!("for {}", subject.target),
@@ -216,7 +216,7 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
         "nginx": subject.target.version().to_string(),
         "nginx_is_assumed": !subject.version_is_told && subject.target != Target::Weir,
         "target": subject.target.to_string(),
-        "counts": { "wrong": count(Level::Wrong), "risk": count(Level::Risk), "note": count(Level::Note) },
+        "counts": { "wrong": count(FindingLevel::Wrong), "risk": count(FindingLevel::Risk), "note": count(FindingLevel::Note) },
         "findings": list,
         "unchecked": rules::unchecked(subject.tree).iter().map(|said| said.en().to_owned()).collect::<Vec<_>>(),
     })
@@ -257,7 +257,7 @@ mod tests {
         let value = json(&subject, &findings);
         assert_eq!(
             value["counts"]["wrong"].as_u64(),
-            Some(findings.iter().filter(|f| f.level == Level::Wrong).count() as u64)
+            Some(findings.iter().filter(|f| f.level == FindingLevel::Wrong).count() as u64)
         );
         assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
     }

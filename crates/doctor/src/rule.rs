@@ -12,7 +12,7 @@ use crate::view::{Spot, View};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum FindingLevel {
     /// The server does not start, does not do what the configuration says, or discloses data that it should protect.
     Wrong,
     /// It causes harm under a condition that the sentence names.
@@ -21,13 +21,13 @@ pub enum Level {
     Note,
 }
 
-impl Level {
+impl FindingLevel {
     /// Its name in reports and JSON.
     pub const fn name(self) -> &'static str {
         match self {
-            Level::Wrong => "wrong",
-            Level::Risk => "risk",
-            Level::Note => "note",
+            FindingLevel::Wrong => "wrong",
+            FindingLevel::Risk => "risk",
+            FindingLevel::Note => "note",
         }
     }
 }
@@ -68,7 +68,7 @@ pub struct Rule {
     /// Its name: gixy's, if gixy has the same rule.
     pub id: &'static str,
     /// The level of its findings, unless a finding sets another.
-    pub level: Level,
+    pub level: FindingLevel,
     /// Its subject.
     pub group: Group,
     /// The symptoms that it can cause. Empty for none.
@@ -80,7 +80,7 @@ pub struct Rule {
     /// The source of this knowledge.
     pub source: &'static str,
     /// Checks a case.
-    pub check: fn(&Case<'_>, &mut Found),
+    pub check: fn(&Case<'_>, &mut Findings),
     /// A case in which it fires.
     pub fires: Example,
     /// A similar case in which it is silent.
@@ -125,7 +125,7 @@ pub struct Finding {
     /// The rule's name.
     pub rule: &'static str,
     /// Its level.
-    pub level: Level,
+    pub level: FindingLevel,
     /// Its place. `None` if it is not about a line of a file.
     pub at: Option<At>,
     /// The finding in words, with its values.
@@ -144,7 +144,7 @@ impl Finding {
 
     /// A finding that is not about a line of a file.
     pub fn nowhere(what: Said) -> Finding {
-        Finding { rule: "", level: Level::Note, at: None, what, write: None, fix: Vec::new() }
+        Finding { rule: "", level: FindingLevel::Note, at: None, what, write: None, fix: Vec::new() }
     }
 
     /// Adds the line to write.
@@ -161,19 +161,19 @@ impl Finding {
 }
 
 /// The findings of a rule so far.
-pub struct Found {
+pub struct Findings {
     rule: &'static str,
-    level: Level,
+    level: FindingLevel,
     findings: Vec<Finding>,
 }
 
 /// Most findings of one rule: users do not read more of the same.
 pub const FINDINGS_MAX: usize = 200;
 
-impl Found {
+impl Findings {
     /// No findings yet.
-    pub fn new(rule: &Rule) -> Found {
-        Found { rule: rule.id, level: rule.level, findings: Vec::new() }
+    pub fn new(rule: &Rule) -> Findings {
+        Findings { rule: rule.id, level: rule.level, findings: Vec::new() }
     }
 
     /// Adds a finding at the rule's level.
@@ -182,7 +182,7 @@ impl Found {
     }
 
     /// Adds a finding at another level.
-    pub fn add_as(&mut self, level: Level, finding: Finding) {
+    pub fn add_as(&mut self, level: FindingLevel, finding: Finding) {
         let is_new = !self.findings.iter().any(|other| other.at == finding.at && other.what == finding.what);
         if is_new && self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { rule: self.rule, level, ..finding });
@@ -221,12 +221,12 @@ impl Case<'_> {
 
 /// The imports of every rule file.
 pub mod prelude {
-    pub use super::{Case, Example, Finding, Found, Group, Level, Rule};
+    pub use super::{Case, Example, Finding, FindingLevel, Findings, Group, Rule};
     pub use crate::caches::{caches, stale_in_force, stale_words};
     pub use crate::edit;
     pub use crate::lines::edits_for;
-    pub use crate::possible::Request;
-    pub use crate::reach::{self, Piece};
+    pub use crate::possible::PossibleRequest;
+    pub use crate::reach::{self, ArgumentPiece};
     pub use crate::regex::ByteSet;
     pub use crate::symptom::Symptom;
     pub use crate::upgrade;

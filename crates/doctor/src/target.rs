@@ -26,7 +26,7 @@ pub enum Target {
 
 /// A directive with a known default or inheritance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownDirective {
     /// The effective value if the directive is not written; `None` if there is none.
     pub default: Option<&'static str>,
     /// Whether inner blocks inherit it.
@@ -78,19 +78,19 @@ impl Target {
     }
 
     /// The known facts about a directive in these blocks. The outermost block comes first, each as `location /a`.
-    pub fn known(self, name: &str, path: &[String]) -> Option<Known> {
+    pub fn known(self, name: &str, path: &[String]) -> Option<KnownDirective> {
         let is_upstream = path.last().is_some_and(|block| block.starts_with("upstream"));
         let nginxs = DEFAULTS.iter().find(|known| known.name == name && (known.place == "upstream") == is_upstream);
         match self {
             Target::Nginx(version) => {
-                nginxs.map(|known| Known { default: known.at(version), goes_inwards: !is_upstream })
+                nginxs.map(|known| KnownDirective { default: known.at(version), goes_inwards: !is_upstream })
             }
             Target::Weir => {
                 let directive = weirs(name, path)?;
                 let default = directive.default.split_once(THEIRS).map_or(directive.default, |(ours, _)| ours);
                 let default = Some(default).filter(|default| !default.is_empty());
                 let is_known = default.is_some() || nginxs.is_some();
-                is_known.then_some(Known { default, goes_inwards: !is_upstream })
+                is_known.then_some(KnownDirective { default, goes_inwards: !is_upstream })
             }
         }
     }

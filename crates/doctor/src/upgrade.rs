@@ -2,7 +2,7 @@
 
 use weir_conf::edit::{self, Edit};
 
-use crate::possible::{self, Possible, Request};
+use crate::possible::{self, Possible, PossibleRequest};
 use crate::view::{Spot, View};
 
 /// The `proxy_set_header Connection` in force at this `proxy_pass`.
@@ -12,7 +12,7 @@ pub fn connection<'v>(pass: Spot<'v>) -> Option<Spot<'v>> {
 }
 
 /// The values that a `proxy_set_header` gives its field in the requests of this `proxy_pass`.
-pub fn values(field: Spot<'_>, pass: Spot<'_>, request: Request) -> Possible {
+pub fn values(field: Spot<'_>, pass: Spot<'_>, request: PossibleRequest) -> Possible {
     possible::of_text(field.arg(1), pass, request)
 }
 
@@ -63,8 +63,8 @@ pub fn upgrade_variable(view: &View<'_>) -> UpgradeVariable {
             let entry = possible::entry_for(*map, request)?;
             Some(possible::of_text(entry.arg(0), *map, request))
         };
-        let plain = of(Request::Plain).is_none_or(|value| value.always(str::is_empty));
-        plain && of(Request::WebSocket).is_some_and(|value| value.always(|value| has_option(value, "upgrade")))
+        let plain = of(PossibleRequest::Plain).is_none_or(|value| value.always(str::is_empty));
+        plain && of(PossibleRequest::WebSocket).is_some_and(|value| value.always(|value| has_option(value, "upgrade")))
     };
     let is_map = |map: &Spot<'_>| map.is_block() && map.arg(0).eq_ignore_ascii_case("$http_upgrade");
     if let Some(map) = view.named("map").filter(is_map).find(is_right) {

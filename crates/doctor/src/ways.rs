@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::caches::FAMILIES;
 use crate::facts::Facts;
-use crate::possible::Request;
-use crate::reach::{self, Piece};
+use crate::possible::PossibleRequest;
+use crate::reach::{self, ArgumentPiece};
 use crate::target::Target;
 use crate::upgrade;
 use crate::version::Version;
@@ -122,8 +122,8 @@ impl Way {
 /// The texts and variables of a cache key.
 fn words(key: &str) -> Vec<String> {
     let word = |piece| match piece {
-        Piece::Text(text) => text.to_owned(),
-        Piece::Variable(name) => format!("${name}"),
+        ArgumentPiece::Text(text) => text.to_owned(),
+        ArgumentPiece::Variable(name) => format!("${name}"),
     };
     reach::pieces(key).into_iter().map(word).collect()
 }
@@ -140,8 +140,8 @@ fn websocket(pass: Spot<'_>, is_new: bool, target: Target) -> (bool, bool) {
         return (is_one, is_one);
     }
     let (Some(sent), Some(connection)) = (sent, connection) else { return (false, false) };
-    let sent = upgrade::values(*sent, pass, Request::WebSocket);
-    let connection = upgrade::values(connection, pass, Request::WebSocket);
+    let sent = upgrade::values(*sent, pass, PossibleRequest::WebSocket);
+    let connection = upgrade::values(connection, pass, PossibleRequest::WebSocket);
     let names = |value: &str| upgrade::has_option(value, "upgrade");
     let never = sent.always(str::is_empty) || connection.always(|value| !names(value));
     let always = sent.always(|value| !value.is_empty()) && connection.always(names);

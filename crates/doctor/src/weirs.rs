@@ -7,17 +7,17 @@ use weir_conf::{Problem, Tree};
 use weir_http::known::Known;
 
 /// Reads a tree as `weir edge -t` does, without a look at names of hosts, and returns its grave problems.
-pub type Read = fn(&Tree) -> Vec<Problem>;
+pub type ReadTree = fn(&Tree) -> Vec<Problem>;
 
 struct Edge {
     known: &'static Known,
-    read: Read,
+    read: ReadTree,
 }
 
 static EDGE: OnceLock<Edge> = OnceLock::new();
 
 /// Gives the directives and the reader of weir's edge. Only the first call counts; before it, the edge has none.
-pub fn give(known: &'static Known, read: Read) {
+pub fn give(known: &'static Known, read: ReadTree) {
     EDGE.get_or_init(|| Edge { known, read });
 }
 

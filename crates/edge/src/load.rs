@@ -157,7 +157,7 @@ pub fn level_of(problem: &Problem) -> Level {
 
 /// Host names by the system's resolver; port 0 is filled in by the caller.
 fn resolve(host: &str) -> Result<Vec<SocketAddr>, String> {
-    let found = answers::ask(answers::Kind::Host, host, || {
+    let found = answers::ask(answers::QuestionKind::Host, host, || {
         let found: Vec<String> = process::resolve(host)?.iter().map(ToString::to_string).collect();
         Ok(found.join("\n").into_bytes())
     });
@@ -226,7 +226,7 @@ pub fn identity(conf: &Conf) -> Result<Option<Identity>, String> {
 
 /// Whether every user may read a file: the dashboard shows no other without a token.
 pub fn is_public(name: &str) -> bool {
-    let asked = answers::ask(answers::Kind::Public, name, || {
+    let asked = answers::ask(answers::QuestionKind::Public, name, || {
         std::fs::metadata(name).map(|facts| vec![u8::from(facts.mode() & 0o004 != 0)])
     });
     asked.is_ok_and(|answer| answer == [1])

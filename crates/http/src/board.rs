@@ -19,7 +19,7 @@ use weir_meter::live::histogram::{Count, Histogram, Spot};
 use weir_meter::live::without_queries;
 use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
 use weir_net::clock::Instant;
-use weir_net::tls::{Fault, failure};
+use weir_net::tls::{HandshakeFault, failure};
 
 pub use lock::lock;
 /// The steps of a request, in the order of [`PATH`].
@@ -281,10 +281,10 @@ pub fn count_fault(cell: &SslCell, error: &io::Error) {
         return;
     };
     match failure.fault {
-        Fault::NoCommonVersion => cell.no_common_protocol.one(),
-        Fault::NoCommonCipher => cell.no_common_cipher.one(),
-        Fault::CertificateRejected => cell.rejected.one(),
-        Fault::NoCommonProtocol | Fault::Other => {}
+        HandshakeFault::NoCommonVersion => cell.no_common_protocol.one(),
+        HandshakeFault::NoCommonCipher => cell.no_common_cipher.one(),
+        HandshakeFault::CertificateRejected => cell.rejected.one(),
+        HandshakeFault::NoCommonProtocol | HandshakeFault::Other => {}
     }
     if let Some(complaint) = failure.distrust {
         cell.distrusted(Distrust::of(complaint.code));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use weir_net::log::{self, Level};
-use weir_net::slots::{Key, Slots};
+use weir_net::slots::{SlotKey, Slots};
 use weir_net::{Address, Stream, Transport, clock, timer};
 
 use crate::board::Board;
@@ -131,7 +131,7 @@ pub struct Entry {
     pub worker: Rc<Worker>,
     /// The state of the connection that others may read.
     pub shared: Rc<Shared>,
-    key: Key,
+    key: SlotKey,
 }
 
 impl Entry {
@@ -154,7 +154,7 @@ impl Drop for Entry {
 /// The entry of a connection without a client; dropping it removes it from the list.
 pub struct OwnEntry {
     worker: Rc<Worker>,
-    key: Key,
+    key: SlotKey,
 }
 
 impl Drop for OwnEntry {

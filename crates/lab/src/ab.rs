@@ -11,15 +11,15 @@ use weir_net::{Instant, clock};
 use weir_words::Language;
 
 use crate::analysis::{self, Analysis, Question, analyse, analyse_duets};
-use crate::ask::{Ask, Design, Edge, Side, Stack};
+use crate::ask::{Ask, Design, EdgeProgram, Side, Stack};
 use crate::block::Block;
-use crate::change::{Change, NoEffect};
+use crate::change::{Difference, NoEffect};
 use crate::duet;
 use crate::metric::{self, Metric};
 use crate::outlook;
 use crate::said::{Said, say};
-use crate::schedule::{AGAIN_MAX, Arm, Place as Turn, QUARTET, blocks};
-use crate::stack::{self, Failed, HUB, Place};
+use crate::schedule::{AGAIN_MAX, BlockPosition as Turn, ComparedSide, QUARTET, blocks};
+use crate::stack::{self, BlockFailure, HUB, LabDirectory};
 use crate::store;
 
 /// Receives the progress of a run.
@@ -56,7 +56,7 @@ pub struct Comparison {
     /// The name of the one factor.
     pub factor: String,
     /// The differences.
-    pub changes: Vec<Change>,
+    pub changes: Vec<Difference>,
     /// Why the change can have no effect, if a lint knows.
     pub no_effect: Vec<Said>,
     /// The settings that all blocks share.
@@ -112,7 +112,7 @@ impl Comparison {
 /// The state of a run.
 struct Lab<'a> {
     it: &'a Comparison,
-    place: Place,
+    place: LabDirectory,
     stacks: (Stack, Stack),
     blocks: Vec<Block>,
     began: Instant,
@@ -156,7 +156,7 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
     let stacks = (near.stack(&it.before)?, near.stack(after)?);
     let mut lab = Lab {
         it,
-        place: Place::new()?,
+        place: LabDirectory::new()?,
         stacks,
         blocks: Vec::new(),
         began: clock::precise(),
@@ -184,8 +184,8 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
         "factor": it.factor,
         "is_kept_warm": it.warm.is_some(),
         "is_duet": it.is_duet,
-        "changes": it.changes.iter().map(Change::sentence).collect::<Vec<_>>(),
-        "changes_said": it.changes.iter().map(Change::said).collect::<Vec<_>>(),
+        "changes": it.changes.iter().map(Difference::sentence).collect::<Vec<_>>(),
+        "changes_said": it.changes.iter().map(Difference::said).collect::<Vec<_>>(),
         "no_effect": it.no_effect.iter().map(Said::en).collect::<Vec<_>>(),
         "no_effect_said": it.no_effect,
         "design": it.design_json(lab.primary),
@@ -276,19 +276,19 @@ impl Lab<'_> {
     }
 
     /// Runs both blocks of a pair at once. Chance decides which of them is on the hub.
-    fn duet(&mut self, turn: &Turn, attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
+    fn duet(&mut self, turn: &Turn, attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, BlockFailure> {
         let it = self.it;
         let dir = self.place.path().join(format!("{}-{attempt}", turn.index));
         fs::create_dir_all(dir.join("twin"))
-            .map_err(|error| Failed::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
+            .map_err(|error| BlockFailure::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
         let after = it.after.as_ref().unwrap_or(&it.before);
         let (before, after) = ((&it.before, &self.stacks.0), (after, &self.stacks.1));
         let (one, other, arms) = match turn.arm {
-            Arm::Before => (before, after, (Arm::Before, Arm::After)),
-            Arm::After => (after, before, (Arm::After, Arm::Before)),
+            ComparedSide::Before => (before, after, (ComparedSide::Before, ComparedSide::After)),
+            ComparedSide::After => (after, before, (ComparedSide::After, ComparedSide::Before)),
         };
         let seed = it.design.seed.wrapping_add(turn.pair as u64 * 0x9E37_79B9);
-        let spec = duet::spec(&it.ask, one, other, &dir, seed).map_err(Failed::Broken)?;
+        let spec = duet::spec(&it.ask, one, other, &dir, seed).map_err(BlockFailure::Broken)?;
         self.runs += 2;
         let answer = stack::run(&spec, &it.ask.weir, stop)?;
         let _ = fs::remove_dir_all(&dir);
@@ -296,13 +296,19 @@ impl Lab<'_> {
     }
 
     /// Runs the blocks of one stack, with a reload before each.
-    fn quartet(&mut self, warm: &Warm, group: &[Turn], attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
+    fn quartet(
+        &mut self,
+        warm: &Warm,
+        group: &[Turn],
+        attempt: u32,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Block>, BlockFailure> {
         let it = self.it;
         let dir = self.place.path().join(format!("{}-{attempt}", group.first().map_or(0, |turn| turn.index)));
         fs::create_dir_all(&dir)
-            .map_err(|error| Failed::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
+            .map_err(|error| BlockFailure::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
         let turn = |turn: &Turn| {
-            let file = if turn.arm == Arm::Before { &warm.files.0 } else { &warm.files.1 };
+            let file = if turn.arm == ComparedSide::Before { &warm.files.0 } else { &warm.files.1 };
             (file.clone(), it.design.seed.wrapping_add(turn.pair as u64 * 0x9E37_79B9))
         };
         let turns: Vec<(PathBuf, u64)> = group.iter().map(turn).collect();
@@ -314,11 +320,11 @@ impl Lab<'_> {
         Ok(group.iter().zip(&answers).map(block).collect())
     }
 
-    fn block(&mut self, turn: &Turn, attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
+    fn block(&mut self, turn: &Turn, attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, BlockFailure> {
         let it = self.it;
         let (side, stack) = match turn.arm {
-            Arm::Before => (&it.before, &self.stacks.0),
-            Arm::After => (it.after.as_ref().unwrap_or(&it.before), &self.stacks.1),
+            ComparedSide::Before => (&it.before, &self.stacks.0),
+            ComparedSide::After => (it.after.as_ref().unwrap_or(&it.before), &self.stacks.1),
         };
         let seed = it.design.seed.wrapping_add(turn.pair as u64 * 0x9E37_79B9);
         self.runs += 1;
@@ -340,7 +346,7 @@ impl Lab<'_> {
             "before": {"file": it.before.file.display().to_string()},
             "after": {"file": it.after.as_ref().unwrap_or(&it.before).file.display().to_string()},
             "factor": it.factor,
-            "changes": it.changes.iter().map(Change::sentence).collect::<Vec<_>>(),
+            "changes": it.changes.iter().map(Difference::sentence).collect::<Vec<_>>(),
             "no_effect": it.no_effect.iter().map(Said::en).collect::<Vec<_>>(),
             "design": it.design_json(self.primary),
             "blocks_max": blocks_max,
@@ -387,7 +393,7 @@ pub(crate) fn again(
     stop: &AtomicBool,
     tell: &mut dyn Tell,
     tried: &mut Vec<Block>,
-    run: &mut dyn FnMut(u32) -> Result<Vec<Block>, Failed>,
+    run: &mut dyn FnMut(u32) -> Result<Vec<Block>, BlockFailure>,
 ) -> Result<Turned, Said> {
     let mut last = Said::default();
     for attempt in 0..=AGAIN_MAX {
@@ -396,8 +402,8 @@ pub(crate) fn again(
         }
         let blocks = match run(attempt) {
             Ok(blocks) => blocks,
-            Err(Failed::Stopped) => return Ok(Turned::Stopped),
-            Err(Failed::Broken(error)) => return Err(error),
+            Err(BlockFailure::Stopped) => return Ok(Turned::Stopped),
+            Err(BlockFailure::Broken(error)) => return Err(error),
         };
         let spoiled: Vec<Said> = blocks.iter().flat_map(Block::why_spoiled).collect();
         for why in &spoiled {
@@ -418,14 +424,14 @@ pub(crate) fn measured(
     ask: &Ask,
     side: &Side,
     stack: &Stack,
-    place: &Place,
+    place: &LabDirectory,
     name: &str,
     seed: u64,
     stop: &AtomicBool,
-) -> Result<Value, Failed> {
+) -> Result<Value, BlockFailure> {
     let dir = place.path().join(name);
     fs::create_dir_all(&dir)
-        .map_err(|error| Failed::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
+        .map_err(|error| BlockFailure::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
     let answer = stack::run(&ask.spec(side, stack, &dir, seed), &ask.weir, stop)?;
     // The report is all that the run keeps of a block.
     let _ = fs::remove_dir_all(&dir);
@@ -452,10 +458,10 @@ pub(crate) fn environment_of(before: &Side, after: &Side) -> Value {
 }
 
 /// The edge's version, `nginx/1.22.1` or `weir/0.1.0`. The defaults of directives depend on it.
-pub fn version(edge: &Edge) -> String {
+pub fn version(edge: &EdgeProgram) -> String {
     match edge {
-        Edge::Weir => concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),
-        Edge::Nginx(path) => {
+        EdgeProgram::Weir => concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),
+        EdgeProgram::Nginx(path) => {
             let output = Command::new(path).arg("-v").stdin(Stdio::null()).output();
             let text = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned()).unwrap_or_default();
             text.trim().trim_start_matches("nginx version: ").to_owned()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::block::Block;
 use crate::metric::{METRICS, Metric, Scale};
 use crate::said::{Said, say};
-use crate::schedule::{Arm, Looks};
+use crate::schedule::{ComparedSide, Looks};
 use crate::stats;
 use crate::verdict::{self, Basis, Estimate, Pair, Run, Situation, Verdict};
 
@@ -66,14 +66,14 @@ fn of_pairs(blocks: &[Block], metric: &'static Metric, alpha: f64) -> Option<Est
 }
 
 fn of_runs(blocks: &[Block], metric: &'static Metric, alpha: f64) -> Option<Estimate> {
-    let runs = |arm: Arm| -> Vec<Run> {
+    let runs = |arm: ComparedSide| -> Vec<Run> {
         let usable = blocks.iter().filter(|block| block.arm == arm && block.spoiled.is_empty());
         let run = |block: &Block| {
             Some(Run { value: *block.values.get(metric.key)?, failed: (block.failed(), block.requests) })
         };
         usable.filter_map(run).collect()
     };
-    let (before, after) = (runs(Arm::Before), runs(Arm::After));
+    let (before, after) = (runs(ComparedSide::Before), runs(ComparedSide::After));
     (!before.is_empty() && !after.is_empty()).then(|| Estimate::of_runs(metric, &before, &after, alpha))
 }
 
@@ -83,7 +83,8 @@ fn analyse_by(estimator: Estimator, blocks: &[Block], question: &Question<'_>) -
     let estimates: Vec<(&'static Metric, Option<Estimate>)> = METRICS
         .iter()
         .map(|metric| {
-            let is_least = (is_least(blocks, metric, Arm::Before), is_least(blocks, metric, Arm::After));
+            let is_least =
+                (is_least(blocks, metric, ComparedSide::Before), is_least(blocks, metric, ComparedSide::After));
             let estimate = estimator(blocks, metric, question.looks.alpha);
             (metric, estimate.map(|estimate| Estimate { is_least, ..estimate }))
         })
@@ -141,7 +142,7 @@ fn analyse_by(estimator: Estimator, blocks: &[Block], question: &Question<'_>) -
 }
 
 /// Whether the figure of an arm's middle block is only a lower bound.
-fn is_least(blocks: &[Block], metric: &Metric, arm: Arm) -> bool {
+fn is_least(blocks: &[Block], metric: &Metric, arm: ComparedSide) -> bool {
     let usable: Vec<&Block> = blocks.iter().filter(|block| block.arm == arm && block.spoiled.is_empty()).collect();
     let least = usable.iter().filter(|block| block.censored.iter().any(|key| key == metric.key));
     least.count() * 2 > usable.len()
@@ -150,9 +151,9 @@ fn is_least(blocks: &[Block], metric: &Metric, arm: Arm) -> bool {
 /// Why the primary metric will have no figure: each arm has a good block, and none of them has enough requests.
 pub(crate) fn none_is_enough(blocks: &[Block], metric: &Metric) -> Option<Said> {
     let usable = || blocks.iter().filter(|block| block.spoiled.is_empty());
-    let has = |arm: Arm| usable().any(|block| block.arm == arm);
+    let has = |arm: ComparedSide| usable().any(|block| block.arm == arm);
     let is_none = usable().all(|block| !block.values.contains_key(metric.key) && block.requests < metric.requests_min);
-    (is_none && has(Arm::Before) && has(Arm::After)).then(|| too_few(blocks, metric))?
+    (is_none && has(ComparedSide::Before) && has(ComparedSide::After)).then(|| too_few(blocks, metric))?
 }
 
 /// Why the primary metric has no figure, if no block has enough requests.
@@ -164,12 +165,12 @@ fn too_few(blocks: &[Block], metric: &Metric) -> Option<Said> {
 
 /// A metric's figures in both blocks of each complete pair.
 fn pairs(blocks: &[Block], metric: &Metric) -> Vec<Pair> {
-    let usable = |pair: usize, arm: Arm| {
+    let usable = |pair: usize, arm: ComparedSide| {
         blocks.iter().find(|block| block.pair == pair && block.arm == arm && block.spoiled.is_empty())
     };
     let numbers: BTreeSet<usize> = blocks.iter().map(|block| block.pair).collect();
     let pair = |number: usize| {
-        let (before, after) = (usable(number, Arm::Before)?, usable(number, Arm::After)?);
+        let (before, after) = (usable(number, ComparedSide::Before)?, usable(number, ComparedSide::After)?);
         Some(Pair {
             before: *before.values.get(metric.key)?,
             after: *after.values.get(metric.key)?,
@@ -238,7 +239,7 @@ mod tests {
     use crate::stats::chance::normal;
     use std::collections::BTreeMap;
 
-    fn block(pair: usize, arm: Arm, p95: f64, errors: &[(&str, u64)]) -> Block {
+    fn block(pair: usize, arm: ComparedSide, p95: f64, errors: &[(&str, u64)]) -> Block {
         let values: BTreeMap<String, f64> =
             [("throughput", 1000.0), ("p95", p95), ("cpu", 10.0)].map(|(key, value)| (key.to_owned(), value)).into();
         let errors: BTreeMap<String, u64> = errors.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
@@ -265,7 +266,10 @@ mod tests {
         (0..pairs)
             .flat_map(|pair| {
                 let mut near = |value: f64| value * (0.01 * normal(&mut rng)).exp();
-                [block(pair, Arm::Before, near(40.0), &[("502", 100)]), block(pair, Arm::After, near(after), errors)]
+                [
+                    block(pair, ComparedSide::Before, near(40.0), &[("502", 100)]),
+                    block(pair, ComparedSide::After, near(after), errors),
+                ]
             })
             .collect()
     }
@@ -291,7 +295,7 @@ mod tests {
     #[test]
     fn who_never_got_an_answer_makes_a_lower_bound() {
         let mut blocks = blocks(34.0, &[], 8);
-        for block in blocks.iter_mut().filter(|block| block.arm == Arm::After) {
+        for block in blocks.iter_mut().filter(|block| block.arm == ComparedSide::After) {
             block.values.insert("p95".to_owned(), 10_000.0);
             block.censored.push("p95".to_owned());
         }

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use weir_conf::Tree;
 use weir_host as host;
 
-use crate::block::Asked;
+use crate::block::BlockSettings;
 use crate::command::CommandLine;
 use crate::metric::Metric;
 use crate::said::{Said, say};
 use crate::schedule::Looks;
-use crate::stack::{self, Again, HUB, Host, Layout, Process, Ready, Spec, layout};
+use crate::stack::{self, Again, HUB, Host, Layout, Process, ReadyCondition, Spec, layout};
 use crate::survey::{Survey, survey};
 
 /// The shortest and the longest measurement of one block.
@@ -32,19 +32,19 @@ const BESIDE: Duration = Duration::from_secs(40);
 
 /// The program that serves the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edge {
+pub enum EdgeProgram {
     /// This binary.
     Weir,
     /// An nginx, or another weir under nginx's name, by its path.
     Nginx(PathBuf),
 }
 
-impl Edge {
+impl EdgeProgram {
     /// Its name in a report.
     pub fn name(&self) -> String {
         match self {
-            Edge::Weir => "weir".to_owned(),
-            Edge::Nginx(path) => path.display().to_string(),
+            EdgeProgram::Weir => "weir".to_owned(),
+            EdgeProgram::Nginx(path) => path.display().to_string(),
         }
     }
 }
@@ -80,7 +80,7 @@ pub struct Side {
     /// Its content.
     pub tree: Tree,
     /// The program that serves it.
-    pub edge: Edge,
+    pub edge: EdgeProgram,
 }
 
 /// The CPUs of each role.
@@ -199,7 +199,7 @@ impl Ask {
             host: HUB.to_owned(),
             argv: edge_argv(&self.weir, side, stack, dir),
             cpus: self.cpus.edge.clone(),
-            ready: Ready::Answers(vec![stack.target]),
+            ready: ReadyCondition::Answers(vec![stack.target]),
             ..Process::default()
         };
         let mut processes = self.origins(stack);
@@ -256,12 +256,12 @@ impl Ask {
     }
 
     /// The settings that the judgement of a block depends on.
-    pub fn asked(&self) -> Asked {
-        Asked {
+    pub fn asked(&self) -> BlockSettings {
+        BlockSettings {
             is_steady: matches!(self.load, Load::Path { .. }),
             is_noisy: self.is_noisy,
             opening_s: self.opening_s(),
-            ..Asked::default()
+            ..BlockSettings::default()
         }
     }
 
@@ -345,7 +345,7 @@ impl Ask {
         let role = |argv: Vec<String>, host: &str, at: &[SocketAddr], number: usize| Process {
             argv,
             cpus: self.cpus.origin.clone(),
-            ready: Ready::Answers(at.to_vec()),
+            ready: ReadyCondition::Answers(at.to_vec()),
             is_together: number > 0,
             ..beside(&format!("origin{number}"), host)
         };
@@ -453,8 +453,8 @@ pub(crate) fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>,
 
 fn edge_argv(weir: &Path, side: &Side, stack: &Stack, dir: &Path) -> Vec<String> {
     let mut argv = match &side.edge {
-        Edge::Weir => vec![weir.display().to_string(), "edge".to_owned()],
-        Edge::Nginx(path) => vec![path.display().to_string()],
+        EdgeProgram::Weir => vec![weir.display().to_string(), "edge".to_owned()],
+        EdgeProgram::Nginx(path) => vec![path.display().to_string()],
     };
     argv.extend(["-c".to_owned(), side.file.display().to_string()]);
     let globals = stack.globals.join(" ").replace("@DIR@", &dir.display().to_string());
@@ -548,7 +548,7 @@ pub(crate) mod tests {
 
     pub(crate) fn side() -> Side {
         let tree = weir_conf::load(&weir_conf::MemoryFiles::new().with("/n.conf", ""), "/n.conf", "/", &|_| false).0;
-        Side { file: "/n.conf".into(), tree, edge: Edge::Weir }
+        Side { file: "/n.conf".into(), tree, edge: EdgeProgram::Weir }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use weir_load::record::Hdr;
 
 use crate::metric::{self, METRICS, Scale};
 use crate::said::{Said, say};
-use crate::schedule::Arm;
+use crate::schedule::ComparedSide;
 use crate::series::{self, Series};
 
 /// A load generator with a thread busier than this is not always on time.
@@ -30,7 +30,7 @@ const LOCAL_ERRORS: [&str; 4] = ["EADDRNOTAVAIL", "EMFILE", "ENFILE", "ENOBUFS"]
 
 /// The settings of a block that its judgement depends on.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
+pub struct BlockSettings {
     /// The load is constant, so its windows can judge it.
     pub is_steady: bool,
     /// Other work on this machine causes only a warning.
@@ -102,7 +102,7 @@ pub struct Block {
     /// Its pair, from 0.
     pub pair: usize,
     /// The arm that ran.
-    pub arm: Arm,
+    pub arm: ComparedSide,
     /// The number of this try, from 0.
     pub attempt: u32,
     /// The time of the measurement, ms since 1970.
@@ -173,7 +173,7 @@ impl Block {
 
     /// Makes a block from a keeper's answer. An answer that cannot be read spoils the block, with the error as the
     /// reason.
-    pub fn of(answer: &Value, pair: usize, arm: Arm, attempt: u32, asked: Asked) -> Block {
+    pub fn of(answer: &Value, pair: usize, arm: ComparedSide, attempt: u32, asked: BlockSettings) -> Block {
         let mut block = Block::imported(answer, pair, arm, attempt, asked);
         if let Err(error) = Answer::deserialize(answer) {
             let why = say!(ANSWER_UNREADABLE, error.to_string());
@@ -184,7 +184,7 @@ impl Block {
     }
 
     /// Makes a block from a load that ran elsewhere, without the keeper's figures. A missing figure is not judged.
-    pub fn imported(answer: &Value, pair: usize, arm: Arm, attempt: u32, asked: Asked) -> Block {
+    pub fn imported(answer: &Value, pair: usize, arm: ComparedSide, attempt: u32, asked: BlockSettings) -> Block {
         let (report, usage) = (&answer["load"], &answer["usage"]);
         let (weir, counters) = (&report["weir"], &report["aggregate"]["counters"]);
         let count = |name: &str| counters[name].as_u64().unwrap_or(0);
@@ -223,7 +223,7 @@ impl Block {
         block
     }
 
-    fn measure(&mut self, weir: &Value, usage: &Value, asked: Asked) {
+    fn measure(&mut self, weir: &Value, usage: &Value, asked: BlockSettings) {
         let answers = weir["response"]["count"].as_u64().unwrap_or(0);
         let seconds =
             weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map_or(0.0, |(to, from)| (to - from) / 1000.0);
@@ -252,7 +252,7 @@ impl Block {
         answers: u64,
         unanswered: u64,
         weir: &Value,
-        asked: Asked,
+        asked: BlockSettings,
     ) -> Option<f64> {
         // A script may set its own timeout. Then the longest answer is the only known waiting time.
         let is_default = asked.is_steady || asked.is_search;
@@ -290,7 +290,7 @@ impl Block {
 
     /// Checks whether the block is usable: the load generator kept up, there was no other work, and the block was
     /// warm and steady.
-    fn gate(&mut self, answer: &Value, asked: Asked) {
+    fn gate(&mut self, answer: &Value, asked: BlockSettings) {
         let (report, usage) = (&answer["load"], &answer["usage"]);
         let (weir, generator) = (&report["weir"], &report["weir"]["generator"]);
         let busiest = numbers(&generator["worker_cpu"]).into_iter().fold(0.0, f64::max);
@@ -405,7 +405,7 @@ pub(crate) mod tests {
     pub(crate) fn empty() -> Block {
         Block {
             pair: 0,
-            arm: Arm::Before,
+            arm: ComparedSide::Before,
             attempt: 0,
             started_ms: 0,
             requests: 0,
@@ -444,9 +444,9 @@ pub(crate) mod tests {
         Block::of(
             &answer(change),
             0,
-            Arm::After,
+            ComparedSide::After,
             0,
-            Asked { is_steady: true, is_noisy: false, is_search: false, ..Asked::default() },
+            BlockSettings { is_steady: true, is_noisy: false, is_search: false, ..BlockSettings::default() },
         )
     }
 
@@ -467,8 +467,8 @@ pub(crate) mod tests {
             let members = answer.pointer_mut(path).and_then(Value::as_object_mut).unwrap();
             let value = members.remove(name).unwrap();
             members.insert(format!("{name}_renamed"), value);
-            let asked = Asked { is_steady: true, is_noisy: true, is_search: false, ..Asked::default() };
-            let said = Block::of(&answer, 0, Arm::After, 0, asked).spoiled;
+            let asked = BlockSettings { is_steady: true, is_noisy: true, is_search: false, ..BlockSettings::default() };
+            let said = Block::of(&answer, 0, ComparedSide::After, 0, asked).spoiled;
             assert!(said[0].contains("cannot read") && said[0].contains(name), "{name}: {said:?}");
         }
     }
@@ -527,7 +527,7 @@ pub(crate) mod tests {
             let mut hdr = Hdr::default();
             (0..10_000 - timeouts).for_each(|at| hdr.add(std::time::Duration::from_micros(at)));
             answer["load"]["weir"]["response"]["hdr_ns"] = json!(hdr.encoded());
-            Block::of(&answer, 0, Arm::After, 0, Asked { is_steady: true, ..Asked::default() })
+            Block::of(&answer, 0, ComparedSide::After, 0, BlockSettings { is_steady: true, ..BlockSettings::default() })
         };
         let few = of(100);
         assert!((few.values["p95"] - 9.5).abs() < 0.1 && few.censored == ["mean"], "{:?}", few.values);
@@ -544,20 +544,20 @@ pub(crate) mod tests {
     fn users_that_begin_late_change_nothing() {
         let of = |has_users| {
             let late = answer(|a| a["load"]["weir"]["generator"]["lag_p99_ms"] = json!(4.0));
-            let asked = Asked { is_search: true, has_users, ..Asked::default() };
-            Block::of(&late, 0, Arm::Before, 0, asked).spoiled
+            let asked = BlockSettings { is_search: true, has_users, ..BlockSettings::default() };
+            Block::of(&late, 0, ComparedSide::Before, 0, asked).spoiled
         };
         assert_eq!((of(true).len(), of(false).len()), (0, 1));
     }
 
     #[test]
     fn a_noisy_machine_may_be_asked_for_and_is_said() {
-        let noisy = Asked { is_steady: true, is_noisy: true, is_search: false, ..Asked::default() };
-        let block = Block::of(&answer(|a| a["usage"]["foreign"] = json!(0.2)), 0, Arm::Before, 0, noisy);
+        let noisy = BlockSettings { is_steady: true, is_noisy: true, is_search: false, ..BlockSettings::default() };
+        let block = Block::of(&answer(|a| a["usage"]["foreign"] = json!(0.2)), 0, ComparedSide::Before, 0, noisy);
         assert_eq!((block.spoiled.len(), block.cautions.len()), (0, 1));
         let full = |a: &mut Value| a["load"]["weir"]["generator"]["worker_cpu"] = json!([0.97]);
         assert_eq!(
-            Block::of(&answer(full), 0, Arm::Before, 0, noisy).spoiled.len(),
+            Block::of(&answer(full), 0, ComparedSide::Before, 0, noisy).spoiled.len(),
             1,
             "its own limit is never allowed"
         );

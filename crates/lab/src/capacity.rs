@@ -9,13 +9,13 @@ use weir_net::clock;
 
 use crate::ab::{Tell, environment_of, side_json};
 use crate::ask::{Ask, Load, Side};
-use crate::block::{Asked, Block};
+use crate::block::{Block, BlockSettings};
 use crate::metric::{self, digits};
 use crate::said::{Said, say};
-use crate::schedule::{AGAIN_MAX, Arm};
-use crate::search::{Axis, BY_RATE, CONFIRMATIONS, Next, TRIES_MAX, Try, next, passes};
+use crate::schedule::{AGAIN_MAX, ComparedSide};
+use crate::search::{Axis, BY_RATE, CONFIRMATIONS, SearchNext, SearchTry, TRIES_MAX, next, passes};
 use crate::series;
-use crate::stack::{self, Failed, Place};
+use crate::stack::{self, BlockFailure, LabDirectory};
 use crate::stats;
 use crate::store;
 
@@ -139,13 +139,13 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
     stack::sweep().iter().for_each(|line| tell.tell(line));
     // The search ends as soon as the largest rate that holds is confirmed.
     tell.tell(&crate::outlook::duration(&it.ask, (CONFIRMATIONS + 2, TRIES_MAX)));
-    let place = Place::new()?;
+    let place = LabDirectory::new()?;
     let (id, started_ms) = (store::new_id(), now_ms());
     let (mut tries, mut blocks, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     let end = loop {
         let (rate, is_confirmation) = match next(&tries, it.from, it.axis()) {
-            Next::Try(rate) => (rate, false),
-            Next::Confirm(rate) => (rate, true),
+            SearchNext::Try(rate) => (rate, false),
+            SearchNext::Confirm(rate) => (rate, true),
             end => break Ok(end),
         };
         let level = it.level(rate);
@@ -166,7 +166,7 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
             Err(why) => say!(STEP_FAILS, &what, why),
         };
         tell.tell(&line);
-        tries.push(Try { rate, passed, is_confirmation });
+        tries.push(SearchTry { rate, passed, is_confirmation });
         let why = judged.err();
         steps.push(json!({
             "rate": rate, "passed": passed, "answered": block.values.get("throughput"), "is_confirmation": is_confirmation,
@@ -214,7 +214,7 @@ enum Ended {
 fn step(
     it: &Capacity,
     rate: f64,
-    place: &Place,
+    place: &LabDirectory,
     number: usize,
     stop: &AtomicBool,
     tell: &mut dyn Tell,
@@ -248,13 +248,17 @@ fn step(
         spec.is_warm_judged = false;
         let answer = match stack::run(&spec, &ask.weir, stop) {
             Ok(answer) => answer,
-            Err(Failed::Stopped) => return Err(Ended::Stopped),
-            Err(Failed::Broken(error)) => return Err(Ended::Broken(error)),
+            Err(BlockFailure::Stopped) => return Err(Ended::Stopped),
+            Err(BlockFailure::Broken(error)) => return Err(Ended::Broken(error)),
         };
         let _ = std::fs::remove_dir_all(&dir);
-        let asked =
-            Asked { is_noisy: ask.is_noisy, is_search: true, has_users: it.users.is_some(), ..Asked::default() };
-        let mut block = Block::of(&answer, number, Arm::Before, attempt, asked);
+        let asked = BlockSettings {
+            is_noisy: ask.is_noisy,
+            is_search: true,
+            has_users: it.users.is_some(),
+            ..BlockSettings::default()
+        };
+        let mut block = Block::of(&answer, number, ComparedSide::Before, attempt, asked);
         // Before the last user has begun, and after the first has ended, the users make less than their rate.
         let all_are_there = it.users.and_then(|users| {
             let from = users.begin();
@@ -275,13 +279,13 @@ fn step(
 }
 
 /// The verdict of a search.
-fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, Said>, made: &dyn Fn(f64) -> f64) -> Value {
+fn verdict(it: &Capacity, tries: &[SearchTry], end: Result<SearchNext, Said>, made: &dyn Fn(f64) -> f64) -> Value {
     let held = tries.iter().filter(|one| one.passed).map(|one| one.rate).fold(0.0, f64::max);
     let at_least = if held > 0.0 { say!(HELD_AT, it.level(held)) } else { Said::default() };
     let words = it.objective.said();
     let (name, text, rate) = match end {
         Err(why) => ("no verdict", say!(NO_VERDICT_BUT, why, at_least), None),
-        Ok(Next::Found(rate)) => {
+        Ok(SearchNext::Found(rate)) => {
             let passed = passes(tries, rate);
             let half = half(tries)
                 .map_or_else(Said::default, |fit| say!(HALF, digits(fit.half), digits(fit.low), digits(fit.high)));
@@ -294,8 +298,8 @@ fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, Said>, made: &dyn Fn(
             };
             ("capacity", text, Some(rate))
         }
-        Ok(Next::Nothing) => ("nothing", say!(NO_LEVEL, it.level(1.0), words), None),
-        Ok(Next::Everything(rate)) => ("everything", say!(NO_LIMIT_AT, it.level(rate), words), None),
+        Ok(SearchNext::Nothing) => ("nothing", say!(NO_LEVEL, it.level(1.0), words), None),
+        Ok(SearchNext::Everything(rate)) => ("everything", say!(NO_LIMIT_AT, it.level(rate), words), None),
         Ok(_) => ("no verdict", say!(MIXED, tries.len(), at_least), None),
     };
     let fit = half(tries);
@@ -307,14 +311,14 @@ fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, Said>, made: &dyn Fn(
 
 /// The rate at which half of the tries pass, with its interval. It fits a logistic curve to all tries, over the
 /// logarithm of the rate.
-fn half(tries: &[Try]) -> Option<stats::Logistic> {
+fn half(tries: &[SearchTry]) -> Option<stats::Logistic> {
     let points: Vec<(f64, bool)> = tries.iter().map(|one| (one.rate, one.passed)).collect();
     stats::logistic(&points)
 }
 
 /// Fits the scalability law to the answers, if there are enough levels. The load is the number of requests in flight:
 /// answers a second times response time (Little's law). A peak far beyond the measured range is not reported.
-fn law(tries: &[Try], blocks: &[Block], seed: u64) -> Value {
+fn law(tries: &[SearchTry], blocks: &[Block], seed: u64) -> Value {
     let points: Vec<(f64, f64)> = tries
         .iter()
         .zip(blocks)
@@ -371,7 +375,7 @@ mod tests {
             [("throughput", answered), ("p95", p95), ("errors", errors)].map(|(key, value)| (key.to_owned(), value));
         Block {
             pair: 0,
-            arm: Arm::Before,
+            arm: ComparedSide::Before,
             attempt: 0,
             started_ms: 0,
             requests: 1000,
@@ -410,16 +414,17 @@ mod tests {
     fn a_law_needs_levels_and_is_not_drawn_far_beyond_them() {
         let law_of = |count: usize| {
             let rates: Vec<f64> = (1..=count).map(|n| 100.0 * 1.5f64.powi(n as i32)).collect();
-            let tries: Vec<Try> =
-                rates.iter().map(|rate| Try { rate: *rate, passed: true, is_confirmation: false }).collect();
+            let tries: Vec<SearchTry> =
+                rates.iter().map(|rate| SearchTry { rate: *rate, passed: true, is_confirmation: false }).collect();
             // Almost linear: a peak, if there is one, is far away.
             let blocks: Vec<Block> = rates.iter().map(|rate| block(*rate, 2.0 + rate / 1e5, 0.0)).collect();
             law(&tries, &blocks, 1)
         };
         assert_eq!(law_of(4), Value::Null);
         // Twelve tries of two rates are two levels.
-        let tries: Vec<Try> =
-            (0..12).map(|n| Try { rate: 100.0 + f64::from(n % 2), passed: true, is_confirmation: true }).collect();
+        let tries: Vec<SearchTry> = (0..12)
+            .map(|n| SearchTry { rate: 100.0 + f64::from(n % 2), passed: true, is_confirmation: true })
+            .collect();
         let blocks: Vec<Block> = (0..12).map(|n| block(100.0, 2.0 + 0.1 * f64::from(n), 0.0)).collect();
         assert_eq!(law(&tries, &blocks, 1), Value::Null);
         assert_eq!(law_of(9)["peak_in_flight"], Value::Null);

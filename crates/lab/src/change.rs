@@ -13,7 +13,7 @@ const SHOWN_MAX: usize = 12;
 
 /// A directive that differs between both configurations, at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct Difference {
     /// The blocks around it: `http/server 1/location /api`. Empty at the top level.
     pub place: String,
     /// The directive.
@@ -24,13 +24,13 @@ pub struct Change {
     pub after: Vec<String>,
 }
 
-impl Change {
+impl Difference {
     /// `keepalive (in http/upstream app): none → 64`.
     pub fn sentence(&self) -> String {
         self.said().en().to_owned()
     }
 
-    /// As [`Change::sentence`], in every language.
+    /// As [`Difference::sentence`], in every language.
     pub fn said(&self) -> Said {
         let shown = |values: &[String]| match values {
             [] => say!(NONE),
@@ -52,17 +52,17 @@ impl Change {
 ///
 /// This is the interface of the no-op lint. It gets both trees and their differences, and names each change that
 /// does nothing.
-pub type NoEffect = dyn Fn(&Tree, &Tree, &[Change]) -> Vec<Said>;
+pub type NoEffect = dyn Fn(&Tree, &Tree, &[Difference]) -> Vec<Said>;
 
 /// Every difference, in the order of places.
-pub fn changes(before: &Tree, after: &Tree) -> Vec<Change> {
+pub fn changes(before: &Tree, after: &Tree) -> Vec<Difference> {
     let (mut before, mut after) = (flat(before), flat(after));
     let mut keys: Vec<_> = before.keys().chain(after.keys()).cloned().collect();
     keys.sort();
     keys.dedup();
     let change = |key: (String, String)| {
         let (before, after) = (before.remove(&key).unwrap_or_default(), after.remove(&key).unwrap_or_default());
-        (before != after).then_some(Change { place: key.0, name: key.1, before, after })
+        (before != after).then_some(Difference { place: key.0, name: key.1, before, after })
     };
     keys.into_iter().filter_map(change).collect()
 }
@@ -71,7 +71,7 @@ pub fn changes(before: &Tree, after: &Tree) -> Vec<Change> {
 pub type Together = Vec<Vec<String>>;
 
 /// The name of the single factor that changes. The error names the factors if there are several.
-pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, Said> {
+pub fn one_factor(changes: &[Difference], together: &Together) -> Result<String, Said> {
     let factor = |name: &str| {
         together
             .iter()

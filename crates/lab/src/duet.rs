@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::ask::{Ask, Side, Stack};
 use crate::block::Block;
 use crate::said::{Said, say};
-use crate::schedule::Arm;
+use crate::schedule::ComparedSide;
 use crate::stack::{Action, Deed, HUB, Host, Process, Spec};
 
 /// The second edge's host.
@@ -69,8 +69,8 @@ fn at_once(one: &Process, other: &Process) -> Process {
 }
 
 /// The two blocks in a keeper's answer: of the first side, which was on the hub, and of the second.
-pub fn blocks(answer: &Value, ask: &Ask, pair: usize, arms: (Arm, Arm), attempt: u32) -> Vec<Block> {
-    let of = |arm: Arm, name: &str, load: &Value| {
+pub fn blocks(answer: &Value, ask: &Ask, pair: usize, arms: (ComparedSide, ComparedSide), attempt: u32) -> Vec<Block> {
+    let of = |arm: ComparedSide, name: &str, load: &Value| {
         let mut own = answer.clone();
         own["load"] = load.clone();
         own["usage"]["edge_cpu_s"] = answer["usage"]["processes"][name].clone();
@@ -111,14 +111,17 @@ mod tests {
             },
         });
         let ask = Ask { quota: Some(0.4), ..crate::ask::tests::ask() };
-        let found = blocks(&answer, &ask, 3, (Arm::After, Arm::Before), 0);
+        let found = blocks(&answer, &ask, 3, (ComparedSide::After, ComparedSide::Before), 0);
         let cpu: Vec<f64> = found.iter().filter_map(|block| block.values.get("cpu").copied()).collect();
         assert_eq!(cpu, [250.0, 500.0]);
         assert!(found.iter().all(|block| block.values.keys().eq(["cpu", "errors"])), "times are nobody's: {found:?}");
-        assert_eq!(found.iter().map(|block| block.arm).collect::<Vec<_>>(), [Arm::After, Arm::Before]);
+        assert_eq!(
+            found.iter().map(|block| block.arm).collect::<Vec<_>>(),
+            [ComparedSide::After, ComparedSide::Before]
+        );
         assert_eq!(found.iter().map(|block| block.spoiled.len()).collect::<Vec<_>>(), [0, 0], "{found:?}");
         let tight = Ask { quota: Some(0.3), ..ask };
-        let spoiled = blocks(&answer, &tight, 3, (Arm::After, Arm::Before), 0);
+        let spoiled = blocks(&answer, &tight, 3, (ComparedSide::After, ComparedSide::Before), 0);
         assert!(spoiled.iter().map(|block| block.spoiled.len()).eq([0, 1]), "{spoiled:?}");
     }
 }

@@ -9,7 +9,7 @@ use crate::block::Block;
 use crate::import::Imported;
 use crate::metric::{Metric, digits};
 use crate::said::{Said, say, shown};
-use crate::schedule::{Arm, Looks};
+use crate::schedule::{ComparedSide, Looks};
 use crate::stats;
 use crate::store;
 
@@ -93,7 +93,7 @@ fn counted(runs: &[Imported]) -> Said {
 
 /// For a kind with a single run: the variation within that run.
 fn within(it: &Elsewhere) -> Vec<Value> {
-    let alone = |(arm, runs): (Arm, &Vec<Imported>)| {
+    let alone = |(arm, runs): (ComparedSide, &Vec<Imported>)| {
         let [run] = runs.as_slice() else { return None };
         let found = stats::moving_block(&run.windows, it.seed)?;
         let throughput = stats::mean(&run.windows);
@@ -102,7 +102,7 @@ fn within(it: &Elsewhere) -> Vec<Value> {
             "windows": run.windows.len(), "label": say!(WITHIN).en(), "label_said": say!(WITHIN),
         }))
     };
-    [(Arm::Before, &it.before.1), (Arm::After, &it.after.1)].into_iter().filter_map(alone).collect()
+    [(ComparedSide::Before, &it.before.1), (ComparedSide::After, &it.after.1)].into_iter().filter_map(alone).collect()
 }
 
 /// Notes beside the table: kinds with a single run, and parts of runs that were not used.
@@ -124,7 +124,7 @@ mod tests {
     use crate::import::read;
     use crate::metric::of;
 
-    fn runs(count: usize, p95: f64, arm: Arm) -> Vec<Imported> {
+    fn runs(count: usize, p95: f64, arm: ComparedSide) -> Vec<Imported> {
         let one = |number: usize| {
             let period = json!({"counters": {"http.responses": 9_000 + 37 * (number % 5)}});
             let text = json!({
@@ -152,11 +152,11 @@ mod tests {
 
     #[test]
     fn six_of_each_may_be_compared_and_single_runs_may_not() {
-        let run = of_two(runs(6, 40.0, Arm::Before), runs(7, 30.0, Arm::After));
+        let run = of_two(runs(6, 40.0, ComparedSide::Before), runs(7, 30.0, ComparedSide::After));
         let text = crate::report::text(&run, Language::English);
         assert_eq!(run["verdict"]["name"], "better", "{text}");
         assert!(text.contains("6 and 7 runs") && text.contains("6 runs of Artillery 2"), "{text}");
-        let single = of_two(runs(1, 40.0, Arm::Before), runs(1, 30.0, Arm::After));
+        let single = of_two(runs(1, 40.0, ComparedSide::Before), runs(1, 30.0, ComparedSide::After));
         let text = crate::report::text(&single, Language::English);
         assert!(text.contains("Verdict: not comparable: one run per arm"), "{text}");
         assert!(text.contains("A alone: 900/s, 95 % 900 to 900/s (within-run only"), "{text}");
@@ -164,9 +164,9 @@ mod tests {
 
     #[test]
     fn a_saturated_generator_is_no_run() {
-        let mut before = runs(1, 40.0, Arm::Before);
+        let mut before = runs(1, 40.0, ComparedSide::Before);
         before[0].block.spoiled.push("load generator saturated (core 97 %)".to_owned());
-        let run = of_two(before, runs(6, 40.0, Arm::After));
+        let run = of_two(before, runs(6, 40.0, ComparedSide::After));
         assert_eq!(run["verdict"]["text"], "no verdict: 0.json: load generator saturated (core 97 %)");
     }
 }

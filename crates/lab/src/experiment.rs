@@ -14,26 +14,26 @@ pub mod run;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::ask::Edge;
+use crate::ask::EdgeProgram;
 use crate::said::Said;
 use lab::name_of;
 
-pub use lab::{Compare, Expect, FILE, Front, Lab, Need, Places, Prepare, Sent, Variant, What};
+pub use lab::{Compare, Expect, Experiment, FILE, Front, Need, Places, Prepare, Sent, Variant, What};
 pub use read::{KEYS, read};
 
 /// Most folders that are searched.
 pub const LABS_MAX: usize = 1000;
 
 /// The labs below a folder, by name. A lab that cannot be read has its error.
-pub fn list(labs: &Path, places: &Places) -> BTreeMap<String, Result<Lab, Said>> {
+pub fn list(labs: &Path, places: &Places) -> BTreeMap<String, Result<Experiment, Said>> {
     let entries = std::fs::read_dir(labs).into_iter().flatten().flatten().take(LABS_MAX);
     let dirs = entries.map(|entry| entry.path()).filter(|path| path.join(FILE).is_file());
     dirs.map(|dir| (name_of(&dir), read(&dir, places))).collect()
 }
 
 /// The program for an edge's name.
-fn edge_of(name: &str, places: &Places) -> Edge {
-    if name == "weir" { Edge::Weir } else { Edge::Nginx(places.nginx.clone()) }
+fn edge_of(name: &str, places: &Places) -> EdgeProgram {
+    if name == "weir" { EdgeProgram::Weir } else { EdgeProgram::Nginx(places.nginx.clone()) }
 }
 
 /// The tables of keys and facts in the guide.

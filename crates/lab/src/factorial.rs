@@ -17,8 +17,8 @@ use crate::ask::{Ask, Design, Side, Stack};
 use crate::block::Block;
 use crate::metric::{METRICS, Metric, Scale};
 use crate::said::{Said, say};
-use crate::schedule::Arm;
-use crate::stack::{self, Place};
+use crate::schedule::ComparedSide;
+use crate::stack::{self, LabDirectory};
 use crate::stats;
 use crate::store;
 use crate::verdict::{self, Basis, Estimate, Situation};
@@ -77,7 +77,7 @@ pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Val
     let all = it.design.looks.pairs_max() * it.sides.len();
     tell.tell(&crate::outlook::duration(&it.ask, (all, all)));
     let stacks = it.sides.iter().map(|side| it.ask.stack(side)).collect::<Result<Vec<Stack>, Said>>()?;
-    let (place, began, started_ms, id) = (Place::new()?, clock::precise(), now_ms(), store::new_id());
+    let (place, began, started_ms, id) = (LabDirectory::new()?, clock::precise(), now_ms(), store::new_id());
     let rounds = it.design.looks.pairs_max();
     let of = rounds * it.sides.len();
     let (mut blocks, mut done, mut gate): (Vec<(usize, Block)>, usize, Option<Said>) = (Vec::new(), 0, None);
@@ -90,7 +90,7 @@ pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Val
             let seed = it.design.seed.wrapping_add(round as u64 * 0x9E37_79B9);
             let turned = again(&what, stop, tell, &mut tried, &mut |attempt| {
                 let answer = measured(&it.ask, side, stack, &place, &format!("{done}-{attempt}"), seed, stop)?;
-                Ok(vec![Block::of(&answer, round, Arm::Before, attempt, it.ask.asked())])
+                Ok(vec![Block::of(&answer, round, ComparedSide::Before, attempt, it.ask.asked())])
             })?;
             blocks.extend(tried.into_iter().map(|block| (cell, block)));
             done += 1;

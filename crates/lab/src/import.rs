@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::block::{Asked, Block, sum};
+use crate::block::{Block, BlockSettings, sum};
 use crate::said::{Said, say};
-use crate::schedule::Arm;
+use crate::schedule::ComparedSide;
 use crate::series::Series;
 
 /// A report that was read.
@@ -22,7 +22,7 @@ pub struct Imported {
 }
 
 /// Reads a report. The error names the file and the fault.
-pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported, Said> {
+pub fn read(name: &str, text: &str, number: usize, arm: ComparedSide) -> Result<Imported, Said> {
     let report: Value = serde_json::from_str(text).map_err(|error| say!(ERR_FILE, name, error.to_string()))?;
     let aggregate = &report["aggregate"];
     let (by, load) = match () {
@@ -36,7 +36,7 @@ pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported,
         }
     };
     // Other work on that machine and the edge's use of it are unknown.
-    let block = Block::imported(&json!({"load": load, "usage": {}}), number, arm, 0, Asked::default());
+    let block = Block::imported(&json!({"load": load, "usage": {}}), number, arm, 0, BlockSettings::default());
     Ok(Imported { name: name.to_owned(), by, windows: windows(&report), block })
 }
 
@@ -108,7 +108,7 @@ mod tests {
             "codes": {"200": 112_728, "502": 40_772}, "errors": {"ETIMEDOUT": 265}, "rps": {"mean": 638.11},
             "latency": {"min": 4, "max": 9987, "median": 527, "p95": 1407, "p99": 2201},
         }, "intermediate": []});
-        let run = read("before.json", &text.to_string(), 0, Arm::Before).unwrap();
+        let run = read("before.json", &text.to_string(), 0, ComparedSide::Before).unwrap();
         assert_eq!((run.by, run.block.requests, run.block.failed()), ("Artillery 1", 153_765, 41_037));
         assert!((run.block.values["throughput"] - 638.11).abs() < 0.01, "{:?}", run.block.values);
         assert_eq!((run.block.values["p50"], run.block.values.get("cpu")), (527.0, None));
@@ -123,14 +123,14 @@ mod tests {
         });
         let period = json!({"counters": {"http.responses": 5_000}});
         let second = json!({"aggregate": aggregate, "intermediate": [period, period, period, period]});
-        let run = read("a.json", &second.to_string(), 3, Arm::After).unwrap();
+        let run = read("a.json", &second.to_string(), 3, ComparedSide::After).unwrap();
         assert_eq!(
             (run.by, run.block.values["throughput"], run.block.values["errors"]),
             ("Artillery 2", 1_000.0, 0.05)
         );
         assert_eq!((run.windows, run.block.values["p99"]), (vec![500.0, 500.0], 4.0));
         let weirs = json!({"aggregate": aggregate, "weir": {"started_ms": 0, "ended_ms": 10_000, "response": {"count": 20_000, "p50": 3.0, "p95": 4.0}}});
-        let run = read("b.json", &weirs.to_string(), 0, Arm::After).unwrap();
+        let run = read("b.json", &weirs.to_string(), 0, ComparedSide::After).unwrap();
         assert_eq!((run.by, run.block.values["throughput"], run.block.values["p50"]), ("weir load", 2_000.0, 3.0));
     }
 
@@ -139,17 +139,17 @@ mod tests {
         let most = json!({"200": u64::MAX, "502": u64::MAX, "x": [1]});
         for latency in [json!("x"), json!([1]), json!({"median": {}})] {
             let text = json!({"aggregate": {"codes": most, "errors": most, "rps": 1, "latency": latency}});
-            let run = read("x.json", &text.to_string(), 0, Arm::Before).unwrap();
+            let run = read("x.json", &text.to_string(), 0, ComparedSide::Before).unwrap();
             assert_eq!((run.block.requests, run.block.failed()), (u64::MAX, u64::MAX));
         }
         let text = json!({"aggregate": {"counters": {"http.requests": u64::MAX, "socketio.emit": 1, "errors.x": -1}}});
-        assert_eq!(read("x.json", &text.to_string(), 0, Arm::Before).unwrap().block.requests, u64::MAX);
+        assert_eq!(read("x.json", &text.to_string(), 0, ComparedSide::Before).unwrap().block.requests, u64::MAX);
     }
 
     #[test]
     fn what_is_no_report_is_refused_by_its_name() {
         for text in ["{}", "[]", "{\"aggregate\": {}}", "nothing"] {
-            let refused = read("x.json", text, 0, Arm::Before).unwrap_err();
+            let refused = read("x.json", text, 0, ComparedSide::Before).unwrap_err();
             assert!(refused.starts_with("x.json: "), "{refused}");
         }
     }
@@ -181,7 +181,7 @@ mod tests {
                 "\\u0000",
             ];
             weir_mutate::mutate(&seeds, &words, |bytes| {
-                let _ = read("f", &String::from_utf8_lossy(bytes), 0, Arm::Before);
+                let _ = read("f", &String::from_utf8_lossy(bytes), 0, ComparedSide::Before);
             });
         }
     }

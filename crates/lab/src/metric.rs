@@ -5,7 +5,7 @@ use crate::texts;
 
 /// The direction that is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Good {
+pub enum GoodDirection {
     /// More is better.
     More,
     /// Less is better.
@@ -31,7 +31,7 @@ pub struct Metric {
     /// The unit of stored values.
     pub unit: &'static str,
     /// The direction that is good.
-    pub good: Good,
+    pub good: GoodDirection,
     /// How it is compared.
     pub scale: Scale,
     /// Smaller changes are negligible: a relative change, or percentage points.
@@ -49,7 +49,7 @@ const fn latency(key: &'static str, title: Text, threshold: f64, requests_min: u
         key,
         title,
         unit: "ms",
-        good: Good::Less,
+        good: GoodDirection::Less,
         scale: Scale::Ratio,
         threshold,
         words: (texts::FASTER, texts::SLOWER),
@@ -72,7 +72,7 @@ pub const METRICS: &[Metric] = &[
         key: "throughput",
         title: texts::METRIC_THROUGHPUT,
         unit: "/s",
-        good: Good::More,
+        good: GoodDirection::More,
         scale: Scale::Ratio,
         threshold: 0.03,
         words: (texts::FASTER, texts::SLOWER),
@@ -87,7 +87,7 @@ pub const METRICS: &[Metric] = &[
         key: "errors",
         title: texts::METRIC_ERRORS,
         unit: "%",
-        good: Good::Less,
+        good: GoodDirection::Less,
         scale: Scale::Share,
         threshold: 0.1,
         words: (texts::FEWER_ERRORS, texts::MORE_ERRORS),
@@ -98,7 +98,7 @@ pub const METRICS: &[Metric] = &[
         key: "cpu",
         title: texts::METRIC_CPU,
         unit: "µs",
-        good: Good::Less,
+        good: GoodDirection::Less,
         scale: Scale::Ratio,
         threshold: 0.05,
         words: (texts::CHEAPER, texts::DEARER),

@@ -5,19 +5,19 @@
 
 /// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Arm {
+pub enum ComparedSide {
     /// A: the present configuration.
     Before,
     /// B: the changed configuration.
     After,
 }
 
-impl Arm {
+impl ComparedSide {
     /// `A` or `B`.
     pub fn letter(self) -> char {
         match self {
-            Arm::Before => 'A',
-            Arm::After => 'B',
+            ComparedSide::Before => 'A',
+            ComparedSide::After => 'B',
         }
     }
 }
@@ -29,24 +29,28 @@ pub const AGAIN_MAX: u32 = 2;
 
 /// The position of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BlockPosition {
     /// Its number, from 0.
     pub index: usize,
     /// The pair it belongs to: two neighbours.
     pub pair: usize,
     /// The side that runs in it.
-    pub arm: Arm,
+    pub arm: ComparedSide,
 }
 
 /// The blocks of this many pairs, in order. Two pairs make a quartet.
-pub fn blocks(seed: u64, pairs: usize) -> Vec<Place> {
+pub fn blocks(seed: u64, pairs: usize) -> Vec<BlockPosition> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut places = Vec::with_capacity(2 * pairs);
     while places.len() < 2 * pairs {
-        let (one, other) = if rng.bool() { (Arm::Before, Arm::After) } else { (Arm::After, Arm::Before) };
+        let (one, other) = if rng.bool() {
+            (ComparedSide::Before, ComparedSide::After)
+        } else {
+            (ComparedSide::After, ComparedSide::Before)
+        };
         for arm in [one, other, other, one] {
             let index = places.len();
-            places.push(Place { index, pair: index / 2, arm });
+            places.push(BlockPosition { index, pair: index / 2, arm });
         }
     }
     places.truncate(2 * pairs);
@@ -103,8 +107,8 @@ mod tests {
             }
         }
         assert_eq!(blocks(7, 8), blocks(7, 8));
-        let firsts: Vec<Arm> = (0..50).map(|seed| blocks(seed, 2)[0].arm).collect();
-        assert!(firsts.contains(&Arm::Before) && firsts.contains(&Arm::After));
+        let firsts: Vec<ComparedSide> = (0..50).map(|seed| blocks(seed, 2)[0].arm).collect();
+        assert!(firsts.contains(&ComparedSide::Before) && firsts.contains(&ComparedSide::After));
     }
 
     /// A linear drift adds nothing to the mean of a quartet's two pairs.
@@ -112,8 +116,10 @@ mod tests {
     fn a_linear_drift_cancels() {
         for seed in 0..20 {
             for quartet in blocks(seed, 8).chunks(QUARTET) {
-                let sum: i64 =
-                    quartet.iter().map(|place| place.index as i64 * if place.arm == Arm::After { 1 } else { -1 }).sum();
+                let sum: i64 = quartet
+                    .iter()
+                    .map(|place| place.index as i64 * if place.arm == ComparedSide::After { 1 } else { -1 })
+                    .sum();
                 assert_eq!(sum, 0);
             }
         }

@@ -17,7 +17,7 @@ pub const RATES: (f64, f64) = (1.0, 1_000_000.0);
 
 /// One try.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Try {
+pub struct SearchTry {
     /// Requests a second.
     pub rate: f64,
     /// Whether the objective held.
@@ -28,7 +28,7 @@ pub struct Try {
 
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Next {
+pub enum SearchNext {
     /// Try this rate.
     Try(f64),
     /// Try this rate, to confirm.
@@ -62,13 +62,13 @@ impl Axis {
 }
 
 /// Chooses the next step from the tries so far.
-pub fn next(tries: &[Try], from: f64, axis: Axis) -> Next {
+pub fn next(tries: &[SearchTry], from: f64, axis: Axis) -> SearchNext {
     if tries.len() >= TRIES_MAX {
-        return Next::Unclear;
+        return SearchNext::Unclear;
     }
     // The majority of its tries decides about a rate.
     let holds = |rate: f64| {
-        let at: Vec<&Try> = tries.iter().filter(|one| one.rate == rate).collect();
+        let at: Vec<&SearchTry> = tries.iter().filter(|one| one.rate == rate).collect();
         at.iter().filter(|one| one.passed).count() * 2 > at.len()
     };
     let mut rates: Vec<f64> = tries.iter().map(|one| one.rate).collect();
@@ -77,34 +77,34 @@ pub fn next(tries: &[Try], from: f64, axis: Axis) -> Next {
     let high = rates.iter().copied().find(|rate| !holds(*rate));
     let low = rates.iter().copied().rfind(|rate| holds(*rate) && high.is_none_or(|high| *rate < high));
     match (low, high) {
-        (None, None) => Next::Try(axis.round(from).clamp(RATES.0, axis.most)),
-        (Some(low), None) if low >= axis.most => Next::Everything(low),
-        (Some(low), None) => Next::Try(axis.round(low * CLIMB).min(axis.most)),
-        (None, Some(high)) if high <= RATES.0 => Next::Nothing,
-        (None, Some(high)) => Next::Try(axis.round(high / CLIMB).max(RATES.0)),
+        (None, None) => SearchNext::Try(axis.round(from).clamp(RATES.0, axis.most)),
+        (Some(low), None) if low >= axis.most => SearchNext::Everything(low),
+        (Some(low), None) => SearchNext::Try(axis.round(low * CLIMB).min(axis.most)),
+        (None, Some(high)) if high <= RATES.0 => SearchNext::Nothing,
+        (None, Some(high)) => SearchNext::Try(axis.round(high / CLIMB).max(RATES.0)),
         (Some(low), Some(high)) => {
             let middle = axis.round((low * high).sqrt());
             let is_between = middle > low && middle < high;
-            if high / low > BRACKET && is_between { Next::Try(middle) } else { confirm(tries, low, high) }
+            if high / low > BRACKET && is_between { SearchNext::Try(middle) } else { confirm(tries, low, high) }
         }
     }
 }
 
 /// Confirms both ends alternately. If an end is not confirmed, the bracket moves, and the next call takes that into
 /// account.
-fn confirm(tries: &[Try], low: f64, high: f64) -> Next {
+fn confirm(tries: &[SearchTry], low: f64, high: f64) -> SearchNext {
     let confirmed = |rate: f64| tries.iter().filter(|one| one.rate == rate && one.is_confirmation).count();
     match (confirmed(low), confirmed(high)) {
-        (one, other) if one < CONFIRMATIONS && one <= other => Next::Confirm(low),
-        (_, other) if other < CONFIRMATIONS => Next::Confirm(high),
-        (one, _) if one < CONFIRMATIONS => Next::Confirm(low),
-        _ if passes(tries, low) >= PASSES_MIN => Next::Found(low),
-        _ => Next::Unclear,
+        (one, other) if one < CONFIRMATIONS && one <= other => SearchNext::Confirm(low),
+        (_, other) if other < CONFIRMATIONS => SearchNext::Confirm(high),
+        (one, _) if one < CONFIRMATIONS => SearchNext::Confirm(low),
+        _ if passes(tries, low) >= PASSES_MIN => SearchNext::Found(low),
+        _ => SearchNext::Unclear,
     }
 }
 
 /// Number of confirmations of a rate that passed.
-pub fn passes(tries: &[Try], rate: f64) -> usize {
+pub fn passes(tries: &[SearchTry], rate: f64) -> usize {
     tries.iter().filter(|one| one.rate == rate && one.is_confirmation && one.passed).count()
 }
 
@@ -122,30 +122,32 @@ mod tests {
     #[test]
     fn whole_numbers_end_beside_each_other() {
         let axis = Axis { most: 1200.0, is_whole: true };
-        for (limit, wanted) in [(7.0, Next::Found(7.0)), (2000.0, Next::Everything(1200.0)), (0.0, Next::Nothing)] {
-            let mut tries: Vec<Try> = Vec::new();
+        for (limit, wanted) in
+            [(7.0, SearchNext::Found(7.0)), (2000.0, SearchNext::Everything(1200.0)), (0.0, SearchNext::Nothing)]
+        {
+            let mut tries: Vec<SearchTry> = Vec::new();
             let end = loop {
                 let (rate, is_confirmation) = match next(&tries, 10.0, axis) {
-                    Next::Try(rate) => (rate, false),
-                    Next::Confirm(rate) => (rate, true),
+                    SearchNext::Try(rate) => (rate, false),
+                    SearchNext::Confirm(rate) => (rate, true),
                     end => break end,
                 };
                 assert_eq!(rate.fract(), 0.0);
-                tries.push(Try { rate, passed: rate <= limit, is_confirmation });
+                tries.push(SearchTry { rate, passed: rate <= limit, is_confirmation });
             };
             assert_eq!(end, wanted);
         }
     }
 
-    fn search(from: f64, holds: &mut dyn FnMut(f64) -> bool) -> (Next, Vec<Try>) {
+    fn search(from: f64, holds: &mut dyn FnMut(f64) -> bool) -> (SearchNext, Vec<SearchTry>) {
         let mut tries = Vec::new();
         loop {
             let (rate, is_confirmation) = match next(&tries, from, BY_RATE) {
-                Next::Try(rate) => (rate, false),
-                Next::Confirm(rate) => (rate, true),
+                SearchNext::Try(rate) => (rate, false),
+                SearchNext::Confirm(rate) => (rate, true),
                 end => return (end, tries),
             };
-            tries.push(Try { rate, passed: holds(rate), is_confirmation });
+            tries.push(SearchTry { rate, passed: holds(rate), is_confirmation });
             assert!(tries.len() <= TRIES_MAX, "{tries:?}");
         }
     }
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn a_clear_limit_is_found_and_confirmed() {
         let (end, tries) = search(100.0, &mut |rate| rate <= 4_321.0);
-        let Next::Found(rate) = end else { panic!("{end:?}") };
+        let SearchNext::Found(rate) = end else { panic!("{end:?}") };
         assert!(rate <= 4_321.0 && rate * BRACKET * 1.01 >= 4_321.0, "{rate}");
         assert_eq!(tries.iter().filter(|one| one.is_confirmation).count(), 2 * CONFIRMATIONS);
         assert!(tries.len() < 25, "{}", tries.len());
@@ -161,16 +163,16 @@ mod tests {
 
     #[test]
     fn ends_that_are_not_there() {
-        assert_eq!(search(100.0, &mut |_| false).0, Next::Nothing);
-        assert_eq!(search(100.0, &mut |_| true).0, Next::Everything(RATES.1));
-        assert_eq!(search(1e9, &mut |_| true).0, Next::Everything(RATES.1));
+        assert_eq!(search(100.0, &mut |_| false).0, SearchNext::Nothing);
+        assert_eq!(search(100.0, &mut |_| true).0, SearchNext::Everything(RATES.1));
+        assert_eq!(search(1e9, &mut |_| true).0, SearchNext::Everything(RATES.1));
         let mut turn = false;
         let end = search(100.0, &mut |_| {
             turn = !turn;
             turn
         })
         .0;
-        assert!(!matches!(end, Next::Nothing | Next::Everything(_)), "{end:?}");
+        assert!(!matches!(end, SearchNext::Nothing | SearchNext::Everything(_)), "{end:?}");
     }
 
     /// Near the limit, chance decides. The result is still near the limit.
@@ -179,7 +181,7 @@ mod tests {
         for seed in 0..50 {
             let mut rng = fastrand::Rng::with_seed(seed);
             let mut holds = |rate: f64| rng.f64() < 1.0 / (1.0 + (60.0 * (rate / 1000.0).ln()).exp());
-            if let (Next::Found(rate), tries) = search(50.0, &mut holds) {
+            if let (SearchNext::Found(rate), tries) = search(50.0, &mut holds) {
                 assert!((880.0..1_080.0).contains(&rate), "{seed}: {rate}");
                 assert!(passes(&tries, rate) >= PASSES_MIN);
             }
@@ -190,7 +192,7 @@ mod tests {
         #[test]
         fn every_limit_is_found_from_anywhere(limit in 2.0f64..500_000.0, from in 1.0f64..100_000.0) {
             let (end, _) = search(from, &mut |rate| rate <= limit);
-            let Next::Found(rate) = end else { return Err(TestCaseError::fail(format!("{end:?}"))) };
+            let SearchNext::Found(rate) = end else { return Err(TestCaseError::fail(format!("{end:?}"))) };
             prop_assert!(rate <= limit && (rate * 1.07 >= limit || rate + 0.2 >= limit), "{} of {}", rate, limit);
         }
     }

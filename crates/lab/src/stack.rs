@@ -36,9 +36,9 @@ use weir_net::{clock, process, worker};
 use group::Groups;
 
 pub use host::{HUB, Host};
-pub use leftovers::{Place, sweep};
+pub use leftovers::{LabDirectory, sweep};
 pub use network::{CLIENT, Layout, ORIGIN, layout};
-pub use spec::{Action, Again, Deed, LIMIT_MAX, Process, Ready, Spec, Watch};
+pub use spec::{Action, Again, Deed, LIMIT_MAX, LineWatch, Process, ReadyCondition, Spec};
 
 /// How often a waiting lab checks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -49,7 +49,7 @@ const ANSWER_MAX: u64 = 16 << 20;
 
 /// Why a block gave no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failed {
+pub enum BlockFailure {
     /// The user stopped the lab.
     Stopped,
     /// The block could not be run; the text is for the user.
@@ -80,13 +80,13 @@ fn isolated(machine: &Path) -> Command {
 /// Runs one block with a keeper of the program `weir`, and returns its answer.
 ///
 /// Hosts with limits get their control groups here, so that the groups are removed however the keeper ended.
-pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed> {
-    spec.check().map_err(Failed::Broken)?;
+pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, BlockFailure> {
+    spec.check().map_err(BlockFailure::Broken)?;
     let groups = Groups::make(Path::new("/"), &group::lab_name(&spec.dir), &spec.hosts);
-    let groups = groups.map_err(|why| Failed::Broken(why.into()))?;
+    let groups = groups.map_err(|why| BlockFailure::Broken(why.into()))?;
     let spec = &Spec { groups: groups.list(), ..spec.clone() };
     let mut keeper =
-        Keeper::start(spec, weir).map_err(|error| Failed::Broken(say!(ERR_BLOCK_START, error.to_string())))?;
+        Keeper::start(spec, weir).map_err(|error| BlockFailure::Broken(say!(ERR_BLOCK_START, error.to_string())))?;
     let (tell, told) = mpsc::channel();
     let stdout = keeper.child.stdout.take();
     let listening = worker::block_aside("lab block", move || {
@@ -98,14 +98,14 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
         // The send fails only if the receiver is gone; then the answer is not needed.
         let _ = tell.send(line);
     });
-    listening.map_err(|error| Failed::Broken(say!(ERR_BLOCK_OUTPUT, error.to_string())))?;
+    listening.map_err(|error| BlockFailure::Broken(say!(ERR_BLOCK_OUTPUT, error.to_string())))?;
     let end = clock::precise() + spec.limit() + GRACE;
     let line = loop {
         if stop.load(Ordering::Relaxed) {
-            return Err(Failed::Stopped);
+            return Err(BlockFailure::Stopped);
         }
         if clock::precise() > end {
-            return Err(Failed::Broken(say!(ERR_BLOCK_LONG, (spec.limit() + GRACE).as_secs())));
+            return Err(BlockFailure::Broken(say!(ERR_BLOCK_LONG, (spec.limit() + GRACE).as_secs())));
         }
         match told.recv_timeout(LOOK) {
             Ok(line) => break line,
@@ -116,8 +116,8 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
     let answer: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
     match (answer["error"].as_str(), answer.is_object()) {
         (None, true) => Ok(answer),
-        (Some(error), _) => Err(Failed::Broken(error.into())),
-        (None, false) => Err(Failed::Broken(say!(ERR_BLOCK_NO_RESULT, keeper.complaint()))),
+        (Some(error), _) => Err(BlockFailure::Broken(error.into())),
+        (None, false) => Err(BlockFailure::Broken(say!(ERR_BLOCK_NO_RESULT, keeper.complaint()))),
     }
 }
 

@@ -88,7 +88,7 @@ pub enum Compared {
 
 /// A knob that was tried.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Try {
+pub struct KnobTry {
     /// The knob.
     pub knob: String,
     /// Why it was recommended.
@@ -107,7 +107,7 @@ pub struct Try {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tuned {
     /// Every knob tried, in order.
-    pub tries: Vec<Try>,
+    pub tries: Vec<KnobTry>,
     /// The files with all kept knobs.
     pub draft: Draft,
     /// The comparison of all kept knobs with the start, if there are several.
@@ -161,7 +161,7 @@ pub fn tune(bench: &mut dyn Bench, tries_max: usize) -> Result<Tuned, Said> {
     Ok(it)
 }
 
-fn judged(knob: &Knob, compared: &Compared) -> Try {
+fn judged(knob: &Knob, compared: &Compared) -> KnobTry {
     let (changes, run, verdict) = match compared {
         Compared::Run(run) => {
             let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -171,7 +171,7 @@ fn judged(knob: &Knob, compared: &Compared) -> Try {
         Compared::Pointless(why) => (<_>::default(), None, ("not run".to_owned(), say!(POINTLESS, why))),
     };
     let is_kept = verdict.0 == HELPS;
-    Try { knob: knob.name.clone(), says: knob.says.clone(), changes, run, verdict, is_kept }
+    KnobTry { knob: knob.name.clone(), says: knob.says.clone(), changes, run, verdict, is_kept }
 }
 
 /// The sentence of a verdict, from its name if it has one.
@@ -182,7 +182,7 @@ fn said(verdict: &Value) -> Said {
 
 impl Tuned {
     /// The kept knobs.
-    pub fn kept(&self) -> impl Iterator<Item = &Try> {
+    pub fn kept(&self) -> impl Iterator<Item = &KnobTry> {
         self.tries.iter().filter(|tried| tried.is_kept)
     }
 

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use weir_words::Language;
 
-use crate::metric::{Good, Metric, Scale, digits};
+use crate::metric::{GoodDirection, Metric, Scale, digits};
 use crate::said::{Said, Text, say};
 use crate::stats::{self, Interval};
 use crate::texts;
@@ -204,7 +204,7 @@ impl Estimate {
 
     /// Whether the effect is in the good direction, however small it is.
     pub fn is_good(&self, metric: &Metric) -> bool {
-        (self.effect > 0.0) == (metric.good == Good::More)
+        (self.effect > 0.0) == (metric.good == GoodDirection::More)
     }
 
     /// Whether it is shown to be worse by more than the threshold.

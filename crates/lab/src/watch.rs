@@ -37,7 +37,7 @@ use weir_net::{clock, worker};
 use crate::said::{Said, say};
 
 pub use account::Account;
-pub use plan::{Plan, Target};
+pub use plan::{WatchPlan, WatchedProcess};
 pub use tick::{HostTick, ProcessTick, ThreadTick, Tick};
 
 /// The interval between samples.
@@ -98,10 +98,10 @@ struct Facts {
 
 /// Watches on its own thread, from [`Watcher::start`] to [`Watcher::end`].
 pub struct Watcher {
-    targets: Arc<Mutex<Vec<Target>>>,
+    targets: Arc<Mutex<Vec<WatchedProcess>>>,
     is_over: Arc<AtomicBool>,
     ticks: mpsc::Receiver<Vec<Tick>>,
-    plan: Plan,
+    plan: WatchPlan,
     said_before: u64,
     listens: BTreeMap<String, BTreeSet<String>>,
     drops_before: BTreeMap<String, BTreeMap<String, u64>>,
@@ -111,7 +111,7 @@ pub struct Watcher {
 
 impl Watcher {
     /// Starts watching. `sink` is the socket that nginx logs to; it was opened before nginx started.
-    pub fn start(plan: &Plan, targets: Vec<Target>, sink: Option<sink::Sink>) -> std::io::Result<Watcher> {
+    pub fn start(plan: &WatchPlan, targets: Vec<WatchedProcess>, sink: Option<sink::Sink>) -> std::io::Result<Watcher> {
         let listens = listens_of(&targets);
         let drops_before = hosts_of(&targets).into_iter().map(|host| (host.clone(), facts_of(&host).drops)).collect();
         let follower = inside::Follower::start(plan.inside, &targets)?;
@@ -154,7 +154,7 @@ impl Watcher {
     }
 
     /// Adds a process to watch from this moment on.
-    pub fn add(&self, target: Target) {
+    pub fn add(&self, target: WatchedProcess) {
         self.targets.lock().unwrap_or_else(PoisonError::into_inner).push(target);
     }
 
@@ -204,14 +204,15 @@ impl Watcher {
 }
 
 /// The hosts of the processes, each once.
-fn hosts_of(targets: &[Target]) -> BTreeSet<String> {
+fn hosts_of(targets: &[WatchedProcess]) -> BTreeSet<String> {
     targets.iter().map(|target| target.host.clone()).collect()
 }
 
 /// The addresses that each process or its descendants listen on.
-fn listens_of(targets: &[Target]) -> BTreeMap<String, BTreeSet<String>> {
+fn listens_of(targets: &[WatchedProcess]) -> BTreeMap<String, BTreeSet<String>> {
     let root = Path::new("/");
-    let one = |target: &Target| (target.name.clone(), host::listens_of(root, &host::family_under(root, target.pid)));
+    let one =
+        |target: &WatchedProcess| (target.name.clone(), host::listens_of(root, &host::family_under(root, target.pid)));
     targets.iter().map(one).collect()
 }
 
@@ -280,8 +281,13 @@ mod tests {
 
     #[test]
     fn this_process_is_watched_from_beginning_to_end() {
-        let own = Target { name: "own".into(), host: "edge".into(), pid: std::process::id(), ..Target::default() };
-        let watcher = Watcher::start(&Plan::default(), Vec::new(), None).unwrap();
+        let own = WatchedProcess {
+            name: "own".into(),
+            host: "edge".into(),
+            pid: std::process::id(),
+            ..WatchedProcess::default()
+        };
+        let watcher = Watcher::start(&WatchPlan::default(), Vec::new(), None).unwrap();
         watcher.add(own);
         std::thread::sleep(Duration::from_millis(600));
         let watched = watcher.end();

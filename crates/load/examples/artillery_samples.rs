@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use weir_load::output::console::Console;
-use weir_load::output::{Facts, json};
-use weir_load::record::{Outcome, Period};
+use weir_load::output::{RunFacts, json};
+use weir_load::record::{Period, RunResults};
 
 fn main() {
     for path in samples(&std::env::args().nth(1).expect("the folder of the reports")) {
@@ -30,17 +30,17 @@ fn samples(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-fn read(path: &Path) -> (String, Outcome) {
+fn read(path: &Path) -> (String, RunResults) {
     let text = fs::read_to_string(path).unwrap();
     let report: Value = serde_json::from_str(&text).unwrap();
     let periods = report["intermediate"].as_array().unwrap().iter().map(|at| json::read_period(at).unwrap()).collect();
     let whole = json::read_period(&report["aggregate"]).unwrap();
-    (text, Outcome { whole, periods, ..Outcome::default() })
+    (text, RunResults { whole, periods, ..RunResults::default() })
 }
 
 fn json_comes_back(path: &Path) {
     let (text, outcome) = read(path);
-    let mut document = json::document(&outcome, &Facts::default());
+    let mut document = json::document(&outcome, &RunFacts::default());
     document.as_object_mut().unwrap().remove("weir");
     assert!(json::text(&document) == text, "{}", path.display());
     println!("{}: {} bytes of JSON the same", path.display(), text.len());

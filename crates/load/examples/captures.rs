@@ -3,12 +3,12 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use weir_load::capture::{Extract, Message};
+use weir_load::capture::{CapturedMessage, Extract};
 use weir_load::expression::Expression;
 use weir_load::random::Builtins;
 use weir_load::template::Template;
 use weir_load::value::Value;
-use weir_load::vars::{Names, Vars};
+use weir_load::vars::{VariableNames, Vars};
 use weir_net::clock;
 
 /// The same allocator as in weir itself.
@@ -32,10 +32,10 @@ fn main() {
             "$.shop.wares[-1:].id",
             "$.shop.wares[?(@.cost > 20)].id",
         ] {
-            let what = Extract::json(Template::parse(path, &mut Names::default()), true);
-            let vars = Vars::new(Arc::new(Names::default()));
+            let what = Extract::json(Template::parse(path, &mut VariableNames::default()), true);
+            let vars = Vars::new(Arc::new(VariableNames::default()));
             let micros = micros(|| {
-                let message = Message::new(body.as_bytes(), &|_| Value::Undefined);
+                let message = CapturedMessage::new(body.as_bytes(), &|_| Value::Undefined);
                 drop(black_box(what.value(&message, &vars, &Builtins)));
             });
             println!("  {micros:8.2} µs  {path}");

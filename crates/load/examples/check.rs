@@ -3,13 +3,16 @@
 
 use std::path::Path;
 
-use weir_load::script::{Options, load};
+use weir_load::script::{ScriptOptions, load};
 
 fn main() {
     let mut refused = 0;
     for file in std::env::args().skip(1) {
-        let options =
-            Options { files: vec![file.as_str().into()], env: std::env::vars().collect(), ..Options::default() };
+        let options = ScriptOptions {
+            files: vec![file.as_str().into()],
+            env: std::env::vars().collect(),
+            ..ScriptOptions::default()
+        };
         let no_js = |path: &Path| Err(format!("{}: scripts in JavaScript are read by another part", path.display()));
         match load(&options, &no_js) {
             Ok(plan) => {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use weir_load::quick::{Quick, Rate, run};
+use weir_load::quick::{QuickRun, Rate, run};
 use weir_load::record::Hdr;
 
 /// The same allocator as in weir itself.
@@ -12,7 +12,7 @@ use weir_load::record::Hdr;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
-    let mut quick = Quick::default();
+    let mut quick = QuickRun::default();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = || args.next().and_then(|text| text.parse::<f64>().ok()).expect("a number");

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use weir_load::output::console::Console;
-use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json};
-use weir_load::record::{Merger, Outcome, Recorder};
+use weir_load::output::{PhaseFact, RunFacts, SelfCheck, honest, html, json};
+use weir_load::record::{Merger, Recorder, RunResults};
 use weir_meter::Step;
 use weir_words::Language;
 
@@ -26,7 +26,7 @@ fn main() {
     }
 }
 
-fn console(outcome: &Outcome, facts: &Facts) {
+fn console(outcome: &RunResults, facts: &RunFacts) {
     let console = Console { is_colour: std::env::var_os("NO_COLOR").is_none(), ..Console::default() };
     print!("{}", honest::first_line(&facts.targets, Language::English));
     for period in &outcome.periods {
@@ -38,7 +38,7 @@ fn console(outcome: &Outcome, facts: &Facts) {
 }
 
 /// A warm-up, a ramp, a target that freezes for three seconds, then errors.
-fn made_up() -> (Outcome, Facts) {
+fn made_up() -> (RunResults, RunFacts) {
     let recorder = Recorder::at(START_MS);
     let mut noise = 12_345_u64;
     let mut random = || {
@@ -100,14 +100,14 @@ fn exchange(recorder: &Recorder, path: &str, service_ms: f64, waited_ms: f64, st
     recorder.latency(service + Duration::from_secs_f64(waited_ms / 1000.0), service);
 }
 
-fn facts() -> Facts {
+fn facts() -> RunFacts {
     let phase = |name: &str, shown: &str, seconds: u64, arrivals: &str| PhaseFact {
         name: name.to_owned(),
         shown: shown.to_owned(),
         duration_ms: seconds * 1000,
         arrivals: arrivals.into(),
     };
-    Facts {
+    RunFacts {
         targets: vec!["http://127.0.0.1:8080".to_owned()],
         script: "shop.yml".to_owned(),
         script_id: "6f1d0c2b8a914e57".to_owned(),
@@ -133,6 +133,6 @@ fn facts() -> Facts {
             descriptors: Some((430, 524_288)),
             ..SelfCheck::default()
         },
-        ..Facts::default()
+        ..RunFacts::default()
     }
 }

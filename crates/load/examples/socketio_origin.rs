@@ -9,7 +9,7 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use weir_wire::websocket::{Key, accept};
+use weir_wire::websocket::{HandshakeKey, accept};
 
 /// Most bytes of an incomplete head or frame that a connection may have sent.
 const HELD_BYTES_MAX: usize = 64 << 10;
@@ -41,7 +41,7 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
         .lines()
         .filter_map(|line| line.split_once(':'))
         .find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"));
-    let key = field.and_then(|(_, key)| Key::of(key.trim().as_bytes())).ok_or(io::ErrorKind::InvalidData)?;
+    let key = field.and_then(|(_, key)| HandshakeKey::of(key.trim().as_bytes())).ok_or(io::ErrorKind::InvalidData)?;
     let mut out = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n".to_vec();
     out.extend_from_slice(b"Sec-WebSocket-Accept: ");
     out.extend_from_slice(&accept(&key));

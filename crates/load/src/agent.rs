@@ -24,11 +24,11 @@ mod serve;
 mod stream;
 mod work;
 
-pub use conduct::{AGENTS_MAX, Conductor, Merged, Wanted};
-pub use job::{Parts, chosen_env, pack};
+pub use conduct::{AGENTS_MAX, Conductor, Merged, WantedRun};
+pub use job::{JobParts, chosen_env, pack};
 pub use limits::LOST;
 pub use member::Mate;
-pub use nats::Server;
+pub use nats::NatsServer;
 pub use serve::{Agent, serve};
 
 #[cfg(test)]

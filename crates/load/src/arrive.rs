@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::plan::{Arrivals, Phase, Plan, Step, Times};
+use crate::plan::{Arrivals, LoopTimes, Phase, Plan, Step};
 
 /// Most arrivals of one phase; later arrivals are never due. It is a day at a million a second.
 pub const ARRIVALS_MAX: u64 = 86_400_000_000;
@@ -29,7 +29,7 @@ pub struct Arrival {
 
 /// All arrivals of a run, in order.
 #[derive(Debug)]
-pub struct Schedule<'p> {
+pub struct AllArrivals<'p> {
     phases: &'p [Phase],
     phase: usize,
     began: Duration,
@@ -38,14 +38,14 @@ pub struct Schedule<'p> {
     random: Rng,
 }
 
-impl<'p> Schedule<'p> {
+impl<'p> AllArrivals<'p> {
     /// The schedule of these phases. The same seed gives the same random arrivals on every worker.
-    pub fn new(phases: &'p [Phase], seed: u64) -> Schedule<'p> {
-        Schedule { phases, phase: 0, began: Duration::ZERO, pacer: None, number: 0, random: Rng::with_seed(seed) }
+    pub fn new(phases: &'p [Phase], seed: u64) -> AllArrivals<'p> {
+        AllArrivals { phases, phase: 0, began: Duration::ZERO, pacer: None, number: 0, random: Rng::with_seed(seed) }
     }
 }
 
-impl Iterator for Schedule<'_> {
+impl Iterator for AllArrivals<'_> {
     type Item = Arrival;
 
     fn next(&mut self) -> Option<Arrival> {
@@ -95,9 +95,12 @@ fn requests_of(flow: &[Step]) -> Option<f64> {
             Step::Parallel { steps, .. } => requests_of(steps),
             Step::Loop(one) => {
                 let rounds = match &one.times {
-                    Times::Range(from, to) => (to - from).max(0) as f64,
-                    Times::Over(values) => values.len() as f64,
-                    Times::Forever | Times::Rendered(_) | Times::OverVariable(_) | Times::OverPath(_) => return None,
+                    LoopTimes::Range(from, to) => (to - from).max(0) as f64,
+                    LoopTimes::Over(values) => values.len() as f64,
+                    LoopTimes::Forever
+                    | LoopTimes::Rendered(_)
+                    | LoopTimes::OverVariable(_)
+                    | LoopTimes::OverPath(_) => return None,
                 };
                 one.while_true.is_none().then_some(())?;
                 Some(rounds * requests_of(&one.flow)?)
@@ -245,7 +248,7 @@ mod tests {
 
     fn per_second(phases: &[Phase]) -> Vec<usize> {
         let mut counts = Vec::new();
-        for arrival in Schedule::new(phases, 7) {
+        for arrival in AllArrivals::new(phases, 7) {
             // The last arrival of a second is at the end of the second.
             let second = ((arrival.due.as_millis().max(1) - 1) / 1000) as usize;
             counts.resize(counts.len().max(second + 1), 0);
@@ -257,7 +260,7 @@ mod tests {
     #[test]
     fn a_rate_is_spread_evenly() {
         let phases = [phase(6, Arrivals::Rate(5.0))];
-        let all: Vec<Arrival> = Schedule::new(&phases, 1).collect();
+        let all: Vec<Arrival> = AllArrivals::new(&phases, 1).collect();
         assert_eq!(all.len(), 30);
         assert_eq!(all[0].due, Duration::from_millis(200));
         assert_eq!(all[29].due, Duration::from_secs(6));
@@ -282,7 +285,7 @@ mod tests {
     #[test]
     fn a_count_is_spread_over_the_phase() {
         let phases = [phase(2, Arrivals::Count(4))];
-        let dues: Vec<u128> = Schedule::new(&phases, 1).map(|arrival| arrival.due.as_millis()).collect();
+        let dues: Vec<u128> = AllArrivals::new(&phases, 1).map(|arrival| arrival.due.as_millis()).collect();
         assert_eq!(dues, [500, 1000, 1500, 2000]);
         assert_eq!(expected(&phase(0, Arrivals::Count(3))), Some(3));
     }
@@ -290,7 +293,7 @@ mod tests {
     #[test]
     fn phases_follow_one_another_and_numbers_run_on() {
         let phases = [phase(1, Arrivals::Count(2)), phase(3, Arrivals::Pause), phase(1, Arrivals::Rate(2.0))];
-        let all: Vec<Arrival> = Schedule::new(&phases, 1).collect();
+        let all: Vec<Arrival> = AllArrivals::new(&phases, 1).collect();
         assert_eq!(all.iter().map(|a| a.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert_eq!(all.iter().map(|a| a.phase).collect::<Vec<_>>(), [0, 0, 2, 2]);
         assert_eq!(all[2].due, Duration::from_millis(4500));
@@ -300,9 +303,9 @@ mod tests {
     #[test]
     fn chance_keeps_the_mean_and_the_seed() {
         let phases = [phase(100, Arrivals::Poisson(50.0))];
-        let count = Schedule::new(&phases, 42).count();
+        let count = AllArrivals::new(&phases, 42).count();
         assert!((4500..5500).contains(&count), "{count} arrivals where 5000 are expected");
-        let dues = |seed| Schedule::new(&phases, seed).map(|arrival| arrival.due).collect::<Vec<_>>();
+        let dues = |seed| AllArrivals::new(&phases, seed).map(|arrival| arrival.due).collect::<Vec<_>>();
         assert_eq!(dues(42), dues(42));
         assert_ne!(dues(42), dues(43));
         assert_eq!(expected(&phases[0]), None);
@@ -310,8 +313,8 @@ mod tests {
 
     #[test]
     fn absurd_rates_end() {
-        assert_eq!(Schedule::new(&[phase(1, Arrivals::Rate(0.0))], 1).count(), 0);
-        assert_eq!(Schedule::new(&[phase(1, Arrivals::Poisson(0.0))], 1).count(), 0);
+        assert_eq!(AllArrivals::new(&[phase(1, Arrivals::Rate(0.0))], 1).count(), 0);
+        assert_eq!(AllArrivals::new(&[phase(1, Arrivals::Poisson(0.0))], 1).count(), 0);
         assert_eq!(expected(&phase(1, Arrivals::Rate(1e300))), Some(1_000_000));
         assert_eq!(expected(&phase(1, Arrivals::Rate(f64::NAN))), Some(0));
     }

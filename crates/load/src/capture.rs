@@ -7,15 +7,15 @@ use crate::html::{self, Selector};
 use crate::jsonpath::{JsonPath, one_value};
 use crate::npm::{self, Nothing};
 use crate::regexp;
-use crate::template::{Functions, Template, Tree};
-use crate::value::{self, Key, Value};
-use crate::vars::{Slot, Vars};
+use crate::template::{Template, TemplateFunctions, Tree};
+use crate::value::{self, PathStep, Value};
+use crate::vars::{VariableSlot, Vars};
 use crate::xpath::XPath;
 
 mod message;
 
 pub use crate::html::Index;
-pub use message::{Headers, Message, NotJson};
+pub use message::{CapturedMessage, Headers, NotJson};
 
 /// Error for a path into a body that is not JSON.
 const NOT_JSON: &str = "the body is no JSON";
@@ -26,16 +26,16 @@ pub struct Capture {
     /// The value to take.
     pub what: Extract,
     /// `as`: the variable, and the path inside it (`as: a.b`).
-    pub slot: Slot,
+    pub slot: VariableSlot,
     /// The path inside the variable, empty as a rule.
-    pub path: Vec<Key>,
+    pub path: Vec<PathStep>,
     /// `strict`: true if an empty capture fails the virtual user; unset: `defaults.strictCapture` applies.
     pub strict: Option<bool>,
 }
 
 /// A `match`: the value to take and the expected value.
 #[derive(Debug)]
-pub struct Match {
+pub struct CaptureMatch {
     /// The value to take.
     pub what: Extract,
     /// `value`.
@@ -79,10 +79,10 @@ struct Pattern<T> {
 ///
 /// `strict` is `defaults.strictCapture`. If several captures have the same `as`, the last one counts.
 pub fn take(
-    (captures, matches): (&[Capture], &[Match]),
-    message: &Message<'_>,
+    (captures, matches): (&[Capture], &[CaptureMatch]),
+    message: &CapturedMessage<'_>,
     vars: &mut Vars,
-    functions: &dyn Functions,
+    functions: &dyn TemplateFunctions,
     strict: Option<bool>,
 ) -> bool {
     if let ([capture], []) = (captures, matches) {
@@ -134,9 +134,9 @@ impl Capture {
     }
 }
 
-impl Match {
+impl CaptureMatch {
     /// True if the value found equals (`===`) the expected value.
-    pub fn holds(&self, message: &Message<'_>, vars: &Vars, functions: &dyn Functions) -> bool {
+    pub fn holds(&self, message: &CapturedMessage<'_>, vars: &Vars, functions: &dyn TemplateFunctions) -> bool {
         let taken = self.what.value(message, vars, functions);
         taken.is_ok_and(|taken| taken.is_same(&self.value.value(vars, functions)))
     }
@@ -188,7 +188,12 @@ impl Extract {
     }
 
     /// The value found. An error: the message cannot be read that way, or the expression is invalid.
-    pub fn value(&self, message: &Message<'_>, vars: &Vars, functions: &dyn Functions) -> Result<Value, String> {
+    pub fn value(
+        &self,
+        message: &CapturedMessage<'_>,
+        vars: &Vars,
+        functions: &dyn TemplateFunctions,
+    ) -> Result<Value, String> {
         match &self.0 {
             Way::Json { path, all, .. } => {
                 let path = path.known(vars, functions, |text| Ok(JsonPath::new(text)))?;
@@ -226,7 +231,7 @@ impl<T> Pattern<T> {
     fn known(
         &self,
         vars: &Vars,
-        functions: &dyn Functions,
+        functions: &dyn TemplateFunctions,
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> Result<Arc<T>, String> {
         match &self.known {
@@ -237,7 +242,7 @@ impl<T> Pattern<T> {
 }
 
 /// A failing path finds the empty text; a body that is not JSON is an error.
-fn json(message: &Message<'_>, path: &JsonPath, all: bool) -> Result<Value, String> {
+fn json(message: &CapturedMessage<'_>, path: &JsonPath, all: bool) -> Result<Value, String> {
     let not_json = || NOT_JSON.to_owned();
     if let (Some(bytes), Some(keys)) = (message.unparsed(), path.keys()) {
         // `Ok(None)`: nothing is there, or only the full tree can answer.

@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_words::{Said, say};
 
 use crate::plan::{Connect, Flow, Plan, Step};
-use crate::processor::{Choice, Host, Processor};
+use crate::processor::{Choice, Processor, ProcessorHost};
 use crate::template::Template;
 use crate::texts;
 
@@ -14,7 +14,7 @@ use crate::texts;
 pub fn processor(plan: &Plan) -> Result<Vec<Said>, String> {
     let Some(path) = plan.processor.as_deref() else { return Ok(Vec::new()) };
     crate::npm::prepare();
-    let processor = Processor::load_with(path, Host::default(), Choice::from_environment())?;
+    let processor = Processor::load_with(path, ProcessorHost::default(), Choice::from_environment())?;
     let file = path.file_name().map(Path::new).unwrap_or(path).display().to_string();
     let missing = named(plan).into_iter().filter(|name| !processor.has(name));
     Ok(missing.map(|name| say!(texts::NO_SUCH_FUNCTION, name, file.as_str())).collect())

@@ -21,13 +21,13 @@ mod resolve;
 mod session;
 mod timings;
 
-pub use answer::{Answer, Body};
+pub use answer::{Answer, BodyPlace};
 pub use coding::{Decoded, decode};
 pub use error::{Error, NOT_AGREED, NOT_SPOKEN};
-pub use link::Link;
+pub use link::OriginConnection;
 pub use origin::{Origin, Origins};
 pub use proxy::Proxies;
 pub use resolve::Resolver;
 pub(crate) use session::idle_max;
-pub use session::{Call, IDLE_MAX, Kept, exchange};
+pub use session::{IDLE_MAX, KeptConnection, ReadyRequest, exchange};
 pub use timings::Timings;

@@ -28,7 +28,7 @@ struct Cookie {
 
 /// The cookie cannot be read, or is not for that host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused;
+pub struct CookieRefused;
 
 /// `cookieJarOptions`: the options of npm's tough-cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +67,12 @@ pub struct Jar {
 impl Jar {
     /// Takes the value of a Set-Cookie field, or `name=value`, from the answer of `host` to a request for `target`.
     /// `now` is in seconds since 1970.
-    pub fn set(&mut self, text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result<(), Refused> {
+    pub fn set(&mut self, text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result<(), CookieRefused> {
         let cookie = parse(text, host, target, now, rules)?;
         if !cookie.keeps_its_prefix() {
             match rules.prefixes {
                 Prefixes::Silent => return Ok(()),
-                Prefixes::Strict => return Err(Refused),
+                Prefixes::Strict => return Err(CookieRefused),
                 Prefixes::Unsafe => {}
             }
         }
@@ -176,18 +176,18 @@ fn is_within(host: &str, domain: &str) -> bool {
 }
 
 /// RFC 6265 §5.2 and §5.3.
-fn parse(text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result<Cookie, Refused> {
+fn parse(text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result<Cookie, CookieRefused> {
     let mut parts = text.split(';');
     let pair = parts.next().unwrap_or_default().trim();
     let (name, value) = match rules.is_loose {
         // As tough-cookie: one `=` at the start is ignored, and a text without `=` is a value.
         true => pair.strip_prefix('=').unwrap_or(pair).split_once('=').unwrap_or(("", pair.trim_start_matches('='))),
-        false => pair.split_once('=').ok_or(Refused)?,
+        false => pair.split_once('=').ok_or(CookieRefused)?,
     };
     let (name, value) = (name.trim(), value.trim());
     let is_bad = |byte: u8| byte < b' ' || byte == 0x7f;
     if (name.is_empty() && !rules.is_loose) || pair.len() > COOKIE_BYTES_MAX || pair.bytes().any(is_bad) {
-        return Err(Refused);
+        return Err(CookieRefused);
     }
     let folder = target.split('?').next().unwrap_or("/").rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut cookie = Cookie {
@@ -209,7 +209,7 @@ fn parse(text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result
                 if !domain.is_empty() {
                     let is_public = rules.rejects_public && !domain.contains('.') && domain != host;
                     if is_public || !is_within(host, &domain) {
-                        return Err(Refused);
+                        return Err(CookieRefused);
                     }
                     cookie.domain = domain;
                     cookie.is_host_only = false;
@@ -295,14 +295,14 @@ mod tests {
         let strict = Rules { prefixes: Prefixes::Strict, ..usual };
         let off = Rules { prefixes: Prefixes::Unsafe, ..usual };
         for (text, rules, expect) in [
-            ("nonsense; Path=/", usual, Err(Refused)),
+            ("nonsense; Path=/", usual, Err(CookieRefused)),
             ("nonsense; Path=/", loose, Ok("nonsense")),
             ("=x; Path=/", loose, Ok("x")),
             ("=a=b; Path=/", loose, Ok("a=b")),
-            ("a=1; Path=/; Domain=test", usual, Err(Refused)),
+            ("a=1; Path=/; Domain=test", usual, Err(CookieRefused)),
             ("a=1; Path=/; Domain=test", open, Ok("a=1")),
             ("__Host-a=1; Path=/", usual, Ok("")),
-            ("__Host-a=1; Path=/", strict, Err(Refused)),
+            ("__Host-a=1; Path=/", strict, Err(CookieRefused)),
             ("__Host-a=1; Path=/", off, Ok("__Host-a=1")),
             ("__Host-a=1; Path=/; Secure", strict, Ok("__Host-a=1")),
             ("__Secure-a=1; Path=/; Secure", usual, Ok("__Secure-a=1")),

@@ -14,7 +14,7 @@ use crate::value::is_space;
 
 /// The CSV format of a file, with csv-parse's meaning of the options.
 #[derive(Clone, Debug)]
-pub(crate) struct Format {
+pub(crate) struct CsvFormat {
     pub delimiter: u8,
     pub quote: Option<u8>,
     pub escape: Option<u8>,
@@ -34,7 +34,7 @@ pub(crate) struct Format {
 }
 
 /// The records; `value` makes a value of a field. The error names the problem and the line.
-pub(crate) fn read<V>(bytes: &[u8], format: &Format, value: impl Fn(&str) -> V) -> Result<Vec<Vec<V>>, Said> {
+pub(crate) fn read<V>(bytes: &[u8], format: &CsvFormat, value: impl Fn(&str) -> V) -> Result<Vec<Vec<V>>, Said> {
     let mut reader = Reader {
         format,
         value,
@@ -85,7 +85,7 @@ pub(crate) fn write<'v>(fields: impl Iterator<Item = &'v str>, text: &mut String
 }
 
 struct Reader<'f, F, V> {
-    format: &'f Format,
+    format: &'f CsvFormat,
     value: F,
     /// The line end of this text, once one was found.
     line_end: Option<&'static [u8]>,
@@ -257,7 +257,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const PLAIN: Format = Format {
+    const PLAIN: CsvFormat = CsvFormat {
         delimiter: b',',
         quote: Some(b'"'),
         escape: Some(b'"'),
@@ -271,7 +271,7 @@ mod tests {
         keeps_empty: false,
     };
 
-    fn shown(csv: &str, format: &Format) -> String {
+    fn shown(csv: &str, format: &CsvFormat) -> String {
         match read(csv.as_bytes(), format, str::to_owned) {
             Ok(records) => records.iter().map(|record| record.join("|")).collect::<Vec<_>>().join("/"),
             Err(why) => why.en().to_owned(),
@@ -281,9 +281,9 @@ mod tests {
     /// csv-parse 4.16.3 gave these results.
     #[test]
     fn lines_are_those_of_csv_parse_however_they_end() {
-        let from = |from_line| Format { from_line, ..PLAIN };
-        let to = |to_line| Format { to_line, ..PLAIN };
-        let kept = Format { keeps_empty: true, ..PLAIN };
+        let from = |from_line| CsvFormat { from_line, ..PLAIN };
+        let to = |to_line| CsvFormat { to_line, ..PLAIN };
+        let kept = CsvFormat { keeps_empty: true, ..PLAIN };
         for end in ["\n", "\r\n", "\r"] {
             for (format, lines, rows) in [
                 (PLAIN, &["a,b", "1,2", ""][..], "a|b/1|2"),
@@ -306,10 +306,10 @@ mod tests {
     #[test]
     fn a_field_may_have_several_lines_and_each_end_of_them_counts() {
         let text = "id,note\r\n1,\"x\r\ny\"\r\n2,z\r\n";
-        assert_eq!(shown(text, &Format { from_line: 2, ..PLAIN }), "1|x\r\ny/2|z");
+        assert_eq!(shown(text, &CsvFormat { from_line: 2, ..PLAIN }), "1|x\r\ny/2|z");
         // `\r\n` in quotes is two lines for csv-parse: the third and the fourth.
-        assert_eq!(shown(text, &Format { from_line: 5, ..PLAIN }), "2|z");
-        assert_eq!(shown(text, &Format { to_line: 4, ..PLAIN }), "id|note/1|x\r\ny");
+        assert_eq!(shown(text, &CsvFormat { from_line: 5, ..PLAIN }), "2|z");
+        assert_eq!(shown(text, &CsvFormat { to_line: 4, ..PLAIN }), "id|note/1|x\r\ny");
         assert_eq!(shown("a\nb\r\n", &PLAIN), "a/b\r");
         assert_eq!(shown("a\r\nb\nc\r\n", &PLAIN), "a/b\nc");
     }
@@ -328,12 +328,12 @@ mod tests {
 
     #[test]
     fn quotes_and_blanks_are_read_strictly() {
-        let trims = Format { trims_left: true, trims_right: true, ..PLAIN };
-        let relaxed = Format { is_relaxed: true, ..PLAIN };
-        let escape = Format { escape: Some(b'\\'), ..PLAIN };
-        let none = Format { quote: None, ..PLAIN };
-        let comment = Format { comment: Some(b'#'), ..PLAIN };
-        let skips = Format { from_line: 2, ..comment.clone() };
+        let trims = CsvFormat { trims_left: true, trims_right: true, ..PLAIN };
+        let relaxed = CsvFormat { is_relaxed: true, ..PLAIN };
+        let escape = CsvFormat { escape: Some(b'\\'), ..PLAIN };
+        let none = CsvFormat { quote: None, ..PLAIN };
+        let comment = CsvFormat { comment: Some(b'#'), ..PLAIN };
+        let skips = CsvFormat { from_line: 2, ..comment.clone() };
         for (format, csv, rows) in [
             (&PLAIN, "\"a,\"\"b\"\"\",c", "a,\"b\"|c"),
             (&PLAIN, "\"\",x", "|x"),

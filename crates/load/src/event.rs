@@ -1,6 +1,6 @@
 //! Events for the thread that runs the load.
 
-use crate::record::Taken;
+use crate::record::TakenWindow;
 
 /// Events for the thread that runs the load.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub enum Event {
         /// Number of the worker.
         worker: usize,
         /// The counts.
-        taken: Taken,
+        taken: TakenWindow,
         /// The moment, ms since 1970.
         before_ms: u64,
     },

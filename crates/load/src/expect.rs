@@ -5,8 +5,8 @@ mod answer;
 mod checks;
 mod lines;
 
-pub use answer::Answer;
-pub use checks::{Outcome, check, is_known};
+pub use answer::CheckedAnswer;
+pub use checks::{CheckResult, check, is_known};
 pub use lines::{Exchange, json_line, pretty};
 
 #[cfg(test)]

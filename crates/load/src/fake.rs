@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use crate::template::Functions;
+use crate::template::TemplateFunctions;
 use crate::value::Value;
-use options::{Make, Options};
+use options::{FakeOptions, Make};
 
 mod dates;
 mod draw;
@@ -134,10 +134,10 @@ impl Fake {
     }
 }
 
-impl Functions for Fake {
+impl TemplateFunctions for Fake {
     fn call(&self, name: &str, _arguments: &[Value]) -> Option<Value> {
         let (make, options) = self.functions.get(name.strip_prefix('$')?)?;
-        Some(make(&Options(options)))
+        Some(make(&FakeOptions(options)))
     }
 }
 

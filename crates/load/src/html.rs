@@ -43,7 +43,7 @@ pub enum Index {
 pub(crate) struct Selector(scraper::Selector);
 
 /// A parsed page.
-pub(crate) struct Document(Html);
+pub(crate) struct HtmlDocument(Html);
 
 impl Selector {
     pub(crate) fn parse(text: &str) -> Result<Selector, String> {
@@ -59,14 +59,14 @@ impl Selector {
     }
 }
 
-impl Document {
-    pub(crate) fn parse(text: &str) -> Document {
-        Document(Html::parse_document(text))
+impl HtmlDocument {
+    pub(crate) fn parse(text: &str) -> HtmlDocument {
+        HtmlDocument(Html::parse_document(text))
     }
 }
 
 /// An attribute of one of the found elements; without `attr`, all of its attributes. `undefined` if there is none.
-pub(crate) fn attribute(page: &Document, selector: &Selector, attr: Option<&str>, index: Index) -> Value {
+pub(crate) fn attribute(page: &HtmlDocument, selector: &Selector, attr: Option<&str>, index: Index) -> Value {
     let mut found = page.0.select(&selector.0);
     let element = match index {
         Index::At(at) => found.nth(at),
@@ -117,7 +117,7 @@ mod tests {
             ];
             let selectors = ["p", "#a .c", "td:first-child", "[href]"].map(Selector::parse);
             weir_mutate::mutate(&seeds, &words, |bytes| {
-                let page = Document::parse(&String::from_utf8_lossy(bytes));
+                let page = HtmlDocument::parse(&String::from_utf8_lossy(bytes));
                 for selector in selectors.iter().flatten() {
                     let _ = attribute(&page, selector, Some("href"), Index::Last);
                     let _ = attribute(&page, selector, None, Index::Last);

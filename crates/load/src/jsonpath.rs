@@ -7,7 +7,7 @@
 
 use crate::npm;
 use crate::random;
-use crate::value::{Key, Value};
+use crate::value::{PathStep, Value};
 
 /// Most steps of a plain path.
 const STEPS_MAX: usize = 200;
@@ -37,16 +37,16 @@ pub(crate) struct JsonPath {
     /// The steps of a plain path.
     steps: Option<Vec<Step>>,
     /// The steps, if all of them are names and indexes.
-    keys: Option<Vec<Key>>,
+    keys: Option<Vec<PathStep>>,
 }
 
 /// The matches of a plain path. The flag is true if the way to the match could have led to several matches.
 #[derive(Debug)]
-pub(crate) struct Found<'v>(Vec<(&'v Value, bool)>);
+pub(crate) struct JsonMatches<'v>(Vec<(&'v Value, bool)>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    Key(Key),
+    Key(PathStep),
     /// `[*]`.
     Any,
     /// `..` before a name.
@@ -80,12 +80,12 @@ impl JsonPath {
     }
 
     /// The steps of a path that can be extracted without parsing the whole body into a tree.
-    pub(crate) fn keys(&self) -> Option<&[Key]> {
+    pub(crate) fn keys(&self) -> Option<&[PathStep]> {
         self.keys.as_deref()
     }
 
     /// All matches in an object or list; `None` if only jsonpath-plus can tell.
-    pub(crate) fn find<'v>(&self, root: &'v Value) -> Option<Found<'v>> {
+    pub(crate) fn find<'v>(&self, root: &'v Value) -> Option<JsonMatches<'v>> {
         let mut found = vec![(root, false)];
         for step in self.steps.as_ref()? {
             let mut next = Vec::new();
@@ -105,7 +105,7 @@ impl JsonPath {
             }
             found = next;
         }
-        Some(Found(found))
+        Some(JsonMatches(found))
     }
 }
 
@@ -119,13 +119,13 @@ fn descend<'v>(value: &'v Value, is_many: bool, depth: usize, all: &mut Vec<(&'v
     match value {
         Value::List(list) => list.iter().try_for_each(child),
         // JavaScript puts numbers first. jsonpath-plus takes a member with the name `..` for the step.
-        Value::Map(map) if map.keys().any(|key| &**key == ".." || Key::from(&**key).index.is_some()) => None,
+        Value::Map(map) if map.keys().any(|key| &**key == ".." || PathStep::from(&**key).index.is_some()) => None,
         Value::Map(map) => map.values().try_for_each(&mut child),
         _ => Some(()),
     }
 }
 
-impl Found<'_> {
+impl JsonMatches<'_> {
     /// The captured value: of several matches a random one, or all of them, as with `multiple: false`.
     pub(crate) fn taken(&self, all: bool) -> Value {
         match (all, self.0.as_slice()) {
@@ -186,7 +186,7 @@ fn name(text: &str) -> Option<(Step, &str)> {
     let end = text.find(|char| !is_of_name(char)).unwrap_or(text.len());
     let (name, rest) = text.split_at_checked(end)?;
     let is_name = !name.is_empty() && name != "$";
-    is_name.then(|| (Step::Key(Key::from(name)), rest))
+    is_name.then(|| (Step::Key(PathStep::from(name)), rest))
 }
 
 /// An index, a quoted name or `*`, after the opening bracket.
@@ -197,11 +197,11 @@ fn bracket(text: &str) -> Option<(Step, &str)> {
         Some(inner) => {
             let is_of_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | ' ');
             let is_name = !inner.is_empty() && inner.chars().all(is_of_name);
-            is_name.then(|| Step::Key(Key::from(inner)))?
+            is_name.then(|| Step::Key(PathStep::from(inner)))?
         }
         None if inner == "*" => Step::Any,
         None => (!inner.is_empty() && inner.bytes().all(|byte| byte.is_ascii_digit()))
-            .then(|| Step::Key(Key::from(inner)))?,
+            .then(|| Step::Key(PathStep::from(inner)))?,
     };
     Some((step, rest))
 }

@@ -75,5 +75,5 @@ pub mod walk;
 pub mod worker;
 mod xpath;
 
-pub use report::{Failure, Report};
+pub use report::{Report, RequestFailure};
 pub use url::{Scheme, Url};

@@ -15,7 +15,7 @@ use rquickjs::function::Args;
 use rquickjs::{Array, Ctx, Function, Object, Persistent};
 use weir_net::{Instant, clock};
 
-use crate::processor::convert::{Functions, from_js, to_js};
+use crate::processor::convert::{FunctionConversion, from_js, to_js};
 use crate::random;
 use crate::value::{Keyed, Value};
 
@@ -45,7 +45,7 @@ const SOURCE: &str = concat!(
 
 /// A body for a query.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Document<'d> {
+pub(crate) enum QueriedBody<'d> {
     /// JSON.
     Text(&'d [u8]),
     /// Arguments of a Socket.IO event.
@@ -87,15 +87,15 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 thread_local!(static ENGINE: RefCell<Option<Rc<Engine>>> = const { RefCell::new(None) });
 
 /// The matches of a JSONPath: of several matches a random one, or all of them, as with `multiple: false`.
-pub(crate) fn query(document: Document<'_>, path: &str, all: bool) -> Result<Value, Nothing> {
+pub(crate) fn query(document: QueriedBody<'_>, path: &str, all: bool) -> Result<Value, Nothing> {
     let engine = engine().map_err(|_| Nothing::Failed)?;
     engine.enter(|ctx| {
         let document = match document {
-            Document::Text(text) => ctx.json_parse(text).map_err(|error| {
+            QueriedBody::Text(text) => ctx.json_parse(text).map_err(|error| {
                 caught(ctx, &error);
                 Nothing::NotJson
             })?,
-            Document::Value(value) => to_js(ctx, value).map_err(|_| Nothing::Failed)?,
+            QueriedBody::Value(value) => to_js(ctx, value).map_err(|_| Nothing::Failed)?,
         };
         if !document.is_object() {
             return Err(Nothing::Failed);
@@ -103,12 +103,12 @@ pub(crate) fn query(document: Document<'_>, path: &str, all: bool) -> Result<Val
         let ask = || {
             let found: js::Value = engine.query.clone().restore(ctx)?.call((path, document, !all))?;
             if all {
-                return Ok(Some(from_js(&found, Functions::Dropped).0).filter(Value::is_truthy));
+                return Ok(Some(from_js(&found, FunctionConversion::Dropped).0).filter(Value::is_truthy));
             }
             let Some(found) = found.as_array() else { return Ok(None) };
             match found.len() {
                 0 => Ok(Some(Value::Undefined)),
-                len => Ok(Some(from_js(&found.get(random::below(len))?, Functions::Dropped).0)),
+                len => Ok(Some(from_js(&found.get(random::below(len))?, FunctionConversion::Dropped).0)),
             }
         };
         ask().map_err(|error| caught(ctx, &error)).ok().flatten().ok_or(Nothing::Failed)
@@ -141,7 +141,7 @@ pub(crate) fn value(text: &str, lookup: &dyn Fn(&str) -> Value) -> Result<Value,
                 args.push_arg(to_js(ctx, &lookup(name))?)?;
             }
             let value: js::Value = compiled.run.clone().restore(ctx)?.call_arg(args)?;
-            Ok(from_js(&value, Functions::Dropped).0)
+            Ok(from_js(&value, FunctionConversion::Dropped).0)
         };
         run().map_err(|error| caught(ctx, &error))
     })
@@ -271,7 +271,7 @@ mod tests {
             (r#"{"b":1,"2":2,"1":3}"#, "$.*", "[3,2,1]"),
             (r#"{"__proto__":{"x":1}}"#, "$.*.x", "[1]"),
         ] {
-            let value = query(Document::Text(body.as_bytes()), path, true).unwrap();
+            let value = query(QueriedBody::Text(body.as_bytes()), path, true).unwrap();
             assert_eq!(value.to_json().unwrap(), found, "{path}");
         }
         for (body, why) in [
@@ -281,20 +281,20 @@ mod tests {
             ("5", Nothing::Failed),
             ("null", Nothing::Failed),
         ] {
-            assert_eq!(query(Document::Text(body.as_bytes()), "$..a", false), Err(why), "{body}");
+            assert_eq!(query(QueriedBody::Text(body.as_bytes()), "$..a", false), Err(why), "{body}");
         }
         // Too deep for the stack: an error as for any body that cannot be read, and the engine goes on.
         let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
-        assert_eq!(query(Document::Text(deep.as_bytes()), "$..a", false), Err(Nothing::NotJson));
+        assert_eq!(query(QueriedBody::Text(deep.as_bytes()), "$..a", false), Err(Nothing::NotJson));
         let value = parse_json(br#"[{"__proto__":{"x":1}},"y"]"#).unwrap();
-        assert_eq!(query(Document::Value(&value), "$..x", false), Ok(Value::Number(1.0)));
+        assert_eq!(query(QueriedBody::Value(&value), "$..x", false), Ok(Value::Number(1.0)));
     }
 
     /// A template may make a new path for each request; neither memory nor answers change.
     #[test]
     fn many_paths_and_expressions() {
         for number in 0..3000 {
-            let found = query(Document::Text(b"[1,2,3]"), &format!("$[?(@ + {number} === {number} + 2)]"), false);
+            let found = query(QueriedBody::Text(b"[1,2,3]"), &format!("$[?(@ + {number} === {number} + 2)]"), false);
             assert_eq!(found, Ok(Value::Number(2.0)));
             let sum = value(&format!("a + {number}"), &|_| Value::Number(1.0));
             assert_eq!(sum, Ok(Value::Number(f64::from(number + 1))));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_net::worker;
 use weir_words::{Said, say};
 
-use crate::client::{self, Call, Origin, Resolver};
+use crate::client::{self, Origin, ReadyRequest, Resolver};
 use crate::texts;
 use crate::tls::Tls;
 use crate::url::Url;
@@ -38,7 +38,7 @@ pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), Said> {
         let tls: Rc<Tls> = Rc::default();
         let tls = if once.insecure { tls.accepting_anyone() } else { tls };
         let origin = Rc::new(Origin::of(&url, &tls));
-        let call = Call {
+        let call = ReadyRequest {
             origin: &origin,
             method: once.method.as_bytes(),
             head: &head,

@@ -1,6 +1,6 @@
 //! Output of a run: Artillery's console and JSON, and weir's additions to both.
 //!
-//! Everything here is a function from an [`Outcome`](crate::record::Outcome) and [`Facts`] to text.
+//! Everything here is a function from an [`RunResults`](crate::record::RunResults) and [`RunFacts`] to text.
 
 pub mod compare;
 pub mod console;
@@ -19,4 +19,4 @@ pub mod number;
 mod own;
 pub mod v1;
 
-pub use facts::{Facts, PhaseFact, SelfCheck};
+pub use facts::{PhaseFact, RunFacts, SelfCheck};

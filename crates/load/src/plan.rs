@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use weir_words::Said;
 
-use crate::capture::{Capture, Match};
+use crate::capture::{Capture, CaptureMatch};
 use crate::client::Proxies;
 use crate::cookie::Rules;
 use crate::expression::Expression;
 use crate::publish::Reporter;
 use crate::template::{Template, Tree};
 use crate::value::{Map, Value};
-use crate::vars::{Names, Slot};
+use crate::vars::{VariableNames, VariableSlot};
 
 /// A script prepared for its run.
 #[derive(Debug)]
@@ -37,15 +37,15 @@ pub struct Plan {
     /// The numbers of the requests, in flows and in hooks.
     pub requests: Requests,
     /// Every variable name in the script.
-    pub names: Arc<Names>,
+    pub names: Arc<VariableNames>,
     /// The first variables of every virtual user in order: `target`, `$environment`, `$processEnvironment`, `$env`,
     /// `$testId`, `$dirname`, `$scenarioFile`. After them come those of `before`, a row of each payload, `variables`,
     /// `$uuid`.
-    pub globals: Vec<(Slot, Value)>,
+    pub globals: Vec<(VariableSlot, Value)>,
     /// `config.payload`.
     pub payloads: Vec<Payload>,
     /// `config.variables`.
-    pub variables: Vec<(Slot, Initial)>,
+    pub variables: Vec<(VariableSlot, Initial)>,
     /// `config.http`, and its keys in their legacy places.
     pub http: HttpConfig,
     /// `config.ws`.
@@ -111,13 +111,13 @@ pub enum Initial {
 #[derive(Debug)]
 pub struct Payload {
     /// The variables for the columns.
-    pub fields: Vec<Slot>,
+    pub fields: Vec<VariableSlot>,
     /// The rows, each as long as `fields`.
     pub rows: Vec<Vec<Value>>,
     /// True: rows in order; false: rows at random.
     pub is_sequence: bool,
     /// `loadAll`: the variable that gets all rows, as one value.
-    pub all: Option<(Slot, Value)>,
+    pub all: Option<(VariableSlot, Value)>,
 }
 
 /// `before` or `after`.
@@ -207,20 +207,20 @@ pub struct Loop {
     /// The steps.
     pub flow: Flow,
     /// Number of rounds.
-    pub times: Times,
+    pub times: LoopTimes,
     /// `whileTrue`: evaluated after each round.
     pub while_true: Option<String>,
     /// The variable with the counter: `$loopCount`, or the name in `loopValue`.
-    pub count: Slot,
+    pub count: VariableSlot,
     /// The variable with the element: `$loopElement`, or another name.
-    pub element: Slot,
+    pub element: VariableSlot,
     /// `from`: the first value of the counter.
     pub from: i64,
 }
 
 /// The number of rounds of a loop.
 #[derive(Debug)]
-pub enum Times {
+pub enum LoopTimes {
     /// Without end.
     Forever,
     /// Known in advance: from (inclusive) to (exclusive).
@@ -230,7 +230,7 @@ pub enum Times {
     /// One round for each of these values.
     Over(Vec<Value>),
     /// One round for each element of a variable.
-    OverVariable(Slot),
+    OverVariable(VariableSlot),
     /// One round for each element of a value inside a variable (`over: a.b`).
     OverPath(Template),
 }
@@ -297,7 +297,7 @@ pub struct Request {
     /// `headers`, names in lower case.
     pub headers: Vec<(String, Template)>,
     /// `json`, `body`, `form` or `formData`.
-    pub body: Body,
+    pub body: RequestBody,
     /// `qs`.
     pub query: Option<Tree>,
     /// `cookie`.
@@ -315,7 +315,7 @@ pub struct Request {
     /// `capture`.
     pub captures: Vec<Capture>,
     /// `match`.
-    pub matches: Vec<Match>,
+    pub matches: Vec<CaptureMatch>,
     /// `expect`, in order: the check's name and its expected value.
     pub expect: Vec<(String, Tree)>,
     /// `beforeRequest`.
@@ -341,7 +341,7 @@ pub struct Condition {
 
 /// A request's body.
 #[derive(Debug)]
-pub enum Body {
+pub enum RequestBody {
     /// No body.
     None,
     /// `json`.
@@ -353,7 +353,7 @@ pub enum Body {
     /// `formData`.
     Multipart {
         /// The parts.
-        parts: Vec<(String, Part)>,
+        parts: Vec<(String, FormPart)>,
         /// `setContentLengthHeader`.
         sets_length: bool,
     },
@@ -361,7 +361,7 @@ pub enum Body {
 
 /// A part of `formData`.
 #[derive(Debug)]
-pub enum Part {
+pub enum FormPart {
     /// A value.
     Value(Tree, Option<String>),
     /// `fromFile`: read when the run begins; absolute.
@@ -376,7 +376,7 @@ pub struct Take {
     /// `capture`.
     pub captures: Vec<Capture>,
     /// `match`.
-    pub matches: Vec<Match>,
+    pub matches: Vec<CaptureMatch>,
 }
 
 /// ws `connect`.

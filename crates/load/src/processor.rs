@@ -30,14 +30,14 @@ use crate::record::Recorder;
 use crate::value::{Map, Value};
 
 pub use context::Context;
-pub use host::{Choice, Host};
+pub use host::{Choice, ProcessorHost};
 pub use params::{Form, Params, member};
 
-use host::Facts;
-use node::Node;
-use params::Made;
-use quick::Quick;
-use state::{Kind, Outcome, State};
+use host::ProcessorFile;
+use node::NodeProcess;
+use params::ParamChanges;
+use quick::QuickJs;
+use state::{CallResult, FunctionKind, ProcessorState};
 
 /// A loaded processor; one per worker thread.
 pub struct Processor {
@@ -45,23 +45,23 @@ pub struct Processor {
 }
 
 enum Engine {
-    Quick(Rc<Quick>),
-    Node(Box<Node>),
+    Quick(Rc<QuickJs>),
+    Node(Box<NodeProcess>),
 }
 
 impl Processor {
     /// Loads the file. The error is for the user: the problem, the place, and the remedy.
     pub fn load(path: &Path) -> Result<Processor, String> {
-        Processor::load_with(path, Host::default(), Choice::from_environment())
+        Processor::load_with(path, ProcessorHost::default(), Choice::from_environment())
     }
 
     /// Loads the file for a run. Its top-level code runs here, for at most [`quick::LOAD_MAX`].
-    pub fn load_with(path: &Path, host: Host, choice: Choice) -> Result<Processor, String> {
-        let facts = Facts::new(path, choice)?;
+    pub fn load_with(path: &Path, host: ProcessorHost, choice: Choice) -> Result<Processor, String> {
+        let facts = ProcessorFile::new(path, choice)?;
         if let Err(why) = plain(path, choice) {
             return in_node(&facts, host, &why).map_err(|error| format!("{}: {error}", path.display()));
         }
-        match Quick::load(&facts, host.clone()) {
+        match QuickJs::load(&facts, host.clone()) {
             Ok(quick) => Ok(Processor { engine: Engine::Quick(quick) }),
             Err(refused) => otherwise(refused, choice, |why| in_node(&facts, host, why))
                 .map_err(|error| format!("{}: {error}", path.display())),
@@ -86,7 +86,7 @@ impl Processor {
 
     /// Calls a `function` step, `beforeScenario` or `afterScenario`. The error is the name after `errors.`.
     pub async fn function(&self, name: &str, context: Context<'_>) -> Result<(), String> {
-        self.call(name, Kind::Function, [&Value::Undefined; 2], context).await.map(drop)
+        self.call(name, FunctionKind::Function, [&Value::Undefined; 2], context).await.map(drop)
     }
 
     /// `beforeRequest`: may change `params`.
@@ -95,7 +95,9 @@ impl Processor {
             Engine::Quick(quick) => quick.call_before(name, params, context).await?,
             Engine::Node(node) => {
                 let given = params.value();
-                Made::Whole(node.call(name, Kind::BeforeRequest, [&given, &Value::Undefined], context).await?)
+                ParamChanges::Whole(
+                    node.call(name, FunctionKind::BeforeRequest, [&given, &Value::Undefined], context).await?,
+                )
             }
         };
         params.make(made);
@@ -110,7 +112,7 @@ impl Processor {
         response: &Value,
         context: Context<'_>,
     ) -> Result<(), String> {
-        self.call(name, Kind::AfterResponse, [params, response], context).await.map(drop)
+        self.call(name, FunctionKind::AfterResponse, [params, response], context).await.map(drop)
     }
 
     /// `onError`; its result has no effect.
@@ -121,22 +123,22 @@ impl Processor {
         if !error.contains(' ') {
             members.insert("code".into(), error.into());
         }
-        let _ = self.call(name, Kind::OnError, [&Value::from(members), params], context).await;
+        let _ = self.call(name, FunctionKind::OnError, [&Value::from(members), params], context).await;
     }
 
     /// `whileTrue`.
     pub async fn while_true(&self, name: &str, context: Context<'_>) -> Result<bool, String> {
-        Ok(self.call(name, Kind::WhileTrue, [&Value::Undefined; 2], context).await?.is_truthy())
+        Ok(self.call(name, FunctionKind::WhileTrue, [&Value::Undefined; 2], context).await?.is_truthy())
     }
 
     /// `ifTrue`.
     pub async fn if_true(&self, name: &str, context: Context<'_>) -> Result<bool, String> {
-        Ok(self.call(name, Kind::IfTrue, [&Value::Undefined; 2], context).await?.is_truthy())
+        Ok(self.call(name, FunctionKind::IfTrue, [&Value::Undefined; 2], context).await?.is_truthy())
     }
 
     /// `connect.function` of a WebSocket scenario: may change `{target, subprotocols, options}`.
     pub async fn ws_connect(&self, name: &str, arguments: &mut Value, context: Context<'_>) -> Result<(), String> {
-        *arguments = self.call(name, Kind::Connect, [arguments, &Value::Undefined], context).await?;
+        *arguments = self.call(name, FunctionKind::Connect, [arguments, &Value::Undefined], context).await?;
         Ok(())
     }
 
@@ -167,14 +169,14 @@ impl Processor {
         self.state().exit_code.get()
     }
 
-    fn state(&self) -> &State {
+    fn state(&self) -> &ProcessorState {
         match &self.engine {
             Engine::Quick(quick) => &quick.state,
             Engine::Node(node) => &node.state,
         }
     }
 
-    async fn call(&self, name: &str, kind: Kind, arguments: [&Value; 2], context: Context<'_>) -> Outcome {
+    async fn call(&self, name: &str, kind: FunctionKind, arguments: [&Value; 2], context: Context<'_>) -> CallResult {
         match &self.engine {
             Engine::Quick(quick) => quick.call(name, kind, arguments, context).await,
             Engine::Node(node) => node.call(name, kind, arguments, context).await,
@@ -187,8 +189,8 @@ impl Processor {
 /// The error is for the user.
 pub fn load_script(path: &Path) -> Result<Value, String> {
     let choice = Choice::from_environment();
-    let facts = Facts::new(path, choice)?;
-    let host = Host::default();
+    let facts = ProcessorFile::new(path, choice)?;
+    let host = ProcessorHost::default();
     let node = |why: &str| node::script(&found(why)?, &facts, &host);
     let script = match plain(path, choice) {
         Err(why) => node(&why),
@@ -210,7 +212,7 @@ fn plain(path: &Path, choice: Choice) -> Result<(), String> {
 
 /// Handles a file that QuickJS refused.
 fn otherwise<T>(
-    refused: quick::Refused,
+    refused: quick::ProcessorRefused,
     choice: Choice,
     in_node: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, String> {
@@ -222,8 +224,8 @@ fn otherwise<T>(
     }
 }
 
-fn in_node(facts: &Facts, host: Host, why: &str) -> Result<Processor, String> {
-    let node = Node::load(&found(why)?, facts, host)?;
+fn in_node(facts: &ProcessorFile, host: ProcessorHost, why: &str) -> Result<Processor, String> {
+    let node = NodeProcess::load(&found(why)?, facts, host)?;
     Ok(Processor { engine: Engine::Node(Box::new(node)) })
 }
 

@@ -28,7 +28,7 @@ use otlp::Otlp;
 use prometheus::Pushgateway;
 use statsd::StatsD;
 
-pub use options::{Kind, Refused, Reporter};
+pub use options::{Reporter, ReporterKind, ReporterRefused};
 
 /// Most periods that wait to be sent; further ones are dropped. A period lasts 10 s, so this is ten minutes.
 pub const PERIODS_MAX: usize = 60;
@@ -139,9 +139,9 @@ enum To {
 impl Sender {
     fn new(reporter: &Reporter, target: &str) -> Sender {
         let to = match &reporter.kind {
-            Kind::Prometheus(options) => To::Pushgateway(Box::new(Pushgateway::new(options.clone()))),
-            Kind::StatsD(options) => To::StatsD(Box::new(StatsD::new(options.clone(), target))),
-            Kind::OpenTelemetry(options) => To::Otlp(Box::new(Otlp::new(options.clone()))),
+            ReporterKind::Prometheus(options) => To::Pushgateway(Box::new(Pushgateway::new(options.clone()))),
+            ReporterKind::StatsD(options) => To::StatsD(Box::new(StatsD::new(options.clone(), target))),
+            ReporterKind::OpenTelemetry(options) => To::Otlp(Box::new(Otlp::new(options.clone()))),
         };
         Sender { tally: Tally { name: reporter.said(), failed: 0, periods: 0, last: String::new() }, to }
     }

@@ -19,37 +19,41 @@ use weir_words::{Said, say};
 
 pub use crate::client::h2::STREAMS_MAX;
 pub use connection::LATE_AFTER;
-pub use plan::{CONNECTIONS_MAX, DURATION_MAX, Quick, RATE_MAX, Rate, STREAMS_TOTAL_MAX, THREADS_MAX, TIMEOUT_MAX};
+pub use plan::{CONNECTIONS_MAX, DURATION_MAX, QuickRun, RATE_MAX, Rate, STREAMS_TOTAL_MAX, THREADS_MAX, TIMEOUT_MAX};
 
 use crate::client::{NOT_AGREED, NOT_SPOKEN};
 use crate::plan::{Arrivals, Phase};
 use crate::record::{Merger, Period};
 use crate::report::Report;
-use crate::run::{self, Channel, Progress, Watch};
+use crate::run::{self, Channel, RunProgress, RunWatch};
 use crate::selfcheck::THREAD_NAME;
 use crate::texts;
-use crate::worker::Shared;
-use connection::{Ears, Share};
-use plan::Plan;
+use crate::worker::RunShared;
+use connection::{Ears, ThreadShare};
+use plan::QuickPlan;
 
 /// Runs the load without a watcher. The error says why it could not begin; later failures are in the report.
-pub fn run(quick: &Quick) -> Result<Report, Said> {
+pub fn run(quick: &QuickRun) -> Result<Report, Said> {
     watched(quick, Channel::new(), &mut Nobody).map(|(report, _)| report)
 }
 
 /// Runs the load and reports its progress to `watch`. Returns the report and all counts.
 ///
 /// After a stop, it sends no more requests and waits for no answer. The error says why it could not begin.
-pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result<(Report, run::Outcome), Said> {
-    let plan = Plan::of(quick)?;
+pub fn watched(
+    quick: &QuickRun,
+    channel: Channel,
+    watch: &mut dyn RunWatch,
+) -> Result<(Report, run::RunOutcome), Said> {
+    let plan = QuickPlan::of(quick)?;
     let shown = plan.url.shown();
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
     let threads = quick.threads.clamp(1, THREADS_MAX.min(connections));
     let (give, reports) = mpsc::channel();
-    let shared = Arc::new(Shared { point_ms: channel.point_ms, ..Shared::default() });
-    let mut crew = Crew(Vec::new());
+    let shared = Arc::new(RunShared { point_ms: channel.point_ms, ..RunShared::default() });
+    let mut running = Threads(Vec::new());
     for index in 0..threads {
-        let share = Share {
+        let share = ThreadShare {
             connections: nth_share(connections as u64, index, threads) as usize,
             requests: quick.requests_max.map_or(u64::MAX, |max| nth_share(max, index, threads)),
             index,
@@ -59,7 +63,7 @@ pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result
         let ears = Ears { give: give.clone(), events: channel.sender() };
         let thread =
             worker::start(&format!("{THREAD_NAME}{index}"), None, move || connection::begin(plan, share, shared, ears));
-        crew.0.push(thread.map_err(|error| say!(texts::LOAD_NO_THREAD, error.to_string()))?);
+        running.0.push(thread.map_err(|error| say!(texts::LOAD_NO_THREAD, error.to_string()))?);
     }
     drop(give);
     let outcome = run::listen(&[phase(quick)], plan.begin, threads, &shared, &channel, watch)?;
@@ -88,9 +92,9 @@ fn unspoken(url: &str, report: &Report) -> Option<Said> {
 }
 
 /// The threads; dropping it ends them.
-struct Crew(Vec<Remote>);
+struct Threads(Vec<Remote>);
 
-impl Drop for Crew {
+impl Drop for Threads {
     fn drop(&mut self) {
         self.0.iter().for_each(Remote::stop);
         self.0.iter().for_each(Remote::join);
@@ -100,17 +104,17 @@ impl Drop for Crew {
 /// A watcher that ignores everything.
 struct Nobody;
 
-impl Watch for Nobody {
+impl RunWatch for Nobody {
     fn phase_started(&mut self, _: usize, _: &Phase) {}
     fn phase_completed(&mut self, _: usize, _: &Phase) {}
     fn line(&mut self, _: &str) {}
     fn period(&mut self, _: &Period) {}
     fn late(&mut self, _: u64) {}
-    fn progress(&mut self, _: &Progress, _: &Merger) {}
+    fn progress(&mut self, _: &RunProgress, _: &Merger) {}
 }
 
 /// The run in the form of a script's phase, with the name of its model.
-fn phase(quick: &Quick) -> Phase {
+fn phase(quick: &QuickRun) -> Phase {
     let duration = quick.duration.min(DURATION_MAX);
     let (name, arrivals) = match quick.rate {
         None => ("closed loop", Arrivals::Pause),
@@ -141,13 +145,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_loaded_begins_nothing() {
-        let quick = |change: fn(&mut Quick)| {
-            let mut quick = Quick { url: "http://127.0.0.1:1/".to_owned(), ..Quick::default() };
+        let quick = |change: fn(&mut QuickRun)| {
+            let mut quick = QuickRun { url: "http://127.0.0.1:1/".to_owned(), ..QuickRun::default() };
             change(&mut quick);
             run(&quick).err().unwrap()
         };
         for (change, why) in [
-            ((|quick| quick.url = "ftp://localhost/".to_owned()) as fn(&mut Quick), "only http://"),
+            ((|quick| quick.url = "ftp://localhost/".to_owned()) as fn(&mut QuickRun), "only http://"),
             (|quick| quick.method = "GE T".to_owned(), "no method"),
             (|quick| quick.rate = Some(Rate::Constant(0.0)), "a rate must be above 0"),
             (|quick| quick.rate = Some(Rate::Poisson(f64::NAN)), "a rate must be above 0"),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::template::Functions;
+use crate::template::TemplateFunctions;
 use crate::value::Value;
 
 /// The longest `$randomString(n)`, in characters.
@@ -79,7 +79,7 @@ pub fn push_hex(out: &mut String, len: usize) {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Builtins;
 
-impl Functions for Builtins {
+impl TemplateFunctions for Builtins {
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Value> {
         let number = |at: usize| match arguments.get(at) {
             None | Some(Value::Undefined) => None,

@@ -24,10 +24,10 @@ use weir_meter::Step;
 
 pub use glance::Glance;
 pub use hdr::Hdr;
-pub use merge::{Figures, Merger, Outcome, Period, Point};
+pub use merge::{Figures, Merger, Period, Point, RunResults};
 pub use phase::phase;
 pub use sketch::{Keys, Sketch, Summary, round, tenths};
-pub use window::{Own, POINT_MS, Rate, Second, Stamps, Taken, WINDOW_MS, Window};
+pub use window::{EventRate, OwnMeasurements, POINT_MS, Second, Stamps, TakenWindow, WINDOW_MS, Window};
 
 /// Most distinct metric names in a recorder; events of later names are counted as [`DROPPED_NAMES`].
 pub const NAMES_MAX: usize = 10_000;
@@ -45,7 +45,7 @@ const FOLLOWED_MAX: usize = 64;
 
 /// A metric's id in one recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Metric(u32);
+pub struct MetricId(u32);
 
 /// The counts of one worker.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Recorder {
     /// The metric of a name, cut at 1024 characters.
     ///
     /// If there are [`NAMES_MAX`] names already, the metric [`DROPPED_NAMES`].
-    pub fn metric(&self, name: &str) -> Metric {
+    pub fn metric(&self, name: &str) -> MetricId {
         let name = cut(name);
         let mut inner = self.inner.borrow_mut();
         if let Some(known) = inner.ids.get(name) {
@@ -89,7 +89,7 @@ impl Recorder {
 
     /// Adds to a counter; adding 0 makes the counter appear.
     #[inline]
-    pub fn count(&self, metric: Metric, by: u64) {
+    pub fn count(&self, metric: MetricId, by: u64) {
         let inner = &mut *self.inner.borrow_mut();
         let now = inner.turn(self.time.ms());
         inner.stamps.counter(now);
@@ -103,7 +103,7 @@ impl Recorder {
 
     /// Adds one event to a rate.
     #[inline]
-    pub fn rate(&self, metric: Metric) {
+    pub fn rate(&self, metric: MetricId) {
         let inner = &mut *self.inner.borrow_mut();
         let now = inner.turn(self.time.ms());
         let Some(slot) = inner.slots.get_mut(metric.0 as usize) else { return };
@@ -117,7 +117,7 @@ impl Recorder {
 
     /// Adds a finite sample to a histogram; ignores other samples.
     #[inline]
-    pub fn sample(&self, metric: Metric, value: f64) {
+    pub fn sample(&self, metric: MetricId, value: f64) {
         let inner = &mut *self.inner.borrow_mut();
         let now = inner.turn(self.time.ms());
         if !value.is_finite() {
@@ -175,14 +175,14 @@ impl Recorder {
     }
 
     /// Windows and seconds that ended before `now_ms`; all with `u64::MAX`.
-    pub fn take(&self, now_ms: u64) -> Taken {
+    pub fn take(&self, now_ms: u64) -> TakenWindow {
         let inner = &mut *self.inner.borrow_mut();
         if now_ms == u64::MAX {
             inner.close_window();
         } else {
             inner.turn(now_ms.max(self.time.ms()));
         }
-        Taken { windows: std::mem::take(&mut inner.closed), seconds: std::mem::take(&mut inner.seconds) }
+        TakenWindow { windows: std::mem::take(&mut inner.closed), seconds: std::mem::take(&mut inner.seconds) }
     }
 }
 
@@ -225,12 +225,12 @@ struct Slot {
     count: u64,
     /// The count at the end of the last second; only for counters that are recorded by the second.
     before: u64,
-    rate: Rate,
+    rate: EventRate,
     sketch: Option<Box<Sketch>>,
 }
 
 struct Inner {
-    ids: HashMap<Arc<str>, Metric>,
+    ids: HashMap<Arc<str>, MetricId>,
     names: Vec<Arc<str>>,
     slots: Vec<Slot>,
     /// Metrics of each kind in this window, in order of first use.
@@ -239,7 +239,7 @@ struct Inner {
     sketches: Vec<u32>,
     followed: Vec<u32>,
     stamps: Stamps,
-    own: Own,
+    own: OwnMeasurements,
     second: Second,
     /// Start of this window; 0 before the first event.
     start_ms: u64,
@@ -259,7 +259,7 @@ impl Default for Inner {
             sketches: Vec::new(),
             followed: Vec::new(),
             stamps: Stamps::default(),
-            own: Own::default(),
+            own: OwnMeasurements::default(),
             second: Second::default(),
             start_ms: 0,
             closed: Vec::new(),
@@ -271,8 +271,8 @@ impl Default for Inner {
 
 impl Inner {
     #[cold]
-    fn add_name(&mut self, name: &str) -> Metric {
-        let metric = Metric(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+    fn add_name(&mut self, name: &str) -> MetricId {
+        let metric = MetricId(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
         let name: Arc<str> = name.into();
         if window::is_followed(&name) && self.followed.len() < FOLLOWED_MAX {
             self.followed.push(metric.0);
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!((window.start_ms, &window.counters[..]), (T, &[("vusers.created".into(), 1)][..]));
         assert_eq!(
             window.rates,
-            [("http.request_rate".into(), Rate { count: 2, first_ms: T + 8_465, last_ms: T + 9_867 })]
+            [("http.request_rate".into(), EventRate { count: 2, first_ms: T + 8_465, last_ms: T + 9_867 })]
         );
         assert_eq!((&*window.sketches[0].0, window.sketches[0].1.count), ("http.response_time", 1));
         let stamps = window.stamps;
@@ -451,7 +451,7 @@ mod tests {
         let seconds = recorder.take(T + 1_000).seconds;
         assert_eq!(seconds.iter().map(|s| (s.start_ms - T, s.counts[0].1)).collect::<Vec<_>>(), [(0, 1), (250, 2)]);
         let mut merger = Merger::with_point_ms(250);
-        merger.add(Taken { windows: Vec::new(), seconds });
+        merger.add(TakenWindow { windows: Vec::new(), seconds });
         assert_eq!((merger.outcome().point_ms, merger.outcome().points.len()), (250, 2));
     }
 

@@ -12,7 +12,7 @@ use crate::record::Hdr;
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Failure {
+pub enum RequestFailure {
     /// No connection: refused, unreachable, or this machine has no free port or descriptor.
     Connect,
     /// No connection within the time limit.
@@ -29,31 +29,31 @@ pub enum Failure {
     Status(u16),
 }
 
-impl Failure {
+impl RequestFailure {
     /// The failure for an error of the client.
-    pub(crate) fn of(error: &client::Error) -> Failure {
+    pub(crate) fn of(error: &client::Error) -> RequestFailure {
         let is_late = error.name == "ETIMEDOUT";
         match error.step {
-            Step::Resolve | Step::Connect | Step::TlsOrigin if is_late => Failure::ConnectTimeout,
-            Step::Resolve | Step::Connect | Step::TlsOrigin => Failure::Connect,
-            _ if is_late => Failure::Timeout,
-            _ if error.name.starts_with("HPE_") || error.name.starts_with("ERR_HTTP2_") => Failure::Invalid,
-            _ if error.is_end => Failure::Closed,
-            _ => Failure::Reset,
+            Step::Resolve | Step::Connect | Step::TlsOrigin if is_late => RequestFailure::ConnectTimeout,
+            Step::Resolve | Step::Connect | Step::TlsOrigin => RequestFailure::Connect,
+            _ if is_late => RequestFailure::Timeout,
+            _ if error.name.starts_with("HPE_") || error.name.starts_with("ERR_HTTP2_") => RequestFailure::Invalid,
+            _ if error.is_end => RequestFailure::Closed,
+            _ => RequestFailure::Reset,
         }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RequestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Connect => f.write_str("connect"),
-            Failure::ConnectTimeout => f.write_str("connect timeout"),
-            Failure::Reset => f.write_str("reset"),
-            Failure::Closed => f.write_str("closed early"),
-            Failure::Timeout => f.write_str("timeout"),
-            Failure::Invalid => f.write_str("invalid response"),
-            Failure::Status(status) => write!(f, "status {status}"),
+            RequestFailure::Connect => f.write_str("connect"),
+            RequestFailure::ConnectTimeout => f.write_str("connect timeout"),
+            RequestFailure::Reset => f.write_str("reset"),
+            RequestFailure::Closed => f.write_str("closed early"),
+            RequestFailure::Timeout => f.write_str("timeout"),
+            RequestFailure::Invalid => f.write_str("invalid response"),
+            RequestFailure::Status(status) => write!(f, "status {status}"),
         }
     }
 }
@@ -64,7 +64,7 @@ pub struct Report {
     /// Complete answers, whatever their status.
     pub requests: u64,
     /// Failures by kind.
-    pub failures: BTreeMap<Failure, u64>,
+    pub failures: BTreeMap<RequestFailure, u64>,
     /// The same failures by step and by Node's name.
     pub errors_at: BTreeMap<(Step, Cow<'static, str>), u64>,
     /// Times that a request was sent again because the server had not begun with it (HTTP/2, RFC 9113 §8.7).
@@ -97,7 +97,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn fail(&mut self, failure: Failure) {
+    pub(crate) fn fail(&mut self, failure: RequestFailure) {
         *self.failures.entry(failure).or_default() += 1;
     }
 
@@ -145,7 +145,7 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn report(requests: u64, failures: &[Failure]) -> Report {
+    fn report(requests: u64, failures: &[RequestFailure]) -> Report {
         let mut report = Report { requests, threads: 1, ..Report::default() };
         failures.iter().for_each(|failure| report.fail(*failure));
         report
@@ -160,13 +160,13 @@ mod tests {
 
     #[test]
     fn threads_add_up() {
-        let mut sum = report(3, &[Failure::Reset, Failure::Status(503)]);
+        let mut sum = report(3, &[RequestFailure::Reset, RequestFailure::Status(503)]);
         sum.elapsed = Duration::from_secs(2);
-        let mut other = report(1, &[Failure::Status(503)]);
+        let mut other = report(1, &[RequestFailure::Status(503)]);
         (other.elapsed, other.cpu, other.busy) = (Duration::from_secs(1), Duration::from_secs(1), vec![1.0]);
         sum.merge(&other);
         assert_eq!((sum.requests, sum.errors(), sum.threads), (4, 3, 2));
-        assert_eq!(sum.failures.get(&Failure::Status(503)), Some(&2));
+        assert_eq!(sum.failures.get(&RequestFailure::Status(503)), Some(&2));
         assert_eq!((sum.rate(), sum.saturation(), sum.busy), (2.0, 0.25, vec![1.0]));
     }
 }

@@ -6,7 +6,7 @@
 //!   phases, windows, log lines  ◄──  arrivals ─► virtual users ─► recorder
 //! ```
 //!
-//! Nothing here prints: a [`Watch`] gets every event when it happens.
+//! Nothing here prints: a [`RunWatch`] gets every event when it happens.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use weir_net::clock;
 use weir_net::timer::until;
 use weir_net::worker::{self, Remote, spawn};
 
-use crate::arrive::{Schedule, length};
+use crate::arrive::{AllArrivals, length};
 use crate::event::Event;
 use crate::failed::Failed;
 use crate::plan::{Hook, Phase, Plan};
-use crate::record::{Merger, Period, Taken};
+use crate::record::{Merger, Period, TakenWindow};
 use crate::texts::agents as texts;
 use crate::value::Value;
 use crate::vuser::Vuser;
 use crate::walk;
-use crate::worker::{Shared, Worker};
+use crate::worker::{RunShared, Worker};
 
 /// Most threads of one run.
 pub const WORKERS_MAX: usize = 64;
@@ -64,7 +64,7 @@ pub struct Run {
 }
 
 /// Receives the events of a run.
-pub trait Watch {
+pub trait RunWatch {
     /// A phase has begun.
     fn phase_started(&mut self, index: usize, phase: &Phase);
     /// A phase is over; its virtual users may still run.
@@ -76,9 +76,9 @@ pub trait Watch {
     /// Counts came for a period that is closed: they are in the whole only.
     fn late(&mut self, start_ms: u64);
     /// The progress of the run.
-    fn progress(&mut self, progress: &Progress, merger: &Merger);
+    fn progress(&mut self, progress: &RunProgress, merger: &Merger);
     /// The counts of a worker before they are merged; and the time up to which all workers have reported.
-    fn taken(&mut self, taken: &Taken, before_ms: u64) {
+    fn taken(&mut self, taken: &TakenWindow, before_ms: u64) {
         let _ = (taken, before_ms);
     }
     /// A line that `DEBUG` asks for.
@@ -93,7 +93,7 @@ pub trait Watch {
 
 /// The progress of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct RunProgress {
     /// Time since the first phase began.
     pub elapsed: Duration,
     /// Duration of all phases.
@@ -109,7 +109,7 @@ pub type Before = Vec<(Arc<str>, Value)>;
 
 /// The result of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// All counts.
     pub merger: Merger,
     /// The run was stopped early.
@@ -126,9 +126,9 @@ pub struct Outcome {
 
 /// Ends a run from another thread.
 #[derive(Clone, Debug)]
-pub struct Stop(Sender<Event>, Arc<AtomicBool>);
+pub struct RunStop(Sender<Event>, Arc<AtomicBool>);
 
-impl Stop {
+impl RunStop {
     /// Ends the run: no more virtual users arrive, the active ones are dropped, and the counts are reported.
     pub fn stop(&self) {
         self.1.store(true, Ordering::Relaxed);
@@ -137,7 +137,7 @@ impl Stop {
     }
 }
 
-/// The event channel of a run. It is made first, so that another thread can have the [`Stop`].
+/// The event channel of a run. It is made first, so that another thread can have the [`RunStop`].
 pub struct Channel {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
@@ -164,8 +164,8 @@ impl Channel {
     }
 
     /// A handle that ends the run.
-    pub fn stop(&self) -> Stop {
-        Stop(self.sender.clone(), self.is_stopped.clone())
+    pub fn stop(&self) -> RunStop {
+        RunStop(self.sender.clone(), self.is_stopped.clone())
     }
 }
 
@@ -191,13 +191,13 @@ impl From<Said> for NotBegun {
 }
 
 /// Runs the plan. Failures after the beginning are counted.
-pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, NotBegun> {
+pub fn run(run: &Run, channel: Channel, watch: &mut dyn RunWatch) -> Result<RunOutcome, NotBegun> {
     let before = before(run, &channel, watch)?;
     Ok(serve(run, before, channel, watch)?)
 }
 
 /// Runs `before`; returns the variables it set.
-pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Before, NotBegun> {
+pub fn before(run: &Run, channel: &Channel, watch: &mut dyn RunWatch) -> Result<Before, NotBegun> {
     let before = match &run.plan.before {
         Some(_) => hook(run, channel, Vec::new(), |plan| plan.before.as_ref())
             .map_err(|Failed(name)| NotBegun::Before(say!(texts::BEFORE_FAILED, name.as_ref())))?,
@@ -208,17 +208,17 @@ pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Bef
 }
 
 /// Runs everything between `before` and `after`.
-pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, Said> {
-    let shared = Arc::new(Shared {
+pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn RunWatch) -> Result<RunOutcome, Said> {
+    let shared = Arc::new(RunShared {
         rows: run.plan.payloads.iter().map(|_| AtomicU64::new(0)).collect(),
         share: run.share,
         before: before.clone(),
         point_ms: channel.point_ms,
-        ..Shared::default()
+        ..RunShared::default()
     });
     let workers = run.workers.clamp(1, WORKERS_MAX);
     let began = run.start.unwrap_or_else(|| clock::precise() + LEAD);
-    let mut crew = Crew { remotes: Vec::new() };
+    let mut running = Workers { remotes: Vec::new() };
     for index in 0..workers {
         let part = Part { run: run.clone(), index, of: workers, began };
         let (shared, events) = (shared.clone(), channel.sender.clone());
@@ -226,12 +226,12 @@ pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch)
             begin(part, shared, events)
         })
         .map_err(|error| say!(texts::WORKER_NOT_STARTED, index, error.to_string()))?;
-        crew.remotes.push(remote);
+        running.remotes.push(remote);
     }
     let heard = listen(&run.plan.phases, began, workers, &shared, &channel, watch)?;
-    drop(crew);
+    drop(running);
     print_lines(&channel, watch);
-    Ok(Outcome { lines_lost: shared.lines_lost.load(Ordering::Relaxed), before, ..heard })
+    Ok(RunOutcome { lines_lost: shared.lines_lost.load(Ordering::Relaxed), before, ..heard })
 }
 
 /// Collects events until all workers, local or remote, have ended.
@@ -239,17 +239,17 @@ pub fn listen(
     phases: &[Phase],
     began: Instant,
     workers: usize,
-    shared: &Arc<Shared>,
+    shared: &Arc<RunShared>,
     channel: &Channel,
-    watch: &mut dyn Watch,
-) -> Result<Outcome, Said> {
+    watch: &mut dyn RunWatch,
+) -> Result<RunOutcome, Said> {
     let mut hearing = Hearing::new(phases, shared.clone(), began, workers);
     if channel.is_stopped() {
         // The stop came while `before` ran.
         hearing.hear(Event::Stop, watch)?;
     }
     hearing.listen(&channel.receiver, watch)?;
-    Ok(Outcome {
+    Ok(RunOutcome {
         merger: hearing.merger,
         is_interrupted: hearing.is_interrupted,
         is_cut: hearing.is_cut,
@@ -260,7 +260,7 @@ pub fn listen(
 }
 
 /// Runs `after` with the variables that `before` set. Its error is for the user.
-pub fn after(run: &Run, before: Before, watch: &mut dyn Watch) -> Result<(), Said> {
+pub fn after(run: &Run, before: Before, watch: &mut dyn RunWatch) -> Result<(), Said> {
     if run.plan.after.is_none() {
         return Ok(());
     }
@@ -278,7 +278,7 @@ fn hook(
     which: fn(&Plan) -> Option<&Hook>,
 ) -> Result<Vec<(Arc<str>, Value)>, Failed> {
     let (run, events) = (run.clone(), channel.sender.clone());
-    let shared = Arc::new(Shared { before, ..Shared::default() });
+    let shared = Arc::new(RunShared { before, ..RunShared::default() });
     let (tell, told) = mpsc::channel();
     let remote = worker::start("load hook", None, move || {
         spawn(async move {
@@ -295,7 +295,7 @@ fn hook(
 
 async fn walk(
     run: &Run,
-    shared: Arc<Shared>,
+    shared: Arc<RunShared>,
     events: Sender<Event>,
     which: fn(&Plan) -> Option<&Hook>,
 ) -> Result<Vec<(Arc<str>, Value)>, Failed> {
@@ -307,7 +307,7 @@ async fn walk(
     Ok(vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-fn print_lines(channel: &Channel, watch: &mut dyn Watch) {
+fn print_lines(channel: &Channel, watch: &mut dyn RunWatch) {
     while let Ok(event) = channel.receiver.try_recv() {
         match event {
             Event::Line(line) => watch.line(&line),
@@ -319,11 +319,11 @@ fn print_lines(channel: &Channel, watch: &mut dyn Watch) {
 }
 
 /// The workers; dropping it ends them.
-struct Crew {
+struct Workers {
     remotes: Vec<Remote>,
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
         for remote in &self.remotes {
             remote.stop();
@@ -359,7 +359,7 @@ impl Part {
 }
 
 /// Starts a worker thread's part.
-fn begin(part: Part, shared: Arc<Shared>, events: Sender<Event>) {
+fn begin(part: Part, shared: Arc<RunShared>, events: Sender<Event>) {
     // Every worker of every agent gets a different random stream: no two virtual users share a UUID.
     let number = part.run.share.0 * WORKERS_MAX as u64 + part.index as u64 + 1;
     let seed = part.run.seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -387,7 +387,7 @@ fn begin(part: Part, shared: Arc<Shared>, events: Sender<Event>) {
 async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
     let plan = &part.run.plan;
     let mut at_once = 0;
-    for arrival in Schedule::new(&plan.phases, part.run.seed) {
+    for arrival in AllArrivals::new(&plan.phases, part.run.seed) {
         if !part.is_mine(arrival.number) {
             continue;
         }
@@ -438,7 +438,7 @@ fn report(worker: &Worker, index: usize, events: &Sender<Event>, in_parts: bool,
 /// State of the thread that runs the load.
 struct Hearing<'r> {
     plan: &'r [Phase],
-    shared: Arc<Shared>,
+    shared: Arc<RunShared>,
     began: Instant,
     merger: Merger,
     /// The time up to which each worker has reported.
@@ -453,7 +453,7 @@ struct Hearing<'r> {
 }
 
 impl<'r> Hearing<'r> {
-    fn new(plan: &'r [Phase], shared: Arc<Shared>, began: Instant, workers: usize) -> Hearing<'r> {
+    fn new(plan: &'r [Phase], shared: Arc<RunShared>, began: Instant, workers: usize) -> Hearing<'r> {
         Hearing {
             plan,
             merger: shared.point_ms.map_or_else(Merger::default, Merger::with_point_ms),
@@ -469,7 +469,7 @@ impl<'r> Hearing<'r> {
     }
 
     /// Collects events until every worker has ended.
-    fn listen(&mut self, receiver: &Receiver<Event>, watch: &mut dyn Watch) -> Result<(), Said> {
+    fn listen(&mut self, receiver: &Receiver<Event>, watch: &mut dyn RunWatch) -> Result<(), Said> {
         let mut next_progress = self.began;
         while !self.ended.iter().all(|ended| *ended) {
             self.turn_phases(watch);
@@ -492,7 +492,7 @@ impl<'r> Hearing<'r> {
         Ok(())
     }
 
-    fn hear(&mut self, event: Event, watch: &mut dyn Watch) -> Result<(), Said> {
+    fn hear(&mut self, event: Event, watch: &mut dyn RunWatch) -> Result<(), Said> {
         match event {
             Event::Line(line) => {
                 self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
@@ -539,7 +539,7 @@ impl<'r> Hearing<'r> {
     }
 
     /// Reports the phases that have ended and begun by now.
-    fn turn_phases(&mut self, watch: &mut dyn Watch) {
+    fn turn_phases(&mut self, watch: &mut dyn RunWatch) {
         let phases = self.plan;
         while self.phases <= phases.len() && clock::precise() >= self.began + self.boundary && !self.is_interrupted {
             if let Some(last) = self.phases.checked_sub(1)
@@ -555,9 +555,9 @@ impl<'r> Hearing<'r> {
         }
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> RunProgress {
         let phase = self.phases.checked_sub(1).filter(|index| *index < self.plan.len());
-        Progress {
+        RunProgress {
             elapsed: clock::precise().saturating_duration_since(self.began),
             length: length(self.plan),
             active: self.shared.active.load(Ordering::Relaxed),

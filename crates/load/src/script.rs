@@ -35,9 +35,9 @@ mod scalar;
 
 use std::path::Path;
 
-pub use document::{Document, Entry};
+pub use document::{DocumentEntry, ScriptDocument};
 pub use keys::reference;
-pub use options::Options;
+pub use options::ScriptOptions;
 pub use steps::{is_method, times};
 
 use weir_words::Said;
@@ -46,7 +46,7 @@ use crate::plan::Plan;
 use crate::value::Value;
 use node::Node;
 use notes::Notes;
-use source::Stop;
+use source::StartProblem;
 
 /// Why a script cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct Refusal {
 /// Makes the plan of a script. `load_js` returns the exports of a `.js` or `.ts` script.
 ///
 /// Reads the files that the script names: CSV, files of forms. Sends nothing.
-pub fn load(options: &Options, load_js: &dyn Fn(&Path) -> Result<Value, String>) -> Result<Plan, Refusal> {
+pub fn load(options: &ScriptOptions, load_js: &dyn Fn(&Path) -> Result<Value, String>) -> Result<Plan, Refusal> {
     let mut notes = Notes::default();
     match try_load(options, load_js, &mut notes) {
         Ok(mut plan) => match notes.refusal() {
@@ -83,10 +83,10 @@ pub fn load(options: &Options, load_js: &dyn Fn(&Path) -> Result<Value, String>)
 }
 
 fn try_load(
-    options: &Options,
+    options: &ScriptOptions,
     load_js: &dyn Fn(&Path) -> Result<Value, String>,
     notes: &mut Notes,
-) -> Result<Plan, Stop> {
+) -> Result<Plan, StartProblem> {
     let environment = pipeline::environment(options, notes);
     let script = files::read_all(options, load_js, notes)?;
     let written = script.clone();
@@ -100,7 +100,12 @@ fn try_load(
     planned
 }
 
-fn settled_plan(script: Node, options: &Options, environment: Value, notes: &mut Notes) -> Result<Plan, Stop> {
+fn settled_plan(
+    script: Node,
+    options: &ScriptOptions,
+    environment: Value,
+    notes: &mut Notes,
+) -> Result<Plan, StartProblem> {
     let written = script.clone();
     let mut settled = match pipeline::settle(script, options, environment, notes) {
         Ok(settled) => settled,

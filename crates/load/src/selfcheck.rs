@@ -11,7 +11,7 @@ use weir_host::{self as host, file_limit, local_ports, open_files, threads};
 use crate::client::peers;
 use crate::output::SelfCheck;
 use crate::output::facts::LAG_ARRIVALS_MIN;
-use crate::record::{Hdr, Own};
+use crate::record::{Hdr, OwnMeasurements};
 
 /// Interval between two measurements.
 const EVERY: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ impl Sampler {
     }
 
     /// The results, with the lateness and the losses from the recorder.
-    pub fn finish(self, own: &Own) -> SelfCheck {
+    pub fn finish(self, own: &OwnMeasurements) -> SelfCheck {
         let cpu = |worker: &Worker| {
             let seconds = (self.last - worker.since).as_secs_f64();
             if seconds < EVERY.as_secs_f64() {
@@ -181,7 +181,7 @@ mod tests {
     fn a_run_of_no_time_claims_nothing_of_cpu() {
         let mut sampler = Sampler::default();
         sampler.look();
-        let check = sampler.finish(&Own::default());
+        let check = sampler.finish(&OwnMeasurements::default());
         assert_eq!((check.machine_cpu, check.lag_p99_ms, check.dropped), (None, None, 0));
         assert!(check.descriptors.is_some_and(|(open, limit)| open >= 3 && limit >= open), "{:?}", check.descriptors);
         assert_eq!(check.limits(), Vec::<String>::new());
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn four_late_of_two_hundred_may_be_chance_and_eight_are_not() {
         let late_of = |late: usize| {
-            let mut own = Own::default();
+            let mut own = OwnMeasurements::default();
             (0..200).for_each(|at| own.lag.add(Duration::from_millis(if at < late { 40 } else { 0 })));
             Sampler::default().finish(&own)
         };
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_few_late_arrivals_are_no_percentile() {
-        let mut own = Own::default();
+        let mut own = OwnMeasurements::default();
         for arrivals in 1..=LAG_ARRIVALS_MIN {
             own.lag.add(Duration::from_millis(40));
             let check = Sampler::default().finish(&own);

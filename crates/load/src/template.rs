@@ -11,17 +11,17 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::value::{Map, Value, into_string};
-use crate::vars::{Names, Vars};
+use crate::vars::{VariableNames, Vars};
 
 mod scan;
 
-use scan::{Call, Found, Reference};
+use scan::{Reference, TemplateCall, TemplateVariable};
 
 /// Most insertions into one text, when inserted values bring new templates.
 pub const EXPANSIONS_MAX: usize = 1000;
 
 /// The functions for templates: `$randomNumber`, `$randomString`, fake data, and those that a processor added.
-pub trait Functions {
+pub trait TemplateFunctions {
     /// The result of a function; its name has the `$`. `None`: no function has this name.
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Value>;
 }
@@ -32,7 +32,7 @@ pub struct With<'w> {
     /// The variables.
     pub vars: &'w Vars,
     /// The functions.
-    pub functions: &'w dyn Functions,
+    pub functions: &'w dyn TemplateFunctions,
 }
 
 /// A text that may hold templates.
@@ -68,7 +68,7 @@ struct Mixed {
 enum Piece {
     Text(Box<str>),
     Variable(Reference),
-    Call(Call),
+    Call(TemplateCall),
 }
 
 /// The result of writing a mixed text.
@@ -82,7 +82,7 @@ enum Outcome {
 
 impl Template {
     /// Compiles a text. Never fails: anything that is not a template is text.
-    pub fn parse(text: &str, names: &mut Names) -> Template {
+    pub fn parse(text: &str, names: &mut VariableNames) -> Template {
         let Some(pieces) = pieces(text, names) else {
             let mixed = Mixed { source: text.into(), pieces: Vec::new() };
             return Template { kind: Kind::Mixed(Box::new(mixed)) };
@@ -132,7 +132,7 @@ impl Template {
     }
 
     /// The value. A text that is a single template keeps the variable's type.
-    pub fn value(&self, vars: &Vars, functions: &dyn Functions) -> Value {
+    pub fn value(&self, vars: &Vars, functions: &dyn TemplateFunctions) -> Value {
         match &self.kind {
             Kind::Literal(text) => Value::Text(text.clone()),
             Kind::Variable(only) => lone(only.reference.value(vars)),
@@ -150,7 +150,7 @@ impl Template {
     /// Appends the value as text: objects and lists as JSON, `undefined` as that word.
     ///
     /// Returns false if the value is `undefined`, so that the caller can leave it out.
-    pub fn write(&self, vars: &Vars, functions: &dyn Functions, out: &mut Vec<u8>) -> bool {
+    pub fn write(&self, vars: &Vars, functions: &dyn TemplateFunctions, out: &mut Vec<u8>) -> bool {
         let begin = out.len();
         match &self.kind {
             Kind::Literal(text) => out.extend_from_slice(text.as_bytes()),
@@ -171,7 +171,7 @@ impl Template {
     }
 
     /// The value as text; borrowed if there is no template.
-    pub fn text(&self, vars: &Vars, functions: &dyn Functions) -> Cow<'_, str> {
+    pub fn text(&self, vars: &Vars, functions: &dyn TemplateFunctions) -> Cow<'_, str> {
         if let Some(text) = self.literal() {
             return Cow::Borrowed(text);
         }
@@ -182,7 +182,7 @@ impl Template {
 }
 
 /// Renders a text that is known only at run time: a URL that a hook changed, a value that contains a template.
-pub fn render(text: &str, vars: &Vars, functions: &dyn Functions) -> Value {
+pub fn render(text: &str, vars: &Vars, functions: &dyn TemplateFunctions) -> Value {
     let mut text = text.to_owned();
     let mut left = EXPANSIONS_MAX;
     while left > 0
@@ -196,7 +196,7 @@ pub fn render(text: &str, vars: &Vars, functions: &dyn Functions) -> Value {
         return lone(Cow::Owned(vars.by_path(&name)));
     }
     while left > 0
-        && let Some(Found { from, to, name }) = scan::variable(&text, 0)
+        && let Some(TemplateVariable { from, to, name }) = scan::variable(&text, 0)
     {
         let mut value = Vec::new();
         write_value(&vars.by_path(&name), &mut value);
@@ -207,7 +207,7 @@ pub fn render(text: &str, vars: &Vars, functions: &dyn Functions) -> Value {
 }
 
 /// As [`render`], for a whole value with its keys.
-pub fn render_value(value: &Value, vars: &Vars, functions: &dyn Functions) -> Value {
+pub fn render_value(value: &Value, vars: &Vars, functions: &dyn TemplateFunctions) -> Value {
     match value {
         Value::Text(text) if has_braces(text.as_bytes()) => render(text, vars, functions),
         Value::List(list) => {
@@ -225,7 +225,7 @@ pub fn render_value(value: &Value, vars: &Vars, functions: &dyn Functions) -> Va
 }
 
 impl Mixed {
-    fn write(&self, vars: &Vars, functions: &dyn Functions, out: &mut Vec<u8>) -> Outcome {
+    fn write(&self, vars: &Vars, functions: &dyn TemplateFunctions, out: &mut Vec<u8>) -> Outcome {
         if self.pieces.is_empty() {
             return Outcome::Again;
         }
@@ -279,7 +279,7 @@ fn write_value(value: &Value, out: &mut Vec<u8>) -> bool {
 }
 
 /// The pieces of a text; `None` if inserted values may form a template together with the text.
-fn pieces(text: &str, names: &mut Names) -> Option<Vec<Piece>> {
+fn pieces(text: &str, names: &mut VariableNames) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((from, to, call)) = scan::call(rest) {
@@ -297,9 +297,9 @@ fn pieces(text: &str, names: &mut Names) -> Option<Vec<Piece>> {
 }
 
 /// Appends the pieces of a text without calls.
-fn variables(text: &str, names: &mut Names, pieces: &mut Vec<Piece>) -> Option<()> {
+fn variables(text: &str, names: &mut VariableNames, pieces: &mut Vec<Piece>) -> Option<()> {
     let mut at = 0;
-    while let Some(Found { from, to, name }) = scan::variable(text, at) {
+    while let Some(TemplateVariable { from, to, name }) = scan::variable(text, at) {
         if from > at {
             pieces.push(Piece::Text(text.get(at..from)?.into()));
         }
@@ -335,7 +335,7 @@ enum Label {
 
 impl Tree {
     /// Compiles a value.
-    pub fn parse(value: &Value, names: &mut Names) -> Tree {
+    pub fn parse(value: &Value, names: &mut VariableNames) -> Tree {
         let literal = Tree { node: Node::Literal(value.clone()) };
         let node = match value {
             Value::Text(text) if has_braces(text.as_bytes()) => Node::Text(Template::parse(text, names)),
@@ -395,7 +395,7 @@ impl Tree {
     }
 
     /// The value with all templates rendered. Members with a template as name come last, as in Artillery.
-    pub fn value(&self, vars: &Vars, functions: &dyn Functions) -> Value {
+    pub fn value(&self, vars: &Vars, functions: &dyn TemplateFunctions) -> Value {
         match &self.node {
             Node::Literal(value) => value.clone(),
             Node::Text(template) => template.value(vars, functions),
@@ -414,7 +414,7 @@ impl Tree {
 
     /// Appends `JSON.stringify` of the value; builds no value if no key is a template. Returns false if the result is
     /// `undefined`.
-    pub fn write_json(&self, vars: &Vars, functions: &dyn Functions, out: &mut Vec<u8>) -> bool {
+    pub fn write_json(&self, vars: &Vars, functions: &dyn TemplateFunctions, out: &mut Vec<u8>) -> bool {
         match &self.node {
             Node::Literal(value) => return value.write_json(out),
             Node::Text(template) => return template.value(vars, functions).write_json(out),

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_net::tls::{Client, ClientOptions, Failure, Fault, Identity, OptionError, Sessions};
+use weir_net::tls::{Client, ClientCertificate, ClientOptions, Failure, HandshakeFault, OptionError, Sessions};
 use weir_net::{Deadline, Stream, TlsStream, Transport};
 
 use crate::value::{Map, Value};
@@ -43,7 +43,7 @@ impl Tls {
             (_, key) if key.is_empty() => {
                 return Err(format!("config.tls.{}: a certificate needs its `key`", certificate.0));
             }
-            (certificates, key) => Some(Identity { certificates, key }),
+            (certificates, key) => Some(ClientCertificate { certificates, key }),
         };
         let server_name = map.get("servername").filter(|name| name.is_truthy());
         let tls = Tls {
@@ -113,7 +113,7 @@ impl Tls {
                 let made = made.map_err(|error| Failure {
                     code: "EPROTO",
                     detail: error.to_string(),
-                    fault: Fault::Other,
+                    fault: HandshakeFault::Other,
                     distrust: None,
                 })?;
                 cell.get_or_init(|| made)

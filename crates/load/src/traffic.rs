@@ -6,7 +6,7 @@
 //! Not here: files. The caller opens them, and writes the script.
 //!
 //! Invariants: every table has a bound with a name. A part of the log that the script does not have is counted, and
-//! both the script and [`Made::notes`] say so.
+//! both the script and [`MadeScript::notes`] say so.
 
 mod fit;
 mod phases;
@@ -20,14 +20,14 @@ mod write;
 use std::io::Read;
 
 pub use read::LINE_BYTES_MAX;
-pub use wish::{MINUTES_MAX, Made, SPEEDS, Wish};
+pub use wish::{MINUTES_MAX, MadeScript, SPEEDS, Wish};
 
 /// Makes a script from logs; each has its name for messages.
 ///
 /// # Errors
 /// A sentence for the user: a log cannot be read, or it has nothing to make a script from.
-pub fn make(wish: &Wish, logs: Vec<(String, Box<dyn Read>)>) -> Result<Made, String> {
-    let mut reader = read::Reader::new(wish);
+pub fn make(wish: &Wish, logs: Vec<(String, Box<dyn Read>)>) -> Result<MadeScript, String> {
+    let mut reader = read::AccessLogReader::new(wish);
     for (name, bytes) in logs {
         reader.log(&name, bytes)?;
     }
@@ -38,7 +38,7 @@ pub fn make(wish: &Wish, logs: Vec<(String, Box<dyn Read>)>) -> Result<Made, Str
     let sessions = sessions::find(&kept, &routes);
     let phases = phases::divide(&sessions.starts(), &window);
     let scenarios = fit::scenarios(&sessions, &routes);
-    let parts = write::Parts { wish, log: &log, window: &window, routes: &routes, sessions: &sessions };
+    let parts = write::ScriptParts { wish, log: &log, window: &window, routes: &routes, sessions: &sessions };
     Ok(parts.write(&phases, &scenarios))
 }
 

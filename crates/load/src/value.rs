@@ -15,7 +15,7 @@ pub use model::{Keyed, Map, UNDEFINED, Value};
 pub(crate) use number::{digits_of, is_space};
 pub use number::{text_to_number, write_number};
 pub(crate) use path::get;
-pub use path::{Key, Path};
+pub use path::{Path, PathStep};
 
 #[cfg(test)]
 mod tests {

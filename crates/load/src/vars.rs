@@ -6,37 +6,37 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::value::{self, Key, Keyed, Map, Path, UNDEFINED, Value};
+use crate::value::{self, Keyed, Map, Path, PathStep, UNDEFINED, Value};
 
 /// Most names that are added at run time, per virtual user; further ones are dropped.
 pub const OTHERS_MAX: usize = 10_000;
 
 /// The slot of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Slot(u32);
+pub struct VariableSlot(u32);
 
 /// The names in a plan.
 #[derive(Debug, Default)]
-pub struct Names {
-    slots: HashMap<Arc<str>, Slot, Keyed>,
+pub struct VariableNames {
+    slots: HashMap<Arc<str>, VariableSlot, Keyed>,
     names: Vec<Arc<str>>,
 }
 
-impl Names {
+impl VariableNames {
     /// The slot of a name; a new slot if the name has none.
-    pub fn slot(&mut self, name: &str) -> Slot {
+    pub fn slot(&mut self, name: &str) -> VariableSlot {
         if let Some(slot) = self.slots.get(name) {
             return *slot;
         }
         let name: Arc<str> = name.into();
-        let slot = Slot(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        let slot = VariableSlot(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
         self.names.push(name.clone());
         self.slots.insert(name, slot);
         slot
     }
 
     /// The slot of a name, if there is one.
-    pub fn find(&self, name: &str) -> Option<Slot> {
+    pub fn find(&self, name: &str) -> Option<VariableSlot> {
         self.slots.get(name).copied()
     }
 
@@ -54,14 +54,14 @@ impl Names {
 /// One virtual user's variables.
 #[derive(Clone, Debug)]
 pub struct Vars {
-    names: Arc<Names>,
+    names: Arc<VariableNames>,
     values: Vec<Value>,
     others: Option<Box<Map>>,
 }
 
 impl Vars {
     /// Variables of which none is set.
-    pub fn new(names: Arc<Names>) -> Vars {
+    pub fn new(names: Arc<VariableNames>) -> Vars {
         let values = vec![Value::Undefined; names.len()];
         Vars { names, values, others: None }
     }
@@ -73,17 +73,17 @@ impl Vars {
     }
 
     /// The name of a slot.
-    pub fn name(&self, slot: Slot) -> &str {
+    pub fn name(&self, slot: VariableSlot) -> &str {
         self.names.names.get(slot.0 as usize).map_or("", |name| name)
     }
 
     /// The value in a slot.
-    pub fn get(&self, slot: Slot) -> &Value {
+    pub fn get(&self, slot: VariableSlot) -> &Value {
         self.values.get(slot.0 as usize).unwrap_or(&UNDEFINED)
     }
 
     /// Sets the value in a slot.
-    pub fn set(&mut self, slot: Slot, value: Value) {
+    pub fn set(&mut self, slot: VariableSlot, value: Value) {
         if let Some(place) = self.values.get_mut(slot.0 as usize) {
             *place = value;
         }
@@ -111,7 +111,7 @@ impl Vars {
     }
 
     /// Sets the value at a path inside a slot's variable, and makes missing objects and lists.
-    pub fn set_path(&mut self, slot: Slot, path: &[Key], value: Value) {
+    pub fn set_path(&mut self, slot: VariableSlot, path: &[PathStep], value: Value) {
         if let Some(place) = self.values.get_mut(slot.0 as usize) {
             place.set(path, value);
         }

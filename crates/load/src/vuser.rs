@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_net::{Instant, clock};
 
-use crate::engine::http::session::Session;
+use crate::engine::http::session::HttpSession;
 use crate::engine::socketio::shared as socketio;
 use crate::engine::ws::shared as ws;
 use crate::plan::{Initial, Scenario};
@@ -30,11 +30,11 @@ pub struct Vuser {
     /// Intended start of the next exchange: the arrival, or the end of a `think`. `None`: its actual start.
     pub due: Option<Instant>,
     /// Connections and cookies.
-    pub session: Session,
+    pub session: HttpSession,
     /// The WebSocket.
-    pub ws: Option<Box<ws::Session>>,
+    pub ws: Option<Box<ws::WsSession>>,
     /// The Socket.IO connections.
-    pub socketio: Option<Box<socketio::Session>>,
+    pub socketio: Option<Box<socketio::SocketioSession>>,
     /// The same connections for the processor, if there is one.
     pub wires: Option<Rc<Wires>>,
 }
@@ -82,7 +82,7 @@ impl Vuser {
             vars,
             uid,
             due: Some(due),
-            session: Session::new(worker.plan.http.cookie_rules),
+            session: HttpSession::new(worker.plan.http.cookie_rules),
             ws: None,
             socketio: None,
             wires: None,

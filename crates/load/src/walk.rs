@@ -16,7 +16,7 @@ use weir_net::{Instant, clock};
 
 use crate::engine::{http, socketio, ws};
 use crate::failed::Failed;
-use crate::plan::{Engine, Hook, Jitter, Loop, Step, Think, Times};
+use crate::plan::{Engine, Hook, Jitter, Loop, LoopTimes, Step, Think};
 use crate::processor::wires::Wires;
 use crate::random;
 use crate::value::Value;
@@ -182,18 +182,18 @@ impl<'p> Frame<'p> {
     /// The first round of a loop; `None` if there is none.
     fn first_round(spec: &'p Loop, vuser: &mut Vuser) -> Option<Frame<'p>> {
         let (count, rounds, elements) = match &spec.times {
-            Times::Forever => (spec.from, None, None),
-            Times::Range(from, to) => (*from, Some(to.saturating_sub(*from)), None),
-            Times::Rendered(text) => {
+            LoopTimes::Forever => (spec.from, None, None),
+            LoopTimes::Range(from, to) => (*from, Some(to.saturating_sub(*from)), None),
+            LoopTimes::Rendered(text) => {
                 let value = text.value(&vuser.vars, &*vuser.worker.functions);
                 match crate::script::times(&value) {
-                    Times::Range(from, to) => (from, Some(to.saturating_sub(from)), None),
+                    LoopTimes::Range(from, to) => (from, Some(to.saturating_sub(from)), None),
                     _ => (spec.from, None, None),
                 }
             }
-            Times::Over(list) => (spec.from, i64::try_from(list.len()).ok(), Some(Elements::Written(list))),
-            Times::OverVariable(slot) => over(spec.from, vuser.vars.get(*slot).clone()),
-            Times::OverPath(path) => over(spec.from, path.value(&vuser.vars, &*vuser.worker.functions)),
+            LoopTimes::Over(list) => (spec.from, i64::try_from(list.len()).ok(), Some(Elements::Written(list))),
+            LoopTimes::OverVariable(slot) => over(spec.from, vuser.vars.get(*slot).clone()),
+            LoopTimes::OverPath(path) => over(spec.from, path.value(&vuser.vars, &*vuser.worker.functions)),
         };
         // As in Artillery, a loop without rounds sets its variables too. Without elements, the element is the start of the
         // counter.
@@ -205,7 +205,8 @@ impl<'p> Frame<'p> {
         // alone, unless the value of `over` is no list.
         let has = |name: &&str| vuser.worker.processor.as_ref().is_some_and(|processor| processor.has(name));
         let while_true = spec.while_true.as_deref().filter(has);
-        let is_no_list = elements.is_none() && matches!(spec.times, Times::OverVariable(_) | Times::OverPath(_));
+        let is_no_list =
+            elements.is_none() && matches!(spec.times, LoopTimes::OverVariable(_) | LoopTimes::OverPath(_));
         let rounds = rounds.filter(|_| while_true.is_none() || is_no_list);
         if rounds.is_some_and(|rounds| rounds <= 0) {
             return None;

@@ -14,10 +14,10 @@ use crate::event::Event;
 use crate::failed::Failed;
 use crate::fake::Fake;
 use crate::plan::Plan;
-use crate::processor::{Choice, Host, Processor};
+use crate::processor::{Choice, Processor, ProcessorHost};
 use crate::random::{self, Builtins};
-use crate::record::{Metric, Recorder};
-use crate::template::Functions;
+use crate::record::{MetricId, Recorder};
+use crate::template::TemplateFunctions;
 use crate::tls::Tls;
 use crate::value::Value;
 
@@ -31,7 +31,7 @@ pub struct Worker {
     /// The recorder of counts.
     pub recorder: Recorder,
     /// The metrics of every virtual user.
-    pub metrics: Metrics,
+    pub metrics: UserMetrics,
     /// The processor, if the script names one.
     pub processor: Option<Rc<Processor>>,
     /// State for requests: shared connections, resolved names, metrics.
@@ -39,13 +39,13 @@ pub struct Worker {
     /// TLS settings.
     pub tls: Rc<Tls>,
     /// State for WebSockets.
-    pub ws: ws::Shared,
+    pub ws: ws::WsShared,
     /// State for Socket.IO.
-    pub socketio: socketio::Shared,
+    pub socketio: socketio::SocketioShared,
     /// Functions for templates.
-    pub functions: Box<dyn Functions>,
+    pub functions: Box<dyn TemplateFunctions>,
     /// State that the workers of a run share.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<RunShared>,
     /// The kinds of output that `DEBUG` selects.
     pub debug: Debug,
     /// Number of active virtual users of this worker.
@@ -57,7 +57,7 @@ pub struct Worker {
 
 /// State that all workers of a run share.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub struct RunShared {
     /// Number of active virtual users.
     pub active: AtomicU64,
     /// No more virtual users arrive.
@@ -77,25 +77,25 @@ pub struct Shared {
 }
 
 /// Ids of the metrics of virtual users (artillery.md §3.2).
-pub struct Metrics {
+pub struct UserMetrics {
     /// `vusers.created`.
-    pub created: Metric,
+    pub created: MetricId,
     /// `vusers.created_by_name`.
-    pub created_by_name: Vec<Metric>,
+    pub created_by_name: Vec<MetricId>,
     /// `vusers.skipped`.
-    pub skipped: Metric,
+    pub skipped: MetricId,
     /// `vusers.completed`.
-    pub completed: Metric,
+    pub completed: MetricId,
     /// `vusers.failed`.
-    pub failed: Metric,
+    pub failed: MetricId,
     /// `vusers.session_length`.
-    pub session_length: Metric,
+    pub session_length: MetricId,
 }
 
-impl Metrics {
-    fn new(plan: &Plan, recorder: &Recorder) -> Metrics {
+impl UserMetrics {
+    fn new(plan: &Plan, recorder: &Recorder) -> UserMetrics {
         let by_name = |name: &str| recorder.metric(&format!("vusers.created_by_name.{name}"));
-        Metrics {
+        UserMetrics {
             created: recorder.metric("vusers.created"),
             created_by_name: plan.scenarios.iter().map(|scenario| by_name(&scenario.name)).collect(),
             skipped: recorder.metric("vusers.skipped"),
@@ -108,26 +108,26 @@ impl Metrics {
 
 impl Worker {
     /// Loads the processor and prepares the state for a run; the error is for the user.
-    pub fn new(plan: Arc<Plan>, shared: Arc<Shared>, events: Sender<Event>, seed: u64) -> Result<Worker, Failed> {
+    pub fn new(plan: Arc<Plan>, shared: Arc<RunShared>, events: Sender<Event>, seed: u64) -> Result<Worker, Failed> {
         let recorder = Recorder::default();
         let tls = Tls::new(&plan.tls)?;
         random::seed(seed);
-        let host = Host {
+        let host = ProcessorHost {
             say: {
                 let (shared, events) = (shared.clone(), events.clone());
                 Rc::new(move |line| say(&shared, &events, Event::Line(line)))
             },
             test_run_id: test_id(&plan),
-            ..Host::default()
+            ..ProcessorHost::default()
         };
         crate::npm::prepare();
         let load = |path| Processor::load_with(path, host, Choice::from_environment());
         let processor = plan.processor.as_deref().map(load).transpose()?.map(Rc::new);
         Ok(Worker {
-            metrics: Metrics::new(&plan, &recorder),
+            metrics: UserMetrics::new(&plan, &recorder),
             http: Http::new(&plan, &recorder, &tls),
-            ws: ws::Shared::new(&plan, &recorder),
-            socketio: socketio::Shared::new(&plan, &recorder),
+            ws: ws::WsShared::new(&plan, &recorder),
+            socketio: socketio::SocketioShared::new(&plan, &recorder),
             functions: Box::new(Callable {
                 fake: plan.plugins.fake_data.as_ref().map(Fake::new),
                 processor: processor.clone(),
@@ -181,7 +181,7 @@ impl Worker {
 }
 
 /// Prints a line, unless too many wait.
-fn say(shared: &Shared, events: &Sender<Event>, line: Event) {
+fn say(shared: &RunShared, events: &Sender<Event>, line: Event) {
     let waiting = shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
     if waiting >= LINES_MAX || events.send(line).is_err() {
         shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
@@ -203,7 +203,7 @@ struct Callable {
     processor: Option<Rc<Processor>>,
 }
 
-impl Functions for Callable {
+impl TemplateFunctions for Callable {
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Value> {
         let fake = || self.fake.as_ref()?.call(name, arguments);
         let own = || self.processor.as_ref()?.template(name, arguments);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use weir_load::plan::Phase;
 use weir_load::record::{Merger, Period};
-use weir_load::run::{Channel, Progress, Run, Watch, run};
+use weir_load::run::{Channel, Run, RunProgress, RunWatch, run};
 use weir_load::script;
 
 /// An application of `tests/apps`, running until the end of the test.
@@ -40,13 +40,13 @@ impl Drop for App {
 
 struct Silent;
 
-impl Watch for Silent {
+impl RunWatch for Silent {
     fn phase_started(&mut self, _: usize, _: &Phase) {}
     fn phase_completed(&mut self, _: usize, _: &Phase) {}
     fn line(&mut self, _: &str) {}
     fn period(&mut self, _: &Period) {}
     fn late(&mut self, _: u64) {}
-    fn progress(&mut self, _: &Progress, _: &Merger) {}
+    fn progress(&mut self, _: &RunProgress, _: &Merger) {}
 }
 
 fn file_of(script: &str) -> PathBuf {
@@ -60,7 +60,7 @@ fn file_of(script: &str) -> PathBuf {
 /// Runs a script and returns its counts.
 fn counted(script: &str) -> Period {
     let file = file_of(script);
-    let options = script::Options { files: vec![file.clone()], ..Default::default() };
+    let options = script::ScriptOptions { files: vec![file.clone()], ..Default::default() };
     let plan = script::load(&options, &|_| Err("no JavaScript here".into()))
         .unwrap_or_else(|refusal| panic!("{}", refusal.text));
     std::fs::remove_file(file).ok();

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use weir_load::quick::{Quick, run};
-use weir_load::{Failure, Report};
+use weir_load::quick::{QuickRun, run};
+use weir_load::{Report, RequestFailure};
 
 /// The server's action for the nth request, counted from 0.
 type Script = fn(&mut TcpStream, usize) -> bool;
@@ -48,19 +48,19 @@ fn read_head(stream: &mut TcpStream) -> bool {
 }
 
 fn load(address: SocketAddr, connections: usize, requests: u64) -> Report {
-    run(&Quick {
+    run(&QuickRun {
         url: format!("http://{address}/x?y=1"),
         connections,
         threads: 2,
         duration: Duration::from_secs(60),
         requests_max: Some(requests),
         timeout: Duration::from_millis(300),
-        ..Quick::default()
+        ..QuickRun::default()
     })
     .unwrap()
 }
 
-fn failures(report: &Report) -> Vec<(Failure, u64)> {
+fn failures(report: &Report) -> Vec<(RequestFailure, u64)> {
     report.failures.iter().map(|(&failure, &count)| (failure, count)).collect()
 }
 
@@ -100,8 +100,12 @@ fn errors_have_their_names() {
         stream.write_all(answer).is_ok() && matches!(n, 0 | 5..)
     });
     let report = load(address, 1, 7);
-    let expect =
-        vec![(Failure::Closed, 2), (Failure::Invalid, 2), (Failure::Status(404), 2), (Failure::Status(503), 1)];
+    let expect = vec![
+        (RequestFailure::Closed, 2),
+        (RequestFailure::Invalid, 2),
+        (RequestFailure::Status(404), 2),
+        (RequestFailure::Status(503), 1),
+    ];
     assert_eq!((report.requests, failures(&report)), (3, expect));
     assert_eq!(report.errors(), 7);
 }
@@ -110,7 +114,7 @@ fn errors_have_their_names() {
 fn silence_is_a_timeout() {
     let address = serve(|stream, _| stream.read(&mut [0]).is_err());
     let report = load(address, 1, 2);
-    assert_eq!((report.requests, failures(&report)), (0, vec![(Failure::Timeout, 2)]));
+    assert_eq!((report.requests, failures(&report)), (0, vec![(RequestFailure::Timeout, 2)]));
 }
 
 #[test]
@@ -119,17 +123,17 @@ fn nobody_there_is_a_connect_error() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let report = load(address, 3, 9);
-    assert_eq!((report.requests, failures(&report)), (0, vec![(Failure::Connect, 9)]));
+    assert_eq!((report.requests, failures(&report)), (0, vec![(RequestFailure::Connect, 9)]));
 }
 
 #[test]
 fn the_time_ends_it_too() {
     let address = serve(|stream, _| stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_ok());
-    let quick = Quick {
+    let quick = QuickRun {
         url: format!("http://{address}/x?y=1"),
         connections: 2,
         duration: Duration::from_millis(100),
-        ..Quick::default()
+        ..QuickRun::default()
     };
     let report = run(&quick).unwrap();
     assert!(report.requests > 0 && report.errors() == 0 && report.elapsed >= quick.duration);

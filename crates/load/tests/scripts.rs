@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
-use weir_load::plan::{Arrivals, Body, Engine, Initial, Plan, Step, Times};
-use weir_load::script::{Options, Refusal, load};
+use weir_load::plan::{Arrivals, Engine, Initial, LoopTimes, Plan, RequestBody, Step};
+use weir_load::script::{Refusal, ScriptOptions, load};
 use weir_load::value::Value;
 
 /// A directory with files, removed at the end.
@@ -25,8 +25,8 @@ impl Dir {
         dir
     }
 
-    fn options(&self, files: &[&str]) -> Options {
-        Options { files: files.iter().map(|name| self.0.join(name)).collect(), ..Options::default() }
+    fn options(&self, files: &[&str]) -> ScriptOptions {
+        ScriptOptions { files: files.iter().map(|name| self.0.join(name)).collect(), ..ScriptOptions::default() }
     }
 }
 
@@ -115,13 +115,13 @@ fn files_environments_and_flags_are_merged_in_order() {
 #[test]
 fn refusals_are_artillerys() {
     let dir = Dir::with(&[("a.yml", BASE), ("x.txt", ""), ("none.yml", "scenarios: []"), ("empty.yml", "")]);
-    let refused = |change: &dyn Fn(&mut Options), file: &str| {
+    let refused = |change: &dyn Fn(&mut ScriptOptions), file: &str| {
         let mut options = dir.options(&[file]);
         change(&mut options);
         load(&options, &no_js).expect_err(file)
     };
-    let nothing = |_: &mut Options| {};
-    let name = |name: &'static str| move |options: &mut Options| options.scenario_name = Some(name.to_owned());
+    let nothing = |_: &mut ScriptOptions| {};
+    let name = |name: &'static str| move |options: &mut ScriptOptions| options.scenario_name = Some(name.to_owned());
     for (refusal, start, exit) in [
         (refused(&nothing, "x.txt"), "Unknown file type ", 1),
         (refused(&nothing, "missing.yml"), "Error: ENOENT: no such file or directory, open '/", 1),
@@ -256,14 +256,16 @@ fn steps_of_the_http_engine() {
     let flow = &plan.scenarios[0].flow;
     assert!(matches!(&flow[0], Step::Think(think) if think.time.as_ref().is_ok_and(|time| time.as_secs() == 1)));
     assert!(matches!(&flow[1], Step::Think(think) if think.time.as_ref().is_ok_and(|time| time.as_millis() == 500)));
-    assert!(matches!(&flow[2], Step::Loop(inner) if matches!(inner.times, Times::Range(2, 5)) && inner.from == 2));
-    assert!(matches!(&flow[3], Step::Loop(inner) if matches!(inner.times, Times::OverVariable(_))));
-    assert!(matches!(&flow[4], Step::Loop(inner) if matches!(inner.times, Times::OverPath(_))));
+    assert!(matches!(&flow[2], Step::Loop(inner) if matches!(inner.times, LoopTimes::Range(2, 5)) && inner.from == 2));
+    assert!(matches!(&flow[3], Step::Loop(inner) if matches!(inner.times, LoopTimes::OverVariable(_))));
+    assert!(matches!(&flow[4], Step::Loop(inner) if matches!(inner.times, LoopTimes::OverPath(_))));
     assert!(matches!(&flow[5], Step::Parallel { steps, limit: 3 } if steps.len() == 1));
     assert!(
-        matches!(&flow[6], Step::Request(request) if matches!(request.body, Body::Json(_)) && request.method == "POST")
+        matches!(&flow[6], Step::Request(request) if matches!(request.body, RequestBody::Json(_)) && request.method == "POST")
     );
-    assert!(matches!(&flow[7], Step::Request(request) if matches!(&request.body, Body::Form(form) if form.len() == 1)));
+    assert!(
+        matches!(&flow[7], Step::Request(request) if matches!(&request.body, RequestBody::Form(form) if form.len() == 1))
+    );
     assert!(matches!(&flow[8], Step::Request(request) if request.method == "PROPFIND"));
     let Step::Request(request) = &flow[9] else { panic!("{:?}", flow[9]) };
     let checks: Vec<&str> = request.expect.iter().map(|(name, _)| name.as_str()).collect();
@@ -317,7 +319,7 @@ fn payloads_and_files_stand_beside_the_script() {
     let plan = load(&dir.options(&["s/a.yml"]), &no_js).unwrap();
     assert_eq!(plan.payloads[0].rows, vec![vec![1.0.into(), "a".into()], vec![2.0.into(), "b".into()]]);
     let Step::Request(request) = &plan.scenarios[0].flow[0] else { panic!("no request") };
-    assert!(matches!(&request.body, Body::Multipart { parts, .. } if parts.len() == 1));
+    assert!(matches!(&request.body, RequestBody::Multipart { parts, .. } if parts.len() == 1));
     let dir = Dir::with(&[("a.yml", script)]);
     let refusal = load(&dir.options(&["a.yml"]), &no_js).unwrap_err();
     assert_eq!(refusal.text.matches("ENOENT").count(), 2, "{}", refusal.text);

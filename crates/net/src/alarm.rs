@@ -6,13 +6,13 @@
 //! only checks that the map is empty. Invariant: there is one entry for each alarm that a task waits for, so there are
 //! never more alarms than waiting tasks.
 
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use std::collections::BTreeMap;
 
 /// All alarms of a worker.
 pub(crate) struct Alarms {
     /// From moment and number to the task to wake.
-    waiting: BTreeMap<(u64, u64), Key>,
+    waiting: BTreeMap<(u64, u64), SlotKey>,
     /// The number of the next alarm: alarms of the same moment ring in the order in which they were set.
     number: u64,
 }
@@ -23,7 +23,7 @@ impl Alarms {
     }
 
     /// A new alarm at `at_ns`; returns its number, for [`Alarms::remove`].
-    pub(crate) fn add(&mut self, at_ns: u64, task: Key) -> u64 {
+    pub(crate) fn add(&mut self, at_ns: u64, task: SlotKey) -> u64 {
         let number = self.number;
         self.number += 1;
         self.waiting.insert((at_ns, number), task);
@@ -31,7 +31,7 @@ impl Alarms {
     }
 
     /// Makes the alarm wake the task that polled it last.
-    pub(crate) fn pass_on(&mut self, at_ns: u64, number: u64, task: Key) {
+    pub(crate) fn pass_on(&mut self, at_ns: u64, number: u64, task: SlotKey) {
         if let Some(waits) = self.waiting.get_mut(&(at_ns, number)) {
             *waits = task;
         }
@@ -50,7 +50,7 @@ impl Alarms {
 
     /// Takes out one alarm that is due.
     #[inline]
-    pub(crate) fn ring(&mut self, now_ns: u64) -> Option<Key> {
+    pub(crate) fn ring(&mut self, now_ns: u64) -> Option<SlotKey> {
         let first = self.waiting.first_entry()?;
         (first.key().0 <= now_ns).then(|| first.remove())
     }
@@ -60,8 +60,8 @@ impl Alarms {
 mod tests {
     use super::*;
 
-    fn task(n: u32) -> Key {
-        Key::unpack(u64::from(n))
+    fn task(n: u32) -> SlotKey {
+        SlotKey::unpack(u64::from(n))
     }
 
     fn rung(alarms: &mut Alarms, now_ns: u64) -> Vec<u32> {

@@ -10,7 +10,7 @@ use std::io;
 /// A kind of question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum QuestionKind {
     /// The bytes of a file.
     File = 1,
     /// The files that match a pattern, a line each.
@@ -23,8 +23,9 @@ pub enum Kind {
     Host = 5,
 }
 
-impl Kind {
-    const ALL: [Kind; 5] = [Kind::File, Kind::Pattern, Kind::Stamp, Kind::Public, Kind::Host];
+impl QuestionKind {
+    const ALL: [QuestionKind; 5] =
+        [QuestionKind::File, QuestionKind::Pattern, QuestionKind::Stamp, QuestionKind::Public, QuestionKind::Host];
 }
 
 /// An answer: bytes, or an error as its number (0 if it has none) and its text.
@@ -32,7 +33,7 @@ type Answer = Result<Vec<u8>, (i32, String)>;
 
 /// All answers that one configuration got.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answers(HashMap<(Kind, String), Answer>);
+pub struct Answers(HashMap<(QuestionKind, String), Answer>);
 
 /// The record of a thread.
 enum Record {
@@ -49,7 +50,7 @@ thread_local! {
 ///
 /// # Errors
 /// The machine's error; from a record with the same number and text.
-pub fn ask(kind: Kind, name: &str, machine: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
+pub fn ask(kind: QuestionKind, name: &str, machine: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
     let known = RECORD.with_borrow(|record| match record {
         Record::Reading(answers) => answers.0.get(&(kind, name.to_owned())).cloned(),
         Record::None | Record::Writing(_) => None,
@@ -121,7 +122,7 @@ impl Answers {
         let mut answers = HashMap::new();
         while let Some((kind, rest)) = bytes.split_first() {
             bytes = rest;
-            let kind = Kind::ALL.into_iter().find(|known| *known as u8 == *kind)?;
+            let kind = QuestionKind::ALL.into_iter().find(|known| *known as u8 == *kind)?;
             let name = text(take(&mut bytes)?)?;
             let (number, rest) = bytes.split_first_chunk()?;
             bytes = rest;
@@ -160,10 +161,10 @@ mod tests {
 
     fn questions() -> Vec<io::Result<Vec<u8>>> {
         vec![
-            ask(Kind::File, "/there", || Ok(b"text".to_vec())),
-            ask(Kind::Stamp, "/there", || Ok(Vec::new())),
-            ask(Kind::File, "/missing", || Err(io::Error::from_raw_os_error(libc::ENOENT))),
-            ask(Kind::Host, "host", || Err(io::Error::other("no such host"))),
+            ask(QuestionKind::File, "/there", || Ok(b"text".to_vec())),
+            ask(QuestionKind::Stamp, "/there", || Ok(Vec::new())),
+            ask(QuestionKind::File, "/missing", || Err(io::Error::from_raw_os_error(libc::ENOENT))),
+            ask(QuestionKind::Host, "host", || Err(io::Error::other("no such host"))),
         ]
     }
 
@@ -179,17 +180,17 @@ mod tests {
         let machine = || -> io::Result<Vec<u8>> { unreachable!("the record has the answer") };
         let replayed = replayed(sent, || {
             vec![
-                ask(Kind::File, "/there", machine),
-                ask(Kind::Stamp, "/there", machine),
-                ask(Kind::File, "/missing", machine),
-                ask(Kind::Host, "host", machine),
+                ask(QuestionKind::File, "/there", machine),
+                ask(QuestionKind::Stamp, "/there", machine),
+                ask(QuestionKind::File, "/missing", machine),
+                ask(QuestionKind::Host, "host", machine),
             ]
         });
         assert_eq!(shown(&asked), shown(&replayed));
         assert_eq!(replayed[2].as_ref().unwrap_err().kind(), io::ErrorKind::NotFound);
         // Afterwards, and for an unknown name, the machine answers.
-        assert_eq!(ask(Kind::File, "/there", || Ok(b"new".to_vec())).unwrap(), b"new");
-        assert_eq!(super::replayed(answers, || ask(Kind::File, "/else", || Ok(b"x".to_vec()))).unwrap(), b"x");
+        assert_eq!(ask(QuestionKind::File, "/there", || Ok(b"new".to_vec())).unwrap(), b"new");
+        assert_eq!(super::replayed(answers, || ask(QuestionKind::File, "/else", || Ok(b"x".to_vec()))).unwrap(), b"x");
     }
 
     mod mutate {

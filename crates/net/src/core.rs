@@ -5,7 +5,7 @@
 //!
 //! Our own primitives (readiness, deadlines) remember the *task* that polls them and wake it by pushing its number on
 //! the run queue: no `Waker`, no atomics, no allocation. Invariant: no `RefCell` is borrowed while foreign code (a
-//! future's poll or drop, a hook, an errand) runs.
+//! future's poll or drop, a hook, a closure) runs.
 
 mod clock;
 mod coalesce;
@@ -18,7 +18,7 @@ mod wake;
 use crate::alarm::Alarms;
 use crate::counts::{Kind, count};
 use crate::mailbox::Mailbox;
-use crate::slots::{Key, Slots};
+use crate::slots::{SlotKey, Slots};
 use crate::wheel::Wheel;
 use rustix::event::epoll;
 use std::any::Any;
@@ -38,7 +38,7 @@ use clock::Clock;
 pub use coalesce::Coalesce;
 use coalesce::Coalescing;
 use registration::Registration;
-pub(crate) use registration::{ENDING, FAILED, HUNG_UP, OPENING, PEER_CLOSED, READ, Side, WRITE};
+pub(crate) use registration::{ENDING, FAILED, HUNG_UP, OPENING, OpenedBy, PEER_CLOSED, READ, WRITE};
 
 /// Turn-end hooks per worker.
 pub(crate) const HOOKS_MAX: usize = 64;
@@ -86,7 +86,7 @@ pub(crate) struct Core {
     pub(crate) clock: Clock,
     pub(crate) coalescing: Coalescing,
     /// The task being polled.
-    current: Cell<Key>,
+    current: Cell<SlotKey>,
     /// A waker that the current task cloned; after the poll it moves to the task's slot.
     cloned: RefCell<Option<Waker>>,
     hooks: RefCell<Vec<Rc<dyn Fn()>>>,
@@ -109,7 +109,7 @@ impl Core {
             is_coarse: Cell::new(false),
             clock: Clock::new(),
             coalescing: Coalescing::new(),
-            current: Cell::new(Key::NONE),
+            current: Cell::new(SlotKey::NONE),
             cloned: RefCell::new(None),
             hooks: RefCell::new(Vec::new()),
             panic_hook: RefCell::new(None),
@@ -179,19 +179,19 @@ impl Core {
     }
 
     #[inline]
-    pub(crate) fn current(&self) -> Key {
+    pub(crate) fn current(&self) -> SlotKey {
         self.current.get()
     }
 
     /// Puts a task on the run queue, once. The key of an ended task does nothing.
     #[inline]
-    pub(crate) fn wake(&self, task: Key) {
+    pub(crate) fn wake(&self, task: SlotKey) {
         self.wake_in(&self.queue, task);
     }
 
     #[inline]
-    fn wake_in(&self, queue: &RefCell<VecDeque<u32>>, task: Key) {
-        if task == Key::NONE {
+    fn wake_in(&self, queue: &RefCell<VecDeque<u32>>, task: SlotKey) {
+        if task == SlotKey::NONE {
             return;
         }
         if let Some(task_slot) = self.tasks.borrow_mut().get_mut(task)

@@ -3,9 +3,9 @@
 //! The kernel chooses a random port for each socket, and drops datagrams from other senders than the peer. Registered
 //! once, as a [`crate::Stream`] is; it never leaves its worker.
 
-use crate::core::{self, READ, Side};
+use crate::core::{self, OpenedBy, READ};
 use crate::counts::{Kind, count};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::stream::{ConnectOptions, make_transparent};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use std::task::Poll;
 
 /// A connected, non-blocking UDP socket; closed when dropped.
 pub struct Datagram {
-    key: Key,
+    key: SlotKey,
     fd: OwnedFd,
     not_send: PhantomData<*const ()>,
 }
@@ -56,7 +56,7 @@ impl Datagram {
         }
         count(Kind::Connect);
         net::connect(&fd, &peer)?;
-        let key = core::with(|core| core.register(fd.as_fd(), Side::Ours, 0, EventFlags::IN))
+        let key = core::with(|core| core.register(fd.as_fd(), OpenedBy::Ours, 0, EventFlags::IN))
             .unwrap_or_else(|| Err(core::not_a_worker()))?;
         Ok(Datagram { key, fd, not_send: PhantomData })
     }

@@ -4,9 +4,9 @@
 //! kernel gives all datagrams of one client to one worker. A [`Receiver`] is a worker's registration of it. On a
 //! wildcard address each datagram comes with the address that it was sent to, and the answer leaves from there.
 
-use crate::core::{self, READ, Side};
+use crate::core::{self, OpenedBy, READ};
 use crate::counts::{Kind, count};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::sys;
 pub use crate::sys::Arrived;
 use rustix::event::epoll::EventFlags;
@@ -108,7 +108,7 @@ impl fmt::Debug for Receiving {
 
 /// One worker's registration of a socket.
 pub struct Receiver {
-    key: Key,
+    key: SlotKey,
     socket: Receiving,
     not_send: PhantomData<*const ()>,
 }
@@ -116,7 +116,7 @@ pub struct Receiver {
 impl Receiver {
     /// Registers the socket with the current worker.
     pub fn new(socket: &Receiving) -> io::Result<Receiver> {
-        let key = core::with(|core| core.register(socket.fd.as_fd(), Side::Theirs, READ, EventFlags::IN))
+        let key = core::with(|core| core.register(socket.fd.as_fd(), OpenedBy::Theirs, READ, EventFlags::IN))
             .unwrap_or_else(|| Err(core::not_a_worker()))?;
         Ok(Receiver { key, socket: socket.clone(), not_send: PhantomData })
     }

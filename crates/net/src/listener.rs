@@ -6,9 +6,9 @@
 //! from accept, readiness is kept, so that a caller that pauses and tries again loses no connection.
 
 use crate::address::{Address, SocketAddress};
-use crate::core::{self, READ, Side, WRITE};
+use crate::core::{self, OpenedBy, READ, WRITE};
 use crate::counts::{Kind, count};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::stream::{Keepalive, Stream, apply_keepalive};
 use crate::sys;
 use rustix::event::epoll::EventFlags;
@@ -245,7 +245,7 @@ fn refuses(address: &Address) -> io::Result<bool> {
 
 /// One worker's registration of a listening socket.
 pub struct Listener {
-    key: Key,
+    key: SlotKey,
     listening: Listening,
     not_send: PhantomData<*const ()>,
 }
@@ -254,7 +254,7 @@ impl Listener {
     /// Registers the socket with the current worker.
     pub fn new(listening: &Listening) -> io::Result<Listener> {
         let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
-        let key = core::with(|core| core.register(listening.as_fd(), Side::Theirs, READ, flags))
+        let key = core::with(|core| core.register(listening.as_fd(), OpenedBy::Theirs, READ, flags))
             .unwrap_or_else(|| Err(core::not_a_worker()))?;
         Ok(Listener { key, listening: listening.clone(), not_send: PhantomData })
     }
@@ -297,7 +297,7 @@ impl Listener {
             match net::acceptfrom_with(&self.listening, flags) {
                 Ok((fd, peer)) => {
                     let peer = peer.map_or_else(Address::unnamed, Address::from_kernel);
-                    return Ok((Stream::register(fd, Side::Theirs, WRITE)?, peer));
+                    return Ok((Stream::register(fd, OpenedBy::Theirs, WRITE)?, peer));
                 }
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO) => {}
                 Err(Errno::WOULDBLOCK) => {

@@ -8,7 +8,7 @@
 
 use crate::bell::Bell;
 use crate::counts::{Kind, count};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
 use std::io;
@@ -18,12 +18,12 @@ use std::sync::PoisonError;
 pub const MAIL_MAX: usize = 65_536;
 
 /// Work sent to a worker from elsewhere.
-pub(crate) type Errand = Box<dyn FnOnce() + Send>;
+pub(crate) type Closure = Box<dyn FnOnce() + Send>;
 
 /// Work that was sent and not yet fetched.
 #[derive(Default)]
 pub(crate) struct Mail {
-    pub(crate) errands: VecDeque<Errand>,
+    pub(crate) closures: VecDeque<Closure>,
     /// At most one per task: `TaskWake::sent` makes sure of this.
     pub(crate) wakes: Vec<Arc<TaskWake>>,
     /// The worker has ended, and fetches nothing any more.
@@ -48,13 +48,13 @@ impl Mailbox {
         })
     }
 
-    /// Adds a closure (an errand); false if the worker has ended, or if [`MAIL_MAX`] closures wait.
-    pub(crate) fn send(&self, errand: Errand) -> bool {
+    /// Adds a closure; false if the worker has ended, or if [`MAIL_MAX`] closures wait.
+    pub(crate) fn send(&self, closure: Closure) -> bool {
         let mut mail = self.lock();
-        if mail.closed || mail.errands.len() >= MAIL_MAX {
+        if mail.closed || mail.closures.len() >= MAIL_MAX {
             return false;
         }
-        mail.errands.push_back(errand);
+        mail.closures.push_back(closure);
         drop(mail);
         self.ring();
         true
@@ -121,18 +121,18 @@ impl Mailbox {
 /// The target of a task's owned `Waker`s: made when a waker is first cloned.
 pub(crate) struct TaskWake {
     pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) task: Key,
+    pub(crate) task: SlotKey,
     sent: AtomicBool,
 }
 
 impl TaskWake {
     #[inline]
-    pub(crate) fn new(mailbox: Arc<Mailbox>, task: Key) -> TaskWake {
+    pub(crate) fn new(mailbox: Arc<Mailbox>, task: SlotKey) -> TaskWake {
         TaskWake { mailbox, task, sent: AtomicBool::new(false) }
     }
 
     /// On the worker: takes the wake-up out of the mail.
-    pub(crate) fn receive(&self) -> Key {
+    pub(crate) fn receive(&self) -> SlotKey {
         // A swap, not a store: a wake-up that was not sent because this one waited is read here, with all that came
         // before it. The poll that follows sees the cause of both.
         self.sent.swap(false, Ordering::AcqRel);

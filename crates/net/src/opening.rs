@@ -17,12 +17,12 @@ use crate::path::{self, Links, as_path};
 pub type Guard = Option<(Links, usize)>;
 
 /// Opens a file in another process.
-pub type Elsewhere = fn(&[u8], Guard) -> io::Result<File>;
+pub type FileOpener = fn(&[u8], Guard) -> io::Result<File>;
 
-static ELSEWHERE: OnceLock<Elsewhere> = OnceLock::new();
+static ELSEWHERE: OnceLock<FileOpener> = OnceLock::new();
 
 /// From now on, `open` is asked for files that this process may not open. The first call counts.
-pub fn set_elsewhere(open: Elsewhere) {
+pub fn set_elsewhere(open: FileOpener) {
     let _ = ELSEWHERE.set(open);
 }
 

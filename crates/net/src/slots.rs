@@ -1,6 +1,6 @@
 //! A slab whose keys contain a generation: after a slot is reused, an old key finds nothing.
 //!
-//! Tasks, socket registrations and timer entries live here and refer to each other by [`Key`]: plain numbers, no
+//! Tasks, socket registrations and timer entries live here and refer to each other by [`SlotKey`]: plain numbers, no
 //! reference counts, no pointers to dangle. It grows by chunks: doubling would copy the entries of ten thousand
 //! connections, and leave the old memory to the allocator. Invariant: a key finds the value that it was made for, or no
 //! value.
@@ -11,23 +11,23 @@ const CHUNK_BITS: u32 = 7;
 
 /// Names one value in one [`Slots`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct SlotKey {
     pub(crate) index: u32,
     generation: u32,
 }
 
-impl Key {
+impl SlotKey {
     /// A key that finds nothing anywhere.
-    pub(crate) const NONE: Key = Key { index: u32::MAX, generation: u32::MAX };
+    pub(crate) const NONE: SlotKey = SlotKey { index: u32::MAX, generation: u32::MAX };
 
     /// The key as one number, for `epoll_event.data`.
     pub(crate) fn pack(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
 
-    /// The reverse of [`Key::pack`].
-    pub(crate) fn unpack(word: u64) -> Key {
-        Key { index: word as u32, generation: (word >> 32) as u32 }
+    /// The reverse of [`SlotKey::pack`].
+    pub(crate) fn unpack(word: u64) -> SlotKey {
+        SlotKey { index: word as u32, generation: (word >> 32) as u32 }
     }
 }
 
@@ -78,12 +78,12 @@ impl<T> Slots<T> {
     }
 
     /// Puts a value in the place freed last, or in a new one.
-    pub fn insert(&mut self, value: T) -> Key {
+    pub fn insert(&mut self, value: T) -> SlotKey {
         if let Some(index) = self.free.pop()
             && let Some(slot) = self.slot_mut(index)
         {
             slot.value = Some(value);
-            return Key { index, generation: slot.generation };
+            return SlotKey { index, generation: slot.generation };
         }
         let index = self.len;
         assert!(index < u32::MAX, "more slots than a u32 can number");
@@ -97,11 +97,11 @@ impl<T> Slots<T> {
             }
         }
         self.len += 1;
-        Key { index, generation: 0 }
+        SlotKey { index, generation: 0 }
     }
 
     #[inline]
-    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+    pub(crate) fn get(&self, key: SlotKey) -> Option<&T> {
         match self.chunks.get((key.index >> CHUNK_BITS) as usize)?.get(key.index as usize % CHUNK) {
             Some(slot) if slot.generation == key.generation => slot.value.as_ref(),
             _ => None,
@@ -109,7 +109,7 @@ impl<T> Slots<T> {
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, key: SlotKey) -> Option<&mut T> {
         match self.slot_mut(key.index) {
             Some(slot) if slot.generation == key.generation => slot.value.as_mut(),
             _ => None,
@@ -118,14 +118,14 @@ impl<T> Slots<T> {
 
     /// The value at an index, with its current key.
     #[inline]
-    pub(crate) fn at_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
+    pub(crate) fn at_mut(&mut self, index: u32) -> Option<(SlotKey, &mut T)> {
         let slot = self.slot_mut(index)?;
-        let key = Key { index, generation: slot.generation };
+        let key = SlotKey { index, generation: slot.generation };
         slot.value.as_mut().map(|value| (key, value))
     }
 
     /// Takes a value out; `None` when the key finds none.
-    pub fn remove(&mut self, key: Key) -> Option<T> {
+    pub fn remove(&mut self, key: SlotKey) -> Option<T> {
         let slot = self.slot_mut(key.index)?;
         if slot.generation != key.generation {
             return None;
@@ -141,7 +141,7 @@ impl<T> Slots<T> {
         let slots = self.chunks.iter().flatten();
         let (index, slot) = (0..).zip(slots).find(|(_, slot)| slot.value.is_some())?;
         let generation = slot.generation;
-        self.remove(Key { index, generation })
+        self.remove(SlotKey { index, generation })
     }
 
     #[inline]
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn many_values_fill_chunk_after_chunk() {
         let mut slots = Slots::new();
-        let keys: Vec<Key> = (0..3 * CHUNK + 1).map(|n| slots.insert(n)).collect();
+        let keys: Vec<SlotKey> = (0..3 * CHUNK + 1).map(|n| slots.insert(n)).collect();
         assert_eq!(slots.chunks.len(), 4);
         assert!(slots.chunks.iter().all(|chunk| chunk.capacity() == CHUNK), "no chunk is moved");
         for (n, key) in keys.iter().enumerate() {
@@ -193,8 +193,8 @@ mod tests {
         let key = slots.insert(());
         slots.remove(key);
         let key = slots.insert(());
-        assert_eq!(Key::unpack(key.pack()), key);
-        assert_eq!(slots.get(Key::NONE), None);
+        assert_eq!(SlotKey::unpack(key.pack()), key);
+        assert_eq!(slots.get(SlotKey::NONE), None);
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //! never leaves its worker (it is not `Send`); its descriptor may, by [`Stream::into_fd`].
 
 use crate::address::{Address, SocketAddress};
-use crate::core::{self, ENDING, FAILED, HUNG_UP, OPENING, PEER_CLOSED, READ, Side, WRITE};
+use crate::core::{self, ENDING, FAILED, HUNG_UP, OPENING, OpenedBy, PEER_CLOSED, READ, WRITE};
 use crate::counts::{Kind, count};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::sys;
 use crate::timer::{Deadline, TimedOut};
 use rustix::event::epoll::EventFlags;
@@ -82,7 +82,7 @@ pub struct Stream {
 
 /// The worker's side of a stream.
 struct Socket {
-    key: Key,
+    key: SlotKey,
     not_send: PhantomData<*const ()>,
 }
 
@@ -108,7 +108,7 @@ impl Stream {
             Err(Errno::INPROGRESS | Errno::INTR) => OPENING,
             Err(error) => return Err(error.into()),
         };
-        let stream = Stream::register(fd, Side::Ours, ready)?;
+        let stream = Stream::register(fd, OpenedBy::Ours, ready)?;
         if ready == OPENING {
             core::with(|core| core.coalescing.opening(core.clock.now()));
         }
@@ -119,7 +119,7 @@ impl Stream {
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let flags = rustix::fs::fcntl_getfl(&fd)?;
         rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)?;
-        Stream::register(fd, Side::Theirs, WRITE)
+        Stream::register(fd, OpenedBy::Theirs, WRITE)
     }
 
     /// A connection without a peer: its other end sends and accepts nothing. The caller must keep the other end as
@@ -127,12 +127,12 @@ impl Stream {
     pub fn with_nobody() -> io::Result<(Stream, OwnedFd)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (fd, other) = net::socketpair(net::AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        Ok((Stream::register(fd, Side::Theirs, WRITE)?, other))
+        Ok((Stream::register(fd, OpenedBy::Theirs, WRITE)?, other))
     }
 
     /// A connected, non-blocking socket. It is not assumed to be readable, because epoll reports available bytes at
     /// registration.
-    pub(crate) fn register(fd: OwnedFd, side: Side, ready: u8) -> io::Result<Stream> {
+    pub(crate) fn register(fd: OwnedFd, side: OpenedBy, ready: u8) -> io::Result<Stream> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP;
         let key = core::with(|core| core.register(fd.as_fd(), side, ready, flags))
             .unwrap_or_else(|| Err(core::not_a_worker()))?;
@@ -440,7 +440,7 @@ impl Stream {
     }
 
     /// The worker's key of its registration.
-    pub(crate) fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> SlotKey {
         self.socket.key
     }
 

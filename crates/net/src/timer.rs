@@ -9,7 +9,7 @@
 
 use crate::core;
 use crate::instant::Instant;
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::wheel::{NEVER, Wheel};
 use std::cell::Cell;
 use std::fmt;
@@ -22,14 +22,14 @@ use std::time::Duration;
 /// A moment that can be moved and waited for. Belongs to one worker.
 pub struct Deadline {
     /// The timer, made when first set or awaited.
-    timer: Cell<Key>,
+    timer: Cell<SlotKey>,
     not_send: PhantomData<*const ()>,
 }
 
 impl Deadline {
     /// A deadline that never comes until it is set.
     pub const fn new() -> Deadline {
-        Deadline { timer: Cell::new(Key::NONE), not_send: PhantomData }
+        Deadline { timer: Cell::new(SlotKey::NONE), not_send: PhantomData }
     }
 
     /// Moves it to `after` from now.
@@ -45,7 +45,7 @@ impl Deadline {
 
     /// Clears it: it never comes until it is set again.
     pub fn clear(&self) {
-        if self.timer.get() != Key::NONE {
+        if self.timer.get() != SlotKey::NONE {
             core::with(|core| self.want(core, NEVER));
         }
     }
@@ -57,8 +57,8 @@ impl Deadline {
     }
 
     #[inline]
-    fn timer_in(&self, wheel: &mut Wheel) -> Key {
-        if self.timer.get() == Key::NONE {
+    fn timer_in(&self, wheel: &mut Wheel) -> SlotKey {
+        if self.timer.get() == SlotKey::NONE {
             self.timer.set(wheel.add());
         }
         self.timer.get()
@@ -99,7 +99,7 @@ impl Default for Deadline {
 impl Drop for Deadline {
     fn drop(&mut self) {
         let key = self.timer.get();
-        if key != Key::NONE {
+        if key != SlotKey::NONE {
             core::with(|core| core.wheel.borrow_mut().remove(key));
         }
     }

@@ -4,7 +4,7 @@
 //! in the last slot and is checked again. Every entry stores the moment when it is *wanted*; its place in the wheel
 //! may be earlier. Invariant: a linked entry never sits later than it is wanted.
 
-use crate::slots::{Key, Slots};
+use crate::slots::{SlotKey, Slots};
 
 /// The moment that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -18,13 +18,13 @@ const SPAN_MS: u64 = 1 << (BITS * LEVELS as u32 - 1);
 const NIL: u32 = u32::MAX;
 
 /// One timer: the moment it is wanted, and its place in the wheel.
-pub(crate) struct Entry {
+pub(crate) struct TimerEntry {
     /// When to fire, in ms of the worker's clock; [`NEVER`] if it should not fire.
     wanted: u64,
     /// The moment of its place in the wheel; [`NEVER`] if it is not.
     linked: u64,
     /// The task to wake.
-    task: Key,
+    task: SlotKey,
     prev: u32,
     next: u32,
     level: u8,
@@ -33,7 +33,7 @@ pub(crate) struct Entry {
 
 /// All timers of a worker.
 pub(crate) struct Wheel {
-    entries: Slots<Entry>,
+    entries: Slots<TimerEntry>,
     heads: [[u32; SLOTS]; LEVELS],
     occupied: [u64; LEVELS],
     /// Everything linked before this has been fired.
@@ -48,7 +48,7 @@ impl Wheel {
     /// Bytes per timer.
     #[cfg(test)]
     pub(crate) const fn entry_bytes() -> usize {
-        Slots::<Entry>::slot_bytes()
+        Slots::<TimerEntry>::slot_bytes()
     }
 
     #[cfg(test)]
@@ -57,11 +57,11 @@ impl Wheel {
     }
 
     /// A new timer that is never wanted and has no place in the wheel.
-    pub(crate) fn add(&mut self) -> Key {
-        self.entries.insert(Entry {
+    pub(crate) fn add(&mut self) -> SlotKey {
+        self.entries.insert(TimerEntry {
             wanted: NEVER,
             linked: NEVER,
-            task: Key::NONE,
+            task: SlotKey::NONE,
             prev: NIL,
             next: NIL,
             level: 0,
@@ -70,31 +70,31 @@ impl Wheel {
     }
 
     /// Forgets a timer; constant time.
-    pub(crate) fn remove(&mut self, key: Key) {
+    pub(crate) fn remove(&mut self, key: SlotKey) {
         self.unlink(key);
         self.entries.remove(key);
     }
 
     /// Sets the moment when the timer is wanted. This is only a store, unless a task already waits for a later moment.
     #[inline]
-    pub(crate) fn want(&mut self, key: Key, at: u64) {
+    pub(crate) fn want(&mut self, key: SlotKey, at: u64) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
         entry.wanted = at;
-        if at < entry.linked && entry.task != Key::NONE {
+        if at < entry.linked && entry.task != SlotKey::NONE {
             self.relink(key);
         }
     }
 
     /// When the timer is wanted.
-    pub(crate) fn wanted(&self, key: Key) -> u64 {
+    pub(crate) fn wanted(&self, key: SlotKey) -> u64 {
         self.entries.get(key).map_or(NEVER, |entry| entry.wanted)
     }
 
     /// True if the moment has come; otherwise `task` will be woken when it does.
     #[inline]
-    pub(crate) fn poll(&mut self, key: Key, now: u64, task: Key) -> bool {
+    pub(crate) fn poll(&mut self, key: SlotKey, now: u64, task: SlotKey) -> bool {
         let Some(entry) = self.entries.get_mut(key) else {
             return false;
         };
@@ -109,7 +109,7 @@ impl Wheel {
     }
 
     /// Moves the wheel to `now` and passes on every task whose timer is due.
-    pub(crate) fn advance(&mut self, now: u64, mut wake: impl FnMut(Key)) {
+    pub(crate) fn advance(&mut self, now: u64, mut wake: impl FnMut(SlotKey)) {
         while let Some((level, slot, start)) = self.first() {
             if start > now {
                 break;
@@ -150,7 +150,7 @@ impl Wheel {
 
     /// Fires or re-inserts everything in a slot. An entry that is wanted later (its owner stored a later moment, or
     /// it was on a coarse level) moves on.
-    fn empty_slot(&mut self, level: usize, slot: usize, now: u64, wake: &mut impl FnMut(Key)) {
+    fn empty_slot(&mut self, level: usize, slot: usize, now: u64, wake: &mut impl FnMut(SlotKey)) {
         let mut at = std::mem::replace(&mut self.heads[level][slot], NIL);
         self.occupied[level] &= !(1 << slot);
         while let Some((key, entry)) = self.entries.at_mut(at) {
@@ -159,7 +159,7 @@ impl Wheel {
             entry.prev = NIL;
             entry.next = NIL;
             if entry.wanted <= now {
-                let task = std::mem::replace(&mut entry.task, Key::NONE);
+                let task = std::mem::replace(&mut entry.task, SlotKey::NONE);
                 wake(task);
             } else if entry.wanted != NEVER {
                 self.link(key);
@@ -167,12 +167,12 @@ impl Wheel {
         }
     }
 
-    fn relink(&mut self, key: Key) {
+    fn relink(&mut self, key: SlotKey) {
         self.unlink(key);
         self.link(key);
     }
 
-    fn link(&mut self, key: Key) {
+    fn link(&mut self, key: SlotKey) {
         let now = self.now;
         let Some(entry) = self.entries.get_mut(key) else {
             return;
@@ -195,7 +195,7 @@ impl Wheel {
         self.occupied[level] |= 1 << slot;
     }
 
-    fn unlink(&mut self, key: Key) {
+    fn unlink(&mut self, key: SlotKey) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
@@ -225,8 +225,8 @@ mod tests {
     use super::*;
 
     /// Keys that distinguish tasks in these tests.
-    fn task(n: u32) -> Key {
-        Key::unpack(u64::from(n))
+    fn task(n: u32) -> SlotKey {
+        SlotKey::unpack(u64::from(n))
     }
 
     fn fired(wheel: &mut Wheel, now: u64) -> Vec<u32> {

@@ -10,7 +10,7 @@
 
 use crate::core::{self, not_a_worker};
 use crate::mailbox::Mailbox;
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use rustix::event::epoll;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::cell::Cell;
@@ -154,15 +154,15 @@ pub fn live_tasks() -> usize {
 
 /// A task of this worker, for another of its tasks to wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Task(Key);
+pub struct Task(SlotKey);
 
 impl Task {
     /// No task: waking it does nothing.
-    pub const NONE: Task = Task(Key::NONE);
+    pub const NONE: Task = Task(SlotKey::NONE);
 
     /// The task being polled.
     pub fn current() -> Task {
-        Task(core::with(core::Core::current).unwrap_or(Key::NONE))
+        Task(core::with(core::Core::current).unwrap_or(SlotKey::NONE))
     }
 
     /// Polls the task once more; nothing happens if it has ended.

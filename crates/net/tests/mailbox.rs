@@ -24,7 +24,7 @@ mod counts {
 
 mod slots {
     #[derive(Clone, Copy)]
-    pub(crate) struct Key;
+    pub(crate) struct SlotKey;
 }
 
 mod bell {
@@ -68,11 +68,11 @@ fn model(steps: impl Fn() + Sync + Send + 'static) {
     builder.check(steps);
 }
 
-/// Runs the errands and returns their number.
+/// Runs the closures and returns their number.
 fn run(mail: Mail) -> usize {
-    let errands = mail.errands.len();
-    mail.errands.into_iter().for_each(|errand| errand());
-    errands
+    let closures = mail.closures.len();
+    mail.closures.into_iter().for_each(|closure| closure());
+    closures
 }
 
 /// A mailbox that lost something makes its worker wait without end, which loom reports.
@@ -103,7 +103,7 @@ fn each_errand_arrives() {
 fn no_wake_up_is_lost() {
     model(|| {
         let mailbox = Arc::new(Mailbox::new().unwrap());
-        let wake = Arc::new(TaskWake::new(mailbox.clone(), slots::Key));
+        let wake = Arc::new(TaskWake::new(mailbox.clone(), slots::SlotKey));
         let causes = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
         let waker = {
             let (mailbox, causes) = (mailbox.clone(), causes.clone());
@@ -132,7 +132,7 @@ fn no_wake_up_is_lost() {
     });
 }
 
-/// Also if an errand has already rung the bell.
+/// Also if a closure has already rung the bell.
 #[test]
 fn a_stop_is_seen() {
     model(|| {
@@ -157,7 +157,7 @@ fn a_stop_is_seen() {
     });
 }
 
-/// An errand that was accepted runs, if the worker runs the rest of its mail at its end; another one is refused.
+/// A closure that was accepted runs, if the worker runs the rest of its mail at its end; another one is refused.
 #[test]
 fn a_closed_mailbox_refuses() {
     model(|| {

@@ -12,7 +12,7 @@ use authority::Authority;
 use server::{Nginx, Openssl, plain_server};
 use std::net::SocketAddr;
 use std::time::Duration;
-use weir_net::tls::{Client, ClientOptions, Identity, Sessions, failure};
+use weir_net::tls::{Client, ClientCertificate, ClientOptions, Sessions, failure};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, TlsStream, Transport, worker};
 
 /// The result of an attempt: `ok` or Node's code.
@@ -227,7 +227,7 @@ fn clients_show_who_they_are() {
         let nginx = Nginx::start(&made, &format!("{asking} ssl_protocols {version};"));
         for (certificate, wanted) in [("good.pem", " 200 "), ("", " 400 "), ("self.pem", " 400 ")] {
             let identity = (!certificate.is_empty())
-                .then(|| Identity { certificates: made.read(certificate), key: made.read("leaf.key") });
+                .then(|| ClientCertificate { certificates: made.read(certificate), key: made.read("leaf.key") });
             let options = ClientOptions { accepts_anyone: true, identity, ..ClientOptions::default() };
             let client = Client::new(&options).unwrap();
             let address = nginx.address;
@@ -248,7 +248,7 @@ fn clients_show_who_they_are() {
         });
         assert_eq!(outcome.unwrap().unwrap_err(), wanted, "{version}");
     }
-    let mismatched = Identity { certificates: made.read("good.pem"), key: made.read("ca.key") };
+    let mismatched = ClientCertificate { certificates: made.read("good.pem"), key: made.read("ca.key") };
     let error = Client::new(&ClientOptions { identity: Some(mismatched), ..ClientOptions::default() }).unwrap_err();
     assert!(error.to_string().starts_with("does not match the certificate"), "{error}");
 }

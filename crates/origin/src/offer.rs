@@ -1,6 +1,6 @@
 //! The offer of a WebSocket in a request (RFC 6455 §4).
 
-use weir_wire::websocket::{Key, accept};
+use weir_wire::websocket::{HandshakeKey, accept};
 use weir_wire::{Known, RequestHead, Version};
 
 /// A handshake that the origin can accept.
@@ -21,7 +21,7 @@ impl Offer {
         if head.value(buf, Known::SecWebSocketVersion) != Some(b"13") {
             return Err("Sec-WebSocket-Version must be 13");
         }
-        let key = head.value(buf, Known::SecWebSocketKey).and_then(Key::of);
+        let key = head.value(buf, Known::SecWebSocketKey).and_then(HandshakeKey::of);
         let key = key.ok_or("Sec-WebSocket-Key must be 16 bytes in base64")?;
         // A browser that offers subprotocols fails unless the server chooses one.
         let offered = head.value(buf, Known::SecWebSocketProtocol);

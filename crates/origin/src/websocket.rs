@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_net::buffer;
 use weir_wire::encode::{CRLF, push_field, push_status_line};
-use weir_wire::websocket::{FRAME_HEAD_BYTES_MAX, FrameHead, Mask, Opcode, Role, Violation};
+use weir_wire::websocket::{FRAME_HEAD_BYTES_MAX, FrameHead, FrameSender, Mask, Opcode, Violation};
 
 use crate::add;
 use crate::connection::{Connection, Next};
@@ -108,7 +108,7 @@ impl Echo {
         while let Some((&byte, rest)) = input.split_first() {
             *input = rest;
             self.head.push(byte);
-            if let Some((head, _)) = FrameHead::parse(&self.head, Role::Client, false)? {
+            if let Some((head, _)) = FrameHead::parse(&self.head, FrameSender::Client, false)? {
                 self.head.clear();
                 return Ok(Some(head));
             }

@@ -128,7 +128,7 @@ impl Uwsgi {
         uwsgi::begin(out, self.modifiers.0, self.modifiers.1);
         self.params.push(exchange, passes_fields, uwsgi::push_param, out);
         out.extend_from_slice(&self.string);
-        uwsgi::end(out).map_err(|uwsgi::TooBig(length)| {
+        uwsgi::end(out).map_err(|fastcgi::TooBig(length)| {
             exchange.log(Level::Alert, format_args!("uwsgi request is too big: {length}"));
             500
         })

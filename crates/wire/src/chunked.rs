@@ -8,11 +8,11 @@
 
 mod extension;
 
-use crate::field::{self, Line, Resume, Side};
+use crate::field::{self, FieldLine, Resume, SectionSender};
 use crate::span::Field;
 use crate::violation::Violation;
 
-use extension::Place;
+use extension::ExtensionPlace;
 
 /// Bytes of one chunk's extension, at most; S3's signatures take some 90.
 pub const CHUNK_EXTENSION_BYTES_MAX: usize = 1024;
@@ -54,7 +54,7 @@ enum State {
     SizeSpace,
     Extension,
     /// The extension of a client's chunk: read by the grammar of extensions.
-    ClientExtension(Place),
+    ClientExtension(ExtensionPlace),
     LineFeed,
     Data,
     DataCr,
@@ -164,7 +164,7 @@ impl Decoder {
             (State::Size | State::SizeSpace | State::Extension, b'\r') => State::LineFeed,
             (State::Size | State::SizeSpace, b';') => {
                 self.count = 0;
-                if self.is_of_client { State::ClientExtension(Place::default()) } else { State::Extension }
+                if self.is_of_client { State::ClientExtension(ExtensionPlace::default()) } else { State::Extension }
             }
             (State::Size, b' ' | b'\t') => {
                 self.count = 0;
@@ -257,8 +257,8 @@ impl Decoder {
         let mut at = 0;
         let mut lines = 0;
         while at < self.trailer.len() {
-            match field::line(&self.trailer, at, &mut Resume::at(at), Side::Client) {
-                Line::Field { field, spelling, next } => {
+            match field::line(&self.trailer, at, &mut Resume::at(at), SectionSender::Client) {
+                FieldLine::Field { field, spelling, next } => {
                     lines += 1;
                     if lines > TRAILER_FIELDS_MAX {
                         return Err(Violation::TrailerTooLarge);
@@ -269,7 +269,7 @@ impl Decoder {
                     }
                     at = next;
                 }
-                Line::Skipped { .. } | Line::End { .. } | Line::Need | Line::Bad { .. } => {
+                FieldLine::Skipped { .. } | FieldLine::End { .. } | FieldLine::Need | FieldLine::Bad { .. } => {
                     return Err(Violation::TrailerField);
                 }
             }

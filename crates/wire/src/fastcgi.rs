@@ -39,7 +39,7 @@ pub fn push_begin(out: &mut Vec<u8>, keeps: bool) {
     out.extend_from_slice(&[0, RESPONDER, if keeps { KEEP_CONN } else { 0 }, 0, 0, 0, 0, 0]);
 }
 
-/// The parameters do not fit one record; the number of their bytes.
+/// The parameters do not fit one record, or one packet of [`uwsgi`](crate::uwsgi); the number of their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooBig(pub usize);
 
@@ -115,7 +115,7 @@ fn padding(length: usize) -> usize {
 
 /// The fault of an answer's records; nginx's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum FastCgiFault {
     /// The record has another version.
     Version(u8),
     /// The record is not one that an application sends.
@@ -134,24 +134,26 @@ pub enum Fault {
     Silent,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FastCgiFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Version(version) => write!(f, "upstream sent unsupported FastCGI protocol version: {version}"),
-            Fault::Kind(kind) => write!(f, "upstream sent invalid FastCGI record type: {kind}"),
-            Fault::IdHigh(byte) => write!(f, "upstream sent unexpected FastCGI request id high byte: {byte}"),
-            Fault::IdLow(byte) => write!(f, "upstream sent unexpected FastCGI request id low byte: {byte}"),
-            Fault::Unexpected(kind) => write!(f, "upstream sent unexpected FastCGI record: {kind}"),
-            Fault::StdoutClosed => f.write_str("upstream prematurely closed FastCGI stdout"),
-            Fault::RequestClosed => f.write_str("upstream prematurely closed FastCGI request"),
-            Fault::Silent => f.write_str("upstream sent too many FastCGI records without a part of the answer"),
+            FastCgiFault::Version(version) => {
+                write!(f, "upstream sent unsupported FastCGI protocol version: {version}")
+            }
+            FastCgiFault::Kind(kind) => write!(f, "upstream sent invalid FastCGI record type: {kind}"),
+            FastCgiFault::IdHigh(byte) => write!(f, "upstream sent unexpected FastCGI request id high byte: {byte}"),
+            FastCgiFault::IdLow(byte) => write!(f, "upstream sent unexpected FastCGI request id low byte: {byte}"),
+            FastCgiFault::Unexpected(kind) => write!(f, "upstream sent unexpected FastCGI record: {kind}"),
+            FastCgiFault::StdoutClosed => f.write_str("upstream prematurely closed FastCGI stdout"),
+            FastCgiFault::RequestClosed => f.write_str("upstream prematurely closed FastCGI request"),
+            FastCgiFault::Silent => f.write_str("upstream sent too many FastCGI records without a part of the answer"),
         }
     }
 }
 
-/// One step through an answer's records; the ranges are those of the buffer given to [`Decoder::next`].
+/// One step through an answer's records; the ranges are those of the buffer given to [`FastCgiDecoder::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum FastCgiEvent {
     /// Bytes of the answer.
     Stdout {
         /// Their first byte.
@@ -176,7 +178,7 @@ pub enum Event {
 
 /// Reads the records of one answer, over several buffers if needed.
 #[derive(Clone, Debug, Default)]
-pub struct Decoder {
+pub struct FastCgiDecoder {
     header: [u8; HEADER_BYTES],
     /// Bytes of the header so far.
     have: usize,
@@ -190,10 +192,10 @@ pub struct Decoder {
     is_over: bool,
 }
 
-impl Decoder {
+impl FastCgiDecoder {
     /// A decoder at the start of an answer.
-    pub fn new() -> Decoder {
-        Decoder::default()
+    pub fn new() -> FastCgiDecoder {
+        FastCgiDecoder::default()
     }
 
     /// Whether no record is half read: the application may close here without losing a record.
@@ -201,33 +203,33 @@ impl Decoder {
         self.have == 0 && self.left == 0 && self.padding == 0
     }
 
-    /// Takes back the last `count` bytes of the last [`Event::Stdout`]: the next buffer begins with them.
+    /// Takes back the last `count` bytes of the last [`FastCgiEvent::Stdout`]: the next buffer begins with them.
     pub fn give_back(&mut self, count: usize) {
         self.left += count;
     }
 
     /// The next event in `buf`, from `at`; moves `at` behind it.
-    pub fn next(&mut self, buf: &[u8], at: &mut usize) -> Result<Event, Fault> {
+    pub fn next(&mut self, buf: &[u8], at: &mut usize) -> Result<FastCgiEvent, FastCgiFault> {
         loop {
             if self.is_over {
-                return Ok(Event::End);
+                return Ok(FastCgiEvent::End);
             }
             let rest = buf.get(*at..).unwrap_or_default();
             if self.left > 0 {
                 let count = self.left.min(rest.len());
                 if count == 0 {
-                    return Ok(Event::NeedMore);
+                    return Ok(FastCgiEvent::NeedMore);
                 }
                 let (start, end) = (*at, *at + count);
                 (*at, self.left) = (end, self.left - count);
                 match self.kind {
                     STDOUT => {
                         self.silent = 0;
-                        return Ok(Event::Stdout { start, end });
+                        return Ok(FastCgiEvent::Stdout { start, end });
                     }
                     STDERR => {
                         self.keep_silent(count)?;
-                        return Ok(Event::Stderr { start, end });
+                        return Ok(FastCgiEvent::Stderr { start, end });
                     }
                     // The codes in the body of END_REQUEST change nothing (nginx).
                     _ => self.keep_silent(count)?,
@@ -238,32 +240,32 @@ impl Decoder {
             if self.padding > 0 {
                 let count = self.padding.min(rest.len());
                 if count == 0 {
-                    return Ok(Event::NeedMore);
+                    return Ok(FastCgiEvent::NeedMore);
                 }
                 *at += count;
                 self.padding -= count;
                 self.end_if_over();
                 continue;
             }
-            let Some(byte) = rest.first() else { return Ok(Event::NeedMore) };
+            let Some(byte) = rest.first() else { return Ok(FastCgiEvent::NeedMore) };
             *at += 1;
             if self.read_header(*byte)? {
                 self.keep_silent(HEADER_BYTES)?;
                 self.end_if_over();
                 if self.kind == STDOUT && self.left == 0 {
-                    return Ok(Event::Closed);
+                    return Ok(FastCgiEvent::Closed);
                 }
             }
         }
     }
 
     /// Takes one byte of a header; `true` if it was the last. Each byte is checked as it comes, as nginx does.
-    fn read_header(&mut self, byte: u8) -> Result<bool, Fault> {
+    fn read_header(&mut self, byte: u8) -> Result<bool, FastCgiFault> {
         match self.have {
-            0 if byte != VERSION => return Err(Fault::Version(byte)),
-            1 if !matches!(byte, STDOUT | STDERR | END_REQUEST) => return Err(Fault::Kind(byte)),
-            2 if byte != 0 => return Err(Fault::IdHigh(byte)),
-            3 if byte != 1 => return Err(Fault::IdLow(byte)),
+            0 if byte != VERSION => return Err(FastCgiFault::Version(byte)),
+            1 if !matches!(byte, STDOUT | STDERR | END_REQUEST) => return Err(FastCgiFault::Kind(byte)),
+            2 if byte != 0 => return Err(FastCgiFault::IdHigh(byte)),
+            3 if byte != 1 => return Err(FastCgiFault::IdLow(byte)),
             _ => {}
         }
         if let Some(place) = self.header.get_mut(self.have) {
@@ -279,9 +281,9 @@ impl Decoder {
         Ok(true)
     }
 
-    fn keep_silent(&mut self, count: usize) -> Result<(), Fault> {
+    fn keep_silent(&mut self, count: usize) -> Result<(), FastCgiFault> {
         self.silent += count as u64;
-        if self.silent > SILENT_BYTES_MAX { Err(Fault::Silent) } else { Ok(()) }
+        if self.silent > SILENT_BYTES_MAX { Err(FastCgiFault::Silent) } else { Ok(()) }
     }
 
     fn end_if_over(&mut self) {
@@ -289,7 +291,7 @@ impl Decoder {
     }
 }
 
-/// The number of the record that ends a request, for [`Fault::Unexpected`].
+/// The number of the record that ends a request, for [`FastCgiFault::Unexpected`].
 pub const END_OF_REQUEST: u8 = END_REQUEST;
 
 #[cfg(test)]
@@ -346,23 +348,23 @@ mod tests {
         input.extend(record(STDOUT, b"", 0));
         input.extend(record(END_REQUEST, &[0; 8], 2));
         input.extend_from_slice(b"more");
-        let (mut decoder, mut at) = (Decoder::new(), 0);
-        assert_eq!(decoder.next(&input, &mut at), Ok(Event::Stderr { start: 8, end: 12 }));
-        assert_eq!(decoder.next(&input, &mut at), Ok(Event::Stdout { start: 24, end: 29 }));
-        assert_eq!(decoder.next(&input, &mut at), Ok(Event::Closed));
-        assert_eq!(decoder.next(&input, &mut at), Ok(Event::End));
+        let (mut decoder, mut at) = (FastCgiDecoder::new(), 0);
+        assert_eq!(decoder.next(&input, &mut at), Ok(FastCgiEvent::Stderr { start: 8, end: 12 }));
+        assert_eq!(decoder.next(&input, &mut at), Ok(FastCgiEvent::Stdout { start: 24, end: 29 }));
+        assert_eq!(decoder.next(&input, &mut at), Ok(FastCgiEvent::Closed));
+        assert_eq!(decoder.next(&input, &mut at), Ok(FastCgiEvent::End));
         assert_eq!(input.get(at..), Some(&b"more"[..]));
     }
 
     #[test]
     fn bytes_that_are_given_back_come_again() {
         let input = record(STDOUT, b"hello", 3);
-        let (mut decoder, mut at) = (Decoder::new(), 0);
-        assert_eq!(decoder.next(&input, &mut at), Ok(Event::Stdout { start: 8, end: 13 }));
+        let (mut decoder, mut at) = (FastCgiDecoder::new(), 0);
+        assert_eq!(decoder.next(&input, &mut at), Ok(FastCgiEvent::Stdout { start: 8, end: 13 }));
         decoder.give_back(2);
         let (rest, mut at) = (input.get(11..).unwrap(), 0);
-        assert_eq!(decoder.next(rest, &mut at), Ok(Event::Stdout { start: 0, end: 2 }));
-        assert_eq!(decoder.next(rest, &mut at), Ok(Event::NeedMore));
+        assert_eq!(decoder.next(rest, &mut at), Ok(FastCgiEvent::Stdout { start: 0, end: 2 }));
+        assert_eq!(decoder.next(rest, &mut at), Ok(FastCgiEvent::NeedMore));
         assert!(decoder.is_between());
     }
 
@@ -374,23 +376,23 @@ mod tests {
             (&[1, 6, 2], "upstream sent unexpected FastCGI request id high byte: 2"),
             (&[1, 6, 0, 9], "upstream sent unexpected FastCGI request id low byte: 9"),
         ] {
-            let fault_found = Decoder::new().next(input, &mut 0).unwrap_err();
+            let fault_found = FastCgiDecoder::new().next(input, &mut 0).unwrap_err();
             assert_eq!(fault_found.to_string(), fault);
         }
     }
 
     #[test]
     fn silence_has_an_end() {
-        let mut decoder = Decoder::new();
+        let mut decoder = FastCgiDecoder::new();
         let input = record(STDERR, &vec![b'e'; CONTENT_BYTES_MAX], 1);
         let rounds = SILENT_BYTES_MAX as usize / input.len();
-        let mut result = Ok(Event::NeedMore);
+        let mut result = Ok(FastCgiEvent::NeedMore);
         for _ in 0..=rounds {
             let mut at = 0;
             while at < input.len() && result.is_ok() {
                 result = decoder.next(&input, &mut at);
             }
         }
-        assert_eq!(result, Err(Fault::Silent));
+        assert_eq!(result, Err(FastCgiFault::Silent));
     }
 }

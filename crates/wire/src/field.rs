@@ -10,10 +10,10 @@ use crate::word;
 
 /// The result of reading one line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Line {
+pub(crate) enum FieldLine {
     /// A field; `next` is the position of the next line.
     Field { field: Field, spelling: Spelling, next: usize },
-    /// A line to be skipped (a repeated status line, see [`Side::Origin`]).
+    /// A line to be skipped (a repeated status line, see [`SectionSender::Origin`]).
     Skipped { next: usize },
     /// The empty line that ends the section.
     End { next: usize },
@@ -36,7 +36,7 @@ pub(crate) enum Spelling {
 
 /// The sender of the section: nginx is more lenient with origins in two cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum SectionSender {
     /// RFC 9112 §2.2: a bare CR is refused.
     Client,
     /// nginx: `\r\r\n` ends a line, and a line starting with `HTTP/` (old IIS
@@ -87,7 +87,7 @@ impl Resume {
 
 /// Reads the line that begins at `start`, from the position in `resume`.
 #[inline]
-pub(crate) fn line(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
+pub(crate) fn line(buf: &[u8], start: usize, resume: &mut Resume, side: SectionSender) -> FieldLine {
     if resume.at == start
         && let Some(line) = usual(buf, start)
     {
@@ -102,10 +102,10 @@ const USUAL_NAME_MAX: usize = 64;
 /// Reads the kind of line that nearly all lines are: complete, in plain spelling, with nothing to tolerate or to
 /// refuse; or the empty line at the end of the section. `None` for any other line.
 #[inline]
-fn usual(buf: &[u8], start: usize) -> Option<Line> {
+fn usual(buf: &[u8], start: usize) -> Option<FieldLine> {
     let rest = buf.get(start..)?;
     if rest.starts_with(b"\r\n") {
-        return Some(Line::End { next: start + 2 });
+        return Some(FieldLine::End { next: start + 2 });
     }
     let (name, after) = rest.split_at_checked(word::find(rest, b':', USUAL_NAME_MAX)?)?;
     let known = Known::of(name);
@@ -120,7 +120,7 @@ fn usual(buf: &[u8], start: usize) -> Option<Line> {
     }
     let colon = start + name.len();
     let field = Field { name: Span::new(start, colon), value: trimmed(buf, colon + 1, colon + 1 + end), known };
-    Some(Line::Field { field, spelling: Spelling::Plain, next: colon + 1 + end + 2 })
+    Some(FieldLine::Field { field, spelling: Spelling::Plain, next: colon + 1 + end + 2 })
 }
 
 /// Values up to this many bytes are searched here: a call of `memchr` would cost more than the search.
@@ -143,7 +143,7 @@ fn class(byte: u8) -> u8 {
 }
 
 /// As `line`, byte by byte, for every kind of line.
-fn unusual(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
+fn unusual(buf: &[u8], start: usize, resume: &mut Resume, side: SectionSender) -> FieldLine {
     let name_end = match resume.name_end {
         Some(end) => end,
         None => match name(buf, start, resume, side) {
@@ -153,8 +153,8 @@ fn unusual(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
     };
     let (value, next) = match value(buf, resume, side) {
         Value::Found { value, next } => (value, next),
-        Value::Need => return Line::Need,
-        Value::Bad { at } => return Line::Bad { at },
+        Value::Need => return FieldLine::Need,
+        Value::Bad { at } => return FieldLine::Bad { at },
     };
     let value_start = match buf.get(name_end) {
         Some(b':') => name_end + 1,
@@ -162,7 +162,7 @@ fn unusual(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
     };
     let name = Span::new(start, name_end);
     let known = Known::of(name.of(buf));
-    Line::Field {
+    FieldLine::Field {
         field: Field { name, value: trimmed(buf, value_start, value), known },
         spelling: match resume.class {
             0 => Spelling::Plain,
@@ -175,13 +175,13 @@ fn unusual(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
 
 /// Reads a name up to the byte that ends it; `Err` if the line has no name, or is not complete yet.
 #[inline]
-fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usize, Line> {
+fn name(buf: &[u8], start: usize, resume: &mut Resume, side: SectionSender) -> Result<usize, FieldLine> {
     let mut at = resume.at;
     let mut class = resume.class;
     let stop = loop {
         let Some(&byte) = buf.get(at) else {
             *resume = Resume { at, class, name_end: None };
-            return Err(Line::Need);
+            return Err(FieldLine::Need);
         };
         let found = NAME[byte as usize];
         if found & STOP != 0 {
@@ -193,38 +193,38 @@ fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usi
     if at == start {
         return Err(no_name(buf, start, stop));
     }
-    if side == Side::Origin && buf.get(start..start + 5) == Some(b"HTTP/") {
+    if side == SectionSender::Origin && buf.get(start..start + 5) == Some(b"HTTP/") {
         return Err(skip(buf, at, resume));
     }
     resume.at = match stop {
         b':' => at + 1,
         // nginx: a line without a colon is a field with an empty value. From a client it is not a field line (RFC
         // 9112 §5): different servers read it differently.
-        b'\r' | b'\n' if side == Side::Origin => at,
-        _ => return Err(Line::Bad { at }),
+        b'\r' | b'\n' if side == SectionSender::Origin => at,
+        _ => return Err(FieldLine::Bad { at }),
     };
     resume.class = class;
     resume.name_end = Some(at);
     Ok(at)
 }
 
-fn skip(buf: &[u8], from: usize, resume: &mut Resume) -> Line {
+fn skip(buf: &[u8], from: usize, resume: &mut Resume) -> FieldLine {
     match memchr::memchr(b'\n', buf.get(from..).unwrap_or_default()) {
-        Some(length) => Line::Skipped { next: from + length + 1 },
+        Some(length) => FieldLine::Skipped { next: from + length + 1 },
         None => {
             resume.at = buf.len();
-            Line::Need
+            FieldLine::Need
         }
     }
 }
 
 /// A line whose first byte ends a name: the end of the section, or a fold.
-fn no_name(buf: &[u8], start: usize, first: u8) -> Line {
+fn no_name(buf: &[u8], start: usize, first: u8) -> FieldLine {
     match (first, buf.get(start + 1)) {
-        (b'\n', _) => Line::End { next: start + 1 },
-        (b'\r', Some(b'\n')) => Line::End { next: start + 2 },
-        (b'\r', None) => Line::Need,
-        (_, _) => Line::Bad { at: start },
+        (b'\n', _) => FieldLine::End { next: start + 1 },
+        (b'\r', Some(b'\n')) => FieldLine::End { next: start + 2 },
+        (b'\r', None) => FieldLine::Need,
+        (_, _) => FieldLine::Bad { at: start },
     }
 }
 
@@ -242,7 +242,7 @@ enum Value {
 
 /// Finds the end of a value.
 #[inline]
-fn value(buf: &[u8], resume: &mut Resume, side: Side) -> Value {
+fn value(buf: &[u8], resume: &mut Resume, side: SectionSender) -> Value {
     let rest = buf.get(resume.at..).unwrap_or_default();
     let Some(length) = memchr::memchr3(b'\n', b'\r', 0, rest) else {
         resume.at = buf.len();
@@ -257,7 +257,7 @@ fn value(buf: &[u8], resume: &mut Resume, side: Side) -> Value {
                 at += 1;
                 break;
             }
-            (Some(b'\r'), Some(b'\r')) if side == Side::Origin => at += 1,
+            (Some(b'\r'), Some(b'\r')) if side == SectionSender::Origin => at += 1,
             (Some(b'\r'), None) => {
                 resume.at = value;
                 return Value::Need;

@@ -12,7 +12,7 @@ use std::fmt;
 /// Why a stream or a connection ends (RFC 9113 §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Code {
+pub enum ErrorCode {
     /// No error.
     NoError = 0,
     /// The peer broke the protocol.
@@ -43,7 +43,7 @@ pub enum Code {
     Http11Required = 13,
 }
 
-impl Code {
+impl ErrorCode {
     /// The RFC's name of a code, as a peer sent it.
     pub fn name(code: u32) -> &'static str {
         match code {
@@ -68,31 +68,31 @@ impl Code {
 
 /// A violation by the peer: it ends a stream, or the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct H2Fault {
     /// The stream that it ends; `None` for the connection.
     pub stream: Option<u32>,
     /// The code for the peer.
-    pub code: Code,
+    pub code: ErrorCode,
     /// The text for the log.
     pub what: &'static str,
 }
 
-impl Fault {
+impl H2Fault {
     /// A fault that ends the connection.
-    pub const fn connection(code: Code, what: &'static str) -> Fault {
-        Fault { stream: None, code, what }
+    pub const fn connection(code: ErrorCode, what: &'static str) -> H2Fault {
+        H2Fault { stream: None, code, what }
     }
 
     /// A fault that ends a stream.
-    pub const fn stream(stream: u32, code: Code, what: &'static str) -> Fault {
-        Fault { stream: Some(stream), code, what }
+    pub const fn stream(stream: u32, code: ErrorCode, what: &'static str) -> H2Fault {
+        H2Fault { stream: Some(stream), code, what }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for H2Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.what)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for H2Fault {}

@@ -47,7 +47,7 @@ pub enum Answer {
 
 /// The fault of a first line; nginx's words are in the log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum MemcachedFault {
     /// It is neither a value nor its absence.
     Response,
     /// It names another key.
@@ -59,18 +59,18 @@ pub enum Fault {
 }
 
 /// Reads a first line without its LF, for a request of this key; flags only if `reads_flags`, as nginx does.
-pub fn answer(line: &[u8], key: &[u8], reads_flags: bool) -> Result<Answer, Fault> {
-    let line = line.strip_suffix(b"\r").ok_or(Fault::Response)?;
+pub fn answer(line: &[u8], key: &[u8], reads_flags: bool) -> Result<Answer, MemcachedFault> {
+    let line = line.strip_suffix(b"\r").ok_or(MemcachedFault::Response)?;
     if line == b"END" {
         return Ok(Answer::NotFound);
     }
-    let rest = line.strip_prefix(b"VALUE ").ok_or(Fault::Response)?;
-    let rest = rest.strip_prefix(key).ok_or(Fault::Key)?;
-    let rest = rest.strip_prefix(b" ").ok_or(Fault::Response)?;
-    let space = memchr::memchr(b' ', rest).ok_or(Fault::Response)?;
+    let rest = line.strip_prefix(b"VALUE ").ok_or(MemcachedFault::Response)?;
+    let rest = rest.strip_prefix(key).ok_or(MemcachedFault::Key)?;
+    let rest = rest.strip_prefix(b" ").ok_or(MemcachedFault::Response)?;
+    let space = memchr::memchr(b' ', rest).ok_or(MemcachedFault::Response)?;
     let (flags, length) = rest.split_at(space);
-    let flags = if reads_flags { content_length(flags).ok_or(Fault::Flags)? } else { 0 };
-    let length = length.get(1..).and_then(content_length).ok_or(Fault::Length)?;
+    let flags = if reads_flags { content_length(flags).ok_or(MemcachedFault::Flags)? } else { 0 };
+    let length = length.get(1..).and_then(content_length).ok_or(MemcachedFault::Length)?;
     Ok(Answer::Value { flags, length })
 }
 
@@ -84,7 +84,7 @@ pub struct Value {
 
 /// The state after some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum MemcachedProgress {
     /// More bytes are needed.
     NeedMore,
     /// Value and trailer are complete.
@@ -100,16 +100,16 @@ impl Value {
     }
 
     /// Takes the next bytes: returns how many of them, from the first, belong to the value.
-    pub fn take(&mut self, bytes: &[u8]) -> (usize, Progress) {
+    pub fn take(&mut self, bytes: &[u8]) -> (usize, MemcachedProgress) {
         let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
         self.left -= count as u64;
         let behind = bytes.get(count..).unwrap_or_default();
         let expected = TRAILER.get(self.trailer..).unwrap_or_default();
         if behind.len() > expected.len() || !expected.starts_with(behind) {
-            return (count, Progress::BadTrailer);
+            return (count, MemcachedProgress::BadTrailer);
         }
         self.trailer += behind.len();
-        (count, if self.trailer == TRAILER.len() { Progress::Done } else { Progress::NeedMore })
+        (count, if self.trailer == TRAILER.len() { MemcachedProgress::Done } else { MemcachedProgress::NeedMore })
     }
 }
 
@@ -135,17 +135,17 @@ mod tests {
             ("VALUE k 0 8\r", true, value(0, 8)),
             ("VALUE k 2 0\r", true, value(2, 0)),
             ("VALUE k x 8\r", false, value(0, 8)),
-            ("VALUE k x 8\r", true, Err(Fault::Flags)),
-            ("VALUE other 0 8\r", true, Err(Fault::Key)),
-            ("VALUE kk 0 8\r", true, Err(Fault::Response)),
-            ("VALUE k 0\r", true, Err(Fault::Response)),
-            ("VALUE k 0 \r", true, Err(Fault::Length)),
-            ("VALUE k 0 8 \r", true, Err(Fault::Length)),
-            ("VALUE k 0 99999999999999999999\r", true, Err(Fault::Length)),
-            ("VALUE k 0 8", true, Err(Fault::Response)),
-            ("ERROR\r", true, Err(Fault::Response)),
-            ("\r", true, Err(Fault::Response)),
-            ("", true, Err(Fault::Response)),
+            ("VALUE k x 8\r", true, Err(MemcachedFault::Flags)),
+            ("VALUE other 0 8\r", true, Err(MemcachedFault::Key)),
+            ("VALUE kk 0 8\r", true, Err(MemcachedFault::Response)),
+            ("VALUE k 0\r", true, Err(MemcachedFault::Response)),
+            ("VALUE k 0 \r", true, Err(MemcachedFault::Length)),
+            ("VALUE k 0 8 \r", true, Err(MemcachedFault::Length)),
+            ("VALUE k 0 99999999999999999999\r", true, Err(MemcachedFault::Length)),
+            ("VALUE k 0 8", true, Err(MemcachedFault::Response)),
+            ("ERROR\r", true, Err(MemcachedFault::Response)),
+            ("\r", true, Err(MemcachedFault::Response)),
+            ("", true, Err(MemcachedFault::Response)),
         ] {
             assert_eq!(answer(line.as_bytes(), b"k", reads_flags), expected, "{line:?}");
         }
@@ -154,14 +154,14 @@ mod tests {
     #[test]
     fn a_value_and_its_trailer() {
         for (parts, expected) in [
-            (&["abc\r\nEND\r\n"][..], (3, Progress::Done)),
-            (&["a", "bc\r", "\nEND", "\r\n"], (3, Progress::Done)),
-            (&["abc", "\r\nEND\r"], (3, Progress::NeedMore)),
-            (&["abc\r\nEND\r\nx"], (3, Progress::BadTrailer)),
-            (&["abcd"], (3, Progress::BadTrailer)),
-            (&["ab"], (2, Progress::NeedMore)),
+            (&["abc\r\nEND\r\n"][..], (3, MemcachedProgress::Done)),
+            (&["a", "bc\r", "\nEND", "\r\n"], (3, MemcachedProgress::Done)),
+            (&["abc", "\r\nEND\r"], (3, MemcachedProgress::NeedMore)),
+            (&["abc\r\nEND\r\nx"], (3, MemcachedProgress::BadTrailer)),
+            (&["abcd"], (3, MemcachedProgress::BadTrailer)),
+            (&["ab"], (2, MemcachedProgress::NeedMore)),
         ] {
-            let (mut value, mut got, mut last) = (Value::new(3), 0, Progress::NeedMore);
+            let (mut value, mut got, mut last) = (Value::new(3), 0, MemcachedProgress::NeedMore);
             for part in parts {
                 let (count, progress) = value.take(part.as_bytes());
                 (got, last) = (got + count, progress);

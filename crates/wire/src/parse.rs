@@ -10,7 +10,7 @@ mod cgi;
 mod request_line;
 mod status_line;
 
-use crate::field::{self, Line, Resume, Side, Spelling};
+use crate::field::{self, FieldLine, Resume, SectionSender, Spelling};
 use crate::head::{HeadPolicy, InvalidFields, RequestHead, ResponseHead, Version};
 use crate::known::Known;
 use crate::span::{Field, Span};
@@ -110,18 +110,18 @@ impl Parser {
             return Ok(self.partial());
         }
         while self.stage == Stage::Fields {
-            match field::line(buf, self.line, &mut self.resume, Side::Client) {
-                Line::Field { field, spelling, next } => {
+            match field::line(buf, self.line, &mut self.resume, SectionSender::Client) {
+                FieldLine::Field { field, spelling, next } => {
                     self.keep_request_field(buf, policy, out, field, spelling)?;
                     self.step(next);
                 }
-                Line::Skipped { next } => self.step(next),
-                Line::End { next } => {
+                FieldLine::Skipped { next } => self.step(next),
+                FieldLine::End { next } => {
                     out.len = next;
                     self.stage = Stage::Done;
                 }
-                Line::Need => return Ok(self.partial()),
-                Line::Bad { at } => return Err(self.refuse(at, Violation::InvalidField)),
+                FieldLine::Need => return Ok(self.partial()),
+                FieldLine::Bad { at } => return Err(self.refuse(at, Violation::InvalidField)),
             }
         }
         Ok(Progress::Done)
@@ -150,8 +150,8 @@ impl Parser {
     #[inline]
     fn response_fields(&mut self, buf: &[u8], out: &mut ResponseHead) -> Result<Progress, Violation> {
         while self.stage == Stage::Fields {
-            match field::line(buf, self.line, &mut self.resume, Side::Origin) {
-                Line::Field { field, next, .. } => {
+            match field::line(buf, self.line, &mut self.resume, SectionSender::Origin) {
+                FieldLine::Field { field, next, .. } => {
                     if out.fields.len() >= RESPONSE_FIELDS_MAX {
                         return Err(self.refuse(next, Violation::UpstreamHeadTooLarge));
                     }
@@ -161,13 +161,13 @@ impl Parser {
                     out.fields.push(field);
                     self.step(next);
                 }
-                Line::Skipped { next } => self.step(next),
-                Line::End { next } => {
+                FieldLine::Skipped { next } => self.step(next),
+                FieldLine::End { next } => {
                     out.len = next;
                     self.stage = Stage::Done;
                 }
-                Line::Need => return Ok(self.partial()),
-                Line::Bad { at } => return Err(self.refuse(at, Violation::UpstreamInvalidField)),
+                FieldLine::Need => return Ok(self.partial()),
+                FieldLine::Bad { at } => return Err(self.refuse(at, Violation::UpstreamInvalidField)),
             }
         }
         Ok(Progress::Done)

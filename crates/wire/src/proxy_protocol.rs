@@ -50,7 +50,7 @@ pub struct Ends {
 
 /// Why a header was refused: the connection is closed without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ProxyProtocolFault {
     /// Neither a line of version 1 nor the signature of version 2.
     Broken,
     /// An invalid address or port in version 1.
@@ -65,20 +65,22 @@ pub enum Fault {
     AddressesCut,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ProxyProtocolFault {
     /// nginx's words; if nginx also quotes the line, the caller does too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Broken | Fault::Address | Fault::LineTooLong => f.write_str("broken header"),
-            Fault::Version(version) => write!(f, "unknown PROXY protocol version: {version}"),
-            Fault::TooLarge => f.write_str("header is too large"),
-            Fault::AddressesCut => f.write_str("header is too small for its addresses"),
+            ProxyProtocolFault::Broken | ProxyProtocolFault::Address | ProxyProtocolFault::LineTooLong => {
+                f.write_str("broken header")
+            }
+            ProxyProtocolFault::Version(version) => write!(f, "unknown PROXY protocol version: {version}"),
+            ProxyProtocolFault::TooLarge => f.write_str("header is too large"),
+            ProxyProtocolFault::AddressesCut => f.write_str("header is too small for its addresses"),
         }
     }
 }
 
 /// Reads the header at the beginning of `bytes`; call it again with more bytes after `Partial`.
-pub fn parse(bytes: &[u8]) -> Result<Parsed, Fault> {
+pub fn parse(bytes: &[u8]) -> Result<Parsed, ProxyProtocolFault> {
     if SIGNATURE.starts_with(bytes) || bytes.starts_with(SIGNATURE) {
         return binary(bytes);
     }
@@ -86,39 +88,40 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Fault> {
 }
 
 /// `PROXY TCP4 SOURCE DESTINATION PORT PORT` or `PROXY UNKNOWN …`, then CRLF.
-fn text(bytes: &[u8]) -> Result<Parsed, Fault> {
+fn text(bytes: &[u8]) -> Result<Parsed, ProxyProtocolFault> {
     const BEGINNING: &[u8] = b"PROXY ";
     // A line that cannot become a header is refused before its end: its client may wait for weir.
     const FAMILIES: [&[u8]; 3] = [b"TCP4 ", b"TCP6 ", b"UNKNOWN"];
     if !bytes.starts_with(BEGINNING) && !BEGINNING.starts_with(bytes) {
-        return Err(Fault::Broken);
+        return Err(ProxyProtocolFault::Broken);
     }
     let rest = bytes.get(BEGINNING.len()..).unwrap_or_default();
     if !FAMILIES.iter().any(|family| rest.starts_with(family) || family.starts_with(rest)) {
-        return Err(Fault::Broken);
+        return Err(ProxyProtocolFault::Broken);
     }
     let Some(end) = memchr::memchr(b'\n', bytes) else {
-        return if bytes.len() < V1_BYTES_MAX { Ok(Parsed::Partial) } else { Err(Fault::LineTooLong) };
+        return if bytes.len() < V1_BYTES_MAX { Ok(Parsed::Partial) } else { Err(ProxyProtocolFault::LineTooLong) };
     };
     let length = end + 1;
     if length > V1_BYTES_MAX {
-        return Err(Fault::LineTooLong);
+        return Err(ProxyProtocolFault::LineTooLong);
     }
-    let line = bytes.get(BEGINNING.len()..end).and_then(|line| line.strip_suffix(b"\r")).ok_or(Fault::Broken)?;
+    let line =
+        bytes.get(BEGINNING.len()..end).and_then(|line| line.strip_suffix(b"\r")).ok_or(ProxyProtocolFault::Broken)?;
     if line.starts_with(b"UNKNOWN") {
         return Ok(Parsed::Done { length, ends: None });
     }
-    let line = std::str::from_utf8(line).map_err(|_| Fault::Broken)?;
+    let line = std::str::from_utf8(line).map_err(|_| ProxyProtocolFault::Broken)?;
     let mut words = line.split(' ');
-    let mut word = || words.next().ok_or(Fault::Broken);
+    let mut word = || words.next().ok_or(ProxyProtocolFault::Broken);
     // nginx does not compare the addresses with the family either.
     if !matches!(word()?, "TCP4" | "TCP6") {
-        return Err(Fault::Broken);
+        return Err(ProxyProtocolFault::Broken);
     }
     let (source, destination) = (address(word()?)?, address(word()?)?);
     let (source_port, destination_port) = (port(word()?)?, port(word()?)?);
     if words.next().is_some() {
-        return Err(Fault::Broken);
+        return Err(ProxyProtocolFault::Broken);
     }
     let ends = Ends {
         source: SocketAddr::new(source, source_port),
@@ -128,33 +131,33 @@ fn text(bytes: &[u8]) -> Result<Parsed, Fault> {
     Ok(Parsed::Done { length, ends: Some(ends) })
 }
 
-fn address(word: &str) -> Result<IpAddr, Fault> {
-    word.parse().map_err(|_| Fault::Address)
+fn address(word: &str) -> Result<IpAddr, ProxyProtocolFault> {
+    word.parse().map_err(|_| ProxyProtocolFault::Address)
 }
 
-fn port(word: &str) -> Result<u16, Fault> {
+fn port(word: &str) -> Result<u16, ProxyProtocolFault> {
     // `parse` alone would accept a sign.
     if !word.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Fault::Address);
+        return Err(ProxyProtocolFault::Address);
     }
-    word.parse().map_err(|_| Fault::Address)
+    word.parse().map_err(|_| ProxyProtocolFault::Address)
 }
 
-fn binary(bytes: &[u8]) -> Result<Parsed, Fault> {
+fn binary(bytes: &[u8]) -> Result<Parsed, ProxyProtocolFault> {
     let Some(fixed) = bytes.first_chunk::<V2_FIXED_BYTES>() else { return Ok(Parsed::Partial) };
     let [.., version_and_command, family_and_transport, high, low] = *fixed;
     if version_and_command >> 4 != 2 {
-        return Err(Fault::Version(version_and_command >> 4));
+        return Err(ProxyProtocolFault::Version(version_and_command >> 4));
     }
     let length = V2_FIXED_BYTES + usize::from(u16::from_be_bytes([high, low]));
     if length > V2_BYTES_MAX {
-        return Err(Fault::TooLarge);
+        return Err(ProxyProtocolFault::TooLarge);
     }
     let Some(rest) = bytes.get(V2_FIXED_BYTES..length) else { return Ok(Parsed::Partial) };
     const PROXY: u8 = 1;
     let ends = match (version_and_command & 15, family_and_transport) {
-        (PROXY, 0x11) => Some(ends::<4>(rest, length).ok_or(Fault::AddressesCut)?),
-        (PROXY, 0x21) => Some(ends::<16>(rest, length).ok_or(Fault::AddressesCut)?),
+        (PROXY, 0x11) => Some(ends::<4>(rest, length).ok_or(ProxyProtocolFault::AddressesCut)?),
+        (PROXY, 0x21) => Some(ends::<16>(rest, length).ok_or(ProxyProtocolFault::AddressesCut)?),
         // The balancer's own connection, a datagram, a unix socket: the header names no client.
         _ => None,
     };

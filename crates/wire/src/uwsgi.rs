@@ -3,15 +3,13 @@
 //! `modifier1`, length (16 bits, little-endian), `modifier2`, then names and values, each after its length.
 //! <https://uwsgi-docs.readthedocs.io/en/latest/Protocol.html>
 
+use crate::fastcgi::TooBig;
+
 /// Bytes before the parameters.
 const HEADER_BYTES: usize = 4;
 
 /// The most bytes of parameters.
 pub const PARAMS_BYTES_MAX: usize = 65_535;
-
-/// The parameters do not fit; the number of their bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooBig(pub usize);
 
 /// Begins a packet in an empty buffer.
 pub fn begin(out: &mut Vec<u8>, modifier1: u8, modifier2: u8) {

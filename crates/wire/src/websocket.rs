@@ -23,9 +23,9 @@ mod violation;
 
 pub use deflate::{Deflate, DeflateOffer};
 pub use encode::{close_payload, push_frame, push_masked_frame};
-pub use frame::{FRAME_HEAD_BYTES_MAX, FrameHead, Mask, Role};
-pub use handshake::{Agreed, HandshakeFault, Key, accept, check_answer};
-pub use messages::{Event, Messages, check_text};
+pub use frame::{FRAME_HEAD_BYTES_MAX, FrameHead, FrameSender, Mask};
+pub use handshake::{Agreed, HandshakeFault, HandshakeKey, accept, check_answer};
+pub use messages::{Messages, WebSocketEvent, check_text};
 pub use opcode::{CONTROL_BYTES_MAX, Opcode, is_close_code};
 pub use passing::{Mark, Passing, Seen};
 pub use violation::Violation;

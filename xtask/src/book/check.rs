@@ -1,7 +1,7 @@
 //! Whether the finished site is whole: each link leads to a page and a heading that are there, and nothing is fetched from
 //! another host.
 
-use super::html::{Piece, attribute, name, pieces, plain};
+use super::html::{PagePiece, attribute, name, pieces, plain};
 use super::pages::resolved;
 use crate::files::{files, read};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +49,7 @@ impl References {
     fn of(html: &str) -> Self {
         let mut found = Self::default();
         for piece in pieces(html) {
-            let Piece::Tag(tag) = piece else { continue };
+            let PagePiece::Tag(tag) = piece else { continue };
             found.ids.extend(attribute(tag, "id").map(plain));
             let targets = ["href", "src"].into_iter().filter_map(|key| attribute(tag, key));
             let is_fetched = name(tag) != "a";

@@ -4,7 +4,7 @@
 
 /// A part of a page.
 #[derive(Debug, PartialEq)]
-pub enum Piece<'h> {
+pub enum PagePiece<'h> {
     /// A tag from `<` to `>`, or a comment.
     Tag(&'h str),
     /// Text between tags, and scripts, as they stand.
@@ -12,7 +12,7 @@ pub enum Piece<'h> {
 }
 
 /// The pieces of a page; together they are the page.
-pub fn pieces(html: &str) -> impl Iterator<Item = Piece<'_>> {
+pub fn pieces(html: &str) -> impl Iterator<Item = PagePiece<'_>> {
     let (mut rest, mut is_script) = (html, false);
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -22,14 +22,14 @@ pub fn pieces(html: &str) -> impl Iterator<Item = Piece<'_>> {
         if begin > 0 {
             let (text, after) = rest.split_at(begin);
             rest = after;
-            return Some(Piece::Text(text));
+            return Some(PagePiece::Text(text));
         }
         let close = if rest.starts_with("<!--") { "-->" } else { ">" };
         let end = rest.find(close).map_or(rest.len(), |at| at + close.len());
         let (tag, after) = rest.split_at(end);
         rest = after;
         is_script = tag.starts_with("<script");
-        Some(Piece::Tag(tag))
+        Some(PagePiece::Tag(tag))
     })
 }
 
@@ -64,17 +64,17 @@ mod tests {
     #[test]
     fn pieces_are_the_page() {
         let html = "a<b c=\"d\">e</b><!-- <i> --><script>if (1 <2) {}</script>&lt;";
-        let all: Vec<Piece> = pieces(html).collect();
+        let all: Vec<PagePiece> = pieces(html).collect();
         let joined: String = all
             .iter()
             .map(|piece| match piece {
-                Piece::Tag(part) | Piece::Text(part) => *part,
+                PagePiece::Tag(part) | PagePiece::Text(part) => *part,
             })
             .collect();
         assert_eq!(joined, html);
-        assert_eq!(all[1], Piece::Tag("<b c=\"d\">"));
-        assert_eq!(all[4], Piece::Tag("<!-- <i> -->"));
-        assert_eq!(all[6], Piece::Text("if (1 <2) {}"));
+        assert_eq!(all[1], PagePiece::Tag("<b c=\"d\">"));
+        assert_eq!(all[4], PagePiece::Tag("<!-- <i> -->"));
+        assert_eq!(all[6], PagePiece::Text("if (1 <2) {}"));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Links of a page. A document links to files of the checkout; in the book, the link leads to the page of that file in
 //! the reader's language, or becomes text if the book has no such page.
 
-use super::html::{Piece, attribute, name, pieces, plain, with_attribute};
-use super::pages::{Language, Page, Sources, english, korean, place, resolved};
+use super::html::{PagePiece, attribute, name, pieces, plain, with_attribute};
+use super::pages::{BookPage, Language, Sources, english, korean, place, resolved};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Endings of the names of pictures.
@@ -19,7 +19,7 @@ pub fn site_path(language: Language, place: &str) -> String {
 /// The ids of the headings of a page.
 pub fn headings(html: &str) -> Vec<String> {
     let ids = pieces(html).filter_map(|piece| match piece {
-        Piece::Tag(tag) if matches!(name(tag), "h1" | "h2" | "h3" | "h4" | "h5" | "h6") => attribute(tag, "id"),
+        PagePiece::Tag(tag) if matches!(name(tag), "h1" | "h2" | "h3" | "h4" | "h5" | "h6") => attribute(tag, "id"),
         _ => None,
     });
     ids.map(plain).collect()
@@ -31,7 +31,7 @@ pub struct Links<'b> {
     pub headings: &'b Headings,
     /// The language of the book.
     pub language: Language,
-    pub page: &'b Page,
+    pub page: &'b BookPage,
 }
 
 /// The place to which a link leads.
@@ -52,8 +52,8 @@ impl Links<'_> {
         let mut is_text = false;
         for piece in pieces(main) {
             match piece {
-                Piece::Tag("</a>") if is_text => is_text = false,
-                Piece::Tag(tag) if matches!(name(tag), "a" | "img") => {
+                PagePiece::Tag("</a>") if is_text => is_text = false,
+                PagePiece::Tag(tag) if matches!(name(tag), "a" | "img") => {
                     let key = if name(tag) == "a" { "href" } else { "src" };
                     let Some(target) = attribute(tag, key) else {
                         mended.push_str(tag);
@@ -68,7 +68,7 @@ impl Links<'_> {
                         }
                     }
                 }
-                Piece::Tag(part) | Piece::Text(part) => mended.push_str(part),
+                PagePiece::Tag(part) | PagePiece::Text(part) => mended.push_str(part),
             }
         }
         Ok(mended)

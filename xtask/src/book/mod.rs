@@ -14,7 +14,7 @@ mod words;
 use crate::files::{self, files, read};
 use crate::run::{cargo, output, run};
 use links::{Headings, Links, headings, relative, site_path};
-use pages::{Book, Language, Page, Sources};
+use pages::{Book, BookPage, Language, Sources};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -159,7 +159,7 @@ fn in_three(html: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// The top of a page with a link to the same page in the other language.
-fn with_switch(before: &str, language: Language, page: &Page) -> Result<String, String> {
+fn with_switch(before: &str, language: Language, page: &BookPage) -> Result<String, String> {
     const BUTTONS: &str = "<div class=\"right-buttons\">";
     let (other, name) = match language {
         Language::English => (Language::Korean, "한국어"),

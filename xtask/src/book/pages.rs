@@ -98,7 +98,7 @@ impl Sources {
 
 /// A page of one book.
 #[derive(Debug, PartialEq)]
-pub struct Page {
+pub struct BookPage {
     /// Its document.
     pub source: String,
     /// Its path in the book, which is the same in each language.
@@ -109,15 +109,15 @@ pub struct Page {
 }
 
 /// The pages below a title.
-pub struct Part {
+pub struct BookPart {
     title: String,
-    pub pages: Vec<Page>,
+    pub pages: Vec<BookPage>,
 }
 
 /// All pages in one language.
 pub struct Book {
     pub language: Language,
-    pub parts: Vec<Part>,
+    pub parts: Vec<BookPart>,
 }
 
 impl Book {
@@ -135,21 +135,21 @@ impl Book {
         }
         let mut shelf = Shelf { sources, language, rest };
         let first = ["README.md", INDEX].into_iter().map(|path| shelf.take(path)).collect::<Result<Vec<_>, _>>()?;
-        let mut parts = vec![Part { title: String::new(), pages: first.into_iter().flatten().collect() }];
+        let mut parts = vec![BookPart { title: String::new(), pages: first.into_iter().flatten().collect() }];
         parts.extend(shelf.guides()?);
         for (titles, beginnings) in PARTS {
             let mut pages = Vec::new();
             for path in shelf.beginning_with(beginnings) {
                 pages.extend(shelf.take(path)?);
             }
-            parts.push(Part { title: titles[language as usize].to_owned(), pages });
+            parts.push(BookPart { title: titles[language as usize].to_owned(), pages });
         }
         parts.retain(|part| !part.pages.is_empty());
         Ok(Self { language, parts })
     }
 
     /// Every page, in order.
-    pub fn pages(&self) -> impl Iterator<Item = &Page> {
+    pub fn pages(&self) -> impl Iterator<Item = &BookPage> {
         self.parts.iter().flat_map(|part| &part.pages)
     }
 
@@ -187,7 +187,7 @@ struct Shelf<'s> {
 
 impl<'s> Shelf<'s> {
     /// The page of an English path, and below it the pages of the folder of its name that it names; nothing if it has a place.
-    fn take(&mut self, path: &str) -> Result<Vec<Page>, String> {
+    fn take(&mut self, path: &str) -> Result<Vec<BookPage>, String> {
         if !self.rest.remove(path) {
             return Ok(Vec::new());
         }
@@ -204,13 +204,13 @@ impl<'s> Shelf<'s> {
     }
 
     /// The parts of the index: a part is a heading of it, and has the guides that are first named there.
-    fn guides(&mut self) -> Result<Vec<Part>, String> {
+    fn guides(&mut self) -> Result<Vec<BookPart>, String> {
         let index = self.sources.source(INDEX, self.language);
         let text = self.sources.texts.get(index.as_ref()).ok_or_else(|| format!("{INDEX} is not there"))?;
-        let mut parts = vec![Part { title: String::new(), pages: Vec::new() }];
+        let mut parts = vec![BookPart { title: String::new(), pages: Vec::new() }];
         for line in text.lines() {
             if let Some(title) = line.strip_prefix("## ") {
-                parts.push(Part { title: title.to_owned(), pages: Vec::new() });
+                parts.push(BookPart { title: title.to_owned(), pages: Vec::new() });
             }
             for path in links(line).filter_map(|link| named_by(&index, link)).filter(|path| path.starts_with(GUIDE)) {
                 let pages = self.take(&path)?;
@@ -229,11 +229,11 @@ impl<'s> Shelf<'s> {
         self.rest.iter().copied().filter(|path| beginnings.iter().any(|begin| path.starts_with(begin))).collect()
     }
 
-    fn page(&self, path: &str, is_below: bool) -> Result<Page, String> {
+    fn page(&self, path: &str, is_below: bool) -> Result<BookPage, String> {
         let source = self.sources.source(path, self.language).into_owned();
         let title = self.sources.texts.get(&source).and_then(|text| text.lines().next()?.strip_prefix("# "));
         let title = title.ok_or_else(|| format!("{source}:1: it does not begin with `# Title`"))?.to_owned();
-        Ok(Page { source, place: place(path), title, is_below })
+        Ok(BookPage { source, place: place(path), title, is_below })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The texts that the search of the book reads: one for each section.
 
-use super::html::{Piece, attribute, name, pieces, plain};
+use super::html::{PagePiece, attribute, name, pieces, plain};
 use serde_json::json;
 
 /// Tags within a line: the text around them is one word.
@@ -32,15 +32,15 @@ fn sections(main: &str) -> Vec<Section> {
     let mut is_title = false;
     for piece in pieces(main) {
         match piece {
-            Piece::Tag(tag) if matches!(name(tag), "h1" | "h2" | "h3") => {
+            PagePiece::Tag(tag) if matches!(name(tag), "h1" | "h2" | "h3") => {
                 let id = attribute(tag, "id").map(plain).unwrap_or_default();
                 sections.push(Section { id, ..Section::default() });
                 is_title = true;
             }
-            Piece::Tag(tag) if matches!(name(tag), "/h1" | "/h2" | "/h3") => is_title = false,
-            Piece::Tag(tag) if INLINE.contains(&name(tag).trim_start_matches('/')) => {}
+            PagePiece::Tag(tag) if matches!(name(tag), "/h1" | "/h2" | "/h3") => is_title = false,
+            PagePiece::Tag(tag) if INLINE.contains(&name(tag).trim_start_matches('/')) => {}
             piece => {
-                let text = if let Piece::Text(text) = piece { plain(text) } else { " ".to_owned() };
+                let text = if let PagePiece::Text(text) = piece { plain(text) } else { " ".to_owned() };
                 let Some(section) = sections.last_mut() else { continue };
                 if is_title { section.title.push_str(&text) } else { section.text.push_str(&text) }
             }

@@ -1,6 +1,6 @@
 //! Whether two builds are the same, bit by bit: in two clones, whose paths have different lengths.
 
-use super::given::Way;
+use super::given::PackedWay;
 use super::make;
 use super::stage::sha256;
 use crate::files::{files, told};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Builds and packs the last commit twice, and compares the products.
-pub fn check(root: &Path, way: &Way, mdbook: Option<&Path>) -> Result<(), String> {
+pub fn check(root: &Path, way: &PackedWay, mdbook: Option<&Path>) -> Result<(), String> {
     let top = root.join("target/package-check");
     let commit = output(Command::new("git").current_dir(root).args(["rev-parse", "HEAD"]))?;
     let mut products = Vec::new();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The way to the packed binary.
 #[derive(Debug, Default, PartialEq)]
-pub enum Way {
+pub enum PackedWay {
     /// A build from the sources.
     #[default]
     Built,

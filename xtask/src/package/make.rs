@@ -1,6 +1,6 @@
 //! Makes the products, in order.
 
-use super::given::{Given, Way};
+use super::given::{Given, PackedWay};
 use super::{build, deb, image, sbom, sums, tarball};
 use crate::profile;
 use crate::run::{cargo, output};
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Makes every product anew; returns the path of the checksums. The book of the documents needs the program mdBook.
-pub fn all(root: &Path, out: &Path, way: &Way, mdbook: Option<&Path>) -> Result<PathBuf, String> {
+pub fn all(root: &Path, out: &Path, way: &PackedWay, mdbook: Option<&Path>) -> Result<PathBuf, String> {
     let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(epoch) => epoch,
         Err(_) => output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))?.trim().to_owned(),
     };
     let whole = |path: &Path| std::path::absolute(path).map_err(|error| files::told(path, &error));
     let binary = match way {
-        Way::Built => build::binary(root, &epoch, None)?,
-        Way::BuiltBy(by) => build::binary(root, &epoch, Some(&profile::readable(by)?))?,
-        Way::Given(binary) => whole(binary)?,
+        PackedWay::Built => build::binary(root, &epoch, None)?,
+        PackedWay::BuiltBy(by) => build::binary(root, &epoch, Some(&profile::readable(by)?))?,
+        PackedWay::Given(binary) => whole(binary)?,
     };
     build::check(&binary)?;
     if out.exists() {

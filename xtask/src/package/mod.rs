@@ -14,7 +14,7 @@ mod sums;
 mod tarball;
 
 use crate::book;
-use given::Way;
+use given::PackedWay;
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "\
@@ -46,7 +46,7 @@ pub fn package(root: &Path, words: &[String]) -> Result<(), String> {
 
 #[derive(Debug, Default, PartialEq)]
 struct Asked {
-    way: Way,
+    way: PackedWay,
     key: Option<PathBuf>,
     is_without_book: bool,
     is_check: bool,
@@ -59,11 +59,11 @@ impl Asked {
         while let Some(word) = words.next() {
             let mut path = || words.next().map(PathBuf::from).ok_or_else(|| format!("{word} needs a file\n\n{USAGE}"));
             match word.as_str() {
-                "--binary" | "--profile" if asked.way != Way::Built => {
+                "--binary" | "--profile" if asked.way != PackedWay::Built => {
                     return Err(format!("--binary and --profile are two ways: name one\n\n{USAGE}"));
                 }
-                "--binary" => asked.way = Way::Given(path()?),
-                "--profile" => asked.way = Way::BuiltBy(path()?),
+                "--binary" => asked.way = PackedWay::Given(path()?),
+                "--profile" => asked.way = PackedWay::BuiltBy(path()?),
                 "--key" => asked.key = Some(path()?),
                 "--no-book" => asked.is_without_book = true,
                 "--check" => asked.is_check = true,
@@ -82,12 +82,13 @@ mod tests {
     #[test]
     fn flags_take_a_file() {
         let words = ["--binary", "b", "--key", "k", "--no-book", "--check"].map(str::to_owned);
-        let all = Asked { way: Way::Given("b".into()), key: Some("k".into()), is_without_book: true, is_check: true };
+        let all =
+            Asked { way: PackedWay::Given("b".into()), key: Some("k".into()), is_without_book: true, is_check: true };
         assert_eq!(Asked::parse(&words).unwrap(), all);
         assert!(Asked::parse(&words[..1]).unwrap_err().contains("--binary needs a file"));
         assert!(Asked::parse(&["--other".to_owned()]).is_err());
         let both = ["--profile", "p", "--binary", "b"].map(str::to_owned);
-        assert_eq!(Asked::parse(&both[..2]).unwrap().way, Way::BuiltBy("p".into()));
+        assert_eq!(Asked::parse(&both[..2]).unwrap().way, PackedWay::BuiltBy("p".into()));
         assert!(Asked::parse(&both).unwrap_err().contains("name one"));
     }
 }

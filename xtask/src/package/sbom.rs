@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A crate of the binary.
-pub struct Crate {
+pub struct BinaryCrate {
     pub id: String,
     pub name: String,
     pub version: String,
@@ -23,7 +23,7 @@ pub struct Crate {
     uses: Vec<String>,
 }
 
-impl Crate {
+impl BinaryCrate {
     /// Whether other people wrote it.
     pub fn is_foreign(&self) -> bool {
         self.source.is_some()
@@ -48,7 +48,7 @@ pub fn write(given: &Given) -> Result<PathBuf, String> {
 }
 
 /// The crates that are linked into `weir` on Linux, sorted by name.
-pub fn crates(root: &Path) -> Result<Vec<Crate>, String> {
+pub fn crates(root: &Path) -> Result<Vec<BinaryCrate>, String> {
     let words = "metadata --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu";
     let metadata: Value = serde_json::from_str(&output(cargo(words).current_dir(root))?).map_err(|e| e.to_string())?;
     let words =
@@ -57,7 +57,7 @@ pub fn crates(root: &Path) -> Result<Vec<Crate>, String> {
 }
 
 /// The crates of `cargo metadata` that `cargo tree` has too: only the tree leaves out crates of features that are off.
-fn linked(metadata: &Value, tree: &str) -> Result<Vec<Crate>, String> {
+fn linked(metadata: &Value, tree: &str) -> Result<Vec<BinaryCrate>, String> {
     let built: BTreeSet<(&str, &str)> = tree.lines().filter_map(name_and_version).collect();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let packages = array(&metadata["packages"]);
@@ -86,7 +86,7 @@ fn linked(metadata: &Value, tree: &str) -> Result<Vec<Crate>, String> {
         let folder = Path::new(package["manifest_path"].as_str()?).parent()?.to_owned();
         let source = package["source"].as_str().map(str::to_owned);
         let licence = package["license"].as_str().map(|licence| licence.replace('/', " OR "));
-        Some(Crate {
+        Some(BinaryCrate {
             id,
             name: text(&package["name"]),
             version: text(&package["version"]),
@@ -96,7 +96,7 @@ fn linked(metadata: &Value, tree: &str) -> Result<Vec<Crate>, String> {
             uses,
         })
     };
-    let mut crates: Vec<Crate> = packages.iter().filter_map(made).collect();
+    let mut crates: Vec<BinaryCrate> = packages.iter().filter_map(made).collect();
     crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
     Ok(crates)
 }
@@ -112,9 +112,9 @@ fn is_linked(used: &Value) -> bool {
     array(&used["dep_kinds"]).iter().any(|kind| kind["kind"].is_null())
 }
 
-fn list(crates: &[Crate], checksums: &BTreeMap<(String, String), String>, stamp: &str) -> Value {
-    let by_id: BTreeMap<&str, &Crate> = crates.iter().map(|one| (one.id.as_str(), one)).collect();
-    let component = |one: &Crate| {
+fn list(crates: &[BinaryCrate], checksums: &BTreeMap<(String, String), String>, stamp: &str) -> Value {
+    let by_id: BTreeMap<&str, &BinaryCrate> = crates.iter().map(|one| (one.id.as_str(), one)).collect();
+    let component = |one: &BinaryCrate| {
         let kind = if one.name == "weir" { "application" } else { "library" };
         let mut component = json!({
             "type": kind, "bom-ref": one.reference(), "name": one.name, "version": one.version, "purl": one.reference(),

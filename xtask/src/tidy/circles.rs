@@ -35,7 +35,7 @@ pub fn circles(checkout: &Checkout) -> Vec<Remark> {
 }
 
 /// The `src` folders of all crates, the one at the top too.
-fn folders(checkout: &Checkout) -> BTreeSet<String> {
+pub(super) fn folders(checkout: &Checkout) -> BTreeSet<String> {
     let ends = checkout.ending("src/lib.rs").chain(checkout.ending("src/main.rs"));
     ends.filter_map(|file| file.path.rsplit_once('/')).map(|(folder, _)| folder.to_owned()).collect()
 }
@@ -62,7 +62,7 @@ fn modules<'a>(checkout: &'a Checkout, folder: &str) -> BTreeMap<Vec<&'a str>, M
 }
 
 /// A file without comments and without its tests, which stand last.
-fn code_of(text: &str) -> String {
+pub(super) fn code_of(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {

@@ -164,7 +164,7 @@ pub fn doc_tests(checkout: &Checkout) -> Vec<Remark> {
 }
 
 /// Rust files of this workspace.
-fn ours(checkout: &Checkout) -> impl Iterator<Item = &File> {
+pub(super) fn ours(checkout: &Checkout) -> impl Iterator<Item = &File> {
     checkout.ending(".rs").filter(|file| !OTHER_WORKSPACES.iter().any(|other| file.path.starts_with(other)))
 }
 

@@ -6,6 +6,7 @@ mod checkout;
 mod circles;
 mod code;
 mod documents;
+mod names;
 mod remark;
 mod scripts;
 
@@ -42,6 +43,7 @@ fn remarks(checkout: &Checkout) -> Vec<Remark> {
         code::words,
         code::silent_tests,
         code::doc_tests,
+        names::names,
         documents::titles,
         documents::architecture,
         documents::maps,

@@ -4,9 +4,9 @@
 use std::os::unix::fs::FileExt;
 
 use super::directory::Unread;
-use super::file::{Corrupt, Record};
+use super::file::{Corrupt, FileRecord};
 use super::piece::FileBody;
-use super::queue::Load;
+use super::queue::QueuedRead;
 
 /// The most long bodies checked at a time in one zone; further ones count as not stored.
 pub const CHECKS_MAX: usize = 256;
@@ -16,17 +16,17 @@ const TURN_BYTES_MAX: u64 = 1 << 20;
 
 /// One body being checked, and the read that waits for it.
 pub(super) struct Checking {
-    pub load: Load,
+    pub load: QueuedRead,
     /// The object's number in the index.
     pub serial: u64,
-    pub record: Record,
+    pub record: FileRecord,
     pub body: FileBody,
     done: u64,
     sum: crc32fast::Hasher,
 }
 
 impl Checking {
-    pub fn new(load: Load, serial: u64, record: Record, body: FileBody) -> Checking {
+    pub fn new(load: QueuedRead, serial: u64, record: FileRecord, body: FileBody) -> Checking {
         Checking { load, serial, record, body, done: 0, sum: crc32fast::Hasher::new() }
     }
 

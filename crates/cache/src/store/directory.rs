@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::file::{self, Corrupt, Record};
+use super::file::{self, Corrupt, FileRecord};
 use super::label::Label;
 use super::object::Body;
 use super::piece::FileBody;
@@ -147,7 +147,7 @@ impl Directory {
 
     /// Reads an object; a body longer than `memory_max` stays in the file, and its checksum is
     /// left to `check`.
-    pub(super) fn read(&self, path: &Path, memory_max: u64) -> Result<(Record, Body), Unread> {
+    pub(super) fn read(&self, path: &Path, memory_max: u64) -> Result<(FileRecord, Body), Unread> {
         let file = File::open(path)?;
         let (record, first) = read_header(&file, path, FIRST_READ_BYTES)?;
         let body = if record.body_len > memory_max {
@@ -159,7 +159,7 @@ impl Directory {
     }
 
     /// Reads the header of a file, for the loader.
-    pub(super) fn peek(&self, path: &Path) -> Result<Record, Unread> {
+    pub(super) fn peek(&self, path: &Path) -> Result<FileRecord, Unread> {
         Ok(read_header(&File::open(path)?, path, 1024)?.0)
     }
 }
@@ -174,7 +174,7 @@ pub(super) fn name_of(label: &Label) -> String {
 
 /// The kind of a file in the directory, by its name.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum FileKind {
     Object,
     /// A temporary file of a process that has ended.
     Abandoned,
@@ -183,22 +183,22 @@ pub(super) enum Named {
 }
 
 /// Classifies a name. `is_alive` tells whether a process of that number runs.
-pub(super) fn named(name: &str, run: Run, is_alive: impl FnOnce(u32) -> bool) -> Named {
+pub(super) fn named(name: &str, run: Run, is_alive: impl FnOnce(u32) -> bool) -> FileKind {
     let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
     let (digest, rest) = name.split_once('.').map_or((name, None), |(digest, rest)| (digest, Some(rest)));
     if digest.len() != NAME_DIGITS || !digest.bytes().all(is_hex) {
-        return Named::Other;
+        return FileKind::Other;
     }
-    let Some(rest) = rest else { return Named::Object };
+    let Some(rest) = rest else { return FileKind::Object };
     let mut parts = rest.split('-').map(str::parse::<u64>);
     let (Some(Ok(process)), Some(Ok(start)), Some(Ok(_)), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
     else {
-        return Named::Other;
+        return FileKind::Other;
     };
     let is_ours = process == u64::from(run.process);
     let lives = if is_ours { start == run.start } else { u32::try_from(process).is_ok_and(is_alive) };
-    if lives { Named::Other } else { Named::Abandoned }
+    if lives { FileKind::Other } else { FileKind::Abandoned }
 }
 
 impl Drop for Temp {
@@ -209,7 +209,7 @@ impl Drop for Temp {
     }
 }
 
-fn read_header(file: &File, path: &Path, first: usize) -> Result<(Record, Vec<u8>), Unread> {
+fn read_header(file: &File, path: &Path, first: usize) -> Result<(FileRecord, Vec<u8>), Unread> {
     let file_len = file.metadata()?.len();
     let mut bytes = read_at_most(file, first)?;
     let header_len = file::header_len_of(&bytes)?;
@@ -241,7 +241,7 @@ fn read_at_most(file: &File, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn read_body(file: &File, record: &Record, first: &[u8]) -> Result<Body, Unread> {
+fn read_body(file: &File, record: &FileRecord, first: &[u8]) -> Result<Body, Unread> {
     let body = if first.len() as u64 == record.body_len {
         Body::One(first.into())
     } else {
@@ -321,15 +321,15 @@ mod tests {
         let run = Run { process: 7, start: 100 };
         let hex = "b7f54b2df7773722d382f4809d650293";
         for (name, expected) in [
-            (hex.to_owned(), Named::Object),
-            (hex.to_uppercase(), Named::Other),
-            (format!("{hex}.7-100-0"), Named::Other),
-            (format!("{hex}.7-99-0"), Named::Abandoned),
-            (format!("{hex}.8-99-0"), Named::Other),
-            (format!("{hex}.9-99-0"), Named::Abandoned),
-            (format!("{hex}.0000000001"), Named::Other),
-            (format!("{hex}.7-99-0-1"), Named::Other),
-            ("index.html".to_owned(), Named::Other),
+            (hex.to_owned(), FileKind::Object),
+            (hex.to_uppercase(), FileKind::Other),
+            (format!("{hex}.7-100-0"), FileKind::Other),
+            (format!("{hex}.7-99-0"), FileKind::Abandoned),
+            (format!("{hex}.8-99-0"), FileKind::Other),
+            (format!("{hex}.9-99-0"), FileKind::Abandoned),
+            (format!("{hex}.0000000001"), FileKind::Other),
+            (format!("{hex}.7-99-0-1"), FileKind::Other),
+            ("index.html".to_owned(), FileKind::Other),
         ] {
             assert_eq!(named(&name, run, |process| process == 8), expected, "{name}");
         }

@@ -40,7 +40,7 @@ const NO_DATE: i64 = i64::MIN;
 
 /// The content of a file except the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct FileRecord {
     pub label: Arc<Label>,
     pub head: Head,
     pub times: Times,
@@ -86,7 +86,7 @@ pub(super) fn header_len(label: &Label, head: &Head) -> usize {
 }
 
 /// Encodes the header in `record.body_at` bytes. `None` if it does not fit, or is out of bounds.
-pub(super) fn encode(record: &Record) -> Option<Vec<u8>> {
+pub(super) fn encode(record: &FileRecord) -> Option<Vec<u8>> {
     let (label, head, times) = (&record.label, &record.head, &record.times);
     let body_at = usize::try_from(record.body_at).ok()?;
     let is_bounded = label.key.len() <= KEY_BYTES_MAX
@@ -139,7 +139,7 @@ pub(super) fn header_len_of(bytes: &[u8]) -> Result<usize, Corrupt> {
 }
 
 /// Reads a header; the body may follow in `bytes`.
-pub(super) fn decode(bytes: &[u8]) -> Result<Record, Corrupt> {
+pub(super) fn decode(bytes: &[u8]) -> Result<FileRecord, Corrupt> {
     let length = header_len_of(bytes)?;
     let bytes = bytes.get(..length).ok_or(Corrupt::Length)?;
     let soft_purged = bytes.get(SOFT_AT as usize).is_some_and(|mark| *mark != 0);
@@ -172,7 +172,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, Corrupt> {
     let tags = (0..tags).map(|_| at.u64().map(Tag)).collect::<Result<_, _>>()?;
     let head = Head { status, bytes: at.take(head_len)?.into(), hidden_from, etag, last_modified };
     let label = Arc::new(Label { key, variant, vary, tags });
-    Ok(Record { label, head, times, purges, soft_purged, body_at, body_len, body_crc })
+    Ok(FileRecord { label, head, times, purges, soft_purged, body_at, body_len, body_crc })
 }
 
 struct Cursor<'a>(&'a [u8]);
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn record(key: Vec<u8>, head: Vec<u8>, tags: Vec<u64>, numbers: (u64, u32, u16)) -> Record {
+    fn record(key: Vec<u8>, head: Vec<u8>, tags: Vec<u64>, numbers: (u64, u32, u16)) -> FileRecord {
         let label = Label {
             key: key.into(),
             variant: Variant::of(&numbers.0.to_le_bytes()),
@@ -222,7 +222,7 @@ mod tests {
         let times = Times { stored_ms: numbers.0, fresh_until_ms: 7, flags: 3, ..Times::default() };
         let body_at = header_len(&label, &head) as u64;
         let soft_purged = numbers.2.is_multiple_of(2);
-        Record {
+        FileRecord {
             label: Arc::new(label),
             head,
             times,
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    fn sample() -> Record {
+    fn sample() -> FileRecord {
         record(b"/key".to_vec(), b"HTTP/1.1 200 OK\r\n".to_vec(), vec![1, 2], (99, 4, 200))
     }
 

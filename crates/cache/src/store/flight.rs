@@ -24,11 +24,11 @@ pub struct Flight {
     pub(super) place: Place,
     /// The turn in which a purge named the key: the responses of this turn and earlier ones are not stored.
     purged: AtomicU32,
-    state: Mutex<State>,
+    state: Mutex<FlightState>,
 }
 
-pub(super) struct State {
-    pub(super) phase: Phase,
+pub(super) struct FlightState {
+    pub(super) phase: FlightPhase,
     /// The number of the current leader: a leader that was replaced because it took too long has a lower one.
     turn: u32,
     pub(super) since: Instant,
@@ -42,7 +42,7 @@ pub(super) struct State {
 }
 
 #[derive(Clone)]
-pub(super) enum Phase {
+pub(super) enum FlightPhase {
     Leading,
     Vacant,
     Filling(Arc<Object>),
@@ -53,8 +53,15 @@ pub(super) enum Phase {
 impl Flight {
     /// A flight whose first leader has turn 1.
     pub(super) fn new(key: Arc<[u8]>, place: Place, now: Instant, born: u32) -> Flight {
-        let state =
-            State { phase: Phase::Leading, turn: 1, since: now, born, present: 0, waiters: Vec::new(), next: 0 };
+        let state = FlightState {
+            phase: FlightPhase::Leading,
+            turn: 1,
+            since: now,
+            born,
+            present: 0,
+            waiters: Vec::new(),
+            next: 0,
+        };
         Flight { key, place, purged: AtomicU32::new(0), state: Mutex::new(state) }
     }
 
@@ -70,7 +77,7 @@ impl Flight {
     /// The next turn, if there is no leader.
     pub(super) fn take_if_vacant(&self, now: Instant, born: u32) -> Option<u32> {
         let mut state = self.lock();
-        matches!(state.phase, Phase::Vacant).then(|| self.take(&mut state, now, born))
+        matches!(state.phase, FlightPhase::Vacant).then(|| self.take(&mut state, now, born))
     }
 
     /// Counts one more waiter.
@@ -81,7 +88,7 @@ impl Flight {
     /// Whether there is neither a leader nor a waiter.
     pub(super) fn is_deserted(&self) -> bool {
         let state = self.lock();
-        matches!(state.phase, Phase::Vacant) && state.present == 0
+        matches!(state.phase, FlightPhase::Vacant) && state.present == 0
     }
 
     /// Notes that a purge named the key.
@@ -102,17 +109,17 @@ impl Flight {
 
     /// The leader has a response that may be stored.
     pub(super) fn filling(&self, turn: u32, object: &Arc<Object>) {
-        self.end_with(turn, Phase::Filling(object.clone()));
+        self.end_with(turn, FlightPhase::Filling(object.clone()));
     }
 
     /// The leader stored a response.
     pub(super) fn stored(&self, turn: u32, object: &Arc<Object>) {
-        self.end_with(turn, Phase::Stored(object.clone()));
+        self.end_with(turn, FlightPhase::Stored(object.clone()));
     }
 
     /// The leader has a response that must not be shared.
     pub(super) fn passed(&self, turn: u32) {
-        self.end_with(turn, Phase::Passed);
+        self.end_with(turn, FlightPhase::Passed);
     }
 
     /// The leader gives up; true if nobody waits, so the flight is over.
@@ -121,11 +128,11 @@ impl Flight {
         if state.turn != turn {
             return false;
         }
-        state.phase = Phase::Vacant;
+        state.phase = FlightPhase::Vacant;
         wake_one(state)
     }
 
-    fn end_with(&self, turn: u32, phase: Phase) {
+    fn end_with(&self, turn: u32, phase: FlightPhase) {
         let mut state = self.lock();
         if state.turn != turn {
             return;
@@ -136,21 +143,21 @@ impl Flight {
         waiters.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
-    pub(super) fn take(&self, state: &mut State, now: Instant, born: u32) -> u32 {
-        state.phase = Phase::Leading;
+    pub(super) fn take(&self, state: &mut FlightState, now: Instant, born: u32) -> u32 {
+        state.phase = FlightPhase::Leading;
         state.turn += 1;
         state.since = now;
         state.born = born;
         state.turn
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, FlightState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Wakes the longest waiter; true if nobody is left to lead.
-pub(super) fn wake_one(state: MutexGuard<'_, State>) -> bool {
+pub(super) fn wake_one(state: MutexGuard<'_, FlightState>) -> bool {
     let is_deserted = state.present == 0;
     let waker = state.waiters.first().map(|(_, waker)| waker.clone());
     drop(state);

@@ -11,13 +11,13 @@ use weir_net::{Instant, clock};
 
 use super::check::{CHECKS_MAX, Checking};
 use super::directory::{Run, Unread};
-use super::file::Record;
+use super::file::FileRecord;
 use super::label::{Label, Place};
 use super::node::{Disk, Gone, Node};
 use super::object::{Body, Forms, Object};
 use super::purges;
-use super::queue::{Job, Load};
-use super::spool::{Progress, SPOOLS_MAX, Spool, Writing, write_whole};
+use super::queue::{Job, QueuedRead};
+use super::spool::{SPOOLS_MAX, Spool, SpoolProgress, Writing, write_whole};
 use super::tier::{Tier, blocks};
 use super::zone::Zone;
 
@@ -112,7 +112,7 @@ impl Zone {
         }
     }
 
-    fn answer(&self, load: Load, object: Option<Arc<Object>>) {
+    fn answer(&self, load: QueuedRead, object: Option<Arc<Object>>) {
         self.queue.loaded(load.place);
         load.answer.give(object);
     }
@@ -186,12 +186,12 @@ impl Zone {
         for mut writing in std::mem::take(&mut hand.writing) {
             let spool = writing.spool.clone();
             match writing.turn() {
-                Ok(Progress::Waits) => rest.push(writing),
-                Ok(Progress::More) => {
+                Ok(SpoolProgress::Waits) => rest.push(writing),
+                Ok(SpoolProgress::More) => {
                     has_more = true;
                     rest.push(writing);
                 }
-                Ok(Progress::Whole(body)) => match spool.take_leader() {
+                Ok(SpoolProgress::Whole(body)) => match spool.take_leader() {
                     // The last byte is written, but the fill has not handed over its leader yet.
                     None => rest.push(writing),
                     Some((leader, began)) => match writing.keep(&tier.directory, run) {
@@ -218,7 +218,7 @@ impl Zone {
     }
 
     /// Reads a cold object, with its body if it is short enough; also returns its number in the index.
-    fn read_cold(&self, tier: &Tier, load: &Load, now: Instant) -> Option<(u64, Record, Body)> {
+    fn read_cold(&self, tier: &Tier, load: &QueuedRead, now: Instant) -> Option<(u64, FileRecord, Body)> {
         let path = tier.directory.path_of(&load.label);
         let memory_max = self.object_bytes_max.max(READ_BYTES_MAX);
         match tier.directory.read(&path, memory_max) {
@@ -307,7 +307,7 @@ impl Zone {
     }
 
     /// Puts an object that was read into its node of the index, if the node still belongs to it.
-    fn thaw(&self, place: Place, serial: u64, record: Record, body: Body, now: Instant) -> Option<Arc<Object>> {
+    fn thaw(&self, place: Place, serial: u64, record: FileRecord, body: Body, now: Instant) -> Option<Arc<Object>> {
         let mut gone = Gone::default();
         let mut shard = self.shard(place);
         let at = shard.find(place.hash, &record.label.key, record.label.variant)?;

@@ -15,12 +15,12 @@ use weir_net::process::Identity;
 use weir_net::{Instant, clock};
 
 use super::ban::Force;
-use super::directory::{Named, Unread, named};
-use super::file::Record;
+use super::directory::{FileKind, Unread, named};
+use super::file::FileRecord;
 use super::jobs::Hand;
 use super::label::Variant;
 use super::node::{BLOCK_BYTES, Disk, Gone};
-use super::queue::Queue;
+use super::queue::ReadQueue;
 use super::settings::Tuning;
 use super::tier::{Tier, blocks};
 use super::zone::Zone;
@@ -208,8 +208,8 @@ impl Loader {
         let Some(run) = tier.run.get().copied() else { return };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         match named(name, run, is_running) {
-            Named::Abandoned => drop(std::fs::remove_file(path)),
-            Named::Object if path == tier.directory.path_of_name(name) => match tier.directory.peek(path) {
+            FileKind::Abandoned => drop(std::fs::remove_file(path)),
+            FileKind::Object if path == tier.directory.path_of_name(name) => match tier.directory.peek(path) {
                 Ok(record) => drop(zone.adopt(&record, now)),
                 Err(unread) => {
                     self.dropped += u64::from(matches!(unread, Unread::Corrupt(_)));
@@ -218,14 +218,14 @@ impl Loader {
                 }
             },
             // It belongs to other `levels`, so it would never be found.
-            Named::Object => drop(std::fs::remove_file(path)),
-            Named::Other => {}
+            FileKind::Object => drop(std::fs::remove_file(path)),
+            FileKind::Other => {}
         }
     }
 }
 
 /// The thread of a zone; it runs as long as the zone exists.
-fn keep(zone: &Weak<Zone>, queue: &Queue) {
+fn keep(zone: &Weak<Zone>, queue: &ReadQueue) {
     let mut keeper = Keeper::default();
     loop {
         let Some(zone) = zone.upgrade() else { return };
@@ -264,7 +264,7 @@ impl Zone {
 
     /// Takes a file into the index; returns the number of its object. `None`, and the file is removed, if a purge
     /// names it or a newer object has its place.
-    pub(super) fn adopt(&self, record: &Record, now: Instant) -> Option<u64> {
+    pub(super) fn adopt(&self, record: &FileRecord, now: Instant) -> Option<u64> {
         let label = &record.label;
         // If the record of purges was lost, the numbers have no meaning.
         let seen = if record.purges <= self.bans.newest() { record.purges } else { 0 };
@@ -380,7 +380,7 @@ impl Zone {
     }
 }
 
-struct CloseOnDrop<'a>(&'a Queue);
+struct CloseOnDrop<'a>(&'a ReadQueue);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {

@@ -22,7 +22,7 @@ pub(super) enum Disk {
 
 /// The queue of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(super) enum QueueName {
     None,
     Small,
     Main,
@@ -49,7 +49,7 @@ pub(super) struct Node {
     /// The second of the last use, in the zone's time.
     pub used_s: u32,
     pub disk: Disk,
-    pub queue: Queue,
+    pub queue: QueueName,
     pub soft_purged: bool,
     /// How often it was requested in its queue.
     pub hits: u8,

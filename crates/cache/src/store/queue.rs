@@ -31,17 +31,17 @@ pub(super) enum Job {
 }
 
 /// A requested read.
-pub(super) struct Load {
+pub(super) struct QueuedRead {
     pub place: Place,
     pub label: Arc<Label>,
     /// The object's number in the index; 0 if the index does not know it yet.
     pub serial: u64,
-    pub answer: Arc<Answer>,
+    pub answer: Arc<ReadAnswer>,
 }
 
 /// Receives the result of a read.
 #[derive(Default)]
-pub(super) struct Answer(Mutex<Answered>);
+pub(super) struct ReadAnswer(Mutex<Answered>);
 
 #[derive(Default)]
 struct Answered {
@@ -49,7 +49,7 @@ struct Answered {
     wakers: Vec<Waker>,
 }
 
-impl Answer {
+impl ReadAnswer {
     pub fn give(&self, object: Option<Arc<Object>>) {
         let mut answered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         answered.outcome = Some(object);
@@ -75,8 +75,8 @@ impl Answer {
 
 #[derive(Default)]
 struct Waiting {
-    loads: VecDeque<Load>,
-    loading: HashMap<Place, Arc<Answer>>,
+    loads: VecDeque<QueuedRead>,
+    loading: HashMap<Place, Arc<ReadAnswer>>,
     jobs: VecDeque<Job>,
     bytes: u64,
     /// Something happened since the thread last slept.
@@ -86,14 +86,14 @@ struct Waiting {
 
 /// The queue.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct ReadQueue {
     waiting: Mutex<Waiting>,
     bell: Condvar,
 }
 
-impl Queue {
+impl ReadQueue {
     /// Requests an object, or joins a request for it; `None` if too many wait.
-    pub fn load(&self, place: Place, label: &Arc<Label>, serial: u64) -> Option<Arc<Answer>> {
+    pub fn load(&self, place: Place, label: &Arc<Label>, serial: u64) -> Option<Arc<ReadAnswer>> {
         let mut waiting = self.lock();
         if let Some(answer) = waiting.loading.get(&place) {
             return Some(answer.clone());
@@ -101,9 +101,9 @@ impl Queue {
         if waiting.is_closed || waiting.loads.len() >= LOADS_MAX {
             return None;
         }
-        let answer = Arc::new(Answer::default());
+        let answer = Arc::new(ReadAnswer::default());
         waiting.loading.insert(place, answer.clone());
-        waiting.loads.push_back(Load { place, label: label.clone(), serial, answer: answer.clone() });
+        waiting.loads.push_back(QueuedRead { place, label: label.clone(), serial, answer: answer.clone() });
         self.ring(waiting);
         Some(answer)
     }
@@ -122,7 +122,7 @@ impl Queue {
     }
 
     /// The next read.
-    pub fn next_load(&self) -> Option<Load> {
+    pub fn next_load(&self) -> Option<QueuedRead> {
         self.lock().loads.pop_front()
     }
 

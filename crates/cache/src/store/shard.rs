@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use super::ban::Force;
 use super::label::{Label, Variant};
 use super::list::{List, Nodes, Which};
-use super::node::{Disk, Gone, Node, Queue};
+use super::node::{Disk, Gone, Node, QueueName};
 use super::object::Object;
 
 /// The assumed cost of a node besides its label: the node, its place in the table, the allocator's overhead.
@@ -135,7 +135,7 @@ impl Shard {
             checked: 0,
             used_s: now_s,
             disk: Disk::None,
-            queue: Queue::None,
+            queue: QueueName::None,
             soft_purged: false,
             hits: 0,
             uses: 0,
@@ -162,7 +162,7 @@ impl Shard {
             return false;
         }
         let Some(hash) = self.nodes.get(at).map(|node| node.hash) else { return false };
-        let queue = if self.take_ghost(hash) { Queue::Main } else { Queue::Small };
+        let queue = if self.take_ghost(hash) { QueueName::Main } else { QueueName::Small };
         self.make_room(bytes, gone);
         let Some(node) = self.nodes.get_mut(at) else { return false };
         if node.disk == Disk::None {
@@ -180,14 +180,14 @@ impl Shard {
         let most = self.object_bytes_max();
         let Some(node) = self.nodes.get_mut(at) else { return false };
         let is_it = node.memory.as_ref().is_some_and(|known| Arc::ptr_eq(known, old));
-        if !is_it || node.queue == Queue::None || bytes > most {
+        if !is_it || node.queue == QueueName::None || bytes > most {
             return false;
         }
         new.soft_purged.store(node.soft_purged, Ordering::Release);
         let queue = node.queue;
         node.memory = Some(new);
         self.memory = self.memory - old.memory_bytes() + bytes;
-        if queue == Queue::Small {
+        if queue == QueueName::Small {
             self.small_bytes = self.small_bytes - old.memory_bytes() + bytes;
         }
         self.make_room(0, gone);
@@ -204,7 +204,7 @@ impl Shard {
 
     /// Ends the effect of `hold`.
     pub fn release(&mut self, at: u32) {
-        if self.nodes.get(at).is_some_and(|node| node.queue == Queue::None) {
+        if self.nodes.get(at).is_some_and(|node| node.queue == QueueName::None) {
             self.dismiss(at);
         }
     }
@@ -288,9 +288,9 @@ impl Shard {
             let size = node.memory.as_ref().map_or(0, |object| object.memory_bytes());
             if spare && node.hits > 0 {
                 // It was requested again: it moves from the small queue to the main one, or gets one more turn there.
-                node.hits = if node.queue == Queue::Small { 0 } else { node.hits - 1 };
+                node.hits = if node.queue == QueueName::Small { 0 } else { node.hits - 1 };
                 self.dequeue(at, size);
-                self.enqueue(at, Queue::Main, size);
+                self.enqueue(at, QueueName::Main, size);
             } else {
                 self.evict(at, gone);
             }
@@ -299,7 +299,7 @@ impl Shard {
 
     fn evict(&mut self, at: u32, gone: &mut Gone) {
         let Some(node) = self.nodes.get_mut(at) else { return };
-        let (hash, on_disk, from_small) = (node.hash, node.disk != Disk::None, node.queue == Queue::Small);
+        let (hash, on_disk, from_small) = (node.hash, node.disk != Disk::None, node.queue == QueueName::Small);
         if from_small {
             self.leave_ghost(hash);
         }
@@ -311,30 +311,30 @@ impl Shard {
         }
     }
 
-    fn enqueue(&mut self, at: u32, queue: Queue, bytes: u64) {
+    fn enqueue(&mut self, at: u32, queue: QueueName, bytes: u64) {
         let Some(node) = self.nodes.get_mut(at) else { return };
         node.queue = queue;
         self.memory += bytes;
         match queue {
-            Queue::Small => {
+            QueueName::Small => {
                 self.small_bytes += bytes;
                 self.small.push(&mut self.nodes, Which::Queued, at);
             }
-            Queue::Main => self.main.push(&mut self.nodes, Which::Queued, at),
-            Queue::None => {}
+            QueueName::Main => self.main.push(&mut self.nodes, Which::Queued, at),
+            QueueName::None => {}
         }
     }
 
     fn dequeue(&mut self, at: u32, bytes: u64) {
         let Some(node) = self.nodes.get_mut(at) else { return };
-        let queue = std::mem::replace(&mut node.queue, Queue::None);
+        let queue = std::mem::replace(&mut node.queue, QueueName::None);
         match queue {
-            Queue::Small => {
+            QueueName::Small => {
                 self.small_bytes -= bytes;
                 self.small.remove(&mut self.nodes, Which::Queued, at);
             }
-            Queue::Main => self.main.remove(&mut self.nodes, Which::Queued, at),
-            Queue::None => return,
+            QueueName::Main => self.main.remove(&mut self.nodes, Which::Queued, at),
+            QueueName::None => return,
         }
         self.memory -= bytes;
     }

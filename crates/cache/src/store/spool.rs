@@ -8,7 +8,7 @@ use std::{io, mem};
 use weir_net::Instant;
 
 use super::directory::{Directory, Run, Temp};
-use super::file::{self, Record};
+use super::file::{self, FileRecord};
 use super::flight::Flight;
 use super::growth::{Cut, Growth};
 use super::leader::Leader;
@@ -45,7 +45,7 @@ pub(super) struct Writing {
 }
 
 /// The result of a turn.
-pub(super) enum Progress {
+pub(super) enum SpoolProgress {
     /// The origin has sent no more bytes yet.
     Waits,
     /// There is more to write at once.
@@ -63,7 +63,7 @@ impl Writing {
     }
 
     /// Writes the available bytes. An error ends the file: the body was cut, or the disk failed.
-    pub fn turn(&mut self) -> io::Result<Progress> {
+    pub fn turn(&mut self) -> io::Result<SpoolProgress> {
         let growth = self.spool.growth.clone();
         // This must be checked first: if the fill pushes bytes between the two checks, the next turn writes them.
         let is_whole = growth.is_whole().map_err(|Cut| io::Error::from(io::ErrorKind::UnexpectedEof))?;
@@ -76,13 +76,13 @@ impl Writing {
             count += bytes.len() as u64;
             growth.spill(&self.temp.file, self.body_at, self.written);
             if count >= TURN_BYTES_MAX {
-                return Ok(Progress::More);
+                return Ok(SpoolProgress::More);
             }
         }
         if !is_whole {
-            return Ok(if count > 0 { Progress::More } else { Progress::Waits });
+            return Ok(if count > 0 { SpoolProgress::More } else { SpoolProgress::Waits });
         }
-        Ok(Progress::Whole(FileBody { file: self.temp.file.clone(), offset: self.body_at, len: self.written }))
+        Ok(SpoolProgress::Whole(FileBody { file: self.temp.file.clone(), offset: self.body_at, len: self.written }))
     }
 
     /// Writes the header before the whole body, and moves the file to its place.
@@ -140,8 +140,8 @@ fn write_from_file(directory: &Directory, run: Run, object: &Object, body: &File
     Ok(record.body_at + record.body_len)
 }
 
-fn record_of(object: &Object, body_at: u64, body_len: u64, body_crc: u32) -> Record {
-    Record {
+fn record_of(object: &Object, body_at: u64, body_len: u64, body_crc: u32) -> FileRecord {
+    FileRecord {
         label: object.label.clone(),
         head: object.head.clone(),
         times: object.times,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir_net::clock;
 
-use super::flight::{Flight, Phase, State, wake_one};
+use super::flight::{Flight, FlightPhase, FlightState, wake_one};
 use super::leader::Leader;
 use super::object::Object;
 use super::zone::Zone;
@@ -47,10 +47,10 @@ impl Waiter {
     /// The result without waiting; `None` if there is none yet.
     pub fn now(&self) -> Option<Waited> {
         match &self.flight.lock().phase {
-            Phase::Leading | Phase::Vacant => None,
-            Phase::Filling(object) => Some(Waited::Filling(object.clone())),
-            Phase::Stored(object) => Some(Waited::Stored(object.clone())),
-            Phase::Passed => Some(Waited::Pass),
+            FlightPhase::Leading | FlightPhase::Vacant => None,
+            FlightPhase::Filling(object) => Some(Waited::Filling(object.clone())),
+            FlightPhase::Stored(object) => Some(Waited::Stored(object.clone())),
+            FlightPhase::Passed => Some(Waited::Pass),
         }
     }
 
@@ -69,11 +69,11 @@ impl Waiter {
         let mut state = flight.lock();
         let is_old = now.saturating_duration_since(state.since) >= age;
         match &state.phase {
-            Phase::Filling(object) => return Poll::Ready(Waited::Filling(object.clone())),
-            Phase::Stored(object) => return Poll::Ready(Waited::Stored(object.clone())),
-            Phase::Passed => return Poll::Ready(Waited::Pass),
-            Phase::Leading if !is_old => {}
-            Phase::Leading | Phase::Vacant => {
+            FlightPhase::Filling(object) => return Poll::Ready(Waited::Filling(object.clone())),
+            FlightPhase::Stored(object) => return Poll::Ready(Waited::Stored(object.clone())),
+            FlightPhase::Passed => return Poll::Ready(Waited::Pass),
+            FlightPhase::Leading if !is_old => {}
+            FlightPhase::Leading | FlightPhase::Vacant => {
                 self.zone.flights.note_beside(&flight);
                 let turn = flight.take(&mut state, now, born);
                 drop(state);
@@ -100,7 +100,7 @@ impl Waiter {
     }
 
     /// Returns false if too many wait already.
-    fn enter(&mut self, state: &mut State, waker: &Waker) -> bool {
+    fn enter(&mut self, state: &mut FlightState, waker: &Waker) -> bool {
         if let Some(id) = self.id
             && let Some((_, known)) = state.waiters.iter_mut().find(|(known, _)| *known == id)
         {
@@ -118,7 +118,7 @@ impl Waiter {
         true
     }
 
-    fn leave(&mut self, state: &mut State) {
+    fn leave(&mut self, state: &mut FlightState) {
         if let Some(id) = self.id.take() {
             state.waiters.retain(|(known, _)| *known != id);
         }
@@ -132,7 +132,7 @@ impl Drop for Waiter {
         let mut state = flight.lock();
         self.leave(&mut state);
         state.present -= 1;
-        if matches!(state.phase, Phase::Vacant) && wake_one(state) {
+        if matches!(state.phase, FlightPhase::Vacant) && wake_one(state) {
             self.zone.flights.land_if_vacant(&flight);
         }
     }

@@ -13,7 +13,7 @@ use super::counters::Counters;
 use super::directory::Run;
 use super::flights::{self, Flights};
 use super::label::{Key, Place, Variant};
-use super::queue::Queue;
+use super::queue::ReadQueue;
 use super::settings::{Settings, Tuning};
 use super::shard::{Bounds, Shard};
 use super::tier::Tier;
@@ -46,7 +46,7 @@ pub struct Zone {
     pub(super) object_bytes_max: u64,
     body_bytes_max: u64,
     pub(super) tuning: RwLock<Tuning>,
-    pub(super) queue: Arc<Queue>,
+    pub(super) queue: Arc<ReadQueue>,
     pub(super) tier: Option<Tier>,
     pub(super) is_started: AtomicBool,
 }

@@ -12,7 +12,7 @@ use crate::view::View;
 const CONTAINERS: [&str; 5] = ["docker", "libpod", "kubepods", "containerd", "lxc"];
 
 /// Returns the content of a file of the host.
-pub type Read<'r> = dyn Fn(&str) -> Option<Vec<u8>> + 'r;
+pub type ReadFile<'r> = dyn Fn(&str) -> Option<Vec<u8>> + 'r;
 
 /// The program that sets the limits of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ texts! {
 /// `None`: no process was read, or its limit is unknown.
 ///
 /// `tree` is the configuration that the process reads, `user` its user; `read` returns the content of a file of the host.
-pub fn sentence(facts: &Facts, tree: Option<&Tree>, user: &str, read: &Read<'_>) -> Option<Said> {
+pub fn sentence(facts: &Facts, tree: Option<&Tree>, user: &str, read: &ReadFile<'_>) -> Option<Said> {
     let worker = worker(facts)?;
     let soft = worker.files?.soft;
     let by = by(facts, tree, user, read)?;
@@ -77,7 +77,7 @@ pub fn sentence(facts: &Facts, tree: Option<&Tree>, user: &str, read: &Read<'_>)
 }
 
 /// The program or the line that set the limit, as a noun.
-pub(super) fn by(facts: &Facts, tree: Option<&Tree>, user: &str, read: &Read<'_>) -> Option<Said> {
+pub(super) fn by(facts: &Facts, tree: Option<&Tree>, user: &str, read: &ReadFile<'_>) -> Option<Said> {
     let (first, worker) = (facts.processes.first()?, worker(facts)?);
     let soft = worker.files?.soft;
     if let Some(place) = directive(tree, soft) {
@@ -97,7 +97,7 @@ pub(super) fn by(facts: &Facts, tree: Option<&Tree>, user: &str, read: &Read<'_>
 }
 
 /// The source for a process outside of units and containers.
-fn of_login(facts: &Facts, user: &str, soft: u64, process: &Process, read: &Read<'_>) -> Said {
+fn of_login(facts: &Facts, user: &str, soft: u64, process: &Process, read: &ReadFile<'_>) -> Said {
     // As pam_limits does it: a line for the user wins over `*`, which does not apply to root. Among equals the last wins.
     let of = |domain: &str| {
         let is_soft = |kind: &str| matches!(kind, "soft" | "-");
@@ -132,7 +132,7 @@ pub fn worker(facts: &Facts) -> Option<&Process> {
     workers.filter(|process| process.files.is_some()).min_by_key(|process| process.files.map(|it| it.soft))
 }
 
-pub(super) fn setter(facts: &Facts, pid: u32, user: &str, read: &Read<'_>) -> Setter {
+pub(super) fn setter(facts: &Facts, pid: u32, user: &str, read: &ReadFile<'_>) -> Setter {
     let groups = read(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let groups = String::from_utf8_lossy(&groups);
     // A unit such as docker.service is not the setter of a process in one of its containers.

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "access_log_unbuffered",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Speed,
     symptoms: &[Symptom::Slow],
     says: words("nginx writes to the access log once for each request", "요청마다 access log에 쓰기 한 번을 합니다"),
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
 /// Below this rate the system calls do not matter.
 const RATE: f64 = 1000.0;
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let measured = case.facts.live.and_then(|live| live.rate);
     let Some(rate) = case.facts.load.rate.or(measured).filter(|rate| *rate >= RATE) else { return };
     for spot in case.view.named("access_log").filter(|spot| spot.arg(0) != "off" && !spot.arg(0).starts_with("syslog:"))

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "acme_unreachable",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for certificate in case.view.named("acme_certificate") {
         let Some(issuer) = case.view.named("acme_issuer").find(|spot| spot.arg(0) == certificate.arg(0)) else {
             continue;
@@ -52,7 +52,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     "인증 기관이 {challenge}을 확인하는 80번 포트(ssl 없음)에서 listen하는 서버가 없습니다"
                 ),
             };
-            found.add_as(Level::Risk, Finding::at(certificate, what).write(line));
+            found.add_as(FindingLevel::Risk, Finding::at(certificate, what).write(line));
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "add_header_multiline",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[],
     says: words("The value of a header contains a line break", "헤더 값 안에 줄바꿈이 들어 있습니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("add_header Content-Security-Policy \"default-src 'none'; font-src data:\";"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.all() {
         let broken = match spot.name() {
             "add_header" | "add_trailer" | "proxy_set_header" => spot.arg(1).contains('\n'),

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "add_header_redefinition",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -39,7 +39,7 @@ const MATTER: [&str; 12] = [
     "cross-origin-opener-policy",
 ];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for name in ["add_header", "add_trailer"] {
         let mode = if name == "add_header" { "add_header_inherit" } else { "add_trailer_inherit" };
         let mut seen: Vec<Scope<'_>> = Vec::new();
@@ -62,7 +62,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 continue;
             }
             let matters = lost.iter().any(|lost| MATTER.contains(&lost.to_ascii_lowercase().as_str()));
-            let level = if matters { Level::Risk } else { Level::Note };
+            let level = if matters { FindingLevel::Risk } else { FindingLevel::Note };
             let what =
                 said!("nginx sends answers from here without {}", "여기의 응답에 없는 헤더: {}", lost.join(", "));
             let write = if case.version >= Version(1, 29, 3) {

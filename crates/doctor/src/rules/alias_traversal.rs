@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "alias_traversal",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Safety,
     symptoms: &[],
     says: words("alias serves files outside of its directory", "alias로 지정한 디렉터리 바깥의 파일까지 나갑니다"),
@@ -18,13 +18,13 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location /files/ { alias /home/; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("alias") {
         let Some(location) = spot.scope().opener().filter(|block| block.name() == "location") else { continue };
         match matches_by(location) {
             Match::Prefix(prefix) if !prefix.ends_with('/') => {
                 let directory = spot.arg(0);
-                let level = if directory.ends_with('/') { Level::Wrong } else { Level::Risk };
+                let level = if directory.ends_with('/') { FindingLevel::Wrong } else { FindingLevel::Risk };
                 let what = if directory.ends_with('/') {
                     said!(
                         "nginx answers {prefix}../x with the file {directory}../x",
@@ -71,16 +71,16 @@ fn redirect(case: &Case<'_>, location: Spot<'_>, prefix: &str) -> Option<edit::E
 }
 
 /// A capture after the directory must not leave the directory or reach its neighbour.
-fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Found) {
+fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Findings) {
     let Some(tree) = reach::pattern(location).and_then(|pattern| pattern.tree()) else { return };
     let mut before = String::new();
     for piece in reach::pieces(alias.arg(0)) {
         let name = match piece {
-            Piece::Text(text) => {
+            ArgumentPiece::Text(text) => {
                 before.push_str(text);
                 continue;
             }
-            Piece::Variable(name) => name,
+            ArgumentPiece::Variable(name) => name,
         };
         let group = match name.parse() {
             Ok(number) => tree.group(number),

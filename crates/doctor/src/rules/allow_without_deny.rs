@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "allow_without_deny",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words("allow without deny allows every client", "deny 없이 allow만 있으면 모든 접근이 허용됩니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location / { allow 10.0.0.0/8; deny all; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let mut seen: Vec<Scope<'_>> = Vec::new();
     for spot in case.view.named("allow").filter(|spot| spot.arg(0) != "all") {
         let scope = spot.scope();

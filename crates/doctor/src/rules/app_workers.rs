@@ -7,7 +7,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "app_workers",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Limits,
     symptoms: &[Symptom::Timeout, Symptom::Slow, Symptom::Limit],
     says: words(
@@ -43,7 +43,7 @@ fn example(workers: u64) -> Pool {
 /// Idle connections that weir keeps for each worker and group if no `keepalive` limits them.
 const KEPT_BY_WEIR: u64 = 1024;
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for pass in ["fastcgi_pass", "uwsgi_pass"].iter().flat_map(|name| case.view.named(name)) {
         let group = case.view.upstream(pass.arg(0));
         let addresses: Vec<&str> = match group {

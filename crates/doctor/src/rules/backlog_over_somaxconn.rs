@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "backlog_over_somaxconn",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Limits,
     symptoms: &[Symptom::Slow, Symptom::Limit],
     says: words(
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
 /// nginx's default backlog on Linux.
 const BACKLOG: u64 = 511;
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let Some(somaxconn) = case.facts.somaxconn else { return };
     for spot in case.view.named("listen") {
         let asked = spot.args().find_map(|arg| arg.strip_prefix("backlog=")).and_then(|text| text.parse::<u64>().ok());
@@ -41,7 +41,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     "backlog의 기본값은 {wanted}이지만 net.core.somaxconn은 {somaxconn}입니다"
                 )
             };
-            let level = if asked.is_some() { Level::Risk } else { Level::Note };
+            let level = if asked.is_some() { FindingLevel::Risk } else { FindingLevel::Note };
             found.add_as(level, Finding::at(spot, what).write(format!("sysctl -w net.core.somaxconn={wanted}")));
         }
     }

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "cache_lock_polling",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Speed,
     symptoms: &[Symptom::Slow],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { proxy_cache c; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for (spot, names) in caches(case.view) {
         if let Some(lock) = spot.scope().effective(names.lock).filter(|spot| spot.arg(0) == "on") {
             found.add(Finding::at(

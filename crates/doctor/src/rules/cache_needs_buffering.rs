@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "cache_needs_buffering",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::NoEffect,
     symptoms: &[Symptom::Slow],
     says: words("A cache stores nothing if buffering is off", "버퍼링이 꺼져 있으면 캐시가 아무것도 저장하지 않습니다"),
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for (spot, names) in caches(case.view) {
         let off = spot.scope().effective(names.buffering).filter(|spot| spot.arg(0) == "off");
         if let Some(off) = off {

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "cache_personal_content",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for (spot, names) in caches(case.view) {
         // weir does not store personal answers for other users, unless the file turns that off.
         if case.is_weir() && !case.view.named(names.guard).any(|spot| spot.arg(0) == "off") {
@@ -64,7 +64,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     "the cache key contains no cookie: if the origin does not mark a signed-in user's page (private, Set-Cookie), nginx gives that page to everybody",
                     "키에 쿠키가 없습니다. 오리진이 표시하지 않은(private, Set-Cookie) 로그인 사용자의 페이지가 모두에게 제공됩니다"
                 );
-                found.add_as(Level::Note, Finding::at(spot, what).write(line));
+                found.add_as(FindingLevel::Note, Finding::at(spot, what).write(line));
             }
             None => {}
         }

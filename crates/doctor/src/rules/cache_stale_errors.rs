@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "cache_stale_errors",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Works,
     symptoms: &[Symptom::BadGateway, Symptom::Timeout],
     says: words(
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for (spot, names) in caches(case.view) {
         let in_force = stale_in_force(spot.scope(), names);
         let Some(stale) = spot.scope().effective(names.use_stale).filter(|_| !in_force.is_empty()) else { continue };

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "cache_without_key",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -26,7 +26,7 @@ pub static RULE: Rule = Rule {
 /// A key that tells methods, hosts and URLs apart.
 const KEY: &str = "\"$scheme$request_method$host$request_uri\"";
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for (spot, names) in caches(case.view).into_iter().filter(|(_, names)| names.family != "proxy") {
         let scope = spot.scope();
         if scope.effective(names.key).is_some() || scope.all().any(|inner| inner.name() == names.key) {

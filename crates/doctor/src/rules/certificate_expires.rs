@@ -5,7 +5,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "certificate_expires",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[],
     says: words("A certificate for clients expires soon", "클라이언트에 보여 주는 인증서가 곧 만료됩니다"),
@@ -30,7 +30,7 @@ const DAY_S: i64 = 24 * 3600;
 /// This long before its end, a certificate needs somebody; one with a short life a fifth of its life before.
 const SOON_S: i64 = 14 * DAY_S;
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let Some(now) = case.facts.now_s else { return };
     for certificate in &case.facts.certificates {
         let left = certificate.ends - now;
@@ -39,12 +39,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
         }
         let file = &certificate.file;
         let (level, what) = match left {
-            ..=0 => {
-                (Level::Wrong, said!("{file} expired {} days ago", "{}일 전에 만료되었습니다: {file}", -left / DAY_S))
-            }
+            ..=0 => (
+                FindingLevel::Wrong,
+                said!("{file} expired {} days ago", "{}일 전에 만료되었습니다: {file}", -left / DAY_S),
+            ),
             _ => {
                 let days = left / DAY_S;
-                (Level::Risk, said!("{file} expires in {days} days", "{days}일 뒤에 만료됩니다: {file}"))
+                (FindingLevel::Risk, said!("{file} expires in {days} days", "{days}일 뒤에 만료됩니다: {file}"))
             }
         };
         let mut spots = case.view.named("ssl_certificate").filter(|spot| spot.arg(0) == certificate.source);
@@ -75,9 +76,9 @@ mod tests {
             let findings = crate::examine(&tree, Target::Weir, &facts);
             findings.iter().find(|finding| finding.rule == RULE.id).map(|finding| finding.level)
         };
-        assert_eq!(judge(10, 99), Some(Level::Wrong));
-        assert_eq!(judge(10, 105), Some(Level::Risk));
+        assert_eq!(judge(10, 99), Some(FindingLevel::Wrong));
+        assert_eq!(judge(10, 105), Some(FindingLevel::Risk));
         assert_eq!(judge(97, 103), None);
-        assert_eq!(judge(95, 101), Some(Level::Risk));
+        assert_eq!(judge(95, 101), Some(FindingLevel::Risk));
     }
 }

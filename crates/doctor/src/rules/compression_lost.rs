@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "compression_lost",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Speed,
     symptoms: &[Symptom::Slow],
     says: words(
@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
 const MORE: [(&str, &str); 2] =
     [("gzip_proxied", "any"), ("gzip_types", "text/css application/javascript application/json image/svg+xml")];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let headers = case.view.named("proxy_set_header");
     for spot in headers.filter(|spot| spot.arg(0).eq_ignore_ascii_case("accept-encoding") && spot.arg(1).is_empty()) {
         let on = |name| spot.scope().effective(name).is_some_and(|spot| spot.arg(0) == "on");

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "conflicting_server_name",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -28,7 +28,7 @@ pub static RULE: Rule = Rule {
 /// Most names and addresses that are checked.
 const NAMES_MAX: usize = 100_000;
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let mut taken: std::collections::HashMap<(String, String), Spot<'_>> = std::collections::HashMap::new();
     for server in case.view.servers() {
         let mut addresses: Vec<String> = server.named("listen").map(|listen| listen.arg(0).to_owned()).collect();

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "connection_table",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Limits,
     symptoms: &[Symptom::ServerError, Symptom::WebSocket, Symptom::Limit],
     says: words(
@@ -27,7 +27,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let proxies = case.view.named("proxy_pass").any(|spot| !spot.is_in("stream"));
     if !proxies {
         return;
@@ -50,7 +50,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 need as f64 / 2.0
             );
             let fix = written.map(|(spot, _)| edit::replace(spot.statement(), &format!("worker_connections {enough}")));
-            found.add_as(Level::Wrong, Finding { at, ..Finding::nowhere(what) }.write(write(enough)).fix(fix));
+            found.add_as(FindingLevel::Wrong, Finding { at, ..Finding::nowhere(what) }.write(write(enough)).fix(fix));
         }
         Some(_) => {}
         // Without a load there is nothing to compare with. For small tables, the calculation is still useful.

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "connections_dropped",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Limits,
     symptoms: &[Symptom::ServerError, Symptom::Limit],
     says: words(
@@ -18,14 +18,15 @@ pub static RULE: Rule = Rule {
     source: "nginx.org ngx_http_stub_status_module, handled; lab.md B05",
     check,
     fires: Example::with("events { worker_connections 512; }", |facts| {
-        facts.live = Some(crate::facts::Live { accepts: 100, handled: 90, ..crate::facts::Live::default() })
+        facts.live = Some(crate::facts::StubStatus { accepts: 100, handled: 90, ..crate::facts::StubStatus::default() })
     }),
     silent: Example::with("events { worker_connections 512; }", |facts| {
-        facts.live = Some(crate::facts::Live { accepts: 100, handled: 100, ..crate::facts::Live::default() })
+        facts.live =
+            Some(crate::facts::StubStatus { accepts: 100, handled: 100, ..crate::facts::StubStatus::default() })
     }),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let Some(live) = case.facts.live else { return };
     let dropped = live.accepts.saturating_sub(live.handled);
     if dropped > 0 {

@@ -5,7 +5,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "cpu_throttled",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Limits,
     symptoms: &[Symptom::Slow, Symptom::Limit],
     says: words("The CPU quota has stopped the process repeatedly", "CPU 쿼터 때문에 프로세스가 반복해서 멈췄습니다"),
@@ -25,7 +25,7 @@ pub(super) fn often(facts: &Facts) -> Option<(u64, u64)> {
     facts.throttling.filter(|(periods, throttled)| *periods >= 100 && throttled * 20 > *periods)
 }
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     if let Some((periods, throttled)) = often(case.facts) {
         let percent = throttled * 100 / periods;
         found.add(Finding::nowhere(said!(

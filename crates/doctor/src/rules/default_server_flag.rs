@@ -6,7 +6,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "default_server_flag",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let mut addresses: BTreeMap<String, (Vec<Spot<'_>>, bool)> = BTreeMap::new();
     for server in case.view.servers() {
         for listen in server.named("listen") {

@@ -5,7 +5,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "equals_default",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::NoEffect,
     symptoms: &[],
     says: words(
@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
 /// The oldest nginx version that is still in use.
 const OLDEST: Version = Version(1, 18, 0);
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.all().filter(|spot| !spot.is_block()) {
         let mut path: Vec<String> = spot.around().map(|block| block.line()).collect();
         path.reverse();

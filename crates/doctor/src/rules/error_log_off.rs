@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "error_log_off",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[],
     says: words("error_log off does not switch the log off", "error_log off는 로그를 끄지 않습니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("error_log /var/log/nginx/error.log;"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("error_log").filter(|spot| spot.arg(0) == "off") {
         let line = "error_log /var/log/nginx/error.log crit";
         let fix = edit::replace(spot.statement(), line);

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "fastcgi_without_script",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -27,7 +27,7 @@ pub static RULE: Rule = Rule {
 
 const LINE: &str = "fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name";
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     // An included file that cannot be read may have the parameter.
     if !case.view.is_whole() {
         return;

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "fd_limit_running",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Limits,
     symptoms: &[Symptom::ServerError, Symptom::WebSocket, Symptom::Limit],
     says: words(
@@ -37,7 +37,7 @@ pub(super) fn need(case: &Case<'_>) -> Option<(u64, u64)> {
     Some((connections, connections.saturating_mul(if proxies { 2 } else { 1 })))
 }
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let Some((connections, need)) = need(case) else { return };
     // weir is one process. nginx's master serves no clients.
     let workers = case.facts.processes.iter().filter(|process| !process.command.contains("master process"));

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "filesystem_root_exposure",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Safety,
     symptoms: &[],
     says: words("nginx serves the whole file system", "파일 시스템 전체가 공개됩니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { root /srv/www; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.all().filter(|spot| matches!(spot.name(), "root" | "alias")) {
         let path = spot.arg(0);
         if path.starts_with('/') && !path.contains('$') && is_root(path) {

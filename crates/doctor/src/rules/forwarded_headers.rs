@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "forwarded_headers",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[Symptom::WebSocket],
     says: words(
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let scope = pass.scope();
         if scope.server().is_none() {
@@ -69,9 +69,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         // If only the client address is missing, a note is enough.
         let level = if missing.contains(&"proxy_set_header Host $host") || missing.len() > 1 {
-            Level::Risk
+            FindingLevel::Risk
         } else {
-            Level::Note
+            FindingLevel::Note
         };
         let lines: Vec<String> = missing.iter().map(|line| (*line).to_owned()).collect();
         let mut finding = Finding::at(pass, what).write(format!("{};", lines.join("; ")));

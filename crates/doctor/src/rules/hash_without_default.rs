@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "hash_without_default",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("http { map $host $a { x 1; y 2; default 0; } }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.all().filter(|spot| spot.is_block() && matches!(spot.name(), "map" | "geo")) {
         let entries: Vec<Spot<'_>> = spot.inside().statements().collect();
         let has_default = entries.iter().any(|entry| matches!(entry.name(), "default" | "include"));

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "headroom",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::NoEffect,
     symptoms: &[],
     says: words(
@@ -47,7 +47,7 @@ pub fn workers(case: &Case<'_>) -> u64 {
     written.parse().unwrap_or_else(|_| auto()).max(1)
 }
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let proxies = case.view.named("proxy_pass").any(|spot| !spot.is_in("stream"));
     let sides = if proxies { 2.0 } else { 1.0 };
     let used = case.facts.load.clients().map(|clients| clients * sides);

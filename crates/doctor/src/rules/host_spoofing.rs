@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "host_spoofing",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location / { proxy_set_header Host $host; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("proxy_set_header").filter(|spot| spot.arg(0).eq_ignore_ascii_case("host")) {
         let chosen = reach::variables(spot.arg(1)).find(|name| {
             name.eq_ignore_ascii_case("http_host") || name.starts_with("arg_") || name.starts_with("cookie_")

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "hsts_header",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for server in case.view.servers() {
         let Some(listen) = server.named("listen").find(|listen| listen.says("ssl")) else { continue };
         let names = |text: &str| text.to_ascii_lowercase().contains("strict-transport-security");

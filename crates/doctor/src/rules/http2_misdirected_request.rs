@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "http2_misdirected_request",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for server in case.view.servers() {
         let refuses = server.effective("ssl_reject_handshake").is_some_and(|spot| spot.arg(0) == "on");
         let Some(listen) = server.named("listen").find(|listen| listen.says("default_server")) else { continue };

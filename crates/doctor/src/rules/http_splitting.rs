@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "http_splitting",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { return 302 https://a$request_uri; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.all() {
         // For some clients, a bare CR ends a line. For an origin, only LF counts as proof.
         let (text, breaks) = match spot.name() {

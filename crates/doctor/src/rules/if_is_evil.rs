@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "if_is_evil",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
 /// Directives that are safe in an `if`: they end the request, or only set a value.
 const HARMLESS: [&str; 7] = ["return", "set", "break", "rewrite_log", "access_log", "limit_rate", "expires"];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for block in case.view.named("if") {
         if block.scope().opener().is_none_or(|outer| outer.name() != "location") {
             continue;

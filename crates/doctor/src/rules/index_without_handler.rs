@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "index_without_handler",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::NoEffect,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { index index.php; location ~ \\.php$ { fastcgi_pass unix:/p; } }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("index").filter(|spot| spot.args().any(|arg| arg.ends_with(".php"))) {
         let server = spot.scope().server().unwrap_or(spot.scope());
         let runs = server.all().any(|other| {

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "inert_fastcgi_keepalive",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Speed,
     symptoms: &[Symptom::BadGateway, Symptom::Slow, Symptom::Limit],
     says: words(
@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for pass in case.view.named("fastcgi_pass") {
         let kept = case.view.upstream(pass.arg(0)).and_then(|upstream| upstream.inside().get("keepalive"));
         let stays = pass.scope().effective("fastcgi_keep_conn").is_some_and(|spot| spot.says("on"));

@@ -8,7 +8,7 @@ use crate::upgrade::UpgradeVariable;
 
 pub static RULE: Rule = Rule {
     id: "inert_upstream_keepalive",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Speed,
     symptoms: &[Symptom::BadGateway, Symptom::Slow, Symptom::Limit],
     says: words(
@@ -31,7 +31,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let variable = upgrade::upgrade_variable(case.view);
     let mut known = HashMap::new();
     let mut is_harmless = |map: Spot<'_>| *known.entry(map.at()).or_insert_with(|| harms_nothing(case, map));
@@ -71,7 +71,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             !matches!(closing, Closing::Missing { .. }) || case.is_weir() || case.facts.version_is_told.is_some();
         let is_certain = is_known && !matches!(closing, Closing::Field(_, false));
         let is_asked = matches!(kept, Kept::Written(_));
-        found.add_as(if is_certain && is_asked { RULE.level } else { Level::Risk }, finding);
+        found.add_as(if is_certain && is_asked { RULE.level } else { FindingLevel::Risk }, finding);
     }
 }
 
@@ -113,7 +113,7 @@ fn closing<'v>(case: &Case<'v>, pass: Spot<'v>) -> Option<Closing<'v>> {
     }
     let is_old = version.map_or(!is_new, |spot| spot.arg(0) == "1.0");
     let connection = upgrade::connection(pass);
-    let values = connection.map(|field| upgrade::values(field, pass, Request::Plain));
+    let values = connection.map(|field| upgrade::values(field, pass, PossibleRequest::Plain));
     let asks_to_keep = |value: &str| upgrade::has_option(value, "keep-alive") && !upgrade::ends(value);
     if is_old && values.as_ref().is_some_and(|values| values.always(asks_to_keep)) {
         return None;
@@ -159,7 +159,7 @@ fn remedy(
     };
     let (view, name) = (pass.view(), field.arg(1).trim_start_matches('$'));
     let map = possible::definition(view, name).filter(|_| field.arg(1).starts_with('$'));
-    if let Some((map, entry)) = map.and_then(|map| Some((map, possible::entry_for(map, Request::Plain)?))) {
+    if let Some((map, entry)) = map.and_then(|map| Some((map, possible::entry_for(map, PossibleRequest::Plain)?))) {
         let edit = match entry.name().is_empty() {
             true => Some(edit::replace(entry.statement(), "'' ''")),
             false => edit::insert_into(view.tree(), map.statement(), "'' ''"),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     /// The findings of this rule for the location's lines, with these lines before the upstream.
-    fn levels(target: Target, maps: &str, group: &str, lines: &str, to: &str) -> Vec<Level> {
+    fn levels(target: Target, maps: &str, group: &str, lines: &str, to: &str) -> Vec<FindingLevel> {
         let conf = format!(
             "http {{ {maps} upstream app {{ server 10.0.0.1; {group} }} server {{ location / {{ {lines} proxy_pass http://{to}; }} }} }}"
         );
@@ -284,7 +284,7 @@ mod tests {
     fn the_value_for_a_plain_request_decides_in_every_version() {
         let recipe = "map $http_upgrade $c { default upgrade; '' close; }";
         let empty = "map $http_upgrade $c { default upgrade; '' ''; }";
-        let wrong = vec![Level::Wrong];
+        let wrong = vec![FindingLevel::Wrong];
         let field = |value: &str| format!("proxy_http_version 1.1; proxy_set_header Connection {value};");
         let rows = [
             ("", "upgrade", vec![]),
@@ -298,7 +298,7 @@ mod tests {
             (recipe, "$c", wrong.clone()),
             ("map $http_upgrade $c { default close; websocket upgrade; }", "$c", wrong.clone()),
             ("map $http_upgrade $a { '' x; } map $a $c { x close; }", "$c", wrong.clone()),
-            ("map $cookie_a $c { default close; a ''; }", "$c", vec![Level::Risk]),
+            ("map $cookie_a $c { default close; a ''; }", "$c", vec![FindingLevel::Risk]),
         ];
         for target in [Target::Nginx(Version(1, 22, 1)), Target::Nginx(Version(1, 31, 5)), Target::Weir] {
             for (maps, value, expected) in &rows {
@@ -318,11 +318,11 @@ mod tests {
         let (old, new) = (Target::Nginx(Version(1, 22, 1)), Target::Nginx(Version(1, 31, 5)));
         let at = |target, group: &str, to: &str| levels(target, recipe, group, &field("$c"), to);
         // nginx keeps connections to a group by default since 1.29.7, and to an address never. weir keeps both.
-        assert_eq!((at(old, "", "app"), at(new, "", "app")), (vec![], vec![Level::Risk]));
+        assert_eq!((at(old, "", "app"), at(new, "", "app")), (vec![], vec![FindingLevel::Risk]));
         assert_eq!((at(new, "keepalive 0;", "app"), at(new, "", "10.0.0.9")), (vec![], vec![]));
         assert_eq!(
             (at(Target::Weir, "", "app"), at(Target::Weir, "", "10.0.0.9")),
-            (vec![Level::Risk], vec![Level::Risk])
+            (vec![FindingLevel::Risk], vec![FindingLevel::Risk])
         );
     }
 }

@@ -7,7 +7,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "invalid_regex",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location / { rewrite ^/a(.*) /$1 break; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for pattern in reach::patterns(case.view) {
         if let Err(message) = Regex::new(pattern.text, pattern.caseless, true, |_| VariableId(0)) {
             found.add(Finding::at(pattern.spot, Said::from(message)));
@@ -48,7 +48,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-fn missing(spot: Spot<'_>, text: &str, groups: usize, found: &mut Found) {
+fn missing(spot: Spot<'_>, text: &str, groups: usize, found: &mut Findings) {
     let gone = reach::variables(text).filter_map(|name| name.parse::<usize>().ok()).find(|number| *number > groups);
     if let Some(number) = gone {
         let what = match groups {

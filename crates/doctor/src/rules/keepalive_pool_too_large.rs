@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "keepalive_pool_too_large",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Speed,
     symptoms: &[Symptom::Limit],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("upstream a { server 10.0.0.1; keepalive 64; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("keepalive").filter(|spot| spot.is_in("upstream")) {
         let Ok(kept) = spot.arg(0).parse::<u64>() else { continue };
         let workers = case.facts.cpus.unwrap_or(1) as f64;

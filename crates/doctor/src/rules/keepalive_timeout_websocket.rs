@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "keepalive_timeout_websocket",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::NoEffect,
     symptoms: &[Symptom::WebSocket],
     says: words("keepalive_timeout has no effect on WebSockets", "keepalive_timeout은 WebSocket에 효과가 없습니다"),
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { location / { keepalive_timeout 600s; proxy_pass http://a; } }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("keepalive_timeout").filter(|spot| !spot.is_in("upstream")) {
         // A whole http block has plain requests too. A block in which every location upgrades has none.
         let passes: Vec<Spot<'_>> = spot.scope().all().filter(|spot| spot.name() == "proxy_pass").collect();

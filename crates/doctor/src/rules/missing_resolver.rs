@@ -6,7 +6,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "missing_resolver",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[Symptom::BadGateway, Symptom::Timeout],
     says: words(
@@ -49,7 +49,7 @@ const OWN_NAMES: [&str; 22] = [
     "default",
 ];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let Some((_, rest)) = spot.arg(0).split_once("://") else { continue };
         let authority = rest.split('/').next().unwrap_or_default();
@@ -76,7 +76,7 @@ fn once(spot: Spot<'_>, name: &str) -> Finding {
     Finding::at(spot, what).write(format!("server {} resolve;", name))
 }
 
-fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Found) {
+fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Findings) {
     let Some(name) = authority.strip_prefix('$') else { return };
     let name = name.trim_matches(['{', '}']);
     let Some(set) = case.view.sets(name).next() else { return };
@@ -87,7 +87,7 @@ fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Fou
             "주소를 변수에서 얻지만({}) resolver가 없어 모든 요청에 502로 응답합니다",
             set.arg(1)
         );
-        found.add_as(Level::Wrong, Finding::at(spot, what).write("resolver 127.0.0.53 valid=30s;"));
+        found.add_as(FindingLevel::Wrong, Finding::at(spot, what).write("resolver 127.0.0.53 valid=30s;"));
     }
 }
 

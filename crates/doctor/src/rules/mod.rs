@@ -271,7 +271,7 @@ mod tests {
     }
 
     /// How many findings each rule has that are at least as grave as this level.
-    fn count(findings: &[crate::Finding], rule: &str, level: crate::Level) -> usize {
+    fn count(findings: &[crate::Finding], rule: &str, level: crate::FindingLevel) -> usize {
         findings.iter().filter(|finding| finding.rule == rule && finding.level <= level).count()
     }
 
@@ -430,7 +430,9 @@ mod tests {
                 })
                 .any(|finding| {
                     let remedy = lookup(finding.rule).map_or("", |rule| rule.remedy.en);
-                    finding.level < crate::Level::Note || finding.what.contains(" port") || remedy.contains(" port")
+                    finding.level < crate::FindingLevel::Note
+                        || finding.what.contains(" port")
+                        || remedy.contains(" port")
                 })
         };
         for more in ["", "proxy_http_version 1.1; proxy_set_header Connection '';"] {
@@ -534,7 +536,7 @@ mod tests {
                 assert!(!left.as_slice().contains(symptom), "{}: {symptom:?} twice", rule.id);
             }
             assert!(!rule.id.contains("websocket") || rule.symptoms.contains(&Symptom::WebSocket), "{}", rule.id);
-            let is_idle = rule.group == crate::rule::Group::NoEffect && rule.level == crate::Level::Note;
+            let is_idle = rule.group == crate::rule::Group::NoEffect && rule.level == crate::FindingLevel::Note;
             assert!(!is_idle || rule.symptoms.iter().all(|it| *it == Symptom::WebSocket), "{}", rule.id);
         }
     }

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "multi_accept",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::NoEffect,
     symptoms: &[],
     says: words("multi_accept on does not accept faster", "multi_accept on은 연결을 더 빨리 받지 않습니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("events { multi_accept off; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("multi_accept").filter(|spot| spot.arg(0) == "on") {
         let fix = edit::remove(case.tree(), spot.statement());
         found.add(

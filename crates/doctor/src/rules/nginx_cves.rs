@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "nginx_cves",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -240,7 +240,7 @@ static HOLES: &[Hole] = &[
     },
 ];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let Some(version) = case.facts.version_is_told else { return };
     for hole in HOLES {
         if hole.is_in(version) && (hole.opened_by)(case) {

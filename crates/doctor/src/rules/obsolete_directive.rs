@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "obsolete_directive",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::NoEffect,
     symptoms: &[],
     says: words(
@@ -32,16 +32,19 @@ const OBSOLETE: [(&str, Version, bool, &str); 10] = [
     ("spdy_headers_comp", Version(1, 9, 5), false, "http2 on;"),
 ];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.all().filter(|spot| !spot.is_in("mail") && !spot.is_in("stream")) {
         let Some((name, since, refused, instead)) = OBSOLETE.iter().find(|(name, ..)| *name == spot.name()) else {
             continue;
         };
         if case.version >= *since {
             let (level, what) = if *refused {
-                (Level::Wrong, said!("nginx refuses {name} since {since}", "{since}부터 거부하는 지시어: {name}"))
+                (
+                    FindingLevel::Wrong,
+                    said!("nginx refuses {name} since {since}", "{since}부터 거부하는 지시어: {name}"),
+                )
             } else {
-                (Level::Risk, said!("nginx ignores {name} since {since}", "{since}부터 무시하는 지시어: {name}"))
+                (FindingLevel::Risk, said!("nginx ignores {name} since {since}", "{since}부터 무시하는 지시어: {name}"))
             };
             let fix = edit::remove(case.tree(), spot.statement());
             found.add_as(level, Finding::at(spot, what).write(*instead).fix(fix));

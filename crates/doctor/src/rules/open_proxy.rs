@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "open_proxy",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
 /// Directives that refuse some clients.
 const GUARDS: [&str; 4] = ["deny", "auth_basic", "auth_request", "ssl_verify_client"];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for pass in case.view.named("tunnel_pass") {
         let is_fixed = !pass.arg(0).is_empty() && !pass.arg(0).contains('$');
         let is_guarded = GUARDS.iter().any(|guard| {

@@ -7,7 +7,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "origin_listens_elsewhere",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[Symptom::BadGateway],
     says: words(
@@ -28,7 +28,7 @@ fn at(address: &str) -> Option<BTreeSet<SocketAddr>> {
     Some(address.parse().into_iter().collect())
 }
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let Some(listens) = &case.facts.listens else { return };
     for spot in case.view.all() {
         let written = match spot.name() {

@@ -9,7 +9,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "origins",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Safety,
     symptoms: &[Symptom::WebSocket],
     says: words(
@@ -26,7 +26,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("if ($http_origin ~ ^https://example\\.com$) { set $cors 1; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for pattern in reach::patterns(case.view) {
         let is_origin = match pattern.subject.to_ascii_lowercase().as_str() {
             "$http_origin" => true,

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "pam_limits_do_not_apply",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::NoEffect,
     symptoms: &[Symptom::ServerError, Symptom::Limit],
     says: words("limits.conf does not apply to a service", "limits.conf는 서비스에 적용되지 않습니다"),
@@ -26,7 +26,7 @@ fn line(domain: &str, item: &str) -> weir_host::PamLimit {
     weir_host::PamLimit { file: "/etc/security/limits.conf".to_owned(), line: 1, domain, kind, item, value }
 }
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for limit in &case.facts.pam_limits {
         let place = format!("{}:{}", limit.file, limit.line);
         if let (Some(unit), "nofile") = (&case.facts.unit, limit.item.as_str()) {
@@ -50,7 +50,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 limit.kind,
                 limit.value
             );
-            found.add_as(Level::Note, Finding::nowhere(what));
+            found.add_as(FindingLevel::Note, Finding::nowhere(what));
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "passive_ejection",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Works,
     symptoms: &[Symptom::BadGateway],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("upstream a { server 10.0.0.1 max_fails=3; server 10.0.0.2 max_fails=3; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for upstream in case.view.named("upstream").filter(|spot| spot.is_block()) {
         let servers: Vec<Spot<'_>> = upstream.inside().named("server").filter(|server| !server.says("down")).collect();
         let plain = servers.iter().filter(|server| !server.args().any(|arg| arg.starts_with("max_fails="))).count();

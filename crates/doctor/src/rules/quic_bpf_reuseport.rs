@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "quic_bpf_reuseport",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("worker_processes auto; http { server { listen 443 quic reuseport; } }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let Some(bpf) = case.view.root().get("quic_bpf").filter(|spot| spot.arg(0) == "on") else { return };
     let many = case.view.root().get("worker_processes").is_some_and(|spot| spot.arg(0) != "1");
     let listens = case.view.named("listen").find(|listen| listen.says("quic") && listen.says("reuseport"));

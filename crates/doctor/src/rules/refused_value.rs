@@ -10,7 +10,7 @@ use crate::view::View;
 
 pub static RULE: Rule = Rule {
     id: "refused_value",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[],
     says: words("The server refuses the configuration", "서버가 설정을 거부합니다"),
@@ -30,7 +30,7 @@ const OF_PATTERN: &str = "pcre2_compile() failed";
 /// Most names of directives in the sentence about what was not checked.
 const NAMES_MAX: usize = 3;
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     if !is_readable(case.view) {
         return;
     }
@@ -75,7 +75,7 @@ pub fn refuses(finding: &Finding) -> bool {
         "invalid_regex" => finding.what.starts_with(OF_PATTERN),
         rule => [RULE.id, "unknown_directive", "unknown_zone"].contains(&rule),
     };
-    is_refusal && finding.level == Level::Wrong
+    is_refusal && finding.level == FindingLevel::Wrong
 }
 
 /// The parts of the file whose values weir cannot judge.

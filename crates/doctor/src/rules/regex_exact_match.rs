@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "regex_exact_match",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Speed,
     symptoms: &[],
     says: words("A regular expression matches one text only", "정규식이 한 가지 문자열에만 일치합니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location ~ ^/api/v[12]/health$ { return 200; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("location") {
         let Match::Pattern(text, false) = matches_by(spot) else { continue };
         let only = crate::regex::parse(text, false).and_then(|tree| tree.only_text());

@@ -5,7 +5,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "regex_redos",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[Symptom::ServerError, Symptom::Slow],
     says: words(
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location ~ ^/([a-z]+/)+$ { return 200; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for pattern in reach::patterns(case.view) {
         match pattern.tree().and_then(|tree| ambiguity::find(&tree)) {
             Some(Ambiguity::Exponential) => {
@@ -41,7 +41,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     "{}: 나란한 두 반복이 같은 문자열을 차지해 시간이 길이의 제곱으로 늘어납니다",
                     pattern.text
                 );
-                found.add_as(Level::Note, Finding::at(pattern.spot, what));
+                found.add_as(FindingLevel::Note, Finding::at(pattern.spot, what));
             }
             None => {}
         }

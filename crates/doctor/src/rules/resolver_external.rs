@@ -6,7 +6,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "resolver_external",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words("nginx asks an external resolver for the names of origins", "오리진 이름을 외부 resolver에 묻습니다"),
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("resolver 127.0.0.53 10.0.0.2;"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("resolver") {
         if let Some(outside) = spot.args().find(|arg| is_outside(arg)) {
             found.add(

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "retry_amplification",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[Symptom::BadGateway, Symptom::Timeout, Symptom::Slow],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { proxy_next_upstream error timeout http_503; proxy_next_upstream_tries 2; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("proxy_next_upstream").filter(|spot| !spot.is_in("stream")) {
         let answers = spot.args().any(|arg| arg.starts_with("http_5") || arg == "http_429");
         let twice = spot.says("non_idempotent");
@@ -30,7 +30,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             .any(|name| spot.scope().effective(name).is_some_and(|spot| spot.arg(0) != "0"));
         if twice {
             found.add_as(
-                Level::Wrong,
+                FindingLevel::Wrong,
                 Finding::at(
                     spot,
                     said!(

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "return_bypasses_allow_deny",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Safety,
     symptoms: &[],
     says: words("return answers before nginx checks allow and deny", "return은 allow/deny보다 먼저 응답합니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location / { allow 10.0.0.1; deny all; proxy_pass http://app; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("return") {
         let mut block = spot.scope();
         if block.name() == "if" {

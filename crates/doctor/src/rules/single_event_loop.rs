@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "single_event_loop",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Speed,
     symptoms: &[Symptom::Timeout, Symptom::Slow],
     says: words("One Node.js process uses one CPU", "Node.js 프로세스 하나는 CPU 하나만 씁니다"),
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
     }),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let node: Vec<_> = case.facts.neighbours.iter().filter(|process| !process.command.starts_with("PM2 ")).collect();
     let proxies = case.view.named("proxy_pass").next().is_some();
     if let ([one], Some(cpus), true) = (node.as_slice(), case.facts.cpus.filter(|cpus| *cpus > 1), proxies) {

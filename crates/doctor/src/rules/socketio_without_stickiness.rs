@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "socketio_without_stickiness",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[Symptom::WebSocket],
     says: words(
@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for (pass, upstream) in super::inert_upstream_keepalive::to_groups(case) {
         let scope = pass.scope();
         let path = scope.location().map(|location| location.text()).unwrap_or_default();
@@ -38,7 +38,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let is_socketio = path.contains("socket.io");
         if servers > 1 && !sticks && (is_socketio || upgrades) {
             let fix = edit::insert_into(case.tree(), upstream.statement(), "ip_hash");
-            let level = if is_socketio { Level::Wrong } else { Level::Note };
+            let level = if is_socketio { FindingLevel::Wrong } else { FindingLevel::Note };
             let what = said!(
                 "nginx chooses among {servers} servers of \"{}\" anew for each request",
                 "nginx가 요청마다 \"{}\"의 server {servers}개 중에서 새로 고릅니다",
@@ -56,6 +56,6 @@ fn check(case: &Case<'_>, found: &mut Found) {
             "{cluster} Node processes run under PM2 here: if they are one cluster, the requests of one polling handshake reach different processes",
             "여기서 PM2로 Node 프로세스 {cluster}개가 실행 중입니다. 한 클러스터라면 polling 핸드셰이크 하나의 요청들이 서로 다른 프로세스로 갑니다"
         );
-        found.add_as(Level::Note, Finding::at(spot, what));
+        found.add_as(FindingLevel::Note, Finding::at(spot, what));
     }
 }

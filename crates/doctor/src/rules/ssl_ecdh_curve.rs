@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "ssl_ecdh_curve",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("ssl_ecdh_curve ?X25519MLKEM768:X25519;"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("ssl_ecdh_curve") {
         let is_new = |group: &&str| !group.starts_with('?') && (group.contains("MLKEM") || group.contains("Kyber"));
         if let Some(group) = spot.arg(0).split(':').find(is_new) {

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "ssl_session_cache_missing",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Speed,
     symptoms: &[Symptom::Slow],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("http { ssl_session_cache shared:SSL:10m; server { listen 443 ssl; } }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let mut servers = case.view.servers().filter(|server| server.named("listen").any(|listen| listen.says("ssl")));
     let bare = servers.find(|server| {
         let refuses = server.get("ssl_reject_handshake").is_some_and(|spot| spot.arg(0) == "on");

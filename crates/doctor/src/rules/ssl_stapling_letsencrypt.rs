@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "ssl_stapling_letsencrypt",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::NoEffect,
     symptoms: &[],
     says: words(
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { listen 443 ssl; ssl_certificate /etc/ssl/a.pem; ssl_stapling on; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for server in case.view.servers() {
         let certificates = server.effective_all("ssl_certificate");
         let Some(stapling) = server.effective("ssl_stapling").filter(|spot| spot.arg(0) == "on") else { continue };

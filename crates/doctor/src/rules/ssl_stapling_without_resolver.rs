@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "ssl_stapling_without_resolver",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { listen 443 ssl; resolver 127.0.0.53; ssl_stapling on; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for server in case.view.servers().filter(|server| server.named("listen").any(|listen| listen.says("ssl"))) {
         let Some(stapling) = server.effective("ssl_stapling").filter(|spot| spot.arg(0) == "on") else { continue };
         let has_file = server.effective("ssl_stapling_file").is_some();

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "ssrf",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location /proxy/ { internal; proxy_pass http://$arg_to; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.all() {
         let is_pass = matches!(spot.name(), "proxy_pass" | "fastcgi_pass" | "uwsgi_pass" | "scgi_pass" | "grpc_pass");
         if !is_pass || spot.is_in("stream") || spot.scope().outwards().any(|scope| scope.get("internal").is_some()) {
@@ -44,7 +44,7 @@ fn chosen<'v>(target: &'v str, spot: Spot<'v>, depth: usize) -> Option<&'v str> 
     let mut before = String::new();
     for piece in reach::pieces(target) {
         let name = match piece {
-            Piece::Text(text) => {
+            ArgumentPiece::Text(text) => {
                 before.push_str(text);
                 let authority = before.split_once("://").map_or(before.as_str(), |(_, rest)| rest);
                 // After the first slash of the path, no text can change the server.
@@ -54,7 +54,7 @@ fn chosen<'v>(target: &'v str, spot: Spot<'v>, depth: usize) -> Option<&'v str> 
                 }
                 continue;
             }
-            Piece::Variable(name) => name,
+            ArgumentPiece::Variable(name) => name,
         };
         // `set $to http://app$request_uri` is an address. Its text is checked as if it stood here.
         let is_it = |set: &Spot<'_>| set.arg(1).contains("://");

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "status_page_exposed",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words("The status page is open to everybody", "상태 페이지가 모두에게 열려 있습니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location /status { stub_status; allow 127.0.0.1; deny all; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case
         .view
         .all()

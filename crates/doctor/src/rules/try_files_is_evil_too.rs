@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "try_files_is_evil_too",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Speed,
     symptoms: &[Symptom::Slow],
     says: words(
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("try_files") {
         let is_cached = spot.scope().effective("open_file_cache").is_some_and(|cache| cache.arg(0) != "off");
         // nginx does not check the last argument on the disk.

@@ -5,7 +5,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "unanchored_regex",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("location") {
         let Match::Pattern(text, caseless) = matches_by(spot) else { continue };
         let Some(Node::Seq(nodes)) = crate::regex::parse(text, caseless) else { continue };

@@ -5,7 +5,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "unescaped_dot",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Works,
     symptoms: &[],
     says: words("A dot in a location's pattern matches any character", "location 패턴의 점이 모든 글자와 일치합니다"),
@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location ~ /\\.well-known/acme-challenge/ { root /a; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("location") {
         let Match::Pattern(text, caseless) = matches_by(spot) else { continue };
         let Some(Node::Seq(nodes)) = crate::regex::parse(text, caseless) else { continue };

@@ -6,7 +6,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "unknown_directive",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[],
     says: words("nginx refuses this directive", "nginx가 이 지시어를 거부합니다"),
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("events { worker_connections 1024; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     if !case.view.is_whole() {
         return;
     }
@@ -65,7 +65,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                         "nginx가 모듈 {} 없이 컴파일되었으면 알 수 없는 지시어 \"{name}\"입니다",
                         entry.modules
                     );
-                    found.add_as(Level::Note, Finding::at(spot, what));
+                    found.add_as(FindingLevel::Note, Finding::at(spot, what));
                 }
             }
             Origin::Nginx if !entry.is_allowed_in(context) => {

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "unknown_zone",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[],
     says: words("A directive uses a zone that no directive defines", "정의되지 않은 zone을 사용합니다"),
@@ -28,7 +28,7 @@ const USERS: [(&str, &str, &str); 6] = [
     ("limit_conn", "limit_conn_zone", "zone="),
 ];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     if !case.view.is_whole() {
         return;
     }

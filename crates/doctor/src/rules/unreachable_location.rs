@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "unreachable_location",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { location /.well-known/ { root /a; } location / { return 301 https://a; } }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for server in case.view.servers() {
         let Some(answer) = server.get("return") else { continue };
         let has_root = server.named("location").any(|location| location.arg(0) == "/");

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "upgrade_h2c",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let mut told: Vec<Spot<'_>> = Vec::new();
     let passed = |spot: &Spot<'_>| {
         let is_upgrade = spot.arg(0).eq_ignore_ascii_case("upgrade");

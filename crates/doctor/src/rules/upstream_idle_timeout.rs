@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "upstream_idle_timeout",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Works,
     symptoms: &[Symptom::BadGateway],
     says: words(
@@ -33,7 +33,7 @@ pub fn node() -> weir_host::Process {
 /// The default of Node.js' `server.keepAliveTimeout`. Newer versions close a second later.
 const NODE_SECONDS: u64 = 5;
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     // weir reads the time from the field Keep-Alive of Node's answers.
     if case.facts.neighbours.is_empty() || case.is_weir() {
         return;

@@ -5,7 +5,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "upstream_without_keepalive",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Speed,
     symptoms: &[Symptom::BadGateway, Symptom::Slow, Symptom::Limit],
     says: words("Each request to the origin opens a new connection", "오리진으로 가는 요청마다 새 연결을 엽니다"),
@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     // From 1.29.7 on, `keepalive 32 local` and HTTP/1.1 are the default of a group.
     if !case.is_surely(Version(1, 29, 7)) {
         groups(case, found);
@@ -33,7 +33,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     addresses(case, found);
 }
 
-fn groups(case: &Case<'_>, found: &mut Found) {
+fn groups(case: &Case<'_>, found: &mut Findings) {
     let mut seen = std::collections::HashSet::new();
     for (pass, upstream) in to_groups(case) {
         if upstream.inside().get("keepalive").is_some() || !seen.insert(upstream.arg(0)) {
@@ -42,12 +42,12 @@ fn groups(case: &Case<'_>, found: &mut Found) {
         let scope = pass.scope();
         let persists = scope.effective("proxy_http_version").is_some_and(|spot| spot.arg(0) == "1.1")
             && upgrade::connection(pass).is_some_and(|field| {
-                upgrade::values(field, pass, Request::Plain).always(|value| !upgrade::ends(value))
+                upgrade::values(field, pass, PossibleRequest::Plain).always(|value| !upgrade::ends(value))
             });
         let Ports { count: ports, rate, rests, are_here } = ports(case, upstream);
         let (level, what) = if ports == 0 {
             (
-                Level::Note,
+                FindingLevel::Note,
                 said!(
                     "\"{}\" has no keepalive: every request opens a new connection to its unix socket",
                     "\"{}\"에 keepalive가 없어 요청마다 유닉스 소켓을 새로 엽니다",
@@ -56,7 +56,7 @@ fn groups(case: &Case<'_>, found: &mut Found) {
             )
         } else if persists {
             (
-                if are_here { Level::Risk } else { Level::Wrong },
+                if are_here { FindingLevel::Risk } else { FindingLevel::Wrong },
                 said!(
                     "HTTP/1.1 without keepalive: nginx closes each connection first, and the kernel keeps its port for {rests} s. Above {rate} requests a second to \"{}\", connect() fails with 99 and the client gets 502",
                     "keepalive 없이 HTTP/1.1을 씁니다. nginx가 연결을 먼저 닫고 커널이 포트를 {rests}초 동안 남겨 두므로 \"{}\"에 초당 {rate}건을 넘게 요청하면 connect()가 99로 실패하고 클라이언트는 502를 받습니다",
@@ -65,7 +65,7 @@ fn groups(case: &Case<'_>, found: &mut Found) {
             )
         } else {
             (
-                Level::Risk,
+                FindingLevel::Risk,
                 said!(
                     "\"{}\" has no keepalive: every request needs a handshake. If nginx closes first, a port rests for {rests} s: {ports} local ports are enough for {rate} requests a second, and above that the client gets 502",
                     "\"{}\"에 keepalive가 없어 요청마다 핸드셰이크를 합니다. nginx가 먼저 닫으면 포트를 {rests}초 동안 다시 쓰지 못합니다. 로컬 포트 {ports}개로 초당 {rate}건까지만 가능하고 그 뒤 클라이언트는 502를 받습니다",
@@ -134,7 +134,7 @@ fn is_loopback(address: &str) -> bool {
 }
 
 /// nginx keeps no connection to an address in `proxy_pass`, in any version.
-fn addresses(case: &Case<'_>, found: &mut Found) {
+fn addresses(case: &Case<'_>, found: &mut Findings) {
     for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let Some((_, rest)) = pass.arg(0).split_once("://") else { continue };
         let authority = rest.split('/').next().unwrap_or_default();
@@ -145,7 +145,7 @@ fn addresses(case: &Case<'_>, found: &mut Found) {
                 "proxy_pass에 주소 {authority} 자체를 써서 nginx가 연결을 유지하지 않습니다. upstream 블록을 쓰세요"
             );
             found.add_as(
-                Level::Note,
+                FindingLevel::Note,
                 Finding::at(pass, what).write(format!("upstream app {{ server {authority}; keepalive 32; }}")),
             );
         }
@@ -200,6 +200,6 @@ mod tests {
             let all = crate::examine(&tree, Version(1, 22, 1), &facts);
             all.into_iter().find(|finding| finding.rule == RULE.id).map(|finding| finding.level)
         };
-        assert_eq!((level("''"), level("$http_connection")), (Some(Level::Wrong), Some(Level::Risk)));
+        assert_eq!((level("''"), level("$http_connection")), (Some(FindingLevel::Wrong), Some(FindingLevel::Risk)));
     }
 }

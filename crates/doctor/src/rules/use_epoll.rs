@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "use_epoll",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::NoEffect,
     symptoms: &[],
     says: words("use epoll is the default on Linux", "Linux에서는 use epoll이 기본값입니다"),
@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("events { use poll; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("use").filter(|spot| spot.arg(0) == "epoll" && spot.is_in("events")) {
         let fix = edit::remove(case.tree(), spot.statement());
         found.add(

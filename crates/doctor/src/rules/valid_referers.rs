@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "valid_referers",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("valid_referers server_names *.none.com;"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("valid_referers").filter(|spot| spot.says("none")) {
         let line = spot.line_where(|arg| arg != "none");
         let fix = edit::replace(spot.statement(), &line);

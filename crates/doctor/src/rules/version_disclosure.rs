@@ -5,7 +5,7 @@ use crate::target::Target;
 
 pub static RULE: Rule = Rule {
     id: "version_disclosure",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Safety,
     symptoms: &[],
     says: words("Answers show the server's version", "응답에 서버 버전이 드러납니다"),
@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server_tokens off;"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.named("server_tokens").filter(|spot| matches!(spot.arg(0), "on" | "build")) {
         let fix = edit::replace(spot.statement(), "server_tokens off");
         found.add(

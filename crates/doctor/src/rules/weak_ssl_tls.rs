@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "weak_ssl_tls",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Safety,
     symptoms: &[],
     says: words("TLS allows insecure or outdated settings", "안전하지 않거나 오래된 TLS 설정이 있습니다"),
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
 const WEAK: [&str; 13] =
     ["RC4", "DES", "3DES", "MD5", "NULL", "EXP", "EXPORT", "LOW", "aNULL", "eNULL", "ADH", "AECDH", "SEED"];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.all() {
         match spot.name() {
             "ssl_protocols" | "proxy_ssl_protocols" => {
@@ -63,7 +63,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                         "하드웨어 AES가 없는 클라이언트가 ChaCha20을 고를 수 없습니다"
                     );
                     found.add_as(
-                        Level::Note,
+                        FindingLevel::Note,
                         Finding::at(spot, what).write("ssl_prefer_server_ciphers off;").fix(Some(fix)),
                     );
                 }

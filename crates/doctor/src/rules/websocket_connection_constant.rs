@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "websocket_connection_constant",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Works,
     symptoms: &[Symptom::WebSocket],
     says: words(
@@ -23,14 +23,14 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let variable = upgrade::upgrade_variable(case.view);
     let line = format!("proxy_set_header Connection {}", variable.name);
     for (field, pass) in fields(case) {
         // A location only for WebSockets has no plain requests.
         let path = pass.scope().location().map(|location| location.text()).unwrap_or_default();
         let is_own = ["socket", "/ws", "cable"].iter().any(|word| path.contains(word));
-        let values = upgrade::values(field, pass, Request::Plain);
+        let values = upgrade::values(field, pass, PossibleRequest::Plain);
         if is_own || !values.always(|value| upgrade::has_option(value, "upgrade")) {
             continue;
         }

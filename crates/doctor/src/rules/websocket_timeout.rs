@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "websocket_timeout",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Works,
     symptoms: &[Symptom::WebSocket],
     says: words(
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let scope = pass.scope();
         let upgrades =

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "websocket_upgrade",
-    level: Level::Wrong,
+    level: FindingLevel::Wrong,
     group: Group::Works,
     symptoms: &[Symptom::WebSocket],
     says: words("WebSockets do not get through this location", "이 location으로는 WebSocket이 통과하지 못합니다"),
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
 /// Paths that use WebSocket by convention.
 const PATHS: [&str; 7] = ["socket.io", "/ws", "websocket", "/cable", "sockjs", "/hmr", "signalr"];
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let variable = upgrade::upgrade_variable(case.view);
     for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let scope = pass.scope();
@@ -32,7 +32,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let path = scope.location().map(|location| location.text().to_ascii_lowercase()).unwrap_or_default();
         // A request that asks for a WebSocket decides.
         let gets = |field: Spot<'_>, is_such: fn(&str) -> bool| {
-            !upgrade::values(field, pass, Request::WebSocket).always(|value| !is_such(value))
+            !upgrade::values(field, pass, PossibleRequest::WebSocket).always(|value| !is_such(value))
         };
         let sent = header("upgrade").filter(|spot| gets(**spot, |value| !value.is_empty()));
         let is_meant = sent.is_some() || PATHS.iter().any(|known| path.contains(known));

@@ -7,7 +7,7 @@ const STOLEN_MIN: f64 = 0.05;
 
 pub static RULE: Rule = Rule {
     id: "worker_coalesce",
-    level: Level::Note,
+    level: FindingLevel::Note,
     group: Group::Speed,
     symptoms: &[Symptom::Slow],
     says: words(
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
     silent: Example::with("worker_coalesce off; events { } http { }", |facts| facts.throttling = Some((1000, 200))),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     // If the file has the line, its author has decided, also with `off`.
     if !case.is_weir() || !case.view.is_whole() || case.view.root().get("worker_coalesce").is_some() {
         return;

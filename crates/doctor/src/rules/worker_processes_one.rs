@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "worker_processes_one",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Speed,
     symptoms: &[Symptom::Slow],
     says: words("One worker uses one CPU, even if the machine has more", "CPU가 몇 개든 워커 하나는 CPU 하나만 씁니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::with("worker_processes 1; events { } http { }", |facts| facts.cpus = Some(1)),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     if case.facts.cpus == Some(1) || !case.view.is_whole() {
         return;
     }

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "worker_rlimit_nofile_vs_connections",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Limits,
     symptoms: &[Symptom::ServerError, Symptom::WebSocket, Symptom::Limit],
     says: words(
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("worker_rlimit_nofile 2048; events { worker_connections 1024; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let Some(connections) =
         case.view.named("worker_connections").find_map(|spot| Some((spot, spot.arg(0).parse::<u64>().ok()?)))
     else {
@@ -52,7 +52,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 "연결 {connections}개에 파일 {need}개가 필요할 수 있습니다. worker_rlimit_nofile이 없으면 nginx를 시작한 프로세스의 한도(흔히 1024)가 적용됩니다"
             );
             let fix = edit::insert_after(case.tree(), root.statement(), &line);
-            found.add_as(Level::Note, Finding::at(spot, what).write(format!("{line};")).fix(fix));
+            found.add_as(FindingLevel::Note, Finding::at(spot, what).write(format!("{line};")).fix(fix));
         }
         None => {}
     }

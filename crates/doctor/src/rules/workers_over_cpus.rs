@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "workers_over_cpus",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Speed,
     symptoms: &[Symptom::Slow],
     says: words("There are more workers than CPUs that they may use", "쓸 수 있는 CPU보다 워커가 많습니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::with("worker_processes 2; events { }", |facts| facts.cpus = Some(2)),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     let (Some(cpus), Some(spot)) = (case.facts.cpus, case.view.root().get("worker_processes")) else { return };
     let auto = spot.arg(0) == "auto";
     // weir's auto counts the CPUs of the quota.

@@ -4,7 +4,7 @@ use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "worse_than_default",
-    level: Level::Risk,
+    level: FindingLevel::Risk,
     group: Group::Speed,
     symptoms: &[Symptom::Slow],
     says: words("The value is worse than nginx's default", "nginx 기본값보다 나쁜 값입니다"),
@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("http { tcp_nodelay on; }"),
 };
 
-fn check(case: &Case<'_>, found: &mut Found) {
+fn check(case: &Case<'_>, found: &mut Findings) {
     for spot in case.view.all().filter(|spot| !spot.is_in("stream")) {
         let what = match (spot.name(), spot.arg(0)) {
             ("tcp_nodelay", "off") => said!(

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use weir_acme::plan::Plan;
-use weir_acme::{AccountKey, Order, Surroundings, Tended, Tending, answer, tend};
+use weir_acme::{AccountKey, CertificateOrder, Surroundings, Tended, Tending, answer, tend};
 use weir_net::identity::assume;
 use weir_net::log::{self, Level, Os};
 use weir_net::process::Identity;
@@ -83,7 +83,7 @@ fn restore(work: &Work) -> Vec<Tended> {
     work.orders.iter().map(|(order, cell)| restored(work, order, cell)).collect()
 }
 
-fn restored(work: &Work, order: &Order, cell: &Cell) -> Tended {
+fn restored(work: &Work, order: &CertificateOrder, cell: &Cell) -> Tended {
     let Kept { issued, begun, fault } =
         work.directory.as_ref().map(|directory| directory.order(order)).unwrap_or_default();
     if let Some(fault) = fault {

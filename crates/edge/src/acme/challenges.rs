@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{PoisonError, RwLock};
 
 use weir_acme::csr::ACME_TLS;
-use weir_acme::{Challenge, KeyKind, Proof, csr};
+use weir_acme::{ChallengeType, KeyKind, Proof, csr};
 use weir_net::tls::{ClientHello, KeyPair, Server, ServerOptions};
 use weir_wire::dns::Name;
 use weir_wire::dns::serve::{Served, TEXTS_MAX};
@@ -41,11 +41,11 @@ impl Challenges {
     /// The reason why it cannot be answered.
     pub fn add(&self, proof: &Proof) -> Result<(), String> {
         match proof.challenge {
-            Challenge::Http01 => {
+            ChallengeType::Http01 => {
                 insert(&self.texts, proof.token.clone().into_bytes(), proof.authorization.clone().into_bytes())
             }
-            Challenge::TlsAlpn01 => insert(&self.servers, proof.identifier.server_name(), server(proof)?),
-            Challenge::Dns01 | Challenge::DnsPersist01 => {
+            ChallengeType::TlsAlpn01 => insert(&self.servers, proof.identifier.server_name(), server(proof)?),
+            ChallengeType::Dns01 | ChallengeType::DnsPersist01 => {
                 let Some(record) = proof.record() else { return Ok(()) };
                 let mut texts = write(&self.records).remove(&record.name).unwrap_or_default();
                 texts.retain(|text| *text != record.text);
@@ -61,9 +61,9 @@ impl Challenges {
     /// Answers it no more.
     pub fn remove(&self, proof: &Proof) {
         match proof.challenge {
-            Challenge::Http01 => drop(write(&self.texts).remove(proof.token.as_bytes())),
-            Challenge::TlsAlpn01 => drop(write(&self.servers).remove(&proof.identifier.server_name())),
-            Challenge::Dns01 | Challenge::DnsPersist01 => {
+            ChallengeType::Http01 => drop(write(&self.texts).remove(proof.token.as_bytes())),
+            ChallengeType::TlsAlpn01 => drop(write(&self.servers).remove(&proof.identifier.server_name())),
+            ChallengeType::Dns01 | ChallengeType::DnsPersist01 => {
                 let Some(record) = proof.record() else { return };
                 let mut records = write(&self.records);
                 if let Some(texts) = records.get_mut(&record.name) {
@@ -136,14 +136,14 @@ mod tests {
     use super::*;
     use weir_acme::Identifier;
 
-    fn proof(challenge: Challenge, token: &str) -> Proof {
+    fn proof(challenge: ChallengeType, token: &str) -> Proof {
         let identifier = Identifier::Ip("192.0.2.1".to_owned());
         Proof { challenge, identifier, token: token.to_owned(), authorization: format!("{token}.thumb") }
     }
 
     #[test]
     fn a_text_is_shown_at_its_path_until_it_is_removed() {
-        let (challenges, proof) = (Challenges::default(), proof(Challenge::Http01, "abc"));
+        let (challenges, proof) = (Challenges::default(), proof(ChallengeType::Http01, "abc"));
         assert_eq!(challenges.text(b"/.well-known/acme-challenge/abc"), None);
         challenges.add(&proof).unwrap();
         assert_eq!(challenges.text(b"/.well-known/acme-challenge/abc").unwrap(), b"abc.thumb");
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_handshake_of_an_authority_finds_its_server() {
-        let (challenges, proof) = (Challenges::default(), proof(Challenge::TlsAlpn01, "abc"));
+        let (challenges, proof) = (Challenges::default(), proof(ChallengeType::TlsAlpn01, "abc"));
         let hello = |name: &str, alpn: &[&[u8]]| ClientHello {
             server_name: Some(name.to_owned()),
             alpn: alpn.iter().map(|name| name.to_vec()).collect(),
@@ -176,7 +176,7 @@ mod tests {
     fn records_of_one_name_stand_beside_each_other() {
         let challenges = Challenges::default();
         let identifier = Identifier::Dns("a.test".to_owned());
-        let proof = |token: &str| Proof { identifier: identifier.clone(), ..proof(Challenge::Dns01, token) };
+        let proof = |token: &str| Proof { identifier: identifier.clone(), ..proof(ChallengeType::Dns01, token) };
         let name = Name::of_text("_acme-challenge.A.test").unwrap();
         assert_eq!(challenges.record(&name), Served::Absent);
         assert_eq!(challenges.record(&Name::of_text("a.test").unwrap()), Served::Foreign);
@@ -193,9 +193,9 @@ mod tests {
     fn the_table_is_bounded() {
         let challenges = Challenges::default();
         for number in 0..CHALLENGES_MAX {
-            challenges.add(&proof(Challenge::Http01, &number.to_string())).unwrap();
+            challenges.add(&proof(ChallengeType::Http01, &number.to_string())).unwrap();
         }
-        assert!(challenges.add(&proof(Challenge::Http01, "one more")).is_err());
-        challenges.add(&proof(Challenge::Http01, "0")).unwrap();
+        assert!(challenges.add(&proof(ChallengeType::Http01, "one more")).is_err());
+        challenges.add(&proof(ChallengeType::Http01, "0")).unwrap();
     }
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_acme::surroundings::BODY_BYTES_MAX;
-use weir_acme::{Answer, Begun, Challenge, Issued, KeyKind, Method, Order, Proof, Record, Request, Surroundings};
+use weir_acme::{
+    Answer, Begun, CertificateOrder, ChallengeType, Issued, KeyKind, Method, Proof, Record, Request, Surroundings,
+};
 use weir_fetch::{Answer as Answered, Call};
 use weir_http::dns;
 use weir_net::log::{self, Level, Os};
@@ -49,7 +51,7 @@ impl Outside {
         Outside { work, thumbprint, challenges, resolver, account: RefCell::default() }
     }
 
-    fn cell(&self, order: &Order) -> Option<&Arc<Cell>> {
+    fn cell(&self, order: &CertificateOrder) -> Option<&Arc<Cell>> {
         self.work.orders.iter().find(|(known, _)| known == order).map(|(_, cell)| cell)
     }
 
@@ -174,7 +176,7 @@ impl Surroundings for Outside {
         let Some(record) = proof.record() else { return self.hide_here(proof).await };
         let hidden = match &self.work.publisher {
             // This record is meant to stay.
-            _ if proof.challenge == Challenge::DnsPersist01 => Ok(()),
+            _ if proof.challenge == ChallengeType::DnsPersist01 => Ok(()),
             Publisher::Nobody => Ok(()),
             Publisher::Responder => {
                 self.hide_here(proof).await;
@@ -198,7 +200,7 @@ impl Surroundings for Outside {
         }
     }
 
-    fn keep_order(&self, order: &Order, begun: Option<&Begun>) {
+    fn keep_order(&self, order: &CertificateOrder, begun: Option<&Begun>) {
         if let Some(directory) = &self.work.directory
             && let Err(error) = directory.keep_order(order, begun)
         {
@@ -206,7 +208,7 @@ impl Surroundings for Outside {
         }
     }
 
-    fn issued(&self, order: &Order, issued: &Issued) -> Result<(), String> {
+    fn issued(&self, order: &CertificateOrder, issued: &Issued) -> Result<(), String> {
         if let Some(cell) = self.cell(order) {
             cell.put(issued)?;
         }

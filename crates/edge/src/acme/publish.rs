@@ -83,7 +83,7 @@ impl Update {
             None => update::message(id, change, None, 0),
             Some((key, name, algorithm)) => {
                 let sign = |bytes: &[u8]| key.sign(bytes);
-                let key = update::Key { name, algorithm, sign: &sign };
+                let key = update::TsigKey { name, algorithm, sign: &sign };
                 update::message(id, change, Some(&key), clock::unix_seconds())
             }
         };

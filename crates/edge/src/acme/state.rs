@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use weir_acme::{Begun, Issued, Order};
+use weir_acme::{Begun, CertificateOrder, Issued};
 use weir_net::process::Identity;
 use weir_net::{path, whole_file};
 
@@ -122,7 +122,7 @@ impl Directory {
     }
 
     /// The files of an order, as far as they exist.
-    pub fn order(&self, order: &Order) -> Kept {
+    pub fn order(&self, order: &CertificateOrder) -> Kept {
         let id = order.id();
         let begun = self.read(&format!("{id}.order")).ok();
         let begun = begun.and_then(|bytes| serde_json::from_slice::<Begun>(&bytes).ok());
@@ -146,7 +146,7 @@ impl Directory {
     ///
     /// # Errors
     /// The file cannot be changed.
-    pub fn keep_order(&self, order: &Order, begun: Option<&Begun>) -> io::Result<()> {
+    pub fn keep_order(&self, order: &CertificateOrder, begun: Option<&Begun>) -> io::Result<()> {
         let name = format!("{}.order", order.id());
         match begun {
             Some(begun) => self.replace(&name, &serde_json::to_vec(begun)?),
@@ -158,7 +158,7 @@ impl Directory {
     ///
     /// # Errors
     /// A file cannot be changed.
-    pub fn keep(&self, order: &Order, issued: &Issued) -> io::Result<()> {
+    pub fn keep(&self, order: &CertificateOrder, issued: &Issued) -> io::Result<()> {
         let id = order.id();
         self.replace(&format!("{id}.crt"), issued.chain.as_bytes())?;
         self.replace(&format!("{id}.key"), issued.key.as_bytes())?;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use weir_acme::{Issuer, KeyKind, Order};
+use weir_acme::{CertificateOrder, Issuer, KeyKind};
 use weir_http::dns::Servers;
 use weir_net::tls;
 
@@ -42,7 +42,7 @@ pub struct Work {
     /// How long weir waits until a record is everywhere.
     pub delay: Duration,
     /// The certificates.
-    pub orders: Vec<(Order, Arc<Cell>)>,
+    pub orders: Vec<(CertificateOrder, Arc<Cell>)>,
     /// The account, for an authority without files: it survives reloads.
     pub memory: Arc<Mutex<Memory>>,
 }

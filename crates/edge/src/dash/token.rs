@@ -105,7 +105,7 @@ impl Token {
 }
 
 fn first_line(path: &str) -> Result<String, String> {
-    let read = answers::ask(answers::Kind::File, path, || {
+    let read = answers::ask(answers::QuestionKind::File, path, || {
         let mut text = Vec::new();
         std::fs::File::open(path)?.take(2 * BYTES_MAX as u64).read_to_end(&mut text)?;
         Ok(text)

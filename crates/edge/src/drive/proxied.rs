@@ -10,7 +10,7 @@ use weir_http::conf::Conf;
 use weir_http::conn::Conn;
 use weir_http::line;
 use weir_net::log::Level;
-use weir_wire::proxy_protocol::{self, Fault, Parsed, V2_BYTES_MAX};
+use weir_wire::proxy_protocol::{self, Parsed, ProxyProtocolFault, V2_BYTES_MAX};
 
 /// Reads the header under the deadline that is already set. Returns the client's bytes that arrived with it. Logs the
 /// reason and returns `None` if the connection must be closed.
@@ -47,11 +47,15 @@ pub async fn read(conn: &Conn, conf: &Conf) -> Option<Vec<u8>> {
     }
 }
 
-fn refuse(conn: &Conn, conf: &Conf, fault: Fault, bytes: &[u8]) {
+fn refuse(conn: &Conn, conf: &Conf, fault: ProxyProtocolFault, bytes: &[u8]) {
     let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
     let message = match fault {
-        Fault::Broken | Fault::Address | Fault::LineTooLong => format!("{fault}: \"{}\"", line.escape_ascii()),
-        Fault::Version(_) | Fault::TooLarge | Fault::AddressesCut => fault.to_string(),
+        ProxyProtocolFault::Broken | ProxyProtocolFault::Address | ProxyProtocolFault::LineTooLong => {
+            format!("{fault}: \"{}\"", line.escape_ascii())
+        }
+        ProxyProtocolFault::Version(_) | ProxyProtocolFault::TooLarge | ProxyProtocolFault::AddressesCut => {
+            fault.to_string()
+        }
     };
     line::client_line(conf, &conn.client, Level::Error, format_args!("{message} while reading PROXY protocol"));
 }

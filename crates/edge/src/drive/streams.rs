@@ -21,8 +21,8 @@ use weir_net::log::{self, Level};
 use weir_net::worker::Task;
 use weir_net::{Instant, clock};
 use weir_wire::Violation;
-use weir_wire::h2::connection::{Event, Limits};
-use weir_wire::h2::{Code, Fault, message};
+use weir_wire::h2::connection::{H2Event, Limits};
+use weir_wire::h2::{ErrorCode, H2Fault, message};
 
 use super::after::After;
 use super::open;
@@ -208,7 +208,7 @@ impl Drive {
     fn read(&mut self) -> Result<bool, End> {
         let Drive { conn, entry, session, input, waits, notice_until } = self;
         let read = input.read(session, &mut |event| {
-            if event == Event::Pong && notice_until.is_some() {
+            if event == H2Event::Pong && notice_until.is_some() {
                 go(session);
             }
             // Each frame has its own time, because a long upload takes longer than one timeout. The frames of one
@@ -227,7 +227,7 @@ impl Drive {
         })
     }
 
-    fn refuse(&mut self, fault: Fault) -> End {
+    fn refuse(&mut self, fault: H2Fault) -> End {
         let generation = self.entry.worker.generation();
         line::client_line(
             &generation.conf,
@@ -311,7 +311,7 @@ fn may_go_on(conn: &Conn, session: &Session, conf: &Conf, listen: usize) -> bool
 fn go(session: &Session) {
     let mut wire = session.wire.borrow_mut();
     if !wire.is_going() {
-        wire.goaway(Code::NoError);
+        wire.goaway(ErrorCode::NoError);
     }
 }
 
@@ -324,22 +324,22 @@ fn is_spent(conn: &Conn, entry: &Entry) -> bool {
 }
 
 /// Handles a frame; returns whether the frame began a request.
-fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) -> bool {
+fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: H2Event<'_>) -> bool {
     match event {
-        Event::Nothing | Event::Pong | Event::GoAway { .. } => {}
-        Event::Head { stream, ends, malformed } => {
+        H2Event::Nothing | H2Event::Pong | H2Event::GoAway { .. } => {}
+        H2Event::Head { stream, ends, malformed } => {
             return begin(conn, entry, session, (stream, ends, malformed));
         }
-        Event::Malformed { stream, what } => {
+        H2Event::Malformed { stream, what } => {
             note(conn, entry, what);
             match session.stream(stream) {
                 Some(known) => known.malform(),
                 // The stream was answered already.
-                None => session.wire.borrow_mut().reset(stream, Code::Protocol),
+                None => session.wire.borrow_mut().reset(stream, ErrorCode::Protocol),
             }
         }
-        Event::Data { stream, data, counted, ends } => session.data_came(stream, data, counted, ends),
-        Event::Trailers { stream } => {
+        H2Event::Data { stream, data, counted, ends } => session.data_came(stream, data, counted, ends),
+        H2Event::Trailers { stream } => {
             // No trailer is passed on; a malformed section makes the whole request malformed (RFC 9113 §8.1.1).
             let checked = message::check_trailers(session.wire.borrow_mut().block());
             let known = session.stream(stream);
@@ -354,7 +354,7 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) 
                 }
             }
         }
-        Event::Reset { stream, fault, .. } => {
+        H2Event::Reset { stream, fault, .. } => {
             if let Some(fault) = fault {
                 note(conn, entry, fault.what);
             }
@@ -362,7 +362,7 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) 
                 known.end();
             }
         }
-        Event::Writable { stream } => session.writable(stream),
+        H2Event::Writable { stream } => session.writable(stream),
     }
     false
 }
@@ -389,7 +389,7 @@ fn begin(
     }
     if !has_memory || !share.grow(1) {
         // The frame was read to its end, for the table of fields that both sides keep.
-        session.wire.borrow_mut().reset(id, Code::RefusedStream);
+        session.wire.borrow_mut().reset(id, ErrorCode::RefusedStream);
         return false;
     }
     let stream = Stream::new(id, session.clone(), ends);

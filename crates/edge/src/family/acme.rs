@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use weir_acme::{Challenge, Identifier, KeyKind, Order};
+use weir_acme::{CertificateOrder, ChallengeType, Identifier, KeyKind};
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
 use weir_http::conf::{Conf, Rule};
@@ -168,7 +168,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         let timeout = own.timeout.unwrap_or(TIMEOUT_DEFAULT);
         crate::declaring(b).acme.resolver = servers.map(|servers| (servers, timeout));
     }
-    let is_http = |authority: &Authority| authority.issuer.challenge == Challenge::Http01;
+    let is_http = |authority: &Authority| authority.issuer.challenge == ChallengeType::Http01;
     if scope.context == SERVER && crate::declaring(b).acme.authorities.iter().any(is_http) {
         scope.rules.insert(0, Rule::Answer(answer));
     }
@@ -211,7 +211,7 @@ fn check(b: &mut Build<'_>, found: &Found<'_>) {
     for authority in authorities.iter_mut().filter(|authority| matches!(authority.publisher, Publisher::Nobody)) {
         if has_responder {
             authority.publisher = Publisher::Responder;
-        } else if authority.issuer.challenge == Challenge::Dns01 {
+        } else if authority.issuer.challenge == ChallengeType::Dns01 {
             let refusal = Refusal::whole(
                 "acme_issuer: challenge \"dns-01\" needs \"acme_dns_port\", \"dns_update\" or \"dns_hook\"",
             );
@@ -258,7 +258,7 @@ fn give(b: &mut Build<'_>, authorities: &mut [Authority], wanted: &Wanted, names
         b.stand(wanted.at);
         b.warn(what, Some("write challenge dns-01 in the issuer, or name each host".to_owned()));
     }
-    let order = Order { identifiers, key: wanted.key };
+    let order = CertificateOrder { identifiers, key: wanted.key };
     let known = authority.orders.iter().find(|(known, _)| *known == order).map(|(_, cell)| cell.clone());
     let cell = match known {
         Some(known) => known,
@@ -309,7 +309,7 @@ impl Declared {
     /// The certificate to show in a handshake, if the client is an authority that looks at a challenge; `Err` if weir
     /// answers no such challenge.
     pub fn challenged(&self, hello: &ClientHello) -> Option<Result<tls::Server, Unregistered>> {
-        let is_tls = |authority: &Authority| authority.issuer.challenge == Challenge::TlsAlpn01;
+        let is_tls = |authority: &Authority| authority.issuer.challenge == ChallengeType::TlsAlpn01;
         if !self.authorities.iter().any(is_tls) {
             return None;
         }

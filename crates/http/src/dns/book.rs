@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use weir_net::Instant;
-use weir_net::slots::{Key, Slots};
+use weir_net::slots::{SlotKey, Slots};
 use weir_wire::dns::{Code, Kind, Name, Reply};
 
 use super::trouble::Trouble;
@@ -141,7 +141,7 @@ impl Flight {
 /// One exchange's wait for a flight.
 pub struct Wait {
     flight: Rc<Flight>,
-    key: Option<Key>,
+    key: Option<SlotKey>,
 }
 
 impl Wait {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_conf::Statement;
 use weir_net::log::Level;
 use weir_net::log::file::LogFile;
-use weir_net::log::sink::{Sink, Sinks, Target};
+use weir_net::log::sink::{LogTarget, Sink, Sinks};
 use weir_net::log::syslog::Syslog;
 
 use crate::build::{Build, Scope};
@@ -54,9 +54,9 @@ fn error_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
+fn target(b: &mut Build<'_>, word: &str) -> Result<LogTarget, Refusal> {
     if word == "stderr" {
-        return Ok(Target::Stderr);
+        return Ok(LogTarget::Stderr);
     }
     if word.starts_with("memory:") {
         return Err(Refusal::whole("error_log to \"memory:\" is not supported: weir has no debug log")
@@ -64,11 +64,11 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
             .todo("name a file, stderr or syslog:server=ADDRESS"));
     }
     if let Some(text) = word.strip_prefix("syslog:") {
-        return Syslog::read(text, b.resolve).map(Target::Syslog).map_err(Refusal::whole);
+        return Syslog::read(text, b.resolve).map(LogTarget::Syslog).map_err(Refusal::whole);
     }
     let file = LogFile::shared(&b.path(word));
     declare(&mut b.declared.error_log.files, &file);
-    Ok(Target::File(file))
+    Ok(LogTarget::File(file))
 }
 
 /// Adds a file to the list of files to open.

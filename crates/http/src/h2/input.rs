@@ -4,8 +4,8 @@ use std::io;
 
 use weir_net::worker::Task;
 use weir_net::{Lease, buffer};
-use weir_wire::h2::connection::{Event, PREFACE, Step};
-use weir_wire::h2::{Code, Fault};
+use weir_wire::h2::connection::{H2Event, PREFACE, Step};
+use weir_wire::h2::{ErrorCode, H2Fault};
 
 use super::session::{OUT_MAX, Session};
 
@@ -31,7 +31,7 @@ pub enum Over {
     /// The connection failed.
     Broken(io::Error),
     /// The peer broke a rule, and weir must send the error.
-    Fault(Fault),
+    Fault(H2Fault),
 }
 
 impl Input {
@@ -53,7 +53,7 @@ impl Input {
     }
 
     /// Reads and handles the bytes that are there; returns whether there may be more.
-    pub fn read(&mut self, session: &Session, act: &mut dyn FnMut(Event<'_>)) -> Result<bool, Over> {
+    pub fn read(&mut self, session: &Session, act: &mut dyn FnMut(H2Event<'_>)) -> Result<bool, Over> {
         for _ in 0..READS_MAX {
             self.take_frames(session, act).map_err(Over::Fault)?;
             if session.waiting() >= OUT_MAX {
@@ -92,7 +92,7 @@ impl Input {
         }
     }
 
-    fn take_frames(&mut self, session: &Session, act: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault> {
+    fn take_frames(&mut self, session: &Session, act: &mut dyn FnMut(H2Event<'_>)) -> Result<(), H2Fault> {
         if !self.is_begun && !self.begin()? {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Input {
     }
 
     /// Checks the preface; `false` if it is not complete.
-    fn begin(&mut self) -> Result<bool, Fault> {
+    fn begin(&mut self) -> Result<bool, H2Fault> {
         match super::preface(&self.bytes) {
             super::Preface::Whole => {
                 self.start = PREFACE.len();
@@ -125,7 +125,9 @@ impl Input {
                 Ok(true)
             }
             super::Preface::Part => Ok(false),
-            super::Preface::Other => Err(Fault::connection(Code::Protocol, "client sent invalid HTTP/2 preface")),
+            super::Preface::Other => {
+                Err(H2Fault::connection(ErrorCode::Protocol, "client sent invalid HTTP/2 preface"))
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::task::Poll;
 use weir_net::buffer;
 use weir_wire::fields::Fields;
 use weir_wire::h2::connection::Connection;
-use weir_wire::h2::{Code, message};
+use weir_wire::h2::{ErrorCode, message};
 
 use super::session::Session;
 use super::stream::Stream;
@@ -154,7 +154,7 @@ pub fn head_came(session: &Rc<Session>, mut origin: Box<Origin>, id: u32, ends: 
             None
         }
         Err(lost) => {
-            session.wire.borrow_mut().reset(id, Code::Protocol);
+            session.wire.borrow_mut().reset(id, ErrorCode::Protocol);
             stream.lose(lost);
             Some(origin)
         }
@@ -186,7 +186,7 @@ pub fn trailers_came(session: &Rc<Session>, id: u32) {
     let mut wire = session.wire.borrow_mut();
     let block = wire.block();
     if let Err(what) = message::check_trailers(block) {
-        wire.reset(id, Code::Protocol);
+        wire.reset(id, ErrorCode::Protocol);
         drop(wire);
         return stream.lose(Lost::Malformed(what));
     }

@@ -9,7 +9,7 @@ use std::task::Poll;
 use weir_net::worker::Task;
 use weir_net::{Carried, Lease, buffer};
 use weir_wire::Known;
-use weir_wire::h2::Code;
+use weir_wire::h2::ErrorCode;
 use weir_wire::h2::hpack::Encoder;
 
 use super::reply::{Lost, Replies};
@@ -268,7 +268,7 @@ impl Stream {
             // All of the body has arrived, and only the end mark is missing: a reset is not needed.
             let is_all_here = self.has_ended() || self.session.wire.borrow().expected(self.id) == Some(0);
             if !is_sent || !is_all_here {
-                self.session.wire.borrow_mut().reset(self.id, Code::Cancel);
+                self.session.wire.borrow_mut().reset(self.id, ErrorCode::Cancel);
             }
             if self.replies().is_some_and(|replies| replies.heard_nothing(self.session.heard())) {
                 self.session.doubt();
@@ -282,13 +282,13 @@ impl Stream {
     pub fn close(&self) {
         if !self.session.is_dead() && !self.is_over.get() {
             let code = match (self.output.get(), self.has_ended()) {
-                _ if self.is_at_fault.get() => Some(Code::Protocol),
+                _ if self.is_at_fault.get() => Some(ErrorCode::Protocol),
                 (Output::Done, true) => None,
-                (Output::Done, false) => Some(Code::NoError),
-                (Output::Open | Output::Left(_), _) => Some(Code::Internal),
+                (Output::Done, false) => Some(ErrorCode::NoError),
+                (Output::Open | Output::Left(_), _) => Some(ErrorCode::Internal),
             };
             if let Some(code) = code {
-                if code == Code::NoError {
+                if code == ErrorCode::NoError {
                     self.session.send_apart();
                 }
                 self.session.wire.borrow_mut().reset(self.id, code);
@@ -491,7 +491,7 @@ impl Carried for Stream {
 
     fn shutdown(&self) {
         if !self.session.is_dead() && !self.is_over.replace(true) {
-            self.session.wire.borrow_mut().reset(self.id, Code::Internal);
+            self.session.wire.borrow_mut().reset(self.id, ErrorCode::Internal);
             self.session.tell_driver();
         }
         self.wake();

@@ -9,7 +9,7 @@ use weir_fetch::Answer as Posted;
 use weir_net::tls::Client;
 use weir_net::{ConnectOptions, Deadline, SocketAddress, Stream, TlsStream, Transport, process};
 use weir_wire::Known;
-use weir_wire::h2::connection::{Connection, Event, Limits, Role, Step};
+use weir_wire::h2::connection::{Connection, H2Event, Limits, Role, Step};
 
 use super::endpoint::{At, Endpoint, GRPC_PATH};
 
@@ -197,7 +197,7 @@ impl Carrier {
             if let Some(outcome) = answer.outcome() {
                 // The collector answered before weir had sent all of the stream: both sides end it.
                 if sent < rest.len() {
-                    h2.reset(stream, weir_wire::h2::Code::NoError);
+                    h2.reset(stream, weir_wire::h2::ErrorCode::NoError);
                 }
                 return outcome;
             }
@@ -314,7 +314,7 @@ impl Link {
             let Step::Took { used: more, event } = step else { break };
             used += more;
             match event {
-                Event::Head { stream, ends, .. } if stream == ours => {
+                H2Event::Head { stream, ends, .. } if stream == ours => {
                     answer.take(h2.block().iter());
                     answer.is_over |= ends;
                     let is_interim = answer.http_status.as_ref().is_some_and(|status| status.starts_with(b"1"));
@@ -322,18 +322,18 @@ impl Link {
                         h2.answered(stream, None);
                     }
                 }
-                Event::Data { stream, counted, ends, .. } => {
+                H2Event::Data { stream, counted, ends, .. } => {
                     h2.consumed(stream, counted);
                     answer.is_over |= ends && stream == ours;
                 }
-                Event::Trailers { stream } if stream == ours => {
+                H2Event::Trailers { stream } if stream == ours => {
                     answer.take(h2.block().iter());
                     answer.is_over = true;
                 }
-                Event::Reset { stream, code, .. } if stream == ours && !answer.is_over => {
+                H2Event::Reset { stream, code, .. } if stream == ours && !answer.is_over => {
                     answer.failed = Some(format!("the collector reset the stream with error {code}"));
                 }
-                Event::GoAway { last, code } => {
+                H2Event::GoAway { last, code } => {
                     self.is_kept = false;
                     if last < ours {
                         answer.failed = Some(format!("the collector closed the connection with GOAWAY, error {code}"));

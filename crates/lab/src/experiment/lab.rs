@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::metric::Metric;
 use crate::said::{Said, say};
-use crate::stack::{Action, Host, Process, Watch};
+use crate::stack::{Action, Host, LineWatch, Process};
 
 /// The name of the file in a lab's folder.
 pub const FILE: &str = "lab.yml";
@@ -24,7 +24,7 @@ pub struct Places {
 
 /// An experiment, as read from its file.
 #[derive(Clone, Debug)]
-pub struct Lab {
+pub struct Experiment {
     /// Its folder's name.
     pub name: String,
     /// Its folder: `${lab}`.
@@ -89,7 +89,7 @@ pub struct Variant {
     /// The actions during the block.
     pub actions: Vec<Action>,
     /// The lines that are counted.
-    pub watches: Vec<Watch>,
+    pub watches: Vec<LineWatch>,
     /// Directories that are empty at the start.
     pub fresh: Vec<String>,
     /// Directories whose changes are dropped after the block.
@@ -177,9 +177,9 @@ pub struct Expect {
     pub place: String,
 }
 
-impl Lab {
+impl Experiment {
     /// Keeps only the named variants and their expectations. No names: keeps all. The error is for the user.
-    pub fn only(mut self, names: &[String]) -> Result<Lab, Said> {
+    pub fn only(mut self, names: &[String]) -> Result<Experiment, Said> {
         if names.is_empty() {
             return Ok(self);
         }

@@ -1,16 +1,16 @@
-//! Parses a lab's file to a [`Lab`]. Errors name their place in the file.
+//! Parses a lab's file to an [`Experiment`]. Errors name their place in the file.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weir_load::script::{Document, Entry};
+use weir_load::script::{DocumentEntry, ScriptDocument};
 
-use super::lab::{Compare, Expect, FILE, Front, Lab, Need, Places, Prepare, Sent, Variant, What, name_of};
+use super::lab::{Compare, Expect, Experiment, FILE, Front, Need, Places, Prepare, Sent, Variant, What, name_of};
 use crate::metric;
 use crate::said::{Said, say};
 use crate::stack::credits::Credits;
-use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
+use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, LineWatch, Process, ReadyCondition, Spec};
 use crate::texts;
 
 /// The keys of a lab's file, each with its meaning. A test checks the guide against them.
@@ -63,19 +63,19 @@ const CPUS_MAX: u64 = 1023;
 type MakeDeed = fn(String) -> Deed;
 
 /// Reads the lab in a folder.
-pub fn read(dir: &Path, places: &Places) -> Result<Lab, Said> {
+pub fn read(dir: &Path, places: &Places) -> Result<Experiment, Said> {
     let dir = std::path::absolute(dir).map_err(|error| say!(ERR_FILE, dir.display().to_string(), error.to_string()))?;
     let file = dir.join(FILE);
     let text = std::fs::read_to_string(&file)
         .map_err(|error| say!(ERR_FILE, file.display().to_string(), error.to_string()))?;
-    let document = Document::read(&file.display().to_string(), &text)?;
+    let document = ScriptDocument::read(&file.display().to_string(), &text)?;
     let reader = Reader { dir: &dir, places };
     let root = document.root();
     let known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
     root.members(&known)?;
     let text = |name: &str| root.get(name).map_or(Ok(String::new()), |entry| entry.text());
     let edges = names(root.get("edges"))?;
-    Ok(Lab {
+    Ok(Experiment {
         name: name_of(&dir),
         title: root.want("title")?.text()?,
         prior: text("prior")?,
@@ -91,25 +91,25 @@ pub fn read(dir: &Path, places: &Places) -> Result<Lab, Said> {
 }
 
 /// The texts of a list, or one single text.
-fn names(entry: Option<Entry<'_>>) -> Result<Vec<String>, Said> {
-    entry.map_or(Ok(Vec::new()), |entry| entry.list().iter().map(Entry::text).collect())
+fn names(entry: Option<DocumentEntry<'_>>) -> Result<Vec<String>, Said> {
+    entry.map_or(Ok(Vec::new()), |entry| entry.list().iter().map(DocumentEntry::text).collect())
 }
 
-fn time(entry: &Entry<'_>) -> Result<Duration, Said> {
+fn time(entry: &DocumentEntry<'_>) -> Result<Duration, Said> {
     let text = entry.text()?;
     let ms = weir_load::duration::ms(&text).filter(|ms| *ms >= 0.0 && *ms <= LIMIT_MAX.as_secs_f64() * 1000.0);
     ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)).ok_or_else(|| entry.wrong(texts::ERR_TIME))
 }
 
 /// Whether CI runs the lab, and which variants. An empty list means all variants.
-fn ci(entry: &Entry<'_>) -> Result<Option<Vec<String>>, Said> {
+fn ci(entry: &DocumentEntry<'_>) -> Result<Option<Vec<String>>, Said> {
     match entry.is_list() {
         true => names(Some(*entry)).map(Some),
         false => Ok(entry.flag()?.then(Vec::new)),
     }
 }
 
-fn needs(root: &Entry<'_>) -> Result<Vec<Need>, Said> {
+fn needs(root: &DocumentEntry<'_>) -> Result<Vec<Need>, Said> {
     let mut needs = Vec::new();
     for entry in root.get("needs").map(|entry| entry.list()).unwrap_or_default() {
         for (what, install) in entry.members(&[])? {
@@ -119,7 +119,7 @@ fn needs(root: &Entry<'_>) -> Result<Vec<Need>, Said> {
     Ok(needs)
 }
 
-fn compare(entry: &Entry<'_>) -> Result<Compare, Said> {
+fn compare(entry: &DocumentEntry<'_>) -> Result<Compare, Said> {
     entry.members(&["metric", "threshold", "pairs"])?;
     let named = entry.want("metric")?;
     let metric = metric::of(&named.text()?).ok_or_else(|| {
@@ -135,9 +135,9 @@ fn compare(entry: &Entry<'_>) -> Result<Compare, Said> {
     })
 }
 
-fn expect(root: &Entry<'_>) -> Result<Vec<Expect>, Said> {
+fn expect(root: &DocumentEntry<'_>) -> Result<Vec<Expect>, Said> {
     let known = ["that", "of", "edge", "variant", "against", "is", "least", "most", "verdict", "timed", "says"];
-    let one = |entry: Entry<'_>| {
+    let one = |entry: DocumentEntry<'_>| {
         entry.members(&known)?;
         let number = |name: &str| entry.get(name).map(|entry| entry.number(-1e15, 1e15)).transpose();
         let text = |name: &str| entry.get(name).map(|entry| entry.text()).transpose();
@@ -176,7 +176,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// A text with its `${…}` filled in. `${host:NAME}` is a host's address. It is filled in later, when the hosts
     /// have addresses.
-    fn text(&self, entry: &Entry<'_>) -> Result<String, Said> {
+    fn text(&self, entry: &DocumentEntry<'_>) -> Result<String, Said> {
         let mut text = entry.text()?;
         let labs = self.dir.parent().unwrap_or(self.dir);
         let known: [(&str, &Path); 5] = [
@@ -192,25 +192,25 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    fn path(&self, entry: &Entry<'_>) -> Result<PathBuf, Said> {
+    fn path(&self, entry: &DocumentEntry<'_>) -> Result<PathBuf, Said> {
         Ok(self.dir.join(self.text(entry)?))
     }
 
     /// A command: a list of words, or a line for the shell.
-    fn command(&self, entry: &Entry<'_>) -> Result<Vec<String>, Said> {
+    fn command(&self, entry: &DocumentEntry<'_>) -> Result<Vec<String>, Said> {
         if entry.is_list() {
             return entry.list().iter().map(|word| self.text(word)).collect();
         }
         Ok(vec!["sh".to_owned(), "-c".to_owned(), self.text(entry)?])
     }
 
-    fn pairs(&self, entry: Option<Entry<'_>>) -> Result<Vec<(String, String)>, Said> {
+    fn pairs(&self, entry: Option<DocumentEntry<'_>>) -> Result<Vec<(String, String)>, Said> {
         let Some(entry) = entry else { return Ok(Vec::new()) };
         entry.members(&[])?.into_iter().map(|(name, value)| Ok((name.to_owned(), self.text(&value)?))).collect()
     }
 
-    fn prepare(&self, root: &Entry<'_>) -> Result<Vec<Prepare>, Said> {
-        let one = |entry: Entry<'_>| {
+    fn prepare(&self, root: &DocumentEntry<'_>) -> Result<Vec<Prepare>, Said> {
+        let one = |entry: DocumentEntry<'_>| {
             entry.members(&["makes", "run", "from"])?;
             Ok(Prepare {
                 makes: self.path(&entry.want("makes")?)?,
@@ -221,7 +221,7 @@ impl Reader<'_> {
         root.get("prepare").map(|entry| entry.list()).unwrap_or_default().into_iter().map(one).collect()
     }
 
-    fn variants(&self, document: &Document) -> Result<Vec<Variant>, Said> {
+    fn variants(&self, document: &ScriptDocument) -> Result<Vec<Variant>, Said> {
         let root = document.root();
         let from = KEYS.iter().position(|(key, _)| *key == "hosts").unwrap_or(0);
         let to = KEYS.iter().position(|(key, _)| *key == "variants").unwrap_or(from);
@@ -231,7 +231,7 @@ impl Reader<'_> {
         if members.len() > VARIANTS_MAX {
             return Err(listed.wrong(say!(ERR_VARIANTS_MANY, VARIANTS_MAX)));
         }
-        let one = |(name, entry): (&str, Entry<'_>)| {
+        let one = |(name, entry): (&str, DocumentEntry<'_>)| {
             entry.members(&known)?;
             // A variant with only a name overrides nothing.
             if entry.is_map() { self.variant(name, &document.with(&entry)) } else { self.variant(name, document) }
@@ -239,7 +239,7 @@ impl Reader<'_> {
         members.into_iter().map(one).collect()
     }
 
-    fn variant(&self, name: &str, document: &Document) -> Result<Variant, Said> {
+    fn variant(&self, name: &str, document: &ScriptDocument) -> Result<Variant, Said> {
         let root = document.root();
         let hosts = self.hosts(&root)?;
         let (mut processes, mut late) = (Vec::new(), Vec::new());
@@ -270,7 +270,7 @@ impl Reader<'_> {
         })
     }
 
-    fn hosts(&self, root: &Entry<'_>) -> Result<Vec<Host>, Said> {
+    fn hosts(&self, root: &DocumentEntry<'_>) -> Result<Vec<Host>, Said> {
         let Some(entry) = root.get("hosts") else { return Ok(Vec::new()) };
         let mut hosts = Vec::new();
         for (name, entry) in entry.members(&[])? {
@@ -297,7 +297,7 @@ impl Reader<'_> {
         Ok(hosts)
     }
 
-    fn process(&self, name: &str, entry: &Entry<'_>, hosts: &[Host]) -> Result<Process, Said> {
+    fn process(&self, name: &str, entry: &DocumentEntry<'_>, hosts: &[Host]) -> Result<Process, Said> {
         entry.members(&[
             "run", "host", "env", "cwd", "files", "cpus", "ready", "within", "together", "step", "late", "skip", "free",
         ])?;
@@ -311,7 +311,7 @@ impl Reader<'_> {
         let free = free.transpose()?;
         Ok(Process {
             name: name.to_owned(),
-            ready: entry.get("ready").map_or(Ok(Ready::Started), |ready| self.ready(&ready, &host, hosts))?,
+            ready: entry.get("ready").map_or(Ok(ReadyCondition::Started), |ready| self.ready(&ready, &host, hosts))?,
             host,
             argv: self.command(&entry.want("run")?)?,
             env: self.pairs(entry.get("env"))?,
@@ -327,16 +327,16 @@ impl Reader<'_> {
     }
 
     /// `3000`, `10.0.0.1:3000`, or a list of them; or `prints: text`.
-    fn ready(&self, entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<Ready, Said> {
+    fn ready(&self, entry: &DocumentEntry<'_>, host: &str, hosts: &[Host]) -> Result<ReadyCondition, Said> {
         if entry.is_map() {
             entry.members(&["prints"])?;
-            return Ok(Ready::Prints(entry.want("prints")?.text()?));
+            return Ok(ReadyCondition::Prints(entry.want("prints")?.text()?));
         }
-        let one = |entry: &Entry<'_>| place(entry, host, hosts).map_err(|_| entry.wrong(texts::ERR_READY));
-        entry.list().iter().map(one).collect::<Result<_, _>>().map(Ready::Answers)
+        let one = |entry: &DocumentEntry<'_>| place(entry, host, hosts).map_err(|_| entry.wrong(texts::ERR_READY));
+        entry.list().iter().map(one).collect::<Result<_, _>>().map(ReadyCondition::Answers)
     }
 
-    fn front(&self, entry: &Entry<'_>) -> Result<Front, Said> {
+    fn front(&self, entry: &DocumentEntry<'_>) -> Result<Front, Said> {
         entry.members(&["conf", "port", "globals", "files", "cpus", "scheme"])?;
         let text = |name: &str| entry.get(name).map_or(Ok(String::new()), |entry| entry.text());
         Ok(Front {
@@ -353,7 +353,7 @@ impl Reader<'_> {
         })
     }
 
-    fn sent(&self, entry: &Entry<'_>, hosts: &[Host]) -> Result<Sent, Said> {
+    fn sent(&self, entry: &DocumentEntry<'_>, hosts: &[Host]) -> Result<Sent, Said> {
         entry.members(&["script", "path", "run", "flags", "host", "cpus", "env", "to"])?;
         let flags = names(entry.get("flags"))?;
         let what = match (entry.get("script"), entry.get("path"), entry.get("run")) {
@@ -367,7 +367,7 @@ impl Reader<'_> {
         Ok(Sent { host, cpus: cpus(entry)?, to, what })
     }
 
-    fn actions(&self, root: &Entry<'_>) -> Result<Vec<Action>, Said> {
+    fn actions(&self, root: &DocumentEntry<'_>) -> Result<Vec<Action>, Said> {
         let mut actions = Vec::new();
         for entry in root.get("at").map(|entry| entry.list()).unwrap_or_default() {
             entry.members(&["after", "stop", "continue", "kill", "restart", "reload", "run", "as", "host", "env"])?;
@@ -402,20 +402,20 @@ impl Reader<'_> {
         Ok(actions)
     }
 
-    fn watches(&self, root: &Entry<'_>) -> Result<Vec<Watch>, Said> {
+    fn watches(&self, root: &DocumentEntry<'_>) -> Result<Vec<LineWatch>, Said> {
         let members = root.get("count").map_or(Ok(Vec::new()), |entry| entry.members(&[]))?;
-        let one = |(name, entry): (&str, Entry<'_>)| {
+        let one = |(name, entry): (&str, DocumentEntry<'_>)| {
             entry.members(&["file", "text"])?;
             let file =
                 entry.get("file").map_or(Ok("/var/log/nginx/error.log".to_owned()), |entry| self.text(&entry))?;
-            Ok(Watch { name: name.to_owned(), file: file.into(), text: entry.want("text")?.text()? })
+            Ok(LineWatch { name: name.to_owned(), file: file.into(), text: entry.want("text")?.text()? })
         };
         members.into_iter().map(one).collect()
     }
 }
 
 /// A port of `host`, or HOST:PORT with the address or name of a host.
-fn place(entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<SocketAddr, Said> {
+fn place(entry: &DocumentEntry<'_>, host: &str, hosts: &[Host]) -> Result<SocketAddr, Said> {
     let spec = Spec { hosts: hosts.to_vec(), ..Spec::default() };
     let text = entry.text()?;
     let text = if text.contains(':') { text } else { format!("{host}:{text}") };
@@ -424,7 +424,7 @@ fn place(entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<SocketAddr, Sa
     address.parse().map_err(|_| entry.wrong(texts::ERR_PLACE))
 }
 
-fn host(entry: &Entry<'_>, hosts: &[Host]) -> Result<String, Said> {
+fn host(entry: &DocumentEntry<'_>, hosts: &[Host]) -> Result<String, Said> {
     let Some(named) = entry.get("host") else { return Ok(HUB.to_owned()) };
     let name = named.text()?;
     if name == HUB || hosts.iter().any(|host| host.name == name) {
@@ -433,13 +433,13 @@ fn host(entry: &Entry<'_>, hosts: &[Host]) -> Result<String, Said> {
     Err(named.wrong(say!(ERR_NO_HOST, name)))
 }
 
-fn cpus(entry: &Entry<'_>) -> Result<Vec<usize>, Said> {
+fn cpus(entry: &DocumentEntry<'_>) -> Result<Vec<usize>, Said> {
     let Some(list) = entry.get("cpus") else { return Ok(Vec::new()) };
     list.list().iter().map(|cpu| cpu.whole(CPUS_MAX).map(|cpu| cpu as usize)).collect()
 }
 
 /// One number for both limits, or soft and hard.
-fn files(entry: &Entry<'_>) -> Result<Option<(u64, u64)>, Said> {
+fn files(entry: &DocumentEntry<'_>) -> Result<Option<(u64, u64)>, Said> {
     let Some(limits) = entry.get("files") else { return Ok(None) };
     let numbers = limits.list().iter().map(|limit| limit.whole(1 << 30)).collect::<Result<Vec<_>, _>>()?;
     match numbers.as_slice() {
@@ -450,8 +450,8 @@ fn files(entry: &Entry<'_>) -> Result<Option<(u64, u64)>, Said> {
 }
 
 /// One time for both directions, or to the host and from it.
-fn delay(entry: &Entry<'_>) -> Result<(u64, u64), Said> {
-    let us = |entry: &Entry<'_>| Ok(u64::try_from(time(entry)?.as_micros()).unwrap_or(u64::MAX));
+fn delay(entry: &DocumentEntry<'_>) -> Result<(u64, u64), Said> {
+    let us = |entry: &DocumentEntry<'_>| Ok(u64::try_from(time(entry)?.as_micros()).unwrap_or(u64::MAX));
     match entry.list().iter().map(us).collect::<Result<Vec<_>, Said>>()?.as_slice() {
         [both] => Ok((*both, *both)),
         [there, back] => Ok((*there, *back)),
@@ -459,7 +459,7 @@ fn delay(entry: &Entry<'_>) -> Result<(u64, u64), Said> {
     }
 }
 
-fn credits(entry: &Entry<'_>) -> Result<Credits, Said> {
+fn credits(entry: &DocumentEntry<'_>) -> Result<Credits, Said> {
     entry.members(&["instance", "initial", "speed"])?;
     let instance = entry.want("instance")?;
     let initial = entry.want("initial")?.number(0.0, 1e6)?;

@@ -13,15 +13,15 @@ use weir_net::clock;
 
 use super::facts::Judged;
 use super::report::fails;
-use super::{Compare, Lab, Places, Prepare, Sent, Variant, What, edge_of};
+use super::{Compare, Experiment, Places, Prepare, Sent, Variant, What, edge_of};
 use crate::ab::{Tell, now_ms, version};
 use crate::analysis::{Question, analyse};
 use crate::ask::{self, Cpus};
-use crate::block::{Asked, Block, thinned};
+use crate::block::{Block, BlockSettings, thinned};
 use crate::said::{Said, say};
-use crate::schedule::{AGAIN_MAX, Arm, Looks, blocks};
+use crate::schedule::{AGAIN_MAX, ComparedSide, Looks, blocks};
 use crate::series::Series;
-use crate::stack::{self, Failed, HUB, Place, Process, Ready, Spec};
+use crate::stack::{self, BlockFailure, HUB, LabDirectory, Process, ReadyCondition, Spec};
 use crate::survey::survey;
 use crate::{store, watch};
 
@@ -56,7 +56,7 @@ struct Ran {
 
 /// Runs the lab and returns the run as it is stored. The error is for the user: a part of the lab could not run.
 pub fn run(
-    lab: &Lab,
+    lab: &Experiment,
     places: &Places,
     how: &How,
     files: &dyn Files,
@@ -73,7 +73,7 @@ pub fn run(
     }
     prepare(lab, tell)?;
     stack::sweep().iter().for_each(|line| tell.tell(line));
-    let (id, started_ms, place) = (store::new_id(), now_ms(), Place::new()?);
+    let (id, started_ms, place) = (store::new_id(), now_ms(), LabDirectory::new()?);
     let wanted = |edge: &&String| how.edges.is_empty() || how.edges.contains(edge);
     let mut all = Vec::new();
     for edge in lab.edges.iter().filter(wanted) {
@@ -126,7 +126,7 @@ pub fn run(
 
 /// The answers of an edge's blocks, in the order of the variants. Long parts that hold no facts are removed; the
 /// strip for the page is kept.
-fn answers(lab: &Lab, ran: &Ran) -> Vec<Value> {
+fn answers(lab: &Experiment, ran: &Ran) -> Vec<Value> {
     let one = |variant: &Variant| {
         let mut answer = ran.answers.get(&variant.name)?.clone();
         let strip = Series::of(&answer["load"]).map(|series| thinned(&series.throughput)).unwrap_or_default();
@@ -146,7 +146,7 @@ fn answers(lab: &Lab, ran: &Ran) -> Vec<Value> {
 }
 
 /// Makes the things that are made once, unless they are there and up to date.
-pub fn prepare(lab: &Lab, tell: &mut dyn Tell) -> Result<(), Said> {
+pub fn prepare(lab: &Experiment, tell: &mut dyn Tell) -> Result<(), Said> {
     for one in lab.prepare.iter().filter(|one| is_stale(one)) {
         tell.line(&format!("{}: {}", lab.name, one.run));
         let output = Command::new("sh").args(["-c", &one.run]).current_dir(&lab.dir).stdin(Stdio::null()).output();
@@ -177,7 +177,7 @@ fn newest(path: &Path, depth: usize) -> Option<SystemTime> {
 }
 
 /// Checks every expectation against the blocks of one edge.
-fn judge(lab: &Lab, ran: &Ran, is_noisy: bool) -> Vec<Value> {
+fn judge(lab: &Experiment, ran: &Ran, is_noisy: bool) -> Vec<Value> {
     let mut judged = Vec::new();
     for expect in lab.expect.iter().filter(|expect| expect.edge.as_ref().is_none_or(|edge| *edge == ran.edge)) {
         let mut keep = |variant: &str, one: Judged| {
@@ -217,11 +217,11 @@ fn judge(lab: &Lab, ran: &Ran, is_noisy: bool) -> Vec<Value> {
 
 /// One edge of a lab while it runs.
 struct Bench<'a> {
-    lab: &'a Lab,
+    lab: &'a Experiment,
     places: &'a Places,
     how: &'a How,
     files: &'a dyn Files,
-    place: &'a Place,
+    place: &'a LabDirectory,
     stop: &'a AtomicBool,
     edge: &'a str,
     number: usize,
@@ -240,8 +240,8 @@ impl Bench<'_> {
             tell.progress(done, self.lab.variants.len(), &format!("{} {} {}", self.lab.name, self.edge, variant.name));
             match self.block(variant, self.how.seed) {
                 Ok(answer) => ran.answers.insert(variant.name.clone(), answer),
-                Err(Failed::Stopped) => break,
-                Err(Failed::Broken(why)) => {
+                Err(BlockFailure::Stopped) => break,
+                Err(BlockFailure::Broken(why)) => {
                     return Err(say!(ERR_BLOCK_OF, &self.lab.name, self.edge, &variant.name, why));
                 }
             };
@@ -258,19 +258,19 @@ impl Bench<'_> {
         let turns = blocks(self.how.seed, compare.pairs);
         let (mut measured, mut gate, began): (Vec<Block>, Option<Said>, _) = (Vec::new(), None, clock::precise());
         'all: for turn in &turns {
-            let variant = if turn.arm == Arm::Before { before } else { after };
+            let variant = if turn.arm == ComparedSide::Before { before } else { after };
             for attempt in 0..=AGAIN_MAX {
                 let what = format!("{} {} {}", self.lab.name, self.edge, variant.name);
                 let what = say!(VARIANT_PAIR, what, turn.pair + 1);
                 tell.tell_progress(turn.index, turns.len(), &what);
                 let answer = match self.block(variant, self.how.seed.wrapping_add(turn.pair as u64)) {
                     Ok(answer) => answer,
-                    Err(Failed::Stopped) => break 'all,
-                    Err(Failed::Broken(why)) => {
+                    Err(BlockFailure::Stopped) => break 'all,
+                    Err(BlockFailure::Broken(why)) => {
                         return Err(say!(ERR_BLOCK_OF, &self.lab.name, self.edge, &variant.name, why));
                     }
                 };
-                let asked = Asked { is_noisy: self.how.is_noisy, is_search: false, ..Asked::default() };
+                let asked = BlockSettings { is_noisy: self.how.is_noisy, is_search: false, ..BlockSettings::default() };
                 let block = Block::of(&answer, turn.pair, turn.arm, attempt, asked);
                 ran.answers.insert(variant.name.clone(), answer);
                 let why = block.why_spoiled().into_iter().next();
@@ -305,12 +305,12 @@ impl Bench<'_> {
         Ok(ran)
     }
 
-    fn block(&mut self, variant: &Variant, seed: u64) -> Result<Value, Failed> {
+    fn block(&mut self, variant: &Variant, seed: u64) -> Result<Value, BlockFailure> {
         self.number += 1;
         let dir = self.place.path().join(self.number.to_string());
         fs::create_dir_all(&dir)
-            .map_err(|error| Failed::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
-        let spec = self.spec(variant, &dir, seed).map_err(Failed::Broken)?;
+            .map_err(|error| BlockFailure::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
+        let spec = self.spec(variant, &dir, seed).map_err(BlockFailure::Broken)?;
         let answer = stack::run(&spec, &self.places.weir, self.stop);
         // The answer is all that the run keeps of a block.
         let _ = fs::remove_dir_all(&dir);
@@ -323,7 +323,8 @@ impl Bench<'_> {
         let own = Own { lab: &self.lab.name, places: self.places, edge: self.edge, share: &share };
         let spec = spec_of(&own, variant, &tree, dir, seed)?;
         // Blocks that are compared are not watched.
-        let watch = self.lab.compare.is_none().then(|| watch::Plan { is_summed: true, ..watch::Plan::default() });
+        let watch =
+            self.lab.compare.is_none().then(|| watch::WatchPlan { is_summed: true, ..watch::WatchPlan::default() });
         Ok(Spec { watch, ..spec })
     }
 }
@@ -373,7 +374,7 @@ pub fn spec_of(own: &Own<'_>, variant: &Variant, tree: &Tree, dir: &Path, seed: 
         argv,
         files: variant.front.files,
         cpus: if variant.front.cpus.is_empty() { share.edge.clone() } else { variant.front.cpus.clone() },
-        ready: Ready::Answers(vec![target]),
+        ready: ReadyCondition::Answers(vec![target]),
         ..Process::default()
     };
     spec.processes = variant.processes.clone();

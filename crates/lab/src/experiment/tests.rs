@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::said::Said;
-use crate::stack::{Deed, Ready};
+use crate::stack::{Deed, ReadyCondition};
 
 /// Writes a lab's file in a folder of its own and reads it.
-fn lab(name: &str, text: &str) -> Result<Lab, Said> {
+fn lab(name: &str, text: &str) -> Result<Experiment, Said> {
     let dir = std::env::temp_dir().join(format!("weir-test-experiment-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join(FILE), text).unwrap();
@@ -49,7 +49,7 @@ fn a_lab_is_read() {
     let app = &a.processes[1];
     assert!(app.is_limited_late && !app.is_unlimited);
     assert_eq!((app.argv[0].as_str(), app.files, app.patience_s), ("/w", Some((10, 20)), 60));
-    assert_eq!(app.ready, Ready::Answers(vec!["10.99.0.2:3000".parse().unwrap()]));
+    assert_eq!(app.ready, ReadyCondition::Answers(vec!["10.99.0.2:3000".parse().unwrap()]));
     assert_eq!(a.load.as_ref().unwrap().to, Some("10.99.0.2:3000".parse().unwrap()));
     assert!(a.front.conf.ends_with("a.conf") && b.front.conf.ends_with("b.conf"));
     assert_eq!(b.processes[0].env, [("PORT".to_owned(), "3001".to_owned()), ("MORE".to_owned(), "1".to_owned())]);

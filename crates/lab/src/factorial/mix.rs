@@ -2,7 +2,7 @@
 
 use weir_conf::Statement;
 
-use crate::change::{Change, Together};
+use crate::change::{Difference, Together};
 use crate::said::{Said, say};
 
 /// Most changes in one experiment: eight combinations.
@@ -22,7 +22,7 @@ pub struct Factor {
 }
 
 /// The factors of these changes. The error names the change that cannot be a factor.
-pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, Said> {
+pub fn factors(changes: &[Difference], together: &Together) -> Result<Vec<Factor>, Said> {
     let mut found: Vec<Factor> = Vec::new();
     for change in changes {
         if let Some(ordered) = ORDERED.iter().find(|name| **name == change.name) {

@@ -12,12 +12,12 @@ use weir_net::{Instant, clock, process, worker};
 
 use super::credits::Bucket;
 use super::network;
-use super::spec::{Again, Deed, Process, Ready, Spec, Watch};
+use super::spec::{Again, Deed, LineWatch, Process, ReadyCondition, Spec};
 use super::started::{self, ASK, Started, answers, start_all, tail};
 use super::usage::Usage;
 use crate::series::{self, Series};
 use crate::watch::sink::Sink;
-use crate::watch::{Target, Watcher, tap};
+use crate::watch::{WatchedProcess, Watcher, tap};
 use crate::waterline;
 
 /// How long to wait after a reload until no process serves the old configuration. The warm-up covers a slower reload.
@@ -133,7 +133,7 @@ fn sink(spec: &Spec) -> Result<Option<Sink>, String> {
 
 fn watch(spec: &Spec, started: &[Started], sink: Option<Sink>) -> Result<Option<Watcher>, String> {
     let Some(plan) = &spec.watch else { return Ok(None) };
-    let target = |process: &Started| Target {
+    let target = |process: &Started| WatchedProcess {
         name: process.name.clone(),
         host: process.host.clone(),
         pid: process.child.id(),
@@ -141,7 +141,7 @@ fn watch(spec: &Spec, started: &[Started], sink: Option<Sink>) -> Result<Option<
         address: spec.address_of(&process.host),
     };
     // The edge first: for a network, the first process of its host gives the figures.
-    let mut targets: Vec<Target> = started.iter().map(target).collect();
+    let mut targets: Vec<WatchedProcess> = started.iter().map(target).collect();
     targets.sort_by_key(|target| target.name != spec.edge);
     Watcher::start(plan, targets, sink)
         .map(Some)
@@ -155,8 +155,8 @@ fn free(spec: &Spec) -> Result<(), String> {
         return Ok(());
     }
     let waited = spec.processes.iter().flat_map(|process| match &process.ready {
-        Ready::Answers(addresses) => addresses.as_slice(),
-        Ready::Started | Ready::Prints(_) => &[],
+        ReadyCondition::Answers(addresses) => addresses.as_slice(),
+        ReadyCondition::Started | ReadyCondition::Prints(_) => &[],
     });
     let taken = waited.into_iter().find(|address| answers(**address));
     taken.map_or(Ok(()), |address| {
@@ -255,7 +255,7 @@ impl<'a> Running<'a> {
         let mut client = Started::start(spec, role)?;
         if let Some(watcher) = &self.watcher {
             let (name, host) = (role.name.clone(), role.host.clone());
-            watcher.add(Target { name, host, pid: client.child.id(), ..Target::default() });
+            watcher.add(WatchedProcess { name, host, pid: client.child.id(), ..WatchedProcess::default() });
         }
         let began = clock::precise();
         let mut due: Vec<(u64, &Deed)> = Vec::new();
@@ -424,7 +424,7 @@ fn printed(spec: &Spec, name: &str) -> Option<Value> {
 }
 
 /// Number of lines of a file that contain a text.
-fn count(spec: &Spec, watch: &Watch) -> u64 {
+fn count(spec: &Spec, watch: &LineWatch) -> u64 {
     let Ok(file) = fs::File::open(spec.dir.join(&watch.file)) else { return 0 };
     let lines = BufReader::new(file.take(COUNTED_MAX)).split(b'\n').map_while(Result::ok);
     let found = lines.filter(|line| String::from_utf8_lossy(line).contains(&watch.text));

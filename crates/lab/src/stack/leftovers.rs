@@ -24,11 +24,11 @@ const NOTES_BYTES_MAX: u64 = 1 << 20;
 
 /// A lab's directory. Dropping it removes the directory.
 #[derive(Debug)]
-pub struct Place(PathBuf);
+pub struct LabDirectory(PathBuf);
 
-impl Place {
+impl LabDirectory {
     /// Makes the directory; it must not exist yet.
-    pub fn new() -> Result<Place, String> {
+    pub fn new() -> Result<LabDirectory, String> {
         let path = std::env::temp_dir().join(format!("{NAME}{}", std::process::id()));
         // The directory has our process id, so it belonged to a process that has ended.
         let _ = fs::remove_dir_all(&path);
@@ -42,7 +42,7 @@ impl Place {
             let _ = fs::remove_file(notes.join(name_of(&path)));
             add(&notes.join(name_of(&path)), &format!("{DIRECTORY}{}", path.display()));
         }
-        Ok(Place(path))
+        Ok(LabDirectory(path))
     }
 
     /// Its path.
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LabDirectory {
     fn drop(&mut self) {
         // If this fails, the next lab removes it.
         if fs::remove_dir_all(&self.0).is_ok()

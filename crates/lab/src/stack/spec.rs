@@ -23,7 +23,7 @@ pub const PROCESSES_MAX: usize = 500;
 
 /// The condition under which a process counts as started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ready {
+pub enum ReadyCondition {
     /// As soon as it runs.
     #[default]
     Started,
@@ -52,7 +52,7 @@ pub struct Process {
     /// Limit of its descriptors: soft and hard.
     pub files: Option<(u64, u64)>,
     /// The condition under which it counts as started.
-    pub ready: Ready,
+    pub ready: ReadyCondition,
     /// The longest time until then, s. 0 means 15.
     pub patience_s: u64,
     /// It starts together with the process before it; the keeper then waits for both.
@@ -106,7 +106,7 @@ pub struct Again {
 
 /// Counts the lines of a process's output or of a log that contain a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watch {
+pub struct LineWatch {
     /// The name of the count.
     pub name: String,
     /// `NAME.out`, `NAME.err` in the block's directory, or a path.
@@ -144,9 +144,9 @@ pub struct Spec {
     /// Files that the block mounts over others: the file, and the file below it. Only with namespaces.
     pub overlays: Vec<(PathBuf, PathBuf)>,
     /// How it is watched. `None`: not at all.
-    pub watch: Option<crate::watch::plan::Plan>,
+    pub watch: Option<crate::watch::plan::WatchPlan>,
     /// Lines that are counted at the end.
-    pub watches: Vec<Watch>,
+    pub watches: Vec<LineWatch>,
     /// Directories that are empty in the block: caches, logs. Only with namespaces.
     pub fresh: Vec<String>,
     /// Directories that the block may write to without lasting changes. Only with namespaces.
@@ -272,7 +272,7 @@ mod tests {
             env: vec![("PORT".into(), "1".into())],
             cpus: vec![0, 3],
             files: Some((30, 30)),
-            ready: Ready::Answers(vec!["[::1]:80".parse().unwrap()]),
+            ready: ReadyCondition::Answers(vec!["[::1]:80".parse().unwrap()]),
             ..Process::default()
         };
         Spec {
@@ -288,7 +288,7 @@ mod tests {
             client: process("load", HUB),
             warm: Some(process("load", HUB)),
             actions: vec![Action { at_ms: Some(5), deed: Deed::Stop("nginx".into()) }],
-            watches: vec![Watch { name: "alerts".into(), file: "nginx.err".into(), text: "[alert]".into() }],
+            watches: vec![LineWatch { name: "alerts".into(), file: "nginx.err".into(), text: "[alert]".into() }],
             fresh: vec!["/var/cache".into()],
             limit_ms: 7000,
             ..Spec::default()

@@ -13,7 +13,7 @@ use weir_net::{Instant, clock, process};
 use super::host::HUB;
 use super::leftovers::note;
 use super::network::middle;
-use super::spec::{Process, Ready, Spec};
+use super::spec::{Process, ReadyCondition, Spec};
 use crate::wan::JOINED;
 
 /// How long a process may take to be ready, unless its role gives it longer.
@@ -136,7 +136,7 @@ fn wans(spec: &Spec) -> Result<Vec<Process>, String> {
     let late = spec.hosts.iter().filter_map(|host| Some((middle(&host.name), host.delay_us?)));
     let wan = |(name, (there, back)): (String, (u64, u64))| Process {
         argv: vec![weir.display().to_string(), "lab".into(), "wan".into(), there.to_string(), back.to_string()],
-        ready: Ready::Prints(JOINED.to_owned()),
+        ready: ReadyCondition::Prints(JOINED.to_owned()),
         is_together: true,
         host: name.clone(),
         name,
@@ -214,12 +214,12 @@ fn missing(role: &Process, dir: &Path, own: Option<u32>) -> Option<String> {
         None => answers(*address),
     };
     match &role.ready {
-        Ready::Started => None,
-        Ready::Answers(addresses) => addresses
+        ReadyCondition::Started => None,
+        ReadyCondition::Answers(addresses) => addresses
             .iter()
             .find(|address| !is_there(address))
             .map(|address| format!("no process listens at {address}")),
-        Ready::Prints(text) => {
+        ReadyCondition::Prints(text) => {
             let wrote = ["out", "err"].map(|end| head(&dir.join(format!("{}.{end}", role.name)), LOOKED_MAX));
             (!wrote.iter().any(|wrote| wrote.contains(text))).then(|| format!("it did not print {text:?}"))
         }

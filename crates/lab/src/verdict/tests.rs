@@ -142,7 +142,7 @@ fn words_agree_with_signs() {
         for effect in [-0.5, 0.5] {
             let before = if metric.scale == Scale::Share { 0.05 } else { 100.0 };
             let verdict = say(&Case { metric: metric.key, before, effect, noise: 0.01, ..PLAIN });
-            let is_good = (effect > 0.0) == (metric.good == Good::More);
+            let is_good = (effect > 0.0) == (metric.good == GoodDirection::More);
             let (word, name) = if is_good { (metric.words.0, "better") } else { (metric.words.1, "worse") };
             assert!(verdict.text.starts_with(&format!("{} by ", word.en)), "{}: {}", metric.key, verdict.text);
             assert_eq!((verdict.name, verdict.is_regression), (name, !is_good));

@@ -27,7 +27,7 @@ pub struct Account {
     /// TLS handshakes that resumed a session.
     pub resumed: u64,
     /// Servers of upstreams, by address.
-    pub peers: BTreeMap<String, Peer>,
+    pub peers: BTreeMap<String, UpstreamPeer>,
     /// Requests that used an upstream.
     pub exchanges: u64,
     /// Tries, including second tries.
@@ -69,7 +69,7 @@ pub struct Acted {
 /// One server of an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Peer {
+pub struct UpstreamPeer {
     /// Tries.
     pub requests: u64,
     /// Connections opened. `None` for nginx.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir_meter::live::Snapshot;
 
 use super::account::{Account, Acted};
-use super::plan::Plan;
+use super::plan::WatchPlan;
 use super::sink::Sink;
 
 /// How long an edge may take to report its account. An edge that takes longer is busy, and the missing account shows
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const ANSWER_MAX: u64 = 8 << 20;
 
 /// Reads the edge's account.
-pub fn account(plan: &Plan, sink: Option<&Sink>) -> Account {
+pub fn account(plan: &WatchPlan, sink: Option<&Sink>) -> Account {
     if plan.at.as_os_str().is_empty() {
         return Account::default();
     }

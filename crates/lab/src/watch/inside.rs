@@ -24,10 +24,10 @@ use weir_host as host;
 use weir_net::{clock, worker};
 
 use account::{Exchange, Wait, sum};
-pub use account::{Kind, Lock, Peer, Waits};
+pub use account::{Lock, TimeKind, UsedServer, Waits};
 use sample::{Followed, Sampler};
 
-use super::plan::Target;
+use super::plan::WatchedProcess;
 pub use super::plan::Way;
 
 /// Interval of reads of `/proc` if the kernel accepts no program. Reading one thread costs about 20 µs.
@@ -69,7 +69,7 @@ pub struct Follower {
 
 impl Follower {
     /// Starts observing. Nothing starts if the way is [`Way::Off`].
-    pub fn start(way: Way, targets: &[Target]) -> std::io::Result<Option<Follower>> {
+    pub fn start(way: Way, targets: &[WatchedProcess]) -> std::io::Result<Option<Follower>> {
         if way == Way::Off {
             return Ok(None);
         }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn by_proc_this_process_is_seen_and_the_way_is_told() {
-        let own = Target { name: "own".into(), pid: std::process::id(), ..Target::default() };
+        let own = WatchedProcess { name: "own".into(), pid: std::process::id(), ..WatchedProcess::default() };
         let follower = Follower::start(Way::Proc, &[own]).unwrap().unwrap();
         std::thread::sleep(Duration::from_millis(200));
         let inside = follower.end().unwrap();
@@ -219,7 +219,7 @@ mod tests {
     /// The kernel accepts the programs or says why not. The user reads that reason.
     #[test]
     fn the_kernel_is_asked_and_its_answer_is_told() {
-        let own = Target { name: "own".into(), pid: std::process::id(), ..Target::default() };
+        let own = WatchedProcess { name: "own".into(), pid: std::process::id(), ..WatchedProcess::default() };
         let follower = Follower::start(Way::Auto, &[own]).unwrap().unwrap();
         std::thread::sleep(Duration::from_millis(300));
         let inside = follower.end().unwrap();

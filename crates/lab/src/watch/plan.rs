@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A process to watch, with its descendants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct WatchedProcess {
     /// Its name in the stack.
     pub name: String,
     /// Its host.
@@ -23,7 +23,7 @@ pub struct Target {
 /// How to watch a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Plan {
+pub struct WatchPlan {
     /// The edge is weir, not nginx.
     pub is_weir: bool,
     /// The socket that reports the edge's account. Empty if the configuration could not be tapped.
@@ -33,7 +33,7 @@ pub struct Plan {
     /// The directory of the block.
     pub dir: PathBuf,
     /// Programs to probe, beside those that the lab finds itself.
-    pub probes: Vec<Wanted>,
+    pub probes: Vec<WantedProbe>,
     /// Whether and how the waits of threads are observed.
     pub inside: Way,
     /// Report only the limits, each with its highest use.
@@ -44,8 +44,8 @@ pub struct Plan {
 /// `spring=http://127.0.0.1:8081/actuator/prometheus`, `node`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Wanted {
-    /// The name of a [`Kind`](super::probe::Kind).
+pub struct WantedProbe {
+    /// The name of a [`ProgramKind`](super::probe::ProgramKind).
     pub kind: String,
     /// Its address or place. Empty for `node`.
     pub at: String,

@@ -24,9 +24,9 @@ use serde::{Deserialize, Serialize};
 use weir_host as host;
 use weir_net::{Instant, clock, worker};
 
-use super::plan::Target;
-pub use super::plan::Wanted;
-pub use program::{Kind, Probe};
+pub use super::plan::WantedProbe;
+use super::plan::WatchedProcess;
+pub use program::{Probe, ProgramKind};
 pub use ways::Reading;
 
 use crate::said::{Said, say};
@@ -41,57 +41,57 @@ const PROBES_MAX: usize = 32;
 const READINGS_MAX: usize = 600;
 
 /// Every kind.
-pub const KINDS: &[Kind] = &[
-    Kind {
+pub const KINDS: &[ProgramKind] = &[
+    ProgramKind {
         name: "apache",
         says: "busy and idle workers, from `/server-status?auto` (mod_status)",
         programs: &["apache2", "httpd"],
         counters: &["accesses"],
         read: apache::read,
     },
-    Kind {
+    ProgramKind {
         name: "jvm",
         says: "time in garbage collections and the heap, from the JVM's own counters (what `jcmd PID PerfCounter.print` prints)",
         programs: &["java"],
         counters: &["gc_ms", "gc_count"],
         read: jvm::read,
     },
-    Kind {
+    ProgramKind {
         name: "spring",
         says: "Tomcat's busy threads and Hikari's connections, from `/actuator/prometheus`, else `/actuator/metrics`",
         programs: &["java"],
         counters: &["gc_ms", "pool_timeouts"],
         read: spring::read,
     },
-    Kind {
+    ProgramKind {
         name: "php-fpm",
         says: "busy and idle workers and the listen queue, from the pool's status page (`pm.status_path`), asked over FastCGI",
         programs: PHP_FPM,
         counters: &["accepted", "reached", "slow"],
         read: |probe| php_fpm::read(&probe.at),
     },
-    Kind {
+    ProgramKind {
         name: "uwsgi",
         says: "busy and idle workers and the listen queue, from the stats server (`--stats`); only if you name it",
         programs: &[],
         counters: &["requests", "overflows"],
         read: |probe| uwsgi::read(&probe.at),
     },
-    Kind {
+    ProgramKind {
         name: "mysql",
         says: "threads that run, waits for locks and slow queries of MariaDB and MySQL, read with their client (`SHOW GLOBAL STATUS`)",
         programs: &["mariadbd", "mysqld"],
         counters: &["questions", "slow", "lock_waits", "lock_ms", "refused"],
         read: mysql::read,
     },
-    Kind {
+    ProgramKind {
         name: "redis",
         says: "commands and the time they take, blocked clients, evictions (`INFO`)",
         programs: &["redis-server", "valkey-server"],
         counters: &["commands", "command_us", "evicted", "refused"],
         read: redis::read,
     },
-    Kind {
+    ProgramKind {
         name: "node",
         says: "the delay of the event loop, by a module that the lab preloads into every Node.js process of the stack; only if you name it",
         programs: &[],
@@ -105,13 +105,13 @@ const PHP_FPM: &[&str] =
     &["php-fpm", "php-fpm7.4", "php-fpm8.0", "php-fpm8.1", "php-fpm8.2", "php-fpm8.3", "php-fpm8.4", "php-fpm8.5"];
 
 /// The kind of this name.
-pub fn kind(name: &str) -> Option<&'static Kind> {
+pub fn kind(name: &str) -> Option<&'static ProgramKind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-impl Wanted {
+impl WantedProbe {
     /// Parses a command-line value. The error lists the known kinds.
-    pub fn of(text: &str) -> Result<Wanted, Said> {
+    pub fn of(text: &str) -> Result<WantedProbe, Said> {
         let (name, at) = text.split_once('=').unwrap_or((text, ""));
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         if kind(name).is_none() {
@@ -120,7 +120,7 @@ impl Wanted {
         if (name == "node") != at.is_empty() {
             return Err(say!(ERR_PROBE_PLACE, text));
         }
-        Ok(Wanted { kind: name.to_owned(), at: at.to_owned() })
+        Ok(WantedProbe { kind: name.to_owned(), at: at.to_owned() })
     }
 }
 
@@ -130,7 +130,7 @@ impl Wanted {
 pub struct Answers {
     /// The process of the stack. Empty if the user gave only a place.
     pub process: String,
-    /// [`Kind::name`].
+    /// [`ProgramKind::name`].
     pub kind: String,
     /// Its address or place, without a password.
     pub at: String,
@@ -143,7 +143,7 @@ pub struct Answers {
 }
 
 /// Finds the programs of a stack that can be probed, and adds those that the user named.
-pub fn find(targets: &[Target], wanted: &[Wanted], dir: &Path) -> Vec<Probe> {
+pub fn find(targets: &[WatchedProcess], wanted: &[WantedProbe], dir: &Path) -> Vec<Probe> {
     let root = Path::new("/");
     let mut found = Vec::new();
     for target in targets.iter().filter(|target| !target.is_edge) {
@@ -184,7 +184,7 @@ fn port(at: &str) -> Option<u16> {
 }
 
 /// The place at which the hub reaches a listening process. Empty if it cannot be reached.
-fn place(kind: &str, target: &Target, listens: &std::collections::BTreeSet<String>) -> String {
+fn place(kind: &str, target: &WatchedProcess, listens: &std::collections::BTreeSet<String>) -> String {
     if matches!(kind, "mysql" | "php-fpm")
         && let Some(path) =
             listens.iter().find_map(|at| at.strip_prefix("unix:")).filter(|path| path.ends_with(".sock"))
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_probe_is_asked_for_by_kind_and_place() {
-        let of = |text: &str| Wanted::of(text).map(|wanted| (wanted.kind, wanted.at));
+        let of = |text: &str| WantedProbe::of(text).map(|wanted| (wanted.kind, wanted.at));
         assert_eq!(of("redis=:pw@127.0.0.1:6379"), Ok(("redis".into(), ":pw@127.0.0.1:6379".into())));
         assert_eq!(of("node"), Ok(("node".into(), String::new())));
         assert!(of("oracle=1").unwrap_err().contains("of apache, jvm, spring, php-fpm, uwsgi, mysql, redis, node"));
@@ -305,10 +305,10 @@ mod tests {
 
     #[test]
     fn who_is_asked_where() {
-        let target = |host: &str| Target {
+        let target = |host: &str| WatchedProcess {
             host: host.to_owned(),
             address: Some("10.99.0.2".parse().unwrap()),
-            ..Target::default()
+            ..WatchedProcess::default()
         };
         let listens = |list: &[&str]| list.iter().map(|at| (*at).to_owned()).collect();
         assert_eq!(place("redis", &target("edge"), &listens(&["0.0.0.0:6379"])), "127.0.0.1:6379");

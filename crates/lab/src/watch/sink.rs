@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_net::worker;
 
-use super::account::{Account, Acted, Peer};
+use super::account::{Account, Acted, UpstreamPeer};
 
 /// The longest line that is read. nginx cuts its lines at 2048.
 const LINE_MAX: usize = 4096;
@@ -95,7 +95,7 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
         let (connect, header, response) = (of(&connects), of(&headers), of(&responses));
         is_given |= header.is_some() && answered == Some(status);
         if is_known || sums.peers.len() < PEERS_MAX {
-            let peer: &mut Peer = sums.peers.entry((*address).to_owned()).or_default();
+            let peer: &mut UpstreamPeer = sums.peers.entry((*address).to_owned()).or_default();
             peer.requests += 1;
             peer.bad += u64::from(answered.is_none_or(|status| status >= 500));
             if let Some(header) = header {

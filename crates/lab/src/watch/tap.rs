@@ -20,13 +20,13 @@ pub const SINK: &str = "/run/weir-why-log.sock";
 pub const DOWN: &str = "server … down";
 
 /// A counter-experiment's new value for a statement: the name, and the value.
-pub type Change = (String, String);
+pub type NewValue = (String, String);
 
 /// The files that differ in a watched configuration, with their bytes. The edge writes its error log to `log` too.
 ///
 /// # Errors
 /// There is no `http` block, or a change touches what the tap does.
-pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)>, Said> {
+pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[NewValue]) -> Result<Vec<(PathBuf, Vec<u8>)>, Said> {
     let http = tree.named("http").next().ok_or_else(|| say!(ERR_NO_HTTP))?;
     let mut edits = Vec::new();
     let account = if is_weir { "location / { api; }" } else { "location / { stub_status; }" };
@@ -94,7 +94,7 @@ fn names(block: &Statement, wanted: &[&str]) -> bool {
 ///
 /// # Errors
 /// None of the changes is about anything in it.
-pub fn changed(tree: &Tree, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)>, Said> {
+pub fn changed(tree: &Tree, changes: &[NewValue]) -> Result<Vec<(PathBuf, Vec<u8>)>, Said> {
     let edits: Vec<Edit> = changes.iter().flat_map(|(name, value)| change(tree, name, value)).collect();
     if edits.is_empty() && !changes.is_empty() {
         let names: Vec<&str> = changes.iter().map(|(name, _)| name.as_str()).collect();
@@ -169,7 +169,7 @@ mod tests {
         weir_conf::load(&MemoryFiles::new().with("/n.conf", text), "/n.conf", "/", &|_| false).0
     }
 
-    fn after(text: &str, is_weir: bool, changes: &[Change]) -> String {
+    fn after(text: &str, is_weir: bool, changes: &[NewValue]) -> String {
         let files = tapped(&tree(text), is_weir, Path::new("/b/edge.log"), changes).unwrap();
         assert_eq!(files.len(), 1);
         String::from_utf8(files[0].1.clone()).unwrap()

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use weir_host as host;
 
 use super::account::Account;
-use super::plan::Target;
+use super::plan::WatchedProcess;
 
 /// Most threads of a process that are kept: the busiest.
 const THREADS_KEPT: usize = 32;
@@ -132,7 +132,7 @@ pub struct HostTick {
 }
 
 /// Takes a sample.
-pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
+pub fn look(root: &Path, targets: &[WatchedProcess], with_sockets: bool) -> Tick {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let files = host::Files::under(root);
     let cpus = host::cpu_times_under(root);
@@ -153,7 +153,7 @@ pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
 }
 
 /// A sample of a process, and the files with the states of its threads.
-fn process(root: &Path, target: &Target) -> Option<(ProcessTick, Vec<PathBuf>)> {
+fn process(root: &Path, target: &WatchedProcess) -> Option<(ProcessTick, Vec<PathBuf>)> {
     let family = host::family_under(root, target.pid);
     let mut tick = ProcessTick { name: target.name.clone(), host: target.host.clone(), ..ProcessTick::default() };
     let (mut is_there, mut states) = (false, Vec::new());
@@ -212,7 +212,7 @@ fn is_stuck(stat: &Path) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
 }
 
-fn hosts(root: &Path, targets: &[Target], with_sockets: bool) -> Vec<HostTick> {
+fn hosts(root: &Path, targets: &[WatchedProcess], with_sockets: bool) -> Vec<HostTick> {
     let mut found: Vec<HostTick> = Vec::new();
     for target in targets {
         if found.iter().any(|host| host.name == target.host) {

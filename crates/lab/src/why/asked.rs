@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::good::Good;
+use super::good::GoodStatuses;
 use super::signals::Pool;
 use crate::ask::{Ask, Side};
 use crate::capacity::Objective;
 use crate::experiment::{Places, Variant};
 use crate::said::{Said, say};
 use crate::watch::inside::Way;
-use crate::watch::probe::Wanted;
+use crate::watch::probe::WantedProbe;
 
 /// Least and most pairs of blocks. Fewer than 6 pairs have no exact interval at 95 %. More than 8 pairs take longer
 /// than the answer is worth.
@@ -30,7 +30,7 @@ pub struct Why {
     /// A further condition beside that every request is answered.
     pub objective: Option<Objective>,
     /// The statuses that count as good.
-    pub good: Good,
+    pub good: GoodStatuses,
     /// Squeeze the suspects.
     pub is_proving: bool,
     /// Whether the remedy is tried.
@@ -46,18 +46,18 @@ pub struct Why {
     /// Parts of a block's spec that a test adds: hosts, processes, actions.
     pub inject: Value,
     /// Programs to probe, beside those that the lab finds itself.
-    pub probes: Vec<Wanted>,
+    pub probes: Vec<WantedProbe>,
     /// Whether and how the lab observes the waits of threads.
     pub inside: Way,
     /// Pools of applications, by the environment variables that set their sizes.
     pub pools: Vec<Pool>,
     /// The stack of an experiment, instead of a stack made for the configuration.
-    pub lab: Option<Named>,
+    pub lab: Option<NamedVariant>,
 }
 
 /// A variant of an experiment; its stack is loaded and watched.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub struct NamedVariant {
     /// The experiment's name.
     pub name: String,
     /// The paths of the experiment.
@@ -113,7 +113,7 @@ impl Why {
             side: crate::ask::tests::side(),
             ask: crate::ask::tests::ask(),
             objective: None,
-            good: Good::default(),
+            good: GoodStatuses::default(),
             is_proving: false,
             trying: Trying::default(),
             store: PathBuf::new(),

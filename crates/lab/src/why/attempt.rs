@@ -7,14 +7,14 @@ use std::path::Path;
 use super::blocks::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::remedy::{self, Made};
 use super::rule::percent;
-use super::say::Facts;
+use super::say::EndFacts;
 use super::signals::Signals;
 use super::tried::{Copied, Tried, Word};
 use super::widen;
 use crate::ask::Load;
 use crate::metric::{self, digits};
 use crate::said::{Said, say};
-use crate::schedule::{Arm, blocks};
+use crate::schedule::{ComparedSide, blocks};
 use crate::stats;
 use crate::texts;
 
@@ -26,13 +26,13 @@ const TENFOLD: f64 = 9.0;
 enum Measure {
     /// Good answers a second: more is better.
     Answers,
-    /// A quantile of the latency. The index is its place in [`super::signals::Load::ms`]. Less is better.
+    /// A quantile of the latency. The index is its place in [`super::signals::LoadSignals::ms`]. Less is better.
     Latency(&'static str, usize),
 }
 
 impl Lab<'_> {
     /// Writes the copy with the remedy of a finding, and compares it with the original.
-    pub(super) fn attempt(&mut self, facts: &mut Facts, lead: usize) -> Result<(), Ended> {
+    pub(super) fn attempt(&mut self, facts: &mut EndFacts, lead: usize) -> Result<(), Ended> {
         let Some(found) = facts.findings.get(lead).map(|finding| finding.found.clone()) else { return Ok(()) };
         let made = match remedy::made(&found.knob, &self.it.side.tree) {
             Ok(made) => made,
@@ -52,7 +52,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    fn compare(&mut self, facts: &Facts, is_of_tail: bool, made: &Made, copied: &Copied) -> Result<Tried, Ended> {
+    fn compare(&mut self, facts: &EndFacts, is_of_tail: bool, made: &Made, copied: &Copied) -> Result<Tried, Ended> {
         if made.names().iter().any(|name| name == "gzip") && facts.full.load.accepts_gzip == Some(false) {
             let why = say!(LOAD_DOES_REQUEST_COMPRESSED);
             return Ok(Tried::without(Word::CannotBeTried, why));
@@ -72,7 +72,7 @@ impl Lab<'_> {
         let load = self.it.ask.load.clone();
         let mut found = vec![(0.0, 0.0); pairs];
         for place in blocks(self.it.seed, pairs) {
-            let after = place.arm == Arm::After;
+            let after = place.arm == ComparedSide::After;
             let what = if after { "trying the remedy" } else { "as it is" };
             self.tell.progress(place.index, 2 * pairs, what);
             let Some(signals) = self.tried(&load, after.then_some((made, copied)))? else {
@@ -129,7 +129,7 @@ fn copy(made: &Made, store: &Path, id: &str) -> Result<Copied, Said> {
 }
 
 /// The figure that the try compares. At saturation or in a closed loop: good answers. Below saturation: latency.
-fn measure(facts: &Facts, is_of_tail: bool) -> Result<Measure, Said> {
+fn measure(facts: &EndFacts, is_of_tail: bool) -> Result<Measure, Said> {
     if facts.is_saturated || facts.full.load.is_closed {
         return Ok(Measure::Answers);
     }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_is_not_full_has_to_answer_sooner() {
-        let mut facts = Facts { full: Signals::quiet(), is_saturated: true, ..Facts::default() };
+        let mut facts = EndFacts { full: Signals::quiet(), is_saturated: true, ..EndFacts::default() };
         assert_eq!(measure(&facts, false), Ok(Measure::Answers));
         facts.is_saturated = false;
         assert_eq!(measure(&facts, false), Ok(Measure::Latency("p95", 2)));

@@ -6,17 +6,17 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 
-use super::asked::{Named, Why};
+use super::asked::{NamedVariant, Why};
 use super::gather;
-use super::known::Known;
+use super::known::KnownBlock;
 use super::prove;
 use super::signals::{Role, Signals};
 use crate::ab::Tell;
-use crate::ask::{Ask, Cpus, Edge, Load, Side, Stack};
+use crate::ask::{Ask, Cpus, EdgeProgram, Load, Side, Stack};
 use crate::experiment::run::{Own, spec_of};
 use crate::experiment::{Sent, What};
 use crate::said::{Said, say};
-use crate::stack::{self, Failed, HUB, Place, Spec};
+use crate::stack::{self, BlockFailure, HUB, LabDirectory, Spec};
 
 /// A client was not on time if its quota throttled it in more than this part of the periods.
 const CLIENT_THROTTLED: f64 = 0.05;
@@ -29,11 +29,11 @@ pub(super) enum Ended {
     Broken(Said),
 }
 
-impl From<Failed> for Ended {
-    fn from(failed: Failed) -> Ended {
+impl From<BlockFailure> for Ended {
+    fn from(failed: BlockFailure) -> Ended {
         match failed {
-            Failed::Stopped => Ended::Stopped,
-            Failed::Broken(why) => Ended::Broken(why),
+            BlockFailure::Stopped => Ended::Stopped,
+            BlockFailure::Broken(why) => Ended::Broken(why),
         }
     }
 }
@@ -43,7 +43,7 @@ pub(super) struct Lab<'a> {
     pub(super) it: &'a Why,
     /// `None` for an experiment, which brings its own stack.
     pub(super) stack: Option<Stack>,
-    pub(super) place: Place,
+    pub(super) place: LabDirectory,
     pub(super) blocks: usize,
     pub(super) stop: &'a AtomicBool,
     pub(super) tell: &'a mut dyn Tell,
@@ -86,7 +86,7 @@ impl Lab<'_> {
             Load::Path { connections, rate, .. } => (*connections as u64, *rate),
             Load::Script { .. } => (0, None),
         };
-        let known = Known {
+        let known = KnownBlock {
             spec,
             tree: &self.it.side.tree,
             offered,
@@ -94,7 +94,7 @@ impl Lab<'_> {
             connections,
             is_closed: matches!(load, Load::Path { rate: None, .. }),
             is_noisy: self.it.ask.is_noisy,
-            is_weir: self.it.side.edge == Edge::Weir,
+            is_weir: self.it.side.edge == EdgeProgram::Weir,
             pools: &self.it.pools,
             good: &self.it.good,
         };
@@ -103,7 +103,7 @@ impl Lab<'_> {
 }
 
 /// A block of an experiment's stack with the load of this run.
-fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<Spec, Said> {
+fn of_lab(lab: &NamedVariant, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<Spec, Said> {
     let mut variant = lab.variant.clone();
     let place = variant.load.take();
     let (host, cpus, to) = place.map_or((HUB.to_owned(), Vec::new(), None), |sent| (sent.host, sent.cpus, sent.to));
@@ -125,7 +125,7 @@ fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<
     let warms = matches!(ask.load, Load::Path { .. }) && !ask.warm_up.is_zero();
     variant.warm = warms.then(|| sent(ask.warm_up));
     variant.limit += ask.length() * 2 + ask.warm_up * 2;
-    let edge = if side.edge == Edge::Weir { "weir" } else { "nginx" };
+    let edge = if side.edge == EdgeProgram::Weir { "weir" } else { "nginx" };
     let own = Own { lab: &lab.name, places: &lab.places, edge, share: &ask.cpus };
     spec_of(&own, &variant, &side.tree, dir, seed)
 }

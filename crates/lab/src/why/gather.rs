@@ -10,18 +10,18 @@ use weir_conf::{Statement, Tree};
 use weir_host as host;
 use weir_load::record::Hdr;
 
-use super::known::Known;
+use super::known::KnownBlock;
 use super::policies::policies;
 use super::sent;
 use super::served;
-use super::signals::{Conf, Edge, Host, Machine, Process, Role, Signals};
+use super::signals::{Conf, EdgeSignals, HostSignals, Machine, ProcessSignals, Role, Signals};
 use super::told;
 use super::unread;
-use crate::block::{Asked, Block};
+use crate::block::{Block, BlockSettings};
 use crate::said::{Said, say};
-use crate::schedule::Arm;
+use crate::schedule::ComparedSide;
 use crate::stack::{HUB, Spec};
-use crate::watch::account::{Acted, Cache, Peer};
+use crate::watch::account::{Acted, Cache, UpstreamPeer};
 use crate::watch::{Account, HostTick, ProcessTick, Tick, Watched};
 
 /// Parts of a block for which throttling is computed.
@@ -78,7 +78,7 @@ struct Aggregate {
 }
 
 /// All signals of one block. The error names the part of the answer that could not be read.
-pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, Said> {
+pub fn signals(answer: &Value, known: &KnownBlock<'_>) -> Result<Signals, Said> {
     let read = Answer::deserialize(answer).map_err(|error| say!(ANSWER_UNREADABLE, error.to_string()))?;
     let hdr = Hdr::decode(&read.load.weir.response.hdr_ns);
     let hdr = hdr.ok_or_else(|| say!(ANSWER_UNREADABLE, "load.weir.response.hdr_ns is no histogram"))?;
@@ -91,8 +91,8 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, Said> {
             return Err(say!(ANSWER_UNREADABLE, "nothing was watched"));
         }
     };
-    let asked = Asked { is_noisy: known.is_noisy, is_search: true, ..Asked::default() };
-    let block = Block::of(answer, 0, Arm::Before, 0, asked);
+    let asked = BlockSettings { is_noisy: known.is_noisy, is_search: true, ..BlockSettings::default() };
+    let block = Block::of(answer, 0, ComparedSide::Before, 0, asked);
     let weir = &read.load.weir;
     let measured = (weir.ended_ms - weir.started_ms) / 1000.0;
     if weir.response.count > 0 && sent::QUANTILES.iter().any(|key| answer["load"]["weir"]["response"][key].is_null()) {
@@ -117,16 +117,16 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, Said> {
     })
 }
 
-fn edge(ticks: &[Tick], known: &Known<'_>) -> Edge {
+fn edge(ticks: &[Tick], known: &KnownBlock<'_>) -> EdgeSignals {
     // The load lies between the first account and the last.
     let told: Vec<&Tick> = ticks.iter().filter(|tick| tick.account.is_there).collect();
     let (Some(first), Some(end)) = (told.first(), told.last()) else {
-        return Edge::default();
+        return EdgeSignals::default();
     };
     let (then, now) = (&first.account, &end.account);
     let since = |of: fn(&Account) -> u64| of(now).saturating_sub(of(then));
     let most = |of: fn(&Account) -> u64| told.iter().map(|tick| of(&tick.account)).max().unwrap_or(0);
-    let peers: BTreeMap<String, Peer> =
+    let peers: BTreeMap<String, UpstreamPeer> =
         now.peers.iter().map(|(name, peer)| (name.clone(), peer_since(peer, then.peers.get(name)))).collect();
     let opened = if known.is_weir {
         Some(peers.values().filter_map(|peer| peer.opened).sum())
@@ -136,7 +136,7 @@ fn edge(ticks: &[Tick], known: &Known<'_>) -> Edge {
         let clients = if known.spec.client.host == HUB { since(|a| a.accepted) } else { 0 };
         opened.map(|opened| opened.saturating_sub(clients))
     };
-    Edge {
+    EdgeSignals {
         is_known: told.len() > 1,
         accepted: since(|a| a.accepted),
         dropped: since(|a| a.dropped),
@@ -178,9 +178,9 @@ fn policies_since(now: &BTreeMap<String, Acted>, then: &BTreeMap<String, Acted>)
     now.iter().map(since).filter(|(_, acted)| acted.refused + acted.delayed > 0).collect()
 }
 
-fn peer_since(now: &Peer, then: Option<&Peer>) -> Peer {
+fn peer_since(now: &UpstreamPeer, then: Option<&UpstreamPeer>) -> UpstreamPeer {
     let then = then.cloned().unwrap_or_default();
-    Peer {
+    UpstreamPeer {
         requests: now.requests.saturating_sub(then.requests),
         opened: now.opened.map(|opened| opened.saturating_sub(then.opened.unwrap_or(0))),
         bad: now.bad.saturating_sub(then.bad),
@@ -240,7 +240,7 @@ fn grown(ticks: &[Tick], host: &str, counter: &str) -> Option<u64> {
     Some(values.last()?.saturating_sub(*values.first()?))
 }
 
-fn processes(watched: &Watched, known: &Known<'_>, answer: &Value) -> Vec<Process> {
+fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> Vec<ProcessSignals> {
     let spec = known.spec;
     let peers = served::upstreams(known.tree, spec);
     let roles = spec.processes.iter().chain([&spec.client]).filter(|process| !process.is_step);
@@ -268,11 +268,11 @@ fn processes(watched: &Watched, known: &Known<'_>, answer: &Value) -> Vec<Proces
             };
             let memory_killed = group("memory_killed");
             // Keep a process that the kernel killed before its first sample.
-            let used = used(&seen).or_else(|| (memory_killed > 0).then(Process::default))?;
+            let used = used(&seen).or_else(|| (memory_killed > 0).then(ProcessSignals::default))?;
             let quota = if process.is_unlimited { None } else { quota_of(spec, &process.host) };
             let pinned = if process.cpus.is_empty() { crate::ask::allowed_cpus() } else { process.cpus.clone() };
             let cpus = pinned.len() as f64;
-            Some(Process {
+            Some(ProcessSignals {
                 name: process.name.clone(),
                 host: process.host.clone(),
                 role,
@@ -294,7 +294,7 @@ fn processes(watched: &Watched, known: &Known<'_>, answer: &Value) -> Vec<Proces
 }
 
 /// The CPU time and other resources that a process used, from its samples.
-fn used(seen: &[(u64, &ProcessTick)]) -> Option<Process> {
+fn used(seen: &[(u64, &ProcessTick)]) -> Option<ProcessSignals> {
     // The first sample contains the client's start and the last one its end. Only the load lies between.
     let inner = seen.get(1..seen.len().saturating_sub(1)).filter(|inner| inner.len() >= LOOKS_MIN).unwrap_or(seen);
     // Threads that ended are missing in later samples. For a process that ends, use the sample with the highest CPU
@@ -311,7 +311,7 @@ fn used(seen: &[(u64, &ProcessTick)]) -> Option<Process> {
     let most = |of: fn(&ProcessTick) -> u64| seen.iter().map(|(_, tick)| of(tick)).max().unwrap_or(0);
     let (stuck, looked) =
         inner.iter().fold((0, 0), |(stuck, looked), (_, tick)| (stuck + tick.stuck.0, looked + tick.stuck.1));
-    Some(Process {
+    Some(ProcessSignals {
         cpu: share(to.1.ran_ns, from.1.ran_ns),
         is_main_busiest: threads.first().is_some_and(|(_, _, is_main)| *is_main),
         threads: threads.iter().map(|(ran, waited, _)| (*ran, *waited)).collect(),
@@ -319,7 +319,7 @@ fn used(seen: &[(u64, &ProcessTick)]) -> Option<Process> {
         swapped: to.1.swapped.saturating_sub(from.1.swapped),
         stuck: f64::from(stuck) / f64::from(looked.max(1)),
         preempted: to.1.preempted.saturating_sub(from.1.preempted) as f64 / elapsed_ns * 1e9,
-        ..Process::default()
+        ..ProcessSignals::default()
     })
 }
 
@@ -344,7 +344,7 @@ fn throttled_strip(seen: &[(u64, &ProcessTick)]) -> Vec<f64> {
         .collect()
 }
 
-fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
+fn hosts(watched: &Watched, spec: &Spec) -> Vec<HostSignals> {
     let mut names: Vec<&str> =
         watched.ticks.iter().flat_map(|tick| tick.hosts.iter().map(|host| host.name.as_str())).collect();
     names.sort_unstable();
@@ -358,13 +358,13 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
                 .filter_map(|tick| Some((tick.at_ms, tick.hosts.iter().find(|host| host.name == name)?)))
                 .collect();
             let (from, to) = (seen.first()?, seen.last()?);
-            let mut host = Host {
+            let mut host = HostSignals {
                 name: name.to_owned(),
                 counters: since_map(&to.1.counters, &from.1.counters),
                 ports: watched.ports.get(name).copied().unwrap_or(0),
                 is_hub: name == HUB,
                 turned_away: watched.turned_away.get(name).cloned().unwrap_or_default(),
-                ..Host::default()
+                ..HostSignals::default()
             };
             for (_, tick) in &seen {
                 for (address, waiting) in &tick.waiting {
@@ -546,7 +546,7 @@ fn time_ms(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::good::Good;
+    use super::super::good::GoodStatuses;
     use super::*;
     use serde_json::json;
     use weir_conf::MemoryFiles;
@@ -602,7 +602,7 @@ mod tests {
             ..Default::default()
         };
         let spec = Spec {
-            watch: Some(crate::watch::Plan::default()),
+            watch: Some(crate::watch::WatchPlan::default()),
             processes: vec![process("origin0"), process("edge")],
             edge: "edge".into(),
             client: process("client"),
@@ -623,7 +623,7 @@ mod tests {
                     "series": {"interval_ms": 500, "length": 3, "counts": {"http.codes.200": [1, 2, 3], "http.codes.502": [0, 0, 4]}, "response": {"p50": [1, 1, 1]}}}},
         });
         let tree = tree("http { }");
-        let known = Known {
+        let known = KnownBlock {
             spec: &spec,
             tree: &tree,
             offered: Some(100.0),
@@ -633,7 +633,7 @@ mod tests {
             is_noisy: true,
             is_weir: false,
             pools: &[],
-            good: &Good::default(),
+            good: &GoodStatuses::default(),
         };
         let found = signals(&answer, &known).unwrap();
         // A renamed key is an error. It is not a block in which nothing happened.
@@ -659,9 +659,9 @@ mod tests {
         let mut unwatched = answer.clone();
         unwatched["watched"] = Value::Null;
         let blind = Spec { watch: None, ..spec.clone() };
-        assert_eq!(signals(&unwatched, &Known { spec: &blind, ..known }).map(|found| found.goodput()), Ok(90.0));
-        let watching = Spec { watch: Some(crate::watch::Plan::default()), ..spec.clone() };
-        let is_refused = signals(&unwatched, &Known { spec: &watching, ..known }).is_err();
+        assert_eq!(signals(&unwatched, &KnownBlock { spec: &blind, ..known }).map(|found| found.goodput()), Ok(90.0));
+        let watching = Spec { watch: Some(crate::watch::WatchPlan::default()), ..spec.clone() };
+        let is_refused = signals(&unwatched, &KnownBlock { spec: &watching, ..known }).is_err();
         assert!(is_refused, "a block that was to be watched has nothing that was seen");
         // The application has no sample, and the kernel did not kill it. If the kernel kills it before its first
         // sample, it is listed.
@@ -677,8 +677,8 @@ mod tests {
         let mut refused = answer.clone();
         refused["load"]["aggregate"]["counters"] =
             json!({"http.requests": 1000, "http.codes.429": 900, "http.codes.502": 100});
-        let good: Good = "502".parse().unwrap();
-        let other = signals(&refused, &Known { good: &good, ..known }).unwrap();
+        let good: GoodStatuses = "502".parse().unwrap();
+        let other = signals(&refused, &KnownBlock { good: &good, ..known }).unwrap();
         assert_eq!(
             (other.load.well, other.failed(), other.load.errors.keys().next().map(String::as_str)),
             (100, 900, Some("429"))

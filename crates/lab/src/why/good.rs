@@ -14,31 +14,31 @@ const WORDS_MAX: usize = 32;
 /// error from an application. `101` (RFC 9110 §15.2.2) is always good: the client asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Good {
+pub struct GoodStatuses {
     /// First and last of each range, in the order of the list.
     ranges: Vec<(u16, u16)>,
 }
 
-impl Default for Good {
+impl Default for GoodStatuses {
     /// Every 2xx and every 3xx.
-    fn default() -> Good {
-        Good { ranges: vec![(200, 299), (300, 399)] }
+    fn default() -> GoodStatuses {
+        GoodStatuses { ranges: vec![(200, 299), (300, 399)] }
     }
 }
 
-impl Good {
+impl GoodStatuses {
     /// Whether an answer with that status is good.
     pub fn has(&self, status: u16) -> bool {
         status == 101 || self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&status))
     }
 }
 
-impl FromStr for Good {
+impl FromStr for GoodStatuses {
     type Err = Said;
 
     /// # Errors
     /// A word is neither a class nor a status. The sentence says which form is expected.
-    fn from_str(text: &str) -> Result<Good, Said> {
+    fn from_str(text: &str) -> Result<GoodStatuses, Said> {
         let word = |word: &str| {
             let word = word.trim();
             let range = match word.strip_suffix("xx") {
@@ -55,11 +55,11 @@ impl FromStr for Good {
         if words.len() > WORDS_MAX {
             return Err(say!(ERR_GOOD_MANY, WORDS_MAX));
         }
-        Ok(Good { ranges: words.into_iter().map(word).collect::<Result<_, _>>()? })
+        Ok(GoodStatuses { ranges: words.into_iter().map(word).collect::<Result<_, _>>()? })
     }
 }
 
-impl fmt::Display for Good {
+impl fmt::Display for GoodStatuses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, (first, last)) in self.ranges.iter().enumerate() {
             f.write_str(if number > 0 { ", " } else { "" })?;
@@ -69,16 +69,16 @@ impl fmt::Display for Good {
     }
 }
 
-impl TryFrom<String> for Good {
+impl TryFrom<String> for GoodStatuses {
     type Error = Said;
 
-    fn try_from(text: String) -> Result<Good, Said> {
+    fn try_from(text: String) -> Result<GoodStatuses, Said> {
         text.parse()
     }
 }
 
-impl From<Good> for String {
-    fn from(good: Good) -> String {
+impl From<GoodStatuses> for String {
+    fn from(good: GoodStatuses) -> String {
         good.to_string()
     }
 }
@@ -90,14 +90,14 @@ mod tests {
 
     #[test]
     fn classes_and_statuses_are_read() {
-        let good = Good::default();
+        let good = GoodStatuses::default();
         assert!(good.has(200) && good.has(304) && good.has(101));
         assert!(![100, 404, 429, 499, 502, 503].into_iter().any(|status| good.has(status)));
-        let good: Good = "2xx, 3xx,404".parse().unwrap();
+        let good: GoodStatuses = "2xx, 3xx,404".parse().unwrap();
         assert!(good.has(404) && !good.has(403));
-        assert_eq!(good.to_string().parse::<Good>().unwrap(), good);
+        assert_eq!(good.to_string().parse::<GoodStatuses>().unwrap(), good);
         for wrong in ["", "6xx", "2x", "99", "600", "2xx,,3xx", "ok"] {
-            assert!(wrong.parse::<Good>().is_err_and(|why| why.contains("2xx,3xx,404")), "{wrong}");
+            assert!(wrong.parse::<GoodStatuses>().is_err_and(|why| why.contains("2xx,3xx,404")), "{wrong}");
         }
     }
 }

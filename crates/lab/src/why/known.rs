@@ -2,13 +2,13 @@
 
 use weir_conf::Tree;
 
-use super::good::Good;
+use super::good::GoodStatuses;
 use super::signals::Pool;
 use crate::stack::Spec;
 
 /// A block's spec, and further facts about it.
 #[derive(Clone)]
-pub struct Known<'a> {
+pub struct KnownBlock<'a> {
     /// The spec that the keeper got.
     pub spec: &'a Spec,
     /// Its configuration.
@@ -28,5 +28,5 @@ pub struct Known<'a> {
     /// Pools with a known size.
     pub pools: &'a [Pool],
     /// The statuses that count as good.
-    pub good: &'a Good,
+    pub good: &'a GoodStatuses,
 }

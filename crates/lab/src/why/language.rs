@@ -7,9 +7,9 @@ use weir_words::{Language, english_in, is_korean};
 use super::arm::Elasticity;
 use super::asked::Why;
 use super::prove::Proof;
-use super::rule::{Found, Segment};
+use super::rule::{FiredRule, Segment};
 use super::rules::{self, Finding};
-use super::say::{Facts, no_verdict, outcome, text};
+use super::say::{EndFacts, no_verdict, outcome, text};
 use super::signals::Signals;
 use crate::said::{Said, say};
 use crate::texts;
@@ -19,7 +19,7 @@ fn korean(said: &Said) -> &str {
 }
 
 /// The finding of a rule in its own case.
-fn found(rule: &rules::Finding) -> &Found {
+fn found(rule: &rules::Finding) -> &FiredRule {
     &rule.found
 }
 
@@ -80,7 +80,7 @@ fn no_report_has_english_in_its_korean() {
     };
     for (finding, signals) in all() {
         let id = finding.rule.id;
-        let facts = Facts {
+        let facts = EndFacts {
             findings: vec![finding.clone(), finding],
             full: signals.clone(),
             half: Some(Signals::quiet()),
@@ -89,12 +89,12 @@ fn no_report_has_english_in_its_korean() {
             grew: Some(Segment::ALL.iter().map(|segment| (*segment, 0.2)).collect()),
             elasticities: vec![arm(Some(0), say!(CPU_OF, "app"), false), arm(None, say!(LINK_OF, "edge"), true)],
             unproved: Some(say!(NO_OTHER_SUSPECT_SQUEEZE)),
-            ..Facts::default()
+            ..EndFacts::default()
         };
         for proof in [None, Some(Proof::Proved(0)), Some(Proof::Shared(vec![0, 1])), Some(Proof::RuledOut)] {
-            check(id, &outcome(&Facts { proof, ..facts.clone() }, &it));
+            check(id, &outcome(&EndFacts { proof, ..facts.clone() }, &it));
         }
-        check(id, &outcome(&Facts { is_saturated: false, ..facts.clone() }, &it));
+        check(id, &outcome(&EndFacts { is_saturated: false, ..facts.clone() }, &it));
         check(id, &no_verdict(&facts, &say!(SATURATED, "97")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

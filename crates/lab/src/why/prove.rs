@@ -14,12 +14,12 @@ use super::arm::{Arm, Elasticity, MORE, host_of, limit_cpu};
 use super::assign;
 use super::rule::Squeeze;
 use super::rules::Finding;
-use super::signals::{Pool, Process, Role, Signals};
+use super::signals::{Pool, ProcessSignals, Role, Signals};
 use super::widen;
 use crate::said::{Said, say};
 use crate::stack::Spec;
 use crate::stats;
-use crate::watch::tap::{self, Change};
+use crate::watch::tap::{self, NewValue};
 
 /// The part of a resource that is left when it is squeezed.
 pub const LEFT: f64 = 0.8;
@@ -63,10 +63,10 @@ pub fn arms(findings: &[Finding], signals: &Signals, spec: &Spec) -> Vec<Arm> {
     if wanted.is_empty() {
         return Vec::new();
     }
-    let is_neighbour = |process: &Process| {
+    let is_neighbour = |process: &ProcessSignals| {
         wanted.iter().any(|(squeeze, _)| matches!(squeeze, Squeeze::Neighbour(_, other) if *other == process.name))
     };
-    let mut controls: Vec<&Process> =
+    let mut controls: Vec<&ProcessSignals> =
         signals.processes.iter().filter(|process| process.role != Role::Client && !is_neighbour(process)).collect();
     controls.sort_by(|one, other| other.usage().total_cmp(&one.usage()));
     let controls: Vec<Squeeze> = controls.into_iter().map(|process| Squeeze::Cpu(process.name.clone())).collect();
@@ -145,7 +145,7 @@ fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec)
 
 /// The most CPUs that a process can use. `None` if its share of a cgroup cannot be separated from the other
 /// processes' shares.
-fn cpus_of(process: &Process, spec: &Spec) -> Option<f64> {
+fn cpus_of(process: &ProcessSignals, spec: &Spec) -> Option<f64> {
     let host = spec.hosts.iter().find(|host| host.name == process.host);
     if host.is_some_and(|host| host.credits.is_some()) {
         return None;
@@ -162,7 +162,7 @@ fn cpus_of(process: &Process, spec: &Spec) -> Option<f64> {
 }
 
 /// Changes a block's spec so that the resource has the arm's size. Returns the changes that the configuration needs.
-pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<Change> {
+pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<NewValue> {
     match &arm.squeeze {
         Squeeze::Cpu(name) if arm.spread.is_some() => return widen::spread(arm, name, spec),
         Squeeze::Cpu(name) | Squeeze::Neighbour(_, name) => limit_cpu(spec, name, arm.limit),

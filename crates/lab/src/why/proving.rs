@@ -5,7 +5,7 @@ use super::arm::{Arm, Elasticity, MORE};
 use super::blocks::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::gather;
 use super::prove::{self, Proof};
-use super::say::Facts;
+use super::say::EndFacts;
 use super::widen;
 use crate::ask::{Load, allowed_cpus};
 use crate::said::{Said, say};
@@ -23,7 +23,7 @@ pub fn blocks_max(rounds: usize) -> usize {
 
 impl Lab<'_> {
     /// Squeezes the suspects, gives more of those that the answers shrink with, and judges both results.
-    pub(super) fn prove(&mut self, facts: &mut Facts, load: &Load, spec: &Spec) -> Result<(), Ended> {
+    pub(super) fn prove(&mut self, facts: &mut EndFacts, load: &Load, spec: &Spec) -> Result<(), Ended> {
         let arms = prove::arms(&facts.findings, &facts.full, spec);
         if arms.is_empty() {
             facts.unproved = Some(say!(LAB_CAN_SQUEEZE_NONE));
@@ -44,7 +44,7 @@ impl Lab<'_> {
 
     /// Gives more of each suspect that the answers shrink with. Returns the suspects that cannot be given more, with
     /// the reasons.
-    fn give_more(&mut self, facts: &mut Facts, load: &Load, arms: &[Arm]) -> Result<Vec<(usize, Said)>, Ended> {
+    fn give_more(&mut self, facts: &mut EndFacts, load: &Load, arms: &[Arm]) -> Result<Vec<(usize, Said)>, Ended> {
         let allowed = allowed_cpus();
         let (mut larger, mut refused) = (Vec::new(), Vec::new());
         for arm in prove::shrinking(arms, &facts.elasticities).iter().filter(|arm| arm.to < arm.from) {
@@ -71,7 +71,7 @@ impl Lab<'_> {
     }
 
     /// The rounds of some arms. `None` if blocks were spoiled; `facts.unproved` then says so.
-    fn rounds(&mut self, facts: &mut Facts, load: &Load, arms: &[Arm], what: &str) -> Result<Option<Rounds>, Ended> {
+    fn rounds(&mut self, facts: &mut EndFacts, load: &Load, arms: &[Arm], what: &str) -> Result<Option<Rounds>, Ended> {
         let mut rounds: Rounds = vec![Vec::new(); arms.len()];
         for round in 0..self.it.rounds {
             // Every second round runs in reverse order, so that a drift within a round cancels out.
@@ -129,7 +129,7 @@ impl Lab<'_> {
 
 /// A load at which a gain can be seen. The suspects are squeezed at the knee, where every request is answered
 /// already.
-fn beyond(facts: &Facts, load: &Load) -> Load {
+fn beyond(facts: &EndFacts, load: &Load) -> Load {
     match (load, facts.knee) {
         (Load::Path { path, connections, rate: Some(_) }, Some(knee)) => Load::Path {
             path: path.clone(),
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn more_is_given_where_more_is_asked_for() {
         let load = |rate| Load::Path { path: "/".to_owned(), connections: 8, rate };
-        let at = |knee| Facts { knee, ..Facts::default() };
+        let at = |knee| EndFacts { knee, ..EndFacts::default() };
         assert_eq!(beyond(&at(Some(200.0)), &load(Some(190.0))), load(Some(300.0)));
         // Without a knee the load is already the one that was asked for. A closed loop already asks for all there is.
         assert_eq!(beyond(&at(None), &load(Some(190.0))), load(Some(190.0)));

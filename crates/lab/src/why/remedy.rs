@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use weir_conf::edit::{self, Edit};
 use weir_conf::{MemoryFiles, Statement, Tree};
 
-use crate::change::{Change, changes};
+use crate::change::{Difference, changes};
 use crate::said::{Said, say};
 
 /// The placeholder for a name that the reader knows: `upstream … { }`, `listen … reuseport`.
@@ -26,7 +26,7 @@ pub struct Made {
     /// Files that differ, with their bytes.
     pub files: Vec<(PathBuf, Vec<u8>)>,
     /// The differences.
-    pub changes: Vec<Change>,
+    pub changes: Vec<Difference>,
 }
 
 /// Makes the recommended change in a copy. The error says why it is not a change of this file.

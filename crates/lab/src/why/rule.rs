@@ -107,7 +107,7 @@ pub enum Squeeze {
 
 /// The result of a rule that fired.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct FiredRule {
     /// The limiting resource: `edge → 10.0.0.2:3000 local ports`.
     pub subject: Said,
     /// Lines with figures, at most six: a label, and the observation.
@@ -126,15 +126,15 @@ pub struct Found {
     pub is_of_tail: bool,
 }
 
-impl Found {
+impl FiredRule {
     /// A finding about a subject, with its degree.
-    pub fn new(subject: impl Into<Said>, degree: f64) -> Found {
-        Found { subject: subject.into(), degree: degree.clamp(0.0, 1.0), ..Found::default() }
+    pub fn new(subject: impl Into<Said>, degree: f64) -> FiredRule {
+        FiredRule { subject: subject.into(), degree: degree.clamp(0.0, 1.0), ..FiredRule::default() }
     }
 
     /// Adds a line of evidence. An empty text adds nothing.
     #[must_use]
-    pub fn with(mut self, label: Text, text: impl Into<Said>) -> Found {
+    pub fn with(mut self, label: Text, text: impl Into<Said>) -> FiredRule {
         let text = text.into();
         if !text.is_empty() {
             self.evidence.push((label, text));
@@ -144,21 +144,21 @@ impl Found {
 
     /// Sets the parts of a request's way that it makes longer.
     #[must_use]
-    pub fn slows(mut self, segments: &[Segment]) -> Found {
+    pub fn slows(mut self, segments: &[Segment]) -> FiredRule {
         self.explains = segments.to_vec();
         self
     }
 
     /// Sets the counter-experiment that could prove it.
     #[must_use]
-    pub fn squeezed(mut self, squeeze: Squeeze) -> Found {
+    pub fn squeezed(mut self, squeeze: Squeeze) -> FiredRule {
         self.squeeze = Some(squeeze);
         self
     }
 
     /// Sets the recommended change and its expected effect.
     #[must_use]
-    pub fn knob(mut self, knob: impl Into<Said>, expect: impl Into<Said>) -> Found {
+    pub fn knob(mut self, knob: impl Into<Said>, expect: impl Into<Said>) -> FiredRule {
         self.knob = knob.into();
         self.expect = expect.into();
         self
@@ -166,7 +166,7 @@ impl Found {
 
     /// Notes that the change makes the slowest answers faster.
     #[must_use]
-    pub fn for_the_tail(mut self) -> Found {
+    pub fn for_the_tail(mut self) -> FiredRule {
         self.is_of_tail = true;
         self
     }
@@ -181,7 +181,7 @@ pub struct Rule {
     /// How certain its findings are.
     pub tier: Tier,
     /// Checks the signals.
-    pub check: fn(&Signals) -> Option<Found>,
+    pub check: fn(&Signals) -> Option<FiredRule>,
     /// Changes the signals of a quiet block so that the rule fires.
     pub fires: fn(&mut Signals),
     /// Changes the signals of a quiet block in a similar way, so that the rule stays silent.

@@ -14,7 +14,7 @@ pub(super) mod waits;
 use serde_json::{Value, json};
 use weir_words::{Language, words};
 
-use super::rule::{Found, MINOR, Rule, Segment, Tier};
+use super::rule::{FiredRule, MINOR, Rule, Segment, Tier};
 use super::signals::Signals;
 use crate::said::{self, Said, Text};
 
@@ -45,7 +45,7 @@ pub struct Finding {
     /// The rule.
     pub rule: &'static Rule,
     /// What it found.
-    pub found: Found,
+    pub found: FiredRule,
     /// Degree of fullness, times certainty, times the share of the time that it explains.
     pub score: f64,
 }

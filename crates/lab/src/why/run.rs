@@ -14,13 +14,13 @@ use super::rules::{self, Finding};
 use super::say;
 use super::signals::Signals;
 use crate::ab::{Tell, environment_of, side_json};
-use crate::ask::{Edge, Load, allowed_cpus};
+use crate::ask::{EdgeProgram, Load, allowed_cpus};
 use crate::metric::digits;
 use crate::said::{Said, say};
-use crate::stack::{self, Place, Spec};
+use crate::stack::{self, LabDirectory, Spec};
 use crate::store;
 use crate::watch::probe::node;
-use crate::watch::{Plan, tap};
+use crate::watch::{WatchPlan, tap};
 
 /// Half of the load fails as often as all of it if its share of good answers is at most this many times as large.
 const ALIKE: f64 = 1.15;
@@ -60,7 +60,7 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, Sa
     outlook(it, most)?.iter().for_each(|line| tell.tell(line));
     let stack = if it.lab.is_none() { Some(it.ask.stack(&it.side)?) } else { None };
     let (id, started_ms) = (store::new_id(), say::now_ms());
-    let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell, id: id.clone(), cpus: None };
+    let mut lab = Lab { it, stack, place: LabDirectory::new()?, blocks: 0, stop, tell, id: id.clone(), cpus: None };
     let outcome = match lab.experiment() {
         Ok(outcome) => outcome,
         Err(Ended::Broken(error)) => return Err(error),
@@ -95,7 +95,7 @@ impl Lab<'_> {
     fn experiment(&mut self) -> Result<Value, Ended> {
         let load = self.it.ask.load.clone();
         let (mut full, mut spec) = self.step("the load as asked", &load)?;
-        let mut facts = say::Facts::default();
+        let mut facts = say::EndFacts::default();
         if let Some(again) = self.reassigned(&mut facts, &full, &load)? {
             (full, spec) = again;
         }
@@ -147,7 +147,7 @@ impl Lab<'_> {
     /// assignment has room. `facts.cpus` describes the sharing in any case.
     fn reassigned(
         &mut self,
-        facts: &mut say::Facts,
+        facts: &mut say::EndFacts,
         full: &Signals,
         load: &Load,
     ) -> Result<Option<(Signals, Spec)>, Ended> {
@@ -195,7 +195,7 @@ impl Lab<'_> {
 
     /// The knee: the largest rate that is answered, between half of the rate that was asked for and all of it. If
     /// there is a knee, the suspects are judged and squeezed there.
-    fn knee(&mut self, facts: &mut say::Facts, proving: &mut Load) -> Result<(), Ended> {
+    fn knee(&mut self, facts: &mut say::EndFacts, proving: &mut Load) -> Result<(), Ended> {
         let Load::Path { path, connections, rate: Some(asked) } = proving.clone() else {
             facts.knee = facts.full.load.is_closed.then(|| facts.full.goodput());
             return Ok(());
@@ -265,13 +265,13 @@ impl Lab<'_> {
             self.tell.progress(self.blocks, 2 + STEPS_MAX, what);
             let (mut spec, dir) = self.spec(load)?;
             if self.it.ask.is_isolated {
-                let is_weir = self.it.side.edge == Edge::Weir;
+                let is_weir = self.it.side.edge == EdgeProgram::Weir;
                 let log = dir.join("edge.log");
                 let files = tap::tapped(&self.it.side.tree, is_weir, &log, &[]).map_err(Ended::Broken)?;
                 spec.overlays = write_overlays(&dir, &files).map_err(Ended::Broken)?;
-                spec.watch = Some(Plan { is_weir, at: tap::ACCOUNT.into(), log, ..Plan::default() });
+                spec.watch = Some(WatchPlan { is_weir, at: tap::ACCOUNT.into(), log, ..WatchPlan::default() });
             } else {
-                spec.watch = Some(Plan::default());
+                spec.watch = Some(WatchPlan::default());
             }
             if let Some(plan) = &mut spec.watch {
                 plan.dir = dir.clone();

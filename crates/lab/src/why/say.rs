@@ -22,7 +22,7 @@ use crate::texts;
 
 /// All facts at the end of a run.
 #[derive(Clone, Default)]
-pub struct Facts {
+pub struct EndFacts {
     /// The block with the load as asked.
     pub full: Signals,
     /// The block with half of that load.
@@ -56,7 +56,7 @@ pub struct Facts {
 }
 
 /// The finding that the verdict is about.
-pub(super) fn lead(facts: &Facts) -> Option<usize> {
+pub(super) fn lead(facts: &EndFacts) -> Option<usize> {
     sentence(facts).2
 }
 
@@ -66,7 +66,7 @@ pub(super) fn verdict(name: &str, text: &Said, rule: Option<&str>) -> Value {
 }
 
 /// The outcome of a run that allows no conclusion.
-pub fn no_verdict(facts: &Facts, why: &Said) -> Value {
+pub fn no_verdict(facts: &EndFacts, why: &Said) -> Value {
     let mut outcome = json!({
         "signals": facts.full,
         "findings": [],
@@ -78,7 +78,7 @@ pub fn no_verdict(facts: &Facts, why: &Said) -> Value {
 
 /// The outcome of a run, as it is stored. A sentence is stored in English, and beside it, as `NAME_said`, by the name of
 /// its text.
-pub fn outcome(facts: &Facts, it: &Why) -> Value {
+pub fn outcome(facts: &EndFacts, it: &Why) -> Value {
     let (name, text, lead) = sentence(facts);
     let named = lead.and_then(|lead| facts.findings.get(lead));
     let grew = |of: &dyn Fn(Text) -> Value| {
@@ -122,7 +122,7 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
 }
 
 /// The values that could not be read, of the block and of the probed programs.
-fn unread(facts: &Facts) -> Vec<Said> {
+fn unread(facts: &EndFacts) -> Vec<Said> {
     facts.full.unread.iter().cloned().chain(told::unread(&facts.full.told)).collect()
 }
 
@@ -132,7 +132,7 @@ fn elasticity(arm: &Elasticity) -> String {
 }
 
 /// The word, the sentence, and the number of the finding that they are about.
-fn sentence(facts: &Facts) -> (&'static str, Said, Option<usize>) {
+fn sentence(facts: &EndFacts) -> (&'static str, Said, Option<usize>) {
     let of = |at: usize| {
         facts.findings.get(at).map(|finding| say!(RULE, &finding.found.subject, finding.rule.id)).unwrap_or_default()
     };
@@ -182,7 +182,7 @@ fn sentence(facts: &Facts) -> (&'static str, Said, Option<usize>) {
 }
 
 /// The part of a request's way in which unexplained time was spent.
-fn where_it_went(facts: &Facts) -> Said {
+fn where_it_went(facts: &EndFacts) -> Said {
     let grown = Segment::ALL.iter().map(|segment| {
         let then = facts.half.as_ref().map_or(0.0, |half| segment.ms(half));
         (*segment, segment.ms(&facts.full) - then)
@@ -205,7 +205,7 @@ fn where_it_went(facts: &Facts) -> Said {
 }
 
 /// Every resource that was checked and has room, with its figure.
-fn ruled_out(facts: &Facts) -> Vec<Said> {
+fn ruled_out(facts: &EndFacts) -> Vec<Said> {
     let s = &facts.full;
     let suspected =
         |squeeze: &Squeeze| facts.findings.iter().any(|finding| finding.found.squeeze.as_ref() == Some(squeeze));
@@ -250,14 +250,14 @@ fn ruled_out(facts: &Facts) -> Vec<Said> {
 }
 
 /// The change of the answers when the lab gave more of a suspect.
-fn relaxed(facts: &Facts) -> Option<Said> {
+fn relaxed(facts: &EndFacts) -> Option<Said> {
     let told: Vec<Said> = facts.elasticities.iter().filter(|arm| arm.is_relaxed).map(widen::in_words).collect();
     (!told.is_empty()).then(|| Said::list(&told, "; "))
 }
 
 /// The next CPU that becomes full, and the rate at which it does, if an answer costs as much CPU as at half the load
 /// (utilisation law).
-fn next_limit(facts: &Facts, named: Option<&Finding>) -> Option<Said> {
+fn next_limit(facts: &EndFacts, named: Option<&Finding>) -> Option<Said> {
     let half = facts.half.as_ref()?;
     let answers = half.goodput();
     let taken = named.and_then(|finding| finding.found.squeeze.clone());
@@ -296,7 +296,7 @@ fn verify(finding: &Finding, it: &Why, copied: &Copied) -> String {
         flags += &format!(" -H {}", quoted(field));
     }
     let edge = match &it.side.edge {
-        crate::ask::Edge::Weir => String::new(),
+        crate::ask::EdgeProgram::Weir => String::new(),
         edge => format!(" --edge {}", edge.name()),
     };
     let load = match &it.ask.load {
@@ -323,7 +323,7 @@ impl Why {
 
 /// The lines of a verdict.
 #[derive(Default)]
-pub struct Told {
+pub struct VerdictLines {
     /// The word and its sentence, two spaces between them.
     pub first: String,
     /// The evidence, and the resources that were ruled out.
@@ -344,15 +344,15 @@ pub struct Fact {
 
 /// The verdict as it is printed: the word, the evidence, the resources that were ruled out, one recommended change.
 pub fn text(run: &Value, language: Language) -> String {
-    let Told { first, evidence, remedy } = told(run, language);
+    let VerdictLines { first, evidence, remedy } = told(run, language);
     let columns = if language == Language::Korean { 12 } else { 11 };
     let line = |fact: &Fact| format!("  {} {}\n", left(&fact.label, columns), fact.text);
     format!("{first}\n{}", evidence.iter().chain(&remedy).map(line).collect::<String>())
 }
 
 /// The verdict in a language, line by line.
-pub fn told(run: &Value, language: Language) -> Told {
-    let mut told = Told { first: shown(&run["verdict"], "text", language), ..Told::default() };
+pub fn told(run: &Value, language: Language) -> VerdictLines {
+    let mut told = VerdictLines { first: shown(&run["verdict"], "text", language), ..VerdictLines::default() };
     let mut line = |label: &str, text: &str| told.evidence.extend(fact(label, text));
     let of = |label: Text| label.say(language);
     line(of(texts::LABEL_ANSWERS), &answers(&run["signals"]["load"], language));
@@ -465,7 +465,7 @@ mod tests {
     use super::*;
     use crate::why::rules::find;
 
-    fn facts() -> Facts {
+    fn facts() -> EndFacts {
         let mut full = Signals::quiet();
         full.said.insert("no_port".into(), 400);
         full.load.errors.insert("502".into(), 400);
@@ -473,12 +473,12 @@ mod tests {
             host.ports = 200;
             host.held.insert("127.0.0.1:3000".into(), (200, 190));
         });
-        Facts {
+        EndFacts {
             findings: find(&full, None),
             full,
             half: Some(Signals::quiet()),
             is_saturated: true,
-            ..Facts::default()
+            ..EndFacts::default()
         }
     }
 
@@ -499,14 +499,14 @@ mod tests {
 
     #[test]
     fn each_word_has_its_case() {
-        let said = |facts: &Facts| sentence(facts).0;
+        let said = |facts: &EndFacts| sentence(facts).0;
         assert_eq!(said(&facts()), "SUSPECTED");
-        assert_eq!(said(&Facts { is_saturated: false, ..facts() }), "NOT SATURATED");
-        assert_eq!(said(&Facts { findings: Vec::new(), ..facts() }), "UNATTRIBUTED");
-        assert_eq!(said(&Facts { proof: Some(Proof::RuledOut), ..facts() }), "UNATTRIBUTED");
-        assert_eq!(said(&Facts { proof: Some(Proof::Shared(vec![0, 0])), ..facts() }), "SHARED");
-        assert_eq!(said(&Facts { proof: Some(Proof::Unclear("x".into())), ..facts() }), "SUSPECTED");
-        let proved = Facts { proof: Some(Proof::Proved(0)), elasticities: vec![arm(Some(0), 0.97)], ..facts() };
+        assert_eq!(said(&EndFacts { is_saturated: false, ..facts() }), "NOT SATURATED");
+        assert_eq!(said(&EndFacts { findings: Vec::new(), ..facts() }), "UNATTRIBUTED");
+        assert_eq!(said(&EndFacts { proof: Some(Proof::RuledOut), ..facts() }), "UNATTRIBUTED");
+        assert_eq!(said(&EndFacts { proof: Some(Proof::Shared(vec![0, 0])), ..facts() }), "SHARED");
+        assert_eq!(said(&EndFacts { proof: Some(Proof::Unclear("x".into())), ..facts() }), "SUSPECTED");
+        let proved = EndFacts { proof: Some(Proof::Proved(0)), elasticities: vec![arm(Some(0), 0.97)], ..facts() };
         let (name, text, lead) = sentence(&proved);
         assert_eq!((name, lead), ("PROVED", Some(0)));
         assert!(text.contains("127.0.0.1:3000: local ports   (rule B01), elasticity 0.97 [0.92, 1.02]"), "{text}");
@@ -554,7 +554,7 @@ mod tests {
         assert_eq!(outcome(&facts(), &it)["verify"], Value::Null);
         let copied = Copied { file: "/r/1.after.conf".into(), names: vec!["a".into(), "b".into()], is_beside: false };
         let verify = |copied: Copied| {
-            let run = outcome(&Facts { copied: Some(copied), ..facts() }, &it);
+            let run = outcome(&EndFacts { copied: Some(copied), ..facts() }, &it);
             run["verify"].as_str().unwrap_or_default().to_owned()
         };
         let said = verify(copied.clone());
@@ -565,7 +565,7 @@ mod tests {
 
     #[test]
     fn what_has_room_is_listed_with_its_number() {
-        let list = ruled_out(&Facts { elasticities: vec![arm(None, 0.02)], ..facts() });
+        let list = ruled_out(&EndFacts { elasticities: vec![arm(None, 0.02)], ..facts() });
         assert!(
             list.iter().any(|text| text == "edge CPU 20 %") && list.iter().any(|text| text == "accept queues 0 of 511"),
             "{list:?}"

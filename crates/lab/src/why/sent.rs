@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use weir_load::record::Hdr;
 
-use super::known::Known;
-use super::signals::Load;
+use super::known::KnownBlock;
+use super::signals::LoadSignals;
 use crate::block::Block;
 use crate::series::Series;
 use crate::texts;
@@ -24,8 +24,8 @@ pub(super) fn load(
     counters: &BTreeMap<String, u64>,
     hdr: &Hdr,
     block: &Block,
-    known: &Known<'_>,
-) -> Load {
+    known: &KnownBlock<'_>,
+) -> LoadSignals {
     let weir = &answer["load"]["weir"];
     let statuses: BTreeMap<u16, u64> = counters
         .iter()
@@ -45,7 +45,7 @@ pub(super) fn load(
     let bars = hdr.bars(&bounds).into_iter().zip(&bounds).filter(|(count, _)| *count > 0);
     let series = Series::of(&answer["load"]);
     let windows = windows(&answer["load"], known.length_s);
-    Load {
+    LoadSignals {
         offered: known.offered,
         length_s: known.length_s,
         accepts_gzip: accepts_gzip(&known.spec.client.argv),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::good::Good;
+use super::good::GoodStatuses;
 use super::policies::Policy;
 use crate::said::Said;
-use crate::watch::account::{Acted, Cache, Peer};
+use crate::watch::account::{Acted, Cache, UpstreamPeer};
 use crate::watch::inside::Inside;
 
 /// Everything that was observed in one block.
@@ -16,15 +16,15 @@ pub struct Signals {
     /// How long the block was observed, s.
     pub seconds: f64,
     /// Requests sent and answers seen by the client.
-    pub load: Load,
+    pub load: LoadSignals,
     /// The settings of the configuration.
     pub conf: Conf,
     /// The work of the edge in that time.
-    pub edge: Edge,
+    pub edge: EdgeSignals,
     /// Every process, including the client.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessSignals>,
     /// Every network namespace.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostSignals>,
     /// The machine that they run on.
     pub machine: Machine,
     /// Number of lines in the edge's log by kind ([`crate::watch::errors`]).
@@ -34,7 +34,7 @@ pub struct Signals {
     /// Pools of applications with a size that the user gave to the lab.
     pub pools: Vec<Pool>,
     /// Figures that the probed programs reported about themselves.
-    pub told: Vec<Told>,
+    pub told: Vec<ProgramFigures>,
     /// The values that could not be read, a sentence each. Their counts are 0 here, but unknown.
     #[serde(serialize_with = "crate::said::in_english")]
     pub unread: Vec<Said>,
@@ -56,7 +56,7 @@ pub struct Pool {
 
 /// Figures that a probed program reported about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Told {
+pub struct ProgramFigures {
     /// The process.
     pub process: String,
     /// The kind of the program ([`crate::watch::probe::KINDS`]).
@@ -79,7 +79,7 @@ pub struct Told {
 
 /// Requests sent and answers seen by the client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Load {
+pub struct LoadSignals {
     /// Requests a second that were asked for. `None` for a closed loop and for a script.
     pub offered: Option<f64>,
     /// The time for sending them, s.
@@ -97,7 +97,7 @@ pub struct Load {
     /// The good answers among them.
     pub well: u64,
     /// The statuses that count as good.
-    pub good: Good,
+    pub good: GoodStatuses,
     /// Failures by name: statuses that are not good, and errors of the client.
     pub errors: BTreeMap<String, u64>,
     /// Answers by status.
@@ -185,7 +185,7 @@ pub struct Conf {
 /// The work of the edge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Edge {
+pub struct EdgeSignals {
     /// The edge reported its account.
     pub is_known: bool,
     /// Clients' connections accepted.
@@ -203,7 +203,7 @@ pub struct Edge {
     /// See `handshakes`.
     pub resumed: u64,
     /// Servers of upstreams.
-    pub peers: BTreeMap<String, Peer>,
+    pub peers: BTreeMap<String, UpstreamPeer>,
     /// Requests that used an upstream.
     pub exchanges: u64,
     /// Tries: attempts at a server of an upstream.
@@ -245,7 +245,7 @@ pub enum Role {
 /// A process with its descendants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Process {
+pub struct ProcessSignals {
     /// Its name.
     pub name: String,
     /// Its host.
@@ -286,7 +286,7 @@ pub struct Process {
     pub preempted: f64,
 }
 
-impl Told {
+impl ProgramFigures {
     /// Growth of a counter, a second; 0 if it was not reported.
     pub fn rate(&self, name: &str) -> f64 {
         self.grew.get(name).copied().unwrap_or(0.0) / self.seconds.max(1e-9)
@@ -303,14 +303,14 @@ impl Told {
     }
 }
 
-impl Process {
+impl ProcessSignals {
     /// How much of its CPUs it used, 0 to 1.
     pub fn usage(&self) -> f64 {
         if self.cpus > 0.0 { self.cpu / self.cpus } else { 0.0 }
     }
 
     /// Whether both may run on one CPU.
-    pub fn is_beside(&self, other: &Process) -> bool {
+    pub fn is_beside(&self, other: &ProcessSignals) -> bool {
         self.pinned.iter().any(|cpu| other.pinned.contains(cpu))
     }
 
@@ -324,7 +324,7 @@ impl Process {
 /// A network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Host {
+pub struct HostSignals {
     /// Its name.
     pub name: String,
     /// How much the kernel's counters grew.
@@ -400,19 +400,19 @@ impl Signals {
     }
 
     /// The process of the edge.
-    pub fn edge_process(&self) -> Option<&Process> {
+    pub fn edge_process(&self) -> Option<&ProcessSignals> {
         self.processes.iter().find(|process| process.role == Role::Edge)
     }
 
     /// The applications behind the edge.
-    pub fn apps(&self) -> impl Iterator<Item = &Process> {
+    pub fn apps(&self) -> impl Iterator<Item = &ProcessSignals> {
         self.processes.iter().filter(|process| process.role == Role::App)
     }
 
     /// The applications, and the servers that the applications use: processes that listen and have connections held
     /// towards them.
-    pub fn servers(&self) -> impl Iterator<Item = &Process> {
-        let is_asked = |process: &Process| {
+    pub fn servers(&self) -> impl Iterator<Item = &ProcessSignals> {
+        let is_asked = |process: &ProcessSignals| {
             let port = |at: &str| at.rsplit_once(':').map(|(_, port)| port.to_owned());
             let held = |wanted: &str| {
                 self.hosts.iter().flat_map(|host| host.held.keys()).any(|at| port(at).as_deref() == Some(wanted))
@@ -425,12 +425,12 @@ impl Signals {
     }
 
     /// The reports of the programs of one kind.
-    pub fn told_by(&self, kind: &str) -> impl Iterator<Item = &Told> {
+    pub fn told_by(&self, kind: &str) -> impl Iterator<Item = &ProgramFigures> {
         self.told.iter().filter(move |told| told.kind == kind && told.failed.is_none())
     }
 
     /// The edge's network.
-    pub fn hub(&self) -> Option<&Host> {
+    pub fn hub(&self) -> Option<&HostSignals> {
         self.hosts.iter().find(|host| host.is_hub)
     }
 
@@ -479,7 +479,7 @@ impl Signals {
 impl Signals {
     /// A block without any shortage: 200 requests a second, an nginx, an application.
     pub(crate) fn quiet() -> Signals {
-        let process = |name: &str, role, cpu: f64| Process {
+        let process = |name: &str, role, cpu: f64| ProcessSignals {
             name: name.to_owned(),
             host: "edge".to_owned(),
             role,
@@ -488,12 +488,12 @@ impl Signals {
             pinned: vec![0],
             threads: vec![(cpu, 0.01)],
             fds: (40, 1024),
-            ..Process::default()
+            ..ProcessSignals::default()
         };
-        let peer = Peer { requests: 2000, opened: None, bad: 0, header: (2000, 4_000_000) };
+        let peer = UpstreamPeer { requests: 2000, opened: None, bad: 0, header: (2000, 4_000_000) };
         Signals {
             seconds: 10.0,
-            load: Load {
+            load: LoadSignals {
                 offered: Some(200.0),
                 length_s: 10.0,
                 connections: 16,
@@ -508,10 +508,10 @@ impl Signals {
                 flight: vec![1.0; 20],
                 medians: vec![2.8; 20],
                 bytes: 2_000_000,
-                ..Load::default()
+                ..LoadSignals::default()
             },
             conf: Conf { worker_connections: Some(1024), can_keep: true, keepalive: Some(32), ..Conf::default() },
-            edge: Edge {
+            edge: EdgeSignals {
                 is_known: true,
                 accepted: 16,
                 active_max: 20,
@@ -522,20 +522,20 @@ impl Signals {
                 tries: 2000,
                 opened: Some(10),
                 steps: [("connect".to_owned(), (2000, 10_000)), ("wait".to_owned(), (2000, 4_000_000))].into(),
-                ..Edge::default()
+                ..EdgeSignals::default()
             },
             processes: vec![
                 process("edge", Role::Edge, 0.2),
                 process("app", Role::App, 0.3),
                 process("load", Role::Client, 0.1),
             ],
-            hosts: vec![Host {
+            hosts: vec![HostSignals {
                 name: "edge".to_owned(),
                 ports: 28_232,
                 held: [("127.0.0.1:3000".to_owned(), (20, 2))].into(),
                 queues: [("0.0.0.0:80".to_owned(), (0, 511))].into(),
                 is_hub: true,
-                ..Host::default()
+                ..HostSignals::default()
             }],
             machine: Machine { cpus: 2.0, busy: 0.3, ..Machine::default() },
             said: BTreeMap::new(),

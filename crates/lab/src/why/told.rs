@@ -1,23 +1,23 @@
 //! Sums up the figures that programs report about themselves: by how much counters grew, and which levels there were.
 
-use super::signals::Told;
+use super::signals::ProgramFigures;
 use crate::said::{Said, say};
 use crate::watch::probe::{Answers, kind};
 
 /// Sums up the readings. A counter becomes its growth; a level becomes its mean and its maximum.
-pub fn summed(all: &[Answers]) -> Vec<Told> {
+pub fn summed(all: &[Answers]) -> Vec<ProgramFigures> {
     all.iter().map(one).collect()
 }
 
-fn one(answers: &Answers) -> Told {
+fn one(answers: &Answers) -> ProgramFigures {
     let counters = kind(&answers.kind).map_or(&[][..], |kind| kind.counters);
     let (first, last) = (answers.readings.first(), answers.readings.last());
-    let mut told = Told {
+    let mut told = ProgramFigures {
         process: answers.process.clone(),
         kind: answers.kind.clone(),
         at: answers.at.clone(),
         failed: answers.failed.as_ref().filter(|_| answers.readings.is_empty()).map(Said::from),
-        ..Told::default()
+        ..ProgramFigures::default()
     };
     // If most readings failed, the figures between them are unknown.
     let read = answers.readings.len() as u64;
@@ -54,7 +54,7 @@ fn one(answers: &Answers) -> Told {
 }
 
 /// The programs that gave no answer or an incomplete one, a sentence each.
-pub fn unread(all: &[Told]) -> Vec<Said> {
+pub fn unread(all: &[ProgramFigures]) -> Vec<Said> {
     let failed = all.iter().flat_map(|told| told.failed.iter().chain(&told.partly).map(move |why| (told, why)));
     failed
         .map(|(told, why)| match told.process.as_str() {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::known::Known;
-use super::signals::{Process, Role};
+use super::known::KnownBlock;
+use super::signals::{ProcessSignals, Role};
 use crate::said::{Said, Text, say};
 use crate::texts;
 use crate::watch::{Account, Tick, Watched};
@@ -16,7 +16,7 @@ const LINES_LOST: f64 = 0.005;
 const UNREAD_MAX: usize = 24;
 
 /// One sentence for each value that could not be read.
-pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &[Process]) -> Vec<Said> {
+pub fn unread(watched: &Watched, known: &KnownBlock<'_>, answer: &Value, processes: &[ProcessSignals]) -> Vec<Said> {
     let mut found = watched.unread.clone();
     if watched.ticks.is_empty() {
         found.push(say!(BLOCK_LAB_DID_WATCH));
@@ -39,11 +39,11 @@ pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &
 }
 
 /// Whether the lab reads the edge's account.
-fn is_asked(known: &Known<'_>) -> bool {
+fn is_asked(known: &KnownBlock<'_>) -> bool {
     known.spec.watch.as_ref().is_some_and(|plan| !plan.at.as_os_str().is_empty())
 }
 
-fn account(ticks: &[Tick], known: &Known<'_>) -> Option<Said> {
+fn account(ticks: &[Tick], known: &KnownBlock<'_>) -> Option<Said> {
     if let Some(why) = ticks.iter().find_map(|tick| tick.account.unread.as_ref()) {
         return Some(say!(LAB_CANNOT_READ_EDGES, why));
     }
@@ -53,7 +53,7 @@ fn account(ticks: &[Tick], known: &Known<'_>) -> Option<Said> {
 }
 
 /// Lines that nginx logged and the lab did not get, because the log socket was full.
-fn log(ticks: &[Tick], known: &Known<'_>) -> Option<Said> {
+fn log(ticks: &[Tick], known: &KnownBlock<'_>) -> Option<Said> {
     if known.is_weir || !is_asked(known) {
         return None;
     }
@@ -65,7 +65,7 @@ fn log(ticks: &[Tick], known: &Known<'_>) -> Option<Said> {
     (lost as f64 > LINES_LOST * logged as f64).then(|| say!(NGINXS_PRIVATE_LOG_SOCKET, lost, logged))
 }
 
-fn networks(watched: &Watched, known: &Known<'_>) -> Vec<Said> {
+fn networks(watched: &Watched, known: &KnownBlock<'_>) -> Vec<Said> {
     let mut found = Vec::new();
     let mut hosts: Vec<&str> = known.spec.processes.iter().map(|process| process.host.as_str()).collect();
     hosts.sort_unstable();
@@ -91,7 +91,7 @@ fn networks(watched: &Watched, known: &Known<'_>) -> Vec<Said> {
     found
 }
 
-fn people(watched: &Watched, known: &Known<'_>, processes: &[Process]) -> Vec<Said> {
+fn people(watched: &Watched, known: &KnownBlock<'_>, processes: &[ProcessSignals]) -> Vec<Said> {
     let mut found = Vec::new();
     for role in known.spec.processes.iter().chain([&known.spec.client]).filter(|process| !process.is_step) {
         let Some(process) = processes.iter().find(|process| process.name == role.name) else {
@@ -117,8 +117,8 @@ fn people(watched: &Watched, known: &Known<'_>, processes: &[Process]) -> Vec<Sa
 mod tests {
     use super::*;
     use crate::stack::{HUB, Spec};
-    use crate::watch::{HostTick, Plan, ProcessTick};
-    use crate::why::good::Good;
+    use crate::watch::{HostTick, ProcessTick, WatchPlan};
+    use crate::why::good::GoodStatuses;
     use serde_json::json;
     use weir_conf::Tree;
 
@@ -128,7 +128,7 @@ mod tests {
             processes: vec![process("edge")],
             edge: "edge".into(),
             client: process("client"),
-            watch: Some(Plan { at: "/run/x".into(), ..Plan::default() }),
+            watch: Some(WatchPlan { at: "/run/x".into(), ..WatchPlan::default() }),
             ..Spec::default()
         }
     }
@@ -160,8 +160,8 @@ mod tests {
         };
         let mut answer = json!({"usage": {"foreign": 0.0}, "load": {"weir": {"generator": {"worker_cpu": [0.1]}}}});
         change(&mut watched, &mut answer);
-        let (spec, tree, good) = (spec(), Tree::default(), Good::default());
-        let known = Known {
+        let (spec, tree, good) = (spec(), Tree::default(), GoodStatuses::default());
+        let known = KnownBlock {
             spec: &spec,
             tree: &tree,
             offered: None,
@@ -173,9 +173,10 @@ mod tests {
             pools: &[],
             good: &good,
         };
-        let process = |name: &str, role| Process { name: name.into(), role, fds: (3, 9), ..Process::default() };
+        let process =
+            |name: &str, role| ProcessSignals { name: name.into(), role, fds: (3, 9), ..ProcessSignals::default() };
         let all = [process("edge", Role::Edge), process("client", Role::Client)];
-        let seen = |known: &&Process| {
+        let seen = |known: &&ProcessSignals| {
             watched.ticks.iter().any(|tick| tick.processes.iter().any(|seen| seen.name == known.name))
         };
         unread(&watched, &known, &answer, &all.iter().filter(seen).cloned().collect::<Vec<_>>())

@@ -6,11 +6,11 @@
 use super::arm::{Arm, Elasticity, MORE, Spread, limit_cpu};
 use super::assign;
 use super::rule::{Squeeze, percent};
-use super::signals::{Process, Role, Signals};
+use super::signals::{ProcessSignals, Role, Signals};
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::stack::Spec;
-use crate::watch::tap::Change;
+use crate::watch::tap::NewValue;
 
 /// The relative rise of good answers that counts. `weir lab ab` calls a smaller change no difference in throughput.
 /// Nobody would remove a limit for a smaller gain, which happens where the next limit is close behind.
@@ -84,7 +84,7 @@ fn more_cpu(arm: &Arm, name: &str, signals: &Signals, allowed: &[usize]) -> Resu
 }
 
 /// The number of the edge's workers, if that number is fixed.
-fn workers(process: &Process, signals: &Signals) -> Option<usize> {
+fn workers(process: &ProcessSignals, signals: &Signals) -> Option<usize> {
     if process.role != Role::Edge {
         return None;
     }
@@ -96,7 +96,7 @@ fn workers(process: &Process, signals: &Signals) -> Option<usize> {
 }
 
 /// Why a process could not use one more CPU.
-fn unusable(process: &Process, workers: Option<usize>, from: f64) -> Option<Said> {
+fn unusable(process: &ProcessSignals, workers: Option<usize>, from: f64) -> Option<Said> {
     let busy = process.threads.iter().filter(|(ran, waited)| ran + waited >= THREAD_BUSY).count();
     let is_single = process.role != Role::Edge && busy <= 1;
     if is_single {
@@ -115,7 +115,7 @@ fn idle(cpu: usize, signals: &Signals) -> f64 {
 }
 
 /// Gives a process the CPUs of its arm. Returns the changes that the configuration needs.
-pub fn spread(arm: &Arm, name: &str, spec: &mut Spec) -> Vec<Change> {
+pub fn spread(arm: &Arm, name: &str, spec: &mut Spec) -> Vec<NewValue> {
     let Some(spread) = &arm.spread else { return Vec::new() };
     if let Some(quota) = spread.quota {
         limit_cpu(spec, name, quota);

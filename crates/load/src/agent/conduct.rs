@@ -18,17 +18,17 @@ use super::clock::now_us;
 use super::health;
 use super::letter::{self, Letter};
 use super::limits::{BEAT, HEARD_MAX, LOOK};
-use super::member::{Loss, Mate, Member};
-use super::nats::{Heard, Link, Server};
+use super::member::{Loss, Mate, RunAgent};
+use super::nats::{LinkEvent, NatsLink, NatsServer};
 use crate::event::Event;
 use crate::output::SelfCheck;
 use crate::output::facts::fingerprint;
 use crate::random;
-use crate::record::Taken;
-use crate::run::{self, Before, Channel, Run, Watch};
+use crate::record::TakenWindow;
+use crate::run::{self, Before, Channel, Run, RunWatch};
 use crate::texts::agents as texts;
 use crate::value::{Map, Value};
-use crate::worker::Shared;
+use crate::worker::RunShared;
 
 /// Most agents of one run.
 pub const AGENTS_MAX: u64 = 1000;
@@ -43,9 +43,9 @@ const PIECE_BYTES: usize = 512 << 10;
 
 /// The parameters of a run on agents.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WantedRun {
     /// The server to which the agents are connected.
-    pub server: Server,
+    pub server: NatsServer,
     /// Number of agents.
     pub agents: u64,
     /// Longest time to wait for the agents.
@@ -56,7 +56,7 @@ pub struct Wanted {
 #[derive(Debug)]
 pub struct Merged {
     /// The same as the outcome of a local run.
-    pub outcome: run::Outcome,
+    pub outcome: run::RunOutcome,
     /// The self-check of each agent.
     pub checks: Vec<(String, SelfCheck)>,
     /// The missing parts of the outcome, one sentence each.
@@ -65,7 +65,7 @@ pub struct Merged {
 
 /// A run on agents.
 pub struct Conductor {
-    orders: SyncSender<Heard<Order>>,
+    orders: SyncSender<LinkEvent<Order>>,
     gathered: Receiver<Result<Vec<Mate>, Said>>,
     thread: JoinHandle<Ended>,
     agents: usize,
@@ -76,7 +76,7 @@ pub struct Conductor {
 #[derive(Debug)]
 enum Order {
     /// All agents begin.
-    Start { start_us: i64, began: Instant, before: Vec<u8>, events: Sender<Event>, shared: Arc<Shared> },
+    Start { start_us: i64, began: Instant, before: Vec<u8>, events: Sender<Event>, shared: Arc<RunShared> },
     /// The run is over.
     Finish,
 }
@@ -91,11 +91,11 @@ struct Ended {
 
 impl Conductor {
     /// Asks for agents; the error is for the user.
-    pub fn start(wanted: &Wanted, job: Vec<u8>) -> Result<Conductor, Said> {
+    pub fn start(wanted: &WantedRun, job: Vec<u8>) -> Result<Conductor, Said> {
         let (orders, heard) = mpsc::sync_channel(HEARD_MAX);
         let (tell, gathered) = mpsc::channel();
         let run = random::string(12);
-        let mut link = Link::connect(&wanted.server, "weir load", orders.clone())?;
+        let mut link = NatsLink::connect(&wanted.server, "weir load", orders.clone())?;
         link.subscribe(letter::up(&run));
         let agents = usize::try_from(wanted.agents.clamp(1, AGENTS_MAX)).unwrap_or(1);
         let body_bytes_max = link.body_bytes_max();
@@ -137,20 +137,20 @@ impl Conductor {
     }
 
     /// Starts the agents and listens until they are done. The error says why the run could not begin.
-    pub fn run(self, run: &Run, before: &Before, channel: &Channel, watch: &mut dyn Watch) -> Result<Merged, Said> {
+    pub fn run(self, run: &Run, before: &Before, channel: &Channel, watch: &mut dyn RunWatch) -> Result<Merged, Said> {
         let text = |(name, value): &(Arc<str>, Value)| (name.clone(), value.clone());
         let map = Value::Map(Arc::new(before.iter().map(text).collect::<Map>()));
         let before = map.to_json().unwrap_or_else(|| "{}".to_owned()).into_bytes();
         if before.len() > self.body_bytes_max {
             return Err(say!(texts::BEFORE_TOO_LARGE, self.body_bytes_max));
         }
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(RunShared::default());
         let (began, start_us) = (precise() + LEAD, now_us() + i64::try_from(LEAD.as_micros()).unwrap_or(0));
         let order = Order::Start { start_us, began, before, events: channel.sender(), shared: shared.clone() };
         let gone = |_| say!(texts::CONTROLLER_ENDED);
-        self.orders.send(Heard::Own(order)).map_err(gone)?;
+        self.orders.send(LinkEvent::Own(order)).map_err(gone)?;
         let mut outcome = run::listen(&run.plan.phases, began, self.agents, &shared, channel, watch)?;
-        self.orders.send(Heard::Own(Order::Finish)).map_err(gone)?;
+        self.orders.send(LinkEvent::Own(Order::Finish)).map_err(gone)?;
         let ended = self.thread.join().map_err(|_| say!(texts::CONTROLLER_PANICKED))?;
         outcome.lines_lost += ended.lines_lost;
         outcome.is_cut = ended.is_cut;
@@ -168,7 +168,7 @@ struct Packed {
 /// The thread that speaks to NATS.
 struct Baton {
     run: String,
-    seats: Vec<Option<Member>>,
+    seats: Vec<Option<RunAgent>>,
     /// Names of agents that came and disappeared before the run began.
     lost: Vec<String>,
     job: Packed,
@@ -181,7 +181,7 @@ struct Baton {
     show: Option<Show>,
     beat: Option<Instant>,
     stopped: Option<Instant>,
-    link: Link<Order>,
+    link: NatsLink<Order>,
 }
 
 /// Facts that are known after the run has begun.
@@ -190,26 +190,26 @@ pub(super) struct Show {
     pub(super) began: Instant,
     pub(super) before: Vec<u8>,
     pub(super) events: Sender<Event>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<RunShared>,
 }
 
 impl Baton {
-    fn conduct(&mut self, heard: &Receiver<Heard<Order>>) -> Ended {
+    fn conduct(&mut self, heard: &Receiver<LinkEvent<Order>>) -> Ended {
         loop {
             match heard.recv_timeout(LOOK) {
-                Ok(Heard::Message(message)) => {
+                Ok(LinkEvent::Message(message)) => {
                     if let Some(letter) = Letter::decode(&message.payload) {
                         self.letter(letter);
                     }
                 }
-                Ok(Heard::Gone(generation, _)) => {
+                Ok(LinkEvent::Gone(generation, _)) => {
                     self.link.gone(generation);
                 }
-                Ok(Heard::Own(Order::Start { start_us, began, before, events, shared })) => {
+                Ok(LinkEvent::Own(Order::Start { start_us, began, before, events, shared })) => {
                     self.show = Some(Show { start_us, began, before, events, shared });
                     self.beat = None;
                 }
-                Ok(Heard::Own(Order::Finish)) => break,
+                Ok(LinkEvent::Own(Order::Finish)) => break,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -251,7 +251,7 @@ impl Baton {
             return;
         };
         let name = self.name_for(letter.text("name"));
-        let member = Member::new(id, name, letter.number("cpus").unwrap_or(0), precise());
+        let member = RunAgent::new(id, name, letter.number("cpus").unwrap_or(0), precise());
         self.hire(&member.id, share);
         if let Some(seat) = self.seats.get_mut(share) {
             *seat = Some(member);
@@ -375,7 +375,7 @@ impl Baton {
         let outcome = if let Some((name, why)) = refusal {
             Err(say!(texts::CANNOT_RUN, name, why.trimmed()))
         } else if members().filter(|member| member.is_ready).count() == self.seats.len() {
-            Ok(members().map(Member::mate).collect())
+            Ok(members().map(RunAgent::mate).collect())
         } else if now >= self.until {
             Err(self.missing())
         } else {
@@ -437,14 +437,14 @@ const NAME_CHARS_MAX: usize = 64;
 /// Ends a share: [`run::listen`] no longer waits for it.
 fn end(show: &Show, share: usize) {
     // It does not matter if the receiver is gone.
-    let _ = show.events.send(Event::Taken { worker: share, taken: Taken::default(), before_ms: u64::MAX });
+    let _ = show.events.send(Event::Taken { worker: share, taken: TakenWindow::default(), before_ms: u64::MAX });
     let _ = show.events.send(Event::Ended { worker: share });
 }
 
 /// Passes on the counts of an agent.
-pub(super) fn heard_tick(member: &mut Member, tick: &Letter, share: usize, show: &Show) {
+pub(super) fn heard_tick(member: &mut RunAgent, tick: &Letter, share: usize, show: &Show) {
     let body: Json = serde_json::from_slice(&tick.body).unwrap_or_default();
-    let Some(taken) = body.get("taken").and_then(Json::as_str).and_then(Taken::decode) else {
+    let Some(taken) = body.get("taken").and_then(Json::as_str).and_then(TakenWindow::decode) else {
         member.notes.push(say!(texts::SECOND_UNREADABLE, &member.name));
         return;
     };

@@ -9,7 +9,7 @@ use weir_words::{Said, say};
 
 use super::letter::Letter;
 use crate::random;
-use crate::script::Options;
+use crate::script::ScriptOptions;
 use crate::texts::{OF_FILE, agents as texts};
 
 /// Most bytes of all files of a job together.
@@ -20,9 +20,9 @@ pub const FILES_MAX: usize = 1000;
 const ENDINGS: &[&str] = &["", ".js", ".mjs", ".cjs", ".json", ".ts", ".mts", ".cts", "/index.js", "/index.ts"];
 
 /// The parts of a job.
-pub struct Parts<'p> {
+pub struct JobParts<'p> {
     /// The options of the command line; the paths are of this machine.
-    pub options: &'p Options,
+    pub options: &'p ScriptOptions,
     /// The other files that the plan was read from.
     pub files: &'p [PathBuf],
     /// Environment variables to send to the agents.
@@ -37,7 +37,7 @@ pub struct Parts<'p> {
 #[derive(Debug)]
 pub struct Job {
     /// The options; the paths are in the agent's directory.
-    pub options: Options,
+    pub options: ScriptOptions,
     /// Number of threads.
     pub workers: Option<usize>,
     /// Seed of all random choices.
@@ -47,7 +47,7 @@ pub struct Job {
 }
 
 /// Packs the job; the error is for the user.
-pub fn pack(parts: &Parts<'_>) -> Result<Vec<u8>, Said> {
+pub fn pack(parts: &JobParts<'_>) -> Result<Vec<u8>, Said> {
     let options = parts.options;
     let named = options.files.iter().chain(&options.config).chain(&options.payload);
     let paths = with_modules(named.chain(parts.files).map(|path| plain(path)).collect())?;
@@ -102,7 +102,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Job, Said> {
     let path = |key: &str| words(key).map(|path| dir.inside(&path).ok_or_else(bad)).transpose();
     let list = |key: &str| letter.value(key).as_array().into_iter().flatten();
     let pair = |pair: &Value| Some((pair.get(0)?.as_str()?.to_owned(), pair.get(1)?.as_str()?.to_owned()));
-    let options = Options {
+    let options = ScriptOptions {
         files: list("scripts")
             .map(|path| dir.inside(path.as_str().unwrap_or_default()).ok_or_else(bad))
             .collect::<Result<_, _>>()?,
@@ -244,8 +244,8 @@ mod tests {
         path
     }
 
-    fn parts<'p>(options: &'p Options, files: &'p [PathBuf]) -> Parts<'p> {
-        Parts { options, files, env: vec![("TOKEN".into(), "x".into())], workers: Some(2), seed: u64::MAX }
+    fn parts<'p>(options: &'p ScriptOptions, files: &'p [PathBuf]) -> JobParts<'p> {
+        JobParts { options, files, env: vec![("TOKEN".into(), "x".into())], workers: Some(2), seed: u64::MAX }
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         write(&dir, "lib/q.js", "const q = `./p.js`");
         write(&dir, "data/d.json", "{}");
         write(&dir, "secret", "not named");
-        let options = Options {
+        let options = ScriptOptions {
             files: vec![script, dir.0.join("tests/../tests/a.yml")],
             config: Some(config),
             target: Some("http://t".into()),
@@ -265,7 +265,7 @@ mod tests {
             test_id: "id".into(),
             env: vec![("SECRET".into(), "s".into())],
             dotenv: Some(dir.0.join("secret")),
-            ..Options::default()
+            ..ScriptOptions::default()
         };
         let job = unpack(&pack(&parts(&options, &[code])).unwrap()).unwrap();
         let there = |path: &str| job.dir.0.join(path);

@@ -38,7 +38,7 @@ pub(super) enum Loss {
 
 /// An agent of a run.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct RunAgent {
     pub id: String,
     pub name: String,
     cpus: u64,
@@ -62,9 +62,9 @@ pub(super) struct Member {
     pub notes: Vec<Said>,
 }
 
-impl Member {
-    pub fn new(id: String, name: String, cpus: u64, now: Instant) -> Member {
-        Member {
+impl RunAgent {
+    pub fn new(id: String, name: String, cpus: u64, now: Instant) -> RunAgent {
+        RunAgent {
             id,
             name,
             cpus,
@@ -86,7 +86,7 @@ impl Member {
     }
 
     pub fn mate(&self) -> Mate {
-        let Member { cpus, workers, behind_us, error_us, .. } = *self;
+        let RunAgent { cpus, workers, behind_us, error_us, .. } = *self;
         Mate { name: self.name.clone(), cpus, workers, behind_us, error_us }
     }
 

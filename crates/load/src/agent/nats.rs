@@ -17,7 +17,7 @@ use weir_net::{Instant, clock, process};
 use weir_words::{Said, Text, say};
 
 use crate::texts::agents as texts;
-pub use parse::Message;
+pub use parse::NatsMessage;
 use parse::{Op, Parser};
 
 /// Default port of NATS.
@@ -33,7 +33,7 @@ const HEAD_BYTES: usize = 16 << 10;
 
 /// A server by its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct NatsServer {
     host: String,
     port: u16,
     login: Login,
@@ -46,10 +46,10 @@ enum Login {
     User(String, String),
 }
 
-impl Server {
+impl NatsServer {
     /// Parses `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`, or `env:NAME` or `file:PATH` that holds this URL; the
     /// error is for the user.
-    pub fn parse(url: &str) -> Result<Server, Said> {
+    pub fn parse(url: &str) -> Result<NatsServer, Said> {
         let url = &process::kept_elsewhere(url, str::to_owned)?;
         let bad = |what: Text| Err(say!(texts::NATS_URL, hidden(url), what));
         let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
@@ -75,7 +75,7 @@ impl Server {
         if host.is_empty() || host.contains(['/', ',', ' ']) {
             return bad(texts::NATS_ONE);
         }
-        Ok(Server { host: host.to_owned(), port, login })
+        Ok(NatsServer { host: host.to_owned(), port, login })
     }
 
     /// `HOST:PORT`, without secrets.
@@ -115,9 +115,9 @@ fn decoded(text: &str) -> String {
 
 /// Messages to the owner of a link: from the server, or from the owner's own helpers.
 #[derive(Debug)]
-pub enum Heard<T> {
+pub enum LinkEvent<T> {
     /// A published message.
-    Message(Message),
+    Message(NatsMessage),
     /// The connection with this number is over, and why.
     Gone(u64, Said),
     /// A message of the owner's helpers.
@@ -125,20 +125,20 @@ pub enum Heard<T> {
 }
 
 /// A connection that reconnects. Messages published while it is down are lost, as in NATS itself.
-pub struct Link<T> {
-    server: Server,
+pub struct NatsLink<T> {
+    server: NatsServer,
     name: String,
-    ear: SyncSender<Heard<T>>,
+    ear: SyncSender<LinkEvent<T>>,
     subjects: Vec<String>,
     client: Option<Client>,
     generation: u64,
     tried: Option<Instant>,
 }
 
-impl<T: Send + 'static> Link<T> {
+impl<T: Send + 'static> NatsLink<T> {
     /// Connects; the error is for the user.
-    pub fn connect(server: &Server, name: &str, ear: SyncSender<Heard<T>>) -> Result<Link<T>, Said> {
-        let mut link = Link {
+    pub fn connect(server: &NatsServer, name: &str, ear: SyncSender<LinkEvent<T>>) -> Result<NatsLink<T>, Said> {
+        let mut link = NatsLink {
             server: server.clone(),
             name: name.to_owned(),
             ear,
@@ -185,7 +185,7 @@ impl<T: Send + 'static> Link<T> {
         self.client.is_some()
     }
 
-    /// Handles [`Heard::Gone`]; true if it was about the current connection.
+    /// Handles [`LinkEvent::Gone`]; true if it was about the current connection.
     pub fn gone(&mut self, generation: u64) -> bool {
         let is_it = generation == self.generation && self.client.is_some();
         if is_it {
@@ -230,9 +230,9 @@ struct Client {
 
 impl Client {
     fn open<T: Send + 'static>(
-        server: &Server,
+        server: &NatsServer,
         name: &str,
-        ear: SyncSender<Heard<T>>,
+        ear: SyncSender<LinkEvent<T>>,
         generation: u64,
     ) -> Result<Client, Said> {
         let place = server.place();
@@ -264,7 +264,7 @@ impl Client {
             .spawn(move || {
                 let why = reader.read_on(&writer, &ear);
                 // It does not matter if the receiver is gone.
-                let _ = ear.send(Heard::Gone(generation, why));
+                let _ = ear.send(LinkEvent::Gone(generation, why));
             })
             .map_err(failed)?;
         Ok(Client { stream, payload_bytes_max: usize::try_from(payload_bytes_max).unwrap_or(usize::MAX) })
@@ -282,7 +282,7 @@ impl Drop for Client {
     }
 }
 
-fn dial(server: &Server) -> std::io::Result<TcpStream> {
+fn dial(server: &NatsServer) -> std::io::Result<TcpStream> {
     let mut last = std::io::Error::other("the name has no address");
     for address in (server.host.as_str(), server.port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, GREETING) {
@@ -298,7 +298,7 @@ fn dial(server: &Server) -> std::io::Result<TcpStream> {
     Err(last)
 }
 
-fn greeting(server: &Server, name: &str) -> String {
+fn greeting(server: &NatsServer, name: &str) -> String {
     let mut connect = json!({
         "verbose": false, "pedantic": false, "tls_required": false, "headers": false, "protocol": 1,
         "name": name, "lang": "weir", "version": env!("CARGO_PKG_VERSION"),
@@ -336,11 +336,11 @@ impl Reader {
     }
 
     /// Passes on what the server sends, until the connection ends; returns the reason.
-    fn read_on<T>(&mut self, writer: &Mutex<TcpStream>, ear: &SyncSender<Heard<T>>) -> Said {
+    fn read_on<T>(&mut self, writer: &Mutex<TcpStream>, ear: &SyncSender<LinkEvent<T>>) -> Said {
         loop {
             match self.next() {
                 Ok(Op::Message(message)) => {
-                    if ear.send(Heard::Message(message)).is_err() {
+                    if ear.send(LinkEvent::Message(message)).is_err() {
                         return Said::default();
                     }
                 }
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        let server = |host: &str, port, login| Ok(Server { host: host.to_owned(), port, login });
+        let server = |host: &str, port, login| Ok(NatsServer { host: host.to_owned(), port, login });
         let user = |user: &str, password: &str| Login::User(user.to_owned(), password.to_owned());
         for (url, expected) in [
             ("nats://a", server("a", 4222, Login::None)),
@@ -374,7 +374,7 @@ mod tests {
             ("nats://u:p%40ss@h:9", server("h", 9, user("u", "p@ss"))),
             ("nats://s3cr%ZZt@h", server("h", 4222, Login::Token("s3cr%ZZt".to_owned()))),
         ] {
-            assert_eq!(Server::parse(url), expected, "{url}");
+            assert_eq!(NatsServer::parse(url), expected, "{url}");
         }
     }
 
@@ -389,7 +389,7 @@ mod tests {
             ("nats://u:secret@a,b", "one server"),
             ("nats://u:secret@a:b", "not a number"),
         ] {
-            let error = Server::parse(url).unwrap_err();
+            let error = NatsServer::parse(url).unwrap_err();
             assert!(error.contains(words) && !error.contains("secret"), "{error}");
         }
     }

@@ -13,13 +13,13 @@ use super::clock::{Offset, now_us};
 use super::job;
 use super::letter::{self, Letter};
 use super::limits::{BEAT, HEARD_MAX, LOOK, LOST};
-use super::nats::{Heard, Link, Message, Server};
+use super::nats::{LinkEvent, NatsLink, NatsMessage, NatsServer};
 use super::stream::Outbox;
-use super::work::{Report, Start, Work};
+use super::work::{Start, Work, WorkReport};
 use crate::output::facts::fingerprint;
 use crate::random;
-use crate::record::Taken;
-use crate::run::{Channel, Stop};
+use crate::record::TakenWindow;
+use crate::run::{Channel, RunStop};
 use crate::texts::agents as texts;
 use crate::value::parse_json;
 
@@ -32,7 +32,7 @@ const PIECE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Agent {
     /// The server at which the agent waits.
-    pub server: Server,
+    pub server: NatsServer,
     /// The name of the agent.
     pub name: String,
     /// Most threads; `None`: no limit.
@@ -45,7 +45,7 @@ pub struct Agent {
 pub fn serve(agent: &Agent, is_stopped: &dyn Fn() -> bool, tell: &mut dyn FnMut(&Said)) -> Result<(), Said> {
     let (ear, heard) = mpsc::sync_channel(HEARD_MAX);
     let id = random::string(16);
-    let mut link = Link::connect(&agent.server, &agent.name, ear.clone())?;
+    let mut link = NatsLink::connect(&agent.server, &agent.name, ear.clone())?;
     link.subscribe(letter::CALL.to_owned());
     link.subscribe(letter::seat(&id));
     tell(&say!(texts::AGENT_WAITS, &agent.name, agent.server.place()));
@@ -68,8 +68,8 @@ const SUBJECTS_KEPT: usize = 2;
 struct Seat<'a> {
     agent: &'a Agent,
     id: String,
-    link: Link<(u64, Report)>,
-    ear: SyncSender<Heard<(u64, Report)>>,
+    link: NatsLink<(u64, WorkReport)>,
+    ear: SyncSender<LinkEvent<(u64, WorkReport)>>,
     duty: Option<Duty>,
     jobs: u64,
     was_up: bool,
@@ -109,7 +109,7 @@ struct Duty {
     thread: Option<JoinHandle<()>>,
     ended: Option<Instant>,
     start: Option<Sender<Start>>,
-    stop: Option<Stop>,
+    stop: Option<RunStop>,
     told: Told,
     /// The agent sends the controller nothing more and only waits for its thread.
     is_over: bool,
@@ -127,7 +127,7 @@ struct Fetch {
 /// Counts that have not been sent yet, and counts that have not been acknowledged yet.
 #[derive(Default)]
 pub(super) struct Told {
-    taken: Taken,
+    taken: TakenWindow,
     before_ms: u64,
     lines: Vec<String>,
     lines_lost: u64,
@@ -140,15 +140,15 @@ pub(super) struct Told {
 }
 
 impl Seat<'_> {
-    fn turn(&mut self, heard: &Receiver<Heard<(u64, Report)>>, tell: &mut dyn FnMut(&Said)) {
+    fn turn(&mut self, heard: &Receiver<LinkEvent<(u64, WorkReport)>>, tell: &mut dyn FnMut(&Said)) {
         match heard.recv_timeout(LOOK) {
-            Ok(Heard::Message(message)) => self.message(&message, tell),
-            Ok(Heard::Gone(generation, why)) => {
+            Ok(LinkEvent::Message(message)) => self.message(&message, tell),
+            Ok(LinkEvent::Gone(generation, why)) => {
                 if self.link.gone(generation) {
                     tell(&say!(texts::AGENT_GONE, &self.agent.name, why));
                 }
             }
-            Ok(Heard::Own((number, report))) => self.report(number, report),
+            Ok(LinkEvent::Own((number, report))) => self.report(number, report),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         self.link.mend();
@@ -159,7 +159,7 @@ impl Seat<'_> {
         self.tend(tell);
     }
 
-    fn message(&mut self, message: &Message, tell: &mut dyn FnMut(&Said)) {
+    fn message(&mut self, message: &NatsMessage, tell: &mut dyn FnMut(&Said)) {
         let Some(letter) = Letter::decode(&message.payload) else { return };
         let run = letter.text("run");
         if !letter::is_token(run) {
@@ -240,15 +240,15 @@ impl Seat<'_> {
     }
 
     /// Handles a report of the job's thread.
-    fn report(&mut self, number: u64, report: Report) {
+    fn report(&mut self, number: u64, report: WorkReport) {
         let Some(duty) = self.duty.as_mut().filter(|duty| duty.number == number) else { return };
         match report {
-            Report::Ready(workers) => {
+            WorkReport::Ready(workers) => {
                 duty.workers = workers;
                 duty.turn_to(State::Ready);
             }
-            Report::Refused(why) => duty.turn_to(State::Refused(why)),
-            Report::Done(_) => {
+            WorkReport::Refused(why) => duty.turn_to(State::Refused(why)),
+            WorkReport::Done(_) => {
                 duty.told.note(report);
                 duty.turn_to(State::Done);
             }
@@ -304,7 +304,7 @@ impl Duty {
     }
 
     /// Takes a piece of the job; with the last piece the thread begins.
-    fn piece(&mut self, letter: &Letter, agent: &Agent, ear: &SyncSender<Heard<(u64, Report)>>) {
+    fn piece(&mut self, letter: &Letter, agent: &Agent, ear: &SyncSender<LinkEvent<(u64, WorkReport)>>) {
         let fetch = &mut self.job;
         if self.state != State::Fetching || letter.number("piece") != Some(fetch.next) {
             return;
@@ -419,18 +419,18 @@ const WHY_CHARS_MAX: usize = 4000;
 
 impl Told {
     /// Keeps a thread's report for the next tick, except reports of the run's state.
-    pub(super) fn note(&mut self, report: Report) {
+    pub(super) fn note(&mut self, report: WorkReport) {
         match report {
-            Report::Ready(_) | Report::Refused(_) => {}
-            Report::Taken(taken, before_ms) => {
+            WorkReport::Ready(_) | WorkReport::Refused(_) => {}
+            WorkReport::Taken(taken, before_ms) => {
                 self.taken.merge(taken);
                 self.before_ms = before_ms;
             }
-            Report::Line(line) if self.lines.len() < LINES_MAX => self.lines.push(line),
-            Report::Line(_) => self.lines_lost += 1,
-            Report::Active(active) => self.active = active,
-            Report::ExitCode(code) => self.exit_code = Some(code),
-            Report::Done(done) => self.done = Some(done),
+            WorkReport::Line(line) if self.lines.len() < LINES_MAX => self.lines.push(line),
+            WorkReport::Line(_) => self.lines_lost += 1,
+            WorkReport::Active(active) => self.active = active,
+            WorkReport::ExitCode(code) => self.exit_code = Some(code),
+            WorkReport::Done(done) => self.done = Some(done),
         }
     }
 

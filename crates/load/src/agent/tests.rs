@@ -9,11 +9,11 @@ use weir_net::clock::precise;
 
 use super::conduct::{Show, heard_tick};
 use super::letter::Letter;
-use super::member::Member;
+use super::member::RunAgent;
 use super::serve::Told;
-use super::work::Report;
+use super::work::WorkReport;
 use crate::event::Event;
-use crate::record::{Figures, Merger, Outcome, Recorder};
+use crate::record::{Figures, Merger, Recorder, RunResults};
 
 const T: u64 = 1_795_186_840_000;
 const AGENTS: usize = 3;
@@ -23,7 +23,7 @@ const PART_BYTES: usize = 700;
 /// Agents and their controller. The line between them loses nothing; the tests of `stream` cover losses.
 struct Stage {
     told: Vec<Told>,
-    members: Vec<Member>,
+    members: Vec<RunAgent>,
     show: Show,
     events: Receiver<Event>,
 }
@@ -31,7 +31,7 @@ struct Stage {
 impl Stage {
     fn new() -> Stage {
         let (sender, events) = channel();
-        let member = |index: usize| Member::new(format!("id{index}"), format!("agent {index}"), 1, precise());
+        let member = |index: usize| RunAgent::new(format!("id{index}"), format!("agent {index}"), 1, precise());
         Stage {
             told: (0..AGENTS).map(|_| Told::default()).collect(),
             members: (0..AGENTS).map(member).collect(),
@@ -92,7 +92,7 @@ fn record(recorder: &Recorder, n: usize, (service, wait): (u64, u64)) {
 }
 
 /// The latencies, recorded by one recorder, and by three agents that send theirs to a controller every second.
-fn alone_and_merged(all: &[(u64, u64)]) -> (Outcome, Outcome) {
+fn alone_and_merged(all: &[(u64, u64)]) -> (RunResults, RunResults) {
     let alone = Recorder::at(T);
     let agents: Vec<Recorder> = (0..AGENTS).map(|_| Recorder::at(T)).collect();
     let (mut stage, mut merger) = (Stage::new(), Merger::default());
@@ -103,7 +103,7 @@ fn alone_and_merged(all: &[(u64, u64)]) -> (Outcome, Outcome) {
         // moment.
         for (index, recorder) in agents.iter().enumerate() {
             if n % 25 == 24 {
-                stage.told[index].note(Report::Taken(recorder.take(u64::MAX), T + n as u64 * 10));
+                stage.told[index].note(WorkReport::Taken(recorder.take(u64::MAX), T + n as u64 * 10));
             }
             if n % 100 == 33 * index {
                 stage.tick(index);
@@ -111,8 +111,8 @@ fn alone_and_merged(all: &[(u64, u64)]) -> (Outcome, Outcome) {
         }
     }
     for (index, recorder) in agents.iter().enumerate() {
-        stage.told[index].note(Report::Taken(recorder.take(u64::MAX), u64::MAX));
-        stage.told[index].note(Report::Done(json!({"check": {}})));
+        stage.told[index].note(WorkReport::Taken(recorder.take(u64::MAX), u64::MAX));
+        stage.told[index].note(WorkReport::Done(json!({"check": {}})));
         stage.tick(index);
     }
     stage.heard(&mut merger);
@@ -156,7 +156,7 @@ fn three_agents_report_what_one_recorder_would() {
 #[test]
 fn what_a_processor_wants_of_the_exit_code_arrives_once() {
     let (mut stage, mut merger) = (Stage::new(), Merger::default());
-    stage.told[1].note(Report::ExitCode(17));
+    stage.told[1].note(WorkReport::ExitCode(17));
     (0..AGENTS).for_each(|agent| stage.tick(agent));
     assert_eq!(stage.heard(&mut merger), [17]);
     (0..AGENTS).for_each(|agent| stage.tick(agent));

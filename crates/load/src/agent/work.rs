@@ -9,23 +9,23 @@ use weir_words::Said;
 
 use super::health;
 use super::job::{self, Job};
-use super::nats::Heard;
+use super::nats::LinkEvent;
 use crate::plan::{Phase, Plan};
 use crate::processor;
-use crate::record::{Merger, Period, Taken};
-use crate::run::{self, Before, Channel, Progress, Run, Watch};
+use crate::record::{Merger, Period, TakenWindow};
+use crate::run::{self, Before, Channel, Run, RunProgress, RunWatch};
 use crate::script;
 use crate::selfcheck::Sampler;
 
 /// Reports of the thread to the agent.
 #[derive(Debug)]
-pub enum Report {
+pub enum WorkReport {
     /// The thread can begin, with this many threads.
     Ready(usize),
     /// The thread cannot begin or cannot go on; the reason is for the user.
     Refused(Said),
     /// Counts, and the time up to which everything is reported.
-    Taken(Taken, u64),
+    Taken(TakenWindow, u64),
     /// A `log` step's text.
     Line(String),
     /// Virtual users under way.
@@ -61,7 +61,7 @@ pub struct Work {
     /// Ends the run.
     pub channel: Channel,
     /// Receives the reports.
-    pub ear: SyncSender<Heard<(u64, Report)>>,
+    pub ear: SyncSender<LinkEvent<(u64, WorkReport)>>,
 }
 
 impl Work {
@@ -71,7 +71,7 @@ impl Work {
         let number = self.number;
         if let Err(why) = self.try_run() {
             // It does not matter if the receiver is gone.
-            let _ = ear.send(Heard::Own((number, Report::Refused(why))));
+            let _ = ear.send(LinkEvent::Own((number, WorkReport::Refused(why))));
         }
     }
 
@@ -80,7 +80,7 @@ impl Work {
         let plan = script::load(&job.options, &processor::load_script).map_err(|refusal| refusal.text)?;
         let workers = self.workers(&job, &plan);
         let mut teller = Teller { number: self.number, ear: self.ear, sampler: Sampler::default() };
-        teller.tell(Report::Ready(workers));
+        teller.tell(WorkReport::Ready(workers));
         // The channel is closed: the controller is gone, or has cancelled the run.
         let Ok(start) = self.start.recv() else { return Ok(()) };
         let run = Run {
@@ -97,7 +97,7 @@ impl Work {
             "is_interrupted": outcome.is_interrupted, "is_cut": outcome.is_cut, "lines_lost": outcome.lines_lost,
             "check": health::write(&check),
         });
-        teller.tell(Report::Done(done));
+        teller.tell(WorkReport::Done(done));
         drop(job.dir);
         Ok(())
     }
@@ -115,40 +115,40 @@ impl Work {
 
 struct Teller {
     number: u64,
-    ear: SyncSender<Heard<(u64, Report)>>,
+    ear: SyncSender<LinkEvent<(u64, WorkReport)>>,
     sampler: Sampler,
 }
 
 impl Teller {
-    fn tell(&self, report: Report) {
+    fn tell(&self, report: WorkReport) {
         // It does not matter if the receiver is gone.
-        let _ = self.ear.send(Heard::Own((self.number, report)));
+        let _ = self.ear.send(LinkEvent::Own((self.number, report)));
     }
 }
 
-impl Watch for Teller {
+impl RunWatch for Teller {
     fn phase_started(&mut self, _: usize, _: &Phase) {}
 
     fn phase_completed(&mut self, _: usize, _: &Phase) {}
 
     fn line(&mut self, line: &str) {
-        self.tell(Report::Line(line.to_owned()));
+        self.tell(WorkReport::Line(line.to_owned()));
     }
 
     fn period(&mut self, _: &Period) {}
 
     fn late(&mut self, _: u64) {}
 
-    fn progress(&mut self, progress: &Progress, _: &Merger) {
+    fn progress(&mut self, progress: &RunProgress, _: &Merger) {
         self.sampler.look();
-        self.tell(Report::Active(progress.active));
+        self.tell(WorkReport::Active(progress.active));
     }
 
     fn exit_code(&mut self, code: i32) {
-        self.tell(Report::ExitCode(code));
+        self.tell(WorkReport::ExitCode(code));
     }
 
-    fn taken(&mut self, taken: &Taken, before_ms: u64) {
-        self.tell(Report::Taken(taken.clone(), before_ms));
+    fn taken(&mut self, taken: &TakenWindow, before_ms: u64) {
+        self.tell(WorkReport::Taken(taken.clone(), before_ms));
     }
 }

@@ -4,19 +4,19 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use crate::html;
-use crate::npm::Document;
+use crate::npm::QueriedBody;
 use crate::value::{self, Value};
 
 /// Finds a header by its name in lower case: a text, a list of texts (`set-cookie`), or `undefined`.
 pub type Headers<'m> = &'m dyn Fn(&str) -> Value;
 
 /// A message. The parsed form is kept and shared by all captures.
-pub struct Message<'m> {
+pub struct CapturedMessage<'m> {
     body: Body<'m>,
     headers: Headers<'m>,
     json: OnceCell<Result<Value, NotJson>>,
     text: OnceCell<Cow<'m, str>>,
-    html: OnceCell<html::Document>,
+    html: OnceCell<html::HtmlDocument>,
 }
 
 /// A body that is not JSON. It holds no error text: nobody reads it, and many messages are not JSON.
@@ -28,19 +28,19 @@ enum Body<'m> {
     Value(Value),
 }
 
-impl<'m> Message<'m> {
+impl<'m> CapturedMessage<'m> {
     /// A message made of an answer.
-    pub fn new(body: &'m [u8], headers: Headers<'m>) -> Message<'m> {
-        Message::of(Body::Bytes(body), headers)
+    pub fn new(body: &'m [u8], headers: Headers<'m>) -> CapturedMessage<'m> {
+        CapturedMessage::of(Body::Bytes(body), headers)
     }
 
     /// A message that is a value already: arguments of a Socket.IO event. It has no headers.
-    pub fn of_value(value: Value) -> Message<'m> {
-        Message::of(Body::Value(value), &|_| Value::Undefined)
+    pub fn of_value(value: Value) -> CapturedMessage<'m> {
+        CapturedMessage::of(Body::Value(value), &|_| Value::Undefined)
     }
 
-    fn of(body: Body<'m>, headers: Headers<'m>) -> Message<'m> {
-        Message { body, headers, json: OnceCell::new(), text: OnceCell::new(), html: OnceCell::new() }
+    fn of(body: Body<'m>, headers: Headers<'m>) -> CapturedMessage<'m> {
+        CapturedMessage { body, headers, json: OnceCell::new(), text: OnceCell::new(), html: OnceCell::new() }
     }
 
     /// A header by its name in lower case.
@@ -79,25 +79,27 @@ impl<'m> Message<'m> {
     /// False if the body is plainly no JSON: a page, a text, nothing.
     pub(super) fn may_be_json(&self) -> bool {
         match self.document() {
-            Document::Value(_) => true,
-            Document::Text(_) if matches!(self.json.get(), Some(Ok(_))) => true,
-            Document::Text(text) => matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) || self.json().is_ok(),
+            QueriedBody::Value(_) => true,
+            QueriedBody::Text(_) if matches!(self.json.get(), Some(Ok(_))) => true,
+            QueriedBody::Text(text) => {
+                matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) || self.json().is_ok()
+            }
         }
     }
 
     /// The body for jsonpath-plus.
-    pub(super) fn document(&self) -> Document<'_> {
+    pub(super) fn document(&self) -> QueriedBody<'_> {
         match &self.body {
             Body::Bytes(bytes) if !bytes.is_ascii() => {
-                Document::Text(self.text().trim_start_matches('\u{feff}').as_bytes())
+                QueriedBody::Text(self.text().trim_start_matches('\u{feff}').as_bytes())
             }
-            Body::Bytes(bytes) => Document::Text(bytes),
-            Body::Value(Value::Text(text)) => Document::Text(text.as_bytes()),
-            Body::Value(value) => Document::Value(value),
+            Body::Bytes(bytes) => QueriedBody::Text(bytes),
+            Body::Value(Value::Text(text)) => QueriedBody::Text(text.as_bytes()),
+            Body::Value(value) => QueriedBody::Value(value),
         }
     }
 
-    pub(super) fn html(&self) -> &html::Document {
-        self.html.get_or_init(|| html::Document::parse(self.text()))
+    pub(super) fn html(&self) -> &html::HtmlDocument {
+        self.html.get_or_init(|| html::HtmlDocument::parse(self.text()))
     }
 }

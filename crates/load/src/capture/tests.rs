@@ -3,7 +3,7 @@ use super::*;
 use crate::random;
 use crate::random::Builtins;
 use crate::value::parse_json;
-use crate::vars::Names;
+use crate::vars::VariableNames;
 
 const BODY: &str = r#"{"token":"abc","n":0,"f":false,"e":"","nul":null,"list":[1,2,3],"one":[7],"o":{"a":{"b":5}}}"#;
 const PAGE: &str =
@@ -17,12 +17,12 @@ fn header(name: &str) -> Value {
 }
 
 fn template(text: &str) -> Template {
-    Template::parse(text, &mut Names::default())
+    Template::parse(text, &mut VariableNames::default())
 }
 
 fn taken(what: &Extract, body: &str) -> Result<Value, String> {
-    let vars = Vars::new(Arc::new(Names::default()));
-    what.value(&Message::new(body.as_bytes(), &header), &vars, &Builtins)
+    let vars = Vars::new(Arc::new(VariableNames::default()));
+    what.value(&CapturedMessage::new(body.as_bytes(), &header), &vars, &Builtins)
 }
 
 #[test]
@@ -122,12 +122,12 @@ fn mistakes_are_known_beforehand() {
 
 /// The captured value, if the virtual user goes on.
 fn captured(path: &str, strict: Option<bool>, default: Option<bool>) -> Option<Value> {
-    let mut names = Names::default();
+    let mut names = VariableNames::default();
     let slot = names.slot("x");
     let what = Extract::json(Template::parse(path, &mut names), true);
     let capture = Capture { what, slot, path: Vec::new(), strict };
     let mut vars = Vars::new(Arc::new(names));
-    let message = Message::new(BODY.as_bytes(), &header);
+    let message = CapturedMessage::new(BODY.as_bytes(), &header);
     take((&[capture], &[]), &message, &mut vars, &Builtins, default).then(|| vars.get(slot).clone())
 }
 
@@ -154,22 +154,22 @@ fn nothing_found_fails_unless_tolerated() {
 
 #[test]
 fn all_or_nothing() {
-    let mut names = Names::default();
+    let mut names = VariableNames::default();
     let (a, b) = (names.slot("a"), names.slot("b"));
-    let mut capture = |path: &str, slot: Slot, to: &str| {
+    let mut capture = |path: &str, slot: VariableSlot, to: &str| {
         let path_to = if to.is_empty() { Vec::new() } else { value::Path::parse(to).keys };
         Capture { what: Extract::json(Template::parse(path, &mut names), true), slot, path: path_to, strict: None }
     };
     let good = [capture("$.token", a, ""), capture("$.o", b, "c[0]")];
     let bad = [capture("$.token", a, ""), capture("$.nosuch", b, "")];
     let second_counts = [capture("$.nosuch", a, ""), capture("$.n", a, "")];
-    let same = |value: f64, strict| Match {
+    let same = |value: f64, strict| CaptureMatch {
         what: Extract::json(template("$.n"), true),
-        value: Tree::parse(&Value::Number(value), &mut Names::default()),
+        value: Tree::parse(&Value::Number(value), &mut VariableNames::default()),
         strict,
     };
     let fresh = Vars::new(Arc::new(names));
-    let message = Message::new(BODY.as_bytes(), &header);
+    let message = CapturedMessage::new(BODY.as_bytes(), &header);
     for (captures, matches, result) in [
         (&good, vec![], Some(r#"["abc",{"c":[{"a":{"b":5}}]}]"#)),
         (&bad, vec![], None),
@@ -186,12 +186,12 @@ fn all_or_nothing() {
 
 #[test]
 fn messages_of_sockets() {
-    let vars = Vars::new(Arc::new(Names::default()));
-    let message = Message::of_value(parse_json(b"[{\"id\":3},\"x\"]").unwrap());
+    let vars = Vars::new(Arc::new(VariableNames::default()));
+    let message = CapturedMessage::of_value(parse_json(b"[{\"id\":3},\"x\"]").unwrap());
     let value = |what: Extract| what.value(&message, &vars, &Builtins);
     assert_eq!(value(Extract::json(template("$.0.id"), true)), Ok(Value::Number(3.0)));
     assert_eq!(value(Extract::regexp(template("x\"]$"), None, String::new())), Ok("x\"]".into()));
-    let text = Message::of_value("{\"id\":4}".into());
+    let text = CapturedMessage::of_value("{\"id\":4}".into());
     assert_eq!(Extract::json(template("id"), true).value(&text, &vars, &Builtins), Ok(Value::Number(4.0)));
 }
 
@@ -199,6 +199,6 @@ fn messages_of_sockets() {
 fn a_plan_may_be_shared_by_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Capture>();
-    shared::<Match>();
+    shared::<CaptureMatch>();
     shared::<crate::expression::Expression>();
 }

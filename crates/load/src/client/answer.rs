@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use weir_net::Lease;
 use weir_wire::{Known, ResponseHead, Version};
 
-use super::link::Link;
+use super::link::OriginConnection;
 use super::timings::Timings;
 
 /// Parsed heads that a worker keeps for the next answers.
@@ -62,7 +62,7 @@ impl Drop for Head {
 
 /// The place of the body.
 #[derive(Debug)]
-pub enum Body {
+pub enum BodyPlace {
     /// The body was not wanted, or there was none.
     Gone,
     /// In the buffer of the head, at this range.
@@ -78,7 +78,7 @@ pub struct Answer {
     pub head: Head,
     pub(super) buffer: Lease,
     /// The body.
-    pub body: Body,
+    pub body: BodyPlace,
     /// The length of the body as received, before decompression; without chunk lines.
     pub body_bytes: u64,
     /// All bytes received, with heads and chunk lines.
@@ -86,7 +86,7 @@ pub struct Answer {
     /// The times of the exchange.
     pub timings: Timings,
     /// After 101: the connection, which speaks another protocol from here on.
-    pub upgraded: Option<Link>,
+    pub upgraded: Option<OriginConnection>,
 }
 
 impl Answer {
@@ -128,9 +128,9 @@ impl Answer {
     /// The body as received.
     pub fn body(&self) -> &[u8] {
         match &self.body {
-            Body::Gone => b"",
-            Body::Here(range) => self.buffer.get(range.clone()).unwrap_or_default(),
-            Body::Own(bytes) => bytes,
+            BodyPlace::Gone => b"",
+            BodyPlace::Here(range) => self.buffer.get(range.clone()).unwrap_or_default(),
+            BodyPlace::Own(bytes) => bytes,
         }
     }
 

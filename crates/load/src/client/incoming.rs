@@ -6,9 +6,9 @@ use weir_net::{Deadline, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Parser, Progress, Violation, answer_keeps_alive, response_body};
 
-use super::answer::{Answer, Body, Head};
+use super::answer::{Answer, BodyPlace, Head};
 use super::error::{self, Error};
-use super::link::Link;
+use super::link::OriginConnection;
 use super::timings::Timings;
 
 /// Most bytes of one read.
@@ -21,8 +21,8 @@ pub const INTERIM_MAX: usize = 16;
 pub const BODY_BYTES_MAX: usize = 256 << 20;
 
 /// One answer being read.
-pub(super) struct Incoming<'c> {
-    pub(super) link: &'c Link,
+pub(super) struct IncomingAnswer<'c> {
+    pub(super) link: &'c OriginConnection,
     pub(super) deadline: &'c Deadline,
     input: Option<Lease>,
     received: u64,
@@ -34,9 +34,9 @@ pub(super) struct Read {
     pub(super) keeps: bool,
 }
 
-impl<'c> Incoming<'c> {
-    pub(super) fn new(link: &'c Link, deadline: &'c Deadline) -> Incoming<'c> {
-        Incoming { link, deadline, input: None, received: 0 }
+impl<'c> IncomingAnswer<'c> {
+    pub(super) fn new(link: &'c OriginConnection, deadline: &'c Deadline) -> IncomingAnswer<'c> {
+        IncomingAnswer { link, deadline, input: None, received: 0 }
     }
 
     /// True if no byte has arrived yet.
@@ -56,7 +56,7 @@ impl<'c> Incoming<'c> {
         let (body, body_bytes, is_clean) = if fits {
             let range = head.len..input.len();
             let bytes = range.len() as u64;
-            (if wants { Body::Here(range) } else { Body::Gone }, bytes, true)
+            (if wants { BodyPlace::Here(range) } else { BodyPlace::Gone }, bytes, true)
         } else {
             let read = self.body(length, head.len, wants).await.map_err(|error| {
                 let answered = Some(Box::new((head.status, timings)));
@@ -109,9 +109,9 @@ impl<'c> Incoming<'c> {
     }
 
     /// Reads the body. True if nothing follows it.
-    async fn body(&mut self, length: BodyLength, at: usize, wants: bool) -> Result<(Body, u64, bool), Error> {
+    async fn body(&mut self, length: BodyLength, at: usize, wants: bool) -> Result<(BodyPlace, u64, bool), Error> {
         match length {
-            BodyLength::None => Ok((Body::Gone, 0, self.input().len() == at)),
+            BodyLength::None => Ok((BodyPlace::Gone, 0, self.input().len() == at)),
             BodyLength::Exact(length) => self.plain(length, at, wants, false).await,
             BodyLength::UntilClose => self.plain(u64::MAX, at, wants, true).await,
             BodyLength::Chunked => self.chunked(at, wants).await,
@@ -124,14 +124,14 @@ impl<'c> Incoming<'c> {
         at: usize,
         wants: bool,
         ends_by_close: bool,
-    ) -> Result<(Body, u64, bool), Error> {
+    ) -> Result<(BodyPlace, u64, bool), Error> {
         let mut done = 0;
         loop {
             let have = (self.input().len().saturating_sub(at) as u64).min(length - if wants { 0 } else { done });
             let total = if wants { have } else { done + have };
             if total == length {
                 let end = at + have as usize;
-                let body = if wants { Body::Here(at..end) } else { Body::Gone };
+                let body = if wants { BodyPlace::Here(at..end) } else { BodyPlace::Gone };
                 return Ok((body, total, self.input().len() == end));
             }
             if wants && have as usize >= BODY_BYTES_MAX {
@@ -152,13 +152,13 @@ impl<'c> Incoming<'c> {
                 if !ends_by_close {
                     return Err(Error::closed(Step::ReadResponse));
                 }
-                let body = if wants { Body::Here(at..at + have as usize) } else { Body::Gone };
+                let body = if wants { BodyPlace::Here(at..at + have as usize) } else { BodyPlace::Gone };
                 return Ok((body, total, false));
             }
         }
     }
 
-    async fn chunked(&mut self, at: usize, wants: bool) -> Result<(Body, u64, bool), Error> {
+    async fn chunked(&mut self, at: usize, wants: bool) -> Result<(BodyPlace, u64, bool), Error> {
         let mut decoder = Decoder::new();
         let mut own = if wants { Some(buffer::lease(READ_BYTES)) } else { None };
         let mut bytes = 0;
@@ -178,7 +178,7 @@ impl<'c> Incoming<'c> {
                     ChunkEvent::NeedMore => break,
                     ChunkEvent::End => {
                         let is_clean = pos == input.len();
-                        return Ok((own.map_or(Body::Gone, Body::Own), bytes, is_clean));
+                        return Ok((own.map_or(BodyPlace::Gone, BodyPlace::Own), bytes, is_clean));
                     }
                 }
             }

@@ -6,14 +6,14 @@ use weir_net::{Deadline, Transport};
 
 /// A connection to an origin.
 #[derive(Debug)]
-pub struct Link {
+pub struct OriginConnection {
     stream: Transport,
 }
 
-impl Link {
+impl OriginConnection {
     /// A connection that is open.
-    pub(super) fn over(stream: Transport) -> Link {
-        Link { stream }
+    pub(super) fn over(stream: Transport) -> OriginConnection {
+        OriginConnection { stream }
     }
 
     /// The connection, for another protocol.

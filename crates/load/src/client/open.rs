@@ -7,12 +7,12 @@ use std::time::Duration;
 use weir_net::Instant;
 
 use weir_meter::Step;
-use weir_net::tls::{Fault, Sessions};
+use weir_net::tls::{HandshakeFault, Sessions};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
 
 use super::error::{Error, NOT_AGREED};
-use super::incoming::{Incoming, is_passing};
-use super::link::Link;
+use super::incoming::{IncomingAnswer, is_passing};
+use super::link::OriginConnection;
 use super::origin::{Origin, Proxy};
 use super::peers;
 use super::resolve::Resolver;
@@ -21,7 +21,7 @@ use crate::url::Scheme;
 
 /// A new connection.
 pub(super) struct Opened {
-    pub(super) link: Link,
+    pub(super) link: OriginConnection,
     /// Time at which the address was known.
     pub(super) resolved: Instant,
     /// Time at which the connection was established.
@@ -48,17 +48,19 @@ pub(super) async fn open(
     };
     let connected = clock::precise();
     if origin.scheme != Scheme::Https {
-        let link = Link::over(stream.into());
+        let link = OriginConnection::over(stream.into());
         return Ok(Opened { link, resolved, connected, secured: None });
     }
     // This future is large, and only TLS needs it. It is boxed so that other waiting virtual users do not need its
     // memory.
     let stream = Box::pin(origin.tls.open(stream, &origin.host, http2, sessions, deadline)).await;
     let stream = stream.map_err(|error| match weir_net::tls::failure(&error) {
-        Some(failure) if http2 && failure.fault == Fault::NoCommonProtocol => Error::named(Step::TlsOrigin, NOT_AGREED),
+        Some(failure) if http2 && failure.fault == HandshakeFault::NoCommonProtocol => {
+            Error::named(Step::TlsOrigin, NOT_AGREED)
+        }
         _ => Error::io(Step::TlsOrigin, &error),
     })?;
-    Ok(Opened { link: Link::over(stream), resolved, connected, secured: Some(clock::precise()) })
+    Ok(Opened { link: OriginConnection::over(stream), resolved, connected, secured: Some(clock::precise()) })
 }
 
 /// Connects to one of the addresses, and returns the time at which they were known.
@@ -88,7 +90,7 @@ async fn reach(origin: &Origin, resolver: &Resolver, deadline: &Deadline) -> Res
 
 /// Asks a proxy for a tunnel; the connection then leads to the origin.
 async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline) -> Result<Stream, Error> {
-    let link = Link::over(stream.into());
+    let link = OriginConnection::over(stream.into());
     let request = proxy.request(to);
     let mut left = request.as_slice();
     while !left.is_empty() {
@@ -104,7 +106,7 @@ async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline)
     let none = Duration::ZERO;
     let timings =
         Timings { started: now, dns: none, tcp: none, tls: None, is_fresh: true, sent: now, head: now, end: now };
-    let read = Incoming::new(&link, deadline).answer(b"CONNECT", false, timings).await;
+    let read = IncomingAnswer::new(&link, deadline).answer(b"CONNECT", false, timings).await;
     match read.map_err(|error| Error { step: Step::Connect, ..error })?.answer.status() {
         // All later bytes come from the origin, which sends nothing before a request.
         200 => {}

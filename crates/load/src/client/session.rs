@@ -12,8 +12,8 @@ use weir_wire::Known;
 
 use super::answer::Answer;
 use super::error::Error;
-use super::incoming::{Incoming, Read, is_passing};
-use super::link::Link;
+use super::incoming::{IncomingAnswer, Read, is_passing};
+use super::link::OriginConnection;
 use super::open;
 use super::origin::Origin;
 use super::resolve::Resolver;
@@ -28,11 +28,11 @@ const KEPT_MARGIN: Duration = Duration::from_secs(1);
 
 /// A connection kept for the next request.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeptConnection {
     /// The origin of the connection.
     pub origin: Rc<Origin>,
     /// The connection.
-    pub link: Link,
+    pub link: OriginConnection,
     /// End of the last answer.
     pub idle_since: Instant,
     /// Longest time after that in which a request may begin, from the server's `Keep-Alive: timeout=`.
@@ -43,7 +43,7 @@ pub struct Kept {
     opening: (Duration, Duration, Option<Duration>),
 }
 
-impl Kept {
+impl KeptConnection {
     fn timings(&self, started: Instant, sent: Instant, is_fresh: bool) -> Timings {
         let (dns, tcp, tls) = self.opening;
         Timings { started, dns, tcp, tls, is_fresh, sent, head: started, end: started }
@@ -56,7 +56,7 @@ impl Kept {
 }
 
 /// A request, ready to be sent.
-pub struct Call<'r> {
+pub struct ReadyRequest<'r> {
     /// The origin.
     pub origin: &'r Rc<Origin>,
     /// The method.
@@ -80,7 +80,11 @@ pub struct Call<'r> {
 ///
 /// A kept connection that is closed already is replaced before anything is sent. A connection that fails later fails the
 /// exchange: the origin may have acted on the request. It is never sent twice, which RFC 9110 §9.2.2 would allow.
-pub async fn exchange(kept: &mut Option<Kept>, call: &Call<'_>, resolver: &Resolver) -> Result<Answer, Error> {
+pub async fn exchange(
+    kept: &mut Option<KeptConnection>,
+    call: &ReadyRequest<'_>,
+    resolver: &Resolver,
+) -> Result<Answer, Error> {
     let started = call.started.unwrap_or_else(clock::precise);
     let reused = kept.take().filter(|kept| Rc::ptr_eq(&kept.origin, call.origin) && !kept.is_stale(started));
     let (used, timings) = match reused {
@@ -96,7 +100,11 @@ pub async fn exchange(kept: &mut Option<Kept>, call: &Call<'_>, resolver: &Resol
 }
 
 /// Opens a connection for the call.
-async fn open(call: &Call<'_>, resolver: &Resolver, started: Instant) -> Result<(Kept, Timings), Error> {
+async fn open(
+    call: &ReadyRequest<'_>,
+    resolver: &Resolver,
+    started: Instant,
+) -> Result<(KeptConnection, Timings), Error> {
     let deadline = Deadline::new();
     deadline.set(call.timeout);
     let opened = open::open(call.origin, resolver, false, call.sessions, &deadline).await?;
@@ -105,12 +113,12 @@ async fn open(call: &Call<'_>, resolver: &Resolver, started: Instant) -> Result<
     let opening = (dns, opened.connected - opened.resolved, tls);
     let ready = opened.secured.unwrap_or(opened.connected);
     let (origin, link) = (call.origin.clone(), opened.link);
-    let fresh = Kept { origin, link, idle_since: started, idle_max: None, deadline, opening };
+    let fresh = KeptConnection { origin, link, idle_since: started, idle_max: None, deadline, opening };
     let timings = fresh.timings(started, ready, true);
     Ok((fresh, timings))
 }
 
-fn settle(kept: &mut Option<Kept>, mut used: Kept, read: Read) -> Answer {
+fn settle(kept: &mut Option<KeptConnection>, mut used: KeptConnection, read: Read) -> Answer {
     let Read { mut answer, keeps } = read;
     if keeps {
         // A connection that is not in use needs no deadline.
@@ -132,7 +140,12 @@ pub(crate) fn idle_max(field: &[u8]) -> Option<Duration> {
     Some(announced - KEPT_MARGIN.min(announced / 2))
 }
 
-async fn over(link: &Link, call: &Call<'_>, deadline: &Deadline, mut timings: Timings) -> Result<Read, Error> {
+async fn over(
+    link: &OriginConnection,
+    call: &ReadyRequest<'_>,
+    deadline: &Deadline,
+    mut timings: Timings,
+) -> Result<Read, Error> {
     let sent = send(link, call.head, call.body, deadline).await;
     match sent {
         Ok(at_once) => {
@@ -144,7 +157,7 @@ async fn over(link: &Link, call: &Call<'_>, deadline: &Deadline, mut timings: Ti
         // The origin may have answered, and closed, before it had read the whole request.
         Err(_) => {}
     }
-    let mut incoming = Incoming::new(link, deadline);
+    let mut incoming = IncomingAnswer::new(link, deadline);
     let read = incoming.answer(call.method, call.wants_body, timings).await;
     match (read, sent) {
         (Ok(mut read), Err(_)) => {
@@ -157,7 +170,7 @@ async fn over(link: &Link, call: &Call<'_>, deadline: &Deadline, mut timings: Ti
 }
 
 /// Sends everything; true if the kernel took it in one call.
-async fn send(link: &Link, head: &[u8], body: &[u8], deadline: &Deadline) -> Result<bool, Error> {
+async fn send(link: &OriginConnection, head: &[u8], body: &[u8], deadline: &Deadline) -> Result<bool, Error> {
     let (mut head, mut body) = (head, body);
     let mut calls = 0;
     while !head.is_empty() || !body.is_empty() {

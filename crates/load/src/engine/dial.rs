@@ -21,7 +21,7 @@ pub(crate) const READ_BYTES: usize = 16 << 10;
 
 /// The address and path of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct UrlAddress {
     /// `https` or `wss`.
     pub(crate) is_tls: bool,
     /// The host, without the brackets of an IPv6 address.
@@ -35,9 +35,9 @@ pub(crate) struct Place {
     pub(crate) target: String,
 }
 
-impl Place {
+impl UrlAddress {
     /// Parses URLs of `http`, `https`, `ws` and `wss`; the error is Node's `Invalid URL: …`.
-    pub(crate) fn parse(text: &str) -> Result<Place, String> {
+    pub(crate) fn parse(text: &str) -> Result<UrlAddress, String> {
         let invalid = || format!("Invalid URL: {}", text.chars().take(200).collect::<String>());
         if text.len() > URL_BYTES_MAX || text.bytes().any(|byte| byte.is_ascii_control()) {
             return Err(invalid());
@@ -68,7 +68,7 @@ impl Place {
             return Err(invalid());
         }
         let slash = if target.starts_with('/') { "" } else { "/" };
-        Ok(Place {
+        Ok(UrlAddress {
             is_tls,
             host: bare.to_owned(),
             port,
@@ -93,7 +93,7 @@ fn encoded(target: &str) -> String {
 
 /// Why connecting failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct ConnectRefused {
     /// The step that failed.
     pub(crate) step: Step,
     /// `err.code`, if it has one.
@@ -102,22 +102,22 @@ pub(crate) struct Refused {
     pub(crate) message: String,
 }
 
-impl Refused {
-    pub(crate) fn new(step: Step, code: Option<&'static str>, message: impl Into<String>) -> Refused {
-        Refused { step, code, message: message.into() }
+impl ConnectRefused {
+    pub(crate) fn new(step: Step, code: Option<&'static str>, message: impl Into<String>) -> ConnectRefused {
+        ConnectRefused { step, code, message: message.into() }
     }
 
     /// A peer that closed without an answer.
-    pub(crate) fn hang_up(step: Step) -> Refused {
-        Refused::new(step, Some("ECONNRESET"), "socket hang up")
+    pub(crate) fn hang_up(step: Step) -> ConnectRefused {
+        ConnectRefused::new(step, Some("ECONNRESET"), "socket hang up")
     }
 
-    fn of_io(step: Step, call: &str, error: &io::Error) -> Refused {
+    fn of_io(step: Step, call: &str, error: &io::Error) -> ConnectRefused {
         if let Some(failed) = weir_net::tls::failure(error) {
-            return Refused::new(step, Some(failed.code), failed.detail.clone());
+            return ConnectRefused::new(step, Some(failed.code), failed.detail.clone());
         }
         let code = code(error);
-        Refused::new(step, Some(code), format!("{call} {code}"))
+        ConnectRefused::new(step, Some(code), format!("{call} {code}"))
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) async fn dial(
     bind: Option<IpAddr>,
     resolver: &Resolver,
     deadline: &Deadline,
-) -> Result<Stream, Refused> {
+) -> Result<Stream, ConnectRefused> {
     let bind = bind.map(|ip| Local { address: SocketAddr::new(ip, 0), transparent: false });
     let options = ConnectOptions { bind, ..ConnectOptions::default() };
     if let Ok(ip) = host.parse() {
@@ -158,9 +158,9 @@ pub(crate) async fn dial(
     let found = resolver.resolve(host, port, deadline).await.map_err(|error| {
         let code = if error.name == "EAI_AGAIN" { "EAI_AGAIN" } else { "ENOTFOUND" };
         let code = if error.name == "ETIMEDOUT" { "ETIMEDOUT" } else { code };
-        Refused::new(Step::Resolve, Some(code), format!("getaddrinfo {code} {host}"))
+        ConnectRefused::new(Step::Resolve, Some(code), format!("getaddrinfo {code} {host}"))
     })?;
-    let mut refused = Refused::new(Step::Resolve, Some("ENOTFOUND"), format!("getaddrinfo ENOTFOUND {host}"));
+    let mut refused = ConnectRefused::new(Step::Resolve, Some("ENOTFOUND"), format!("getaddrinfo ENOTFOUND {host}"));
     for address in found.iter() {
         match connect(*address, &options, deadline).await {
             Ok(stream) => return Ok(stream),
@@ -173,10 +173,10 @@ pub(crate) async fn dial(
     Err(refused)
 }
 
-async fn connect(address: SocketAddr, options: &ConnectOptions, deadline: &Deadline) -> Result<Stream, Refused> {
+async fn connect(address: SocketAddr, options: &ConnectOptions, deadline: &Deadline) -> Result<Stream, ConnectRefused> {
     let failed = |error: io::Error| {
         let code = code(&error);
-        Refused::new(Step::Connect, Some(code), format!("connect {code} {address}"))
+        ConnectRefused::new(Step::Connect, Some(code), format!("connect {code} {address}"))
     };
     peers::remember(address);
     let stream = Stream::connect(&Address::Tcp(address), options).map_err(failed)?;
@@ -187,29 +187,29 @@ async fn connect(address: SocketAddr, options: &ConnectOptions, deadline: &Deadl
 /// Does the TLS handshake if the place needs TLS.
 pub(crate) async fn secure(
     stream: Stream,
-    place: &Place,
+    place: &UrlAddress,
     tls: &Tls,
     deadline: &Deadline,
-) -> Result<Transport, Refused> {
+) -> Result<Transport, ConnectRefused> {
     if !place.is_tls {
         return Ok(stream.into());
     }
     // This future is large, and only TLS needs it. It is boxed so that other waiting virtual users do not need its
     // memory.
     let opened = Box::pin(tls.open(stream, &place.host, false, None, deadline)).await;
-    opened.map_err(|error| Refused::of_io(Step::TlsOrigin, "read", &error))
+    opened.map_err(|error| ConnectRefused::of_io(Step::TlsOrigin, "read", &error))
 }
 
 /// Writes all bytes.
-pub(crate) async fn write_all(stream: &Transport, mut bytes: &[u8], deadline: &Deadline) -> Result<(), Refused> {
+pub(crate) async fn write_all(stream: &Transport, mut bytes: &[u8], deadline: &Deadline) -> Result<(), ConnectRefused> {
     while !bytes.is_empty() {
         match stream.try_write(bytes) {
             Ok(len) => bytes = bytes.get(len..).unwrap_or_default(),
             Err(error) if is_passing(&error) => {
                 let wait = stream.writable(deadline).await;
-                wait.map_err(|_| Refused::new(Step::SendRequest, Some("ETIMEDOUT"), "write ETIMEDOUT"))?;
+                wait.map_err(|_| ConnectRefused::new(Step::SendRequest, Some("ETIMEDOUT"), "write ETIMEDOUT"))?;
             }
-            Err(error) => return Err(Refused::of_io(Step::SendRequest, "write", &error)),
+            Err(error) => return Err(ConnectRefused::of_io(Step::SendRequest, "write", &error)),
         }
     }
     Ok(())
@@ -221,7 +221,7 @@ pub(crate) async fn read_head(
     deadline: &Deadline,
     buf: &mut Lease,
     head: &mut ResponseHead,
-) -> Result<(), Refused> {
+) -> Result<(), ConnectRefused> {
     let mut parser = Parser::new();
     loop {
         if !buf.is_empty() {
@@ -235,29 +235,33 @@ pub(crate) async fn read_head(
                 Ok(Progress::Partial { .. }) if buf.len() < HEAD_BYTES_MAX => {}
                 Ok(Progress::Partial { .. }) => {
                     let message = "Parse Error: Header overflow";
-                    return Err(Refused::new(Step::AwaitHead, Some("HPE_HEADER_OVERFLOW"), message));
+                    return Err(ConnectRefused::new(Step::AwaitHead, Some("HPE_HEADER_OVERFLOW"), message));
                 }
                 Err(_) => {
                     let message = "Parse Error: Expected HTTP/";
-                    return Err(Refused::new(Step::AwaitHead, Some("HPE_INVALID_CONSTANT"), message));
+                    return Err(ConnectRefused::new(Step::AwaitHead, Some("HPE_INVALID_CONSTANT"), message));
                 }
             }
         }
         if read_more(stream, deadline, buf).await? == 0 {
-            return Err(Refused::hang_up(Step::AwaitHead));
+            return Err(ConnectRefused::hang_up(Step::AwaitHead));
         }
     }
 }
 
 /// Waits for bytes and appends them; 0 is the end of the stream.
-pub(crate) async fn read_more(stream: &Transport, deadline: &Deadline, buf: &mut Lease) -> Result<usize, Refused> {
+pub(crate) async fn read_more(
+    stream: &Transport,
+    deadline: &Deadline,
+    buf: &mut Lease,
+) -> Result<usize, ConnectRefused> {
     loop {
         let wait = stream.readable(deadline).await;
-        wait.map_err(|_| Refused::new(Step::AwaitHead, Some("ETIMEDOUT"), "read ETIMEDOUT"))?;
+        wait.map_err(|_| ConnectRefused::new(Step::AwaitHead, Some("ETIMEDOUT"), "read ETIMEDOUT"))?;
         match stream.try_read_vec(buf, READ_BYTES) {
             Ok(len) => return Ok(len),
             Err(error) if is_passing(&error) => {}
-            Err(error) => return Err(Refused::of_io(Step::AwaitHead, "read", &error)),
+            Err(error) => return Err(ConnectRefused::of_io(Step::AwaitHead, "read", &error)),
         }
     }
 }
@@ -281,17 +285,17 @@ mod tests {
             ("https://[::1]:444/ü b", true, "::1", 444, "[::1]:444", "/%C3%BC%20b"),
             ("ws://u:p@a:80/", false, "a", 80, "a", "/"),
         ] {
-            let place = Place::parse(text).unwrap();
+            let place = UrlAddress::parse(text).unwrap();
             let seen = (place.is_tls, &*place.host, place.port, &*place.authority, &*place.target);
             assert_eq!(seen, (is_tls, host, port, authority, target), "{text}");
         }
-        assert_eq!(Place::parse("ws://u:p@a").unwrap().user.as_deref(), Some("u:p"));
+        assert_eq!(UrlAddress::parse("ws://u:p@a").unwrap().user.as_deref(), Some("u:p"));
     }
 
     #[test]
     fn what_is_no_url() {
         for text in ["", "a", "ftp://a", "ws://", "ws://:80", "ws://a:0", "ws://a:99999", "ws://a b/", "ws://a/\r\n"] {
-            assert_eq!(Place::parse(text), Err(format!("Invalid URL: {text}")));
+            assert_eq!(UrlAddress::parse(text), Err(format!("Invalid URL: {text}")));
         }
     }
 

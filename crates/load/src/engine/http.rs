@@ -31,13 +31,13 @@ use weir_net::timer::until;
 use weir_net::{Instant, buffer, clock};
 use weir_wire::Known;
 
-use crate::client::{self, Answer, Call, Error, IDLE_MAX, NOT_AGREED};
+use crate::client::{self, Answer, Error, IDLE_MAX, NOT_AGREED, ReadyRequest};
 use crate::failed::Failed;
 use crate::plan::{Condition, Plan, Request};
 use crate::template::With;
 use crate::vuser::Vuser;
 use crate::worker::Worker;
-use asked::{Asked, Http2};
+use asked::{CurrentRequest, Http2};
 use outgoing::Outgoing;
 
 /// Most redirects of one step; Artillery's limit.
@@ -59,7 +59,7 @@ pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
     let worker = vuser.worker.clone();
     let compiled = worker.http.compiled(&worker.plan, &worker.recorder, request);
     let mut asked =
-        Asked { request, compiled: &compiled, params: None, endpoint: None, outgoing: None, urls: Vec::new() };
+        CurrentRequest { request, compiled: &compiled, params: None, endpoint: None, outgoing: None, urls: Vec::new() };
     if hooks::has_before(vuser, request) {
         let made = Box::pin(hooks::before(vuser, request, &compiled)).await?;
         asked.params = Some(made.params);
@@ -104,7 +104,7 @@ async fn holds(vuser: &mut Vuser, condition: &Condition) -> Result<bool, Failed>
     Ok(expression.value(&|name| vars.by_name(name).clone()).map_or(true, |value| value.is_truthy()))
 }
 
-impl Asked<'_> {
+impl CurrentRequest<'_> {
     fn render(&mut self, vuser: &Vuser, worker: &Worker) -> Result<Box<Outgoing>, Failed> {
         let with = With { vars: &vuser.vars, functions: &*worker.functions };
         let (places, plan) = (&worker.http.places, &worker.plan);
@@ -148,7 +148,7 @@ impl Asked<'_> {
 }
 
 /// Counts a request that could not be made.
-async fn refused(vuser: &mut Vuser, mut asked: Asked<'_>, failed: Failed) -> Result<(), Failed> {
+async fn refused(vuser: &mut Vuser, mut asked: CurrentRequest<'_>, failed: Failed) -> Result<(), Failed> {
     if failed.0.starts_with("Invalid URL") {
         return Err(failed);
     }
@@ -157,7 +157,7 @@ async fn refused(vuser: &mut Vuser, mut asked: Asked<'_>, failed: Failed) -> Res
 }
 
 /// Sends the request, follows redirects, counts, and handles the last answer.
-async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) -> Result<(), Failed> {
+async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: CurrentRequest<'_>) -> Result<(), Failed> {
     let counts = vuser.scenario.is_some();
     let wants_body = asked.compiled.looks || worker.debug.speaks_http || hooks::has_after(vuser, asked.request);
     let mut hops = 0;
@@ -203,7 +203,7 @@ fn is_redirect(status: u16) -> bool {
 }
 
 /// One exchange with the origin.
-async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: bool) -> Result<Answer, Error> {
+async fn send(vuser: &Vuser, worker: &Worker, asked: &CurrentRequest<'_>, wants_body: bool) -> Result<Answer, Error> {
     let missing = || Error::named(Step::SendRequest, "ERR_GOT_REQUEST_ERROR");
     let (origin, target) = asked.target().ok_or_else(missing)?;
     let mut lease = None;
@@ -229,7 +229,7 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
     let timeout = worker.http.timeout;
     let sessions = sockets.sessions(origin);
     let method = asked.method().as_bytes();
-    let call = Call { origin, method, head, body, wants_body, sessions, timeout, started: None };
+    let call = ReadyRequest { origin, method, head, body, wants_body, sessions, timeout, started: None };
     let resolver = &worker.http.resolver;
     let http2 = asked.speaks_http2(worker.plan.http.http2, origin);
     if !matches!(http2, Http2::Never) {
@@ -249,7 +249,7 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
 }
 
 /// Stores the cookies of an answer; from the first cookie on, requests send cookies.
-fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
+fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &CurrentRequest<'_>, answer: &Answer) {
     if !answer.head.known().contains(Known::SetCookie) {
         return;
     }

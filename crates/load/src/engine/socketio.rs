@@ -23,14 +23,14 @@ use weir_net::Instant;
 
 use weir_net::{Deadline, buffer, clock};
 
-use self::client::Client;
-use self::options::Options;
-use self::packet::{Kind, push_argument, push_head};
-use self::shared::{Clients, Connections, Place, Session, find};
+use self::client::SocketioClient;
+use self::options::SocketioOptions;
+use self::packet::{PacketType, push_argument, push_head};
+use self::shared::{ClientNamespace, Clients, Connections, SocketioSession, find};
 use super::take::take_arguments;
 use crate::failed::Failed;
 use crate::plan::{Emit, Expected, Response, Step};
-use crate::processor::wires::Line;
+use crate::processor::wires::ConnectionActions;
 use crate::template::{Template, Tree};
 use crate::value::{Value, parse_json};
 use crate::vuser::Vuser;
@@ -38,7 +38,8 @@ use crate::vuser::Vuser;
 /// Connects the default namespace.
 pub async fn open(vuser: &mut Vuser) -> Result<(), Failed> {
     let options = options_of(vuser)?;
-    vuser.socketio = Some(Box::new(Session { options, clients: Clients::default(), deadline: Deadline::new() }));
+    vuser.socketio =
+        Some(Box::new(SocketioSession { options, clients: Clients::default(), deadline: Deadline::new() }));
     let begin = clock::precise();
     match namespace(vuser, "").await {
         Ok(_) => {
@@ -57,7 +58,7 @@ pub fn close(vuser: &mut Vuser) {
 }
 
 /// The connections for a processor.
-pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn Line>> {
+pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn ConnectionActions>> {
     let session = vuser.socketio.as_ref()?;
     Some(Box::new(Connections { options: session.options.clone(), clients: session.clients.clone() }))
 }
@@ -88,7 +89,7 @@ async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
     }
     if let Some((event, arguments)) = &spec.message {
         let mut packet = buffer::lease(1);
-        client.with_name(index, |name| push_head(&mut packet, Kind::Event, name, id));
+        client.with_name(index, |name| push_head(&mut packet, PacketType::Event, name, id));
         let head = packet.len();
         push_event(vuser, event, arguments, &mut packet);
         debug(vuser, || format!("emit {}: {}", place.name(), lossy(packet.get(head..))));
@@ -106,7 +107,7 @@ async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
 /// Waits for the expected response and acknowledgement, and records the time since the intended and the actual send.
 async fn answers(
     vuser: &mut Vuser,
-    place: &Place,
+    place: &ClientNamespace,
     spec: &Emit,
     (meant, sent): (Instant, Instant),
 ) -> Result<(), Failed> {
@@ -129,7 +130,7 @@ async fn answers(
 }
 
 /// Waits until the received data on the channel equals the expected data, and returns it.
-async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Result<Vec<Value>, Failed> {
+async fn respond(vuser: &mut Vuser, place: &ClientNamespace, response: &Response) -> Result<Vec<Value>, Failed> {
     let expected = response.expected.data.as_ref().map(|data| value(vuser, data));
     let mut received: Vec<Value> = Vec::new();
     if let Some(session) = &vuser.socketio {
@@ -154,7 +155,7 @@ async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Resul
 }
 
 /// The next event on the channel; `None` after the deadline.
-async fn next_event(vuser: &Vuser, client: &Client) -> Option<String> {
+async fn next_event(vuser: &Vuser, client: &SocketioClient) -> Option<String> {
     let deadline = &vuser.socketio.as_ref()?.deadline;
     poll_fn(|context| {
         if let Some(event) = client.take_event() {
@@ -167,7 +168,7 @@ async fn next_event(vuser: &Vuser, client: &Client) -> Option<String> {
 }
 
 /// Waits for the acknowledgement without a time limit, as Artillery does.
-async fn acknowledged(vuser: &Vuser, place: &Place) -> Result<Vec<Value>, Failed> {
+async fn acknowledged(vuser: &Vuser, place: &ClientNamespace) -> Result<Vec<Value>, Failed> {
     let acked = poll_fn(|context| match place.client.take_ack(place.index) {
         Some(acked) => Poll::Ready(acked),
         None => {
@@ -261,7 +262,7 @@ fn is_valid(received: &[Value], expected: &Value, joins: bool) -> bool {
 }
 
 /// The namespace of a step: a known one, or one connected here. The error is the message.
-async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
+async fn namespace(vuser: &mut Vuser, name: &str) -> Result<ClientNamespace, String> {
     let Some(session) = &mut vuser.socketio else { return Err("invalid arguments".to_owned()) };
     let full = session.options.full_name(name);
     let place = match find(&session.clients, &full) {
@@ -284,7 +285,7 @@ fn are_fixed(vuser: &Vuser) -> bool {
 }
 
 /// The options of a virtual user.
-fn rendered_options(vuser: &Vuser) -> Result<Options, Failed> {
+fn rendered_options(vuser: &Vuser) -> Result<SocketioOptions, Failed> {
     let plan = &vuser.worker.plan;
     let mut all = crate::value::Map::default();
     let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
@@ -299,7 +300,7 @@ fn rendered_options(vuser: &Vuser) -> Result<Options, Failed> {
     Ok(options)
 }
 
-fn options_of(vuser: &Vuser) -> Result<Rc<Options>, Failed> {
+fn options_of(vuser: &Vuser) -> Result<Rc<SocketioOptions>, Failed> {
     if !are_fixed(vuser) {
         return Ok(Rc::new(rendered_options(vuser)?));
     }

@@ -1,6 +1,6 @@
 //! `capture` and `match` on one message.
 
-use crate::capture::{self, Message};
+use crate::capture::{self, CapturedMessage};
 use crate::plan::Take;
 use crate::value::Value;
 use crate::vuser::Vuser;
@@ -9,7 +9,7 @@ use crate::vuser::Vuser;
 ///
 /// Only an explicit `strict: false` is lenient: `defaults.strictCapture` applies to the http engine only.
 pub(crate) fn take(vuser: &mut Vuser, take: &Take, message: &[u8]) -> bool {
-    let message = Message::new(message, &|_| Value::Undefined);
+    let message = CapturedMessage::new(message, &|_| Value::Undefined);
     let functions = &*vuser.worker.functions;
     capture::take((&take.captures, &take.matches), &message, &mut vuser.vars, functions, None)
 }
@@ -17,7 +17,7 @@ pub(crate) fn take(vuser: &mut Vuser, take: &Take, message: &[u8]) -> bool {
 /// The same for the arguments of an event, by the socketio engine's rules: a capture that finds nothing is no
 /// failure; a failed match is one, strict or not.
 pub(crate) fn take_arguments(vuser: &mut Vuser, take: &Take, arguments: Value) -> bool {
-    let message = Message::of_value(arguments);
+    let message = CapturedMessage::of_value(arguments);
     let functions = &*vuser.worker.functions;
     if !take.matches.iter().all(|one| one.holds(&message, &vuser.vars, functions)) {
         return false;

@@ -7,5 +7,5 @@ mod deflate;
 mod open;
 mod socket;
 
-pub(crate) use open::{Options, basic, open};
-pub(crate) use socket::{End, Incoming, Socket, State};
+pub(crate) use open::{WebSocketOptions, basic, open};
+pub(crate) use socket::{IncomingMessage, ReadingEnd, ReadyState, Socket};

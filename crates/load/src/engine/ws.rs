@@ -17,22 +17,22 @@ use weir_net::Instant;
 
 use weir_net::{Deadline, clock, worker};
 
-use self::options::Target;
-use self::shared::{Link, Message, Session};
+use self::options::WsTarget;
+use self::shared::{SharedSocket, WsMessage, WsSession};
 use super::bell::Bell;
-use super::dial::Refused;
+use super::dial::ConnectRefused;
 use super::take::take;
-use super::websocket::{self, State};
+use super::websocket::{self, ReadyState};
 use crate::failed::Failed;
 use crate::plan::{Step, Take};
-use crate::processor::wires::{HeardKind, Line};
+use crate::processor::wires::{ConnectionActions, HeardKind};
 use crate::template::Tree;
 use crate::value::Value;
 use crate::vuser::Vuser;
 
 /// Connects, with the options of the flow's first step if that is a `connect`.
 pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
-    let Target { place, options } = options::target(vuser, flow).await?;
+    let WsTarget { place, options } = options::target(vuser, flow).await?;
     let begin = clock::precise();
     let socket = match websocket::open(&place, &options).await {
         Ok(socket) => socket,
@@ -40,14 +40,14 @@ pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
     };
     let meant = vuser.meant(begin);
     vuser.answered(meant, begin);
-    let link = Rc::new(Link {
+    let link = Rc::new(SharedSocket {
         socket,
         listens: Cell::new(false),
         kept: RefCell::default(),
         bell: Bell::default(),
         wires: RefCell::default(),
     });
-    vuser.ws = Some(Box::new(Session { link: link.clone(), deadline: Deadline::new() }));
+    vuser.ws = Some(Box::new(WsSession { link: link.clone(), deadline: Deadline::new() }));
     let worker = vuser.worker.clone();
     worker::spawn(async move {
         link.socket
@@ -88,7 +88,7 @@ pub async fn step(vuser: &mut Vuser, step: &Step) -> Result<(), Failed> {
     }
 }
 
-fn link(vuser: &Vuser) -> Option<Rc<Link>> {
+fn link(vuser: &Vuser) -> Option<Rc<SharedSocket>> {
     vuser.ws.as_ref().map(|session| session.link.clone())
 }
 
@@ -116,7 +116,7 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
     let shared = &vuser.worker.ws;
     vuser.worker.recorder.count(shared.sent, 1);
     vuser.worker.recorder.rate(shared.send_rate);
-    if link.socket.state() != State::Open {
+    if link.socket.state() != ReadyState::Open {
         return Err(not_open(vuser, link.socket.state()));
     }
     let begin = then.map(|_| clock::precise()).map(|begin| (due.map_or(begin, |due| due.min(begin)), begin));
@@ -158,7 +158,12 @@ fn debug(vuser: &Vuser, what: &str, message: &[u8]) {
 /// Waits for the next message and takes the step's captures from it.
 ///
 /// `begin`: the intended and the actual time of the message that asked for this one, if there was one.
-async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<(Instant, Instant)>) -> Result<(), Failed> {
+async fn receive(
+    vuser: &mut Vuser,
+    link: &SharedSocket,
+    then: &Take,
+    begin: Option<(Instant, Instant)>,
+) -> Result<(), Failed> {
     let Some(message) = next(vuser, link).await else {
         // Artillery's error here is a text, so its code and message are lost.
         vuser.worker.count_error("response timeout");
@@ -179,7 +184,7 @@ async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<(Ins
 }
 
 /// The next message; `None` after the deadline. On a closed connection this also waits for the deadline.
-async fn next(vuser: &Vuser, link: &Link) -> Option<Message> {
+async fn next(vuser: &Vuser, link: &SharedSocket) -> Option<WsMessage> {
     let kept = link.kept.borrow_mut().pop_front();
     if kept.is_some() {
         return kept;
@@ -199,12 +204,12 @@ async fn next(vuser: &Vuser, link: &Link) -> Option<Message> {
 }
 
 /// The connection for a processor.
-pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn Line>> {
+pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn ConnectionActions>> {
     Some(Box::new(link(vuser)?))
 }
 
 /// Counts the message of a failed connection. Artillery also counts the error's code, or the message again.
-fn refuse(vuser: &Vuser, refused: Refused) -> Failed {
+fn refuse(vuser: &Vuser, refused: ConnectRefused) -> Failed {
     let name = refused.code.map_or_else(|| refused.message.clone(), str::to_owned);
     vuser.worker.recorder.failure(refused.step, &name);
     vuser.worker.count_error(&refused.message);
@@ -212,8 +217,8 @@ fn refuse(vuser: &Vuser, refused: Refused) -> Failed {
 }
 
 /// Makes the two counts of a `send` on a connection that is no longer open.
-fn not_open(vuser: &Vuser, state: State) -> Failed {
-    let state = if state == State::Closed { "3 (CLOSED)" } else { "2 (CLOSING)" };
+fn not_open(vuser: &Vuser, state: ReadyState) -> Failed {
+    let state = if state == ReadyState::Closed { "3 (CLOSED)" } else { "2 (CLOSING)" };
     let message = format!("WebSocket is not open: readyState {state}");
     vuser.worker.recorder.failure(At::Tunnel, &message);
     vuser.worker.count_error(&format!("Error: {message}"));

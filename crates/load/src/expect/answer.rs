@@ -2,23 +2,23 @@
 
 use std::cell::OnceCell;
 
-use crate::capture::{Message, NotJson};
+use crate::capture::{CapturedMessage, NotJson};
 use crate::value::Value;
 
 /// Content types whose bodies are parsed as JSON.
 pub(super) const JSON_TYPES: [&str; 3] = ["application/json", "application/problem+json", "application/ld+json"];
 
 /// An answer to check.
-pub struct Answer<'a> {
+pub struct CheckedAnswer<'a> {
     pub(super) status: u16,
-    pub(super) message: &'a Message<'a>,
+    pub(super) message: &'a CapturedMessage<'a>,
     content_type: OnceCell<Value>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> CheckedAnswer<'a> {
     /// An answer. Its body is parsed when a check needs it and its content type is JSON.
-    pub fn new(status: u16, message: &'a Message<'a>) -> Answer<'a> {
-        Answer { status, message, content_type: OnceCell::new() }
+    pub fn new(status: u16, message: &'a CapturedMessage<'a>) -> CheckedAnswer<'a> {
+        CheckedAnswer { status, message, content_type: OnceCell::new() }
     }
 
     /// The content type of the body, read only when a check needs it.

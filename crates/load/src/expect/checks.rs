@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::answer::{Answer, JSON_TYPES};
+use super::answer::{CheckedAnswer, JSON_TYPES};
 use crate::regexp;
 use crate::value::{Path, Value};
 
@@ -13,7 +13,7 @@ const KEPT_MAX: usize = 256;
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct CheckResult {
     /// True if the check passed.
     pub ok: bool,
     /// Its name in output and in `plugins.expect.ok.NAME`.
@@ -46,7 +46,7 @@ pub fn is_known(kind: &str) -> bool {
 }
 
 /// Runs one check; `expected` is rendered already. `None`: no check has this name.
-pub fn check(kind: &str, expected: &Value, answer: &Answer<'_>) -> Option<Outcome> {
+pub fn check(kind: &str, expected: &Value, answer: &CheckedAnswer<'_>) -> Option<CheckResult> {
     Some(match kind {
         "statusCode" => status(expected, answer),
         "notStatusCode" => not_status(expected, answer),
@@ -64,11 +64,11 @@ pub fn check(kind: &str, expected: &Value, answer: &Answer<'_>) -> Option<Outcom
     })
 }
 
-fn outcome(kind: &'static str, ok: bool, expected: Value, got: impl Into<Value>) -> Outcome {
-    Outcome { ok, kind: Cow::Borrowed(kind), expected, got: got.into() }
+fn outcome(kind: &'static str, ok: bool, expected: Value, got: impl Into<Value>) -> CheckResult {
+    CheckResult { ok, kind: Cow::Borrowed(kind), expected, got: got.into() }
 }
 
-fn is_status(expected: &Value, answer: &Answer<'_>) -> bool {
+fn is_status(expected: &Value, answer: &CheckedAnswer<'_>) -> bool {
     let same = |value: &Value| value.to_number() == f64::from(answer.status);
     match expected {
         Value::List(list) => list.iter().any(same),
@@ -76,16 +76,16 @@ fn is_status(expected: &Value, answer: &Answer<'_>) -> bool {
     }
 }
 
-fn status(expected: &Value, answer: &Answer<'_>) -> Outcome {
+fn status(expected: &Value, answer: &CheckedAnswer<'_>) -> CheckResult {
     outcome("statusCode", is_status(expected, answer), expected.clone(), f64::from(answer.status))
 }
 
-fn not_status(expected: &Value, answer: &Answer<'_>) -> Outcome {
+fn not_status(expected: &Value, answer: &CheckedAnswer<'_>) -> CheckResult {
     let text = Value::from(format!("Status code different than {expected}"));
     outcome("notStatusCode", !is_status(expected, answer), text, f64::from(answer.status))
 }
 
-fn content_type(expected: &Value, answer: &Answer<'_>) -> Outcome {
+fn content_type(expected: &Value, answer: &CheckedAnswer<'_>) -> CheckResult {
     let found = answer.content_type();
     if expected.as_str() == Some("json") {
         let ok = answer.object().is_some();
@@ -104,13 +104,13 @@ fn content_type(expected: &Value, answer: &Answer<'_>) -> Outcome {
     outcome("contentType", ok, expected.clone(), got)
 }
 
-fn has_header(expected: &Value, answer: &Answer<'_>) -> Outcome {
+fn has_header(expected: &Value, answer: &CheckedAnswer<'_>) -> CheckResult {
     let ok = answer.message.header(&expected.to_text()).is_truthy();
     let got = if ok { expected.clone() } else { Value::from(format!("response has no {expected} header")) };
     outcome("hasHeader", ok, expected.clone(), got)
 }
 
-fn header_equals(expected: &Value, answer: &Answer<'_>) -> Outcome {
+fn header_equals(expected: &Value, answer: &CheckedAnswer<'_>) -> CheckResult {
     let part = |at: usize| match expected {
         Value::List(list) => list.get(at).cloned().unwrap_or_default(),
         _ => Value::Undefined,
@@ -120,13 +120,13 @@ fn header_equals(expected: &Value, answer: &Answer<'_>) -> Outcome {
     let found = answer.message.header(&name.to_text());
     if !found.is_truthy() {
         let expected = Value::from(format!("response to have {name} header"));
-        return Outcome { ok: false, kind, expected, got: Value::from(format!("response has no {name} header")) };
+        return CheckResult { ok: false, kind, expected, got: Value::from(format!("response has no {name} header")) };
     }
     let wanted = if value.is_truthy() { value.to_text() } else { Cow::Borrowed("") };
-    Outcome { ok: found.to_text() == wanted, kind, expected: value.clone(), got: Value::from(&*found.to_text()) }
+    CheckResult { ok: found.to_text() == wanted, kind, expected: value.clone(), got: Value::from(&*found.to_text()) }
 }
 
-fn property(kind: &'static str, expected: &Value, answer: &Answer<'_>) -> Outcome {
+fn property(kind: &'static str, expected: &Value, answer: &CheckedAnswer<'_>) -> CheckResult {
     let Some(body) = answer.object() else {
         return outcome(kind, false, expected.clone(), "response body is not an object");
     };
@@ -140,7 +140,7 @@ fn property(kind: &'static str, expected: &Value, answer: &Answer<'_>) -> Outcom
     outcome(kind, ok, expected.clone(), got)
 }
 
-fn equals(expected: &Value) -> Outcome {
+fn equals(expected: &Value) -> CheckResult {
     let texts: Vec<Cow<'_, str>> = match expected {
         Value::List(list) => list.iter().map(Value::to_text).collect(),
         Value::Map(map) => map.values().map(Value::to_text).collect(),
@@ -151,7 +151,7 @@ fn equals(expected: &Value) -> Outcome {
     outcome("equals", ok, Value::from("all values to be equal"), texts.join(", "))
 }
 
-fn matches_regexp(expected: &Value, answer: &Answer<'_>) -> Outcome {
+fn matches_regexp(expected: &Value, answer: &CheckedAnswer<'_>) -> CheckResult {
     let subject = match answer.json() {
         None => Cow::Borrowed(answer.message.text()),
         Some(Ok(value)) => value.to_text(),
@@ -169,7 +169,7 @@ fn matches_regexp(expected: &Value, answer: &Answer<'_>) -> Outcome {
     }
 }
 
-fn cdn_hit(expected: &Value, answer: &Answer<'_>) -> Outcome {
+fn cdn_hit(expected: &Value, answer: &CheckedAnswer<'_>) -> CheckResult {
     let (text, wanted): (_, &[&str]) = if expected.is_truthy() {
         ("a cache header indicating a cache hit", &["hit", "stale"])
     } else {
@@ -187,7 +187,7 @@ fn cdn_hit(expected: &Value, answer: &Answer<'_>) -> Outcome {
     result
 }
 
-fn jmespath(kind: &'static str, expected: &Value, answer: &Answer<'_>) -> Outcome {
+fn jmespath(kind: &'static str, expected: &Value, answer: &CheckedAnswer<'_>) -> CheckResult {
     let Some(body) = answer.object() else {
         return outcome(kind, false, expected.clone(), "response body is not an object");
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::checks::Outcome;
+use super::checks::CheckResult;
 use crate::value::{Map, Value};
 use crate::vars::Vars;
 
@@ -30,7 +30,7 @@ pub struct Exchange<'e> {
 }
 
 /// The lines of `outputFormat: pretty`, each with its line end; the empty text if there are no checks.
-pub fn pretty(outcomes: &[Outcome], exchange: &Exchange<'_>) -> String {
+pub fn pretty(outcomes: &[CheckResult], exchange: &Exchange<'_>) -> String {
     let mut out = String::new();
     if outcomes.is_empty() {
         return out;
@@ -53,8 +53,8 @@ pub fn pretty(outcomes: &[Outcome], exchange: &Exchange<'_>) -> String {
 }
 
 /// The line of `outputFormat: json`.
-pub fn json_line(outcomes: &[Outcome], name: Option<&str>, url: &str) -> String {
-    let result = |outcome: &Outcome| {
+pub fn json_line(outcomes: &[CheckResult], name: Option<&str>, url: &str) -> String {
+    let result = |outcome: &CheckResult| {
         Value::from(Map::from_iter([
             ("ok".into(), Value::Bool(outcome.ok)),
             ("expected".into(), outcome.expected.clone()),

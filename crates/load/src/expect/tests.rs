@@ -2,9 +2,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::capture::Message;
+use crate::capture::CapturedMessage;
 use crate::value::{Value, parse_json};
-use crate::vars::{Names, Vars};
+use crate::vars::{VariableNames, Vars};
 
 const BODY: &str = r#"{"token":"abc","user":{"roles":["a"],"none":null},"list":[]}"#;
 
@@ -13,15 +13,15 @@ fn json(text: &str) -> Value {
 }
 
 /// The result of a check on a 200 with [`BODY`] (or another body) and some headers.
-fn checked(kind: &str, expected: &str, content_type: &str, body: &str) -> Outcome {
+fn checked(kind: &str, expected: &str, content_type: &str, body: &str) -> CheckResult {
     let header = |name: &str| match name {
         "content-type" if !content_type.is_empty() => content_type.into(),
         "x-cache" => "Hit from cloudfront".into(),
         "etag" => "v1".into(),
         _ => Value::Undefined,
     };
-    let message = Message::new(body.as_bytes(), &header);
-    check(kind, &json(expected), &Answer::new(200, &message)).unwrap()
+    let message = CapturedMessage::new(body.as_bytes(), &header);
+    check(kind, &json(expected), &CheckedAnswer::new(200, &message)).unwrap()
 }
 
 #[test]
@@ -65,7 +65,10 @@ fn every_check() {
         assert!(kind == "headerEquals" || outcome.kind == kind);
     }
     assert_eq!(checked("headerEquals", "[\"etag\",1]", "", BODY).kind, "header etag values equals");
-    assert_eq!(check("nosuch", &Value::Null, &Answer::new(200, &Message::new(b"", &|_| Value::Undefined))), None);
+    assert_eq!(
+        check("nosuch", &Value::Null, &CheckedAnswer::new(200, &CapturedMessage::new(b"", &|_| Value::Undefined))),
+        None
+    );
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn bodies_that_are_no_json() {
 
 #[test]
 fn lines() {
-    let mut names = Names::default();
+    let mut names = VariableNames::default();
     let slot = names.slot("role");
     let mut vars = Vars::new(Arc::new(names));
     vars.set(slot, json("[1,2]"));

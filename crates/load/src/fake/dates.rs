@@ -4,7 +4,7 @@ use weir_net::clock;
 
 use super::draw::pick;
 use super::numbers;
-use super::options::{Make, Options};
+use super::options::{FakeOptions, Make};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[(&str, Make)] = &[
@@ -47,7 +47,7 @@ fn now() -> f64 {
     clock::unix_seconds() as f64
 }
 
-fn span(options: &Options<'_>, name: &str, unit: f64, default: f64) -> f64 {
+fn span(options: &FakeOptions<'_>, name: &str, unit: f64, default: f64) -> f64 {
     options.number(name).unwrap_or(default).clamp(0.0, 1000.0) * unit
 }
 

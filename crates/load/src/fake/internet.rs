@@ -3,7 +3,7 @@
 use fake::locales::{Data, EN};
 
 use super::draw::{digits, hex, pick};
-use super::options::{Make, Options};
+use super::options::{FakeOptions, Make};
 use super::{numbers, people, words};
 use crate::random;
 use crate::value::Value;
@@ -119,7 +119,7 @@ fn letters(len: usize) -> String {
     digits(&"?".repeat(len))
 }
 
-fn username(options: &Options<'_>) -> String {
+fn username(options: &FakeOptions<'_>) -> String {
     let first = options.text("firstName").unwrap_or_else(|| people::first_name().to_owned());
     let last = options.text("lastName").unwrap_or_else(|| people::last_name().to_owned());
     let is_word = |char: &char| char.is_alphanumeric() || *char == '-';
@@ -148,7 +148,7 @@ fn ipv6() -> String {
     parts.join(":")
 }
 
-fn image(options: &Options<'_>) -> String {
+fn image(options: &FakeOptions<'_>) -> String {
     let side = |name: &str| options.number(name).unwrap_or_else(|| random::between(1.0, 3999.0)) as u32;
     format!("https://picsum.photos/seed/{}/{}/{}", random::string(10), side("width"), side("height"))
 }

@@ -1,19 +1,19 @@
 //! The options of one function, as the plugin's configuration gives them.
 
 use crate::random;
-use crate::value::{Key, Value};
+use crate::value::{PathStep, Value};
 
 /// Makes a value.
-pub(super) type Make = fn(&Options<'_>) -> Value;
+pub(super) type Make = fn(&FakeOptions<'_>) -> Value;
 
 /// The options of one function.
-pub(super) struct Options<'o>(pub &'o Value);
+pub(super) struct FakeOptions<'o>(pub &'o Value);
 
-impl Options<'_> {
+impl FakeOptions<'_> {
     /// An option as it is written.
     pub fn value(&self, name: &str) -> Value {
         match self.0 {
-            Value::Map(_) => Key::from(name).of(self.0).cloned().unwrap_or_default(),
+            Value::Map(_) => PathStep::from(name).of(self.0).cloned().unwrap_or_default(),
             _ => Value::Undefined,
         }
     }
@@ -34,7 +34,7 @@ impl Options<'_> {
         /// The longest text or list that one call makes.
         const LENGTH_MAX: f64 = 100_000.0;
         let inner = self.value(name);
-        let inner = if inner.is_object() { Options(&inner) } else { Options(self.0) };
+        let inner = if inner.is_object() { FakeOptions(&inner) } else { FakeOptions(self.0) };
         let bounds = (inner.number("min"), inner.number("max"));
         let length = match (self.number(name), bounds) {
             (Some(length), _) => length,

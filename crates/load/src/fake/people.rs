@@ -4,7 +4,7 @@ use fake::locales::{Data, EN};
 
 use super::draw::{capital, digits, pick};
 use super::numbers;
-use super::options::{Make, Options};
+use super::options::{FakeOptions, Make};
 use crate::random;
 use crate::value::Value;
 
@@ -48,7 +48,7 @@ pub(super) const FUNCTIONS: &[(&str, Make)] = &[
     ("locationLatitude", |options| degrees(options, 90.0)),
     ("locationLongitude", |options| degrees(options, 180.0)),
     ("locationNearbyGPSCoordinate", |_| {
-        let none = Options(&Value::Undefined);
+        let none = FakeOptions(&Value::Undefined);
         vec![degrees(&none, 90.0), degrees(&none, 180.0)].into()
     }),
     ("companyName", |_| company().into()),
@@ -212,7 +212,7 @@ fn product_name() -> String {
     format!("{} {} {}", pick(&ADJECTIVES), pick(&MATERIALS), pick(&PRODUCTS))
 }
 
-fn degrees(options: &Options<'_>, end: f64) -> Value {
+fn degrees(options: &FakeOptions<'_>, end: f64) -> Value {
     let (min, max) = (options.number("min").unwrap_or(-end), options.number("max").unwrap_or(end));
     Value::Number((numbers::float(min, max) * 10_000.0).round() / 10_000.0)
 }

@@ -3,7 +3,7 @@
 use fake::locales::{Data, EN};
 
 use super::draw::{capital, pick};
-use super::options::{Make, Options};
+use super::options::{FakeOptions, Make};
 use crate::random;
 
 pub(super) const FUNCTIONS: &[(&str, Make)] = &[
@@ -81,7 +81,7 @@ fn sentences(wanted: usize) -> String {
     sentences.join(" ")
 }
 
-fn paragraphs(options: &Options<'_>) -> String {
+fn paragraphs(options: &FakeOptions<'_>) -> String {
     let paragraphs: Vec<String> = (0..count(options.length("paragraphCount", 3))).map(|_| sentences(3)).collect();
     paragraphs.join("\n")
 }

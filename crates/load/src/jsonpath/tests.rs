@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::npm::{Document, Nothing};
+use crate::npm::{Nothing, QueriedBody};
 use crate::random;
 use crate::value::{extract, parse_json};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ const SHOP: &str = r#"{"shop":{"wares":[
 
 /// All matches, by jsonpath-plus.
 fn find(path: &str) -> Result<String, Nothing> {
-    let ask = |all| npm::query(Document::Text(SHOP.as_bytes()), path, all);
+    let ask = |all| npm::query(QueriedBody::Text(SHOP.as_bytes()), path, all);
     let one = ask(false)?;
     let list = match ask(true) {
         _ if one == Value::Undefined => vec![],
@@ -127,11 +127,11 @@ fn mistakes_are_named() {
 fn work_without_end_is_stopped() {
     npm::limit(Duration::from_millis(200));
     let body = format!("{}1{}", "[1,1,".repeat(60), "]".repeat(60));
-    let found = npm::query(Document::Text(body.as_bytes()), "$..*..*..*..*..*", true);
+    let found = npm::query(QueriedBody::Text(body.as_bytes()), "$..*..*..*..*..*", true);
     assert_eq!(found, Err(Nothing::Failed));
     let path = format!("$[?({}1)]", "(".repeat(5000));
     assert!(JsonPath::new(&path).mistake().is_some());
-    assert_eq!(npm::query(Document::Text(b"[1]"), &path, true), Err(Nothing::Failed));
+    assert_eq!(npm::query(QueriedBody::Text(b"[1]"), &path, true), Err(Nothing::Failed));
     // The engine goes on.
     assert_eq!(find("$.n"), Ok("[0]".to_owned()));
 }
@@ -230,13 +230,13 @@ proptest! {
             random::seed(1);
             let own = found.taken(all);
             random::seed(1);
-            let theirs = npm::query(Document::Text(body.as_bytes()), &text, all);
+            let theirs = npm::query(QueriedBody::Text(body.as_bytes()), &text, all);
             prop_assert_eq!(own, theirs.unwrap_or_else(|_| "".into()), "{} {}", text, body);
         }
         if let Some(keys) = path.keys()
             && let Ok(Some(value)) = extract(body.as_bytes(), keys)
         {
-            prop_assert_eq!(Ok(value), npm::query(Document::Text(body.as_bytes()), &text, false), "{} {}", text, body);
+            prop_assert_eq!(Ok(value), npm::query(QueriedBody::Text(body.as_bytes()), &text, false), "{} {}", text, body);
         }
     }
 }

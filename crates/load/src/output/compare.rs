@@ -12,7 +12,7 @@ mod within;
 use serde_json::Value;
 use weir_words::{Language, Said, left, right, say};
 
-use self::failed::Failed;
+use self::failed::FailedShare;
 use super::kept::said_list;
 use super::label::Label;
 use super::number::{js, ms};
@@ -72,7 +72,7 @@ pub fn compare(a: (&str, &Value), b: (&str, &Value), language: Language) -> Stri
 
 /// The shares of failed requests, with exact intervals; nothing if a report does not count requests.
 fn failures(a: &Value, b: &Value, language: Language) -> String {
-    let (Some(a), Some(b)) = (Failed::of(a), Failed::of(b)) else { return String::new() };
+    let (Some(a), Some(b)) = (FailedShare::of(a), FailedShare::of(b)) else { return String::new() };
     let percent = |share: f64| format!("{:.2}", share * 100.0);
     let mut text = format!("\n{}\n", texts::FAILED.say(language));
     for (side, one) in [("A", a), ("B", b)] {

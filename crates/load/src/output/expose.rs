@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::number::js;
-use crate::record::{Outcome, phase};
+use crate::record::{RunResults, phase};
 
 /// Content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Counters, rates and quantiles with Artillery's names as labels, and weir's own figures.
-pub fn exposition(outcome: &Outcome) -> String {
+pub fn exposition(outcome: &RunResults) -> String {
     let mut out = Text::default();
     let whole = &outcome.whole;
     for (name, count) in &whole.counters {

@@ -8,7 +8,7 @@ use crate::texts;
 
 /// Target, time, script and environment of the load, and the generator's self-check.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct RunFacts {
     /// Every origin that got load, as `scheme://host:port`.
     pub targets: Vec<String>,
     /// The script's file name, or the command of the quick mode.

@@ -5,8 +5,8 @@ use weir_words::{Language, Said, Text, left, right, say};
 
 use super::console::{Console, GRAY, GREEN, RED, YELLOW};
 use super::number::{grouped, ms};
-use super::{Facts, SelfCheck};
-use crate::record::{Figures, Outcome};
+use super::{RunFacts, SelfCheck};
+use crate::record::{Figures, RunResults};
 use crate::texts::{self, phase_said};
 use crate::tls::is_about_certificate;
 
@@ -31,7 +31,7 @@ pub fn verdict_first(check: &SelfCheck, console: &Console) -> String {
 }
 
 /// The block after the summary. A quiet console gets only the reasons why the run is incomplete.
-pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
+pub fn block(outcome: &RunResults, facts: &RunFacts, console: &Console) -> String {
     if console.is_quiet {
         return incomplete(facts, console);
     }
@@ -134,7 +134,7 @@ impl Layout {
     }
 }
 
-fn incomplete(facts: &Facts, console: &Console) -> String {
+fn incomplete(facts: &RunFacts, console: &Console) -> String {
     let language = console.language;
     let word = console.paint(YELLOW, texts::INCOMPLETE.say(language));
     let line = |reason: &Said| console.wrap(&format!("{word}: {}", reason.say(language))) + "\n";
@@ -142,7 +142,7 @@ fn incomplete(facts: &Facts, console: &Console) -> String {
 }
 
 /// The line about certificates that were not accepted, if there were such. With `-k` there is none.
-fn hint(outcome: &Outcome, console: &Console) -> String {
+fn hint(outcome: &RunResults, console: &Console) -> String {
     if !outcome.own.failures.keys().any(|(_, name)| is_about_certificate(name)) {
         return String::new();
     }
@@ -150,7 +150,7 @@ fn hint(outcome: &Outcome, console: &Console) -> String {
 }
 
 /// Errors by place, the most frequent first.
-fn failures(outcome: &Outcome, console: &Console) -> String {
+fn failures(outcome: &RunResults, console: &Console) -> String {
     let mut failures: Vec<_> = outcome.own.failures.iter().collect();
     if failures.is_empty() {
         return String::new();
@@ -183,7 +183,7 @@ mod tests {
     use std::time::Duration;
     use weir_meter::Step;
 
-    fn outcome() -> Outcome {
+    fn outcome() -> RunResults {
         let recorder = Recorder::at(1_795_186_840_000);
         for us in 1..=2000 {
             recorder.latency(Duration::from_micros(us * 100), Duration::from_micros(us));
@@ -199,11 +199,11 @@ mod tests {
 
     #[test]
     fn everything_in_one_block() {
-        let facts = Facts {
+        let facts = RunFacts {
             targets: vec!["http://127.0.0.1:80".to_owned()],
             incomplete: vec!["stopped by Ctrl-C".into()],
             self_check: SelfCheck { worker_cpu: vec![0.5], ..SelfCheck::default() },
-            ..Facts::default()
+            ..RunFacts::default()
         };
         let text = block(&outcome(), &facts, &Console::default());
         let expected = "
@@ -225,16 +225,16 @@ Generator: ok (1 worker 50 % of a core)
         assert_eq!(text, expected);
         let quiet = Console { is_quiet: true, ..Console::default() };
         assert_eq!(block(&outcome(), &facts, &quiet), "Incomplete: stopped by Ctrl-C\n");
-        assert_eq!(block(&outcome(), &Facts::default(), &quiet), "");
+        assert_eq!(block(&outcome(), &RunFacts::default(), &quiet), "");
     }
 
     #[test]
     fn the_korean_block_has_the_same_figures() {
-        let facts = Facts {
+        let facts = RunFacts {
             targets: vec!["http://127.0.0.1:80".to_owned()],
             incomplete: vec![say!(texts::STOPPED)],
             self_check: SelfCheck { worker_cpu: vec![0.5], ..SelfCheck::default() },
-            ..Facts::default()
+            ..RunFacts::default()
         };
         let text = block(&outcome(), &facts, &Console { language: Language::Korean, ..Console::default() });
         let expected = "
@@ -263,7 +263,7 @@ Generator: ok (1 worker 50 % of a core)
         let mut merger = Merger::default();
         merger.add(recorder.take(u64::MAX));
         merger.close(u64::MAX);
-        let of = |console: Console| block(&merger.outcome(), &Facts::default(), &console);
+        let of = |console: Console| block(&merger.outcome(), &RunFacts::default(), &console);
         let text = of(Console::default());
         let line = "To load it all the same, add -k (--insecure), or write config.tls.rejectUnauthorized: false in the script.\n";
         assert!(text.contains("DEPTH_ZERO_SELF_SIGNED_CERT") && text.contains(line), "{text}");
@@ -276,7 +276,7 @@ Generator: ok (1 worker 50 % of a core)
     fn agents_have_a_line_each() {
         let agent = SelfCheck { worker_cpu: vec![0.5], ..SelfCheck::default() };
         let agents = ["a", "b"].map(|name| (name.to_owned(), agent.clone())).into();
-        let facts = Facts { self_check: SelfCheck { agents, ..SelfCheck::default() }, ..Facts::default() };
+        let facts = RunFacts { self_check: SelfCheck { agents, ..SelfCheck::default() }, ..RunFacts::default() };
         let text = block(&outcome(), &facts, &Console::default());
         assert!(
             text.ends_with("\nGenerator: ok\n  a: 1 worker 50 % of a core\n  b: 1 worker 50 % of a core\n"),
@@ -286,10 +286,10 @@ Generator: ok (1 worker 50 % of a core)
 
     #[test]
     fn it_fits_its_terminal() {
-        let facts = Facts {
+        let facts = RunFacts {
             self_check: SelfCheck { worker_cpu: vec![0.5], machine_cpu: Some(0.99), ..SelfCheck::default() },
             incomplete: vec!["agent a (share 1 of 2) was lost after 3.5 s".into()],
-            ..Facts::default()
+            ..RunFacts::default()
         };
         for columns in [40, 60, 79, 80, 103, 104, 200] {
             let text = block(&outcome(), &facts, &Console { columns: Some(columns), ..Console::default() });
@@ -307,9 +307,10 @@ Generator: ok (1 worker 50 % of a core)
         assert!(text.starts_with("The generator was the limit: "), "{text}");
         assert!(text.contains("  worker 0 used 99 % of its core"), "{text}");
         assert_eq!(verdict_first(&SelfCheck::default(), &Console::default()), "");
-        let facts = Facts { self_check: busy, ..Facts::default() };
+        let facts = RunFacts { self_check: busy, ..RunFacts::default() };
         assert!(
-            block(&Outcome::default(), &facts, &Console::default()).contains("Generator: was the limit (1 worker 99 %")
+            block(&RunResults::default(), &facts, &Console::default())
+                .contains("Generator: was the limit (1 worker 99 %")
         );
     }
 

@@ -18,7 +18,7 @@ use super::legacy::iso;
 use super::number::{duration, js, ms};
 use crate::record::Hdr;
 use crate::texts::page as texts;
-use chart::{Chart, Line, Shape, Stroke, short};
+use chart::{Chart, ChartLine, Shape, Stroke, short};
 use lines::Lines;
 use phrases::figure_name;
 
@@ -157,7 +157,12 @@ fn latencies(report: &Value, language: Language) -> String {
         let hdr = hdr.as_ref()?;
         let all = hdr.count() as f64;
         let values = hdr.bars(&bounds).into_iter().map(|count| Some(count as f64 / all * 100.0)).collect();
-        Some(Line { name: name.say(language).to_owned(), color: (*color).to_owned(), stroke: Stroke::Solid, values })
+        Some(ChartLine {
+            name: name.say(language).to_owned(),
+            color: (*color).to_owned(),
+            stroke: Stroke::Solid,
+            values,
+        })
     });
     let label = |ns: u64| ms(ns as f64 / 1e6);
     let range = |low: u64, high: u64| say!(texts::PAGE_FROM_TO, label(low), format!("{} ms", label(high)));
@@ -183,7 +188,7 @@ fn latencies(report: &Value, language: Language) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::facts::PhaseFact;
-    use super::super::{Facts, SelfCheck, json};
+    use super::super::{RunFacts, SelfCheck, json};
     use super::*;
     use crate::plan::Arrivals;
     use crate::record::{Merger, Recorder};
@@ -213,7 +218,7 @@ mod tests {
         let mut merger = Merger::default();
         merger.add(recorder.take(u64::MAX));
         merger.close(u64::MAX);
-        let facts = Facts {
+        let facts = RunFacts {
             script: "{{body}}<script>".to_owned(),
             targets: vec!["http://x/<y>".to_owned()],
             phases: vec![PhaseFact {
@@ -225,7 +230,7 @@ mod tests {
             incomplete: vec![all_texts::STOPPED.into()],
             started_ms: 1_795_186_840_000,
             self_check: SelfCheck { worker_cpu: vec![0.4], machine_cpu: Some(0.99), ..SelfCheck::default() },
-            ..Facts::default()
+            ..RunFacts::default()
         };
         json::document(&merger.outcome(), &facts)
     }

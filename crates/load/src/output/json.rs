@@ -5,16 +5,16 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::{Facts, number, own};
-use crate::record::{Figures, Outcome, Period, Stamps, Summary};
+use super::{RunFacts, number, own};
+use crate::record::{Figures, Period, RunResults, Stamps, Summary};
 
 /// The report as text, formatted as `JSON.stringify(report, null, 2)` does.
-pub fn write(outcome: &Outcome, facts: &Facts) -> String {
+pub fn write(outcome: &RunResults, facts: &RunFacts) -> String {
     text(&document(outcome, facts))
 }
 
 /// The report as a value.
-pub fn document(outcome: &Outcome, facts: &Facts) -> Value {
+pub fn document(outcome: &RunResults, facts: &RunFacts) -> Value {
     let intermediate: Vec<Value> = outcome.periods.iter().map(|at| period(at, true)).collect();
     json!({
         "aggregate": period(&outcome.whole, false),
@@ -142,7 +142,7 @@ mod tests {
 
     const T: u64 = 1_795_186_840_000;
 
-    fn refused() -> Outcome {
+    fn refused() -> RunResults {
         let recorder = Recorder::at(T + 8_465);
         for n in 0..15 {
             recorder.set_ms(T + 8_465 + n * 200);
@@ -157,11 +157,11 @@ mod tests {
         merger.outcome()
     }
 
-    fn facts() -> Facts {
-        Facts {
+    fn facts() -> RunFacts {
+        RunFacts {
             targets: vec!["http://127.0.0.1:9".to_owned()],
             phases: vec![PhaseFact { name: "p".to_owned(), ..PhaseFact::default() }],
-            ..Facts::default()
+            ..RunFacts::default()
         }
     }
 

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::facts::Facts;
+use super::facts::RunFacts;
 use super::json::{array_index, summary, text};
 use super::{number, own};
-use crate::record::{Outcome, Period};
+use crate::record::{Period, RunResults};
 
 /// The report in the format of 1.x, for `ARTILLERY_USE_LEGACY_REPORT_FORMAT`. `phases` as the script wrote them.
-pub fn write(outcome: &Outcome, facts: &Facts, phases: &Value) -> String {
+pub fn write(outcome: &RunResults, facts: &RunFacts, phases: &Value) -> String {
     let mut document = document(outcome, phases);
     if let Value::Object(keys) = &mut document {
         keys.insert("weir".to_owned(), own::section(outcome, facts));
@@ -17,7 +17,7 @@ pub fn write(outcome: &Outcome, facts: &Facts, phases: &Value) -> String {
 }
 
 /// `{aggregate, intermediate}`; the phases are those of the script, unchanged.
-fn document(outcome: &Outcome, phases: &Value) -> Value {
+fn document(outcome: &RunResults, phases: &Value) -> Value {
     let mut aggregate = period(&outcome.whole, false);
     aggregate.insert("phases".to_owned(), phases.clone());
     let intermediate: Vec<Value> = outcome.periods.iter().map(|at| Value::Object(period(at, true))).collect();

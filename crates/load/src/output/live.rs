@@ -23,7 +23,7 @@ const WRAP_ON: &str = "\x1b[?7h";
 
 /// The view; it remembers the number of lines that it drew.
 #[derive(Clone, Debug, Default)]
-pub struct Live {
+pub struct LiveView {
     drawn: usize,
 }
 
@@ -42,7 +42,7 @@ pub struct Screen {
 
 /// The progress of the run.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
+pub struct LiveProgress {
     /// Time since the first phase began.
     pub elapsed_ms: u64,
     /// Duration of all phases together; 0 if it is unknown.
@@ -53,9 +53,9 @@ pub struct Progress {
     pub connections: u64,
 }
 
-impl Live {
+impl LiveView {
     /// The text to write: it overwrites the lines drawn before.
-    pub fn refresh(&mut self, merger: &Merger, progress: &Progress, screen: Screen, now_ms: u64) -> String {
+    pub fn refresh(&mut self, merger: &Merger, progress: &LiveProgress, screen: Screen, now_ms: u64) -> String {
         let point = merger.last_point(now_ms).unwrap_or_default();
         let mut lines = drawing(merger, progress, &point, screen);
         lines.truncate(screen.rows.saturating_sub(1));
@@ -82,7 +82,7 @@ impl Live {
     }
 }
 
-fn drawing(merger: &Merger, progress: &Progress, point: &Point, screen: Screen) -> Vec<String> {
+fn drawing(merger: &Merger, progress: &LiveProgress, point: &Point, screen: Screen) -> Vec<String> {
     let is_roomy = screen.columns >= ROOMY;
     let quantiles = |figures: Option<[f64; 5]>| match figures {
         None => "–".to_owned(),
@@ -128,7 +128,7 @@ fn drawing(merger: &Merger, progress: &Progress, point: &Point, screen: Screen) 
 }
 
 /// The bar, the time, and the phase.
-fn headline(progress: &Progress, screen: Screen) -> String {
+fn headline(progress: &LiveProgress, screen: Screen) -> String {
     let bar = (screen.columns * 35 / 100).min(BAR_MAX);
     let part = progress.elapsed_ms as f64 / progress.planned_ms.max(1) as f64;
     let full = if progress.planned_ms == 0 { 0 } else { (part.clamp(0.0, 1.0) * bar as f64) as usize };
@@ -150,7 +150,7 @@ fn cut(text: &str, columns: usize) -> String {
     text
 }
 
-fn clock(progress: &Progress) -> String {
+fn clock(progress: &LiveProgress) -> String {
     let time = |ms: u64| format!("{}:{:02}", ms / 60_000, ms / 1000 % 60);
     match progress.planned_ms {
         0 => time(progress.elapsed_ms),
@@ -197,15 +197,15 @@ mod tests {
         merger
     }
 
-    fn progress() -> Progress {
-        Progress { elapsed_ms: 45_000, planned_ms: 90_000, phase: "ramp".to_owned(), connections: 0 }
+    fn progress() -> LiveProgress {
+        LiveProgress { elapsed_ms: 45_000, planned_ms: 90_000, phase: "ramp".to_owned(), connections: 0 }
     }
 
     const WIDE: Screen = Screen { columns: 80, rows: 24, is_colour: false, language: Language::English };
 
     #[test]
     fn a_terminal_is_redrawn_in_place() {
-        let (merger, mut live) = (merger(), Live::default());
+        let (merger, mut live) = (merger(), LiveView::default());
         let first = live.refresh(&merger, &progress(), WIDE, T + 1_500);
         let bar = format!("\x1b[?7l{}{}  0:45/1:30  ramp\x1b[K\n", "█".repeat(14), "░".repeat(14));
         assert!(first.starts_with(&bar) && first.ends_with("\x1b[J\x1b[?7h"), "{first:?}");
@@ -214,17 +214,17 @@ mod tests {
         }
         let second = live.refresh(&merger, &progress(), WIDE, T + 1_600);
         assert!(second.starts_with("\x1b[6A\r\x1b[?7l"), "{second:?}");
-        let url = Progress { connections: 64, ..progress() };
-        let text = Live::default().refresh(&merger, &url, WIDE, T + 1_500);
+        let url = LiveProgress { connections: 64, ..progress() };
+        let text = LiveView::default().refresh(&merger, &url, WIDE, T + 1_500);
         assert!(text.contains("\nsent     1 500 by 64 connections\x1b[K\n") && !text.contains("users"), "{text:?}");
         assert_eq!((live.clear(), live.clear()), ("\x1b[6A\r\x1b[J".to_owned(), String::new()));
     }
 
     #[test]
     fn it_fits_any_terminal() {
-        let progress = Progress { phase: "a phase of many words, and then some more".to_owned(), ..progress() };
+        let progress = LiveProgress { phase: "a phase of many words, and then some more".to_owned(), ..progress() };
         for (columns, rows) in [(200, 50), (80, 24), (40, 10), (40, 4), (20, 2), (3, 1), (0, 0)] {
-            let text = Live::default().refresh(&merger(), &progress, Screen { columns, rows, ..WIDE }, T + 1_500);
+            let text = LiveView::default().refresh(&merger(), &progress, Screen { columns, rows, ..WIDE }, T + 1_500);
             let drawn = text.replace("\x1b[?7l", "").replace("\x1b[J\x1b[?7h", "").replace("\x1b[K", "");
             assert!(drawn.lines().count() < rows.max(1), "{rows} {drawn:?}");
             for line in drawn.lines() {
@@ -242,7 +242,8 @@ mod tests {
 
     #[test]
     fn colours_are_asked_for() {
-        let text = |is_colour| Live::default().refresh(&merger(), &progress(), Screen { is_colour, ..WIDE }, T + 1_500);
+        let text =
+            |is_colour| LiveView::default().refresh(&merger(), &progress(), Screen { is_colour, ..WIDE }, T + 1_500);
         assert!(text(true).contains("\x1b[31mECONNREFUSED 1\x1b[39m") && !text(false).contains("\x1b[3"));
     }
 }

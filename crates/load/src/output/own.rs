@@ -5,14 +5,14 @@ use weir_words::Said;
 
 use serde_json::{Map, Value, json};
 
-use super::{Facts, SelfCheck, number};
-use crate::record::{Figures, Hdr, Outcome, Point, phase};
+use super::{RunFacts, SelfCheck, number};
+use crate::record::{Figures, Hdr, Point, RunResults, phase};
 
 /// Version of the shape; it is raised when a key changes its meaning.
 const VERSION: u64 = 1;
 
 /// The whole section.
-pub fn section(outcome: &Outcome, facts: &Facts) -> Value {
+pub fn section(outcome: &RunResults, facts: &RunFacts) -> Value {
     json!({
         "version": VERSION,
         "targets": facts.targets,
@@ -38,12 +38,12 @@ pub fn section(outcome: &Outcome, facts: &Facts) -> Value {
     })
 }
 
-fn phases(facts: &Facts) -> Vec<Value> {
+fn phases(facts: &RunFacts) -> Vec<Value> {
     let phase = |phase: &super::PhaseFact| json!({"name": phase.name, "duration": phase.shown, "duration_ms": phase.duration_ms, "arrivals": phase.arrivals.en(), "arrivals_said": phase.arrivals});
     facts.phases.iter().map(phase).collect()
 }
 
-fn checks(facts: &Facts) -> Vec<Value> {
+fn checks(facts: &RunFacts) -> Vec<Value> {
     let check =
         |check: &super::ensure::Check| json!({"check": check.shown, "ok": check.is_ok, "strict": check.is_strict});
     facts.checks.iter().map(check).collect()
@@ -71,7 +71,7 @@ fn figures(figures: &Figures) -> Map<String, Value> {
     std::iter::once(("count".to_owned(), count.into())).chain(times).collect()
 }
 
-fn failures(outcome: &Outcome) -> Vec<Value> {
+fn failures(outcome: &RunResults) -> Vec<Value> {
     let failure = |((step, name), count): ((weir_meter::Step, &str), u64)| json!({"hop": "target", "phase": phase(step), "name": name, "count": count});
     outcome.own.failures.iter().map(|((step, name), count)| failure(((*step, &**name), *count))).collect()
 }
@@ -103,13 +103,13 @@ fn thousandths(part: f64) -> f64 {
     (part * 1000.0).round() / 1000.0
 }
 
-fn windows(outcome: &Outcome) -> Vec<Value> {
+fn windows(outcome: &RunResults) -> Vec<Value> {
     let window = |period: &crate::record::Period| json!({"period": period.start_ms, "response": figures(&period.response), "service": figures(&period.service)});
     outcome.periods.iter().map(window).collect()
 }
 
 /// Columns of equal length, one place for each `interval_ms` from `start_ms` on.
-fn series(outcome: &Outcome) -> Value {
+fn series(outcome: &RunResults) -> Value {
     let (Some(first), Some(last)) = (outcome.points.first(), outcome.points.last()) else { return Value::Null };
     let interval_ms = outcome.point_ms.max(1);
     let length = ((last.start_ms - first.start_ms) / interval_ms) as usize + 1;
@@ -166,7 +166,7 @@ mod tests {
         merger.add(recorder.take(u64::MAX));
         merger.close(u64::MAX);
         let check = SelfCheck { worker_cpu: vec![0.95], ports: Some((1, 2)), ..SelfCheck::default() };
-        let section = section(&merger.outcome(), &Facts { self_check: check, ..Facts::default() });
+        let section = section(&merger.outcome(), &RunFacts { self_check: check, ..RunFacts::default() });
         assert_eq!((&section["response"]["count"], &section["failures"][0]["phase"]), (&json!(2), &json!("connect")));
         let hdr = Hdr::decode(section["response"]["hdr_ns"].as_str().unwrap()).unwrap();
         assert_eq!(hdr.count(), 2);
@@ -185,6 +185,6 @@ mod tests {
 
     #[test]
     fn nothing_recorded_is_no_series() {
-        assert_eq!(section(&Outcome::default(), &Facts::default())["series"], Value::Null);
+        assert_eq!(section(&RunResults::default(), &RunFacts::default())["series"], Value::Null);
     }
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::wires::Wires;
-use crate::engine::http::session::Session;
+use crate::engine::http::session::HttpSession;
 use crate::record::Recorder;
 use crate::value::Value;
 use crate::vars::Vars;
@@ -17,7 +17,7 @@ pub struct Context<'c> {
     /// `$uuid` and `context._uid`.
     pub uid: &'c str,
     /// The virtual user's cookies: `context._jar`.
-    pub session: &'c Session,
+    pub session: &'c HttpSession,
     /// The virtual user's open connections: `context.sockets`, `context.ws`.
     pub wires: Option<&'c Rc<Wires>>,
     /// Records `ee.emit('counter' | 'histogram' | 'rate' | 'error', …)`.

@@ -55,7 +55,7 @@ pub fn to_js<'js>(ctx: &Ctx<'js>, value: &Value) -> js::Result<js::Value<'js>> {
 
 /// How functions are converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Functions {
+pub enum FunctionConversion {
     /// They are left out.
     Dropped,
     /// They become their names: a script written in JavaScript refers to a processor's functions in this way.
@@ -63,7 +63,7 @@ pub enum Functions {
 }
 
 /// A value from JavaScript, and true if some of it could not be converted.
-pub fn from_js<'js>(value: &js::Value<'js>, functions: Functions) -> (Value, bool) {
+pub fn from_js<'js>(value: &js::Value<'js>, functions: FunctionConversion) -> (Value, bool) {
     let mut taking = Taking::new(functions);
     let taken = taking.take(value, &Value::Undefined, 0);
     (taken, taking.is_lossy)
@@ -72,14 +72,14 @@ pub fn from_js<'js>(value: &js::Value<'js>, functions: Functions) -> (Value, boo
 /// Converts a value that went to JavaScript as `given` and comes back mostly unchanged. Unchanged parts reuse the
 /// texts and members of `given`.
 pub fn from_js_again<'js>(value: &js::Value<'js>, given: &Value) -> Value {
-    Taking::new(Functions::Dropped).take(value, given, 0)
+    Taking::new(FunctionConversion::Dropped).take(value, given, 0)
 }
 
 /// Names of members that JavaScript uses repeatedly, by their atoms.
 #[derive(Default)]
-pub struct Names(RefCell<HashMap<Persistent<Atom<'static>>, Arc<str>, Keyed>>);
+pub struct MemberNames(RefCell<HashMap<Persistent<Atom<'static>>, Arc<str>, Keyed>>);
 
-impl Names {
+impl MemberNames {
     /// The text of a name.
     pub fn text<'js>(&self, ctx: &Ctx<'js>, name: Atom<'js>) -> Arc<str> {
         let name = Persistent::save(ctx, name);
@@ -98,21 +98,21 @@ impl Names {
 
 /// Reads values from JavaScript, within the limits.
 pub struct Taking<'n> {
-    functions: Functions,
+    functions: FunctionConversion,
     left: usize,
     is_lossy: bool,
-    names: Option<&'n Names>,
+    names: Option<&'n MemberNames>,
 }
 
 impl<'n> Taking<'n> {
     /// A reader that has read nothing yet.
-    pub fn new(functions: Functions) -> Taking<'n> {
+    pub fn new(functions: FunctionConversion) -> Taking<'n> {
         Taking { functions, left: VALUES_MAX, is_lossy: false, names: None }
     }
 
     /// The same, with remembered names of members.
-    pub fn with(names: &'n Names) -> Taking<'n> {
-        Taking { names: Some(names), ..Taking::new(Functions::Dropped) }
+    pub fn with(names: &'n MemberNames) -> Taking<'n> {
+        Taking { names: Some(names), ..Taking::new(FunctionConversion::Dropped) }
     }
 
     /// Reads a value at this depth; usually most of it equals `given`.
@@ -180,8 +180,8 @@ impl<'n> Taking<'n> {
     fn function(&mut self, value: &js::Value<'_>) -> Value {
         self.is_lossy = true;
         match self.functions {
-            Functions::Dropped => Value::Undefined,
-            Functions::Named => {
+            FunctionConversion::Dropped => Value::Undefined,
+            FunctionConversion::Named => {
                 let name = value.as_object().and_then(|object| object.get::<_, String>("name").ok());
                 name.map_or(Value::Undefined, Value::from)
             }
@@ -310,7 +310,7 @@ mod tests {
                 ctx.globals().set("g", to_js(&ctx, &given).unwrap()).unwrap();
                 ctx.eval::<(), _>(change).unwrap();
                 let value: js::Value = ctx.globals().get("g").unwrap();
-                let (plain, _) = from_js(&value, Functions::Dropped);
+                let (plain, _) = from_js(&value, FunctionConversion::Dropped);
                 let again = from_js_again(&value, &given);
                 assert_eq!(again.to_json(), plain.to_json(), "{change}");
                 assert_eq!(again, plain, "{change}");

@@ -7,7 +7,7 @@ use super::files;
 
 /// Facts about the run for a processor, and the output for its lines.
 #[derive(Clone)]
-pub struct Host {
+pub struct ProcessorHost {
     /// Called with the text of `console.log` and `artillery.log`, one line or several.
     pub say: Rc<dyn Fn(String)>,
     /// `artillery.testRunId`.
@@ -16,10 +16,10 @@ pub struct Host {
     pub version: &'static str,
 }
 
-impl Default for Host {
+impl Default for ProcessorHost {
     /// Prints to stdout.
-    fn default() -> Host {
-        Host { say: Rc::new(|line| println!("{line}")), test_run_id: String::new(), version: "2.0.34" }
+    fn default() -> ProcessorHost {
+        ProcessorHost { say: Rc::new(|line| println!("{line}")), test_run_id: String::new(), version: "2.0.34" }
     }
 }
 
@@ -46,7 +46,7 @@ impl Choice {
 }
 
 /// The file to load, in the form for JavaScript.
-pub(super) struct Facts {
+pub(super) struct ProcessorFile {
     /// The absolute path of the file.
     pub file: String,
     /// The current folder.
@@ -55,9 +55,9 @@ pub(super) struct Facts {
     pub is_forced: bool,
 }
 
-impl Facts {
+impl ProcessorFile {
     /// Finds the file; the error is for the user.
-    pub fn new(path: &Path, choice: Choice) -> Result<Facts, String> {
+    pub fn new(path: &Path, choice: Choice) -> Result<ProcessorFile, String> {
         let folder = std::env::current_dir().map_err(|error| format!("current folder: {error}"))?;
         let file = files::plain(&folder.join(path));
         if !file.is_file() {
@@ -65,6 +65,6 @@ impl Facts {
         }
         let text =
             |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| format!("{}: is not UTF-8", path.display()));
-        Ok(Facts { file: text(&file)?, folder: text(&folder)?, is_forced: choice == Choice::QuickJs })
+        Ok(ProcessorFile { file: text(&file)?, folder: text(&folder)?, is_forced: choice == Choice::QuickJs })
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rquickjs as js;
 use rquickjs::{Array, Atom, Ctx, Filter, Function, Object, Persistent};
 
-use super::convert::{Names, Taking, is_plain, to_js};
-use super::params::{Made, Params, UUID};
+use super::convert::{MemberNames, Taking, is_plain, to_js};
+use super::params::{ParamChanges, Params, UUID};
 use crate::value::{Map, UNDEFINED, Value, write_json_text};
 
 /// Most kinds of parameters that are known; the parameters of further requests are made member by member.
@@ -18,7 +18,7 @@ pub const VALUES_MAX: usize = 200;
 const DEPTH_MAX: usize = 8;
 
 /// A kind of parameters, in JavaScript's form.
-pub struct Known {
+pub struct KnownParams {
     members: Arc<Map>,
     /// Makes the parameters from the `uuid`.
     maker: Persistent<Function<'static>>,
@@ -37,13 +37,13 @@ enum Part {
     List(Vec<Part>),
 }
 
-impl Known {
+impl KnownParams {
     /// Prepares a kind; `None` if it is too large. `prepare` is the function in calls.js.
     pub fn new<'js>(
         ctx: &Ctx<'js>,
         members: &Arc<Map>,
         prepare: &Persistent<Function<'static>>,
-    ) -> js::Result<Option<Known>> {
+    ) -> js::Result<Option<KnownParams>> {
         let mut writer = Writer { ctx, body: Vec::new(), values: Vec::new(), names: Vec::new() };
         let Some(object) = writer.object(members, 0)? else { return Ok(None) };
         let parameters: Vec<String> = (0..writer.values.len()).map(|at| format!("v{at}")).collect();
@@ -56,7 +56,7 @@ impl Known {
         arguments.push_args(writer.values)?;
         let maker: Function<'js> = outer.call_arg(arguments)?;
         let maker: Function<'js> = prepare.clone().restore(ctx)?.call((maker, writer.names))?;
-        Ok(Some(Known { members: members.clone(), maker: Persistent::save(ctx, maker), object }))
+        Ok(Some(KnownParams { members: members.clone(), maker: Persistent::save(ctx, maker), object }))
     }
 
     /// The function that makes the parameters.
@@ -65,16 +65,22 @@ impl Known {
     }
 
     /// The hook's changes to the parameters.
-    pub fn changed<'js>(&self, value: &js::Value<'js>, params: &Params, uuid: &js::Value<'js>, names: &Names) -> Made {
+    pub fn changed<'js>(
+        &self,
+        value: &js::Value<'js>,
+        params: &Params,
+        uuid: &js::Value<'js>,
+        names: &MemberNames,
+    ) -> ParamChanges {
         let mut comparing = Comparing { taking: Taking::with(names), names, uuid };
         let compared = match value.as_object() {
             Some(object) => comparing.object(object, &self.object, &self.members, 0),
             _ => Compared::Unclear,
         };
         match compared {
-            Compared::Same => Made::Nothing,
-            Compared::Members(members) => Made::Members(members),
-            Compared::Unclear => Made::Whole(comparing.taking.take(value, &params.value(), 0)),
+            Compared::Same => ParamChanges::Nothing,
+            Compared::Members(members) => ParamChanges::Members(members),
+            Compared::Unclear => ParamChanges::Whole(comparing.taking.take(value, &params.value(), 0)),
         }
     }
 }
@@ -148,7 +154,7 @@ enum Compared {
 
 struct Comparing<'c, 'js> {
     taking: Taking<'c>,
-    names: &'c Names,
+    names: &'c MemberNames,
     uuid: &'c js::Value<'js>,
 }
 
@@ -257,7 +263,7 @@ impl<'js> Comparing<'_, 'js> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::processor::convert::{Functions, from_js};
+    use crate::processor::convert::{FunctionConversion, from_js};
     use crate::processor::params::{Form, member};
     use crate::value::parse_json;
 
@@ -268,13 +274,13 @@ mod tests {
         Form::new(Arc::unwrap_or_clone(map))
     }
 
-    fn with_known(text: &str, run: impl for<'js> FnOnce(&Ctx<'js>, &Params, Option<&Known>)) {
+    fn with_known(text: &str, run: impl for<'js> FnOnce(&Ctx<'js>, &Params, Option<&KnownParams>)) {
         let runtime = js::Runtime::new().unwrap();
         js::Context::full(&runtime).unwrap().with(|ctx| {
             let prepare: Function = ctx.eval("(make, names) => make").unwrap();
             let prepare = Persistent::save(&ctx, prepare);
             let params = Params::new(form(text));
-            let known = Known::new(&ctx, params.form().members(), &prepare).unwrap();
+            let known = KnownParams::new(&ctx, params.form().members(), &prepare).unwrap();
             run(&ctx, &params, known.as_ref());
         });
     }
@@ -317,18 +323,18 @@ mod tests {
                 let known = known.unwrap();
                 let maker: Function = known.maker(ctx).unwrap().into_function().unwrap();
                 let made: js::Value = maker.call((uuid.clone(),)).unwrap();
-                let (plain, _) = from_js(&made, Functions::Dropped);
+                let (plain, _) = from_js(&made, FunctionConversion::Dropped);
                 assert_eq!(plain.to_json(), params.value().to_json());
                 ctx.globals().set("p", made.clone()).unwrap();
                 ctx.eval::<(), _>(change).unwrap();
                 let mut after = Params::new(params.form().clone());
-                let changed = known.changed(&made, params, &uuid, &Names::default());
-                assert_eq!(!matches!(changed, Made::Nothing), is_change, "{change}");
+                let changed = known.changed(&made, params, &uuid, &MemberNames::default());
+                assert_eq!(!matches!(changed, ParamChanges::Nothing), is_change, "{change}");
                 after.make(changed);
                 if !is_change {
                     return;
                 }
-                let (plain, _) = from_js(&made, Functions::Dropped);
+                let (plain, _) = from_js(&made, FunctionConversion::Dropped);
                 let without = |value: &Value| {
                     let mut value = value.clone();
                     if let Value::Map(map) = &mut value {
@@ -372,8 +378,8 @@ mod tests {
                 let uuid = js::Value::new_undefined(ctx.clone());
                 let maker: Function = known.maker(ctx).unwrap().into_function().unwrap();
                 let made: js::Value = maker.call((uuid.clone(),)).unwrap();
-                assert_eq!(from_js(&made, Functions::Dropped).0.to_json(), params.value().to_json());
-                assert!(matches!(known.changed(&made, params, &uuid, &Names::default()), Made::Nothing));
+                assert_eq!(from_js(&made, FunctionConversion::Dropped).0.to_json(), params.value().to_json());
+                assert!(matches!(known.changed(&made, params, &uuid, &MemberNames::default()), ParamChanges::Nothing));
             });
         }
     }

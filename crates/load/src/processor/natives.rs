@@ -12,10 +12,10 @@ use rquickjs::{Array, BigInt, Ctx, Exception, Function, Object, TypedArray};
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 
-use super::convert::{Functions, Given, from_js, text_of, to_js};
+use super::convert::{FunctionConversion, Given, from_js, text_of, to_js};
 use super::files;
-use super::host::{Facts, Host};
-use super::state::{KEPT_MAX, Kind, State};
+use super::host::{ProcessorFile, ProcessorHost};
+use super::state::{FunctionKind, KEPT_MAX, ProcessorState};
 use crate::value::Value;
 
 /// Most random bytes of one request; the limit of Node's `crypto.getRandomValues`.
@@ -24,7 +24,7 @@ const RANDOM_BYTES_MAX: usize = 65_536;
 const LINE_MAX: usize = 65_536;
 
 /// The object `native`.
-pub fn make<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> js::Result<Object<'js>> {
+pub fn make<'js>(ctx: &Ctx<'js>, state: &Rc<ProcessorState>) -> js::Result<Object<'js>> {
     let native = Object::new(ctx.clone())?;
     variables(ctx, &native, state)?;
     calls(ctx, &native, state)?;
@@ -36,7 +36,7 @@ pub fn make<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> js::Result<Object<'js>> {
 }
 
 /// The object `facts`.
-pub fn facts<'js>(ctx: &Ctx<'js>, host: &Host, facts: &Facts) -> js::Result<Object<'js>> {
+pub fn facts<'js>(ctx: &Ctx<'js>, host: &ProcessorHost, facts: &ProcessorFile) -> js::Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     object.set("testRunId", &*host.test_run_id)?;
     object.set("version", host.version)?;
@@ -62,7 +62,7 @@ fn add<'js, P>(
 }
 
 /// `context.vars`.
-fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
+fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<ProcessorState>) -> js::Result<()> {
     let own = state.clone();
     add(ctx, native, "get", move |ctx: Ctx<'js>, id: f64, name: js::String<'js>| -> js::Result<js::Value<'js>> {
         let name = text_of(&name);
@@ -82,7 +82,7 @@ fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js
     let own = state.clone();
     add(ctx, native, "set", move |id: f64, name: js::String<'js>, value: js::Value<'js>| {
         let name = text_of(&name);
-        let (value, is_lossy) = from_js(&value, Functions::Dropped);
+        let (value, is_lossy) = from_js(&value, FunctionConversion::Dropped);
         set(&own, id as u64, &name, value);
         is_lossy
     })?;
@@ -119,7 +119,7 @@ fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js
 }
 
 /// Sets a variable unless it has this value already, so that a value shared with other users stays shared.
-fn set(state: &State, id: u64, name: &str, value: Value) {
+fn set(state: &ProcessorState, id: u64, name: &str, value: Value) {
     let mut calls = state.calls.borrow_mut();
     let Some(call) = calls.get_mut(&id) else {
         return state.ended.borrow().get(&id).iter().for_each(|wires| wires.set(name, value.clone()));
@@ -132,16 +132,22 @@ fn set(state: &State, id: u64, name: &str, value: Value) {
 }
 
 /// Outcomes, metrics, printed lines.
-fn calls<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
+fn calls<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<ProcessorState>) -> js::Result<()> {
     let own = state.clone();
     add(ctx, native, "finish", move |id: f64, error: js::Value<'js>, value: js::Value<'js>| {
         let id = id as u64;
         let kind = own.calls.borrow().get(&id).map(|call| call.kind);
         let outcome = match (error.as_string(), kind) {
             (Some(error), _) => Err(text_of(error)),
-            (None, Some(Kind::BeforeRequest | Kind::Connect | Kind::WhileTrue | Kind::IfTrue)) => {
-                Ok(from_js(&value, Functions::Dropped).0)
-            }
+            (
+                None,
+                Some(
+                    FunctionKind::BeforeRequest
+                    | FunctionKind::Connect
+                    | FunctionKind::WhileTrue
+                    | FunctionKind::IfTrue,
+                ),
+            ) => Ok(from_js(&value, FunctionConversion::Dropped).0),
             _ => Ok(Value::Undefined),
         };
         own.finish(id, outcome);
@@ -169,7 +175,7 @@ fn calls<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Re
 }
 
 /// `context._jar`.
-fn cookies<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
+fn cookies<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<ProcessorState>) -> js::Result<()> {
     let own = state.clone();
     let session = move |id: f64| own.calls.borrow().get(&(id as u64)).map(|call| call.session.share());
     let of = session.clone();
@@ -188,7 +194,7 @@ fn cookies<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::
 }
 
 /// `context.sockets`, `context.ws`.
-fn wires<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
+fn wires<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<ProcessorState>) -> js::Result<()> {
     let own = state.clone();
     add(ctx, native, "wire", move |id: f64| own.wires_of(id as u64).map(|number| number as f64))?;
     let own = state.clone();
@@ -221,7 +227,7 @@ fn wires<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Re
 }
 
 /// Clock, random numbers, bytes, hashes, files.
-fn system<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
+fn system<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<ProcessorState>) -> js::Result<()> {
     let own = state.clone();
     add(ctx, native, "now", move || own.now())?;
     let own = state.clone();
@@ -309,7 +315,7 @@ fn hmac(name: &str, mut key: Vec<u8>, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Files of a processor.
-fn modules<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
+fn modules<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<ProcessorState>) -> js::Result<()> {
     let own = state.clone();
     add(ctx, native, "needsNode", move |why: String| {
         own.needs_node.borrow_mut().get_or_insert(why);

@@ -19,11 +19,11 @@ use weir_net::worker::spawn;
 use weir_net::{Deadline, Stream};
 
 use super::context::Context;
-use super::host::{Facts, Host};
-use super::state::{Kind, Lent, Outcome, State};
+use super::host::{ProcessorFile, ProcessorHost};
+use super::state::{CallResult, FunctionKind, Lent, ProcessorState};
 use super::wire::{self, FRAME_MAX, begin_frame, end_frame, items, member, members};
-use super::wires::{Heard, Wires};
-use crate::engine::http::session::Session;
+use super::wires::{ReceivedEvent, Wires};
+use crate::engine::http::session::HttpSession;
 use crate::value::{Value, write_json_text};
 
 /// Time for Node to start and load a processor.
@@ -41,9 +41,9 @@ const SOURCE: &str =
     concat!("'use strict';", include_str!("js/shared.js"), include_str!("js/wires.js"), include_str!("js/host.js"));
 
 /// See the module.
-pub struct Node {
+pub struct NodeProcess {
     names: HashSet<String>,
-    pub state: Rc<State>,
+    pub state: Rc<ProcessorState>,
     link: Rc<Link>,
     _child: Reaped,
     /// The socket, until the first call registers it with the worker.
@@ -104,7 +104,7 @@ fn start(node: &Path) -> io::Result<Started> {
 }
 
 /// Makes the child load the file, and waits for its answer; prints the lines that the child prints meanwhile.
-fn load(started: &mut Started, facts: &Facts, host: &Host, is_script: bool) -> Result<Value, String> {
+fn load(started: &mut Started, facts: &ProcessorFile, host: &ProcessorHost, is_script: bool) -> Result<Value, String> {
     let mut frame = begin_frame();
     frame.extend_from_slice(b"{\"op\":\"load\",\"file\":");
     write_json_text(&facts.file, &mut frame);
@@ -140,15 +140,15 @@ fn receive(socket: &mut UnixStream) -> io::Result<Value> {
 }
 
 /// Evaluates a script written in JavaScript or TypeScript.
-pub fn script(node: &Path, facts: &Facts, host: &Host) -> Result<Value, String> {
+pub fn script(node: &Path, facts: &ProcessorFile, host: &ProcessorHost) -> Result<Value, String> {
     let mut started = start(node).map_err(|error| format!("cannot start {}: {error}", node.display()))?;
     let message = load(&mut started, facts, host, true)?;
     Ok(member(&message, "value").cloned().unwrap_or_default())
 }
 
-impl Node {
+impl NodeProcess {
     /// Starts Node and loads a processor there.
-    pub fn load(node: &Path, facts: &Facts, host: Host) -> Result<Node, String> {
+    pub fn load(node: &Path, facts: &ProcessorFile, host: ProcessorHost) -> Result<NodeProcess, String> {
         let mut started = start(node).map_err(|error| format!("cannot start {}: {error}", node.display()))?;
         let message = load(&mut started, facts, &host, false)?;
         let names = items(&message, "names").iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
@@ -159,10 +159,10 @@ impl Node {
             broken: RefCell::default(),
             known: Cell::new(0),
         });
-        let state = State::new(host);
+        let state = ProcessorState::new(host);
         let child = link.clone();
         state.hear.replace(Some(Rc::new(move |number, heard| hear(&child, number, heard))));
-        Ok(Node {
+        Ok(NodeProcess {
             names,
             state,
             link,
@@ -180,7 +180,7 @@ impl Node {
     }
 
     /// Calls a function.
-    pub async fn call(&self, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
+    pub async fn call(&self, name: &str, kind: FunctionKind, args: [&Value; 2], context: Context<'_>) -> CallResult {
         self.connect()?;
         let Context { vars, scenario, uid, session, wires, recorder } = context;
         let id = self.state.begin(vars.take(), Value::Undefined, session, kind, wires);
@@ -218,7 +218,15 @@ impl Node {
         Ok(())
     }
 
-    fn frame(&self, id: u64, name: &str, kind: Kind, uid: &str, scenario: &Value, args: [&Value; 2]) -> Vec<u8> {
+    fn frame(
+        &self,
+        id: u64,
+        name: &str,
+        kind: FunctionKind,
+        uid: &str,
+        scenario: &Value,
+        args: [&Value; 2],
+    ) -> Vec<u8> {
         let mut frame = begin_frame();
         let scenario = self.reference(scenario, true);
         frame.extend_from_slice(format!("{{\"op\":\"call\",\"id\":{id},\"kind\":{},\"name\":", kind as u8).as_bytes());
@@ -340,10 +348,10 @@ impl Node {
 }
 
 /// Sends the child an event for listeners of its functions; `None`: their connections are gone.
-fn hear(link: &Link, number: u64, heard: Option<&Heard>) {
+fn hear(link: &Link, number: u64, heard: Option<&ReceivedEvent>) {
     let mut frame = begin_frame();
     frame.extend_from_slice(format!("{{\"op\":\"heard\",\"number\":{number}").as_bytes());
-    if let Some(Heard { kind, place, text, number: answer }) = heard {
+    if let Some(ReceivedEvent { kind, place, text, number: answer }) = heard {
         let kind = *kind as u8;
         frame.extend_from_slice(format!(",\"kind\":{kind},\"answer\":{answer},\"place\":").as_bytes());
         write_json_text(place, &mut frame);
@@ -356,7 +364,7 @@ fn hear(link: &Link, number: u64, heard: Option<&Heard>) {
 }
 
 /// Carries out a function's action on its connections.
-fn wire_op(op: &str, message: &Value, state: &Rc<State>) {
+fn wire_op(op: &str, message: &Value, state: &Rc<ProcessorState>) {
     let number = |name: &str| member(message, name).map(|number| number.to_number() as u64);
     let text = |name: &str| member(message, name).map(Value::to_string).unwrap_or_default();
     let Some(wires) = number("number").and_then(|number| state.wires(number)) else { return };
@@ -381,7 +389,7 @@ fn wire_op(op: &str, message: &Value, state: &Rc<State>) {
     }
 }
 
-impl Drop for Node {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
         self.link.end("the processor is closed".to_owned(), &self.state);
     }
@@ -426,7 +434,7 @@ impl Link {
     }
 
     /// Ends the connection: current calls fail, and no more calls are possible.
-    fn end(&self, why: String, state: &State) {
+    fn end(&self, why: String, state: &ProcessorState) {
         self.broken.borrow_mut().get_or_insert(why.clone());
         self.stream.take();
         let ids: Vec<u64> = state.calls.borrow().keys().copied().collect();
@@ -440,7 +448,7 @@ impl Link {
 }
 
 /// Reads the child's messages, and writes the waiting bytes, until either end closes.
-async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<State>) {
+async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<ProcessorState>) {
     let mut held = Vec::new();
     poll_fn(|task| {
         loop {
@@ -473,7 +481,7 @@ async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<State>) {
 }
 
 /// Takes the complete frames from the bytes read; false if the child breaks the protocol.
-fn take_frames(held: &mut Vec<u8>, state: &Rc<State>) -> bool {
+fn take_frames(held: &mut Vec<u8>, state: &Rc<ProcessorState>) -> bool {
     let mut at = 0;
     while let Some(length) = wire::frame_length(held.get(at..).unwrap_or_default()) {
         if length > FRAME_MAX {
@@ -489,7 +497,7 @@ fn take_frames(held: &mut Vec<u8>, state: &Rc<State>) -> bool {
     true
 }
 
-fn take(message: &Value, state: &Rc<State>) {
+fn take(message: &Value, state: &Rc<ProcessorState>) {
     match member(message, "op").and_then(Value::as_str) {
         Some(op @ ("listen" | "emit" | "close" | "left")) if member(message, "number").is_some() => {
             wire_op(op, message, state);
@@ -512,7 +520,7 @@ fn take(message: &Value, state: &Rc<State>) {
     }
 }
 
-fn end_call(message: &Value, state: &State) {
+fn end_call(message: &Value, state: &ProcessorState) {
     let Some(id) = member(message, "id").map(|id| id.to_number() as u64) else { return };
     if let Some(call) = state.calls.borrow_mut().get_mut(&id) {
         for (name, value) in members(message, "vars").into_iter().flatten() {
@@ -536,7 +544,7 @@ fn end_call(message: &Value, state: &State) {
 }
 
 /// Stores a cookie that a function set: its text and its URL.
-fn put_cookie(session: &Session, pair: &[Value]) {
+fn put_cookie(session: &HttpSession, pair: &[Value]) {
     if let [text, url] = pair {
         session.put_cookie(&text.to_text(), &url.to_text());
     }

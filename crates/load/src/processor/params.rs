@@ -35,11 +35,11 @@ impl Form {
 pub struct Params {
     form: Rc<Form>,
     uuid: Value,
-    made: Made,
+    made: ParamChanges,
 }
 
 /// A hook's changes to the parameters.
-pub enum Made {
+pub enum ParamChanges {
     /// No changes.
     Nothing,
     /// These members differ, or were added at the end.
@@ -51,7 +51,7 @@ pub enum Made {
 impl Params {
     /// The plan's parameters, with a new `uuid`.
     pub fn new(form: Rc<Form>) -> Params {
-        Params { form, uuid: Value::Text(crate::random::uuid_text()), made: Made::Nothing }
+        Params { form, uuid: Value::Text(crate::random::uuid_text()), made: ParamChanges::Nothing }
     }
 
     /// The form that they were made from.
@@ -66,27 +66,27 @@ impl Params {
 
     /// True if a hook changed the parameters.
     pub fn is_made(&self) -> bool {
-        !matches!(self.made, Made::Nothing)
+        !matches!(self.made, ParamChanges::Nothing)
     }
 
     /// Applies a hook's changes.
-    pub(super) fn make(&mut self, made: Made) {
+    pub(super) fn make(&mut self, made: ParamChanges) {
         match made {
-            Made::Nothing => {}
+            ParamChanges::Nothing => {}
             made => self.made = made,
         }
     }
 
     /// All parameters as a value.
     pub fn value(&self) -> Cow<'_, Value> {
-        if let Made::Whole(value) = &self.made {
+        if let ParamChanges::Whole(value) = &self.made {
             return Cow::Borrowed(value);
         }
         let mut members = (*self.form.members).clone();
         if let Some(place) = members.get_mut(UUID) {
             *place = self.uuid.clone();
         }
-        if let Made::Members(changed) = &self.made {
+        if let ParamChanges::Members(changed) = &self.made {
             members.extend(changed.iter().cloned());
         }
         Cow::Owned(Value::from(members))
@@ -95,9 +95,11 @@ impl Params {
     /// A member that exists and is neither `undefined` nor `null`.
     pub fn member(&self, name: &str) -> Option<&Value> {
         let found = match &self.made {
-            Made::Whole(whole) => return member(whole, name),
-            Made::Members(changed) => changed.iter().rfind(|(known, _)| &**known == name).map(|(_, value)| value),
-            Made::Nothing => None,
+            ParamChanges::Whole(whole) => return member(whole, name),
+            ParamChanges::Members(changed) => {
+                changed.iter().rfind(|(known, _)| &**known == name).map(|(_, value)| value)
+            }
+            ParamChanges::Nothing => None,
         };
         match found {
             Some(value) => Some(value).filter(|value| is_there(value)),
@@ -110,10 +112,10 @@ impl Params {
     /// later member counts.
     pub fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
         let (first, then) = match &self.made {
-            Made::Whole(Value::Map(map)) => (Some(map), None),
-            Made::Whole(_) => (None, None),
-            Made::Members(changed) => (Some(&self.form.members), Some(changed)),
-            Made::Nothing => (Some(&self.form.members), None),
+            ParamChanges::Whole(Value::Map(map)) => (Some(map), None),
+            ParamChanges::Whole(_) => (None, None),
+            ParamChanges::Members(changed) => (Some(&self.form.members), Some(changed)),
+            ParamChanges::Nothing => (Some(&self.form.members), None),
         };
         let first = first.into_iter().flat_map(|map| map.iter().map(|(name, value)| (&**name, value)));
         let then = then.into_iter().flatten().map(|(name, value)| (&**name, value));
@@ -123,12 +125,12 @@ impl Params {
     /// Sets a member.
     pub fn set(&mut self, name: &str, value: Value) {
         match &mut self.made {
-            Made::Whole(Value::Map(map)) => {
+            ParamChanges::Whole(Value::Map(map)) => {
                 Arc::make_mut(map).insert(name.into(), value);
             }
-            Made::Whole(_) => {}
-            Made::Members(changed) => changed.push((name.into(), value)),
-            Made::Nothing => self.made = Made::Members(vec![(name.into(), value)]),
+            ParamChanges::Whole(_) => {}
+            ParamChanges::Members(changed) => changed.push((name.into(), value)),
+            ParamChanges::Nothing => self.made = ParamChanges::Members(vec![(name.into(), value)]),
         }
     }
 }

@@ -19,15 +19,15 @@ use weir_net::Deadline;
 use weir_net::worker::spawn;
 
 use super::context::Context;
-use super::convert::{Functions, Names, from_js, from_js_again, text_of, to_js};
+use super::convert::{FunctionConversion, MemberNames, from_js, from_js_again, text_of, to_js};
 use super::files;
-use super::host::{Facts, Host};
-use super::known::{FORMS_MAX, Known};
+use super::host::{ProcessorFile, ProcessorHost};
+use super::known::{FORMS_MAX, KnownParams};
 use super::loading::Files;
 use super::natives;
-use super::params::{Made, Params};
-use super::state::{Hear, KEPT_MAX, Kind, Lent, Outcome, State};
-use super::wires::Heard;
+use super::params::{ParamChanges, Params};
+use super::state::{CallResult, FunctionKind, Hear, KEPT_MAX, Lent, ProcessorState};
+use super::wires::ReceivedEvent;
 use crate::value::{Keyed, Map, UNDEFINED, Value};
 
 /// Memory limit of one worker's processor, in bytes; above it, the script gets an exception.
@@ -59,7 +59,7 @@ const SOURCE: &str = concat!(
 
 type Kept = Persistent<Function<'static>>;
 /// Members of parameters, and the prepared form, if there is one.
-type Met = (Arc<Map>, Option<Rc<Known>>);
+type Met = (Arc<Map>, Option<Rc<KnownParams>>);
 
 /// The JavaScript functions that quick.rs calls.
 struct Api {
@@ -75,7 +75,7 @@ struct Api {
 }
 
 /// See the module.
-pub struct Quick {
+pub struct QuickJs {
     // These fields come before the context, and the context before the runtime: fields drop in order, and JavaScript
     // values must drop first.
     api: Api,
@@ -84,10 +84,10 @@ pub struct Quick {
     /// The kinds of parameters seen so far; `None` for a kind that is too large, so that it is not tried again.
     forms: RefCell<Vec<Met>>,
     /// Names of members that functions set.
-    names: Names,
+    names: MemberNames,
     context: js::Context,
     _runtime: js::Runtime,
-    pub state: Rc<State>,
+    pub state: Rc<ProcessorState>,
     functions: HashMap<String, u32, Keyed>,
     hung_max: Cell<Duration>,
     timer: Rc<Deadline>,
@@ -95,7 +95,7 @@ pub struct Quick {
 }
 
 /// Why a processor could not be loaded.
-pub struct Refused {
+pub struct ProcessorRefused {
     /// The feature that needs Node, if that is the reason.
     pub needs_node: Option<String>,
     /// For the user.
@@ -106,13 +106,13 @@ pub struct Refused {
 struct Bare {
     context: js::Context,
     runtime: js::Runtime,
-    state: Rc<State>,
+    state: Rc<ProcessorState>,
 }
 
 impl Bare {
-    fn new(facts: &Facts, host: Host) -> js::Result<(Bare, Persistent<Object<'static>>)> {
+    fn new(facts: &ProcessorFile, host: ProcessorHost) -> js::Result<(Bare, Persistent<Object<'static>>)> {
         let runtime = js::Runtime::new()?;
-        let state = State::new(host);
+        let state = ProcessorState::new(host);
         runtime.set_memory_limit(MEMORY_MAX);
         runtime.set_max_stack_size(STACK_MAX);
         let own = state.clone();
@@ -160,13 +160,13 @@ impl Bare {
         }
     }
 
-    fn refused(&self, ctx: &Ctx<'_>, error: &js::Error) -> Refused {
-        Refused { needs_node: self.state.needs_node.take(), message: thrown(ctx, error, &self.state) }
+    fn refused(&self, ctx: &Ctx<'_>, error: &js::Error) -> ProcessorRefused {
+        ProcessorRefused { needs_node: self.state.needs_node.take(), message: thrown(ctx, error, &self.state) }
     }
 }
 
-fn broken(error: &js::Error) -> Refused {
-    Refused { needs_node: None, message: format!("QuickJS did not start: {error}") }
+fn broken(error: &js::Error) -> ProcessorRefused {
+    ProcessorRefused { needs_node: None, message: format!("QuickJS did not start: {error}") }
 }
 
 fn call<'js, R: js::FromJs<'js>>(api: &Object<'js>, name: &str, args: impl IntoArgs<'js>) -> js::Result<R> {
@@ -174,7 +174,7 @@ fn call<'js, R: js::FromJs<'js>>(api: &Object<'js>, name: &str, args: impl IntoA
 }
 
 /// Runs the waiting promise callbacks; stops if they do not end.
-fn run_jobs(ctx: &Ctx<'_>, state: &State) {
+fn run_jobs(ctx: &Ctx<'_>, state: &ProcessorState) {
     let mut count = 0u32;
     while ctx.execute_pending_job() {
         count = count.wrapping_add(1);
@@ -185,7 +185,7 @@ fn run_jobs(ctx: &Ctx<'_>, state: &State) {
 }
 
 /// The thrown error and its place.
-fn thrown(ctx: &Ctx<'_>, error: &js::Error, state: &State) -> String {
+fn thrown(ctx: &Ctx<'_>, error: &js::Error, state: &ProcessorState) -> String {
     let caught = ctx.catch();
     if state.was_interrupted.get() {
         return too_busy(state);
@@ -194,7 +194,7 @@ fn thrown(ctx: &Ctx<'_>, error: &js::Error, state: &State) -> String {
         return error.to_string();
     }
     let Some(exception) = caught.as_exception() else {
-        return from_js(&caught, Functions::Dropped).0.to_string();
+        return from_js(&caught, FunctionConversion::Dropped).0.to_string();
     };
     let message = exception.message().unwrap_or_default();
     let name = exception.as_object().get::<_, String>("name").unwrap_or_else(|_| "Error".into());
@@ -207,27 +207,27 @@ fn thrown(ctx: &Ctx<'_>, error: &js::Error, state: &State) -> String {
     }
 }
 
-fn too_busy(state: &State) -> String {
+fn too_busy(state: &ProcessorState) -> String {
     format!("a function ran for more than {:?} without a pause", state.busy_max.get())
 }
 
 /// Evaluates a script written in JavaScript.
-pub fn script(facts: &Facts, host: Host) -> Result<Value, Refused> {
+pub fn script(facts: &ProcessorFile, host: ProcessorHost) -> Result<Value, ProcessorRefused> {
     let (bare, api) = Bare::new(facts, host).map_err(|error| broken(&error))?;
     bare.context.with(|ctx| {
         let load = || {
             let api = api.restore(&ctx)?;
             let exported = bare.exported(&ctx, &api, &facts.file)?;
             let script: js::Value = call(&api, "scriptOf", (exported,))?;
-            Ok(from_js(&script, Functions::Named).0)
+            Ok(from_js(&script, FunctionConversion::Named).0)
         };
         load().map_err(|error| bare.refused(&ctx, &error))
     })
 }
 
-impl Quick {
+impl QuickJs {
     /// Loads a processor.
-    pub fn load(facts: &Facts, host: Host) -> Result<Rc<Quick>, Refused> {
+    pub fn load(facts: &ProcessorFile, host: ProcessorHost) -> Result<Rc<QuickJs>, ProcessorRefused> {
         let (bare, api) = Bare::new(facts, host).map_err(|error| broken(&error))?;
         let loaded = bare.context.with(|ctx| {
             let load = || {
@@ -253,11 +253,11 @@ impl Quick {
         });
         let (api, names) = loaded?;
         let Bare { context, runtime, state } = bare;
-        let quick = Rc::new(Quick {
+        let quick = Rc::new(QuickJs {
             api,
             seats: RefCell::default(),
             forms: RefCell::default(),
-            names: Names::default(),
+            names: MemberNames::default(),
             context,
             _runtime: runtime,
             state,
@@ -273,11 +273,11 @@ impl Quick {
     }
 
     /// Calls the listeners of a virtual user's connections.
-    fn hear(self: &Rc<Quick>, number: u64, heard: Option<&Heard>) {
+    fn hear(self: &Rc<QuickJs>, number: u64, heard: Option<&ReceivedEvent>) {
         let failed = self.enter(|ctx, api| {
             let hear = api.hear.clone().restore(ctx)?;
             match heard {
-                Some(Heard { kind, place, text, number: answer }) => {
+                Some(ReceivedEvent { kind, place, text, number: answer }) => {
                     hear.call((number as f64, *kind as u8, &**place, &**text, *answer as f64))
                 }
                 None => hear.call((number as f64,)),
@@ -294,30 +294,36 @@ impl Quick {
     }
 
     /// Calls a function. calls.js describes the arguments after the context.
-    pub async fn call(self: &Rc<Quick>, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
+    pub async fn call(
+        self: &Rc<QuickJs>,
+        name: &str,
+        kind: FunctionKind,
+        args: [&Value; 2],
+        context: Context<'_>,
+    ) -> CallResult {
         match self.call_with(name, kind, Given::Values(args), context).await? {
-            Made::Whole(value) => Ok(value),
+            ParamChanges::Whole(value) => Ok(value),
             _ => Ok(Value::Undefined),
         }
     }
 
     /// Calls a `beforeRequest` function; returns its changes to the parameters.
     pub async fn call_before(
-        self: &Rc<Quick>,
+        self: &Rc<QuickJs>,
         name: &str,
         params: &Params,
         context: Context<'_>,
-    ) -> Result<Made, String> {
-        self.call_with(name, Kind::BeforeRequest, Given::Params(params), context).await
+    ) -> Result<ParamChanges, String> {
+        self.call_with(name, FunctionKind::BeforeRequest, Given::Params(params), context).await
     }
 
     async fn call_with(
-        self: &Rc<Quick>,
+        self: &Rc<QuickJs>,
         name: &str,
-        kind: Kind,
+        kind: FunctionKind,
         given: Given<'_>,
         context: Context<'_>,
-    ) -> Result<Made, String> {
+    ) -> Result<ParamChanges, String> {
         let Some(&index) = self.functions.get(name) else {
             return Err(format!("Undefined function \"{name}\""));
         };
@@ -346,27 +352,27 @@ impl Quick {
                 _ if said.is_undefined() => None,
                 (_, Given::Params(params)) => Some(Ok(match &known {
                     Some(known) => known.changed(&said, params, &uuid, &self.names),
-                    None => Made::Whole(from_js_again(&said, &params.value())),
+                    None => ParamChanges::Whole(from_js_again(&said, &params.value())),
                 })),
-                (_, Given::Values([first, _])) => Some(Ok(Made::Whole(from_js_again(&said, first)))),
+                (_, Given::Values([first, _])) => Some(Ok(ParamChanges::Whole(from_js_again(&said, first)))),
             };
             Ok(())
         });
         self.state.record(recorder);
-        let ended = outcome.or_else(|| Some(self.state.outcome(id)?.map(Made::Whole)));
+        let ended = outcome.or_else(|| Some(self.state.outcome(id)?.map(ParamChanges::Whole)));
         if let Some(outcome) = ended.or(failed.map(Err)) {
             return outcome;
         }
         let outcome = self.wait(name, id).await;
         self.state.record(recorder);
         drop(lent);
-        outcome.map(Made::Whole)
+        outcome.map(ParamChanges::Whole)
     }
 
     fn invoke<'js>(
         &self,
         ctx: &Ctx<'js>,
-        (seat, id, index, kind): (Object<'js>, u64, u32, Kind),
+        (seat, id, index, kind): (Object<'js>, u64, u32, FunctionKind),
         [first, second]: [&Value; 2],
     ) -> js::Result<js::Value<'js>> {
         let (first, second) = (to_js(ctx, first)?, to_js(ctx, second)?);
@@ -374,7 +380,7 @@ impl Quick {
     }
 
     /// The prepared kind of these parameters, if there is one.
-    fn known<'js>(&self, ctx: &Ctx<'js>, given: &Given<'_>) -> js::Result<Option<Rc<Known>>> {
+    fn known<'js>(&self, ctx: &Ctx<'js>, given: &Given<'_>) -> js::Result<Option<Rc<KnownParams>>> {
         let Given::Params(params) = given else { return Ok(None) };
         if params.is_made() {
             return Ok(None);
@@ -389,7 +395,7 @@ impl Quick {
         if number >= FORMS_MAX {
             return Ok(None);
         }
-        let known = Known::new(ctx, form.members(), &self.api.prepare)?.map(Rc::new);
+        let known = KnownParams::new(ctx, form.members(), &self.api.prepare)?.map(Rc::new);
         self.forms.borrow_mut().push((form.members().clone(), known.clone()));
         form.number.set(Some(number));
         Ok(known)
@@ -408,7 +414,7 @@ impl Quick {
         Ok(seat)
     }
 
-    async fn wait(&self, name: &str, id: u64) -> Outcome {
+    async fn wait(&self, name: &str, id: u64) -> CallResult {
         let hung = Deadline::new();
         hung.set(self.hung_max.get());
         poll_fn(|task| {
@@ -433,7 +439,7 @@ impl Quick {
     }
 
     /// Runs JavaScript, then the waiting promise callbacks; returns the thrown error.
-    fn enter(self: &Rc<Quick>, work: impl for<'js> FnOnce(&Ctx<'js>, &Api) -> js::Result<()>) -> Option<String> {
+    fn enter(self: &Rc<QuickJs>, work: impl for<'js> FnOnce(&Ctx<'js>, &Api) -> js::Result<()>) -> Option<String> {
         self.state.begin_turn();
         let failed = self.context.with(|ctx| {
             let failed = work(&ctx, &self.api).err().map(|error| thrown(&ctx, &error, &self.state));
@@ -445,7 +451,7 @@ impl Quick {
     }
 
     /// Makes sure that the timers run.
-    fn drive(self: &Rc<Quick>) {
+    fn drive(self: &Rc<QuickJs>) {
         let Some(at) = self.state.wake_at.get() else { return };
         let after = (at - self.state.now()).clamp(0.0, f64::from(u32::MAX));
         self.timer.set(Duration::from_secs_f64(after / 1e3));
@@ -456,7 +462,7 @@ impl Quick {
     }
 
     /// Runs the timers that are due.
-    fn run_timers(self: &Rc<Quick>) {
+    fn run_timers(self: &Rc<QuickJs>) {
         self.state.wake_at.set(None);
         for _ in 0..TIMERS_PER_TURN {
             let mut did_run = false;
@@ -476,7 +482,7 @@ impl Quick {
     }
 
     /// Calls a function for a template, if the processor added one with this name.
-    pub fn template(self: &Rc<Quick>, name: &str, arguments: &[Value]) -> Option<Value> {
+    pub fn template(self: &Rc<QuickJs>, name: &str, arguments: &[Value]) -> Option<Value> {
         if !self.state.functions.borrow().contains(name) {
             return None;
         }
@@ -484,14 +490,14 @@ impl Quick {
         let failed = self.enter(|ctx, api| {
             let arguments: Vec<js::Value> = arguments.iter().map(|one| to_js(ctx, one)).collect::<js::Result<_>>()?;
             let given: js::Value = api.call_template.clone().restore(ctx)?.call((name, arguments))?;
-            value = from_js(&given, Functions::Dropped).0;
+            value = from_js(&given, FunctionConversion::Dropped).0;
             Ok(())
         });
         failed.is_none().then_some(value)
     }
 
     /// Forgets the values kept for a virtual user.
-    pub fn forget(self: &Rc<Quick>, uid: &str) {
+    pub fn forget(self: &Rc<QuickJs>, uid: &str) {
         self.state.kept.borrow_mut().remove(uid);
         if let Some(seat) = self.seats.borrow_mut().remove(uid) {
             self.enter(|ctx, api| api.forget.clone().restore(ctx)?.call((seat.restore(ctx)?,)));
@@ -513,7 +519,7 @@ enum Given<'g> {
 
 /// The task that runs timers while there are any.
 struct Driven {
-    quick: Weak<Quick>,
+    quick: Weak<QuickJs>,
     timer: Rc<Deadline>,
 }
 

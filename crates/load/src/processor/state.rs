@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use weir_net::{Instant, clock};
 
-use super::host::Host;
-use super::wires::{Heard, Wires};
-use crate::engine::http::session::Session;
+use super::host::ProcessorHost;
+use super::wires::{ReceivedEvent, Wires};
+use crate::engine::http::session::HttpSession;
 use crate::record::Recorder;
 use crate::value::Value;
 use crate::vars::Vars;
@@ -33,11 +33,11 @@ const SHARED_MEMBERS_MIN: usize = 256;
 pub const KEPT_MAX: usize = 50_000;
 
 /// The result of a call: its value, or the error name after `errors.`.
-pub type Outcome = Result<Value, String>;
+pub type CallResult = Result<Value, String>;
 
 /// The kind of function, which sets its arguments. The numbers are those of calls.js and host.js.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FunctionKind {
     Function = 0,
     BeforeRequest = 1,
     AfterResponse = 2,
@@ -58,30 +58,30 @@ pub struct Emitted {
 }
 
 /// Called with an event of the connections with this number; `None`: the connections are gone.
-pub type Hear = Rc<dyn Fn(u64, Option<&Heard>)>;
+pub type Hear = Rc<dyn Fn(u64, Option<&ReceivedEvent>)>;
 
 /// The values kept for one virtual user, by variable.
 type Kept = HashMap<Box<str>, Value>;
 
 /// A current call.
-pub struct Call {
+pub struct FunctionCall {
     pub vars: Vars,
     pub scenario: Value,
-    pub session: Session,
-    pub kind: Kind,
-    pub outcome: Option<Outcome>,
+    pub session: HttpSession,
+    pub kind: FunctionKind,
+    pub outcome: Option<CallResult>,
     pub waker: Option<Waker>,
     /// The virtual user's open connections, if there are any.
     pub wires: Option<Rc<Wires>>,
 }
 
 /// See the module.
-pub struct State {
-    pub host: Host,
+pub struct ProcessorState {
+    pub host: ProcessorHost,
     pub began: Instant,
     pub busy_max: Cell<Duration>,
     /// By id: there are few at a time, and ids only grow.
-    pub calls: RefCell<BTreeMap<u64, Call>>,
+    pub calls: RefCell<BTreeMap<u64, FunctionCall>>,
     last_id: Cell<u64>,
     pub emitted: RefCell<Vec<Emitted>>,
     /// Time of the next timer, in ms since `began`.
@@ -103,9 +103,9 @@ pub struct State {
     pub kept: RefCell<HashMap<Box<str>, Kept>>,
 }
 
-impl State {
-    pub fn new(host: Host) -> Rc<State> {
-        Rc::new(State {
+impl ProcessorState {
+    pub fn new(host: ProcessorHost) -> Rc<ProcessorState> {
+        Rc::new(ProcessorState {
             host,
             began: clock::precise(),
             busy_max: Cell::new(BUSY_MAX),
@@ -153,17 +153,31 @@ impl State {
     }
 
     /// Begins a call; its id is never reused.
-    pub fn begin(&self, vars: Vars, scenario: Value, session: &Session, kind: Kind, wires: Option<&Rc<Wires>>) -> u64 {
+    pub fn begin(
+        &self,
+        vars: Vars,
+        scenario: Value,
+        session: &HttpSession,
+        kind: FunctionKind,
+        wires: Option<&Rc<Wires>>,
+    ) -> u64 {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
-        let call =
-            Call { vars, scenario, session: session.share(), kind, outcome: None, waker: None, wires: wires.cloned() };
+        let call = FunctionCall {
+            vars,
+            scenario,
+            session: session.share(),
+            kind,
+            outcome: None,
+            waker: None,
+            wires: wires.cloned(),
+        };
         self.calls.borrow_mut().insert(id, call);
         id
     }
 
     /// Ends a call if it has not ended yet.
-    pub fn finish(&self, id: u64, outcome: Outcome) {
+    pub fn finish(&self, id: u64, outcome: CallResult) {
         let waker = match self.calls.borrow_mut().get_mut(&id) {
             Some(call) if call.outcome.is_none() => {
                 call.outcome = Some(outcome);
@@ -185,7 +199,7 @@ impl State {
     }
 
     /// The number of the connections of a call's virtual user.
-    pub fn wires_of(self: &Rc<State>, id: u64) -> Option<u64> {
+    pub fn wires_of(self: &Rc<ProcessorState>, id: u64) -> Option<u64> {
         let wires = self.calls.borrow().get(&id).and_then(|call| call.wires.clone());
         let wires = wires.or_else(|| self.ended.borrow().get(&id).cloned())?;
         Some(wires.number(self))
@@ -194,7 +208,7 @@ impl State {
     /// A listener in a child sets a variable: in the current call, if there is one.
     pub fn set_left(&self, wires: &Rc<Wires>, name: &str, value: Value) {
         let mut calls = self.calls.borrow_mut();
-        let is_its = |call: &&mut Call| call.wires.as_ref().is_some_and(|own| Rc::ptr_eq(own, wires));
+        let is_its = |call: &&mut FunctionCall| call.wires.as_ref().is_some_and(|own| Rc::ptr_eq(own, wires));
         match calls.values_mut().find(is_its) {
             Some(call) => call.vars.set_by_name(name, value),
             None => wires.set(name, value),
@@ -222,7 +236,7 @@ impl State {
     }
 
     /// Takes the outcome of a call.
-    pub fn outcome(&self, id: u64) -> Option<Outcome> {
+    pub fn outcome(&self, id: u64) -> Option<CallResult> {
         self.calls.borrow_mut().get_mut(&id)?.outcome.take()
     }
 
@@ -274,7 +288,7 @@ impl State {
 
 /// A virtual user's variables while a call has them; they are given back however the call ends.
 pub struct Lent<'q> {
-    pub state: &'q State,
+    pub state: &'q ProcessorState,
     pub id: u64,
     pub vars: &'q mut Vars,
 }

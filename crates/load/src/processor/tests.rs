@@ -13,9 +13,9 @@ use std::time::Duration;
 use weir_net::worker::block_on;
 
 use super::*;
-use crate::engine::http::session::Session;
+use crate::engine::http::session::HttpSession;
 use crate::value::{UNDEFINED, parse_json};
-use crate::vars::{Names, Vars};
+use crate::vars::{VariableNames, Vars};
 
 const BOTH: [Choice; 2] = [Choice::QuickJs, Choice::Node];
 
@@ -56,12 +56,12 @@ struct User {
     said: Rc<RefCell<Vec<String>>>,
     processor: Processor,
     scenario: Value,
-    session: Session,
+    session: HttpSession,
 }
 
 impl User {
     fn new(processor: Processor, said: Rc<RefCell<Vec<String>>>) -> User {
-        let mut names = Names::default();
+        let mut names = VariableNames::default();
         names.slot("slotted");
         let mut user = User {
             vars: Vars::new(Arc::new(names)),
@@ -69,7 +69,7 @@ impl User {
             said,
             processor,
             scenario: json("{\"name\": \"s\"}"),
-            session: Session::new(Default::default()),
+            session: HttpSession::new(Default::default()),
         };
         for (name, text) in [
             ("slotted", "1"),
@@ -87,10 +87,10 @@ impl User {
     fn load(path: &Path, choice: Choice) -> Result<User, String> {
         let said = Rc::new(RefCell::new(Vec::new()));
         let sink = said.clone();
-        let host = Host {
+        let host = ProcessorHost {
             say: Rc::new(move |line| sink.borrow_mut().push(line)),
             test_run_id: "t-1".into(),
-            ..Host::default()
+            ..ProcessorHost::default()
         };
         Ok(User::new(Processor::load_with(path, host, choice)?, said))
     }
@@ -495,7 +495,8 @@ fn what_needs_node_goes_there() {
         ("const zlib = require('node:zlib'); exports.go = (c, e, done) => done();", "Node"),
     ] {
         let folder = Folder::new(&[("processor.js", source)]);
-        let processor = Processor::load_with(&folder.path("processor.js"), Host::default(), Choice::Fitting).unwrap();
+        let processor =
+            Processor::load_with(&folder.path("processor.js"), ProcessorHost::default(), Choice::Fitting).unwrap();
         assert_eq!(processor.engine(), engine, "{source}");
         assert!(processor.has("go"));
     }
@@ -517,7 +518,8 @@ fn what_cannot_load_says_why() {
     ];
     for (files, choice, words) in cases {
         let folder = Folder::new(files);
-        let error = Processor::load_with(&folder.path(files[0].0), Host::default(), choice).err().unwrap_or_default();
+        let error =
+            Processor::load_with(&folder.path(files[0].0), ProcessorHost::default(), choice).err().unwrap_or_default();
         assert!(error.contains(words) && error.contains(files[0].0), "{words}: {error}");
     }
     let error = Processor::load(Path::new("/nowhere/p.js")).err().unwrap();
@@ -542,7 +544,7 @@ fn typescript_is_built_by_the_esbuild_that_is_near_or_artillerys() {
         (&[enums, package, (of_artillery, &inner)], "from_artillery"),
     ] {
         let folder = Folder::new(files);
-        let processor = Processor::load_with(&folder.path(enums.0), Host::default(), Choice::Fitting).unwrap();
+        let processor = Processor::load_with(&folder.path(enums.0), ProcessorHost::default(), Choice::Fitting).unwrap();
         assert!(processor.has(name), "{name}");
     }
 }
@@ -566,7 +568,7 @@ fn has_node_alone(test: &str) -> bool {
 fn refusal_and_advice(source: &str) -> (String, String) {
     let others = [("other.ts", "export const b = 1;"), ("data.json", "{}"), ("folder/index.ts", "export const b = 1;")];
     let folder = Folder::new(&[&others[..], &[("p.ts", source)]].concat());
-    let error = Processor::load_with(&folder.path("p.ts"), Host::default(), Choice::Fitting).err().unwrap();
+    let error = Processor::load_with(&folder.path("p.ts"), ProcessorHost::default(), Choice::Fitting).err().unwrap();
     (error, format!("run `npm install esbuild` in {}", folder.0.display()))
 }
 
@@ -663,7 +665,7 @@ fn a_node_that_dies_fails_calls_and_keeps_variables() {
 #[test]
 fn node_ends_with_its_processor() {
     let folder = Folder::new(&[("processor.js", "setInterval(() => {}, 1000);")]);
-    let processor = Processor::load_with(&folder.path("processor.js"), Host::default(), Choice::Node).unwrap();
+    let processor = Processor::load_with(&folder.path("processor.js"), ProcessorHost::default(), Choice::Node).unwrap();
     let Engine::Node(node) = &processor.engine else { panic!("Node") };
     let path = format!("/proc/{}", node.child_id());
     assert!(Path::new(&path).exists());
@@ -696,7 +698,7 @@ fn many_virtual_users_wait_at_once() {
                             vars: &mut vars,
                             scenario: &Value::Undefined,
                             uid: &uid,
-                            session: &Session::new(Default::default()),
+                            session: &HttpSession::new(Default::default()),
                             recorder: &recorder,
                         };
                         processor.function(name, context).await.unwrap();
@@ -755,7 +757,7 @@ fn branches_of_a_virtual_user_have_variables_of_their_own() {
             let (processor, done, mut vars) = (processor.clone(), done.clone(), user.vars.clone());
             weir_net::worker::spawn(async move {
                 vars.set_by_name("slotted", Value::from(f64::from(number)));
-                let (recorder, session) = (Recorder::default(), Session::new(Default::default()));
+                let (recorder, session) = (Recorder::default(), HttpSession::new(Default::default()));
                 let context = Context {
                     vars: &mut vars,
                     scenario: &UNDEFINED,
@@ -846,10 +848,10 @@ fn scripts_may_be_javascript() {
     ] {
         let folder = Folder::new(&[(name, text)]);
         for choice in BOTH {
-            let facts = Facts::new(&folder.path(name), choice).unwrap();
+            let facts = ProcessorFile::new(&folder.path(name), choice).unwrap();
             let value = match choice {
-                Choice::Node => node::script(&node::find().unwrap(), &facts, &Host::default()).unwrap(),
-                _ => quick::script(&facts, Host::default()).map_err(|refused| refused.message).unwrap(),
+                Choice::Node => node::script(&node::find().unwrap(), &facts, &ProcessorHost::default()).unwrap(),
+                _ => quick::script(&facts, ProcessorHost::default()).map_err(|refused| refused.message).unwrap(),
             };
             let text = "{\"config\":{\"target\":\"http://x\"},\"scenarios\":[{\"flow\":[{\"function\":\"go\"}],\"beforeScenario\":\"b\"}]}";
             assert_eq!(value.to_json().unwrap(), text, "{name} {choice:?}");

@@ -16,7 +16,7 @@ use std::task::Poll;
 
 use weir_net::worker::spawn;
 
-use super::state::State;
+use super::state::ProcessorState;
 use crate::engine::bell::Bell;
 use crate::value::Value;
 use crate::vars::Vars;
@@ -30,9 +30,9 @@ const DROPPED: &str = "the processor is too slow for the events";
 const CALLS_MAX: usize = 100;
 
 /// The actions of a connection for a processor.
-pub trait Line {
+pub trait ConnectionActions {
     /// The member of `context` for this connection.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> ContextMember;
     /// The namespaces, by the names that steps use; one empty name if the connection has no namespaces.
     fn places(&self) -> Vec<String>;
     /// True if the namespace is connected.
@@ -47,7 +47,7 @@ pub trait Line {
 
 /// The two members of `context`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ContextMember {
     /// `context.sockets`.
     SocketIo,
     /// `context.ws`.
@@ -56,7 +56,7 @@ pub enum Kind {
 
 /// A received event; the numbers are those of wires.js.
 #[derive(Debug)]
-pub struct Heard {
+pub struct ReceivedEvent {
     /// The kind of event.
     pub kind: HeardKind,
     /// The namespace.
@@ -86,15 +86,15 @@ pub enum HeardKind {
 
 /// A virtual user's connections.
 pub struct Wires {
-    line: Box<dyn Line>,
-    queue: RefCell<VecDeque<Heard>>,
+    line: Box<dyn ConnectionActions>,
+    queue: RefCell<VecDeque<ReceivedEvent>>,
     bell: Bell,
     is_heard: Cell<bool>,
     is_over: Cell<bool>,
     dropped: Cell<u64>,
     left: RefCell<Left>,
     /// The processor state that knows these connections, and their number there.
-    known: RefCell<Option<(Weak<State>, u64)>>,
+    known: RefCell<Option<(Weak<ProcessorState>, u64)>>,
     ended: RefCell<VecDeque<u64>>,
     /// The numbers that a Node child uses for acknowledgements, by namespace and number.
     answers: RefCell<HashMap<(String, u64), u64>>,
@@ -111,7 +111,7 @@ struct Left {
 
 impl Wires {
     /// Wraps an open connection.
-    pub fn new(line: Box<dyn Line>) -> Rc<Wires> {
+    pub fn new(line: Box<dyn ConnectionActions>) -> Rc<Wires> {
         Rc::new(Wires {
             line,
             queue: RefCell::default(),
@@ -127,7 +127,7 @@ impl Wires {
     }
 
     /// The connection.
-    pub fn line(&self) -> &dyn Line {
+    pub fn line(&self) -> &dyn ConnectionActions {
         &*self.line
     }
 
@@ -148,7 +148,7 @@ impl Wires {
             self.dropped.set(self.dropped.get() + 1);
             return;
         }
-        queue.push_back(Heard { kind, place: place.to_owned(), text: text.to_owned(), number });
+        queue.push_back(ReceivedEvent { kind, place: place.to_owned(), text: text.to_owned(), number });
         drop(queue);
         self.bell.ring();
     }
@@ -165,7 +165,7 @@ impl Wires {
     }
 
     /// Keeps the variables reachable for the context of an ended call.
-    pub(super) fn call_ended(self: &Rc<Wires>, state: &State, id: u64, vars: &mut Vars) {
+    pub(super) fn call_ended(self: &Rc<Wires>, state: &ProcessorState, id: u64, vars: &mut Vars) {
         if !self.is_heard.get() {
             return;
         }
@@ -203,7 +203,7 @@ impl Wires {
     }
 
     /// The number by which the processor knows these connections.
-    pub(super) fn number(self: &Rc<Wires>, state: &Rc<State>) -> u64 {
+    pub(super) fn number(self: &Rc<Wires>, state: &Rc<ProcessorState>) -> u64 {
         if let Some((_, number)) = &*self.known.borrow() {
             return *number;
         }
@@ -213,7 +213,7 @@ impl Wires {
     }
 
     /// From now on, a separate task passes everything received to the processor.
-    pub(super) fn listen(self: &Rc<Wires>, state: &Rc<State>) {
+    pub(super) fn listen(self: &Rc<Wires>, state: &Rc<ProcessorState>) {
         if self.is_heard.replace(true) || self.is_over.get() {
             return;
         }
@@ -238,7 +238,7 @@ impl Wires {
 }
 
 /// Passes events on until the virtual user is done.
-async fn pump(wires: Rc<Wires>, state: Rc<State>) {
+async fn pump(wires: Rc<Wires>, state: Rc<ProcessorState>) {
     loop {
         let heard = poll_fn(|context| {
             if wires.is_over.get() {
@@ -265,18 +265,18 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::sync::Arc;
 
-    use super::super::Host;
+    use super::super::ProcessorHost;
     use super::*;
-    use crate::engine::http::session::Session;
-    use crate::processor::state::Kind as Called;
-    use crate::vars::Names;
+    use crate::engine::http::session::HttpSession;
+    use crate::processor::state::FunctionKind as Called;
+    use crate::vars::VariableNames;
 
     /// A connection that never receives anything.
     struct Silent;
 
-    impl Line for Silent {
-        fn kind(&self) -> Kind {
-            Kind::Ws
+    impl ConnectionActions for Silent {
+        fn kind(&self) -> ContextMember {
+            ContextMember::Ws
         }
         fn places(&self) -> Vec<String> {
             vec![String::new()]
@@ -292,15 +292,15 @@ mod tests {
     }
 
     fn vars() -> Vars {
-        let mut vars = Vars::new(Arc::new(Names::default()));
+        let mut vars = Vars::new(Arc::new(VariableNames::default()));
         vars.set_by_name("a", Value::from(1.0));
         vars
     }
 
     /// Runs a test with a state and with connections that have listeners, in a worker.
-    fn heard(then: impl FnOnce(&Rc<State>, &Rc<Wires>) + 'static) {
+    fn heard(then: impl FnOnce(&Rc<ProcessorState>, &Rc<Wires>) + 'static) {
         weir_net::worker::block_on(async move {
-            let (state, wires) = (State::new(Host::default()), Wires::new(Box::new(Silent)));
+            let (state, wires) = (ProcessorState::new(ProcessorHost::default()), Wires::new(Box::new(Silent)));
             assert_eq!((wires.number(&state), wires.number(&state)), (1, 1));
             wires.listen(&state);
             then(&state, &wires);
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn contexts_of_ended_calls_reach_variables_the_last_of_them() {
         heard(|state, wires| {
-            let session = Session::new(Default::default());
+            let session = HttpSession::new(Default::default());
             let mut ids = Vec::new();
             for _ in 0..CALLS_MAX + 2 {
                 let mut own = vars();

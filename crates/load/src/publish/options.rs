@@ -17,12 +17,12 @@ pub struct Reporter {
     /// The type in the script: `prometheus`.
     pub name: String,
     /// The kind of reporter, with its address.
-    pub kind: Kind,
+    pub kind: ReporterKind,
 }
 
 /// The kinds that weir supports.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum ReporterKind {
     /// Text that is pushed to a Pushgateway.
     Prometheus(PrometheusOptions),
     /// UDP: StatsD, DogStatsD, Telegraf.
@@ -33,7 +33,7 @@ pub enum Kind {
 
 /// Why a reporter sends nothing, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum ReporterRefused {
     /// The run goes on without this reporter.
     Unsent(Said),
     /// The script is invalid.
@@ -127,7 +127,7 @@ impl Filter {
 
 impl Reporter {
     /// Reads an entry of `publish-metrics`.
-    pub fn read(value: &Value) -> Result<Reporter, Refused> {
+    pub fn read(value: &Value) -> Result<Reporter, ReporterRefused> {
         let empty = Map::default();
         let map = match value {
             Value::Map(map) => map,
@@ -135,10 +135,10 @@ impl Reporter {
         };
         let name = text(map, "type").unwrap_or_default();
         let kind = match name.as_str() {
-            "prometheus" => Kind::Prometheus(prometheus(map)?),
+            "prometheus" => ReporterKind::Prometheus(prometheus(map)?),
             "datadog" if map.get("apiKey").is_some_and(Value::is_truthy) => return Err(unsent(&name, true)),
-            "statsd" | "influxdb-statsd" | "datadog" => Kind::StatsD(statsd(map, &name)?),
-            "open-telemetry" => Kind::OpenTelemetry(otlp(map)?),
+            "statsd" | "influxdb-statsd" | "datadog" => ReporterKind::StatsD(statsd(map, &name)?),
+            "open-telemetry" => ReporterKind::OpenTelemetry(otlp(map)?),
             _ => return Err(unsent(&name, false)),
         };
         Ok(Reporter { name, kind })
@@ -149,16 +149,16 @@ impl Reporter {
     /// The reporter and its address.
     pub fn said(&self) -> Said {
         let place = match &self.kind {
-            Kind::Prometheus(options) => options.gateway.origin().to_string(),
-            Kind::StatsD(options) => format!("{}:{}", options.host, options.port),
-            Kind::OpenTelemetry(options) => options.endpoint.origin().to_string(),
+            ReporterKind::Prometheus(options) => options.gateway.origin().to_string(),
+            ReporterKind::StatsD(options) => format!("{}:{}", options.host, options.port),
+            ReporterKind::OpenTelemetry(options) => options.endpoint.origin().to_string(),
         };
         say!(texts::PLAN_REPORTER, &self.name, place)
     }
 }
 
 /// Vendors have interfaces of their own; most accept OpenTelemetry too.
-fn unsent(name: &str, has_key: bool) -> Refused {
+fn unsent(name: &str, has_key: bool) -> ReporterRefused {
     let instead = match name {
         "datadog" => texts::NO_API_KEY,
         "newrelic" | "dynatrace" | "splunk" | "honeycomb" => texts::USE_OTLP,
@@ -167,12 +167,12 @@ fn unsent(name: &str, has_key: bool) -> Refused {
         _ => texts::USE_ONE_OF,
     };
     let why = if has_key { say!(texts::WITH_API_KEY) } else { Said::default() };
-    Refused::Unsent(say!(texts::UNSENT, name, why, instead))
+    ReporterRefused::Unsent(say!(texts::UNSENT, name, why, instead))
 }
 
-fn prometheus(map: &Map) -> Result<PrometheusOptions, Refused> {
-    let gateway = text(map, "pushgateway").ok_or_else(|| Refused::Wrong(say!(texts::NO_GATEWAY)))?;
-    let gateway = Url::parse(&gateway).map_err(|error| Refused::Wrong(say!(texts::BAD_GATEWAY, error)))?;
+fn prometheus(map: &Map) -> Result<PrometheusOptions, ReporterRefused> {
+    let gateway = text(map, "pushgateway").ok_or_else(|| ReporterRefused::Wrong(say!(texts::NO_GATEWAY)))?;
+    let gateway = Url::parse(&gateway).map_err(|error| ReporterRefused::Wrong(say!(texts::BAD_GATEWAY, error)))?;
     let labels = texts(map, "tags");
     Ok(PrometheusOptions {
         gateway,
@@ -188,7 +188,7 @@ fn pair(tag: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-fn statsd(map: &Map, name: &str) -> Result<StatsDOptions, Refused> {
+fn statsd(map: &Map, name: &str) -> Result<StatsDOptions, ReporterRefused> {
     let nothing = Map::default();
     let event = match map.get("event") {
         Some(Value::Map(event)) => event,
@@ -209,7 +209,7 @@ fn statsd(map: &Map, name: &str) -> Result<StatsDOptions, Refused> {
     });
     let port = map.get("port").map_or(f64::from(STATSD_PORT), Value::to_number);
     if !(1.0..=65535.0).contains(&port) {
-        return Err(Refused::Wrong(say!(texts::BAD_PORT, name)));
+        return Err(ReporterRefused::Wrong(say!(texts::BAD_PORT, name)));
     }
     Ok(StatsDOptions {
         host: text(map, "host").unwrap_or_else(|| "127.0.0.1".to_owned()),
@@ -222,16 +222,16 @@ fn statsd(map: &Map, name: &str) -> Result<StatsDOptions, Refused> {
     })
 }
 
-fn otlp(map: &Map) -> Result<OtlpOptions, Refused> {
+fn otlp(map: &Map) -> Result<OtlpOptions, ReporterRefused> {
     let Some(Value::Map(metrics)) = map.get("metrics") else {
-        return Err(Refused::Unsent(say!(texts::NO_METRICS)));
+        return Err(ReporterRefused::Unsent(say!(texts::NO_METRICS)));
     };
-    let wrong = |why: Said| Refused::Wrong(say!(texts::BAD_OTLP, why));
+    let wrong = |why: Said| ReporterRefused::Wrong(say!(texts::BAD_OTLP, why));
     let is_protobuf = match text(metrics, "exporter").as_deref() {
         None | Some("otlp-http") => false,
         Some("otlp-proto") => true,
         Some("otlp-grpc") => {
-            return Err(Refused::Unsent(say!(texts::NO_GRPC)));
+            return Err(ReporterRefused::Unsent(say!(texts::NO_GRPC)));
         }
         Some(other) => {
             let known = "otlp-proto, otlp-http, otlp-grpc";
@@ -297,7 +297,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
-    fn read(json: &str) -> Result<Reporter, Refused> {
+    fn read(json: &str) -> Result<Reporter, ReporterRefused> {
         Reporter::read(&crate::value::parse_json(json.as_bytes()).unwrap())
     }
 
@@ -312,7 +312,7 @@ mod tests {
             (r#"{"type": "open-telemetry", "metrics": {"exporter": "otlp-grpc"}}"#, "otlp-proto"),
         ] {
             match read(json) {
-                Err(Refused::Unsent(what)) => assert!(what.contains(wanted), "{json}: {what}"),
+                Err(ReporterRefused::Unsent(what)) => assert!(what.contains(wanted), "{json}: {what}"),
                 other => panic!("{json}: {other:?}"),
             }
         }
@@ -327,7 +327,7 @@ mod tests {
             (r#"{"type": "open-telemetry", "metrics": {"exporter": "udp"}}"#, "udp is not supported"),
         ] {
             match read(json) {
-                Err(Refused::Wrong(what)) => assert!(what.contains(wanted), "{json}: {what}"),
+                Err(ReporterRefused::Wrong(what)) => assert!(what.contains(wanted), "{json}: {what}"),
                 other => panic!("{json}: {other:?}"),
             }
         }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use weir_net::worker;
 
-use crate::client::{self, Call, Origin, Resolver};
+use crate::client::{self, Origin, ReadyRequest, Resolver};
 use crate::tls::Tls;
 use crate::url::Url;
 use crate::value::{Map, Value};
@@ -29,7 +29,7 @@ pub(super) fn post(post: Post) -> Result<(), String> {
     let outcome = worker::block_on(async move {
         let origin = Rc::new(Origin::of(&post.url, &tls(post.ca.as_deref())?));
         let head = head(&post);
-        let call = Call {
+        let call = ReadyRequest {
             origin: &origin,
             method: b"POST",
             head: &head,

@@ -12,18 +12,18 @@ use std::time::Duration;
 use weir_net::timer::until;
 use weir_net::{Deadline, Instant, clock, worker};
 
-use super::plan::Plan;
-use super::schedule::Schedule;
+use super::plan::QuickPlan;
+use super::schedule::DueTimes;
 use crate::client::h2::Line;
-use crate::client::{self, Answer, Call, Kept, NOT_AGREED, NOT_SPOKEN, Origin};
+use crate::client::{self, Answer, KeptConnection, NOT_AGREED, NOT_SPOKEN, Origin, ReadyRequest};
 use crate::engine::bell::Bell;
-use crate::engine::http::metrics::Metrics;
+use crate::engine::http::metrics::RequestMetrics;
 use crate::event::Event;
-use crate::record::{Metric, Recorder};
-use crate::report::{Failure, Report};
+use crate::record::{MetricId, Recorder};
+use crate::report::{Report, RequestFailure};
 use crate::run::TELL;
 use crate::tls::Tls;
-use crate::worker::Shared;
+use crate::worker::RunShared;
 
 /// A request of a fixed rate that begins later than this after its due time counts as late: five ticks of the timer,
 /// of one millisecond each.
@@ -34,7 +34,7 @@ const FAILED_PAUSE: Duration = Duration::from_millis(10);
 const STATUSES: usize = 1000;
 
 /// One thread's share of the load.
-pub(super) struct Share {
+pub(super) struct ThreadShare {
     pub connections: usize,
     pub requests: u64,
     pub index: usize,
@@ -49,13 +49,13 @@ pub(super) struct Ears {
 
 /// State that the connections of one thread share.
 struct Run {
-    plan: Plan,
+    plan: QuickPlan,
     origin: Rc<Origin>,
-    shared: Arc<Shared>,
+    shared: Arc<RunShared>,
     recorder: Recorder,
-    metrics: Metrics,
+    metrics: RequestMetrics,
     /// The time that a new connection took, in milliseconds.
-    connect: Metric,
+    connect: MetricId,
     book: RefCell<Book>,
     /// Number of connections, or streams, that may still send.
     sending: Cell<usize>,
@@ -68,7 +68,7 @@ struct Book {
     report: Report,
     statuses: Box<[u64; STATUSES]>,
     end: Instant,
-    schedule: Option<Schedule>,
+    schedule: Option<DueTimes>,
     /// Number of requests that may still begin.
     left: u64,
 }
@@ -81,11 +81,11 @@ enum Next {
 }
 
 /// Starts a thread's connections, and the task that reports their counts.
-pub(super) fn begin(plan: Plan, share: Share, shared: Arc<Shared>, ears: Ears) {
+pub(super) fn begin(plan: QuickPlan, share: ThreadShare, shared: Arc<RunShared>, ears: Ears) {
     let tls: Rc<Tls> = Rc::default();
     let tls = if plan.insecure { tls.accepting_anyone() } else { tls };
     let origin = Rc::new(Origin::of(&plan.url, &tls));
-    let schedule = plan.rate.map(|rate| Schedule::new(rate, plan.begin, share.index, share.threads));
+    let schedule = plan.rate.map(|rate| DueTimes::new(rate, plan.begin, share.index, share.threads));
     let recorder = Recorder::default();
     shared.point_ms.iter().for_each(|ms| recorder.set_point_ms(*ms));
     let book = Book {
@@ -98,7 +98,7 @@ pub(super) fn begin(plan: Plan, share: Share, shared: Arc<Shared>, ears: Ears) {
     let streams = plan.streams;
     let run = Rc::new(Run {
         connect: recorder.metric("http.connect"),
-        metrics: Metrics::plain(&recorder),
+        metrics: RequestMetrics::plain(&recorder),
         recorder,
         plan,
         origin,
@@ -210,7 +210,7 @@ impl Run {
                 }
                 recorder.failure(error.step, &error.name);
                 recorder.count(recorder.metric(&format!("errors.{}", error.name)), 1);
-                report.fail(Failure::of(error));
+                report.fail(RequestFailure::of(error));
                 *report.errors_at.entry((error.step, error.name.clone())).or_default() += 1;
                 true
             }
@@ -221,7 +221,7 @@ impl Run {
 /// Sends one request after another until the run is over.
 async fn load(run: &Run, line: Option<Rc<Line>>) {
     let plan = &run.plan;
-    let mut kept: Option<Kept> = None;
+    let mut kept: Option<KeptConnection> = None;
     let mut started = None;
     loop {
         let due = match run.next() {
@@ -239,7 +239,7 @@ async fn load(run: &Run, line: Option<Rc<Line>>) {
             }
         };
         let begin = started.unwrap_or_else(clock::precise);
-        let call = Call {
+        let call = ReadyRequest {
             origin: &run.origin,
             method: &plan.method,
             head: &plan.head,
@@ -297,7 +297,7 @@ impl Book {
             let status = status as u16;
             report.statuses.insert(status, count);
             if status >= 400 {
-                *report.failures.entry(Failure::Status(status)).or_default() += count;
+                *report.failures.entry(RequestFailure::Status(status)).or_default() += count;
             }
         }
         // If the run was stopped early, only the requests that are due by now count.

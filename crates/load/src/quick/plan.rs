@@ -25,7 +25,7 @@ pub const RATE_MAX: f64 = 10_000_000.0;
 
 /// The request, the target, the rate, and the end.
 #[derive(Clone, Debug)]
-pub struct Quick {
+pub struct QuickRun {
     /// `http://host[:port]/path?query`, or `https://`.
     pub url: String,
     /// `GET` and so on.
@@ -61,9 +61,9 @@ pub enum Rate {
     Poisson(f64),
 }
 
-impl Default for Quick {
-    fn default() -> Quick {
-        Quick {
+impl Default for QuickRun {
+    fn default() -> QuickRun {
+        QuickRun {
             url: String::new(),
             method: "GET".to_owned(),
             headers: Vec::new(),
@@ -82,7 +82,7 @@ impl Default for Quick {
 
 /// A prepared run.
 #[derive(Clone)]
-pub(super) struct Plan {
+pub(super) struct QuickPlan {
     pub url: Url,
     pub method: Vec<u8>,
     pub head: Vec<u8>,
@@ -96,9 +96,9 @@ pub(super) struct Plan {
     pub end: Instant,
 }
 
-impl Plan {
+impl QuickPlan {
     /// Checks the parameters, and begins the clock of the run.
-    pub fn of(quick: &Quick) -> Result<Plan, Said> {
+    pub fn of(quick: &QuickRun) -> Result<QuickPlan, Said> {
         let url = Url::parse(&quick.url)?;
         match quick.rate {
             Some(Rate::Constant(rate) | Rate::Poisson(rate)) if !(rate > 0.0 && rate <= RATE_MAX) => {
@@ -112,7 +112,7 @@ impl Plan {
         }
         let head = head(quick, &url)?;
         let begin = clock::precise();
-        Ok(Plan {
+        Ok(QuickPlan {
             url,
             method: quick.method.clone().into_bytes(),
             head,
@@ -129,7 +129,7 @@ impl Plan {
 }
 
 /// Request line and fields. The error names the part that cannot be sent.
-fn head(quick: &Quick, url: &Url) -> Result<Vec<u8>, Said> {
+fn head(quick: &QuickRun, url: &Url) -> Result<Vec<u8>, Said> {
     let is_token = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
     };
@@ -166,11 +166,11 @@ mod tests {
 
     #[test]
     fn heads() {
-        let quick = Quick {
+        let quick = QuickRun {
             method: "POST".to_owned(),
             headers: vec![("host".to_owned(), "b".to_owned())],
             body: b"xyz".to_vec(),
-            ..Quick::default()
+            ..QuickRun::default()
         };
         let head = String::from_utf8(head(&quick, &Url::parse("http://a/x").unwrap()).unwrap()).unwrap();
         assert!(head.starts_with("POST /x HTTP/1.1\r\nUser-Agent: weir-load/"), "{head}");

@@ -7,7 +7,7 @@ use weir_net::Instant;
 use super::plan::Rate;
 
 /// The due times of one thread's share, in order and without end.
-pub(super) struct Schedule {
+pub(super) struct DueTimes {
     rate: Rate,
     begin: Instant,
     /// Seconds since the beginning: the next due time of random arrivals.
@@ -18,16 +18,16 @@ pub(super) struct Schedule {
     random: u64,
 }
 
-impl Schedule {
+impl DueTimes {
     /// The share of thread `index` among `threads`.
-    pub(super) fn new(rate: Rate, begin: Instant, index: usize, threads: usize) -> Schedule {
+    pub(super) fn new(rate: Rate, begin: Instant, index: usize, threads: usize) -> DueTimes {
         let step = threads.max(1) as u64;
         let rate = match rate {
             Rate::Poisson(rate) => Rate::Poisson(rate / step as f64),
             constant => constant,
         };
         let random = seed() ^ (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut schedule = Schedule { rate, begin, at: 0.0, number: index as u64, step, random };
+        let mut schedule = DueTimes { rate, begin, at: 0.0, number: index as u64, step, random };
         if let Rate::Poisson(rate) = rate {
             schedule.at = schedule.gap(rate);
         }
@@ -78,7 +78,7 @@ mod tests {
     fn due(rate: Rate, index: usize, threads: usize, seconds: u64) -> Vec<f64> {
         let begin = clock::precise();
         let end = begin + Duration::from_secs(seconds);
-        let mut schedule = Schedule::new(rate, begin, index, threads);
+        let mut schedule = DueTimes::new(rate, begin, index, threads);
         let mut all = Vec::new();
         while let Some(at) = schedule.peek(end) {
             all.push((at - begin).as_secs_f64());

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::phase::{phase, step};
-use super::window::{Own, Rate, Second, Stamps, Taken, Window};
+use super::window::{EventRate, OwnMeasurements, Second, Stamps, TakenWindow, Window};
 use super::{Glance, Hdr, Sketch};
 
-impl Taken {
+impl TakenWindow {
     /// The counts as JSON text.
     pub fn encode(&self) -> String {
         let windows: Vec<Value> = self.windows.iter().map(window).collect();
@@ -18,12 +18,12 @@ impl Taken {
         json!({"w": windows, "s": seconds}).to_string()
     }
 
-    /// Decodes the text of [`Taken::encode`].
-    pub fn decode(text: &str) -> Option<Taken> {
+    /// Decodes the text of [`TakenWindow::encode`].
+    pub fn decode(text: &str) -> Option<TakenWindow> {
         let json: Value = serde_json::from_str(text).ok()?;
         let windows = json.get("w")?.as_array()?.iter().map(read_window).collect::<Option<_>>()?;
         let seconds = json.get("s")?.as_array()?.iter().map(read_second).collect::<Option<_>>()?;
-        Some(Taken { windows, seconds })
+        Some(TakenWindow { windows, seconds })
     }
 }
 
@@ -41,7 +41,7 @@ fn window(window: &Window) -> Value {
     })
 }
 
-fn own(own: &Own) -> Value {
+fn own(own: &OwnMeasurements) -> Value {
     let failures = own.failures.iter().map(|((step, name), count)| json!([phase(*step), &**name, count]));
     json!({
         "response": own.response.encoded(),
@@ -71,7 +71,7 @@ fn read_window(json: &Value) -> Option<Window> {
     let stamp = |index: usize| at.get(index).and_then(Value::as_u64);
     let rate = |json: &Value| {
         let number = |index: usize| json.get(index)?.as_u64();
-        Some((name(json)?, Rate { count: number(1)?, first_ms: number(2)?, last_ms: number(3)? }))
+        Some((name(json)?, EventRate { count: number(1)?, first_ms: number(2)?, last_ms: number(3)? }))
     };
     Some(Window {
         start_ms: json.get("t")?.as_u64()?,
@@ -93,14 +93,14 @@ fn read_window(json: &Value) -> Option<Window> {
     })
 }
 
-fn read_own(json: &Value) -> Option<Own> {
+fn read_own(json: &Value) -> Option<OwnMeasurements> {
     let hdr = |key: &str| Hdr::decode(json.get(key)?.as_str()?);
-    let mut own = Own {
+    let mut own = OwnMeasurements {
         response: hdr("response")?,
         service: hdr("service")?,
         lag: hdr("lag")?,
         dropped: json.get("dropped")?.as_u64()?,
-        ..Own::default()
+        ..OwnMeasurements::default()
     };
     for failure in json.get("failures")?.as_array()? {
         own.fail(step(failure.get(0)?.as_str()?)?, failure.get(1)?.as_str()?, failure.get(2)?.as_u64()?);
@@ -139,7 +139,7 @@ mod tests {
     use std::time::Duration;
     use weir_meter::Step;
 
-    fn taken() -> Taken {
+    fn taken() -> TakenWindow {
         let recorder = Recorder::at(1_795_186_848_465);
         recorder.count(recorder.metric("http.codes.200"), 3);
         recorder.rate(recorder.metric("http.request_rate"));
@@ -155,20 +155,20 @@ mod tests {
     fn text_gives_it_back() {
         let taken = taken();
         assert_eq!((taken.windows.len(), taken.seconds.len()), (1, 1));
-        assert!(Taken::decode(&taken.encode()) == Some(taken));
-        assert_eq!(Taken::decode(&Taken::default().encode()), Some(Taken::default()));
+        assert!(TakenWindow::decode(&taken.encode()) == Some(taken));
+        assert_eq!(TakenWindow::decode(&TakenWindow::default().encode()), Some(TakenWindow::default()));
     }
 
     #[test]
     fn anything_else_is_refused() {
         let text = taken().encode();
         for end in (0..text.len()).step_by(7) {
-            assert!(Taken::decode(&text[..end]).is_none(), "{end}");
+            assert!(TakenWindow::decode(&text[..end]).is_none(), "{end}");
         }
         for (what, with) in
             [("wait", "hope"), ("HISTFAAA", "AISTFAAA"), ("\"t\":", "\"u\":"), ("\"dropped\":1", "\"dropped\":-1")]
         {
-            assert!(Taken::decode(&text.replace(what, with)).is_none(), "{what}");
+            assert!(TakenWindow::decode(&text.replace(what, with)).is_none(), "{what}");
         }
     }
 
@@ -177,7 +177,7 @@ mod tests {
         /// The counts of an agent: they are read and written as the same ones, or they are none.
         #[test]
         fn counts() {
-            let seeds = [Taken::default().encode(), r#"{"w":[{"at":1}],"s":[{"at":1,"n":2}]}"#.to_owned()];
+            let seeds = [TakenWindow::default().encode(), r#"{"w":[{"at":1}],"s":[{"at":1,"n":2}]}"#.to_owned()];
             let words = [
                 "{",
                 "}",
@@ -195,9 +195,9 @@ mod tests {
                 "\\u0000",
             ];
             weir_mutate::mutate(&seeds, &words, |bytes| {
-                if let Some(read) = Taken::decode(&String::from_utf8_lossy(bytes)) {
+                if let Some(read) = TakenWindow::decode(&String::from_utf8_lossy(bytes)) {
                     let text = read.encode();
-                    assert_eq!(Taken::decode(&text).map(|again| again.encode()), Some(text));
+                    assert_eq!(TakenWindow::decode(&text).map(|again| again.encode()), Some(text));
                 }
             });
         }

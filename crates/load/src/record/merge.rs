@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use super::glance::Glance;
 use super::hdr::Hdr;
 use super::sketch::{Sketch, Summary, round};
-use super::window::{Own, POINT_MS, Rate, Second, Stamps, Taken, WINDOW_MS, Window};
+use super::window::{EventRate, OwnMeasurements, POINT_MS, Second, Stamps, TakenWindow, WINDOW_MS, Window};
 
 /// Most points of the lines over time; above it, neighbours are merged and each point covers twice the time.
 const POINTS_MAX: u64 = 600;
@@ -23,7 +23,7 @@ pub struct Merger {
     rates: IndexMap<Arc<str>, f64>,
     sketches: IndexMap<Arc<str>, Sketch>,
     stamps: Stamps,
-    own: Own,
+    own: OwnMeasurements,
     points: BTreeMap<u64, Second>,
     point_ms: u64,
 }
@@ -37,7 +37,7 @@ impl Default for Merger {
             rates: IndexMap::new(),
             sketches: IndexMap::new(),
             stamps: Stamps::default(),
-            own: Own::default(),
+            own: OwnMeasurements::default(),
             points: BTreeMap::new(),
             point_ms: POINT_MS,
         }
@@ -52,7 +52,7 @@ impl Merger {
 
     /// Adds the counts of a worker. Counts for a closed period are added only to the whole; the start of that period
     /// is returned, for a warning.
-    pub fn add(&mut self, taken: Taken) -> Vec<u64> {
+    pub fn add(&mut self, taken: TakenWindow) -> Vec<u64> {
         let mut late = Vec::new();
         for window in taken.windows {
             self.own.merge(&window.own);
@@ -89,7 +89,7 @@ impl Merger {
     }
 
     /// All results so far; counts of open periods are only in `own` and in the lines.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RunResults {
         let count = self.closed.len().max(1) as f64;
         let whole = Period {
             start_ms: self.closed.last().map_or(0, |period| period.start_ms),
@@ -101,11 +101,11 @@ impl Merger {
             service: Figures::of(&self.own.service),
         };
         let points = self.points.iter().map(|(&start_ms, second)| Point::of(start_ms, second)).collect();
-        Outcome { whole, periods: self.closed.clone(), own: self.own.clone(), points, point_ms: self.point_ms }
+        RunResults { whole, periods: self.closed.clone(), own: self.own.clone(), points, point_ms: self.point_ms }
     }
 
     /// weir's own figures so far.
-    pub fn own(&self) -> &Own {
+    pub fn own(&self) -> &OwnMeasurements {
         &self.own
     }
 
@@ -169,13 +169,13 @@ impl Merger {
 
 /// All results of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct RunResults {
     /// Artillery's aggregate.
     pub whole: Period,
     /// The periods, in order of time.
     pub periods: Vec<Period>,
     /// Figures that Artillery does not have.
-    pub own: Own,
+    pub own: OwnMeasurements,
     /// Lines over time; seconds without any event are absent.
     pub points: Vec<Point>,
     /// Length of a point.
@@ -208,7 +208,7 @@ impl Period {
     }
 
     fn of(start_ms: u64, window: &Window) -> Period {
-        let rate = |(name, rate): &(Arc<str>, Rate)| (name.clone(), rate.per_second());
+        let rate = |(name, rate): &(Arc<str>, EventRate)| (name.clone(), rate.per_second());
         Period {
             start_ms,
             counters: window.counters.iter().cloned().collect(),
@@ -281,7 +281,7 @@ fn quantiles(glance: &Glance) -> Option<[f64; 5]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Recorder, Taken};
+    use super::super::{Recorder, TakenWindow};
     use super::*;
     use std::time::Duration;
 
@@ -355,7 +355,7 @@ mod tests {
             let counts = vec![("http.requests".into(), 2)];
             let mut second = Second { start_ms: n * 1000, counts, ..Second::default() };
             second.response.add(Duration::from_millis(7));
-            merger.add(Taken { seconds: vec![second], ..Taken::default() });
+            merger.add(TakenWindow { seconds: vec![second], ..TakenWindow::default() });
         }
         assert_eq!(merger.counted("http.requests"), 10_000);
         let outcome = merger.outcome();

@@ -20,16 +20,16 @@ pub const WINDOW_MS: u64 = 10_000;
 pub const POINT_MS: u64 = 1000;
 /// The result of [`Recorder::take`](super::Recorder::take).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Taken {
+pub struct TakenWindow {
     /// In order of time.
     pub windows: Vec<Window>,
     /// In order of time.
     pub seconds: Vec<Second>,
 }
 
-impl Taken {
+impl TakenWindow {
     /// Adds all counts of another.
-    pub fn merge(&mut self, other: Taken) {
+    pub fn merge(&mut self, other: TakenWindow) {
         for window in other.windows {
             match self.windows.binary_search_by_key(&window.start_ms, |known| known.start_ms) {
                 Ok(at) => self.windows.get_mut(at).map_or((), |known| known.merge(&window)),
@@ -58,13 +58,13 @@ pub struct Window {
     /// Counters and their sums.
     pub counters: Vec<(Arc<str>, u64)>,
     /// Rates.
-    pub rates: Vec<(Arc<str>, Rate)>,
+    pub rates: Vec<(Arc<str>, EventRate)>,
     /// Histograms.
     pub sketches: Vec<(Arc<str>, Sketch)>,
     /// First and last times of events.
     pub stamps: Stamps,
     /// Figures that Artillery does not have.
-    pub own: Own,
+    pub own: OwnMeasurements,
 }
 
 impl Window {
@@ -101,15 +101,15 @@ fn entry<'a, T: Default>(list: &'a mut Vec<(Arc<str>, T)>, name: &Arc<str>) -> &
 /// Number of events, and the times of the first and the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Rate {
+pub struct EventRate {
     pub count: u64,
     pub first_ms: u64,
     pub last_ms: u64,
 }
 
-impl Rate {
+impl EventRate {
     /// Adds all events of another.
-    pub fn merge(&mut self, other: &Rate) {
+    pub fn merge(&mut self, other: &EventRate) {
         if self.count == 0 {
             *self = *other;
         } else if other.count > 0 {
@@ -174,7 +174,7 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 
 /// weir's measurements besides Artillery's metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Own {
+pub struct OwnMeasurements {
     /// Times from the intended start of a request to its answer.
     pub response: Hdr,
     /// Times from the send to the answer.
@@ -187,7 +187,7 @@ pub struct Own {
     pub failures: BTreeMap<(Step, Arc<str>), u64>,
 }
 
-impl Own {
+impl OwnMeasurements {
     /// Adds failures.
     pub fn fail(&mut self, step: Step, name: &str, count: u64) {
         let is_full = self.failures.len() >= FAILURES_MAX;
@@ -197,7 +197,7 @@ impl Own {
     }
 
     /// Adds all counts of another, exactly.
-    pub fn merge(&mut self, other: &Own) {
+    pub fn merge(&mut self, other: &OwnMeasurements) {
         self.response.merge(&other.response);
         self.service.merge(&other.service);
         self.lag.merge(&other.lag);
@@ -219,9 +219,9 @@ pub struct Second {
     pub start_ms: u64,
     /// Increases of the counters that are recorded by the second.
     pub counts: Vec<(Arc<str>, u64)>,
-    /// Coarse form of [`Own::response`].
+    /// Coarse form of [`OwnMeasurements::response`].
     pub response: Glance,
-    /// Coarse form of [`Own::service`].
+    /// Coarse form of [`OwnMeasurements::service`].
     pub service: Glance,
 }
 
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_rate_counts_over_a_second_at_least() {
-        let rate = |count, ms: u64| Rate { count, first_ms: 5_000, last_ms: 5_000 + ms }.per_second();
+        let rate = |count, ms: u64| EventRate { count, first_ms: 5_000, last_ms: 5_000 + ms }.per_second();
         assert_eq!((rate(8, 1_402), rate(7, 1_201), rate(5500, 5_435), rate(3, 0)), (6.0, 6.0, 1012.0, 3.0));
     }
 
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn failures_have_a_bound() {
-        let mut own = Own::default();
+        let mut own = OwnMeasurements::default();
         for n in 0..FAILURES_MAX + 3 {
             own.fail(Step::AwaitHead, &n.to_string(), 1);
         }

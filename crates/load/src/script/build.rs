@@ -14,12 +14,12 @@ use crate::plan::{Initial, Jitter, Plan, Requests};
 use crate::template::{Template, Tree};
 use crate::texts::script as texts;
 use crate::value::Value;
-use crate::vars::Names;
+use crate::vars::VariableNames;
 
 /// The state for making the parts of a plan.
 pub(crate) struct Builder<'n> {
     /// The names of all variables.
-    pub names: Names,
+    pub names: VariableNames,
     /// The numbers of all requests.
     pub requests: Requests,
     /// Warnings and problems.
@@ -48,7 +48,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
     keys::CONFIG.check(config, notes);
     let dir = file.parent().map(std::path::Path::to_owned).unwrap_or_default();
     let mut builder = Builder {
-        names: Names::default(),
+        names: VariableNames::default(),
         requests: Requests::default(),
         notes,
         dir: dir.clone(),
@@ -138,7 +138,7 @@ impl Builder<'_> {
         keys::SCRIPT.check_own(script, self.notes);
     }
 
-    fn variables(&mut self, node: Option<&Node>) -> Vec<(crate::vars::Slot, Initial)> {
+    fn variables(&mut self, node: Option<&Node>) -> Vec<(crate::vars::VariableSlot, Initial)> {
         if let Some(node) = node.filter(|node| node.map().is_none() && node.is_truthy()) {
             self.notes.refuse(node.at, texts::NO_VARIABLES);
         }

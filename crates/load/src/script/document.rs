@@ -6,7 +6,7 @@ use weir_words::{Said, say};
 
 use super::merge::{Lists, deep};
 use super::near::nearest;
-use super::node::{Kind, Node};
+use super::node::{Node, NodeValue};
 use super::source::{Problem, Sources};
 use super::yaml;
 use crate::texts::script as texts;
@@ -16,53 +16,53 @@ const TEXT_MAX: usize = 1 << 20;
 
 /// A parsed document.
 #[derive(Debug)]
-pub struct Document {
+pub struct ScriptDocument {
     sources: Arc<Sources>,
     root: Node,
 }
 
 /// A value in a document.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'d> {
+pub struct DocumentEntry<'d> {
     sources: &'d Sources,
     node: &'d Node,
 }
 
-impl Document {
+impl ScriptDocument {
     /// Parses the text of a file; the error names the place in it.
-    pub fn read(name: &str, text: &str) -> Result<Document, Said> {
+    pub fn read(name: &str, text: &str) -> Result<ScriptDocument, Said> {
         if text.len() > TEXT_MAX {
             return Err(say!(texts::DOCUMENT_TOO_LARGE, name, TEXT_MAX));
         }
         let mut sources = Sources::default();
         let file = sources.add(name, text);
         let root = yaml::read(text, file).map_err(|problem| sources.render(&problem).trimmed())?;
-        Ok(Document { sources: sources.into(), root })
+        Ok(ScriptDocument { sources: sources.into(), root })
     }
 
     /// The same document with one of its values merged over it: objects are merged, other values replaced. Places
     /// stay.
-    pub fn with(&self, over: &Entry<'_>) -> Document {
+    pub fn with(&self, over: &DocumentEntry<'_>) -> ScriptDocument {
         let mut root = self.root.clone();
         deep(&mut root, over.node, Lists::Replace);
-        Document { sources: self.sources.clone(), root }
+        ScriptDocument { sources: self.sources.clone(), root }
     }
 
     /// The whole document.
-    pub fn root(&self) -> Entry<'_> {
-        Entry { sources: &self.sources, node: &self.root }
+    pub fn root(&self) -> DocumentEntry<'_> {
+        DocumentEntry { sources: &self.sources, node: &self.root }
     }
 }
 
-impl<'d> Entry<'d> {
+impl<'d> DocumentEntry<'d> {
     /// An error message about this value, with its place and its line.
     pub fn wrong(&self, what: impl Into<Said>) -> Said {
         self.sources.render(&Problem::new(self.node.at, what)).trimmed()
     }
 
     /// The members by name, in order; an error for a name that is not in `known`. An empty `known` accepts all.
-    pub fn members(&self, known: &[&str]) -> Result<Vec<(&'d str, Entry<'d>)>, Said> {
-        if self.node.kind == Kind::Null {
+    pub fn members(&self, known: &[&str]) -> Result<Vec<(&'d str, DocumentEntry<'d>)>, Said> {
+        if self.node.kind == NodeValue::Null {
             return Ok(Vec::new());
         }
         let members = self.node.map().ok_or_else(|| self.wrong(texts::NAMES_AND_VALUES))?;
@@ -79,17 +79,17 @@ impl<'d> Entry<'d> {
     }
 
     /// A member; `None` if it is missing or null.
-    pub fn get(&self, name: &str) -> Option<Entry<'d>> {
-        self.node.get(name).filter(|node| node.kind != Kind::Null).map(|node| self.at(node))
+    pub fn get(&self, name: &str) -> Option<DocumentEntry<'d>> {
+        self.node.get(name).filter(|node| node.kind != NodeValue::Null).map(|node| self.at(node))
     }
 
     /// A member that must exist.
-    pub fn want(&self, name: &str) -> Result<Entry<'d>, Said> {
+    pub fn want(&self, name: &str) -> Result<DocumentEntry<'d>, Said> {
         self.get(name).ok_or_else(|| self.wrong(say!(texts::MISSING, name)))
     }
 
     /// The elements; a single value counts as a list of one.
-    pub fn list(&self) -> Vec<Entry<'d>> {
+    pub fn list(&self) -> Vec<DocumentEntry<'d>> {
         self.node.one_or_more().iter().map(|node| self.at(node)).collect()
     }
 
@@ -106,7 +106,7 @@ impl<'d> Entry<'d> {
     /// A text; a number or a boolean as its text.
     pub fn text(&self) -> Result<String, Said> {
         match &self.node.kind {
-            Kind::Text(_) | Kind::Number(_) | Kind::Bool(_) => Ok(self.node.shown()),
+            NodeValue::Text(_) | NodeValue::Number(_) | NodeValue::Bool(_) => Ok(self.node.shown()),
             _ => Err(self.wrong(texts::WRITE_TEXT)),
         }
     }
@@ -114,7 +114,7 @@ impl<'d> Entry<'d> {
     /// A number from `least` to `most`.
     pub fn number(&self, least: f64, most: f64) -> Result<f64, Said> {
         match self.node.kind {
-            Kind::Number(number) if (least..=most).contains(&number) => Ok(number),
+            NodeValue::Number(number) if (least..=most).contains(&number) => Ok(number),
             _ => Err(self.wrong(say!(texts::WRITE_NUMBER, least, most))),
         }
     }
@@ -128,13 +128,13 @@ impl<'d> Entry<'d> {
     /// `true` or `false`.
     pub fn flag(&self) -> Result<bool, Said> {
         match self.node.kind {
-            Kind::Bool(flag) => Ok(flag),
+            NodeValue::Bool(flag) => Ok(flag),
             _ => Err(self.wrong(texts::WRITE_FLAG)),
         }
     }
 
-    fn at(&self, node: &'d Node) -> Entry<'d> {
-        Entry { sources: self.sources, node }
+    fn at(&self, node: &'d Node) -> DocumentEntry<'d> {
+        DocumentEntry { sources: self.sources, node }
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn values_know_their_place() {
-        let document = Document::read("lab.yml", "name: x\nhosts:\n  app: {cpus: 0.5, many: [1, b]}\n").unwrap();
+        let document = ScriptDocument::read("lab.yml", "name: x\nhosts:\n  app: {cpus: 0.5, many: [1, b]}\n").unwrap();
         let root = document.root();
         assert_eq!(root.want("name").unwrap().text(), Ok("x".to_owned()));
         let app = root.get("hosts").unwrap().get("app").unwrap();
@@ -159,11 +159,11 @@ mod tests {
         );
         assert!(root.want("load").unwrap_err().contains("\"load\" is missing"));
         assert!(root.get("hosts").unwrap().text().unwrap_err().contains("a text"));
-        let over = Document::read("lab.yml", "v: {a: {b: 2}}\na: {b: 1, c: 1}").unwrap();
+        let over = ScriptDocument::read("lab.yml", "v: {a: {b: 2}}\na: {b: 1, c: 1}").unwrap();
         let both = over.with(&over.root().get("v").unwrap());
         let number = |name| both.root().get("a").unwrap().get(name).unwrap().whole(9).unwrap();
         assert_eq!((number("b"), number("c")), (2, 1));
-        assert!(Document::read("lab.yml", "a: [").unwrap_err().starts_with("lab.yml:"));
-        assert!(Document::read("lab.yml", "").unwrap().root().members(&[]).is_err());
+        assert!(ScriptDocument::read("lab.yml", "a: [").unwrap_err().starts_with("lab.yml:"));
+        assert!(ScriptDocument::read("lab.yml", "").unwrap().root().members(&[]).is_err());
     }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use weir_words::{Said, say};
 
 use super::merge::{self, Lists};
-use super::node::{Kind, Node};
+use super::node::{Node, NodeValue};
 use super::notes::Notes;
-use super::options::Options;
-use super::source::{At, Problem};
+use super::options::ScriptOptions;
+use super::source::{Problem, SourcePlace};
 use super::yaml;
 use crate::texts::script as texts;
 use crate::value::Value;
@@ -21,7 +21,7 @@ pub(crate) const FILES_MAX: usize = 1000;
 
 /// Reads all script files in order, the file of `-c` last, and merges each one over the earlier ones.
 pub(crate) fn read_all(
-    options: &Options,
+    options: &ScriptOptions,
     load_js: &dyn Fn(&Path) -> Result<Value, String>,
     notes: &mut Notes,
 ) -> Result<Node, Problem> {
@@ -33,7 +33,7 @@ pub(crate) fn read_all(
             None => script = Some(node),
         }
     }
-    let script = script.unwrap_or(Node::new(At::default(), Kind::Undefined));
+    let script = script.unwrap_or(Node::new(SourcePlace::default(), NodeValue::Undefined));
     if script.map().is_none() {
         return Err(Problem::new(script.at, texts::NO_OBJECT));
     }
@@ -51,7 +51,7 @@ fn read_one(path: &Path, load_js: &dyn Fn(&Path) -> Result<Value, String>, notes
         }
         "js" | "mjs" | "cjs" | "ts" | "mts" | "cts" => {
             let file = notes.sources.add(&name, "");
-            let at = At { file, line: 0, column: 0 };
+            let at = SourcePlace { file, line: 0, column: 0 };
             let path = absolute(path);
             load_js(&path).map(|value| Node::of(&value, at)).map_err(|why| Problem::new(at, why))
         }

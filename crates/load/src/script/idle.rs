@@ -8,14 +8,14 @@ use weir_words::say;
 
 use super::node::Node;
 use super::notes::Notes;
-use super::source::At;
+use super::source::SourcePlace;
 use crate::texts::script as texts;
 
 /// Words of expressions that are no variables.
 const WORDS: [&str; 9] = ["and", "or", "not", "in", "if", "then", "else", "true", "false"];
 
 /// A name with its place.
-type Named = (String, At);
+type Named = (String, SourcePlace);
 
 #[derive(Default)]
 struct Found {

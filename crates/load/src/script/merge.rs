@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::node::{Kind, Member, Members, Node};
+use super::node::{Member, Members, Node, NodeValue};
 use super::source::Problem;
 use crate::texts::script as texts;
 
@@ -19,8 +19,8 @@ pub(crate) enum Lists {
 /// Merges `over` into `base`: objects are merged, other values replaced. An undefined value changes nothing.
 pub(crate) fn deep(base: &mut Node, over: &Node, lists: Lists) {
     match (&mut base.kind, &over.kind) {
-        (_, Kind::Undefined) => {}
-        (Kind::Map(base), Kind::Map(over)) => {
+        (_, NodeValue::Undefined) => {}
+        (NodeValue::Map(base), NodeValue::Map(over)) => {
             for (key, member) in over {
                 match base.get_mut(key) {
                     Some(mine) => deep(&mut mine.value, &member.value, lists),
@@ -30,7 +30,7 @@ pub(crate) fn deep(base: &mut Node, over: &Node, lists: Lists) {
                 }
             }
         }
-        (Kind::List(base), Kind::List(over)) if lists == Lists::ByIndex => {
+        (NodeValue::List(base), NodeValue::List(over)) if lists == Lists::ByIndex => {
             for (index, node) in over.iter().enumerate() {
                 match base.get_mut(index) {
                     Some(mine) => deep(mine, node, lists),

@@ -2,7 +2,7 @@
 
 use weir_words::{Said, say};
 
-use super::source::{At, Problem, Sources};
+use super::source::{Problem, SourcePlace, Sources};
 use crate::texts::script as texts;
 
 /// Most warnings that are kept; the others are counted.
@@ -26,7 +26,7 @@ pub(crate) struct Notes {
 
 impl Notes {
     /// Adds a warning about a place.
-    pub fn warn(&mut self, at: At, what: impl Into<Said>) {
+    pub fn warn(&mut self, at: SourcePlace, what: impl Into<Said>) {
         let parts = [self.sources.place(at).into(), what.into()];
         self.say(Said::list(&parts, ": "));
     }
@@ -45,7 +45,7 @@ impl Notes {
     }
 
     /// Warns about a fraction of a time without a unit, for the first one only.
-    pub fn fraction(&mut self, at: At) {
+    pub fn fraction(&mut self, at: SourcePlace) {
         if !self.has_fraction {
             self.has_fraction = true;
             self.warn(at, texts::BARE_FRACTION);
@@ -53,7 +53,7 @@ impl Notes {
     }
 
     /// Adds a problem that makes the script invalid.
-    pub fn refuse(&mut self, at: At, what: impl Into<Said>) {
+    pub fn refuse(&mut self, at: SourcePlace, what: impl Into<Said>) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(Problem::new(at, what));
         }

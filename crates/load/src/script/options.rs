@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The options of the command line for a script (artillery.md §4.1).
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ScriptOptions {
     /// The script files, merged in order.
     pub files: Vec<PathBuf>,
     /// `-c`: merged last.

@@ -6,14 +6,14 @@ use weir_words::{Said, say};
 
 use super::files;
 use super::keys;
-use super::node::{Kind, Node};
+use super::node::{Node, NodeValue};
 use super::notes::Notes;
 use super::number;
-use crate::csv::{self, Format};
+use crate::csv::{self, CsvFormat};
 use crate::plan::Payload;
 use crate::texts::script as texts;
 use crate::value::{Map, Value, text_to_number};
-use crate::vars::{Names, Slot};
+use crate::vars::{VariableNames, VariableSlot};
 
 /// The largest CSV file, in bytes.
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 512 << 20;
@@ -22,7 +22,7 @@ pub(crate) const PAYLOAD_BYTES_MAX: u64 = 512 << 20;
 pub(crate) const PAYLOADS_MAX: usize = 100;
 
 /// Reads all payloads; their paths are absolute.
-pub(crate) fn read(config: &Node, names: &mut Names, notes: &mut Notes) -> Vec<Payload> {
+pub(crate) fn read(config: &Node, names: &mut VariableNames, notes: &mut Notes) -> Vec<Payload> {
     let list = config.get("payload").and_then(Node::list).unwrap_or_default();
     if let Some(node) = list.get(PAYLOADS_MAX) {
         notes.refuse(node.at, say!(texts::TOO_MANY_PAYLOADS, PAYLOADS_MAX));
@@ -30,7 +30,7 @@ pub(crate) fn read(config: &Node, names: &mut Names, notes: &mut Notes) -> Vec<P
     list.iter().take(PAYLOADS_MAX).filter_map(|node| one(node, names, notes)).collect()
 }
 
-fn one(node: &Node, names: &mut Names, notes: &mut Notes) -> Option<Payload> {
+fn one(node: &Node, names: &mut VariableNames, notes: &mut Notes) -> Option<Payload> {
     keys::PAYLOAD.check(node, notes);
     let Some(path) = node.get("path").and_then(Node::text) else {
         notes.refuse(node.at, texts::NO_PATH);
@@ -57,7 +57,7 @@ fn one(node: &Node, names: &mut Names, notes: &mut Notes) -> Option<Payload> {
 }
 
 /// Stores the rows for the variables of the columns.
-fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut Names, notes: &mut Notes) -> Payload {
+fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut VariableNames, notes: &mut Notes) -> Payload {
     let fields: Vec<String> = node.get("fields").map_or(&[][..], Node::one_or_more).iter().map(Node::shown).collect();
     let is_sequence = node.get("order").and_then(Node::text) == Some("sequence");
     if !node.get("loadAll").is_some_and(Node::is_truthy) {
@@ -72,7 +72,7 @@ fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut Names, notes: &mut Notes)
         notes.say(texts::NO_NAME);
         return Payload { fields: Vec::new(), rows: Vec::new(), is_sequence, all: None };
     };
-    let slot: Slot = names.slot(&name);
+    let slot: VariableSlot = names.slot(&name);
     if node.get("order").is_some() || !node.get("loadAll").is_some_and(Node::is_yes) {
         notes.warn(node.at, texts::LOAD_ALL_ORDER);
         let rows = rows.into_iter().map(|row| vec![Value::List(Arc::new(row))]).collect();
@@ -92,7 +92,7 @@ fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut Names, notes: &mut Notes)
 
 /// The CSV format of a file, and whether numbers become numbers.
 struct Options {
-    format: Format,
+    format: CsvFormat,
     casts: bool,
 }
 
@@ -111,11 +111,11 @@ impl Options {
         let is_on = |key: &str| raw(key).is_some_and(Node::is_truthy);
         // As in csv-parse, `trim` is for both sides, and a side with `false` is left as it is.
         let trims =
-            |side: &str| is_on(side) || is_on("trim") && raw(side).is_none_or(|own| own.kind != Kind::Bool(false));
+            |side: &str| is_on(side) || is_on("trim") && raw(side).is_none_or(|own| own.kind != NodeValue::Bool(false));
         let skips_header = node.get("skipHeader").is_some_and(|skip| skip.value() == Value::Bool(true));
         let mut quote = |key: &str| raw(key).map_or(Some(Some(b'"')), |node| byte(Some(node), notes));
         let (quote, escape) = (quote("quote")?, quote("escape")?);
-        let format = Format {
+        let format = CsvFormat {
             delimiter: byte(delimiter, notes)?.unwrap_or(b','),
             quote,
             escape,
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn all_rows_become_one_variable() {
-        let mut names = Names::default();
+        let mut names = VariableNames::default();
         let row = || vec![vec![Value::from(1.0), Value::from(2.0)]];
         let mut put = |text: &str| put(&yaml::read(text, 0).unwrap(), row(), &mut names, &mut Notes::default());
         let all = put("{loadAll: true, name: all, fields: [a]}").all.unwrap().1;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use weir_words::say;
 
 use super::keys;
-use super::node::{Kind, Node};
+use super::node::{Node, NodeValue};
 use super::notes::Notes;
 use crate::plan::{Arrivals, Phase};
 use crate::texts::script as texts;
@@ -49,7 +49,7 @@ fn phase(node: &Node, mode: Option<&Node>, notes: &mut Notes) -> Option<Phase> {
     let given = match node.get(length) {
         Some(given) => given.clone(),
         // A ramp without a duration takes one second.
-        None if kind == "rampTo" => Node::new(node.at, Kind::Number(1.0)),
+        None if kind == "rampTo" => Node::new(node.at, NodeValue::Number(1.0)),
         None => {
             notes.refuse(node.at, texts::NO_DURATION);
             return None;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use weir_words::say;
 
 use super::merge::{self, Lists};
-use super::node::{Kind, Member, Node};
+use super::node::{Member, Node, NodeValue};
 use super::notes::Notes;
-use super::options::Options;
+use super::options::ScriptOptions;
 use super::source::Problem;
 use super::{files, render, yaml};
 use crate::texts::script as texts;
@@ -26,14 +26,14 @@ pub(crate) struct Settled {
 /// Applies the environment, the flags and the templates of `config`.
 pub(crate) fn settle(
     mut script: Node,
-    options: &Options,
+    options: &ScriptOptions,
     environment: Value,
     notes: &mut Notes,
 ) -> Result<Settled, Problem> {
     let file =
         files::absolute(options.files.first().or(options.config.as_ref()).map_or(Path::new(""), PathBuf::as_path));
     let dir = file.parent().map(Path::to_owned).unwrap_or_default();
-    if script.get("config").is_none_or(|config| config.kind == Kind::Null) {
+    if script.get("config").is_none_or(|config| config.kind == NodeValue::Null) {
         script.set("config", Node::empty(script.at));
     }
     let has_target = has_target(&script, options);
@@ -66,12 +66,12 @@ fn entries(node: &Node) -> Vec<(String, Value)> {
 }
 
 /// True if the script contains a target, even one that templates make undefined.
-fn has_target(script: &Node, options: &Options) -> bool {
+fn has_target(script: &Node, options: &ScriptOptions) -> bool {
     let chosen = options.environment.as_deref().unwrap_or("undefined");
     script.dig(&["config", "target"]).is_some() || script.dig(&["config", "environments", chosen, "target"]).is_some()
 }
 
-fn apply_environment(script: &mut Node, options: &Options, notes: &mut Notes) {
+fn apply_environment(script: &mut Node, options: &ScriptOptions, notes: &mut Notes) {
     let Some(name) = &options.environment else { return };
     let config = script.member_mut("config");
     match config.dig(&["environments", name]).filter(|over| over.is_truthy()).cloned() {
@@ -96,7 +96,7 @@ fn warn_of_short_list(config: &Node, over: &Node, key: &str, notes: &mut Notes) 
     }
 }
 
-fn apply_flags(config: &mut Node, options: &Options, notes: &mut Notes) {
+fn apply_flags(config: &mut Node, options: &ScriptOptions, notes: &mut Notes) {
     if let Some(target) = &options.target {
         config.set("target", Node::text_at(config.at, target));
     }
@@ -105,12 +105,12 @@ fn apply_flags(config: &mut Node, options: &Options, notes: &mut Notes) {
         if tls.get("rejectUnauthorized").is_some_and(Node::is_truthy) {
             notes.say(texts::TLS_OVERRIDDEN);
         }
-        tls.set("rejectUnauthorized", Node::new(tls.at, Kind::Bool(false)));
+        tls.set("rejectUnauthorized", Node::new(tls.at, NodeValue::Bool(false)));
     }
 }
 
 /// Makes `payload` a list with absolute paths.
-fn settle_payload(config: &mut Node, options: &Options, dir: &Path, notes: &mut Notes) {
+fn settle_payload(config: &mut Node, options: &ScriptOptions, dir: &Path, notes: &mut Notes) {
     let Some(mut payload) = config.get("payload").filter(|payload| payload.is_truthy()).cloned() else { return };
     if payload.map().is_some() {
         let written = payload.get("path").is_some();
@@ -126,11 +126,11 @@ fn settle_payload(config: &mut Node, options: &Options, dir: &Path, notes: &mut 
             }
             (None, true) => {}
         }
-        payload = Node::new(payload.at, Kind::List(vec![payload]));
+        payload = Node::new(payload.at, NodeValue::List(vec![payload]));
     }
-    let Kind::List(list) = &mut payload.kind else {
+    let NodeValue::List(list) = &mut payload.kind else {
         notes.say(texts::PAYLOAD_IGNORED);
-        if let Kind::Map(members) = &mut config.kind {
+        if let NodeValue::Map(members) = &mut config.kind {
             members.shift_remove("payload");
         }
         return;
@@ -145,7 +145,7 @@ fn settle_payload(config: &mut Node, options: &Options, dir: &Path, notes: &mut 
 }
 
 /// With `-c`, looks for the processor beside the config file, then beside the script.
-fn settle_processor(config: &mut Node, options: &Options, notes: &mut Notes) {
+fn settle_processor(config: &mut Node, options: &ScriptOptions, notes: &mut Notes) {
     let Some(config_file) = &options.config else { return };
     let Some((at, name)) = config.get("processor").and_then(|node| Some((node.at, node.text()?.to_owned()))) else {
         return;
@@ -172,7 +172,7 @@ fn json_flag(name: &str, text: &str, notes: &mut Notes) -> Result<Node, Problem>
     }
 }
 
-fn globals(options: &Options, file: &Path, config_file: &Path, environment: Value) -> Vec<(String, Value)> {
+fn globals(options: &ScriptOptions, file: &Path, config_file: &Path, environment: Value) -> Vec<(String, Value)> {
     let text = |path: &Path| Value::from(path.to_string_lossy().as_ref());
     let dir = config_file.parent().unwrap_or(Path::new("/"));
     let chosen = options.environment.as_deref().map_or(Value::Undefined, Value::from);
@@ -187,7 +187,7 @@ fn globals(options: &Options, file: &Path, config_file: &Path, environment: Valu
 }
 
 /// The environment: `--dotenv` and the process's environment. The process's values win.
-pub(crate) fn environment(options: &Options, notes: &mut Notes) -> Value {
+pub(crate) fn environment(options: &ScriptOptions, notes: &mut Notes) -> Value {
     let mut map = crate::value::Map::default();
     if let Some(path) = &options.dotenv {
         match files::read_text(path) {
@@ -206,7 +206,7 @@ pub(crate) fn environment(options: &Options, notes: &mut Notes) -> Value {
 /// The phases of `--solo`, and of a script without phases: one virtual user.
 pub(crate) fn one_vuser(config: &mut Node) {
     let at = config.at;
-    let member = |number: f64| Member { at, value: Node::new(at, Kind::Number(number)) };
+    let member = |number: f64| Member { at, value: Node::new(at, NodeValue::Number(number)) };
     let phase = [("duration".into(), member(1.0)), ("arrivalCount".into(), member(1.0))].into_iter().collect();
-    config.set("phases", Node::new(at, Kind::List(vec![Node::new(at, Kind::Map(phase))])));
+    config.set("phases", Node::new(at, NodeValue::List(vec![Node::new(at, NodeValue::Map(phase))])));
 }

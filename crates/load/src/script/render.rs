@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use weir_words::say;
 
-use super::node::{Kind, Member, Members, Node};
+use super::node::{Member, Members, Node, NodeValue};
 use super::notes::Notes;
 use crate::random::Builtins;
 use crate::template::Template;
 use crate::texts::script as texts;
 use crate::value::Value;
-use crate::vars::{Names, Vars};
+use crate::vars::{VariableNames, Vars};
 
 /// Fills in every template below a node, also in keys.
 pub(crate) fn render(node: &Node, known: &[(String, Value)]) -> Node {
-    let mut names = Names::default();
+    let mut names = VariableNames::default();
     let mut templates = Vec::new();
     each_text(node, &mut |text| templates.push(Template::parse(text, &mut names)));
     let mut vars = Vars::new(Arc::new(names));
@@ -37,7 +37,7 @@ pub(crate) fn check(config: &Node, known: &[(String, Value)], notes: &mut Notes)
 
 fn check_node(node: &Node, known: &[(String, Value)], notes: &mut Notes) {
     match &node.kind {
-        Kind::Text(text) => {
+        NodeValue::Text(text) => {
             for name in names(text) {
                 let is_call = name.ends_with('(');
                 let is_known = match is_call {
@@ -50,8 +50,8 @@ fn check_node(node: &Node, known: &[(String, Value)], notes: &mut Notes) {
                 }
             }
         }
-        Kind::List(list) => list.iter().for_each(|node| check_node(node, known, notes)),
-        Kind::Map(members) => members.values().for_each(|member| check_node(&member.value, known, notes)),
+        NodeValue::List(list) => list.iter().for_each(|node| check_node(node, known, notes)),
+        NodeValue::Map(members) => members.values().for_each(|member| check_node(&member.value, known, notes)),
         _ => {}
     }
 }
@@ -68,9 +68,9 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 
 fn each_text(node: &Node, take: &mut dyn FnMut(&str)) {
     match &node.kind {
-        Kind::Text(text) if text.contains("{{") => take(text),
-        Kind::List(list) => list.iter().for_each(|node| each_text(node, take)),
-        Kind::Map(members) => {
+        NodeValue::Text(text) if text.contains("{{") => take(text),
+        NodeValue::List(list) => list.iter().for_each(|node| each_text(node, take)),
+        NodeValue::Map(members) => {
             for (key, member) in members {
                 if key.contains("{{") {
                     take(key);
@@ -85,15 +85,17 @@ fn each_text(node: &Node, take: &mut dyn FnMut(&str)) {
 /// The same node with each text of [`each_text`] replaced, in the same order.
 fn filled(node: &Node, next: &mut dyn FnMut() -> Value) -> Node {
     match &node.kind {
-        Kind::Text(text) if text.contains("{{") => Node::of(&next(), node.at),
-        Kind::List(list) => Node::new(node.at, Kind::List(list.iter().map(|node| filled(node, next)).collect())),
-        Kind::Map(members) => {
+        NodeValue::Text(text) if text.contains("{{") => Node::of(&next(), node.at),
+        NodeValue::List(list) => {
+            Node::new(node.at, NodeValue::List(list.iter().map(|node| filled(node, next)).collect()))
+        }
+        NodeValue::Map(members) => {
             let mut done = Members::with_capacity(members.len());
             for (key, member) in members {
                 let key = if key.contains("{{") { Node::of(&next(), member.at).shown().into() } else { key.clone() };
                 done.insert(key, Member { at: member.at, value: filled(&member.value, next) });
             }
-            Node::new(node.at, Kind::Map(done))
+            Node::new(node.at, NodeValue::Map(done))
         }
         _ => node.clone(),
     }
@@ -123,9 +125,9 @@ mod tests {
             0,
         );
         let config = render(&config.unwrap(), &known);
-        assert_eq!(config.get("a").unwrap().kind, Kind::Number(7.0));
+        assert_eq!(config.get("a").unwrap().kind, NodeValue::Number(7.0));
         assert_eq!(config.get("b").unwrap().text(), Some("x5y"));
-        assert_eq!(config.get("7").unwrap().kind, Kind::Number(1.0));
+        assert_eq!(config.get("7").unwrap().kind, NodeValue::Number(1.0));
         assert!(config.get("c").is_none());
         assert_eq!(config.get("d").unwrap().list().unwrap()[0].shown(), "3");
     }

@@ -7,10 +7,10 @@ use weir_words::say;
 use super::build::Builder;
 use super::files;
 use super::keys;
-use super::node::{Kind, Node};
-use super::take::Of;
+use super::node::{Node, NodeValue};
+use super::take::MessageKind;
 use crate::expression::Expression;
-use crate::plan::{Body, Condition, Part, Request};
+use crate::plan::{Condition, FormPart, Request, RequestBody};
 use crate::template::{Template, Tree};
 use crate::texts::script as texts;
 use crate::value::Value;
@@ -24,7 +24,7 @@ impl Builder<'_> {
         if node.map().is_some() {
             keys::REQUEST.check(node, self.notes);
         }
-        let take = self.take(node, Of::Message);
+        let take = self.take(node, MessageKind::Message);
         let url = ["url", "uri"].into_iter().find_map(|key| node.get(key).filter(|url| url.is_truthy()));
         if url.is_none() {
             self.notes.warn(node.at, say!(texts::NO_URL, verb));
@@ -41,8 +41,10 @@ impl Builder<'_> {
             query: node.get("qs").map(|query| self.tree(query)),
             cookies: self.texts(node.get("cookie")),
             auth: node.get("auth").map(|auth| self.auth(auth)),
-            http2: node.get("http2").and_then(|http2| if let Kind::Bool(on) = http2.kind { Some(on) } else { None }),
-            gzip: node.get("gzip").and_then(|gzip| if let Kind::Bool(on) = gzip.kind { Some(on) } else { None }),
+            http2: node
+                .get("http2")
+                .and_then(|http2| if let NodeValue::Bool(on) = http2.kind { Some(on) } else { None }),
+            gzip: node.get("gzip").and_then(|gzip| if let NodeValue::Bool(on) = gzip.kind { Some(on) } else { None }),
             follows: !node.get("followRedirect").is_some_and(Node::is_no),
             allow_get_body: node.get("allowGetBody").is_some_and(Node::is_yes),
             captures: take.captures,
@@ -70,7 +72,7 @@ impl Builder<'_> {
     /// An object of texts.
     pub fn texts(&mut self, node: Option<&Node>) -> Vec<(String, Template)> {
         let members = node.and_then(Node::map).into_iter().flatten();
-        let set = members.filter(|(_, member)| member.value.kind != Kind::Undefined);
+        let set = members.filter(|(_, member)| member.value.kind != NodeValue::Undefined);
         set.map(|(name, member)| (name.to_string(), self.template(&member.value))).collect()
     }
 
@@ -83,56 +85,58 @@ impl Builder<'_> {
         (part("user"), part("pass"))
     }
 
-    fn body(&mut self, node: &Node) -> Body {
+    fn body(&mut self, node: &Node) -> RequestBody {
         let has = |key: &str| node.get(key).filter(|node| node.is_truthy());
         if let Some(form) = has("formData") {
             let sets_length = node.get("setContentLengthHeader").is_some_and(Node::is_truthy);
-            return Body::Multipart { parts: self.parts(form), sets_length };
+            return RequestBody::Multipart { parts: self.parts(form), sets_length };
         }
         if let Some(json) = has("json") {
-            return Body::Json(self.tree(json));
+            return RequestBody::Json(self.tree(json));
         }
         if let Some(body) = has("body") {
             if body.map().is_some() || body.list().is_some() {
                 self.notes.warn(body.at, texts::BODY_OBJECT);
-                return Body::Json(self.tree(body));
+                return RequestBody::Json(self.tree(body));
             }
-            return Body::Raw(self.template(body));
+            return RequestBody::Raw(self.template(body));
         }
         if let Some(form) = has("form") {
             let members = form.map().into_iter().flatten();
-            return Body::Form(members.map(|(name, member)| (name.to_string(), self.tree(&member.value))).collect());
+            return RequestBody::Form(
+                members.map(|(name, member)| (name.to_string(), self.tree(&member.value))).collect(),
+            );
         }
-        Body::None
+        RequestBody::None
     }
 
-    fn parts(&mut self, form: &Node) -> Vec<(String, Part)> {
+    fn parts(&mut self, form: &Node) -> Vec<(String, FormPart)> {
         let members = form.map().into_iter().flatten();
         members.map(|(name, member)| (name.to_string(), self.part(&member.value))).collect()
     }
 
-    fn part(&mut self, node: &Node) -> Part {
+    fn part(&mut self, node: &Node) -> FormPart {
         if node.map().is_none() {
-            return Part::Value(self.tree(node), None);
+            return FormPart::Value(self.tree(node), None);
         }
         keys::PART.check(node, self.notes);
         let kind = node.get("contentType").map(Node::shown);
         if let Some(file) = node.get("fromFile").filter(|file| file.is_truthy()) {
             let name = file.shown();
             if name.contains("{{") {
-                return Part::FileNamed(self.template(file), kind);
+                return FormPart::FileNamed(self.template(file), kind);
             }
             let path: PathBuf = self.dir.join(&name);
             self.notes.files.push(path.clone());
             return match files::read_bytes(&path, FORM_FILE_BYTES_MAX) {
-                Ok(bytes) => Part::File(path, bytes.into(), kind),
+                Ok(bytes) => FormPart::File(path, bytes.into(), kind),
                 Err(why) => {
                     self.notes.refuse(file.at, why);
-                    Part::Value(Tree::parse(&Node::text_at(file.at, "").value(), &mut self.names), kind)
+                    FormPart::Value(Tree::parse(&Node::text_at(file.at, "").value(), &mut self.names), kind)
                 }
             };
         }
-        Part::Value(self.tree(node.get("value").unwrap_or(node)), kind)
+        FormPart::Value(self.tree(node.get("value").unwrap_or(node)), kind)
     }
 
     fn condition(&mut self, node: &Node) -> Condition {

@@ -2,22 +2,22 @@
 //!
 //! Follows js-yaml 3, which Artillery uses: `yes` and `on` are words, `010` is 8, `1:30` is 90, `0o10` is a word.
 
-use super::node::Kind;
+use super::node::NodeValue;
 use super::number;
 use crate::value::{digits_of, text_to_number};
 
 /// The value of an unquoted scalar.
-pub(crate) fn plain(text: &str) -> Kind {
+pub(crate) fn plain(text: &str) -> NodeValue {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Kind::Null,
-        "true" | "True" | "TRUE" => return Kind::Bool(true),
-        "false" | "False" | "FALSE" => return Kind::Bool(false),
+        "" | "~" | "null" | "Null" | "NULL" => return NodeValue::Null,
+        "true" | "True" | "TRUE" => return NodeValue::Bool(true),
+        "false" | "False" | "FALSE" => return NodeValue::Bool(false),
         _ => {}
     }
     if let Some(number) = int(text).or_else(|| float(text)) {
-        return Kind::Number(number);
+        return NodeValue::Number(number);
     }
-    Kind::Text(date(text).map_or_else(|| text.into(), Into::into))
+    NodeValue::Text(date(text).map_or_else(|| text.into(), Into::into))
 }
 
 /// `!!int`.
@@ -161,20 +161,20 @@ mod tests {
             ("1_0.2_5", 10.25),
         ];
         for (text, number) in numbers {
-            assert_eq!(plain(text), Kind::Number(number), "{text}");
+            assert_eq!(plain(text), NodeValue::Number(number), "{text}");
         }
         let words = [
             "08", "yes", "No", "on", "0o10", "1.2.3", "10%", "5m", "_1", "1_", "-.5", "1:60", "a", "e3", "+", "1e", ".",
         ];
         for text in words {
-            assert_eq!(plain(text), Kind::Text(text.into()), "{text}");
+            assert_eq!(plain(text), NodeValue::Text(text.into()), "{text}");
         }
         for text in ["", "~", "null", "Null"] {
-            assert_eq!(plain(text), Kind::Null, "{text}");
+            assert_eq!(plain(text), NodeValue::Null, "{text}");
         }
-        assert_eq!((plain("true"), plain("FALSE")), (Kind::Bool(true), Kind::Bool(false)));
-        assert_eq!(plain("2001-12-14"), Kind::Text("2001-12-14T00:00:00.000Z".into()));
-        assert_eq!(plain("2001-13-14"), Kind::Text("2001-13-14".into()));
-        assert!(matches!(plain(".nan"), Kind::Number(number) if number.is_nan()));
+        assert_eq!((plain("true"), plain("FALSE")), (NodeValue::Bool(true), NodeValue::Bool(false)));
+        assert_eq!(plain("2001-12-14"), NodeValue::Text("2001-12-14T00:00:00.000Z".into()));
+        assert_eq!(plain("2001-13-14"), NodeValue::Text("2001-13-14".into()));
+        assert!(matches!(plain(".nan"), NodeValue::Number(number) if number.is_nan()));
     }
 }

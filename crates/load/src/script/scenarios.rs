@@ -7,13 +7,13 @@ use super::keys;
 use super::near;
 use super::node::Node;
 use super::number;
-use super::source::{Problem, Stop};
+use super::source::{Problem, StartProblem};
 use crate::plan::{Engine, Flow, Hook, Initial, Payload, Scenario, Step};
 use crate::random::{self, Builtins};
 use crate::template::Template;
 use crate::texts::script as texts;
 use crate::value::Value;
-use crate::vars::{Slot, Vars};
+use crate::vars::{VariableSlot, Vars};
 
 /// Most scenarios of a script.
 pub(crate) const SCENARIOS_MAX: usize = 10_000;
@@ -22,7 +22,7 @@ pub(crate) const SCENARIOS_MAX: usize = 10_000;
 const EXIT_WORKER: i32 = 11;
 
 /// The scenarios that run, with their indexes: all, or those that `--scenario-name` matches.
-pub(crate) fn chosen<'s>(script: &'s Node, name: Option<&str>) -> Result<Vec<(usize, &'s Node)>, Stop> {
+pub(crate) fn chosen<'s>(script: &'s Node, name: Option<&str>) -> Result<Vec<(usize, &'s Node)>, StartProblem> {
     let list = script.get("scenarios").and_then(Node::list).unwrap_or_default();
     let all = list.iter().enumerate();
     let Some(name) = name else { return Ok(all.take(SCENARIOS_MAX).collect()) };
@@ -38,7 +38,7 @@ pub(crate) fn chosen<'s>(script: &'s Node, name: Option<&str>) -> Result<Vec<(us
         0 => say!(texts::NO_SCENARIO, name, known(list, name)),
         _ => say!(texts::SEVERAL_SCENARIOS, name),
     };
-    Err(Stop { problem: Problem::artillery(None, what), exit: EXIT_WORKER })
+    Err(StartProblem { problem: Problem::artillery(None, what), exit: EXIT_WORKER })
 }
 
 fn known(list: &[Node], name: &str) -> Said {
@@ -50,7 +50,7 @@ fn known(list: &[Node], name: &str) -> Said {
 }
 
 /// Checks that weir supports the engine of each scenario and hook; otherwise the run ends here.
-pub(crate) fn check_engines(script: &Node, scenarios: &[(usize, &Node)]) -> Result<(), Stop> {
+pub(crate) fn check_engines(script: &Node, scenarios: &[(usize, &Node)]) -> Result<(), StartProblem> {
     let default = script.dig(&["config", "engine"]);
     let engines = script.dig(&["config", "engines"]);
     for (index, node) in scenarios {
@@ -65,7 +65,7 @@ pub(crate) fn check_engines(script: &Node, scenarios: &[(usize, &Node)]) -> Resu
     Ok(())
 }
 
-fn check_engine(engine: Option<&Node>, engines: Option<&Node>, whose: Said, node: &Node) -> Result<(), Stop> {
+fn check_engine(engine: Option<&Node>, engines: Option<&Node>, whose: Said, node: &Node) -> Result<(), StartProblem> {
     let Some(engine) = engine.filter(|engine| engine.is_truthy()) else { return Ok(()) };
     let name = engine.shown();
     if read_engine(&name).is_some() {
@@ -84,7 +84,7 @@ fn check_engine(engine: Option<&Node>, engines: Option<&Node>, whose: Said, node
     let asks = if is_included { Said::default() } else { say!(texts::FORGOT_ENGINE, &name) };
     let what = say!(texts::UNKNOWN_ENGINE, whose, &name, asks, why);
     let at = if engine.at.line > 0 { engine.at } else { node.at };
-    Err(Stop { problem: Problem::artillery(Some(at), what), exit: EXIT_WORKER })
+    Err(StartProblem { problem: Problem::artillery(Some(at), what), exit: EXIT_WORKER })
 }
 
 fn read_engine(name: &str) -> Option<Engine> {
@@ -108,7 +108,7 @@ impl Builder<'_> {
         list: &[(usize, &Node)],
         config: &Node,
         payloads: &[Payload],
-        variables: &[(Slot, Initial)],
+        variables: &[(VariableSlot, Initial)],
         globals: &[(String, Value)],
     ) -> Vec<Scenario> {
         let mut weights = Vec::new();
@@ -199,7 +199,7 @@ impl Builder<'_> {
         scenarios: &mut [Scenario],
         weights: &[Template],
         payloads: &[Payload],
-        variables: &[(Slot, Initial)],
+        variables: &[(VariableSlot, Initial)],
         globals: &[(String, Value)],
     ) {
         if weights.iter().all(|weight| weight.literal().is_some()) {
@@ -227,7 +227,7 @@ impl Builder<'_> {
                 };
                 vars.set(*slot, value.cloned().unwrap_or_default());
             }
-            let value = Node::of(&weight.value(&vars, &Builtins), super::source::At::default());
+            let value = Node::of(&weight.value(&vars, &Builtins), super::source::SourcePlace::default());
             scenario.weight = read_weight(&value.shown());
         }
         drop(vars);

@@ -6,12 +6,12 @@ use weir_words::say;
 
 use super::build::Builder;
 use super::keys;
-use super::node::{Kind, Node};
-use super::source::At;
+use super::node::{Node, NodeValue};
+use super::source::SourcePlace;
 use crate::client::Proxies;
 use crate::cookie::{Prefixes, Rules};
 use crate::plan::{HttpConfig, Plugins, WsConfig};
-use crate::publish::{Refused, Reporter};
+use crate::publish::{Reporter, ReporterRefused};
 use crate::texts::script as texts;
 use crate::value::{Map, Value};
 
@@ -35,7 +35,7 @@ impl Builder<'_> {
         }
         let default = |key: &str| {
             let places = [http.get("defaults"), config.get("defaults")];
-            places.into_iter().flatten().find_map(|place| place.get(key).filter(|node| node.kind != Kind::Null))
+            places.into_iter().flatten().find_map(|place| place.get(key).filter(|node| node.kind != NodeValue::Null))
         };
         HttpConfig {
             timeout: self.seconds(http.get("timeout")),
@@ -124,7 +124,7 @@ impl Builder<'_> {
     }
 
     /// The proxies in the environment.
-    pub fn proxies(&mut self, at: At, globals: &[(String, Value)]) -> Proxies {
+    pub fn proxies(&mut self, at: SourcePlace, globals: &[(String, Value)]) -> Proxies {
         let environment = globals.iter().find(|(name, _)| name == "$env").map(|(_, value)| value);
         let variable = |name: &str| match environment {
             Some(Value::Map(map)) => map.get(name).map(|value| value.to_text().into_owned()),
@@ -223,8 +223,8 @@ impl Builder<'_> {
                     keys::PUBLISH.check(reporter, self.notes);
                     reporters.push(read);
                 }
-                Err(Refused::Unsent(what)) => self.notes.warn(reporter.at, what),
-                Err(Refused::Wrong(what)) => self.notes.refuse(reporter.at, what),
+                Err(ReporterRefused::Unsent(what)) => self.notes.warn(reporter.at, what),
+                Err(ReporterRefused::Wrong(what)) => self.notes.refuse(reporter.at, what),
             }
         }
         if reporters.len() > REPORTERS_MAX {

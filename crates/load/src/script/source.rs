@@ -8,7 +8,7 @@ use crate::texts::script as texts;
 
 /// A place: file, line and column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct At {
+pub(crate) struct SourcePlace {
     /// Index in the [`Sources`].
     pub file: u16,
     /// Counted from 1; 0 if the line is unknown.
@@ -33,7 +33,7 @@ struct Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// The place; `None` if the problem is not in a file.
-    pub at: Option<At>,
+    pub at: Option<SourcePlace>,
     /// The problem and the remedy.
     pub what: Said,
     /// The wording is Artillery's: it is first and alone on its line, so that programs that grep for it still work.
@@ -42,39 +42,39 @@ pub(crate) struct Problem {
 
 impl Problem {
     /// A problem in weir's words.
-    pub fn new(at: At, what: impl Into<Said>) -> Problem {
+    pub fn new(at: SourcePlace, what: impl Into<Said>) -> Problem {
         Problem { at: Some(at), what: what.into(), is_artillery: false }
     }
 
     /// A problem in Artillery's words.
-    pub fn artillery(at: Option<At>, what: impl Into<Said>) -> Problem {
+    pub fn artillery(at: Option<SourcePlace>, what: impl Into<Said>) -> Problem {
         Problem { at, what: what.into(), is_artillery: true }
     }
 }
 
 /// A problem that ends the run before it starts, with the exit code.
-pub(crate) struct Stop {
+pub(crate) struct StartProblem {
     /// The problem.
     pub problem: Problem,
     /// Artillery's exit code.
     pub exit: i32,
 }
 
-impl From<Problem> for Stop {
-    fn from(problem: Problem) -> Stop {
-        Stop { problem, exit: 1 }
+impl From<Problem> for StartProblem {
+    fn from(problem: Problem) -> StartProblem {
+        StartProblem { problem, exit: 1 }
     }
 }
 
 impl Sources {
-    /// Stores a text; returns its number for [`At`].
+    /// Stores a text; returns its number for [`SourcePlace`].
     pub fn add(&mut self, name: &str, text: &str) -> u16 {
         self.files.push(Source { name: name.to_owned(), text: text.to_owned() });
         u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX)
     }
 
     /// `file:line:column`, or only the file.
-    pub fn place(&self, at: At) -> String {
+    pub fn place(&self, at: SourcePlace) -> String {
         let name = self.files.get(usize::from(at.file)).map_or("script", |source| source.name.as_str());
         if at.line == 0 { name.to_owned() } else { format!("{name}:{}:{}", at.line, at.column) }
     }
@@ -114,7 +114,7 @@ const EXCERPT_CHARS_MAX: usize = 160;
 const EXCERPT_CHARS_BEFORE: usize = 60;
 
 /// The line, and a caret under the place.
-fn excerpt(text: &mut String, line: &str, at: At) {
+fn excerpt(text: &mut String, line: &str, at: SourcePlace) {
     let column = (at.column as usize).saturating_sub(1);
     let cut = if column > EXCERPT_CHARS_MAX / 2 { column - EXCERPT_CHARS_BEFORE } else { 0 };
     // Control characters of a script must not reach the terminal.
@@ -133,7 +133,7 @@ mod tests {
     fn a_problem_shows_its_line() {
         let mut sources = Sources::default();
         let file = sources.add("a.yml", "config:\n\tx: 1\n");
-        let at = At { file, line: 2, column: 2 };
+        let at = SourcePlace { file, line: 2, column: 2 };
         let seen = sources.render(&Problem::new(at, "no x here"));
         assert_eq!(seen.en(), "a.yml:2:2: no x here\n    2 | \tx: 1\n      | \t^\n");
         let seen = sources.render(&Problem::artillery(Some(at), "Artillery says no"));
@@ -145,9 +145,13 @@ mod tests {
     fn a_place_outside_and_a_long_line_are_shown_without_panic() {
         let mut sources = Sources::default();
         let file = sources.add("a", &"x\u{1b}".repeat(500));
-        let seen = sources.render(&Problem::new(At { file, line: 1, column: 900 }, "far"));
+        let seen = sources.render(&Problem::new(SourcePlace { file, line: 1, column: 900 }, "far"));
         assert!(!seen.contains('\u{1b}') && seen.lines().all(|line| line.chars().count() < 200), "{seen}");
-        for at in [At { file: 9, line: 1, column: 1 }, At { file, line: 7, column: 0 }, At::default()] {
+        for at in [
+            SourcePlace { file: 9, line: 1, column: 1 },
+            SourcePlace { file, line: 7, column: 0 },
+            SourcePlace::default(),
+        ] {
             assert!(sources.render(&Problem::new(at, "x")).ends_with("x\n") || at.line == 1 || at.line == 0);
         }
     }

@@ -5,9 +5,9 @@ use weir_words::{Said, say};
 use super::build::Builder;
 use super::keys;
 use super::near;
-use super::node::{Kind, Node};
-use super::take::Of;
-use crate::plan::{Connect, Emit, Engine, Expected, Flow, Jitter, Loop, Response, Step, Think, Times};
+use super::node::{Node, NodeValue};
+use super::take::MessageKind;
+use crate::plan::{Connect, Emit, Engine, Expected, Flow, Jitter, Loop, LoopTimes, Response, Step, Think};
 use crate::template::Template;
 use crate::texts::script as texts;
 use crate::value::{Value, text_to_number};
@@ -64,7 +64,7 @@ impl Builder<'_> {
         }
         if engine == Engine::Ws {
             self.notes.warn(node.at, texts::NO_WS_STEP);
-            return Step::Send { payload: self.tree(&Node::new(node.at, Kind::Undefined)), then: None };
+            return Step::Send { payload: self.tree(&Node::new(node.at, NodeValue::Undefined)), then: None };
         }
         self.verb(node)
     }
@@ -148,7 +148,7 @@ impl Builder<'_> {
         keys::LOOP.check(node, self.notes);
         let Some(list) = steps.list() else {
             self.notes.refuse(steps.at, texts::LOOP_NO_LIST);
-            return self.loop_of(node, Flow::new(), Times::Range(0, 0));
+            return self.loop_of(node, Flow::new(), LoopTimes::Range(0, 0));
         };
         let while_true = node.get("whileTrue");
         if let Some(function) = while_true.filter(|_| !self.has_processor) {
@@ -156,24 +156,24 @@ impl Builder<'_> {
         }
         let times = match (node.get("over"), node.get("count").filter(|count| count.is_truthy())) {
             (Some(over), _) => self.over(over),
-            (None, None) => Times::Forever,
+            (None, None) => LoopTimes::Forever,
             (None, Some(count)) => match count.text() {
-                Some(text) if text.contains("{{") => Times::Rendered(self.template(count)),
+                Some(text) if text.contains("{{") => LoopTimes::Rendered(self.template(count)),
                 _ => times(&count.value()),
             },
         };
-        if matches!(times, Times::Forever) && (while_true.is_none() || !self.has_processor) {
+        if matches!(times, LoopTimes::Forever) && (while_true.is_none() || !self.has_processor) {
             self.notes.warn(node.at, texts::ENDLESS_LOOP);
         }
         let flow = self.flow(list, engine);
         self.loop_of(node, flow, times)
     }
 
-    fn loop_of(&mut self, node: &Node, flow: Flow, times: Times) -> Loop {
+    fn loop_of(&mut self, node: &Node, flow: Flow, times: LoopTimes) -> Loop {
         let name = |key: &str, default: &str| {
             node.get(key).filter(|name| name.is_truthy()).map_or_else(|| default.to_owned(), Node::shown)
         };
-        let from = if let Times::Range(from, _) = times { from } else { 0 };
+        let from = if let LoopTimes::Range(from, _) = times { from } else { 0 };
         Loop {
             flow,
             times,
@@ -184,14 +184,16 @@ impl Builder<'_> {
         }
     }
 
-    fn over(&mut self, over: &Node) -> Times {
+    fn over(&mut self, over: &Node) -> LoopTimes {
         match &over.kind {
-            Kind::List(list) => Times::Over(list.iter().map(Node::value).collect()),
-            Kind::Text(name) if name.contains(['.', '[']) => Times::OverPath(self.text(&format!("{{{{ {name} }}}}"))),
-            Kind::Text(name) if !name.is_empty() => Times::OverVariable(self.names.slot(name)),
+            NodeValue::List(list) => LoopTimes::Over(list.iter().map(Node::value).collect()),
+            NodeValue::Text(name) if name.contains(['.', '[']) => {
+                LoopTimes::OverPath(self.text(&format!("{{{{ {name} }}}}")))
+            }
+            NodeValue::Text(name) if !name.is_empty() => LoopTimes::OverVariable(self.names.slot(name)),
             _ => {
                 self.notes.refuse(over.at, texts::BAD_OVER);
-                Times::Range(0, 0)
+                LoopTimes::Range(0, 0)
             }
         }
     }
@@ -217,7 +219,7 @@ impl Builder<'_> {
         }
         if let Some(wait) = node.get("wait").filter(|wait| wait.is_truthy()) {
             keys::WAIT.check(wait, self.notes);
-            let take = self.take(wait, Of::Message);
+            let take = self.take(wait, MessageKind::Message);
             return Some(match wait.get("payload") {
                 Some(payload) => Step::Send { payload: self.tree(payload), then: Some(Box::new(take)) },
                 None => Step::Wait(Box::new(take)),
@@ -231,7 +233,7 @@ impl Builder<'_> {
             }
             return Some(Step::Send { payload: self.tree(send), then: None });
         }
-        let take = Box::new(self.take(send, Of::Message));
+        let take = Box::new(self.take(send, MessageKind::Message));
         Some(match send.get("payload") {
             Some(payload) => Step::Send { payload: self.tree(payload), then: Some(take) },
             None => Step::Wait(take),
@@ -259,7 +261,7 @@ impl Builder<'_> {
             Some([]) => None,
             None => {
                 keys::EMIT.check(emit, self.notes);
-                let undefined = Node::new(emit.at, Kind::Undefined);
+                let undefined = Node::new(emit.at, NodeValue::Undefined);
                 let data = self.tree(emit.get("data").unwrap_or(&undefined));
                 emit.get("channel").map(|channel| (self.template(channel), vec![data]))
             }
@@ -273,7 +275,7 @@ impl Builder<'_> {
             response: node.get("response").and_then(|response| self.response(response)),
             acknowledge: node.get("acknowledge").filter(|node| node.is_truthy()).map(|acknowledge| {
                 keys::ACKNOWLEDGE.check(acknowledge, self.notes);
-                self.expected(acknowledge, Of::Acknowledgement)
+                self.expected(acknowledge, MessageKind::Acknowledgement)
             }),
         }
     }
@@ -288,11 +290,11 @@ impl Builder<'_> {
         Some(Response {
             channel: self.template(channel),
             concat: node.get("concat").is_some_and(Node::is_truthy),
-            expected: self.expected(node, Of::Event),
+            expected: self.expected(node, MessageKind::Event),
         })
     }
 
-    fn expected(&mut self, node: &Node, of: Of) -> Expected {
+    fn expected(&mut self, node: &Node, of: MessageKind) -> Expected {
         let data = ["data", "args"].into_iter().find_map(|key| node.get(key).filter(|data| data.is_truthy()));
         Expected { data: data.map(|data| self.tree(data)), take: self.take(node, of) }
     }
@@ -326,8 +328,8 @@ fn is_word(text: &str) -> bool {
 const METHODS: [&str; 9] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "QUERY"];
 
 /// The number of rounds for a `count`: a number, or a text like `3` or `2-5`; any other value means none.
-pub fn times(count: &Value) -> Times {
-    let whole = |number: f64| if number == -1.0 { Times::Forever } else { Times::Range(0, round_up(number)) };
+pub fn times(count: &Value) -> LoopTimes {
+    let whole = |number: f64| if number == -1.0 { LoopTimes::Forever } else { LoopTimes::Range(0, round_up(number)) };
     match count {
         Value::Number(number) => whole(*number),
         Value::Text(text) => {
@@ -342,12 +344,12 @@ pub fn times(count: &Value) -> Times {
                 .any(|window| matches!(window, [low, b'-', high] if low.is_ascii_digit() && high.is_ascii_digit()));
             match (is_range, parts.next(), parts.next()) {
                 (true, Some(from), Some(to)) if !from.is_nan() && !to.is_nan() => {
-                    Times::Range(round_up(from), round_up(to))
+                    LoopTimes::Range(round_up(from), round_up(to))
                 }
-                _ => Times::Range(0, 0),
+                _ => LoopTimes::Range(0, 0),
             }
         }
-        _ => Times::Range(0, 0),
+        _ => LoopTimes::Range(0, 0),
     }
 }
 
@@ -363,7 +365,7 @@ mod tests {
     #[test]
     fn counts() {
         let range = |count: Value| match times(&count) {
-            Times::Range(from, to) => Some((from, to)),
+            LoopTimes::Range(from, to) => Some((from, to)),
             _ => None,
         };
         assert_eq!(range(3.0.into()), Some((0, 3)));

@@ -3,15 +3,15 @@
 use super::build::Builder;
 use super::keys;
 use super::node::Node;
-use crate::capture::{Capture, Extract, Index, Match};
+use crate::capture::{Capture, CaptureMatch, Extract, Index};
 use crate::plan::Take;
 use crate::template::Tree;
 use crate::texts::script as texts;
-use crate::value::{Key, Path};
+use crate::value::{Path, PathStep};
 
 /// The kind of message; small rules depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum MessageKind {
     /// An answer, or a WebSocket message: `as: a.b` sets `b` inside `a`.
     Message,
     /// Arguments of a Socket.IO event: `as: a.b` is one name.
@@ -22,7 +22,7 @@ pub(crate) enum Of {
 
 impl Builder<'_> {
     /// `capture` and `match` of an object.
-    pub fn take(&mut self, node: &Node, of: Of) -> Take {
+    pub fn take(&mut self, node: &Node, of: MessageKind) -> Take {
         let mut take = Take::default();
         for node in node.get("capture").map_or(&[][..], Node::one_or_more) {
             keys::CAPTURE.check(node, self.notes);
@@ -36,7 +36,7 @@ impl Builder<'_> {
     }
 
     /// As in Artillery, `value` makes it a match, and `as` makes it a capture.
-    fn put(&mut self, node: &Node, of: Of, take: &mut Take) {
+    fn put(&mut self, node: &Node, of: MessageKind, take: &mut Take) {
         if node.map().is_none() {
             self.notes.refuse(node.at, texts::TAKE_NO_OBJECT);
             return;
@@ -48,13 +48,14 @@ impl Builder<'_> {
             _ => None,
         });
         if let Some(value) = node.get("value") {
-            take.matches.push(Match { what, value: self.tree(value), strict });
+            take.matches.push(CaptureMatch { what, value: self.tree(value), strict });
         } else if let Some(name) = node.get("as") {
             let name = name.shown();
             // As in lodash's `set`: the first step is the variable.
-            let mut keys = if of == Of::Message { Path::parse(&name).keys } else { vec![Key::from(name.as_str())] };
+            let mut keys =
+                if of == MessageKind::Message { Path::parse(&name).keys } else { vec![PathStep::from(name.as_str())] };
             if keys.is_empty() {
-                keys.push(Key::from(""));
+                keys.push(PathStep::from(""));
             }
             let slot = self.names.slot(&keys.remove(0).name);
             take.captures.push(Capture { what, slot, path: keys, strict });
@@ -63,7 +64,7 @@ impl Builder<'_> {
         }
     }
 
-    fn extract(&mut self, node: &Node, of: Of) -> Extract {
+    fn extract(&mut self, node: &Node, of: MessageKind) -> Extract {
         let has = |key: &str| node.get(key).filter(|node| node.is_truthy());
         if let Some(json) = has("json") {
             let takes_all = node.get("multiple").is_some_and(Node::is_no);
@@ -88,7 +89,7 @@ impl Builder<'_> {
             let index = self.index(node);
             return Extract::selector(self.template(selector), attribute, index);
         }
-        if of == Of::Acknowledgement {
+        if of == MessageKind::Acknowledgement {
             return Extract::json(self.text("$.0"), true);
         }
         Extract::none()

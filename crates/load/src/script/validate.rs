@@ -7,7 +7,7 @@
 use weir_words::{Said, say};
 
 use super::keys;
-use super::node::{Kind, Node};
+use super::node::{Node, NodeValue};
 use super::source::Problem;
 use crate::texts::script as texts;
 
@@ -226,15 +226,15 @@ fn boolean(node: &Node, path: &str) -> Checked {
 
 fn number(node: &Node, path: &str) -> Checked {
     let is_number = match &node.kind {
-        Kind::Number(number) => !number.is_nan(),
-        Kind::Text(text) => !text.trim().is_empty() && !node.number().is_nan(),
+        NodeValue::Number(number) => !number.is_nan(),
+        NodeValue::Text(text) => !text.trim().is_empty() && !node.number().is_nan(),
         _ => false,
     };
     if is_number { Ok(()) } else { refuse(node, path, texts::MUST_BE_NUMBER) }
 }
 
 fn number_or_string(node: &Node, path: &str) -> Checked {
-    one_of(node, path, "[number, string]", |node| matches!(node.kind, Kind::Number(_)))
+    one_of(node, path, "[number, string]", |node| matches!(node.kind, NodeValue::Number(_)))
 }
 
 /// A text, or a value that `is_other` accepts.

@@ -8,8 +8,8 @@ use weir_words::say;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
-use super::node::{Kind, Member, Members, Node};
-use super::source::{At, Problem};
+use super::node::{Member, Members, Node, NodeValue};
+use super::source::{Problem, SourcePlace};
 use super::{merge, scalar};
 use crate::texts::script as texts;
 
@@ -38,7 +38,7 @@ fn at_the_tab(problem: Problem, text: &str) -> Problem {
     let found = text.lines().enumerate().skip(from).find_map(|(line, text)| Some((line, indent(text)?)));
     let Some((line, column)) = found else { return problem };
     let number = |number: usize| u32::try_from(number + 1).unwrap_or(u32::MAX);
-    let at = At { line: number(line), column: number(column), ..at };
+    let at = SourcePlace { line: number(line), column: number(column), ..at };
     Problem::new(at, texts::TAB)
 }
 
@@ -56,7 +56,7 @@ fn document(text: &str, file: u16) -> Result<Node, Problem> {
             event => document = Some(reader.node(event, span, 0)?),
         }
     }
-    Ok(document.unwrap_or(Node::new(At { file, line: 1, column: 1 }, Kind::Undefined)))
+    Ok(document.unwrap_or(Node::new(SourcePlace { file, line: 1, column: 1 }, NodeValue::Undefined)))
 }
 
 /// JSON writes a character above U+FFFF as two `\u` escapes, YAML as one `\U`.
@@ -115,12 +115,12 @@ impl<'t> Reader<'t> {
         Problem::new(self.at(&at), say!(texts::NOT_YAML, error.info()))
     }
 
-    fn at(&self, span: &Span) -> At {
+    fn at(&self, span: &Span) -> SourcePlace {
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        At { file: self.file, line: number(span.start.line()), column: number(span.start.col() + 1) }
+        SourcePlace { file: self.file, line: number(span.start.line()), column: number(span.start.col() + 1) }
     }
 
-    fn spend(&mut self, nodes: usize, at: At) -> Result<(), Problem> {
+    fn spend(&mut self, nodes: usize, at: SourcePlace) -> Result<(), Problem> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > NODES_MAX {
             return Err(Problem::new(at, say!(texts::TOO_MANY_VALUES, NODES_MAX)));
@@ -139,11 +139,11 @@ impl<'t> Reader<'t> {
             Event::Scalar(text, style, anchor, tag) => (scalar_kind(&text, style, tag.as_deref(), at)?, anchor),
             Event::SequenceStart(anchor, tag) => {
                 only(tag.as_deref(), "seq", at)?;
-                (Kind::List(self.list(depth)?), anchor)
+                (NodeValue::List(self.list(depth)?), anchor)
             }
             Event::MappingStart(anchor, tag) => {
                 only(tag.as_deref(), "map", at)?;
-                (Kind::Map(self.map(depth)?), anchor)
+                (NodeValue::Map(self.map(depth)?), anchor)
             }
             Event::Alias(anchor) => return self.alias(anchor, at),
             _ => return Err(Problem::new(at, texts::NEEDS_VALUE)),
@@ -157,7 +157,7 @@ impl<'t> Reader<'t> {
         Ok(node)
     }
 
-    fn alias(&mut self, anchor: usize, at: At) -> Result<Node, Problem> {
+    fn alias(&mut self, anchor: usize, at: SourcePlace) -> Result<Node, Problem> {
         let Some(size) = self.anchors.get(&anchor).map(|(_, size)| *size) else {
             return Err(Problem::new(at, texts::ALIAS_INSIDE));
         };
@@ -198,7 +198,7 @@ impl<'t> Reader<'t> {
                 continue;
             }
             let name: Arc<str> = match &key.kind {
-                Kind::Map(_) => "[object Object]".into(),
+                NodeValue::Map(_) => "[object Object]".into(),
                 _ => key.shown().into(),
             };
             if !merged.remove(&name) && members.contains_key(&name) {
@@ -210,14 +210,14 @@ impl<'t> Reader<'t> {
 }
 
 /// A scalar's value: by its tag, or by its form if it is unquoted.
-fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: At) -> Result<Kind, Problem> {
+fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: SourcePlace) -> Result<NodeValue, Problem> {
     let Some(tag) = tag else {
-        return Ok(if style == ScalarStyle::Plain { scalar::plain(text) } else { Kind::Text(text.into()) });
+        return Ok(if style == ScalarStyle::Plain { scalar::plain(text) } else { NodeValue::Text(text.into()) });
     };
-    let number = |number: Option<f64>| number.map(Kind::Number);
+    let number = |number: Option<f64>| number.map(NodeValue::Number);
     let kind = match (tag.is_yaml_core_schema(), tag.suffix.as_str()) {
-        (true, "str") => Some(Kind::Text(text.into())),
-        (false, "" | "!") if tag.handle.is_empty() || tag.suffix.is_empty() => Some(Kind::Text(text.into())),
+        (true, "str") => Some(NodeValue::Text(text.into())),
+        (false, "" | "!") if tag.handle.is_empty() || tag.suffix.is_empty() => Some(NodeValue::Text(text.into())),
         (true, "int") => number(scalar::int(text)),
         (true, "float") => number(scalar::float(text).or_else(|| scalar::int(text))),
         (true, "bool" | "null" | "timestamp") => Some(scalar::plain(text)),
@@ -226,14 +226,14 @@ fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: At) -> Res
     kind.ok_or_else(|| Problem::new(at, say!(texts::IS_NO, text, &tag.suffix)))
 }
 
-fn only(tag: Option<&Tag>, suffix: &str, at: At) -> Result<(), Problem> {
+fn only(tag: Option<&Tag>, suffix: &str, at: SourcePlace) -> Result<(), Problem> {
     match tag {
         Some(tag) if !(tag.is_yaml_core_schema() && tag.suffix == suffix) => Err(unknown_tag(tag, at)),
         _ => Ok(()),
     }
 }
 
-fn unknown_tag(tag: &Tag, at: At) -> Problem {
+fn unknown_tag(tag: &Tag, at: SourcePlace) -> Problem {
     Problem::new(at, say!(texts::UNKNOWN_TAG, &tag.handle, &tag.suffix))
 }
 
@@ -252,7 +252,7 @@ mod tests {
                 format!("{{{}}}", members.collect::<Vec<_>>().join(","))
             }
             Value::Text(text) => format!("{text:?}"),
-            other => Node::of(other, At::default()).shown(),
+            other => Node::of(other, SourcePlace::default()).shown(),
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
         let node = read("a:\n  - b: 1\n    ccc: 2\n", 3).unwrap();
         let step = &node.get("a").unwrap().list().unwrap()[0];
         let member = &step.map().unwrap()["ccc"];
-        assert_eq!((member.at, member.value.at.column), (At { file: 3, line: 3, column: 5 }, 10));
+        assert_eq!((member.at, member.value.at.column), (SourcePlace { file: 3, line: 3, column: 5 }, 10));
     }
 
     #[test]

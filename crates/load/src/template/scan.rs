@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::value::{self, Path, Value};
-use crate::vars::{Names, Slot, Vars};
+use crate::vars::{VariableNames, VariableSlot, Vars};
 
 /// Most arguments of one call; further ones are ignored.
 const ARGUMENTS_MAX: usize = 16;
@@ -12,14 +12,14 @@ const ARGUMENTS_MAX: usize = 16;
 /// A variable, and a path into it.
 #[derive(Clone, Debug)]
 pub(super) struct Reference {
-    slot: Slot,
+    slot: VariableSlot,
     /// For a deep path: the variable whose name is the whole text, which wins.
-    whole: Option<Slot>,
+    whole: Option<VariableSlot>,
     pub(super) path: Path,
 }
 
 impl Reference {
-    pub(super) fn new(text: &str, names: &mut Names) -> Reference {
+    pub(super) fn new(text: &str, names: &mut VariableNames) -> Reference {
         let path = Path::parse(text);
         let slot = names.slot(path.keys.first().map_or("", |key| &key.name));
         let whole = (path.keys.len() > 1).then(|| names.slot(text));
@@ -41,21 +41,21 @@ impl Reference {
 
 /// A call of a function.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct TemplateCall {
     /// The name with the `$`.
     pub(super) name: Arc<str>,
     pub(super) arguments: Vec<Value>,
 }
 
 /// A variable's template in a text.
-pub(super) struct Found {
+pub(super) struct TemplateVariable {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) name: String,
 }
 
 /// The first call in a text: its start, its end, the call.
-pub(super) fn call(text: &str) -> Option<(usize, usize, Call)> {
+pub(super) fn call(text: &str) -> Option<(usize, usize, TemplateCall)> {
     opens(text, 0).find_map(|from| {
         let rest = text.get(from + 2..)?.trim_start();
         let name_len = 1 + rest.strip_prefix('$')?.find(|char: char| !is_word(char))?;
@@ -66,15 +66,15 @@ pub(super) fn call(text: &str) -> Option<(usize, usize, Call)> {
             return None;
         }
         let rest = rest.trim_start().strip_prefix("}}")?;
-        Some((from, text.len() - rest.len(), Call { name: name.into(), arguments: read_arguments(arguments) }))
+        Some((from, text.len() - rest.len(), TemplateCall { name: name.into(), arguments: read_arguments(arguments) }))
     })
 }
 
 /// The first variable in a text from a position on.
-pub(super) fn variable(text: &str, at: usize) -> Option<Found> {
+pub(super) fn variable(text: &str, at: usize) -> Option<TemplateVariable> {
     opens(text, at).find_map(|from| {
         let (to, name) = variable_at(text, from)?;
-        Some(Found { from, to, name: name.to_owned() })
+        Some(TemplateVariable { from, to, name: name.to_owned() })
     })
 }
 

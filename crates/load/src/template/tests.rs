@@ -5,7 +5,7 @@ use crate::value::parse_json;
 /// `$five()` is 5, `$echo(n)` its argument, `$tricky()` a template, `$undefined()` nothing.
 struct Some5;
 
-impl Functions for Some5 {
+impl TemplateFunctions for Some5 {
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Value> {
         match name {
             "$five" => Some(Value::Number(5.0)),
@@ -25,7 +25,7 @@ fn json(text: &str) -> Value {
     parse_json(text.as_bytes()).unwrap()
 }
 
-fn vars(mut names: Names) -> Vars {
+fn vars(mut names: VariableNames) -> Vars {
     let Value::Map(map) = json(VARS) else { panic!("an object") };
     for key in map.keys() {
         names.slot(key);
@@ -38,7 +38,7 @@ fn vars(mut names: Names) -> Vars {
 /// The value of a text. Checks that all ways to render it agree, unless an unknown function or the word `undefined`
 /// is involved.
 fn rendered(text: &str) -> Value {
-    let mut names = Names::default();
+    let mut names = VariableNames::default();
     let template = Template::parse(text, &mut names);
     assert_eq!(template.source(), text);
     let vars = vars(names);
@@ -104,7 +104,7 @@ fn calls() {
         assert_eq!(rendered(text), json(expected), "{text}");
     }
     assert_eq!(rendered("before {{ $nosuch(1) }} after {{ n }}"), Value::Undefined);
-    let template = Template::parse("{{ $a() }} {{ $b(1) }}", &mut Names::default());
+    let template = Template::parse("{{ $a() }} {{ $b(1) }}", &mut VariableNames::default());
     assert_eq!(template.functions().collect::<Vec<_>>(), ["$a", "$b"]);
 }
 
@@ -116,7 +116,7 @@ fn what_holds_itself_ends() {
 
 #[test]
 fn what_is_no_template_costs_nothing() {
-    let mut names = Names::default();
+    let mut names = VariableNames::default();
     for text in ["", "abc", "{ x }", "{{ a:b }}", "}}"] {
         assert_eq!(Template::parse(text, &mut names).literal(), Some(text));
     }
@@ -138,7 +138,7 @@ fn trees() {
         (r#""{{ list }}""#, r#"[1,"b"]"#),
     ] {
         let value = json(tree);
-        let mut names = Names::default();
+        let mut names = VariableNames::default();
         let tree = Tree::parse(&value, &mut names);
         let vars = vars(names);
         let rendered = tree.value(&vars, &Some5);

@@ -7,7 +7,7 @@
 use foldhash::HashMap;
 
 use super::routes::Routes;
-use super::sessions::{Session, Sessions};
+use super::sessions::{LogSession, Sessions};
 
 /// Most scenarios with an order of their own.
 const COMMON_MAX: usize = 40;
@@ -25,36 +25,36 @@ pub(super) const WEIGHTS: u64 = 10_000;
 
 /// A flow of the script.
 #[derive(Clone, Debug)]
-pub(super) struct Scenario<'s> {
+pub(super) struct LogFlow<'s> {
     pub(super) routes: Vec<u16>,
     pub(super) weight: u64,
     /// The sessions with this order.
-    pub(super) sessions: Vec<&'s Session>,
+    pub(super) sessions: Vec<&'s LogSession>,
     /// True if it stands for other sessions too: its values are those of all sessions.
     pub(super) is_sample: bool,
 }
 
 /// The scenarios, the most frequent first. Their weights add up to [`WEIGHTS`].
-pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<Scenario<'s>> {
-    let mut orders: HashMap<Vec<u16>, Vec<&Session>> = HashMap::default();
+pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<LogFlow<'s>> {
+    let mut orders: HashMap<Vec<u16>, Vec<&LogSession>> = HashMap::default();
     for session in &sessions.all {
         let order = sessions.steps(session).iter().map(|step| step.route).collect();
         orders.entry(order).or_default().push(session);
     }
-    let mut orders: Vec<(Vec<u16>, Vec<&Session>)> = orders.into_iter().collect();
+    let mut orders: Vec<(Vec<u16>, Vec<&LogSession>)> = orders.into_iter().collect();
     orders.sort_by(|a, b| (b.1.len(), &a.0).cmp(&(a.1.len(), &b.0)));
     let is_whole = orders.len() <= COMMON_MAX + SAMPLES_MAX;
     let rest = if is_whole { Vec::new() } else { orders.split_off(COMMON_MAX) };
     let common =
-        |(routes, sessions): (Vec<u16>, Vec<&'s Session>)| Scenario { routes, weight: 0, sessions, is_sample: false };
-    let mut found: Vec<Scenario<'s>> = orders.into_iter().map(common).collect();
+        |(routes, sessions): (Vec<u16>, Vec<&'s LogSession>)| LogFlow { routes, weight: 0, sessions, is_sample: false };
+    let mut found: Vec<LogFlow<'s>> = orders.into_iter().map(common).collect();
     let mut weights: Vec<f64> = found.iter().map(|scenario| scenario.sessions.len() as f64).collect();
     let left: usize = rest.iter().map(|(_, sessions)| sessions.len()).sum();
     let step = rest.len().div_ceil(SAMPLES_MAX).max(1);
     // The rest is sorted by count and then by route: every n-th covers all kinds.
     let samples: Vec<_> = rest.into_iter().step_by(step).collect();
     weights.extend(std::iter::repeat_n(left as f64 / samples.len().max(1) as f64, samples.len()));
-    found.extend(samples.into_iter().map(|order| Scenario { is_sample: true, ..common(order) }));
+    found.extend(samples.into_iter().map(|order| LogFlow { is_sample: true, ..common(order) }));
     if !is_whole {
         alone(&mut found, &mut weights, routes);
         let error = rake(&found, &mut weights, routes, Some(sessions.all.len() as f64));
@@ -72,12 +72,12 @@ pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<Scen
 }
 
 /// Adds a scenario of one request for each route, so that raking can give every route its share.
-fn alone(found: &mut Vec<Scenario<'_>>, weights: &mut Vec<f64>, routes: &Routes) {
+fn alone(found: &mut Vec<LogFlow<'_>>, weights: &mut Vec<f64>, routes: &Routes) {
     for (number, share) in routes.shares.iter().enumerate() {
         let routes = vec![number as u16];
         let is_known = found.iter().any(|scenario| scenario.routes == routes);
         if share.requests > 0 && !is_known {
-            found.push(Scenario { routes, weight: 0, sessions: Vec::new(), is_sample: true });
+            found.push(LogFlow { routes, weight: 0, sessions: Vec::new(), is_sample: true });
             // Little, so that raking raises it only if no longer flow has enough of the route.
             weights.push(1.0);
         }
@@ -86,7 +86,7 @@ fn alone(found: &mut Vec<Scenario<'_>>, weights: &mut Vec<f64>, routes: &Routes)
 
 /// Changes the weights until each route has its number of requests, in this number of sessions. Returns the largest
 /// error of a route's share that is left.
-fn rake(found: &[Scenario<'_>], weights: &mut [f64], routes: &Routes, sessions: Option<f64>) -> f64 {
+fn rake(found: &[LogFlow<'_>], weights: &mut [f64], routes: &Routes, sessions: Option<f64>) -> f64 {
     let wanted: Vec<f64> = routes.shares.iter().map(|share| share.requests as f64).collect();
     let all: f64 = wanted.iter().sum();
     let mut error = 1.0;
@@ -138,7 +138,7 @@ fn whole(weights: &[f64], sum: u64) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::routes::{Route, Share};
+    use super::super::routes::{Route, RouteShare};
     use super::*;
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn raking_gives_each_route_its_share() {
-        let share = |requests| Share { requests, ..Share::default() };
+        let share = |requests| RouteShare { requests, ..RouteShare::default() };
         let route = |_| Route { method: "GET".into(), pieces: Vec::new() };
         let routes = Routes {
             all: (0..4).map(route).collect(),
@@ -158,14 +158,14 @@ mod tests {
             ..Routes::default()
         };
         let scenario =
-            |routes: &[u16]| Scenario { routes: routes.to_vec(), weight: 0, sessions: Vec::new(), is_sample: true };
+            |routes: &[u16]| LogFlow { routes: routes.to_vec(), weight: 0, sessions: Vec::new(), is_sample: true };
         let mut found = vec![scenario(&[0, 0, 1]), scenario(&[0, 2]), scenario(&[1, 2, 1])];
         let mut weights = vec![100.0, 100.0, 100.0];
         alone(&mut found, &mut weights, &routes);
         assert_eq!(found.len(), 7);
         rake(&found, &mut weights, &routes, Some(600.0));
         let given = |route: u16| -> f64 {
-            let of = |(scenario, weight): (&Scenario<'_>, &f64)| {
+            let of = |(scenario, weight): (&LogFlow<'_>, &f64)| {
                 weight * scenario.routes.iter().filter(|own| **own == route).count() as f64
             };
             found.iter().zip(&weights).map(of).sum()

@@ -1,6 +1,6 @@
 //! The part of the log that the script replays, and its arrivals over time.
 
-use super::read::Log;
+use super::read::AccessLogs;
 use super::wish::Wish;
 
 /// The longest part of a log that is replayed as it is.
@@ -13,7 +13,7 @@ const DEVIATIONS: f64 = 3.0;
 
 /// A part of the log, and its length in the script.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Window {
+pub(super) struct LogWindow {
     pub(super) from_ms: u64,
     /// One past the last millisecond.
     pub(super) to_ms: u64,
@@ -27,7 +27,7 @@ pub(super) struct Window {
 
 /// A phase of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Phase {
+pub(super) struct ScriptPhase {
     pub(super) duration_s: u64,
     pub(super) arrivals: u64,
     /// When it begins in the log.
@@ -35,7 +35,7 @@ pub(super) struct Phase {
 }
 
 /// Chooses the part: with a length that the user gave, the whole log; otherwise the hour with most requests.
-pub(super) fn window(log: &Log, wish: &Wish) -> Window {
+pub(super) fn window(log: &AccessLogs, wish: &Wish) -> LogWindow {
     let first = log.requests.first().map_or(0, |request| request.at_ms);
     let last = log.requests.last().map_or(0, |request| request.at_ms);
     let last = first + (last + 1 - first).next_multiple_of(1000);
@@ -48,11 +48,11 @@ pub(super) fn window(log: &Log, wish: &Wish) -> Window {
     };
     // With a length, the rates stay: fewer arrivals in less time. A speed makes every second shorter.
     let share = script_s as f64 * wish.speed / seconds;
-    Window { from_ms, to_ms, script_s, share, is_part }
+    LogWindow { from_ms, to_ms, script_s, share, is_part }
 }
 
 /// The hour with most requests; it begins with a request.
-fn busiest(log: &Log, first: u64) -> (u64, u64) {
+fn busiest(log: &AccessLogs, first: u64) -> (u64, u64) {
     let (mut from, mut best, mut most) = (0, first, 0);
     for (at, request) in log.requests.iter().enumerate() {
         while log.requests.get(from).is_some_and(|early| early.at_ms + HOUR_MS <= request.at_ms) {
@@ -67,7 +67,7 @@ fn busiest(log: &Log, first: u64) -> (u64, u64) {
 }
 
 /// Divides the arrivals into phases: equal stretches of time, and neighbours of the same rate are one.
-pub(super) fn divide(starts: &[u64], window: &Window) -> Vec<Phase> {
+pub(super) fn divide(starts: &[u64], window: &LogWindow) -> Vec<ScriptPhase> {
     let stretch_s = window.script_s.div_ceil(PHASES_MAX).max(1);
     let stretches = window.script_s.div_ceil(stretch_s);
     let mut counts = vec![0_u64; stretches as usize];
@@ -98,7 +98,7 @@ pub(super) fn divide(starts: &[u64], window: &Window) -> Vec<Phase> {
         let arrivals = (sum.round() as u64).saturating_sub(given);
         given += arrivals;
         let end_s = ((from + stretches) * stretch_s).min(window.script_s);
-        Phase {
+        ScriptPhase {
             duration_s: end_s - from * stretch_s,
             arrivals,
             at_ms: window.from_ms + (from as f64 * per_stretch_ms) as u64,
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_change_of_the_rate_begins_a_phase_and_no_arrival_is_lost() {
-        let window = Window { from_ms: 0, to_ms: 600_000, script_s: 60, share: 0.1, is_part: false };
+        let window = LogWindow { from_ms: 0, to_ms: 600_000, script_s: 60, share: 0.1, is_part: false };
         // 5 minutes with 1 a second, then 5 minutes with 4 a second.
         let slow = (0..300).map(|second| second * 1000);
         let fast = (0..1200).map(|quarter| 300_000 + quarter * 250);
@@ -130,7 +130,7 @@ mod tests {
         let seen: Vec<(u64, u64)> = phases.iter().map(|phase| (phase.duration_s, phase.arrivals)).collect();
         assert_eq!(seen, [(30, 30), (30, 120)]);
         assert_eq!(phases.last().map(|phase| phase.at_ms), Some(300_000));
-        let odd = Window { script_s: 61, share: 1.0 / 3.0, ..window };
+        let odd = LogWindow { script_s: 61, share: 1.0 / 3.0, ..window };
         let phases = divide(&starts, &odd);
         assert_eq!(phases.iter().map(|phase| phase.duration_s).sum::<u64>(), 61);
         assert_eq!(phases.iter().map(|phase| phase.arrivals).sum::<u64>(), 500);

@@ -37,20 +37,20 @@ const ASSETS: [&str; 20] = [
 
 /// A request of a log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(super) struct LoggedRequest {
     /// When it began, in milliseconds since 1970.
     pub(super) at_ms: u64,
     /// How long it took; 0 if the log does not say.
     pub(super) took_ms: u32,
     pub(super) client: u32,
-    /// Its index in [`Log::calls`].
+    /// Its index in [`AccessLogs::calls`].
     pub(super) call: u32,
     pub(super) status: u16,
 }
 
 /// A method and a target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Call {
+pub(super) struct LoggedCall {
     pub(super) method: Box<str>,
     pub(super) host: u16,
     pub(super) target: Box<str>,
@@ -76,10 +76,10 @@ pub(super) struct Counts {
 
 /// All logs together.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct AccessLogs {
     /// By their time.
-    pub(super) requests: Vec<Request>,
-    pub(super) calls: Vec<Call>,
+    pub(super) requests: Vec<LoggedRequest>,
+    pub(super) calls: Vec<LoggedCall>,
     pub(super) counts: Counts,
     /// The first unread lines, each with its place.
     pub(super) unread: Vec<String>,
@@ -93,18 +93,18 @@ pub(super) struct Log {
     pub(super) has_fractions: bool,
 }
 
-impl Log {
+impl AccessLogs {
     /// The requests that began in this time.
-    pub(super) fn within(&self, from_ms: u64, to_ms: u64) -> Vec<Request> {
-        let in_time = |request: &&Request| (from_ms..to_ms).contains(&request.at_ms);
+    pub(super) fn within(&self, from_ms: u64, to_ms: u64) -> Vec<LoggedRequest> {
+        let in_time = |request: &&LoggedRequest| (from_ms..to_ms).contains(&request.at_ms);
         self.requests.iter().filter(in_time).copied().collect()
     }
 }
 
-pub(super) struct Reader<'w> {
+pub(super) struct AccessLogReader<'w> {
     wish: &'w Wish,
-    log: Log,
-    calls: HashMap<Call, u32>,
+    log: AccessLogs,
+    calls: HashMap<LoggedCall, u32>,
     clients: HashMap<Box<[u8]>, u32>,
     hosts: HashMap<String, u16>,
     methods: HashSet<Box<str>>,
@@ -113,11 +113,11 @@ pub(super) struct Reader<'w> {
     has_other_client: bool,
 }
 
-impl<'w> Reader<'w> {
-    pub(super) fn new(wish: &'w Wish) -> Reader<'w> {
-        Reader {
+impl<'w> AccessLogReader<'w> {
+    pub(super) fn new(wish: &'w Wish) -> AccessLogReader<'w> {
+        AccessLogReader {
             wish,
-            log: Log::default(),
+            log: AccessLogs::default(),
             calls: HashMap::default(),
             clients: HashMap::default(),
             hosts: HashMap::default(),
@@ -250,7 +250,7 @@ impl<'w> Reader<'w> {
             self.log.counts.other_hosts += 1;
             return;
         };
-        let call = Call { method, host, target: target.into() };
+        let call = LoggedCall { method, host, target: target.into() };
         let next = self.log.calls.len();
         let call = match self.calls.get(&call) {
             Some(known) => Some(*known),
@@ -270,7 +270,7 @@ impl<'w> Reader<'w> {
         match (call, client) {
             (Some(call), Some(client)) if self.log.requests.len() < REQUESTS_MAX => {
                 self.log.has_fractions |= !at_ms.is_multiple_of(1000) || !took_ms.is_multiple_of(1000);
-                self.log.requests.push(Request {
+                self.log.requests.push(LoggedRequest {
                     at_ms: at_ms.saturating_sub(took_ms),
                     took_ms: took_ms as u32,
                     client,
@@ -316,12 +316,13 @@ impl<'w> Reader<'w> {
     }
 
     /// The requests of one host, by their time.
-    pub(super) fn finish(self) -> Result<Log, String> {
-        let Reader { wish, mut log, hosts, first_client, has_other_client, .. } = self;
+    pub(super) fn finish(self) -> Result<AccessLogs, String> {
+        let AccessLogReader { wish, mut log, hosts, first_client, has_other_client, .. } = self;
         let only = first_client.filter(|_| !has_other_client);
         log.only_client = only.map(|client| String::from_utf8_lossy(&client).into_owned());
         let mut totals = vec![0_u64; hosts.len()];
-        let host_of = |log: &Log, request: &Request| log.calls.get(request.call as usize).map(|call| call.host);
+        let host_of =
+            |log: &AccessLogs, request: &LoggedRequest| log.calls.get(request.call as usize).map(|call| call.host);
         for request in &log.requests {
             if let Some(total) = host_of(&log, request).and_then(|host| totals.get_mut(usize::from(host))) {
                 *total += 1;

@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::read::{Call, Log, Request, is_asset};
+use super::read::{AccessLogs, LoggedCall, LoggedRequest, is_asset};
 
 /// Most routes; all other targets of a method are one route, whose parameter is the whole target.
 pub(super) const ROUTES_MAX: usize = 200;
@@ -21,7 +21,7 @@ const HASH_CHARS_MIN: usize = 12;
 
 /// A piece of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Piece {
+pub(super) enum RoutePiece {
     Text(String),
     /// A parameter, with a name that describes it.
     Value(String),
@@ -31,34 +31,36 @@ pub(super) enum Piece {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Route {
     pub(super) method: Box<str>,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<RoutePiece>,
 }
 
 impl Route {
     /// `GET /users/:id`.
     pub(super) fn shown(&self) -> String {
         let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Value(name) => format!(":{name}"),
+            RoutePiece::Text(text) => text.clone(),
+            RoutePiece::Value(name) => format!(":{name}"),
         });
         format!("{} {}", self.method, pieces.collect::<String>())
     }
 
     pub(super) fn is_asset(&self) -> bool {
-        self.pieces.last().is_some_and(|piece| matches!(piece, Piece::Text(text) if is_asset(&format!("/x{text}"))))
+        self.pieces
+            .last()
+            .is_some_and(|piece| matches!(piece, RoutePiece::Text(text) if is_asset(&format!("/x{text}"))))
     }
 }
 
 /// The route of a call, and the values of its parameters.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct RoutedCall {
     pub(super) route: u16,
     pub(super) values: Vec<Box<str>>,
 }
 
 /// A route's share of the log.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Share {
+pub(super) struct RouteShare {
     pub(super) requests: u64,
     pub(super) statuses: Vec<(u16, u64)>,
     /// True if an answer was a redirect: a client follows it with a request of its own, which is in the log too.
@@ -69,15 +71,15 @@ pub(super) struct Share {
 pub(super) struct Routes {
     /// The most frequent first.
     pub(super) all: Vec<Route>,
-    pub(super) shares: Vec<Share>,
+    pub(super) shares: Vec<RouteShare>,
     /// By the number of the call.
-    pub(super) places: HashMap<u32, Place>,
+    pub(super) places: HashMap<u32, RoutedCall>,
     /// Requests of routes beyond [`ROUTES_MAX`].
     pub(super) gathered: u64,
 }
 
 impl Routes {
-    pub(super) fn place(&self, call: u32) -> Option<&Place> {
+    pub(super) fn place(&self, call: u32) -> Option<&RoutedCall> {
         self.places.get(&call)
     }
 }
@@ -116,7 +118,7 @@ impl<'l> Shape<'l> {
 }
 
 /// Finds the routes of the requests.
-pub(super) fn find(log: &Log, requests: &[Request]) -> Routes {
+pub(super) fn find(log: &AccessLogs, requests: &[LoggedRequest]) -> Routes {
     let mut totals: HashMap<u32, u64> = HashMap::default();
     for request in requests {
         *totals.entry(request.call).or_default() += 1;
@@ -142,7 +144,7 @@ pub(super) fn find(log: &Log, requests: &[Request]) -> Routes {
     for (route, calls) in known {
         if routes.all.len() < ROUTES_MAX {
             for (call, _, values) in calls {
-                routes.places.insert(call, Place { route: routes.all.len() as u16, values });
+                routes.places.insert(call, RoutedCall { route: routes.all.len() as u16, values });
             }
             routes.all.push(route);
         } else {
@@ -155,9 +157,11 @@ pub(super) fn find(log: &Log, requests: &[Request]) -> Routes {
 
 impl Routes {
     /// The calls of a rare route become values of one route for all rare targets of the method.
-    fn gather(&mut self, log: &Log, method: &str, calls: &[Known]) {
-        let rest =
-            Route { method: method.into(), pieces: vec![Piece::Text("/".to_owned()), Piece::Value("path".to_owned())] };
+    fn gather(&mut self, log: &AccessLogs, method: &str, calls: &[Known]) {
+        let rest = Route {
+            method: method.into(),
+            pieces: vec![RoutePiece::Text("/".to_owned()), RoutePiece::Value("path".to_owned())],
+        };
         let number = self.all.iter().position(|route| *route == rest).unwrap_or_else(|| {
             self.all.push(rest);
             self.all.len() - 1
@@ -166,12 +170,12 @@ impl Routes {
             let target = log.calls.get(*call as usize).map_or("/", |call| &call.target);
             let values = vec![target.strip_prefix('/').unwrap_or(target).into()];
             self.gathered += requests;
-            self.places.insert(*call, Place { route: number as u16, values });
+            self.places.insert(*call, RoutedCall { route: number as u16, values });
         }
     }
 
-    fn count(&mut self, requests: &[Request]) {
-        self.shares = vec![Share::default(); self.all.len()];
+    fn count(&mut self, requests: &[LoggedRequest]) {
+        self.shares = vec![RouteShare::default(); self.all.len()];
         for request in requests {
             let Some(place) = self.places.get(&request.call) else { continue };
             let Some(share) = self.shares.get_mut(usize::from(place.route)) else { continue };
@@ -188,7 +192,7 @@ impl Routes {
     }
 }
 
-fn path(call: u32, one: &Call, requests: u64) -> Path<'_> {
+fn path(call: u32, one: &LoggedCall, requests: u64) -> Path<'_> {
     let (path, query) = match one.target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (&*one.target, None),
@@ -301,21 +305,21 @@ fn route(path: &Path<'_>) -> (Route, Vec<Box<str>>) {
 
 #[derive(Default)]
 struct Pieces {
-    pieces: Vec<Piece>,
+    pieces: Vec<RoutePiece>,
     values: Vec<Box<str>>,
 }
 
 impl Pieces {
     fn text(&mut self, text: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Text(last)) => last.push_str(text),
+            Some(RoutePiece::Text(last)) => last.push_str(text),
             _ if text.is_empty() => {}
-            _ => self.pieces.push(Piece::Text(text.to_owned())),
+            _ => self.pieces.push(RoutePiece::Text(text.to_owned())),
         }
     }
 
     fn value(&mut self, name: &str, value: &str) {
-        self.pieces.push(Piece::Value(name.to_owned()));
+        self.pieces.push(RoutePiece::Value(name.to_owned()));
         self.values.push(value.into());
     }
 
@@ -359,11 +363,11 @@ mod tests {
         different.sort();
         different.dedup();
         let calls =
-            different.iter().map(|target| Call { method: "GET".into(), host: 0, target: target.as_str().into() });
-        let log = Log { calls: calls.collect(), ..Log::default() };
+            different.iter().map(|target| LoggedCall { method: "GET".into(), host: 0, target: target.as_str().into() });
+        let log = AccessLogs { calls: calls.collect(), ..AccessLogs::default() };
         let call = |target: &String| different.binary_search(&target).map_or(0, |call| call as u32);
-        let request = |target| Request { at_ms: 0, took_ms: 0, client: 0, call: call(target), status: 200 };
-        let requests: Vec<Request> = targets.iter().map(request).collect();
+        let request = |target| LoggedRequest { at_ms: 0, took_ms: 0, client: 0, call: call(target), status: 200 };
+        let requests: Vec<LoggedRequest> = targets.iter().map(request).collect();
         let mut shown: Vec<String> = find(&log, &requests).all.iter().map(Route::shown).collect();
         shown.sort();
         shown

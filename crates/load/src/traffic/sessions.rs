@@ -1,6 +1,6 @@
 //! The requests of a client, one after another, are a session.
 
-use super::read::Request;
+use super::read::LoggedRequest;
 use super::routes::Routes;
 
 /// A pause of this length ends a session, as in web analytics.
@@ -10,7 +10,7 @@ pub(super) const STEPS_MAX: usize = 50;
 
 /// A request of a session.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct SessionStep {
     pub(super) call: u32,
     pub(super) route: u16,
     /// The time between the end of the request before and this request.
@@ -18,7 +18,7 @@ pub(super) struct Step {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct LogSession {
     pub(super) at_ms: u64,
     /// Its place in [`Sessions::steps`].
     from: u32,
@@ -27,14 +27,14 @@ pub(super) struct Session {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sessions {
-    pub(super) all: Vec<Session>,
-    steps: Vec<Step>,
+    pub(super) all: Vec<LogSession>,
+    steps: Vec<SessionStep>,
     /// Sessions that [`STEPS_MAX`] cut.
     pub(super) cut: u64,
 }
 
 impl Sessions {
-    pub(super) fn steps(&self, session: &Session) -> &[Step] {
+    pub(super) fn steps(&self, session: &LogSession) -> &[SessionStep] {
         self.steps.get(session.from as usize..session.to as usize).unwrap_or_default()
     }
 
@@ -49,14 +49,14 @@ impl Sessions {
 }
 
 /// Finds the sessions of the requests, which are in the order of time.
-pub(super) fn find(requests: &[Request], routes: &Routes) -> Sessions {
-    let mut by_client: Vec<&Request> = requests.iter().collect();
+pub(super) fn find(requests: &[LoggedRequest], routes: &Routes) -> Sessions {
+    let mut by_client: Vec<&LoggedRequest> = requests.iter().collect();
     by_client.sort_by_key(|request| request.client);
     let mut sessions = Sessions::default();
-    let mut last: Option<&Request> = None;
+    let mut last: Option<&LoggedRequest> = None;
     for request in by_client {
         let Some(place) = routes.place(request.call) else { continue };
-        let end_ms = |last: &Request| last.at_ms + u64::from(last.took_ms);
+        let end_ms = |last: &LoggedRequest| last.at_ms + u64::from(last.took_ms);
         let same = last.filter(|last| last.client == request.client && request.at_ms < last.at_ms + GAP_MS);
         let length = sessions.all.last().map_or(0, |session| (session.to - session.from) as usize);
         let at = sessions.steps.len() as u32;
@@ -67,11 +67,11 @@ pub(super) fn find(requests: &[Request], routes: &Routes) -> Sessions {
             }
             (same, _) => {
                 sessions.cut += u64::from(same.is_some());
-                sessions.all.push(Session { at_ms: request.at_ms, from: at, to: at + 1 });
+                sessions.all.push(LogSession { at_ms: request.at_ms, from: at, to: at + 1 });
                 0
             }
         };
-        sessions.steps.push(Step { call: request.call, route: place.route, think_ms });
+        sessions.steps.push(SessionStep { call: request.call, route: place.route, think_ms });
         last = Some(request);
     }
     sessions

@@ -28,7 +28,7 @@ fn line(client: &str, second: u64, request: &str, status: u16) -> String {
     )
 }
 
-fn from(wish: &Wish, text: &[u8]) -> Result<Made, String> {
+fn from(wish: &Wish, text: &[u8]) -> Result<MadeScript, String> {
     let bytes: Box<dyn Read> = Box::new(Cursor::new(text.to_vec()));
     make(wish, vec![("a.log".to_owned(), bytes)])
 }
@@ -149,7 +149,7 @@ fn no_line_panics() {
             bytes[at] = random.u8(..);
         }
         let made = from(&Wish { stem: None, ..wish() }, &bytes);
-        let is_script = |made: Made| crate::script::is_yaml(&made.script);
+        let is_script = |made: MadeScript| crate::script::is_yaml(&made.script);
         assert!(made.is_err() || made.is_ok_and(is_script));
     }
 }
@@ -201,7 +201,7 @@ mod mutate {
             // Comments show lines of the log as they are, and no template is read there.
             let mut code = made.script.lines().filter(|line| !line.trim_start().starts_with('#'));
             assert!(!code.any(|line| line.contains("{{ $env")), "{}", made.script);
-            crate::script::Document::read("x.yml", &made.script).unwrap();
+            crate::script::ScriptDocument::read("x.yml", &made.script).unwrap();
         });
     }
 }

@@ -31,7 +31,7 @@ pub struct Wish {
 
 /// The script and everything that belongs to it.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct MadeScript {
     /// The script, as YAML.
     pub script: String,
     /// The files of rows: names, beside the script, and contents.

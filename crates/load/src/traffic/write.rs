@@ -2,13 +2,13 @@
 
 use weir_words::Text;
 
-use super::fit::Scenario;
-use super::phases::{Phase, Window};
-use super::read::Log;
-use super::routes::{Piece, Routes};
+use super::fit::LogFlow;
+use super::phases::{LogWindow, ScriptPhase};
+use super::read::AccessLogs;
+use super::routes::{RoutePiece, Routes};
 use super::said;
-use super::sessions::{STEPS_MAX, Session, Sessions, Step};
-use super::wish::{Made, Wish};
+use super::sessions::{LogSession, STEPS_MAX, SessionStep, Sessions};
+use super::wish::{MadeScript, Wish};
 use crate::csv;
 
 /// Most rows of a scenario: its sessions, evenly chosen if there are more.
@@ -23,10 +23,10 @@ const STATUSES_MAX: usize = 5;
 const NAMED_MAX: usize = 4;
 
 /// Everything that the script is made from.
-pub(super) struct Parts<'l> {
+pub(super) struct ScriptParts<'l> {
     pub(super) wish: &'l Wish,
-    pub(super) log: &'l Log,
-    pub(super) window: &'l Window,
+    pub(super) log: &'l AccessLogs,
+    pub(super) window: &'l LogWindow,
     pub(super) routes: &'l Routes,
     pub(super) sessions: &'l Sessions,
 }
@@ -59,12 +59,12 @@ impl Columns {
 
 /// The steps of a route, in all sessions: for scenarios that stand for others.
 struct Pools {
-    steps: Vec<Vec<Step>>,
+    steps: Vec<Vec<SessionStep>>,
     thinks: Vec<Vec<u64>>,
 }
 
-impl Parts<'_> {
-    pub(super) fn write(&self, phases: &[Phase], scenarios: &[Scenario<'_>]) -> Made {
+impl ScriptParts<'_> {
+    pub(super) fn write(&self, phases: &[ScriptPhase], scenarios: &[LogFlow<'_>]) -> MadeScript {
         let notes = self.notes(scenarios);
         let pools = self.pools();
         let mut rows = Vec::new();
@@ -107,11 +107,11 @@ impl Parts<'_> {
         }
         script.push_str("scenarios:\n");
         script.push_str(&flows);
-        Made { script, rows, notes }
+        MadeScript { script, rows, notes }
     }
 
     /// Writes a scenario; returns its columns.
-    fn scenario(&self, number: usize, scenario: &Scenario<'_>, pools: &Pools, out: &mut String) -> Columns {
+    fn scenario(&self, number: usize, scenario: &LogFlow<'_>, pools: &Pools, out: &mut String) -> Columns {
         let sessions = self.rows(scenario, pools);
         let mut columns = Columns { rows: sessions.len(), ..Columns::default() };
         let is_inside = self.wish.stem.is_none();
@@ -140,10 +140,11 @@ impl Parts<'_> {
             let mut value = 0;
             for piece in &route.pieces {
                 match piece {
-                    Piece::Text(text) => url.push_str(text),
-                    Piece::Value(name) => {
-                        let of =
-                            |step: &Step| self.routes.place(step.call)?.values.get(value).map(|text| text.to_string());
+                    RoutePiece::Text(text) => url.push_str(text),
+                    RoutePiece::Value(name) => {
+                        let of = |step: &SessionStep| {
+                            self.routes.place(step.call)?.values.get(value).map(|text| text.to_string())
+                        };
                         let values = steps().map(|step| of(step).unwrap_or_default()).collect();
                         url.push_str(&columns.place(name, values, template));
                         value += 1;
@@ -159,14 +160,14 @@ impl Parts<'_> {
     }
 
     /// The sessions that give a scenario its values, at most so many.
-    fn rows(&self, scenario: &Scenario<'_>, pools: &Pools) -> Vec<Vec<Step>> {
+    fn rows(&self, scenario: &LogFlow<'_>, pools: &Pools) -> Vec<Vec<SessionStep>> {
         let most = if self.wish.stem.is_some() { ROWS_MAX } else { ROWS_INSIDE_MAX };
         if !scenario.is_sample {
             let all = scenario.sessions.len();
             let mut random = fastrand::Rng::with_seed(all as u64);
             let chosen = (0..all.min(most))
                 .filter_map(|row| scenario.sessions.get(spread(row, all.min(most), all, &mut random)));
-            return chosen.map(|session: &&Session| self.sessions.steps(session).to_vec()).collect();
+            return chosen.map(|session: &&LogSession| self.sessions.steps(session).to_vec()).collect();
         }
         let of = |route: &u16| pools.steps.get(usize::from(*route)).map_or(&[][..], Vec::as_slice);
         let thinks = |route: &u16| pools.thinks.get(usize::from(*route)).map_or(&[][..], Vec::as_slice);
@@ -178,7 +179,7 @@ impl Parts<'_> {
             let step = of(route).get(spread(row, rows, of(route).len(), &mut random))?;
             let all = thinks(route).len();
             let think_ms = thinks(route).get(spread(row, rows, all, &mut random)).copied().unwrap_or(0);
-            Some(Step { think_ms, ..*step })
+            Some(SessionStep { think_ms, ..*step })
         };
         let row = |row| scenario.routes.iter().enumerate().filter_map(|(at, route)| step(row, at, route)).collect();
         (0..rows).map(row).collect()
@@ -208,7 +209,7 @@ impl Parts<'_> {
     /// Each route with its share, its requests and its statuses.
     fn lines_of_routes(&self) -> Vec<String> {
         let all = self.sessions.requests().max(1) as f64;
-        let line = |(route, share): (&super::routes::Route, &super::routes::Share)| {
+        let line = |(route, share): (&super::routes::Route, &super::routes::RouteShare)| {
             let statuses = share.statuses.iter().take(STATUSES_MAX).map(|(status, count)| {
                 format!("{status}: {} %", tenth(*count as f64 / share.requests.max(1) as f64 * 100.0))
             });
@@ -220,7 +221,7 @@ impl Parts<'_> {
         self.routes.all.iter().zip(&self.routes.shares).map(line).collect()
     }
 
-    fn notes(&self, scenarios: &[Scenario<'_>]) -> Vec<String> {
+    fn notes(&self, scenarios: &[LogFlow<'_>]) -> Vec<String> {
         let say = |words: Text, values: &[&str]| said::fill(words, self.wish.language, values);
         let count = |notes: &mut Vec<String>, words: Text, count: u64| {
             if count > 0 {
@@ -283,7 +284,7 @@ impl Parts<'_> {
         let say = |words: Text, values: &[&str]| said::fill(words, self.wish.language, values);
         let window = self.window;
         let length_s = (window.to_ms - window.from_ms) as f64 / 1000.0;
-        let ends = |request: Option<&super::read::Request>| request.map_or(0, |request| request.at_ms);
+        let ends = |request: Option<&super::read::LoggedRequest>| request.map_or(0, |request| request.at_ms);
         if window.is_part {
             let whole_ms = ends(self.log.requests.last()) - ends(self.log.requests.first());
             notes.push(say(
@@ -304,9 +305,9 @@ impl Parts<'_> {
     }
 }
 
-fn of_phase(number: usize, phase: &Phase) -> String {
+fn of_phase(number: usize, phase: &ScriptPhase) -> String {
     let name = format!("{number}: {}", weir_meter::live::Timestamp(phase.at_ms));
-    let Phase { duration_s, arrivals, .. } = phase;
+    let ScriptPhase { duration_s, arrivals, .. } = phase;
     match arrivals {
         0 => format!("    - {{ pause: {duration_s}, name: {} }}\n", quoted(&name)),
         _ => format!("    - {{ duration: {duration_s}, arrivalCount: {arrivals}, name: {} }}\n", quoted(&name)),

@@ -10,7 +10,7 @@ use serde_core::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess
 
 use super::model::{Map, Value, into_string};
 use super::number::write_number;
-use super::path::Key;
+use super::path::PathStep;
 
 /// Number of bytes that are checked together.
 const PIECE_BYTES: usize = 16;
@@ -23,7 +23,7 @@ pub fn parse_json(text: &[u8]) -> Result<Value, serde_json::Error> {
 /// `JSON.parse` that keeps only the value at the steps; `None` if there is none.
 ///
 /// Checks the whole text. Of members with the same name, the last one counts.
-pub fn extract(text: &[u8], keys: &[Key]) -> Result<Option<Value>, serde_json::Error> {
+pub fn extract(text: &[u8], keys: &[PathStep]) -> Result<Option<Value>, serde_json::Error> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     match extract_utf8(text, keys) {
         Err(error) if std::str::from_utf8(text).is_err() => {
@@ -33,7 +33,7 @@ pub fn extract(text: &[u8], keys: &[Key]) -> Result<Option<Value>, serde_json::E
     }
 }
 
-fn extract_utf8(text: &[u8], keys: &[Key]) -> Result<Option<Value>, serde_json::Error> {
+fn extract_utf8(text: &[u8], keys: &[PathStep]) -> Result<Option<Value>, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     let found = At(keys).deserialize(&mut reader)?;
     reader.end()?;
@@ -175,7 +175,7 @@ fn escape_at(bytes: &[u8]) -> Option<usize> {
 
 /// Reads the value at the steps; skips the rest.
 #[derive(Clone, Copy)]
-struct At<'k>(&'k [Key]);
+struct At<'k>(&'k [PathStep]);
 
 impl<'de> DeserializeSeed<'de> for At<'_> {
     type Value = Option<Value>;

@@ -9,21 +9,21 @@ const GAP_MAX: usize = 10_000;
 
 /// One step of a path: the name of a member, and its index if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct PathStep {
     /// The name.
     pub name: Arc<str>,
     /// The name as an index of a list, if it is one (`0`, `17`, not `01`).
     pub index: Option<usize>,
 }
 
-impl From<&str> for Key {
-    fn from(name: &str) -> Key {
+impl From<&str> for PathStep {
+    fn from(name: &str) -> PathStep {
         let is_index = name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
-        Key { name: name.into(), index: if is_index { name.parse().ok() } else { None } }
+        PathStep { name: name.into(), index: if is_index { name.parse().ok() } else { None } }
     }
 }
 
-impl Key {
+impl PathStep {
     /// The member or element of a value. Does not compute `length` or characters.
     pub fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match value {
@@ -53,7 +53,7 @@ pub struct Path {
     /// The whole text: a member with exactly this name wins.
     pub whole: Arc<str>,
     /// The steps; a single step with the whole text if that is a plain name.
-    pub keys: Vec<Key>,
+    pub keys: Vec<PathStep>,
 }
 
 impl Path {
@@ -90,7 +90,7 @@ impl Path {
 }
 
 /// The value at the end of the steps.
-pub(crate) fn get(value: &Value, keys: &[Key]) -> Value {
+pub(crate) fn get(value: &Value, keys: &[PathStep]) -> Value {
     let mut at = value;
     let mut rest = keys.iter();
     while let Some(key) = rest.next() {
@@ -112,12 +112,12 @@ impl Value {
     }
 
     /// lodash's `set`: sets the value at a path, and makes missing objects and lists.
-    pub fn set(&mut self, path: &[Key], value: Value) {
+    pub fn set(&mut self, path: &[PathStep], value: Value) {
         set(self, path, value);
     }
 }
 
-fn set(place: &mut Value, keys: &[Key], value: Value) {
+fn set(place: &mut Value, keys: &[PathStep], value: Value) {
     let Some((first, rest)) = keys.split_first() else {
         *place = value;
         return;
@@ -141,8 +141,8 @@ fn set(place: &mut Value, keys: &[Key], value: Value) {
     }
 }
 
-fn plain(text: &str) -> Key {
-    Key::from(text)
+fn plain(text: &str) -> PathStep {
+    PathStep::from(text)
 }
 
 /// True if lodash splits the text into steps.
@@ -150,17 +150,17 @@ fn is_deep(text: &str) -> bool {
     text.contains('.') || text.find('[').is_some_and(|open| text.get(open..).is_some_and(|rest| rest.contains(']')))
 }
 
-fn split(text: &str) -> Vec<Key> {
+fn split(text: &str) -> Vec<PathStep> {
     let mut keys = Vec::new();
     let mut rest = text;
     if rest.starts_with('.') {
-        keys.push(Key::from(""));
+        keys.push(PathStep::from(""));
     }
     while !rest.is_empty() {
         let run = rest.find(['.', '[', ']']).unwrap_or(rest.len());
         if run > 0 {
             let (name, after) = rest.split_at_checked(run).unwrap_or((rest, ""));
-            keys.push(Key::from(name));
+            keys.push(PathStep::from(name));
             rest = after;
             continue;
         }
@@ -170,7 +170,7 @@ fn split(text: &str) -> Vec<Key> {
             continue;
         }
         if is_empty_step(rest) {
-            keys.push(Key::from(""));
+            keys.push(PathStep::from(""));
         }
         rest = rest.get(1..).unwrap_or("");
     }
@@ -178,7 +178,7 @@ fn split(text: &str) -> Vec<Key> {
 }
 
 /// `[12]`, `[-1.5]`, `["name"]` or `['name']` at the beginning, and the text after it.
-fn bracketed(text: &str) -> Option<(Key, &str)> {
+fn bracketed(text: &str) -> Option<(PathStep, &str)> {
     let inner = text.strip_prefix('[')?;
     let quote = inner.chars().next().filter(|quote| matches!(quote, '"' | '\''));
     let Some(quote) = quote else {
@@ -186,7 +186,7 @@ fn bracketed(text: &str) -> Option<(Key, &str)> {
         let digits = number.strip_prefix('-').unwrap_or(number);
         let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
         let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        return (is_digits(whole) && is_digits(part)).then(|| (Key::from(number), after));
+        return (is_digits(whole) && is_digits(part)).then(|| (PathStep::from(number), after));
     };
     let mut name = String::new();
     let mut chars = inner.char_indices().skip(1);
@@ -195,7 +195,7 @@ fn bracketed(text: &str) -> Option<(Key, &str)> {
             '\\' => name.push(chars.next()?.1),
             char if char == quote => {
                 let after = inner.get(at + 1..)?.strip_prefix(']')?;
-                return Some((Key::from(name.as_str()), after));
+                return Some((PathStep::from(name.as_str()), after));
             }
             char => name.push(char),
         }

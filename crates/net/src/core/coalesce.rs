@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use crate::instant::{Instant, NS_PER_MS};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 
 /// The time over which weir counts: after it, an event counts for a third.
 const MEMORY_NS: f64 = 5.0 * NS_PER_MS as f64;
@@ -56,7 +56,7 @@ pub(crate) struct Coalescing {
     /// With `Coalesce::Auto`, about the time within which a quarter of the requests are over.
     quick_ns: Cell<Option<f64>>,
     /// The client of the last event.
-    client: Cell<Key>,
+    client: Cell<SlotKey>,
     /// How often another client came since `counted`.
     changes: Cell<u32>,
     /// The same for each nanosecond, with a memory.
@@ -75,7 +75,7 @@ impl Coalescing {
         Coalescing {
             turn_ns: Cell::new(0),
             quick_ns: Cell::new(None),
-            client: Cell::new(Key::NONE),
+            client: Cell::new(SlotKey::NONE),
             changes: Cell::new(0),
             rate: Cell::new(0.0),
             busy: Cell::new(0.0),
@@ -112,7 +112,7 @@ impl Coalescing {
 
     /// Notes an event of a client's connection.
     #[inline]
-    pub(crate) fn client_came(&self, client: Key) {
+    pub(crate) fn client_came(&self, client: SlotKey) {
         if self.client.replace(client) != client {
             self.changes.set(self.changes.get().saturating_add(1));
         }
@@ -167,7 +167,7 @@ mod tests {
         let mut sleeps = 0;
         for number in 0..count {
             now = now + every;
-            coalescing.client_came(Key::unpack(u64::from(number % clients)));
+            coalescing.client_came(SlotKey::unpack(u64::from(number % clients)));
             let woken = now;
             now = now + work;
             sleeps += u32::from(coalescing.is_on() && coalescing.sleep(woken, now).is_some());

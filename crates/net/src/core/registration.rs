@@ -1,18 +1,18 @@
 //! The known readiness of a socket.
 
-use crate::slots::Key;
+use crate::slots::SlotKey;
 
 /// The known state of one socket.
 pub(crate) struct Registration {
     pub(crate) ready: u8,
-    pub(super) side: Side,
-    pub(super) reader: Key,
-    pub(super) writer: Key,
+    pub(super) side: OpenedBy,
+    pub(super) reader: SlotKey,
+    pub(super) writer: SlotKey,
 }
 
 /// The side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum OpenedBy {
     /// We did: incoming bytes are an answer.
     Ours,
     /// The peer did, or it is a listener.

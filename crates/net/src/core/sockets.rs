@@ -1,9 +1,9 @@
 //! Sockets: each is registered once, edge-triggered. Keeps the known readiness, and the tasks that wait for more.
 
-use super::registration::{ENDING, FAILED, HUNG_UP, OPENING, PEER_CLOSED, READ, Registration, Side, WRITE};
+use super::registration::{ENDING, FAILED, HUNG_UP, OPENING, OpenedBy, PEER_CLOSED, READ, Registration, WRITE};
 use super::{Core, not_a_worker};
 use crate::counts::{Kind, count};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use rustix::event::epoll;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,12 +14,17 @@ impl Core {
     pub(crate) fn register(
         &self,
         fd: BorrowedFd<'_>,
-        side: Side,
+        side: OpenedBy,
         ready: u8,
         flags: epoll::EventFlags,
-    ) -> io::Result<Key> {
+    ) -> io::Result<SlotKey> {
         let epoll = self.epoll.borrow().clone().ok_or_else(not_a_worker)?;
-        let key = self.sockets.borrow_mut().insert(Registration { ready, side, reader: Key::NONE, writer: Key::NONE });
+        let key = self.sockets.borrow_mut().insert(Registration {
+            ready,
+            side,
+            reader: SlotKey::NONE,
+            writer: SlotKey::NONE,
+        });
         count(Kind::EpollCtl);
         let data = epoll::EventData::new_u64(key.pack());
         if let Err(error) = epoll::add(&epoll, fd, data, flags | epoll::EventFlags::ET) {
@@ -31,7 +36,7 @@ impl Core {
 
     /// Forgets a descriptor that is about to be closed: closing the last copy of a
     /// descriptor takes it out of the epoll set without a syscall of ours.
-    pub(crate) fn forget(&self, key: Key) {
+    pub(crate) fn forget(&self, key: SlotKey) {
         let forgotten = self.sockets.borrow_mut().remove(key);
         if forgotten.is_some_and(|socket| socket.ready & OPENING != 0) {
             self.coalescing.opened();
@@ -39,7 +44,7 @@ impl Core {
     }
 
     /// Forgets a descriptor that lives on elsewhere, so it must be removed from epoll.
-    pub(crate) fn unregister(&self, key: Key, fd: BorrowedFd<'_>) {
+    pub(crate) fn unregister(&self, key: SlotKey, fd: BorrowedFd<'_>) {
         self.forget(key);
         if let Some(epoll) = self.epoll.borrow().as_ref() {
             count(Kind::EpollCtl);
@@ -47,7 +52,7 @@ impl Core {
         }
     }
 
-    pub(super) fn note(&self, key: Key, flags: epoll::EventFlags) {
+    pub(super) fn note(&self, key: SlotKey, flags: epoll::EventFlags) {
         use epoll::EventFlags as E;
         let mut bits = 0;
         if flags.intersects(E::IN | E::RDHUP | E::HUP | E::ERR) {
@@ -66,19 +71,19 @@ impl Core {
             bits |= FAILED;
         }
         // An event for a socket that has been closed finds no registration.
-        let (mut reader, mut writer) = (Key::NONE, Key::NONE);
+        let (mut reader, mut writer) = (SlotKey::NONE, SlotKey::NONE);
         let mut queue = &self.queue;
         if let Some(socket) = self.sockets.borrow_mut().get_mut(key) {
             socket.ready |= bits;
             match socket.side {
-                Side::Ours => queue = &self.answered,
-                Side::Theirs => self.coalescing.client_came(key),
+                OpenedBy::Ours => queue = &self.answered,
+                OpenedBy::Theirs => self.coalescing.client_came(key),
             }
             if bits & READ != 0 {
-                reader = std::mem::replace(&mut socket.reader, Key::NONE);
+                reader = std::mem::replace(&mut socket.reader, SlotKey::NONE);
             }
             if bits & WRITE != 0 {
-                writer = std::mem::replace(&mut socket.writer, Key::NONE);
+                writer = std::mem::replace(&mut socket.writer, SlotKey::NONE);
                 if socket.ready & OPENING != 0 {
                     socket.ready &= !OPENING;
                     self.coalescing.opened();
@@ -90,18 +95,18 @@ impl Core {
     }
 
     /// Notes that a write failed: the bytes that came before, or the failure, can be read.
-    pub(crate) fn note_failed(&self, key: Key) {
+    pub(crate) fn note_failed(&self, key: SlotKey) {
         self.note(key, epoll::EventFlags::ERR);
     }
 
     /// The known readiness; none for an unknown key.
     #[inline]
-    pub(crate) fn ready(&self, key: Key) -> u8 {
+    pub(crate) fn ready(&self, key: SlotKey) -> u8 {
         self.sockets.borrow().get(key).map_or(0, |socket| socket.ready)
     }
 
     #[inline]
-    pub(crate) fn clear_ready(&self, key: Key, bits: u8) {
+    pub(crate) fn clear_ready(&self, key: SlotKey, bits: u8) {
         if let Some(socket) = self.sockets.borrow_mut().get_mut(key) {
             socket.ready &= !bits;
         }
@@ -109,7 +114,7 @@ impl Core {
 
     /// Notes that a socket was read empty. See `Stream::after_read`.
     #[inline]
-    pub(crate) fn clear_read_unless_ending(&self, key: Key) {
+    pub(crate) fn clear_read_unless_ending(&self, key: SlotKey) {
         if let Some(socket) = self.sockets.borrow_mut().get_mut(key)
             && socket.ready & ENDING == 0
         {
@@ -119,7 +124,7 @@ impl Core {
 
     /// Ready if any of `bits` is set; otherwise the current task is woken when one is.
     #[inline]
-    pub(crate) fn poll_ready(&self, key: Key, bits: u8) -> Poll<()> {
+    pub(crate) fn poll_ready(&self, key: SlotKey, bits: u8) -> Poll<()> {
         let mut sockets = self.sockets.borrow_mut();
         let Some(socket) = sockets.get_mut(key) else {
             return Poll::Pending;
@@ -142,8 +147,8 @@ mod tests {
     use super::*;
 
     /// A registration without a descriptor.
-    fn register(core: &Core) -> Key {
-        let none = Registration { ready: 0, side: Side::Theirs, reader: Key::NONE, writer: Key::NONE };
+    fn register(core: &Core) -> SlotKey {
+        let none = Registration { ready: 0, side: OpenedBy::Theirs, reader: SlotKey::NONE, writer: SlotKey::NONE };
         core.sockets.borrow_mut().insert(none)
     }
 

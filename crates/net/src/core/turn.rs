@@ -1,6 +1,6 @@
 //! The loop of a worker, and its turns.
 //!
-//! A turn of the loop polls the queued tasks, runs the mailed errands, fires timers, runs the turn-end hooks, waits in
+//! A turn of the loop polls the queued tasks, runs the mailed closures, fires timers, runs the turn-end hooks, waits in
 //! `epoll_wait`, reads the clock, rings alarms, and notes which sockets became ready.
 //!
 //! Started work goes before new work. A task that waits for a connection that we opened (an upstream's answer) is
@@ -12,7 +12,7 @@ use super::wake::LocalWake;
 use super::{Core, not_a_worker};
 use crate::counts::{Kind, count};
 use crate::mailbox::{Mail, Mailbox};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::sys;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -99,15 +99,15 @@ impl Core {
                 self.report_panic(panic);
             }
         }
-        self.current.set(Key::NONE);
+        self.current.set(SlotKey::NONE);
     }
 
     fn deliver(&self, mail: Mail) {
         for wake in mail.wakes {
             self.wake(wake.receive());
         }
-        for errand in mail.errands {
-            self.guarded(errand);
+        for closure in mail.closures {
+            self.guarded(closure);
         }
     }
 
@@ -119,21 +119,21 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
-    use super::super::registration::{READ, Registration, Side};
+    use super::super::registration::{OpenedBy, READ, Registration};
     use super::super::{BoxFuture, Task};
     use super::*;
     use rustix::event::epoll;
     use std::rc::Rc;
 
     /// A task that reports its number each time it is polled, and the connection it waits for.
-    fn waiter(core: &Core, side: Side, number: usize, said: &Rc<RefCell<Vec<usize>>>) -> Key {
+    fn waiter(core: &Core, side: OpenedBy, number: usize, said: &Rc<RefCell<Vec<usize>>>) -> SlotKey {
         let said = said.clone();
         let future: BoxFuture = Box::pin(std::future::poll_fn(move |_| {
             said.borrow_mut().push(number);
             Poll::Pending
         }));
         let task = core.tasks.borrow_mut().insert(Task { future: Some(future), waker: None, queued: false });
-        let socket = Registration { ready: 0, side, reader: Key::NONE, writer: Key::NONE };
+        let socket = Registration { ready: 0, side, reader: SlotKey::NONE, writer: SlotKey::NONE };
         let socket = core.sockets.borrow_mut().insert(socket);
         core.current.set(task);
         assert!(core.poll_ready(socket, READ).is_pending());
@@ -145,8 +145,8 @@ mod tests {
         let core = Core::new();
         let mailbox = Arc::new(Mailbox::new()?);
         let said = Rc::default();
-        let requests: Vec<Key> = (0..=BEGUN_MAX).map(|n| waiter(&core, Side::Theirs, n, &said)).collect();
-        let answer = waiter(&core, Side::Ours, 1000, &said);
+        let requests: Vec<SlotKey> = (0..=BEGUN_MAX).map(|n| waiter(&core, OpenedBy::Theirs, n, &said)).collect();
+        let answer = waiter(&core, OpenedBy::Ours, 1000, &said);
         for socket in requests.into_iter().chain([answer]) {
             core.note(socket, epoll::EventFlags::IN);
         }

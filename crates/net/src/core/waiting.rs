@@ -3,7 +3,7 @@
 use super::{BELL, Coalesce, Core};
 use crate::counts::{Kind, count};
 use crate::instant::{Instant, NS_PER_MS, NS_PER_SECOND, precise};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::sys;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -100,7 +100,7 @@ impl Core {
         for event in events.iter() {
             let (word, flags) = (event.data.u64(), event.flags);
             if word != BELL {
-                self.note(Key::unpack(word), flags);
+                self.note(SlotKey::unpack(word), flags);
             }
         }
         Ok(())

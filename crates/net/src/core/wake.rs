@@ -2,7 +2,7 @@
 
 use super::{Core, with};
 use crate::mailbox::{Mailbox, TaskWake};
-use crate::slots::Key;
+use crate::slots::SlotKey;
 use crate::sys::Borrowed;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -10,7 +10,7 @@ use std::task::{Wake, Waker};
 /// The waker a task is polled with; lives on the worker's stack for one poll.
 pub(super) struct LocalWake<'a> {
     pub(super) mailbox: &'a Arc<Mailbox>,
-    pub(super) task: Key,
+    pub(super) task: SlotKey,
 }
 
 impl Borrowed for LocalWake<'_> {
@@ -41,7 +41,7 @@ impl Wake for TaskWake {
 }
 
 /// Wakes a task if the caller is on the worker the mailbox belongs to.
-fn wake_if_home(mailbox: &Arc<Mailbox>, task: Key) -> bool {
+fn wake_if_home(mailbox: &Arc<Mailbox>, task: SlotKey) -> bool {
     with(|core| {
         let home = is_home(core, mailbox);
         if home {
@@ -53,7 +53,7 @@ fn wake_if_home(mailbox: &Arc<Mailbox>, task: Key) -> bool {
 }
 
 /// Keeps a waker that the current task has just cloned, for its next poll.
-fn keep_waker(mailbox: &Arc<Mailbox>, task: Key, waker: &Waker) {
+fn keep_waker(mailbox: &Arc<Mailbox>, task: SlotKey, waker: &Waker) {
     with(|core| {
         if is_home(core, mailbox) && core.current.get() == task {
             core.cloned.replace(Some(waker.clone()));

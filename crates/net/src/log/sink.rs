@@ -22,7 +22,7 @@ pub(super) fn set_standard(file: Option<Arc<LogFile>>) {
 
 /// The target of one `error_log`.
 #[derive(Clone)]
-pub enum Target {
+pub enum LogTarget {
     /// A file.
     File(Arc<LogFile>),
     /// The terminal, or its replacement.
@@ -37,7 +37,7 @@ pub enum Target {
 #[derive(Clone)]
 pub struct Sink {
     /// Its target.
-    pub target: Target,
+    pub target: LogTarget,
     /// This level and all graver levels.
     pub level: Level,
 }
@@ -60,7 +60,7 @@ impl Sinks {
 
     /// nginx's default: the file of `-e`, level `error` and graver.
     pub fn default_file() -> Sink {
-        Sink { target: Target::Standard, level: Level::Error }
+        Sink { target: LogTarget::Standard, level: Level::Error }
     }
 
     /// Adds a sink.
@@ -71,7 +71,7 @@ impl Sinks {
 
     /// Whether any sink is a file or stderr; nginx adds the default file if none is.
     pub fn has_file(&self) -> bool {
-        self.list.iter().any(|sink| !matches!(sink.target, Target::Syslog(_)))
+        self.list.iter().any(|sink| !matches!(sink.target, LogTarget::Syslog(_)))
     }
 
     /// Whether a line of this level would be written.
@@ -95,13 +95,13 @@ impl Sinks {
         let mut shown = false;
         for sink in self.list.iter().filter(|sink| takes(sink)) {
             match &sink.target {
-                Target::File(file) => file.write(line),
-                Target::Stderr => {
+                LogTarget::File(file) => file.write(line),
+                LogTarget::Stderr => {
                     stderr(line);
                     shown = true;
                 }
-                Target::Syslog(syslog) => syslog.error_line(level, line.trim_ascii_end()),
-                Target::Standard => match standard() {
+                LogTarget::Syslog(syslog) => syslog.error_line(level, line.trim_ascii_end()),
+                LogTarget::Standard => match standard() {
                     Some(file) => file.write(line),
                     None => {
                         stderr(line);
@@ -123,10 +123,10 @@ mod tests {
         let mut sinks = Sinks::default();
         assert!(!sinks.takes(Level::Emerg));
         assert!(!sinks.has_file());
-        sinks.add(Sink { target: Target::Stderr, level: Level::Crit });
+        sinks.add(Sink { target: LogTarget::Stderr, level: Level::Crit });
         assert!(sinks.takes(Level::Alert) && !sinks.takes(Level::Error));
-        sinks.add(Sink { target: Target::Stderr, level: Level::Info });
-        sinks.add(Sink { target: Target::Stderr, level: Level::Warn });
+        sinks.add(Sink { target: LogTarget::Stderr, level: Level::Info });
+        sinks.add(Sink { target: LogTarget::Stderr, level: Level::Warn });
         assert!(sinks.takes(Level::Info) && !sinks.takes(Level::Debug));
         assert!(Sinks::standard().takes(Level::Error) && !Sinks::standard().takes(Level::Warn));
     }

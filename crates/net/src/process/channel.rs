@@ -39,7 +39,7 @@ const BYTES: u8 = b'b';
 const IN_FILE: u8 = b'm';
 
 /// The bytes and the descriptors of a message.
-pub type Message = (Vec<u8>, Vec<OwnedFd>);
+pub type ChannelMessage = (Vec<u8>, Vec<OwnedFd>);
 
 /// Messages that a process sent before its end, and that are read after it, at most.
 const LAST_WORDS_MAX: usize = 64;
@@ -151,7 +151,7 @@ impl Channel {
     ///
     /// # Errors
     /// A packet is none of ours, or a message has more bytes or descriptors than allowed.
-    pub fn receive(&self) -> io::Result<Option<Message>> {
+    pub fn receive(&self) -> io::Result<Option<ChannelMessage>> {
         let mut files = Vec::new();
         loop {
             let mut bytes = vec![0; PACKET_BYTES];
@@ -223,7 +223,7 @@ impl Channel {
     ///
     /// # Errors
     /// As [`Channel::send`] and [`Channel::receive`]; the other end gives no answer in this time.
-    pub fn call(&self, bytes: &[u8], patience: Duration) -> io::Result<Option<Message>> {
+    pub fn call(&self, bytes: &[u8], patience: Duration) -> io::Result<Option<ChannelMessage>> {
         let (here, there) = Channel::pair()?;
         here.set_patience(patience, true)?;
         self.send(bytes, &[there.as_fd()])?;

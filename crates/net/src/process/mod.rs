@@ -21,7 +21,7 @@ mod stack;
 mod terminal;
 mod upgrade;
 
-pub use channel::{Channel, Life, Message};
+pub use channel::{Channel, ChannelMessage, Life};
 pub use child::{continue_group, end_group, kill_group, spawn_on, stop_group};
 pub use daemon::{Daemon, Ready, daemonise, is_background, redirect_stderr};
 pub use enter::{enter, mount_empty};

@@ -124,12 +124,12 @@ fn become_program(channel: &Channel) -> io::Result<()> {
 }
 
 /// Asks another process for the addresses of a host.
-pub type Elsewhere = fn(&str) -> io::Result<Vec<IpAddr>>;
+pub type HostLookup = fn(&str) -> io::Result<Vec<IpAddr>>;
 
-static ELSEWHERE: OnceLock<Elsewhere> = OnceLock::new();
+static ELSEWHERE: OnceLock<HostLookup> = OnceLock::new();
 
 /// From now on, [`resolve`] calls `ask`: this process may not read the files of the system's resolver. The first call counts.
-pub fn resolve_elsewhere(ask: Elsewhere) {
+pub fn resolve_elsewhere(ask: HostLookup) {
     let _ = ELSEWHERE.set(ask);
 }
 

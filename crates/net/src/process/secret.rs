@@ -22,7 +22,7 @@ pub fn kept_elsewhere(text: &str, path: impl Fn(&str) -> String) -> Result<Strin
     }
     let Some(name) = text.strip_prefix("file:") else { return Ok(text.to_owned()) };
     let path = path(name);
-    let read = answers::ask(answers::Kind::File, &path, || {
+    let read = answers::ask(answers::QuestionKind::File, &path, || {
         let mut content = Vec::new();
         File::open(&path)?.take(BYTES_MAX).read_to_end(&mut content)?;
         Ok(content)

@@ -1,8 +1,8 @@
 //! The server's side of the beginning: whether the client speaks TLS, its hello, and then the session.
 
 use super::error::Failure;
-use super::hello::{self, ClientHello, Opening};
-use super::records::{Session, State};
+use super::hello::{self, ClientHello, HelloOpening};
+use super::records::{Session, TlsState};
 use super::server::{Noted, Server, noting};
 use super::stream::{TlsStream, is_passing};
 use crate::buffer::lease;
@@ -35,7 +35,7 @@ pub enum Alert {
 impl TlsStream {
     /// A connection that was accepted; bytes pass unchanged until [`TlsStream::begin`].
     pub fn accepted(stream: Stream) -> TlsStream {
-        TlsStream { stream, state: RefCell::new(State::new(Session::Raw, None)) }
+        TlsStream { stream, state: RefCell::new(TlsState::new(Session::Raw, None)) }
     }
 
     /// Waits for the client's first message, of which `early` has been read already.
@@ -48,17 +48,17 @@ impl TlsStream {
         loop {
             let opening = match &self.state.borrow().incoming {
                 Some(bytes) => hello::open(bytes),
-                None => Opening::Partial,
+                None => HelloOpening::Partial,
             };
             match opening {
-                Opening::Hello(hello) => return Ok(Beginning::Tls(Some(hello))),
-                Opening::Broken => return Ok(Beginning::Tls(None)),
-                Opening::NotTls => {
+                HelloOpening::Hello(hello) => return Ok(Beginning::Tls(Some(hello))),
+                HelloOpening::Broken => return Ok(Beginning::Tls(None)),
+                HelloOpening::NotTls => {
                     let mut state = self.state.borrow_mut();
                     state.surplus = state.incoming.take().map(|bytes| (bytes, 0));
                     return Ok(Beginning::Plain);
                 }
-                Opening::Partial => {}
+                HelloOpening::Partial => {}
             }
             let read = self.state.borrow_mut().receive(&self.stream);
             match read {

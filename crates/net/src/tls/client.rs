@@ -19,21 +19,21 @@ pub struct ClientOptions {
     /// PEM texts or DER of the authorities trusted instead of the system's; an empty list trusts the system's.
     pub authorities: Vec<Vec<u8>>,
     /// The client's own certificate, for servers that ask for one.
-    pub identity: Option<Identity>,
+    pub identity: Option<ClientCertificate>,
     /// Protocols offered, the best first (RFC 7301); an empty list offers nothing.
     pub alpn: Vec<Vec<u8>>,
 }
 
 /// A client's certificate.
 #[derive(Clone, Default)]
-pub struct Identity {
+pub struct ClientCertificate {
     /// PEM: the certificate, and the certificates between it and the authority. Or the DER of one certificate.
     pub certificates: Vec<u8>,
     /// PEM or DER: PKCS #8, PKCS #1 or SEC 1, not encrypted.
     pub key: Vec<u8>,
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for ClientCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Identity")
     }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn options_that_cannot_be_had() {
         let identity = |certificates: &[u8], key: &[u8]| ClientOptions {
-            identity: Some(Identity { certificates: certificates.to_vec(), key: key.to_vec() }),
+            identity: Some(ClientCertificate { certificates: certificates.to_vec(), key: key.to_vec() }),
             ..ClientOptions::default()
         };
         let authorities = ClientOptions { authorities: vec![b"./ca.pem".to_vec()], ..ClientOptions::default() };

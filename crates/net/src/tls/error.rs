@@ -13,14 +13,14 @@ pub struct Failure {
     /// A sentence about the failure.
     pub detail: String,
     /// The kind of a failed handshake, for counters.
-    pub fault: Fault,
+    pub fault: HandshakeFault,
     /// OpenSSL's verdict on the peer's certificate, if a [`Trust`](super::Trust) judged it.
     pub distrust: Option<Complaint>,
 }
 
 /// Kinds of handshake failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fault {
+pub enum HandshakeFault {
     /// The two have no version in common.
     NoCommonVersion,
     /// They have no cipher in common.
@@ -34,8 +34,8 @@ pub enum Fault {
     Other,
 }
 
-impl Fault {
-    fn of(error: &Error) -> Fault {
+impl HandshakeFault {
+    fn of(error: &Error) -> HandshakeFault {
         use AlertDescription as Alert;
         match error {
             Error::PeerIncompatible(
@@ -48,14 +48,14 @@ impl Fault {
                 | PeerIncompatible::ServerDoesNotSupportTls12Or13
                 | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
             )
-            | Error::AlertReceived(Alert::ProtocolVersion) => Fault::NoCommonVersion,
+            | Error::AlertReceived(Alert::ProtocolVersion) => HandshakeFault::NoCommonVersion,
             // OpenSSL reports each of these as "no shared cipher".
             Error::PeerIncompatible(
                 PeerIncompatible::NoCipherSuitesInCommon
                 | PeerIncompatible::NoKxGroupsInCommon
                 | PeerIncompatible::NoSignatureSchemesInCommon,
-            ) => Fault::NoCommonCipher,
-            Error::AlertReceived(Alert::NoApplicationProtocol) => Fault::NoCommonProtocol,
+            ) => HandshakeFault::NoCommonCipher,
+            Error::AlertReceived(Alert::NoApplicationProtocol) => HandshakeFault::NoCommonProtocol,
             Error::AlertReceived(
                 Alert::BadCertificate
                 | Alert::UnsupportedCertificate
@@ -63,8 +63,8 @@ impl Fault {
                 | Alert::CertificateExpired
                 | Alert::CertificateUnknown
                 | Alert::UnknownCA,
-            ) => Fault::CertificateRejected,
-            _ => Fault::Other,
+            ) => HandshakeFault::CertificateRejected,
+            _ => HandshakeFault::Other,
         }
     }
 }
@@ -95,7 +95,7 @@ impl From<Failure> for io::Error {
 impl Failure {
     /// A failure with this code.
     pub(super) fn new(code: &'static str, detail: impl Into<String>) -> Failure {
-        Failure { code, detail: detail.into(), fault: Fault::Other, distrust: None }
+        Failure { code, detail: detail.into(), fault: HandshakeFault::Other, distrust: None }
     }
 
     /// The peer closed before the handshake was done; Node's words.
@@ -126,7 +126,7 @@ impl Failure {
             Error::InvalidMessage(_) if !has_shaken_hands => format!("the server does not speak TLS: {error}"),
             _ => error.to_string(),
         };
-        Failure { code, detail, fault: Fault::of(error), distrust: None }
+        Failure { code, detail, fault: HandshakeFault::of(error), distrust: None }
     }
 }
 

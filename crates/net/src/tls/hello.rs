@@ -25,7 +25,7 @@ pub struct ClientHello {
 
 /// The result of reading the beginning of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub enum HelloOpening {
     /// More bytes are needed.
     Partial,
     /// Its first byte is not TLS.
@@ -56,25 +56,25 @@ const ALPN: u16 = 16;
 const HOST_NAME: u8 = 0;
 
 /// Reads a ClientHello from `bytes`, which are all bytes that have arrived.
-pub fn open(bytes: &[u8]) -> Opening {
+pub fn open(bytes: &[u8]) -> HelloOpening {
     match bytes.first() {
-        None => return Opening::Partial,
+        None => return HelloOpening::Partial,
         Some(&HANDSHAKE) => {}
-        Some(first) if first & SSL2 != 0 => return Opening::Broken,
-        Some(_) => return Opening::NotTls,
+        Some(first) if first & SSL2 != 0 => return HelloOpening::Broken,
+        Some(_) => return HelloOpening::NotTls,
     }
     // There is nearly always one record; its message is then in one piece.
     let mut joined = Vec::new();
     let mut rest = bytes;
     for _ in 0..RECORDS_MAX {
-        let Some((head, after)) = rest.split_at_checked(RECORD_HEAD_BYTES) else { return Opening::Partial };
-        let [kind, major, _, high, low] = *head else { return Opening::Broken };
+        let Some((head, after)) = rest.split_at_checked(RECORD_HEAD_BYTES) else { return HelloOpening::Partial };
+        let [kind, major, _, high, low] = *head else { return HelloOpening::Broken };
         let len = usize::from(u16::from_be_bytes([high, low]));
         if kind != HANDSHAKE || major != 3 || len == 0 || len > RECORD_BYTES_MAX {
-            return Opening::Broken;
+            return HelloOpening::Broken;
         }
         let Some((body, after)) = after.split_at_checked(len) else {
-            return if bytes.len() >= HELLO_BYTES_MAX { Opening::Broken } else { Opening::Partial };
+            return if bytes.len() >= HELLO_BYTES_MAX { HelloOpening::Broken } else { HelloOpening::Partial };
         };
         if joined.is_empty()
             && let Some(message) = message(body)
@@ -83,17 +83,17 @@ pub fn open(bytes: &[u8]) -> Opening {
         }
         joined.extend_from_slice(body);
         if joined.first() != Some(&CLIENT_HELLO) {
-            return Opening::Broken;
+            return HelloOpening::Broken;
         }
         if let Some(message) = message(&joined) {
             return read(message);
         }
         if joined.len() >= HELLO_BYTES_MAX {
-            return Opening::Broken;
+            return HelloOpening::Broken;
         }
         rest = after;
     }
-    Opening::Broken
+    HelloOpening::Broken
 }
 
 /// The body of the ClientHello at the beginning, if it is complete.
@@ -102,10 +102,10 @@ fn message(bytes: &[u8]) -> Option<&[u8]> {
     rest.get(..usize::try_from(u32::from_be_bytes([0, *high, *middle, *low])).ok()?)
 }
 
-fn read(message: &[u8]) -> Opening {
+fn read(message: &[u8]) -> HelloOpening {
     match parse(message) {
-        Some(hello) => Opening::Hello(Box::new(hello)),
-        None => Opening::Broken,
+        Some(hello) => HelloOpening::Hello(Box::new(hello)),
+        None => HelloOpening::Broken,
     }
 }
 
@@ -254,14 +254,14 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(hello in hellos(), piece in 200usize..2000) {
-            prop_assert_eq!(open(&written(&hello, piece)), Opening::Hello(Box::new(hello)));
+            prop_assert_eq!(open(&written(&hello, piece)), HelloOpening::Hello(Box::new(hello)));
         }
 
         #[test]
         fn a_beginning_is_partial(hello in hellos(), piece in 200usize..2000, cut in any::<prop::sample::Index>()) {
             let whole = written(&hello, piece);
             let cut = cut.index(whole.len());
-            prop_assert_eq!(open(&whole[..cut]), Opening::Partial);
+            prop_assert_eq!(open(&whole[..cut]), HelloOpening::Partial);
         }
 
         #[test]
@@ -280,22 +280,22 @@ mod tests {
 
     #[test]
     fn first_bytes() {
-        assert_eq!(open(b""), Opening::Partial);
-        assert_eq!(open(b"GET / HTTP/1.1\r\n"), Opening::NotTls);
-        assert_eq!(open(&[0x80, 0x2e, 1, 0, 2]), Opening::Broken);
-        assert_eq!(open(&[22, 3, 1, 0xff, 0xff]), Opening::Broken);
-        assert_eq!(open(&[22, 3, 1, 0, 0]), Opening::Broken);
-        assert_eq!(open(&[22, 3, 1, 0, 4, 2, 0, 0, 0]), Opening::Broken);
+        assert_eq!(open(b""), HelloOpening::Partial);
+        assert_eq!(open(b"GET / HTTP/1.1\r\n"), HelloOpening::NotTls);
+        assert_eq!(open(&[0x80, 0x2e, 1, 0, 2]), HelloOpening::Broken);
+        assert_eq!(open(&[22, 3, 1, 0xff, 0xff]), HelloOpening::Broken);
+        assert_eq!(open(&[22, 3, 1, 0, 0]), HelloOpening::Broken);
+        assert_eq!(open(&[22, 3, 1, 0, 4, 2, 0, 0, 0]), HelloOpening::Broken);
     }
 
     #[test]
     fn names_that_lead_elsewhere_and_crumbs_are_broken() {
         let hello = |name: &str| ClientHello { server_name: Some(name.to_owned()), ..ClientHello::default() };
-        assert!(matches!(open(&written(&hello("a.example"), 2000)), Opening::Hello(_)));
+        assert!(matches!(open(&written(&hello("a.example"), 2000)), HelloOpening::Hello(_)));
         for name in ["../a", "a/b", "a..b", ".a", "a b", "a\\b", "\u{e4}"] {
-            assert_eq!(open(&written(&hello(name), 2000)), Opening::Broken, "{name}");
+            assert_eq!(open(&written(&hello(name), 2000)), HelloOpening::Broken, "{name}");
         }
-        assert_eq!(open(&written(&hello("a.example"), 1)), Opening::Broken);
+        assert_eq!(open(&written(&hello("a.example"), 1)), HelloOpening::Broken);
     }
 
     #[test]
@@ -307,8 +307,8 @@ mod tests {
             bytes.extend([HANDSHAKE, 3, 1]);
             bytes.extend(list16(&first));
         }
-        assert_eq!(open(&bytes), Opening::Broken);
+        assert_eq!(open(&bytes), HelloOpening::Broken);
         bytes.truncate(HELLO_BYTES_MAX);
-        assert_eq!(open(&bytes), Opening::Broken);
+        assert_eq!(open(&bytes), HelloOpening::Broken);
     }
 }

@@ -6,7 +6,7 @@
 use super::chain::{Purpose, Trust};
 use super::describe::{Described, subject_der, tests::der};
 use super::facts::CertificateFacts;
-use super::hello::{Opening, open};
+use super::hello::{HelloOpening, open};
 use super::ocsp::{Question, Signer, responder, tests::response};
 use super::{keys, pem};
 use ::der::Encode;
@@ -179,9 +179,9 @@ fn client_hellos() {
         let whole = open(bytes);
         for split in splits(bytes.len()) {
             let early = open(bytes.get(..split).unwrap_or_default());
-            assert!(early == Opening::Partial || early == whole, "split at {split}");
+            assert!(early == HelloOpening::Partial || early == whole, "split at {split}");
         }
-        if let Opening::Hello(hello) = whole {
+        if let HelloOpening::Hello(hello) = whole {
             let name = hello.server_name.unwrap_or_default();
             assert!(!name.contains(['/', '\\', ' ', '\n', '\0']) && !name.contains("..") && !name.starts_with('.'));
             let numbers = hello.ciphers.len() + hello.groups.len() + hello.signatures.len();

@@ -72,7 +72,7 @@ impl Status {
 
 /// A valid answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct OcspAnswer {
     /// The status of the certificate.
     pub status: Status,
     /// The time until which it is valid, if the answer says so; seconds since 1970.
@@ -91,7 +91,7 @@ pub enum Signer<'t> {
 
 /// Why an answer is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum OcspFault {
     /// It is not an OCSP response in DER.
     Unreadable(Flaw),
     /// It claims success and has no answer of the basic kind.
@@ -106,13 +106,13 @@ pub enum Fault {
     OutOfTime,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for OcspFault {
     /// The words of nginx and OpenSSL, if they have this error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Unreadable(flaw) => write!(f, "d2i_OCSP_RESPONSE() failed ({flaw})"),
-            Fault::Empty => f.write_str("OCSP_response_get1_basic() failed (no basic response in it)"),
-            Fault::Refused(number) => {
+            OcspFault::Unreadable(flaw) => write!(f, "d2i_OCSP_RESPONSE() failed ({flaw})"),
+            OcspFault::Empty => f.write_str("OCSP_response_get1_basic() failed (no basic response in it)"),
+            OcspFault::Refused(number) => {
                 let words = match number {
                     1 => "malformedrequest",
                     2 => "internalerror",
@@ -123,16 +123,16 @@ impl fmt::Display for Fault {
                 };
                 write!(f, "OCSP response not successful ({number}: {words})")
             }
-            Fault::Signature => f.write_str("OCSP_basic_verify() failed (no allowed signer signed it)"),
-            Fault::Foreign => f.write_str("certificate status not found in the OCSP response"),
-            Fault::OutOfTime => f.write_str("OCSP_check_validity() failed"),
+            OcspFault::Signature => f.write_str("OCSP_basic_verify() failed (no allowed signer signed it)"),
+            OcspFault::Foreign => f.write_str("certificate status not found in the OCSP response"),
+            OcspFault::OutOfTime => f.write_str("OCSP_check_validity() failed"),
         }
     }
 }
 
-impl From<der::Error> for Fault {
-    fn from(error: der::Error) -> Fault {
-        Fault::Unreadable(error.into())
+impl From<der::Error> for OcspFault {
+    fn from(error: der::Error) -> OcspFault {
+        OcspFault::Unreadable(error.into())
     }
 }
 
@@ -251,20 +251,20 @@ impl Question {
     }
 
     /// Reads an OCSPResponse at `now` seconds since 1970.
-    pub fn read(&self, response: &[u8], signer: Signer<'_>, now: i64) -> Result<Answer, Fault> {
+    pub fn read(&self, response: &[u8], signer: Signer<'_>, now: i64) -> Result<OcspAnswer, OcspFault> {
         let outer = Response::from_der(response)?;
         match (outer.status.tag(), outer.status.value()) {
             (Tag::Enumerated, [0]) => {}
-            (Tag::Enumerated, [number]) => return Err(Fault::Refused(*number)),
-            _ => return Err(Fault::Unreadable(Flaw::Field)),
+            (Tag::Enumerated, [number]) => return Err(OcspFault::Refused(*number)),
+            _ => return Err(OcspFault::Unreadable(Flaw::Field)),
         }
-        let typed = outer.typed.filter(|typed| typed.id.0 == BASIC).ok_or(Fault::Empty)?;
+        let typed = outer.typed.filter(|typed| typed.id.0 == BASIC).ok_or(OcspFault::Empty)?;
         let basic = Basic::from_der(typed.response.as_bytes())?;
         if !self.is_signed(&basic, signer, now)? {
-            return Err(Fault::Signature);
+            return Err(OcspFault::Signature);
         }
         let own = CertId::from_der(&self.id)?;
-        let mut fault = Fault::Foreign;
+        let mut fault = OcspFault::Foreign;
         for single in basic.body.value.answers.iter().filter(|single| own.is(&single.id)) {
             match single.answer(now) {
                 Ok(answer) => return Ok(answer),
@@ -274,11 +274,11 @@ impl Question {
         Err(fault)
     }
 
-    fn is_signed(&self, basic: &Basic<'_>, signer: Signer<'_>, now: i64) -> Result<bool, Fault> {
+    fn is_signed(&self, basic: &Basic<'_>, signer: Signer<'_>, now: i64) -> Result<bool, OcspFault> {
         let known = aws_lc_rs::default_provider().signature_verification_algorithms;
         let (algorithm, signature) = (basic.algorithm.as_bytes(), bits(basic.signature)?);
         let has_signed = |who: &X509<'_>| who.key.has_signed(basic.body.bytes, algorithm, signature, &known);
-        let issuer = X509::read(&self.issuer).map_err(Fault::Unreadable)?;
+        let issuer = X509::read(&self.issuer).map_err(OcspFault::Unreadable)?;
         let given = basic.certificates.iter().flatten().take(SIGNERS_MAX);
         let given = given.filter_map(|certificate| X509::read(certificate.bytes).ok());
         Ok(match signer {
@@ -299,14 +299,14 @@ impl Question {
 }
 
 impl Single<'_> {
-    fn answer(&self, now: i64) -> Result<Answer, Fault> {
+    fn answer(&self, now: i64) -> Result<OcspAnswer, OcspFault> {
         let known = STATUSES.iter().find(|(tag, _)| *tag == self.status.tag());
-        let (_, status) = *known.ok_or(Fault::Unreadable(Flaw::Field))?;
+        let (_, status) = *known.ok_or(OcspFault::Unreadable(Flaw::Field))?;
         let until = self.until.map(|time| time.seconds);
         if now + SLACK_S < self.from.seconds || until.is_some_and(|until| until.saturating_add(SLACK_S) < now) {
-            return Err(Fault::OutOfTime);
+            return Err(OcspFault::OutOfTime);
         }
-        Ok(Answer { status, until })
+        Ok(OcspAnswer { status, until })
     }
 }
 
@@ -330,9 +330,9 @@ pub(super) mod tests {
     fn a_responder_that_could_not_answer_is_told_apart() {
         let question = Question::new(&der(), &der()).unwrap();
         let read = |bytes: &[u8]| question.read(bytes, Signer::Anybody, 0);
-        assert_eq!(read(&[0x30, 3, 0x0a, 1, 6]), Err(Fault::Refused(6)));
-        assert_eq!(read(&[0x30, 3, 0x0a, 1, 0]), Err(Fault::Empty));
-        assert_eq!(read(b"<html>"), Err(Fault::Unreadable(Flaw::Field)));
+        assert_eq!(read(&[0x30, 3, 0x0a, 1, 6]), Err(OcspFault::Refused(6)));
+        assert_eq!(read(&[0x30, 3, 0x0a, 1, 0]), Err(OcspFault::Empty));
+        assert_eq!(read(b"<html>"), Err(OcspFault::Unreadable(Flaw::Field)));
         assert!(Question::new(&der(), b"").is_none());
         assert_eq!(responder(&der()), None);
     }
@@ -385,11 +385,11 @@ pub(super) mod tests {
             (&long[..long.len() - 1], Flaw::Truncated),
         ] {
             let head = &bytes[..bytes.len().min(12)];
-            assert_eq!(read(bytes), Fault::Unreadable(flaw), "{head:x?}");
+            assert_eq!(read(bytes), OcspFault::Unreadable(flaw), "{head:x?}");
         }
         let words = read(&[0x30, 0x80]).to_string();
         assert_eq!(words, "d2i_OCSP_RESPONSE() failed (a length is indefinite)");
-        assert_eq!(read(&response(&[])), Fault::Unreadable(Flaw::Truncated));
+        assert_eq!(read(&response(&[])), OcspFault::Unreadable(Flaw::Truncated));
     }
 
     #[test]
@@ -415,11 +415,14 @@ pub(super) mod tests {
             read.answer(now)
         };
         let until_s = Some(now + 86_400);
-        assert_eq!(answer(&revoked, &[&until, &extensions]), Ok(Answer { status: Status::Revoked, until: until_s }));
-        assert_eq!(answer(&[0x80, 0], &[]), Ok(Answer { status: Status::Good, until: None }));
-        assert_eq!(answer(&[0x82, 0], &[&extensions]), Ok(Answer { status: Status::Unknown, until: None }));
-        assert_eq!(answer(&[0x83, 0], &[]), Err(Fault::Unreadable(Flaw::Field)));
-        assert_eq!(answer(&[0x80, 0], &[&extensions, &until]), Err(Fault::Unreadable(Flaw::Trailing)));
+        assert_eq!(
+            answer(&revoked, &[&until, &extensions]),
+            Ok(OcspAnswer { status: Status::Revoked, until: until_s })
+        );
+        assert_eq!(answer(&[0x80, 0], &[]), Ok(OcspAnswer { status: Status::Good, until: None }));
+        assert_eq!(answer(&[0x82, 0], &[&extensions]), Ok(OcspAnswer { status: Status::Unknown, until: None }));
+        assert_eq!(answer(&[0x83, 0], &[]), Err(OcspFault::Unreadable(Flaw::Field)));
+        assert_eq!(answer(&[0x80, 0], &[&extensions, &until]), Err(OcspFault::Unreadable(Flaw::Trailing)));
     }
 
     proptest! {

@@ -34,7 +34,7 @@ const MISSING_EXTENSION: u8 = 109;
 const WRAPPING_BYTES: usize = 128;
 
 /// The state of a connection without its socket.
-pub(super) struct State {
+pub(super) struct TlsState {
     pub(super) session: Session,
     sessions: Option<Sessions>,
     /// Encrypted bytes that are not a complete record yet.
@@ -122,7 +122,7 @@ impl Side for UnbufferedServerConnection {
 }
 
 /// The target of decrypted bytes: `buf` while there is `room`, then the surplus.
-pub(super) struct Sink<'b> {
+pub(super) struct PlaintextSink<'b> {
     pub(super) buf: &'b mut Vec<u8>,
     pub(super) room: usize,
 }
@@ -139,16 +139,16 @@ pub(super) enum Want<'w> {
 
 /// The state in which a turn ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum At {
+pub(super) enum TurnEnd {
     /// The handshake waits for the peer.
     Handshake,
     /// Bytes may flow.
     Traffic,
 }
 
-impl State {
-    pub(super) fn new(session: Session, sessions: Option<Sessions>) -> State {
-        State {
+impl TlsState {
+    pub(super) fn new(session: Session, sessions: Option<Sessions>) -> TlsState {
+        TlsState {
             session,
             sessions,
             incoming: None,
@@ -181,7 +181,7 @@ impl State {
         if self.has_shaken_hands && self.failed.is_none() && !self.has_said_goodbye {
             self.has_said_goodbye = true;
             // Nobody waits for the result.
-            let _ = self.turn(Want::Close, &mut Sink::none(&mut Vec::new()));
+            let _ = self.turn(Want::Close, &mut PlaintextSink::none(&mut Vec::new()));
         }
     }
 
@@ -237,7 +237,7 @@ impl State {
     ///
     /// After a failure, every call returns the same failure; the alert for the peer is then among the bytes that wait
     /// to be sent.
-    pub(super) fn turn(&mut self, want: Want<'_>, sink: &mut Sink<'_>) -> Result<At, Failure> {
+    pub(super) fn turn(&mut self, want: Want<'_>, sink: &mut PlaintextSink<'_>) -> Result<TurnEnd, Failure> {
         if let Some(failed) = &self.failed {
             return Err(failed.clone());
         }
@@ -294,11 +294,16 @@ impl State {
         }
     }
 
-    fn work(&mut self, incoming: Option<&mut Lease>, want: Want<'_>, sink: &mut Sink<'_>) -> Result<At, Error> {
-        let State { session, surplus, outgoing, has_ended, is_end_announced, .. } = self;
+    fn work(
+        &mut self,
+        incoming: Option<&mut Lease>,
+        want: Want<'_>,
+        sink: &mut PlaintextSink<'_>,
+    ) -> Result<TurnEnd, Error> {
+        let TlsState { session, surplus, outgoing, has_ended, is_end_announced, .. } = self;
         let mut work = Work { surplus, outgoing, has_ended, is_end_announced };
         match session {
-            Session::Raw => Ok(At::Handshake),
+            Session::Raw => Ok(TurnEnd::Handshake),
             Session::Client(session) => work.turn(session, incoming, want, sink),
             Session::Server(session) => work.turn(session, incoming, want, sink),
         }
@@ -319,8 +324,8 @@ impl Work<'_> {
         session: &mut S,
         incoming: Option<&mut Lease>,
         want: Want<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<At, Error> {
+        sink: &mut PlaintextSink<'_>,
+    ) -> Result<TurnEnd, Error> {
         let mut nothing = Vec::new();
         let incoming: &mut Vec<u8> = match incoming {
             Some(lease) => lease,
@@ -345,17 +350,17 @@ impl Work<'_> {
                 Ok(ConnectionState::EncodeTlsData(message)) => encode(message, self.outgoing)?,
                 // weir sends encoded bytes at the end of the turn: several messages in one call to the kernel.
                 Ok(ConnectionState::TransmitTlsData(encoded)) => encoded.done(),
-                Ok(ConnectionState::BlockedHandshake) => end = Some(At::Handshake),
+                Ok(ConnectionState::BlockedHandshake) => end = Some(TurnEnd::Handshake),
                 Ok(ConnectionState::WriteTraffic(open)) => {
                     write(open, &want, self.outgoing)?;
-                    end = Some(At::Traffic);
+                    end = Some(TurnEnd::Traffic);
                 }
                 Ok(ConnectionState::PeerClosed) => {
                     *self.is_end_announced = true;
                     *self.has_ended = true;
                 }
                 // Closed, and states that later versions of rustls may add.
-                Ok(_) => end = Some(At::Traffic),
+                Ok(_) => end = Some(TurnEnd::Traffic),
                 Err(error) => {
                     self.say_why(session);
                     return Err(error);
@@ -389,10 +394,10 @@ impl Work<'_> {
     }
 }
 
-impl Sink<'_> {
+impl PlaintextSink<'_> {
     /// A sink for turns that read nothing: all decrypted bytes become surplus.
-    pub(super) fn none(buf: &mut Vec<u8>) -> Sink<'_> {
-        Sink { buf, room: 0 }
+    pub(super) fn none(buf: &mut Vec<u8>) -> PlaintextSink<'_> {
+        PlaintextSink { buf, room: 0 }
     }
 
     fn push(&mut self, bytes: &[u8], surplus: &mut Option<(Lease, usize)>) {
@@ -476,8 +481,8 @@ mod tests {
         let client = Client::new(&ClientOptions { accepts_anyone: true, ..ClientOptions::default() }).unwrap();
         let name = ServerName::try_from("a.example").unwrap();
         let session = UnbufferedClientConnection::new(client.config, name).unwrap();
-        let mut state = State::new(Session::Client(session), None);
-        state.turn(Want::Progress, &mut Sink::none(&mut Vec::new())).unwrap();
+        let mut state = TlsState::new(Session::Client(session), None);
+        state.turn(Want::Progress, &mut PlaintextSink::none(&mut Vec::new())).unwrap();
         state.outgoing.take().unwrap().0.to_vec()
     }
 
@@ -496,14 +501,14 @@ mod tests {
             bytes.extend(&tail);
             let server = Server::new(&ServerOptions::default()).unwrap();
             let session = UnbufferedServerConnection::new(server.config.clone()).unwrap();
-            let mut state = State::new(Session::Server(session), None);
+            let mut state = TlsState::new(Session::Server(session), None);
             let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).chain([bytes.len()]).collect();
             ends.sort_unstable();
             let mut from = 0;
             for to in ends {
                 state.incoming.get_or_insert_with(|| lease(INCOMING_BYTES)).extend_from_slice(&bytes[from..to]);
                 from = to;
-                if state.turn(Want::Progress, &mut Sink::none(&mut Vec::new())).is_err() {
+                if state.turn(Want::Progress, &mut PlaintextSink::none(&mut Vec::new())).is_err() {
                     break;
                 }
             }

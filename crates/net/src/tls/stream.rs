@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::error::Failure;
-use super::records::{At, Session, Sink, State, Want};
+use super::records::{PlaintextSink, Session, TlsState, TurnEnd, Want};
 use super::sessions::{Sessions, among};
 use crate::buffer::lease;
 use crate::stream::Stream;
@@ -28,7 +28,7 @@ const UNREAD_BYTES_MAX: usize = 256 << 10;
 /// A TLS connection, or an accepted connection that may become one; closed when dropped.
 pub struct TlsStream {
     pub(super) stream: Stream,
-    pub(super) state: RefCell<State>,
+    pub(super) state: RefCell<TlsState>,
 }
 
 impl TlsStream {
@@ -75,7 +75,7 @@ impl TlsStream {
     ) -> Result<TlsStream, Failure> {
         let session = among(sessions, || UnbufferedClientConnection::new(client.config.clone(), name));
         let session = session.map_err(|error| Failure::of(&error, false))?;
-        let state = State::new(Session::Client(session), sessions.cloned());
+        let state = TlsState::new(Session::Client(session), sessions.cloned());
         Ok(TlsStream { stream, state: RefCell::new(state) })
     }
 
@@ -86,7 +86,7 @@ impl TlsStream {
         loop {
             let (turned, sent) = {
                 let mut state = self.state.borrow_mut();
-                let turned = state.turn(Want::Progress, &mut Sink::none(&mut Vec::new()));
+                let turned = state.turn(Want::Progress, &mut PlaintextSink::none(&mut Vec::new()));
                 (turned, state.flush(&self.stream))
             };
             let at = turned?;
@@ -97,7 +97,7 @@ impl TlsStream {
                 }
                 sent => sent?,
             }
-            if at == At::Traffic && self.state.borrow_mut().may_begin() {
+            if at == TurnEnd::Traffic && self.state.borrow_mut().may_begin() {
                 return Ok(());
             }
             self.stream.readable(deadline).await?;
@@ -172,7 +172,7 @@ impl TlsStream {
                 state.has_ended = true;
                 return Ok(0);
             }
-            let turned = state.turn(Want::Progress, &mut Sink { buf, room });
+            let turned = state.turn(Want::Progress, &mut PlaintextSink { buf, room });
             // Alerts, answers to tickets, new keys; if there is no room, they are sent with the next write.
             let _ = state.flush(&self.stream);
             if buf.len() == before {
@@ -195,7 +195,7 @@ impl TlsStream {
         }
         if state.untold == 0 {
             let some = bytes.get(..WRITE_BYTES_MAX).unwrap_or(bytes);
-            if state.turn(Want::Encrypt(some), &mut Sink::none(&mut Vec::new()))? == At::Handshake {
+            if state.turn(Want::Encrypt(some), &mut PlaintextSink::none(&mut Vec::new()))? == TurnEnd::Handshake {
                 return Err(io::ErrorKind::NotConnected.into());
             }
             state.untold = some.len();
@@ -290,7 +290,7 @@ impl TlsStream {
                 Ok(_) => {}
                 Err(error) => return !is_passing(&error),
             }
-            if state.turn(Want::Progress, &mut Sink::none(&mut Vec::new())).is_err() {
+            if state.turn(Want::Progress, &mut PlaintextSink::none(&mut Vec::new())).is_err() {
                 return true;
             }
         }

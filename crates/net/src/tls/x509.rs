@@ -47,7 +47,7 @@ pub(super) struct X509<'a> {
     pub(super) subject: &'a [u8],
     pub(super) not_before: Time,
     pub(super) not_after: Time,
-    pub(super) key: Key<'a>,
+    pub(super) key: CertificateKey<'a>,
     /// The signature's algorithm, and the signature.
     pub(super) algorithm: &'a [u8],
     pub(super) signature: &'a [u8],
@@ -56,7 +56,7 @@ pub(super) struct X509<'a> {
 
 /// A public key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key<'a> {
+pub(super) struct CertificateKey<'a> {
     /// The whole SubjectPublicKeyInfo.
     pub(super) info: &'a [u8],
     /// Its AlgorithmIdentifier's contents.
@@ -179,7 +179,7 @@ impl<'a> X509<'a> {
             subject: body.subject.bytes,
             not_before: body.validity.from,
             not_after: body.validity.to,
-            key: Key { info: body.key.bytes, algorithm: key.algorithm.as_bytes(), bits: bits(key.bits)? },
+            key: CertificateKey { info: body.key.bytes, algorithm: key.algorithm.as_bytes(), bits: bits(key.bits)? },
             algorithm: outer.algorithm.as_bytes(),
             signature: bits(outer.signature)?,
             extensions: Extensions::read(&body.extensions.unwrap_or_default())?,
@@ -215,7 +215,7 @@ impl<'a> X509<'a> {
     }
 }
 
-impl Key<'_> {
+impl CertificateKey<'_> {
     /// Whether this key signed `message`.
     pub(super) fn has_signed(
         &self,

@@ -6,7 +6,7 @@ use weir_http::client::Proxied;
 use weir_meter::Step;
 use weir_net::Deadline;
 use weir_net::log::{Level, Os};
-use weir_wire::proxy_protocol::{self, Fault, Parsed, V2_BYTES_MAX};
+use weir_wire::proxy_protocol::{self, Parsed, ProxyProtocolFault, V2_BYTES_MAX};
 
 use super::look::Look;
 use super::status::{BAD_REQUEST, INTERNAL, OK};
@@ -82,7 +82,7 @@ async fn proxied(session: &mut Session<'_>) -> Next {
     let mut look = Look::new(session, &shared.stream);
     loop {
         match look.more(V2_BYTES_MAX, &deadline).await {
-            Ok(0) => return Next::End(broken(session, &look.bytes, Fault::Broken)),
+            Ok(0) => return Next::End(broken(session, &look.bytes, ProxyProtocolFault::Broken)),
             Ok(_) => {}
             Err(error) => return Next::End(unread(session, &error)),
         }
@@ -106,13 +106,15 @@ async fn proxied(session: &mut Session<'_>) -> Next {
     }
 }
 
-fn broken(session: &Session<'_>, bytes: &[u8], fault: Fault) -> u16 {
+fn broken(session: &Session<'_>, bytes: &[u8], fault: ProxyProtocolFault) -> u16 {
     let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
     match fault {
-        Fault::Broken | Fault::Address | Fault::LineTooLong => {
+        ProxyProtocolFault::Broken | ProxyProtocolFault::Address | ProxyProtocolFault::LineTooLong => {
             session.log(Level::Error, format_args!("{fault}: \"{}\"", line.escape_ascii()));
         }
-        Fault::Version(_) | Fault::TooLarge | Fault::AddressesCut => session.log(Level::Error, format_args!("{fault}")),
+        ProxyProtocolFault::Version(_) | ProxyProtocolFault::TooLarge | ProxyProtocolFault::AddressesCut => {
+            session.log(Level::Error, format_args!("{fault}"))
+        }
     }
     BAD_REQUEST
 }

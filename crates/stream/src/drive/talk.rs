@@ -47,7 +47,7 @@ pub struct Client {
     key: Key,
     table: Rc<Table>,
     talk: Rc<Talk>,
-    seat: slots::Key,
+    seat: slots::SlotKey,
 }
 
 impl Table {

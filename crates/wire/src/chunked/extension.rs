@@ -5,7 +5,7 @@ use crate::field::{is_space, is_token_byte};
 
 /// The reader's place in an extension, after its first `;`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ExtensionPlace {
     /// After `;`: a name must follow.
     #[default]
     Start,
@@ -23,30 +23,37 @@ pub(super) enum Place {
     ValueSpace,
 }
 
-impl Place {
+impl ExtensionPlace {
     /// Whether the chunk line may end here.
     pub(super) fn may_end(self) -> bool {
-        matches!(self, Place::Name | Place::Value | Place::QuotedEnd)
+        matches!(self, ExtensionPlace::Name | ExtensionPlace::Value | ExtensionPlace::QuotedEnd)
     }
 
     /// The place after one more byte; `None` if the byte is not allowed here.
-    pub(super) fn after(self, byte: u8) -> Option<Place> {
+    pub(super) fn after(self, byte: u8) -> Option<ExtensionPlace> {
         let is_text = byte == b'\t' || byte >= b' ' && byte != 0x7f;
         Some(match (self, byte) {
-            (Place::Start, _) if is_space(byte) => Place::Start,
-            (Place::Start | Place::Name, _) if is_token_byte(byte) => Place::Name,
-            (Place::Name | Place::NameSpace, b'=') => Place::Equals,
-            (Place::Name | Place::NameSpace, _) if is_space(byte) => Place::NameSpace,
-            (Place::Equals, _) if is_space(byte) => Place::Equals,
-            (Place::Equals, b'"') => Place::Quoted,
-            (Place::Equals | Place::Value, _) if is_token_byte(byte) => Place::Value,
-            (Place::Quoted, b'"') => Place::QuotedEnd,
-            (Place::Quoted, b'\\') => Place::Escaped,
-            (Place::Quoted | Place::Escaped, _) if is_text => Place::Quoted,
-            (Place::Value | Place::QuotedEnd | Place::ValueSpace, _) if is_space(byte) => Place::ValueSpace,
-            (Place::Name | Place::NameSpace | Place::Value | Place::QuotedEnd | Place::ValueSpace, b';') => {
-                Place::Start
+            (ExtensionPlace::Start, _) if is_space(byte) => ExtensionPlace::Start,
+            (ExtensionPlace::Start | ExtensionPlace::Name, _) if is_token_byte(byte) => ExtensionPlace::Name,
+            (ExtensionPlace::Name | ExtensionPlace::NameSpace, b'=') => ExtensionPlace::Equals,
+            (ExtensionPlace::Name | ExtensionPlace::NameSpace, _) if is_space(byte) => ExtensionPlace::NameSpace,
+            (ExtensionPlace::Equals, _) if is_space(byte) => ExtensionPlace::Equals,
+            (ExtensionPlace::Equals, b'"') => ExtensionPlace::Quoted,
+            (ExtensionPlace::Equals | ExtensionPlace::Value, _) if is_token_byte(byte) => ExtensionPlace::Value,
+            (ExtensionPlace::Quoted, b'"') => ExtensionPlace::QuotedEnd,
+            (ExtensionPlace::Quoted, b'\\') => ExtensionPlace::Escaped,
+            (ExtensionPlace::Quoted | ExtensionPlace::Escaped, _) if is_text => ExtensionPlace::Quoted,
+            (ExtensionPlace::Value | ExtensionPlace::QuotedEnd | ExtensionPlace::ValueSpace, _) if is_space(byte) => {
+                ExtensionPlace::ValueSpace
             }
+            (
+                ExtensionPlace::Name
+                | ExtensionPlace::NameSpace
+                | ExtensionPlace::Value
+                | ExtensionPlace::QuotedEnd
+                | ExtensionPlace::ValueSpace,
+                b';',
+            ) => ExtensionPlace::Start,
             _ => return None,
         })
     }

@@ -26,7 +26,7 @@ pub struct Change<'c> {
 }
 
 /// A shared key.
-pub struct Key<'k> {
+pub struct TsigKey<'k> {
     /// Its name.
     pub name: &'k Name,
     /// The name of its algorithm, such as `hmac-sha256`.
@@ -36,7 +36,7 @@ pub struct Key<'k> {
 }
 
 /// The message, ready to be sent in a datagram. `now_s` is the time in seconds since 1970.
-pub fn message(id: u16, change: Change<'_>, key: Option<&Key<'_>>, now_s: u64) -> Vec<u8> {
+pub fn message(id: u16, change: Change<'_>, key: Option<&TsigKey<'_>>, now_s: u64) -> Vec<u8> {
     let words =
         |out: &mut Vec<u8>, words: &[u16]| words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
     let mut out = Vec::new();
@@ -58,7 +58,7 @@ pub fn message(id: u16, change: Change<'_>, key: Option<&Key<'_>>, now_s: u64) -
 }
 
 /// Appends the signature, and counts it in the header.
-fn sign(out: &mut Vec<u8>, id: u16, key: &Key<'_>, now_s: u64) {
+fn sign(out: &mut Vec<u8>, id: u16, key: &TsigKey<'_>, now_s: u64) {
     let time = now_s.to_be_bytes();
     let time = time.get(2..).unwrap_or_default();
     // RFC 8945 §4.3.3: the message, then the variables.
@@ -125,7 +125,7 @@ mod tests {
             assert_eq!(&bytes[plain.len()..], b"\x01k\0\0\xff\0\0\0\0\x0bhmac-sha256\0\0\0\0\0\0\x2a\x01\x2c\0\0\0\0");
             vec![0xaa; 32]
         };
-        let signed = message(7, change, Some(&Key { name: &key_name, algorithm: &algorithm, sign: &sign }), 42);
+        let signed = message(7, change, Some(&TsigKey { name: &key_name, algorithm: &algorithm, sign: &sign }), 42);
         assert_eq!(signed[11], 1);
         assert!(signed.ends_with(&[&[0xaa; 32][..], b"\0\x07\0\0\0\0"].concat()));
     }

@@ -88,7 +88,7 @@ fn is_field((name, value): (&[u8], &[u8])) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hpack::{Block, Decoder};
+    use super::super::hpack::{Block, HpackDecoder};
     use super::*;
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
         let composed = Composed::read(head)?;
         let (mut out, mut block) = (Vec::new(), Block::default());
         composed.write(b"http", &mut Encoder::default(), &mut out);
-        assert_eq!(Decoder::default().decode(&out, 1 << 16, &mut block), Ok(()));
+        assert_eq!(HpackDecoder::default().decode(&out, 1 << 16, &mut block), Ok(()));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let fields: Vec<_> = block.iter().map(|(name, value)| format!("{}={}", text(name), text(value))).collect();
         let expected = [":method=POST", ":scheme=http", ":path=/x?y", ":authority=a:81", "accept=*/*", "x-own=1"];

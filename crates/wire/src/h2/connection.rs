@@ -21,15 +21,17 @@ mod tests;
 use crate::framing::content_length;
 use crate::known::Known;
 
-use super::frame::{self, Frame, HEAD_BYTES, Head, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, Settings, WINDOW_MAX};
-use super::hpack::{Block, Decoder, Encoder, TABLE_BYTES_DEFAULT};
-use super::{Code, Fault};
+use super::frame::{
+    self, Frame, FrameHeader, HEAD_BYTES, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, Settings, WINDOW_MAX,
+};
+use super::hpack::{Block, Encoder, HpackDecoder, TABLE_BYTES_DEFAULT};
+use super::{ErrorCode, H2Fault};
 
 use calm::Calm;
-use order::Order;
+use order::PriorityTree;
 pub use order::Turn;
 pub use streams::Role;
-use streams::{Incoming, Stream, Streams};
+use streams::{H2Stream, Incoming, Streams};
 
 /// The first bytes of a client (RFC 9113 §3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -83,7 +85,7 @@ impl Default for Limits {
 
 /// The meaning of a frame for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'b> {
+pub enum H2Event<'b> {
     /// Nothing for the caller.
     Nothing,
     /// A request (on a server), an answer or interim answer (on a client): its fields are in [`Connection::block`].
@@ -126,7 +128,7 @@ pub enum Event<'b> {
         /// The peer's code, or the code sent to the peer.
         code: u32,
         /// The peer's violation; `None` if the peer reset the stream.
-        fault: Option<Fault>,
+        fault: Option<H2Fault>,
     },
     /// More bytes may be sent: on this stream, or on any.
     Writable {
@@ -154,7 +156,7 @@ pub enum Step<'b> {
         /// Its length: the caller drops these bytes from the input.
         used: usize,
         /// The frame's meaning.
-        event: Event<'b>,
+        event: H2Event<'b>,
     },
 }
 
@@ -163,7 +165,7 @@ pub enum Step<'b> {
 pub struct Connection {
     role: Role,
     limits: Limits,
-    decoder: Decoder,
+    decoder: HpackDecoder,
     encoder: Encoder,
     streams: Streams,
     peer: Peer,
@@ -177,7 +179,7 @@ pub struct Connection {
     calm: Calm,
     /// The stream that the peer reset last.
     reset_last: u32,
-    order: Order,
+    order: PriorityTree,
     send_window: i64,
     receive_window: i64,
     unreturned: u32,
@@ -229,7 +231,7 @@ impl Connection {
         Connection {
             role,
             limits: Limits { connection_window, ..limits },
-            decoder: Decoder::new(TABLE_BYTES_DEFAULT),
+            decoder: HpackDecoder::new(TABLE_BYTES_DEFAULT),
             encoder: Encoder::default(),
             streams: Streams::new(role),
             peer: Peer {
@@ -245,7 +247,7 @@ impl Connection {
             scratch: Vec::new(),
             calm: Calm::default(),
             reset_last: 0,
-            order: Order::default(),
+            order: PriorityTree::default(),
             send_window: i64::from(WINDOW_DEFAULT),
             receive_window: i64::from(connection_window),
             unreturned: 0,
@@ -266,7 +268,7 @@ impl Connection {
         &mut self.output
     }
 
-    /// The fields of the last [`Event::Head`] or [`Event::Trailers`]; to keep them, swap the block for another.
+    /// The fields of the last [`H2Event::Head`] or [`H2Event::Trailers`]; to keep them, swap the block for another.
     pub fn block(&mut self) -> &mut Block {
         &mut self.block
     }
@@ -292,10 +294,10 @@ impl Connection {
     }
 
     /// Reads the frame at the beginning of the input. A fault ends the connection: send [`Connection::fail`]'s output.
-    pub fn next<'b>(&mut self, input: &'b [u8]) -> Result<Step<'b>, Fault> {
-        let Some(head) = Head::read(input) else { return Ok(Step::Need(HEAD_BYTES)) };
+    pub fn next<'b>(&mut self, input: &'b [u8]) -> Result<Step<'b>, H2Fault> {
+        let Some(head) = FrameHeader::read(input) else { return Ok(Step::Need(HEAD_BYTES)) };
         if head.length > PAYLOAD_BYTES_DEFAULT {
-            return Err(Fault::connection(Code::FrameSize, "a frame larger than SETTINGS allow"));
+            return Err(H2Fault::connection(ErrorCode::FrameSize, "a frame larger than SETTINGS allow"));
         }
         let used = HEAD_BYTES + head.length;
         let Some(payload) = input.get(HEAD_BYTES..used) else { return Ok(Step::Need(used)) };
@@ -306,25 +308,25 @@ impl Connection {
         };
         let event = match event {
             Ok(event) => event,
-            Err(Fault { stream: Some(_), .. }) if self.section.is_some() => {
-                return Err(Fault::connection(Code::Protocol, "a frame within a field section"));
+            Err(H2Fault { stream: Some(_), .. }) if self.section.is_some() => {
+                return Err(H2Fault::connection(ErrorCode::Protocol, "a frame within a field section"));
             }
             Err(fault) => self.end_stream_by(fault)?,
         };
         if self.output.len() > OUTPUT_MAX {
-            return Err(Fault::connection(Code::EnhanceYourCalm, "a peer that asks and does not read"));
+            return Err(H2Fault::connection(ErrorCode::EnhanceYourCalm, "a peer that asks and does not read"));
         }
         Ok(Step::Took { used, event })
     }
 
     /// Writes the frame that reports a fault to the peer and ends the connection.
-    pub fn fail(&mut self, fault: Fault) {
+    pub fn fail(&mut self, fault: H2Fault) {
         frame::push_goaway(&mut self.output, self.streams.last_of_peer(), fault.code);
     }
 
-    fn take<'b>(&mut self, frame: Frame<'b>) -> Result<Event<'b>, Fault> {
+    fn take<'b>(&mut self, frame: Frame<'b>) -> Result<H2Event<'b>, H2Fault> {
         if self.section.is_some() && !matches!(frame, Frame::Continuation { .. }) {
-            return Err(Fault::connection(Code::Protocol, "a frame within a field section"));
+            return Err(H2Fault::connection(ErrorCode::Protocol, "a frame within a field section"));
         }
         match frame {
             Frame::Data { stream, data, counted, ends } => self.data_came(stream, data, counted, ends),
@@ -337,64 +339,64 @@ impl Connection {
                 }
                 self.headers_came(stream, block, is_whole, ends)
             }
-            Frame::Priority { .. } if self.role == Role::Client => Ok(Event::Nothing),
+            Frame::Priority { .. } if self.role == Role::Client => Ok(H2Event::Nothing),
             Frame::Priority { stream, priority } => {
                 self.order.set(stream, priority);
-                Ok(Event::Nothing)
+                Ok(H2Event::Nothing)
             }
             Frame::Continuation { stream, block, is_whole } => self.continuation_came(stream, block, is_whole),
             Frame::Reset { stream, code } => self.reset_came(stream, code),
             Frame::Settings(settings) => self.settings_came(settings),
             Frame::Ping(opaque) => {
                 frame::push_pong(&mut self.output, opaque);
-                Ok(Event::Nothing)
+                Ok(H2Event::Nothing)
             }
-            Frame::GoAway { last, code } => Ok(Event::GoAway { last, code }),
+            Frame::GoAway { last, code } => Ok(H2Event::GoAway { last, code }),
             Frame::Window { stream, more } => self.window_came(stream, more),
             Frame::SettingsAck => {
                 self.is_settled = true;
-                Ok(Event::Nothing)
+                Ok(H2Event::Nothing)
             }
             Frame::Pong(_) => {
                 let is_ours = self.pings > 0;
                 self.pings = self.pings.saturating_sub(1);
-                Ok(if is_ours { Event::Pong } else { Event::Nothing })
+                Ok(if is_ours { H2Event::Pong } else { H2Event::Nothing })
             }
-            Frame::Other { .. } => Ok(Event::Nothing),
+            Frame::Other { .. } => Ok(H2Event::Nothing),
         }
     }
 
     /// A fault of one stream: the stream is reset, and the connection goes on.
-    fn end_stream_by(&mut self, fault: Fault) -> Result<Event<'static>, Fault> {
+    fn end_stream_by(&mut self, fault: H2Fault) -> Result<H2Event<'static>, H2Fault> {
         let Some(stream) = fault.stream else { return Err(fault) };
         if self.streams.is_idle(stream) {
             // There is no stream yet that could be reset.
-            return Err(Fault { stream: None, ..fault });
+            return Err(H2Fault { stream: None, ..fault });
         }
         self.calm.reset()?;
         self.reset(stream, fault.code);
-        Ok(Event::Reset { stream, code: fault.code as u32, fault: Some(fault) })
+        Ok(H2Event::Reset { stream, code: fault.code as u32, fault: Some(fault) })
     }
 
-    fn data_came<'b>(&mut self, id: u32, data: &'b [u8], counted: usize, ends: bool) -> Result<Event<'b>, Fault> {
+    fn data_came<'b>(&mut self, id: u32, data: &'b [u8], counted: usize, ends: bool) -> Result<H2Event<'b>, H2Fault> {
         if self.streams.is_idle(id) {
-            return Err(Fault::connection(Code::Protocol, "DATA on an idle stream"));
+            return Err(H2Fault::connection(ErrorCode::Protocol, "DATA on an idle stream"));
         }
         self.receive_window -= counted as i64;
         if self.receive_window < 0 {
-            return Err(Fault::connection(Code::FlowControl, "more than the connection's window"));
+            return Err(H2Fault::connection(ErrorCode::FlowControl, "more than the connection's window"));
         }
         self.calm.data(data.len(), ends);
         let Some(stream) = self.streams.get(id) else {
             self.return_window(counted);
             if self.streams.was_reset(id) {
-                return Ok(Event::Nothing);
+                return Ok(H2Event::Nothing);
             }
-            return Err(Fault::stream(id, Code::StreamClosed, "DATA on a closed stream"));
+            return Err(H2Fault::stream(id, ErrorCode::StreamClosed, "DATA on a closed stream"));
         };
         if stream.incoming == Incoming::Broken {
             self.return_window(counted);
-            return Ok(Event::Nothing);
+            return Ok(H2Event::Nothing);
         }
         let was_body = stream.incoming == Incoming::Body;
         if let Err(fault) = stream.take_data(id, data.len(), counted, ends) {
@@ -404,24 +406,24 @@ impl Connection {
         if ends {
             self.streams.forget_if_over(id);
         }
-        Ok(Event::Data { stream: id, data, counted, ends })
+        Ok(H2Event::Data { stream: id, data, counted, ends })
     }
 
     /// A message without its declared length. A server may still answer it.
-    fn misshapen(&mut self, fault: Fault) -> Result<Event<'static>, Fault> {
+    fn misshapen(&mut self, fault: H2Fault) -> Result<H2Event<'static>, H2Fault> {
         match (self.role, fault) {
-            (Role::Server, Fault { stream: Some(stream), code: Code::Protocol, what }) => {
+            (Role::Server, H2Fault { stream: Some(stream), code: ErrorCode::Protocol, what }) => {
                 if let Some(known) = self.streams.get(stream) {
                     known.incoming = Incoming::Broken;
                 }
                 self.calm.reset()?;
-                Ok(Event::Malformed { stream, what })
+                Ok(H2Event::Malformed { stream, what })
             }
             _ => Err(fault),
         }
     }
 
-    fn headers_came(&mut self, id: u32, block: &[u8], is_whole: bool, ends: bool) -> Result<Event<'static>, Fault> {
+    fn headers_came(&mut self, id: u32, block: &[u8], is_whole: bool, ends: bool) -> Result<H2Event<'static>, H2Fault> {
         let section = Section { stream: id, ends, continuations: 0 };
         if is_whole {
             return self.section_came(section, block);
@@ -431,32 +433,32 @@ impl Connection {
         self.keep_fragment(block)
     }
 
-    fn continuation_came(&mut self, id: u32, block: &[u8], is_whole: bool) -> Result<Event<'static>, Fault> {
+    fn continuation_came(&mut self, id: u32, block: &[u8], is_whole: bool) -> Result<H2Event<'static>, H2Fault> {
         let Some(section) = self.section.as_mut().filter(|section| section.stream == id) else {
-            return Err(Fault::connection(Code::Protocol, "CONTINUATION of nothing"));
+            return Err(H2Fault::connection(ErrorCode::Protocol, "CONTINUATION of nothing"));
         };
         section.continuations += 1;
         if section.continuations > CONTINUATIONS_MAX {
-            return Err(Fault::connection(Code::EnhanceYourCalm, "too many CONTINUATION frames"));
+            return Err(H2Fault::connection(ErrorCode::EnhanceYourCalm, "too many CONTINUATION frames"));
         }
         self.keep_fragment(block)?;
-        let Some(section) = self.section.take_if(|_| is_whole) else { return Ok(Event::Nothing) };
+        let Some(section) = self.section.take_if(|_| is_whole) else { return Ok(H2Event::Nothing) };
         let fragments = std::mem::take(&mut self.fragments);
         let event = self.section_came(section, &fragments);
         self.fragments = fragments;
         event
     }
 
-    fn keep_fragment(&mut self, block: &[u8]) -> Result<Event<'static>, Fault> {
+    fn keep_fragment(&mut self, block: &[u8]) -> Result<H2Event<'static>, H2Fault> {
         if self.fragments.len() + block.len() > self.limits.section {
-            return Err(Fault::connection(Code::EnhanceYourCalm, "a field section larger than SETTINGS allow"));
+            return Err(H2Fault::connection(ErrorCode::EnhanceYourCalm, "a field section larger than SETTINGS allow"));
         }
         self.fragments.extend_from_slice(block);
-        Ok(Event::Nothing)
+        Ok(H2Event::Nothing)
     }
 
     /// A whole section: decoded first, whatever its purpose.
-    fn section_came(&mut self, section: Section, bytes: &[u8]) -> Result<Event<'static>, Fault> {
+    fn section_came(&mut self, section: Section, bytes: &[u8]) -> Result<H2Event<'static>, H2Fault> {
         let Section { stream: id, ends, .. } = section;
         let is_new = self.role == Role::Server && !id.is_multiple_of(2) && self.streams.is_idle(id);
         if is_new {
@@ -466,33 +468,37 @@ impl Connection {
         self.block.sent = bytes.len();
         self.decoder
             .decode(bytes, self.limits.section, &mut self.block)
-            .map_err(|_| Fault::connection(Code::Compression, "a field section that cannot be decompressed"))?;
+            .map_err(|_| H2Fault::connection(ErrorCode::Compression, "a field section that cannot be decompressed"))?;
         if self.streams.get(id).is_some() {
             return self.further_section(id, ends);
         }
         if self.streams.was_reset(id) {
-            return Ok(Event::Nothing);
+            return Ok(H2Event::Nothing);
         }
         match self.role {
             Role::Server if id.is_multiple_of(2) => {
-                Err(Fault::connection(Code::Protocol, "a stream of the client with an even number"))
+                Err(H2Fault::connection(ErrorCode::Protocol, "a stream of the client with an even number"))
             }
             Role::Server if is_new => self.request_came(id, ends),
-            _ if self.streams.is_idle(id) => Err(Fault::connection(Code::Protocol, "HEADERS on an idle stream")),
-            _ => Err(Fault::connection(Code::StreamClosed, "HEADERS on a closed stream")),
+            _ if self.streams.is_idle(id) => Err(H2Fault::connection(ErrorCode::Protocol, "HEADERS on an idle stream")),
+            _ => Err(H2Fault::connection(ErrorCode::StreamClosed, "HEADERS on a closed stream")),
         }
     }
 
-    fn request_came(&mut self, id: u32, ends: bool) -> Result<Event<'static>, Fault> {
+    fn request_came(&mut self, id: u32, ends: bool) -> Result<H2Event<'static>, H2Fault> {
         let is_too_many = self.streams.len() >= self.limits.streams as usize;
         if self.is_going || is_too_many {
-            return Err(Fault::stream(id, Code::RefusedStream, "more streams than SETTINGS allow, or after GOAWAY"));
+            return Err(H2Fault::stream(
+                id,
+                ErrorCode::RefusedStream,
+                "more streams than SETTINGS allow, or after GOAWAY",
+            ));
         }
         if !ends && !self.is_settled && self.limits.window < WINDOW_DEFAULT {
             // nginx: the client cannot know yet that it may send so little.
-            return Err(Fault::stream(id, Code::RefusedStream, "a body before SETTINGS were acknowledged"));
+            return Err(H2Fault::stream(id, ErrorCode::RefusedStream, "a body before SETTINGS were acknowledged"));
         }
-        let mut stream = Stream::new(self.peer.window, self.limits.window);
+        let mut stream = H2Stream::new(self.peer.window, self.limits.window);
         let mut malformed = None;
         match self.block_length(id) {
             Ok(length) => stream.declared = length,
@@ -505,114 +511,120 @@ impl Connection {
         }
         self.streams.add(id, stream);
         self.calm.request();
-        Ok(Event::Head { stream: id, ends, malformed })
+        Ok(H2Event::Head { stream: id, ends, malformed })
     }
 
     /// A section on an open stream: an answer, or trailers.
-    fn further_section(&mut self, id: u32, ends: bool) -> Result<Event<'static>, Fault> {
-        let Some(stream) = self.streams.get(id) else { return Ok(Event::Nothing) };
+    fn further_section(&mut self, id: u32, ends: bool) -> Result<H2Event<'static>, H2Fault> {
+        let Some(stream) = self.streams.get(id) else { return Ok(H2Event::Nothing) };
         match stream.incoming {
-            Incoming::Done => Err(Fault::stream(id, Code::StreamClosed, "HEADERS after END_STREAM")),
-            Incoming::Broken => Ok(Event::Nothing),
+            Incoming::Done => Err(H2Fault::stream(id, ErrorCode::StreamClosed, "HEADERS after END_STREAM")),
+            Incoming::Broken => Ok(H2Event::Nothing),
             Incoming::Head => {
                 // Whether this is the final answer depends on its status: the caller reports that with `answered`.
                 if ends {
                     stream.incoming = Incoming::Done;
                     self.streams.forget_if_over(id);
                 }
-                Ok(Event::Head { stream: id, ends, malformed: None })
+                Ok(H2Event::Head { stream: id, ends, malformed: None })
             }
-            Incoming::Body if !ends => Err(Fault::stream(id, Code::Protocol, "trailers without END_STREAM")),
+            Incoming::Body if !ends => Err(H2Fault::stream(id, ErrorCode::Protocol, "trailers without END_STREAM")),
             Incoming::Body => {
                 if let Err(fault) = stream.end_incoming(id) {
                     return self.misshapen(fault);
                 }
                 self.streams.forget_if_over(id);
-                Ok(Event::Trailers { stream: id })
+                Ok(H2Event::Trailers { stream: id })
             }
         }
     }
 
-    fn block_length(&self, id: u32) -> Result<Option<u64>, Fault> {
+    fn block_length(&self, id: u32) -> Result<Option<u64>, H2Fault> {
         let mut found = None;
         for field in self.block.fields.iter().filter(|field| field.known == Some(Known::ContentLength)) {
             let length = content_length(field.value.of(&self.block.bytes));
             if length.is_none() || found.is_some_and(|before| Some(before) != length) {
-                return Err(Fault::stream(id, Code::Protocol, "a content-length that is none"));
+                return Err(H2Fault::stream(id, ErrorCode::Protocol, "a content-length that is none"));
             }
             found = length;
         }
         Ok(found)
     }
 
-    fn reset_came(&mut self, id: u32, code: u32) -> Result<Event<'static>, Fault> {
+    fn reset_came(&mut self, id: u32, code: u32) -> Result<H2Event<'static>, H2Fault> {
         if self.streams.is_idle(id) {
-            return Err(Fault::connection(Code::Protocol, "RST_STREAM on an idle stream"));
+            return Err(H2Fault::connection(ErrorCode::Protocol, "RST_STREAM on an idle stream"));
         }
         if !self.streams.remove(id) {
             // RFC 9113 §5.1: a frame after RST_STREAM is an error of the stream. No reset answers a reset (§5.4.2).
-            let again = Event::Reset { stream: id, code: Code::StreamClosed as u32, fault: None };
-            return Ok(if id == self.reset_last { again } else { Event::Nothing });
+            let again = H2Event::Reset { stream: id, code: ErrorCode::StreamClosed as u32, fault: None };
+            return Ok(if id == self.reset_last { again } else { H2Event::Nothing });
         }
         self.calm.reset()?;
         self.reset_last = id;
-        Ok(Event::Reset { stream: id, code, fault: None })
+        Ok(H2Event::Reset { stream: id, code, fault: None })
     }
 
-    fn window_came(&mut self, id: u32, more: u32) -> Result<Event<'static>, Fault> {
+    fn window_came(&mut self, id: u32, more: u32) -> Result<H2Event<'static>, H2Fault> {
         if id == 0 {
             self.send_window += i64::from(more);
             if self.send_window > i64::from(WINDOW_MAX) {
-                return Err(Fault::connection(Code::FlowControl, "a window above 2^31-1"));
+                return Err(H2Fault::connection(ErrorCode::FlowControl, "a window above 2^31-1"));
             }
-            return Ok(Event::Writable { stream: None });
+            return Ok(H2Event::Writable { stream: None });
         }
         if self.streams.is_idle(id) {
-            return Err(Fault::connection(Code::Protocol, "WINDOW_UPDATE on an idle stream"));
+            return Err(H2Fault::connection(ErrorCode::Protocol, "WINDOW_UPDATE on an idle stream"));
         }
-        let Some(stream) = self.streams.get(id) else { return Ok(Event::Nothing) };
+        let Some(stream) = self.streams.get(id) else { return Ok(H2Event::Nothing) };
         stream.send_window += i64::from(more);
         if stream.send_window > i64::from(WINDOW_MAX) {
-            return Err(Fault::stream(id, Code::FlowControl, "a window above 2^31-1"));
+            return Err(H2Fault::stream(id, ErrorCode::FlowControl, "a window above 2^31-1"));
         }
-        Ok(Event::Writable { stream: Some(id) })
+        Ok(H2Event::Writable { stream: Some(id) })
     }
 
-    fn settings_came(&mut self, settings: Settings<'_>) -> Result<Event<'static>, Fault> {
+    fn settings_came(&mut self, settings: Settings<'_>) -> Result<H2Event<'static>, H2Fault> {
         let mut is_wider = false;
         self.is_greeted = true;
         for (id, value) in settings.iter() {
             match id {
                 setting::TABLE => self.encoder.allow(value as usize),
                 setting::PUSH if value > 1 || value == 1 && self.role == Role::Client => {
-                    return Err(Fault::connection(Code::Protocol, "ENABLE_PUSH that is neither 0 nor the client's 1"));
+                    return Err(H2Fault::connection(
+                        ErrorCode::Protocol,
+                        "ENABLE_PUSH that is neither 0 nor the client's 1",
+                    ));
                 }
                 setting::STREAMS => self.peer.streams = value,
                 setting::WINDOW if value > WINDOW_MAX => {
-                    return Err(Fault::connection(Code::FlowControl, "INITIAL_WINDOW_SIZE above 2^31-1"));
+                    return Err(H2Fault::connection(ErrorCode::FlowControl, "INITIAL_WINDOW_SIZE above 2^31-1"));
                 }
                 setting::WINDOW => {
                     let delta = i64::from(value) - i64::from(self.peer.window);
                     is_wider |= delta > 0;
                     self.peer.window = value;
                     if !self.streams.widen(delta) {
-                        return Err(Fault::connection(Code::FlowControl, "a window above 2^31-1"));
+                        return Err(H2Fault::connection(ErrorCode::FlowControl, "a window above 2^31-1"));
                     }
                 }
                 setting::PAYLOAD => {
                     self.peer.payload = value as usize;
                     if !(PAYLOAD_BYTES_DEFAULT..=PAYLOAD_BYTES_MAX).contains(&self.peer.payload) {
-                        return Err(Fault::connection(Code::Protocol, "MAX_FRAME_SIZE out of its range"));
+                        return Err(H2Fault::connection(ErrorCode::Protocol, "MAX_FRAME_SIZE out of its range"));
                     }
                 }
                 setting::CONNECT if value > 1 => {
-                    return Err(Fault::connection(Code::Protocol, "ENABLE_CONNECT_PROTOCOL that is neither 0 nor 1"));
+                    return Err(H2Fault::connection(
+                        ErrorCode::Protocol,
+                        "ENABLE_CONNECT_PROTOCOL that is neither 0 nor 1",
+                    ));
                 }
                 setting::CONNECT => self.peer.is_connect_extended = value == 1,
                 _ => {}
             }
         }
         frame::push_settings_ack(&mut self.output);
-        Ok(if is_wider { Event::Writable { stream: None } } else { Event::Nothing })
+        Ok(if is_wider { H2Event::Writable { stream: None } } else { H2Event::Nothing })
     }
 }

@@ -9,6 +9,6 @@ mod huffman;
 mod integer;
 mod table;
 
-pub use decode::{Block, Broken, Decoder};
+pub use decode::{Block, BrokenBlock, HpackDecoder};
 pub use encode::Encoder;
 pub use table::{ENTRY_OVERHEAD, TABLE_BYTES_DEFAULT};

@@ -279,7 +279,7 @@ fn three_digits(value: &[u8]) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hpack::Decoder;
+    use super::super::hpack::HpackDecoder;
     use super::*;
 
     const GET: [(&str, &str); 4] =
@@ -295,7 +295,7 @@ mod tests {
             bytes.push(value.len() as u8);
             bytes.extend_from_slice(value.as_bytes());
         }
-        assert_eq!(Decoder::default().decode(&bytes, 1 << 16, &mut block), Ok(()));
+        assert_eq!(HpackDecoder::default().decode(&bytes, 1 << 16, &mut block), Ok(()));
         block
     }
 

@@ -34,19 +34,19 @@ fn what_version_1_refuses() {
     let long = format!("PROXY UNKNOWN {}", "x".repeat(V1_BYTES_MAX));
     let long_line = format!("{long}\r\n");
     for (line, fault) in [
-        ("GET / HTTP/1.1\r\n", Fault::Broken),
-        ("PROXY UDP4 1.2.3.4 1.2.3.4 1 2\r\n", Fault::Broken),
-        ("PROXY INVALID", Fault::Broken),
-        ("PROXY TCP4 1.2.3.4 1.2.3.4 1 2\n", Fault::Broken),
-        ("PROXY TCP4 1.2.3.4 1.2.3.4 1\r\n", Fault::Broken),
-        ("PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n", Fault::Broken),
-        ("PROXY TCP4  1.2.3.4 1.2.3.4 1 2\r\n", Fault::Address),
-        ("PROXY TCP4 1.2.3.4.5 1.2.3.4 1 2\r\n", Fault::Address),
-        ("PROXY TCP4 1.2.3.4 1.2.3.4 1 65536\r\n", Fault::Address),
-        ("PROXY TCP4 1.2.3.4 1.2.3.4 +1 2\r\n", Fault::Address),
-        ("PROXY TCP4 1.2.3.4 1.2.3.4  2\r\n", Fault::Address),
-        (long.as_str(), Fault::LineTooLong),
-        (long_line.as_str(), Fault::LineTooLong),
+        ("GET / HTTP/1.1\r\n", ProxyProtocolFault::Broken),
+        ("PROXY UDP4 1.2.3.4 1.2.3.4 1 2\r\n", ProxyProtocolFault::Broken),
+        ("PROXY INVALID", ProxyProtocolFault::Broken),
+        ("PROXY TCP4 1.2.3.4 1.2.3.4 1 2\n", ProxyProtocolFault::Broken),
+        ("PROXY TCP4 1.2.3.4 1.2.3.4 1\r\n", ProxyProtocolFault::Broken),
+        ("PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n", ProxyProtocolFault::Broken),
+        ("PROXY TCP4  1.2.3.4 1.2.3.4 1 2\r\n", ProxyProtocolFault::Address),
+        ("PROXY TCP4 1.2.3.4.5 1.2.3.4 1 2\r\n", ProxyProtocolFault::Address),
+        ("PROXY TCP4 1.2.3.4 1.2.3.4 1 65536\r\n", ProxyProtocolFault::Address),
+        ("PROXY TCP4 1.2.3.4 1.2.3.4 +1 2\r\n", ProxyProtocolFault::Address),
+        ("PROXY TCP4 1.2.3.4 1.2.3.4  2\r\n", ProxyProtocolFault::Address),
+        (long.as_str(), ProxyProtocolFault::LineTooLong),
+        (long_line.as_str(), ProxyProtocolFault::LineTooLong),
     ] {
         assert_eq!(parse(line.as_bytes()), Err(fault), "{line:?}");
     }
@@ -72,10 +72,10 @@ fn headers_of_version_2() {
 
 #[test]
 fn what_version_2_refuses() {
-    assert_eq!(parse(&v2(0x11, 0x11, V4_ENDS)), Err(Fault::Version(1)));
-    assert_eq!(parse(&v2(0x21, 0x11, &V4_ENDS[1..])), Err(Fault::AddressesCut));
-    assert_eq!(parse(&v2(0x21, 0x21, V4_ENDS)), Err(Fault::AddressesCut));
-    assert_eq!(parse(&v2(0x21, 0x11, &[0; V2_BYTES_MAX])), Err(Fault::TooLarge));
+    assert_eq!(parse(&v2(0x11, 0x11, V4_ENDS)), Err(ProxyProtocolFault::Version(1)));
+    assert_eq!(parse(&v2(0x21, 0x11, &V4_ENDS[1..])), Err(ProxyProtocolFault::AddressesCut));
+    assert_eq!(parse(&v2(0x21, 0x21, V4_ENDS)), Err(ProxyProtocolFault::AddressesCut));
+    assert_eq!(parse(&v2(0x21, 0x11, &[0; V2_BYTES_MAX])), Err(ProxyProtocolFault::TooLarge));
 }
 
 #[test]

@@ -8,7 +8,7 @@ pub const FRAME_HEAD_BYTES_MAX: usize = 14;
 
 /// The sender of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum FrameSender {
     /// Its frames are masked.
     Client,
     /// Its frames are not.
@@ -34,15 +34,15 @@ impl FrameHead {
     /// Reads a head at the beginning of `bytes`, with its length; `None` if it is not complete.
     ///
     /// `from` is the sender; `compresses` is true if permessage-deflate was agreed.
-    pub fn parse(bytes: &[u8], from: Role, compresses: bool) -> Result<Option<(FrameHead, usize)>, Violation> {
+    pub fn parse(bytes: &[u8], from: FrameSender, compresses: bool) -> Result<Option<(FrameHead, usize)>, Violation> {
         let &[first, second, ref rest @ ..] = bytes else {
             return Ok(None);
         };
         let opcode = opcode(first, compresses)?;
         let is_masked = second & 0x80 != 0;
         match from {
-            Role::Client if !is_masked => return Err(Violation::NotMasked),
-            Role::Server if is_masked => return Err(Violation::Masked),
+            FrameSender::Client if !is_masked => return Err(Violation::NotMasked),
+            FrameSender::Server if is_masked => return Err(Violation::Masked),
             _ => {}
         }
         let is_last = first & 0x80 != 0;
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn heads_come_back_as_they_went() {
         for payload_bytes in [0, 1, 125, 126, 0xffff, 0x10000, i64::MAX as u64] {
-            for (mask, from) in [(None, Role::Server), (Some([1, 2, 3, 4]), Role::Client)] {
+            for (mask, from) in [(None, FrameSender::Server), (Some([1, 2, 3, 4]), FrameSender::Client)] {
                 let head =
                     FrameHead { is_last: false, is_compressed: true, opcode: Opcode::Binary, mask, payload_bytes };
                 let mut bytes = Vec::new();
@@ -162,17 +162,17 @@ mod tests {
     #[test]
     fn refusals() {
         let check = |bytes: &[u8], from, expect| assert_eq!(FrameHead::parse(bytes, from, false), Err(expect));
-        check(&[0xc1, 0x80], Role::Client, Violation::ReservedBit);
-        check(&[0x83, 0x80], Role::Client, Violation::ReservedOpcode);
-        check(&[0x81, 0x05], Role::Client, Violation::NotMasked);
-        check(&[0x81, 0x85], Role::Server, Violation::Masked);
-        check(&[0x08, 0x80], Role::Client, Violation::FragmentedControl);
-        check(&[0x89, 0xfe], Role::Client, Violation::LongControl);
-        check(&[0x82, 0x7f, 0xff, 0, 0, 0, 0, 0, 0, 0], Role::Server, Violation::LengthTooLarge);
-        check(&[0x82, 0x7e, 0, 125], Role::Server, Violation::LengthNotMinimal);
-        check(&[0x82, 0x7f, 0, 0, 0, 0, 0, 0, 0xff, 0xff], Role::Server, Violation::LengthNotMinimal);
-        assert_eq!(FrameHead::parse(&[0xc9, 0], Role::Server, true), Err(Violation::CompressedControl));
-        assert_eq!(FrameHead::parse(&[0xc0, 0], Role::Server, true), Err(Violation::CompressedControl));
+        check(&[0xc1, 0x80], FrameSender::Client, Violation::ReservedBit);
+        check(&[0x83, 0x80], FrameSender::Client, Violation::ReservedOpcode);
+        check(&[0x81, 0x05], FrameSender::Client, Violation::NotMasked);
+        check(&[0x81, 0x85], FrameSender::Server, Violation::Masked);
+        check(&[0x08, 0x80], FrameSender::Client, Violation::FragmentedControl);
+        check(&[0x89, 0xfe], FrameSender::Client, Violation::LongControl);
+        check(&[0x82, 0x7f, 0xff, 0, 0, 0, 0, 0, 0, 0], FrameSender::Server, Violation::LengthTooLarge);
+        check(&[0x82, 0x7e, 0, 125], FrameSender::Server, Violation::LengthNotMinimal);
+        check(&[0x82, 0x7f, 0, 0, 0, 0, 0, 0, 0xff, 0xff], FrameSender::Server, Violation::LengthNotMinimal);
+        assert_eq!(FrameHead::parse(&[0xc9, 0], FrameSender::Server, true), Err(Violation::CompressedControl));
+        assert_eq!(FrameHead::parse(&[0xc0, 0], FrameSender::Server, true), Err(Violation::CompressedControl));
     }
 
     proptest::proptest! {

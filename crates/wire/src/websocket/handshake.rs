@@ -18,20 +18,20 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Sec-WebSocket-Key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key([u8; KEY_BYTES]);
+pub struct HandshakeKey([u8; KEY_BYTES]);
 
-impl Key {
+impl HandshakeKey {
     /// A key from 16 random bytes for this connection.
-    pub fn new(random: [u8; 16]) -> Key {
+    pub fn new(random: [u8; 16]) -> HandshakeKey {
         let mut key = [0; KEY_BYTES];
         // 16 bytes are 24 characters: it fits.
         let _ = STANDARD.encode_slice(random, &mut key);
-        Key(key)
+        HandshakeKey(key)
     }
 
     /// A client's key as received; `None` if it is not 24 characters.
-    pub fn of(value: &[u8]) -> Option<Key> {
-        value.try_into().ok().map(Key)
+    pub fn of(value: &[u8]) -> Option<HandshakeKey> {
+        value.try_into().ok().map(HandshakeKey)
     }
 
     /// The key as it is sent.
@@ -41,7 +41,7 @@ impl Key {
 }
 
 /// Sec-WebSocket-Accept for a key (RFC 6455 §4.2.2).
-pub fn accept(key: &Key) -> [u8; ACCEPT_BYTES] {
+pub fn accept(key: &HandshakeKey) -> [u8; ACCEPT_BYTES] {
     let digest = Sha1::new().chain_update(key.0).chain_update(GUID).finalize();
     let mut accept = [0; ACCEPT_BYTES];
     // 20 bytes are 28 characters: it fits.
@@ -102,7 +102,7 @@ impl fmt::Display for HandshakeFault {
 pub fn check_answer(
     buf: &[u8],
     head: &ResponseHead,
-    key: &Key,
+    key: &HandshakeKey,
     protocols: &[String],
     deflate: Option<&DeflateOffer>,
 ) -> Result<Agreed, HandshakeFault> {
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(Parser::new().response(text.as_bytes(), &mut head), Ok(Progress::Done));
         let protocols: Vec<String> = protocols.iter().map(|&name| name.to_owned()).collect();
         let offer = offer.then(DeflateOffer::default);
-        let key = Key::of(KEY).unwrap();
+        let key = HandshakeKey::of(KEY).unwrap();
         let answer = check_answer(text.as_bytes(), &head, &key, &protocols, offer.as_ref());
         let seen = answer.as_ref().map(|agreed| (agreed.protocol.as_deref(), agreed.deflate.is_some()));
         assert_eq!(seen, expect.as_ref().copied(), "{fields}");
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn the_rfcs_own_example_of_a_key() {
-        assert_eq!(&accept(&Key::of(KEY).unwrap()), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        assert_eq!(Key::new(*b"the sample nonce").as_bytes(), KEY);
+        assert_eq!(&accept(&HandshakeKey::of(KEY).unwrap()), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(HandshakeKey::new(*b"the sample nonce").as_bytes(), KEY);
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         let text = b"HTTP/1.1 403 Forbidden\r\n\r\n";
         let mut head = ResponseHead::new();
         assert_eq!(Parser::new().response(text, &mut head), Ok(Progress::Done));
-        let fault = check_answer(text, &head, &Key::new([0; 16]), &[], None).unwrap_err();
+        let fault = check_answer(text, &head, &HandshakeKey::new([0; 16]), &[], None).unwrap_err();
         assert_eq!(fault.to_string(), "Unexpected server response: 403");
     }
 }

@@ -1,12 +1,12 @@
 //! Joins frames to messages.
 
-use super::frame::{FRAME_HEAD_BYTES_MAX, FrameHead, Mask, Role};
+use super::frame::{FRAME_HEAD_BYTES_MAX, FrameHead, FrameSender, Mask};
 use super::opcode::{Opcode, is_close_code};
 use super::violation::Violation;
 
 /// The events of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'b> {
+pub enum WebSocketEvent<'b> {
     /// A whole message. Text is checked to be UTF-8, unless it is compressed: then call [`check_text`] after
     /// inflating it.
     Message {
@@ -30,7 +30,7 @@ pub enum Event<'b> {
 /// Reads one direction of a connection. Between messages it holds no memory of its own.
 #[derive(Debug)]
 pub struct Messages {
-    from: Role,
+    from: FrameSender,
     compresses: bool,
     message_bytes_max: usize,
     /// An incomplete head.
@@ -59,7 +59,7 @@ struct Frame {
 impl Messages {
     /// A reader for messages of `from`, each of at most `message_bytes_max` bytes as received; `compresses` is true
     /// if permessage-deflate was agreed.
-    pub fn new(from: Role, compresses: bool, message_bytes_max: usize) -> Messages {
+    pub fn new(from: FrameSender, compresses: bool, message_bytes_max: usize) -> Messages {
         Messages {
             from,
             compresses,
@@ -76,7 +76,7 @@ impl Messages {
     }
 
     /// The next event. Adds the number of bytes it read from `input` to `used`; call it again with the rest.
-    pub fn next<'b>(&'b mut self, input: &'b [u8], used: &mut usize) -> Result<Event<'b>, Violation> {
+    pub fn next<'b>(&'b mut self, input: &'b [u8], used: &mut usize) -> Result<WebSocketEvent<'b>, Violation> {
         self.forget();
         let mut rest = input;
         loop {
@@ -85,10 +85,10 @@ impl Messages {
                 let is_there = self.next_head(&mut rest);
                 *used += before - rest.len();
                 if !is_there? {
-                    return Ok(Event::NeedMore);
+                    return Ok(WebSocketEvent::NeedMore);
                 }
             }
-            let Some(frame) = &mut self.frame else { return Ok(Event::NeedMore) };
+            let Some(frame) = &mut self.frame else { return Ok(WebSocketEvent::NeedMore) };
             let len = usize::try_from(frame.left).unwrap_or(usize::MAX).min(rest.len());
             let (payload, after) = rest.split_at_checked(len).unwrap_or((rest, &[]));
             (rest, *used) = (after, *used + len);
@@ -106,7 +106,7 @@ impl Messages {
                 mask.apply(payload);
             }
             if !is_whole {
-                return Ok(Event::NeedMore);
+                return Ok(WebSocketEvent::NeedMore);
             }
             self.frame = None;
             if is_end {
@@ -163,7 +163,7 @@ impl Messages {
     }
 
     /// The event of a complete message or control frame: its payload is `whole`, or the kept bytes.
-    fn end<'b>(&'b mut self, opcode: Opcode, whole: Option<&'b [u8]>) -> Result<Event<'b>, Violation> {
+    fn end<'b>(&'b mut self, opcode: Opcode, whole: Option<&'b [u8]>) -> Result<WebSocketEvent<'b>, Violation> {
         self.is_given = whole.is_none();
         if opcode == Opcode::Close {
             self.is_closed = true;
@@ -171,9 +171,9 @@ impl Messages {
         if opcode.is_control() {
             let payload = whole.unwrap_or(&self.control_bytes);
             return match opcode {
-                Opcode::Ping => Ok(Event::Ping(payload)),
-                Opcode::Pong => Ok(Event::Pong(payload)),
-                _ => Ok(Event::Close(close(payload)?)),
+                Opcode::Ping => Ok(WebSocketEvent::Ping(payload)),
+                Opcode::Pong => Ok(WebSocketEvent::Pong(payload)),
+                _ => Ok(WebSocketEvent::Close(close(payload)?)),
             };
         }
         let (is_text, is_compressed) = self.message.take().unwrap_or_default();
@@ -181,7 +181,7 @@ impl Messages {
         if is_text && !is_compressed {
             check_text(payload)?;
         }
-        Ok(Event::Message { is_text, is_compressed, payload })
+        Ok(WebSocketEvent::Message { is_text, is_compressed, payload })
     }
 
     /// Frees the memory of the last event.

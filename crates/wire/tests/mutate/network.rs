@@ -4,11 +4,11 @@
 use weir_mutate::splits;
 use weir_wire::dns::{self, Kind, Message, Name, serve, update};
 use weir_wire::escape::{self, EscapeSet, Unescape};
-use weir_wire::h2::connection::{Connection, Event, Limits, Role, Step};
-use weir_wire::h2::frame::{HEAD_BYTES, Head};
-use weir_wire::h2::hpack::{Block, Decoder, Encoder};
+use weir_wire::h2::connection::{Connection, H2Event, Limits, Role, Step};
+use weir_wire::h2::frame::{FrameHeader, HEAD_BYTES};
+use weir_wire::h2::hpack::{Block, Encoder, HpackDecoder};
 use weir_wire::h2::message;
-use weir_wire::websocket::{DeflateOffer, Key, Passing, Seen, check_answer};
+use weir_wire::websocket::{DeflateOffer, HandshakeKey, Passing, Seen, check_answer};
 use weir_wire::{Parser, Progress, RequestHead, ResponseHead, date, grpc, host};
 
 /// The limits of the connections in [`http2`].
@@ -73,11 +73,11 @@ enum Act {
     Nothing,
 }
 
-fn again(event: Event<'_>) -> Act {
+fn again(event: H2Event<'_>) -> Act {
     match event {
-        Event::Head { stream, ends, .. } => Act::Head { stream, ends },
-        Event::Data { stream, counted, .. } => Act::Consumed { stream, counted },
-        Event::Trailers { .. } => Act::Trailers,
+        H2Event::Head { stream, ends, .. } => Act::Head { stream, ends },
+        H2Event::Data { stream, counted, .. } => Act::Consumed { stream, counted },
+        H2Event::Trailers { .. } => Act::Trailers,
         _ => Act::Nothing,
     }
 }
@@ -125,7 +125,7 @@ fn one_line(text: &[u8]) {
 }
 
 fn whole_frames(mut output: &[u8]) {
-    while let Some(head) = Head::read(output) {
+    while let Some(head) = FrameHeader::read(output) {
         output = output.get(HEAD_BYTES + head.length..).expect("a frame is written whole");
     }
     assert!(output.is_empty(), "a frame's head is written whole");
@@ -135,7 +135,7 @@ fn whole_frames(mut output: &[u8]) {
 /// Each section begins with its length.
 pub fn sections(data: &[u8]) {
     const LIMIT: usize = 400;
-    let (mut decoder, mut encoder, mut peer) = (Decoder::default(), Encoder::default(), Decoder::default());
+    let (mut decoder, mut encoder, mut peer) = (HpackDecoder::default(), Encoder::default(), HpackDecoder::default());
     let mut rest = data;
     while let Some((&length, after)) = rest.split_first() {
         let (section, after) = after.split_at(usize::from(length).min(after.len()));
@@ -218,7 +218,7 @@ pub fn small_answers(data: &[u8]) {
     let mut head = ResponseHead::new();
     if Parser::new().response(data, &mut head) == Ok(Progress::Done) {
         let protocols = ["chat".to_owned()];
-        let key = Key::new([7; 16]);
+        let key = HandshakeKey::new([7; 16]);
         let offer = DeflateOffer { server_max_window_bits: Some(10), ..DeflateOffer::default() };
         if let Ok(agreed) = check_answer(data, &head, &key, &protocols, Some(&offer)) {
             assert_eq!(agreed.protocol.as_deref(), Some("chat"));

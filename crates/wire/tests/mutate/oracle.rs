@@ -10,7 +10,7 @@ use weir_wire::encode;
 use weir_wire::parse::IGNORED_KEPT;
 use weir_wire::proxy_protocol::{self, Parsed as Read};
 use weir_wire::target::{Unescape, escape_uri, normalise, unescape_uri};
-use weir_wire::websocket::{self, Event, Messages, Opcode, Role};
+use weir_wire::websocket::{self, FrameSender, Messages, Opcode, WebSocketEvent};
 use weir_wire::{
     BodyLength, ConnectionTokens, Field, HeadPolicy, InvalidFields, LastHost, Parser, Progress, RequestHead,
     ResponseHead, Span, Version, Violation, fastcgi, keeps_alive, memcached, request_body, request_host,
@@ -110,7 +110,7 @@ pub fn response_head(data: &[u8]) {
 /// WebSocket frames: a split at any place gives the same result, and the messages, written anew, are read as the same
 /// messages.
 pub fn websocket(data: &[u8]) {
-    for from in [Role::Client, Role::Server] {
+    for from in [FrameSender::Client, FrameSender::Server] {
         for compresses in [false, true] {
             let read = |pieces: &[&[u8]]| read_frames(pieces, from, compresses);
             let whole = read(&[data]);
@@ -134,7 +134,7 @@ type Understood = (Opcode, bool, Vec<u8>);
 
 fn read_frames(
     pieces: &[&[u8]],
-    from: Role,
+    from: FrameSender,
     compresses: bool,
 ) -> (Vec<Understood>, Option<weir_wire::websocket::Violation>) {
     let mut messages = Messages::new(from, compresses, MESSAGE_BYTES_MAX);
@@ -144,24 +144,24 @@ fn read_frames(
         loop {
             let before = at;
             let event = match messages.next(piece.get(at..).unwrap_or_default(), &mut at) {
-                Ok(Event::NeedMore) => break,
+                Ok(WebSocketEvent::NeedMore) => break,
                 Ok(event) => event,
                 Err(violation) => return (events, Some(violation)),
             };
             assert!(at > before && at <= piece.len());
             events.push(match event {
-                Event::Message { is_text, is_compressed, payload } => {
+                WebSocketEvent::Message { is_text, is_compressed, payload } => {
                     assert!(payload.len() <= MESSAGE_BYTES_MAX);
                     assert!(!is_text || is_compressed || websocket::check_text(payload).is_ok());
                     (if is_text { Opcode::Text } else { Opcode::Binary }, is_compressed, payload.to_vec())
                 }
-                Event::Ping(payload) => (Opcode::Ping, false, payload.to_vec()),
-                Event::Pong(payload) => (Opcode::Pong, false, payload.to_vec()),
-                Event::Close(said) => {
+                WebSocketEvent::Ping(payload) => (Opcode::Ping, false, payload.to_vec()),
+                WebSocketEvent::Pong(payload) => (Opcode::Pong, false, payload.to_vec()),
+                WebSocketEvent::Close(said) => {
                     let payload = said.map(|(code, reason)| websocket::close_payload(code, reason));
                     (Opcode::Close, false, payload.unwrap_or_default())
                 }
-                Event::NeedMore => break,
+                WebSocketEvent::NeedMore => break,
             });
         }
         assert_eq!(at, piece.len(), "input is used up before more is asked for");
@@ -169,12 +169,14 @@ fn read_frames(
     (events, None)
 }
 
-fn send_anew(events: &[Understood], from: Role) -> Vec<u8> {
+fn send_anew(events: &[Understood], from: FrameSender) -> Vec<u8> {
     let mut out = Vec::new();
     for (opcode, is_compressed, payload) in events {
         match from {
-            Role::Server => websocket::push_frame(&mut out, *opcode, *is_compressed, payload),
-            Role::Client => websocket::push_masked_frame(&mut out, *opcode, *is_compressed, [7, 0, 255, 1], payload),
+            FrameSender::Server => websocket::push_frame(&mut out, *opcode, *is_compressed, payload),
+            FrameSender::Client => {
+                websocket::push_masked_frame(&mut out, *opcode, *is_compressed, [7, 0, 255, 1], payload)
+            }
         }
     }
     out
@@ -284,32 +286,32 @@ struct Said {
     /// How often standard output was closed.
     closed: usize,
     /// Bytes after the end of the request, if it has come; or the fault.
-    end: Result<Option<usize>, fastcgi::Fault>,
+    end: Result<Option<usize>, fastcgi::FastCgiFault>,
 }
 
 fn read_records(parts: &[&[u8]]) -> Said {
     let mut said = Said { stdout: Vec::new(), stderr: Vec::new(), closed: 0, end: Ok(None) };
-    let mut decoder = fastcgi::Decoder::new();
+    let mut decoder = fastcgi::FastCgiDecoder::new();
     let mut left: usize = parts.iter().map(|part| part.len()).sum();
     for part in parts {
         let mut at = 0;
         loop {
             let before = at;
             match decoder.next(part, &mut at) {
-                Ok(fastcgi::Event::Stdout { start, end }) => {
+                Ok(fastcgi::FastCgiEvent::Stdout { start, end }) => {
                     assert!(before <= start && start < end && end == at);
                     said.stdout.extend_from_slice(part.get(start..end).unwrap_or_default());
                 }
-                Ok(fastcgi::Event::Stderr { start, end }) => {
+                Ok(fastcgi::FastCgiEvent::Stderr { start, end }) => {
                     assert!(before <= start && start < end && end == at);
                     said.stderr.extend_from_slice(part.get(start..end).unwrap_or_default());
                 }
-                Ok(fastcgi::Event::Closed) => said.closed += 1,
-                Ok(fastcgi::Event::End) => {
+                Ok(fastcgi::FastCgiEvent::Closed) => said.closed += 1,
+                Ok(fastcgi::FastCgiEvent::End) => {
                     said.end = Ok(Some(left - at));
                     return said;
                 }
-                Ok(fastcgi::Event::NeedMore) => {
+                Ok(fastcgi::FastCgiEvent::NeedMore) => {
                     assert_eq!(at, part.len());
                     break;
                 }
@@ -369,8 +371,8 @@ pub fn memcached(data: &[u8]) {
         for part in parts {
             let (count, progress) = value.take(part);
             got.extend_from_slice(part.get(..count).unwrap_or_default());
-            if progress != memcached::Progress::NeedMore {
-                return (got, progress == memcached::Progress::Done);
+            if progress != memcached::MemcachedProgress::NeedMore {
+                return (got, progress == memcached::MemcachedProgress::Done);
             }
         }
         (got, false)

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use weir_acme::{Issuer, Order};
+use weir_acme::{CertificateOrder, Issuer};
 use weir_conf::At;
 use weir_http::dns::Servers;
 use weir_net::tls;
@@ -30,7 +30,7 @@ pub struct Authority {
     /// The place of the block.
     pub at: At,
     /// Its certificates.
-    pub orders: Vec<(Order, Arc<Cell>)>,
+    pub orders: Vec<(CertificateOrder, Arc<Cell>)>,
     /// The account, if there are no files.
     pub memory: Arc<Mutex<Memory>>,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use weir_acme::{AccountKey, Challenge, External, Issuer, KeyKind, Profile};
+use weir_acme::{AccountKey, ChallengeType, External, Issuer, KeyKind, Profile};
 use weir_conf::Statement;
 use weir_http::build::Build;
 use weir_http::family::certificates;
@@ -135,7 +135,7 @@ impl Draft {
                 });
             }
             "challenge" => {
-                let read = Challenge::read(text);
+                let read = ChallengeType::read(text);
                 self.issuer.challenge = read.ok_or_else(|| Refusal::whole(format!("unsupported challenge: {text}")))?;
             }
             "common_name_in_csr" => self.issuer.names_subject = value::flag(line)?,
@@ -267,7 +267,7 @@ mod tests {
         );
         assert_eq!(said, "");
         let issuer = issuer.unwrap();
-        assert_eq!((issuer.uri.as_str(), issuer.challenge), ("https://ca.test:14000/dir", Challenge::TlsAlpn01));
+        assert_eq!((issuer.uri.as_str(), issuer.challenge), ("https://ca.test:14000/dir", ChallengeType::TlsAlpn01));
         assert_eq!(issuer.contacts, ["mailto:admin@a.test", "tel:+49"]);
         assert_eq!(issuer.external.unwrap().key, [0, 1, 2, 3]);
         assert_eq!(issuer.profile, Some(Profile { name: "short".to_owned(), is_required: true }));

@@ -71,7 +71,7 @@ impl Stamp {
 
     /// The stamp of a file by its full name; `None` if there is none, or if it is not a regular file.
     pub fn of(path: &str) -> Option<Stamp> {
-        let asked = answers::ask(answers::Kind::Stamp, path, || {
+        let asked = answers::ask(answers::QuestionKind::Stamp, path, || {
             let meta = std::fs::metadata(path)?;
             let facts = if meta.is_file() {
                 vec![meta.ino().cast_signed(), meta.mtime(), meta.mtime_nsec()]
@@ -120,7 +120,7 @@ pub fn read(b: &mut Build<'_>, name: &str) -> Result<Arc<Vec<u8>>, (String, Stri
 /// The text of a file by its full name; the error is nginx's.
 pub fn text(path: &str) -> Result<Vec<u8>, String> {
     let read = || opening::read(path.as_bytes(), FILE_BYTES_MAX + 1);
-    let text = answers::ask(answers::Kind::File, path, read).map_err(|error| Os(&error).to_string())?;
+    let text = answers::ask(answers::QuestionKind::File, path, read).map_err(|error| Os(&error).to_string())?;
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("(larger than {FILE_BYTES_MAX} bytes)"));
     }

@@ -130,7 +130,7 @@ impl Draft {
             }
             "trusted_certificate" => {
                 let path = b.path(text);
-                let read = answers::ask(answers::Kind::File, &path, || std::fs::read(&path));
+                let read = answers::ask(answers::QuestionKind::File, &path, || std::fs::read(&path));
                 let failed = |error| Refusal::whole(format!("failed to open \"{path}\" {}", Os(&error)));
                 self.trusted = Some(read.map_err(failed)?);
             }

@@ -34,7 +34,7 @@ pub enum Did {
 
 /// The progress of a thread with a client's request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum ThreadPhase {
     /// The thread had read no request, or that is unknown.
     #[default]
     None,
@@ -92,7 +92,7 @@ pub struct Wait {
     /// The activity.
     pub did: Did,
     /// The progress with a client's request.
-    pub phase: Phase,
+    pub phase: ThreadPhase,
     /// The object behind its descriptor.
     pub behind: Behind,
     /// The address of the futex; 0 for none.
@@ -130,7 +130,7 @@ pub struct Exchange {
 /// A kind of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum TimeKind {
     /// Ran.
     Ran,
     /// Waited for a CPU.
@@ -173,15 +173,15 @@ pub struct Waits {
     /// That time, thread-seconds a second.
     pub busy: f64,
     /// Shares of that time, by kind.
-    pub shares: BTreeMap<Kind, f64>,
+    pub shares: BTreeMap<TimeKind, f64>,
     /// All time by kind, thread-seconds a second.
-    pub all: BTreeMap<Kind, f64>,
+    pub all: BTreeMap<TimeKind, f64>,
     /// Locks, by falling waiting time.
     pub locks: Vec<Lock>,
-    /// Futexes at which threads were [`Kind::Parked`], by falling waiting time.
+    /// Futexes at which threads were [`TimeKind::Parked`], by falling waiting time.
     pub parked: Vec<Lock>,
     /// The servers that it uses, by falling waiting time.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<UsedServer>,
     /// For clients: number of answers, and mean number of requests in progress. `None` if connections were not
     /// observed.
     pub clients: Option<(u64, f64)>,
@@ -208,7 +208,7 @@ pub struct Lock {
 /// A server that a process uses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Peer {
+pub struct UsedServer {
     /// `10.0.0.3:5432`, `unix:/run/x.sock`.
     pub at: String,
     /// Connections to it that were used.
@@ -228,43 +228,43 @@ pub struct Peer {
 }
 
 /// The kind of a wait.
-pub fn kind_of(wait: &Wait, is_go: bool) -> Kind {
+pub fn kind_of(wait: &Wait, is_go: bool) -> TimeKind {
     let known = call(wait.call);
     match wait.did {
-        Did::Ran => return Kind::Ran,
-        Did::Queued => return Kind::Queue,
+        Did::Ran => return TimeKind::Ran,
+        Did::Queued => return TimeKind::Queue,
         Did::Uninterruptibly { is_io } => {
             let is_file = matches!(known, Call::Sync | Call::File) || wait.behind == Behind::File;
-            return if is_io || is_file { Kind::Disk } else { Kind::Other };
+            return if is_io || is_file { TimeKind::Disk } else { TimeKind::Other };
         }
         Did::Waits => {}
     }
     match known {
-        Call::Futex if is_go => Kind::Parked,
-        Call::Futex if wait.is_mutex || wait.phase == Phase::Asked => Kind::Lock,
-        Call::Futex => Kind::Parked,
+        Call::Futex if is_go => TimeKind::Parked,
+        Call::Futex if wait.is_mutex || wait.phase == ThreadPhase::Asked => TimeKind::Lock,
+        Call::Futex => TimeKind::Parked,
         Call::Descriptor => behind(wait),
         Call::Poll if wait.behind != Behind::Nothing => behind(wait),
-        Call::Poll | Call::Events => Kind::Idle,
-        Call::Sleep => Kind::Sleep,
-        Call::Child => Kind::Child,
-        Call::FileLock => Kind::Lock,
-        Call::File | Call::Sync => Kind::Disk,
-        Call::Other => Kind::Other,
+        Call::Poll | Call::Events => TimeKind::Idle,
+        Call::Sleep => TimeKind::Sleep,
+        Call::Child => TimeKind::Child,
+        Call::FileLock => TimeKind::Lock,
+        Call::File | Call::Sync => TimeKind::Disk,
+        Call::Other => TimeKind::Other,
     }
 }
 
-fn behind(wait: &Wait) -> Kind {
+fn behind(wait: &Wait) -> TimeKind {
     match &wait.behind {
-        Behind::Inet { is_listening: true, .. } | Behind::Unix { is_listening: true, .. } => Kind::Idle,
+        Behind::Inet { is_listening: true, .. } | Behind::Unix { is_listening: true, .. } => TimeKind::Idle,
         Behind::Inet { is_in: true, .. } | Behind::Unix { is_in: true, .. } => match wait.phase {
-            Phase::Asked => Kind::Client,
-            Phase::None | Phase::Answered => Kind::Idle,
+            ThreadPhase::Asked => TimeKind::Client,
+            ThreadPhase::None | ThreadPhase::Answered => TimeKind::Idle,
         },
-        Behind::Inet { .. } | Behind::Unix { .. } => Kind::Peer,
-        Behind::Pipe => Kind::Pipe,
-        Behind::File => Kind::Disk,
-        Behind::Nothing | Behind::Other => Kind::Other,
+        Behind::Inet { .. } | Behind::Unix { .. } => TimeKind::Peer,
+        Behind::Pipe => TimeKind::Pipe,
+        Behind::File => TimeKind::Disk,
+        Behind::Nothing | Behind::Other => TimeKind::Other,
     }
 }
 
@@ -287,7 +287,7 @@ pub fn sum(
     seconds: f64,
 ) -> Waits {
     let per_second = |ns: u64| ns as f64 / 1e9 / seconds.max(1e-9);
-    let kinds: Vec<(Kind, &Wait)> = waits.iter().map(|wait| (kind_of(wait, is_go), wait)).collect();
+    let kinds: Vec<(TimeKind, &Wait)> = waits.iter().map(|wait| (kind_of(wait, is_go), wait)).collect();
     let threads: BTreeSet<(u32, u32)> = waits.iter().map(|wait| (wait.process, wait.thread)).collect();
     let mut found = Waits { process: process.to_owned(), threads: threads.len() as u64, is_go, ..Waits::default() };
     for (kind, wait) in &kinds {
@@ -295,28 +295,29 @@ pub fn sum(
     }
     // While a thread writes the answer, its CPU time belongs to the request too. A wait after that may be for the
     // next request.
-    let is_of_request = |kind: Kind, wait: &Wait| {
-        kind != Kind::Idle
-            && (wait.phase == Phase::Asked
-                || (wait.phase == Phase::Answered && matches!(kind, Kind::Ran | Kind::Queue)))
+    let is_of_request = |kind: TimeKind, wait: &Wait| {
+        kind != TimeKind::Idle
+            && (wait.phase == ThreadPhase::Asked
+                || (wait.phase == ThreadPhase::Answered && matches!(kind, TimeKind::Ran | TimeKind::Queue)))
     };
-    let is_waiting = |kind: Kind| !matches!(kind, Kind::Ran | Kind::Queue);
+    let is_waiting = |kind: TimeKind| !matches!(kind, TimeKind::Ran | TimeKind::Queue);
     let asked = kinds.iter().filter(|(kind, wait)| is_of_request(*kind, wait) && is_waiting(*kind));
     // Goroutines change threads: the request that a thread reads says nothing about the thread's waits.
     found.is_of_requests = !is_go && per_second(asked.map(|(_, wait)| wait.ns).sum()) >= REQUESTS_MIN;
-    let counts = |kind: Kind, wait: &Wait| match found.is_of_requests {
+    let counts = |kind: TimeKind, wait: &Wait| match found.is_of_requests {
         true => is_of_request(kind, wait),
         false => {
-            !matches!(kind, Kind::Idle | Kind::Sleep | Kind::Child) && (kind != Kind::Parked || !(is_traced || is_go))
+            !matches!(kind, TimeKind::Idle | TimeKind::Sleep | TimeKind::Child)
+                && (kind != TimeKind::Parked || !(is_traced || is_go))
         }
     };
-    let counted: Vec<(Kind, &Wait)> = kinds.iter().copied().filter(|(kind, wait)| counts(*kind, wait)).collect();
+    let counted: Vec<(TimeKind, &Wait)> = kinds.iter().copied().filter(|(kind, wait)| counts(*kind, wait)).collect();
     found.busy = per_second(counted.iter().map(|(_, wait)| wait.ns).sum());
     for (kind, wait) in &counted {
         *found.shares.entry(*kind).or_default() += per_second(wait.ns) / found.busy.max(1e-9);
     }
-    found.locks = locks(&counted, Kind::Lock, &per_second);
-    found.parked = locks(&kinds, Kind::Parked, &per_second);
+    found.locks = locks(&counted, TimeKind::Lock, &per_second);
+    found.parked = locks(&kinds, TimeKind::Parked, &per_second);
     found.peers = peers(&counted, exchanges, &per_second);
     let clients: Vec<&Exchange> = exchanges.iter().filter(|exchange| exchange.is_in).collect();
     found.clients = (!exchanges.is_empty())
@@ -324,7 +325,7 @@ pub fn sum(
     found
 }
 
-fn locks(counted: &[(Kind, &Wait)], wanted: Kind, per_second: &dyn Fn(u64) -> f64) -> Vec<Lock> {
+fn locks(counted: &[(TimeKind, &Wait)], wanted: TimeKind, per_second: &dyn Fn(u64) -> f64) -> Vec<Lock> {
     let mut by: BTreeMap<(u32, u64), (Lock, u64, BTreeSet<u32>)> = BTreeMap::new();
     for (_, wait) in counted.iter().filter(|(kind, _)| *kind == wanted) {
         let key = (wait.process, wait.futex);
@@ -357,9 +358,9 @@ type Threads = BTreeSet<(u32, u32)>;
 /// Local ports.
 type Ports = BTreeSet<u16>;
 
-fn peers(counted: &[(Kind, &Wait)], exchanges: &[Exchange], per_second: &dyn Fn(u64) -> f64) -> Vec<Peer> {
-    let mut by: BTreeMap<String, (Peer, Threads, Ports)> = BTreeMap::new();
-    for (_, wait) in counted.iter().filter(|(kind, _)| *kind == Kind::Peer) {
+fn peers(counted: &[(TimeKind, &Wait)], exchanges: &[Exchange], per_second: &dyn Fn(u64) -> f64) -> Vec<UsedServer> {
+    let mut by: BTreeMap<String, (UsedServer, Threads, Ports)> = BTreeMap::new();
+    for (_, wait) in counted.iter().filter(|(kind, _)| *kind == TimeKind::Peer) {
         let at = name(&wait.behind);
         if by.len() >= KEYS_MAX && !by.contains_key(&at) {
             continue;
@@ -383,9 +384,9 @@ fn peers(counted: &[(Kind, &Wait)], exchanges: &[Exchange], per_second: &dyn Fn(
         peer.most_ms = peer.most_ms.max(exchange.most_ns as f64 / 1e6);
         peer.ms += exchange.ns as f64 / 1e6;
     }
-    let mut all: Vec<Peer> = by
+    let mut all: Vec<UsedServer> = by
         .into_iter()
-        .map(|(at, (peer, threads, ports))| Peer {
+        .map(|(at, (peer, threads, ports))| UsedServer {
             at,
             threads: threads.len() as u64,
             connections: peer.connections.max(ports.len() as u64),
@@ -408,7 +409,7 @@ mod tests {
     const EVENTS: i32 = if cfg!(target_arch = "aarch64") { 22 } else { 232 };
     const FSYNC: i32 = if cfg!(target_arch = "aarch64") { 82 } else { 74 };
 
-    fn wait(thread: u32, call: i32, phase: Phase, ms: u64) -> Wait {
+    fn wait(thread: u32, call: i32, phase: ThreadPhase, ms: u64) -> Wait {
         Wait {
             label: 1,
             thread,
@@ -429,43 +430,52 @@ mod tests {
 
     #[test]
     fn a_lock_is_told_of_requests_and_an_idle_pool_is_not() {
-        let lock = |thread, ms| Wait { futex: 0x70, ..wait(thread, FUTEX, Phase::Asked, ms) };
-        let pool = Wait { futex: 0x90, ..wait(9, FUTEX, Phase::Answered, 1000) };
-        let ran = Wait { did: Did::Ran, call: -1, ..wait(1, -1, Phase::Answered, 50) };
+        let lock = |thread, ms| Wait { futex: 0x70, ..wait(thread, FUTEX, ThreadPhase::Asked, ms) };
+        let pool = Wait { futex: 0x90, ..wait(9, FUTEX, ThreadPhase::Answered, 1000) };
+        let ran = Wait { did: Did::Ran, call: -1, ..wait(1, -1, ThreadPhase::Answered, 50) };
         let found = sum(("app", false), true, &[lock(1, 450), lock(2, 500), pool, ran], &[], 1.0);
         assert!(found.is_of_requests && (found.busy - 1.0).abs() < 1e-9, "{found:?}");
-        assert!((found.shares[&Kind::Lock] - 0.95).abs() < 1e-9 && (found.shares[&Kind::Ran] - 0.05).abs() < 1e-9);
+        assert!(
+            (found.shares[&TimeKind::Lock] - 0.95).abs() < 1e-9 && (found.shares[&TimeKind::Ran] - 0.05).abs() < 1e-9
+        );
         assert_eq!((found.locks.len(), found.locks[0].threads, found.threads), (1, 2, 3));
-        assert_eq!((found.locks[0].at.as_str(), found.all[&Kind::Parked]), ("futex 0x70", 1.0));
+        assert_eq!((found.locks[0].at.as_str(), found.all[&TimeKind::Parked]), ("futex 0x70", 1.0));
         // Without observed requests, an idle pool and a lock look the same.
-        let parked = Wait { futex: 0x90, ..wait(9, FUTEX, Phase::None, 1000) };
+        let parked = Wait { futex: 0x90, ..wait(9, FUTEX, ThreadPhase::None, 1000) };
         let of = |is_traced| sum(("app", false), is_traced, std::slice::from_ref(&parked), &[], 1.0);
-        assert_eq!((of(false).shares.get(&Kind::Parked), of(true).shares.get(&Kind::Parked)), (Some(&1.0), None));
+        assert_eq!(
+            (of(false).shares.get(&TimeKind::Parked), of(true).shares.get(&TimeKind::Parked)),
+            (Some(&1.0), None)
+        );
         assert_eq!((of(false).parked[0].threads, of(false).locks.len()), (1, 0));
         // Without requests, only a futex that is certainly a lock counts as one. For Go, none does.
-        let unknown = |is_mutex, is_go| kind_of(&Wait { futex: 1, is_mutex, ..wait(1, FUTEX, Phase::None, 1) }, is_go);
-        assert_eq!((unknown(true, false), unknown(false, false)), (Kind::Lock, Kind::Parked));
-        assert_eq!(unknown(true, true), Kind::Parked);
+        let unknown =
+            |is_mutex, is_go| kind_of(&Wait { futex: 1, is_mutex, ..wait(1, FUTEX, ThreadPhase::None, 1) }, is_go);
+        assert_eq!((unknown(true, false), unknown(false, false)), (TimeKind::Lock, TimeKind::Parked));
+        assert_eq!(unknown(true, true), TimeKind::Parked);
     }
 
     #[test]
     fn a_peer_is_told_by_its_address_and_its_connections() {
         let read = |thread, local| Wait {
             behind: inet("10.0.0.3:5432", local, false),
-            ..wait(thread, RECV, Phase::Asked, 930)
+            ..wait(thread, RECV, ThreadPhase::Asked, 930)
         };
-        let next = Wait { behind: inet("10.0.0.9:1", 80, true), ..wait(3, RECV, Phase::Answered, 900) };
-        let rest = Wait { behind: inet("10.0.0.9:1", 80, true), ..wait(3, RECV, Phase::Asked, 140) };
+        let next = Wait { behind: inet("10.0.0.9:1", 80, true), ..wait(3, RECV, ThreadPhase::Answered, 900) };
+        let rest = Wait { behind: inet("10.0.0.9:1", 80, true), ..wait(3, RECV, ThreadPhase::Asked, 140) };
         let found = sum(("app", false), true, &[read(1, 4001), read(2, 4002), next, rest], &[], 1.0);
         assert_eq!((found.peers.len(), found.peers[0].connections, found.peers[0].threads), (1, 2, 2));
         assert_eq!(found.peers[0].at, "10.0.0.3:5432");
-        assert!((found.shares[&Kind::Peer] - 0.93).abs() < 1e-9 && (found.shares[&Kind::Client] - 0.07).abs() < 1e-9);
-        assert_eq!((found.all[&Kind::Idle], found.shares.contains_key(&Kind::Idle)), (0.9, false));
+        assert!(
+            (found.shares[&TimeKind::Peer] - 0.93).abs() < 1e-9
+                && (found.shares[&TimeKind::Client] - 0.07).abs() < 1e-9
+        );
+        assert_eq!((found.all[&TimeKind::Idle], found.shares.contains_key(&TimeKind::Idle)), (0.9, false));
     }
 
     #[test]
     fn an_event_loops_peers_are_told_by_what_passes_on_connections() {
-        let idle = wait(1, EVENTS, Phase::None, 990);
+        let idle = wait(1, EVENTS, ThreadPhase::None, 990);
         let exchanges = [
             Exchange { label: 1, is_in: true, count: 40, ns: 30_000_000_000, connections: 32, ..Exchange::default() },
             Exchange {
@@ -488,12 +498,12 @@ mod tests {
     #[test]
     fn a_disk_is_a_disk_and_an_uninterruptible_wait_need_not_be() {
         let stuck = |call, is_io, behind| {
-            kind_of(&Wait { did: Did::Uninterruptibly { is_io }, behind, ..wait(1, call, Phase::None, 1) }, false)
+            kind_of(&Wait { did: Did::Uninterruptibly { is_io }, behind, ..wait(1, call, ThreadPhase::None, 1) }, false)
         };
-        assert_eq!(stuck(FSYNC, false, Behind::Nothing), Kind::Disk);
-        assert_eq!(stuck(-1, true, Behind::Nothing), Kind::Disk);
-        assert_eq!(stuck(-1, false, Behind::Nothing), Kind::Other);
-        assert_eq!(stuck(RECV, false, Behind::File), Kind::Disk);
+        assert_eq!(stuck(FSYNC, false, Behind::Nothing), TimeKind::Disk);
+        assert_eq!(stuck(-1, true, Behind::Nothing), TimeKind::Disk);
+        assert_eq!(stuck(-1, false, Behind::Nothing), TimeKind::Other);
+        assert_eq!(stuck(RECV, false, Behind::File), TimeKind::Disk);
     }
 
     #[test]

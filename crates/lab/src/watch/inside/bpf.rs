@@ -12,7 +12,7 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use weir_host as host;
 use weir_net::clock;
 
-use super::account::{Behind, Did, Exchange, Phase, Wait};
+use super::account::{Behind, Did, Exchange, ThreadPhase, Wait};
 use super::calls::{self, NUMBERS, is_mutex};
 use super::sample::Followed;
 
@@ -253,11 +253,11 @@ fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
-fn phase(number: u8) -> Phase {
+fn phase(number: u8) -> ThreadPhase {
     match number {
-        1 => Phase::Asked,
-        2 => Phase::Answered,
-        _ => Phase::None,
+        1 => ThreadPhase::Asked,
+        2 => ThreadPhase::Answered,
+        _ => ThreadPhase::None,
     }
 }
 
@@ -376,7 +376,7 @@ mod tests {
         key.extend(futex);
         let wait = wait(&key, 5, 2, 3).unwrap();
         assert_eq!((wait.label, wait.thread, wait.process, wait.call), (1, 9, 7, 202));
-        assert_eq!((wait.phase, wait.futex, wait.is_mutex, wait.did), (Phase::Asked, 0x7f00, true, Did::Waits));
+        assert_eq!((wait.phase, wait.futex, wait.is_mutex, wait.did), (ThreadPhase::Asked, 0x7f00, true, Did::Waits));
         assert_eq!((is_mutex(6, false), is_mutex(9, true), is_mutex(0, false)), (true, false, false));
     }
 }

@@ -191,7 +191,7 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::watch::inside::account::{Kind, kind_of, sum};
+    use crate::watch::inside::account::{TimeKind, kind_of, sum};
 
     #[test]
     fn threads_of_this_process_are_seen_where_they_wait() {
@@ -213,7 +213,7 @@ mod tests {
             let all: Vec<Wait> = sampler.found.values().filter(|wait| wait.thread == reader).cloned().collect();
             all.into_iter().find(|wait| matches!(&wait.behind, Behind::Inet { peer, .. } if *peer == at))
         });
-        assert!(seen.is_some_and(|wait| kind_of(&wait, false) == Kind::Peer), "{:?}", sampler.refused);
+        assert!(seen.is_some_and(|wait| kind_of(&wait, false) == TimeKind::Peer), "{:?}", sampler.refused);
         let found = sum(("own", false), false, &sampler.end(), &[], 1.0);
         assert!(found.threads >= 2 && found.peers.iter().any(|peer| peer.at == at.to_string()), "{found:?}");
         drop(listener);

@@ -7,7 +7,9 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use serde::Deserialize;
-use weir_wire::fastcgi::{Decoder, END_OF_STDIN, Event, begin_params, end_params, push_begin, push_param};
+use weir_wire::fastcgi::{
+    END_OF_STDIN, FastCgiDecoder, FastCgiEvent, begin_params, end_params, push_begin, push_param,
+};
 
 use super::ways::{ANSWER_MAX, PATIENCE, Reading, connect, url};
 
@@ -84,12 +86,12 @@ fn ask(mut stream: impl Read + Write, request: &[u8]) -> std::io::Result<Vec<u8>
 
 /// The bytes after the head of the answer.
 fn body(records: &[u8]) -> Option<String> {
-    let (mut decoder, mut at, mut text) = (Decoder::new(), 0, Vec::new());
+    let (mut decoder, mut at, mut text) = (FastCgiDecoder::new(), 0, Vec::new());
     loop {
         match decoder.next(records, &mut at).ok()? {
-            Event::Stdout { start, end } => text.extend_from_slice(records.get(start..end)?),
-            Event::Stderr { .. } | Event::Closed => {}
-            Event::End | Event::NeedMore => break,
+            FastCgiEvent::Stdout { start, end } => text.extend_from_slice(records.get(start..end)?),
+            FastCgiEvent::Stderr { .. } | FastCgiEvent::Closed => {}
+            FastCgiEvent::End | FastCgiEvent::NeedMore => break,
         }
     }
     let text = String::from_utf8_lossy(&text);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::ways::Reading;
 
 /// A kind of program that can be probed.
-pub struct Kind {
+pub struct ProgramKind {
     /// Its name on the command line.
     pub name: &'static str,
     /// Its figures in words, for the guide.
@@ -19,7 +19,7 @@ pub struct Kind {
 
 /// One program, and how to probe it.
 pub struct Probe {
-    pub(super) kind: &'static Kind,
+    pub(super) kind: &'static ProgramKind,
     /// The process of the stack.
     pub(super) process: String,
     /// Its process id.

@@ -3,8 +3,8 @@
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::why::rule::{Found, Rule, Segment, Tier, percent};
-use crate::why::signals::{Host, Process, Role, Signals};
+use crate::why::rule::{FiredRule, Rule, Segment, Tier, percent};
+use crate::why::signals::{HostSignals, ProcessSignals, Role, Signals};
 
 /// Least number of turned-away connections that counts: fewer may be unrelated to the load.
 const TURNED_AWAY: u64 = 3;
@@ -29,21 +29,21 @@ pub const RULES: &[Rule] = &[
         tier: Tier::Limit,
         check: turned_away,
         fires: |s| {
-            s.hosts.push(Host {
+            s.hosts.push(HostSignals {
                 name: "origin".into(),
                 counters: [("ListenOverflows".to_owned(), 1143)].into(),
                 queues: [("0.0.0.0:3000".to_owned(), (9, 8))].into(),
                 turned_away: [("0.0.0.0:3000".to_owned(), 1143)].into(),
-                ..Host::default()
+                ..HostSignals::default()
             });
         },
         silent: |s| {
             // It turns connections away because it computes.
-            s.hosts.push(Host {
+            s.hosts.push(HostSignals {
                 name: "origin".into(),
                 queues: [("0.0.0.0:3000".to_owned(), (9, 8))].into(),
                 turned_away: [("0.0.0.0:3000".to_owned(), 1143)].into(),
-                ..Host::default()
+                ..HostSignals::default()
             });
             s.processes.iter_mut().filter(|process| process.role == Role::App).for_each(|app| app.cpu = 0.97);
         },
@@ -54,13 +54,23 @@ pub const RULES: &[Rule] = &[
         tier: Tier::Limit,
         check: names,
         fires: |s| {
-            let host = Host { name: "origin".into(), asking_names: 10.0, questions: (10.0, 2000), ..Host::default() };
+            let host = HostSignals {
+                name: "origin".into(),
+                asking_names: 10.0,
+                questions: (10.0, 2000),
+                ..HostSignals::default()
+            };
             s.hosts.push(host);
             s.load.ms = [55.0, 54.0, 60.0, 66.0, 70.0];
         },
         silent: |s| {
             // Each query is answered at once.
-            let host = Host { name: "origin".into(), asking_names: 0.1, questions: (0.1, 2000), ..Host::default() };
+            let host = HostSignals {
+                name: "origin".into(),
+                asking_names: 0.1,
+                questions: (0.1, 2000),
+                ..HostSignals::default()
+            };
             s.hosts.push(host);
             s.load.ms = [55.0, 54.0, 60.0, 66.0, 70.0];
         },
@@ -72,13 +82,13 @@ fn port(address: &str) -> &str {
 }
 
 /// Whether the process is on this host and is an application or a server that applications use.
-fn is_behind(process: &Process, host: &Host) -> bool {
+fn is_behind(process: &ProcessSignals, host: &HostSignals) -> bool {
     process.host == host.name && matches!(process.role, Role::App | Role::Beside)
 }
 
-fn turned_away(s: &Signals) -> Option<Found> {
+fn turned_away(s: &Signals) -> Option<FiredRule> {
     // The edge's own listeners belong to rule B10.
-    let is_apps = |host: &Host, address: &str| {
+    let is_apps = |host: &HostSignals, address: &str| {
         !host.is_hub
             || s.edge.peers.keys().any(|peer| port(peer) == port(address))
             || s.processes
@@ -105,7 +115,7 @@ fn turned_away(s: &Signals) -> Option<Found> {
     }
     let (most, room) = host.queues.get(address).copied().unwrap_or_default();
     let whose = own.map_or_else(|| host.name.clone(), |own| own.name.clone());
-    let found = Found::new(say!(APPLICATION_QUEUE_CONNECTIONS_ACCEPT, whose, address), 0.92)
+    let found = FiredRule::new(say!(APPLICATION_QUEUE_CONNECTIONS_ACCEPT, whose, address), 0.92)
         .with(texts::LABEL_OVERFLOWS, say!(TIMES_KERNEL_REJECTED_CONNECTION, count))
         .with(texts::LABEL_QUEUE, say!(MOST_WAITED_QUEUE_ROOM, most, room))
         .with(texts::LABEL_CPU, say!(CPUS_USED_WAITS_INSTEAD, percent(used)))
@@ -113,16 +123,16 @@ fn turned_away(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(FIND_WORK_KEEPS_APPLICATION), say!(NO_CONNECTION_WAITS_SECOND)))
 }
 
-fn names(s: &Signals) -> Option<Found> {
+fn names(s: &Signals) -> Option<FiredRule> {
     let unresolved = s.said("unresolved");
     edges_names(s).or_else(|| apps_names(s)).or_else(|| (unresolved > 0).then(|| failed(s, unresolved)))
 }
 
 /// An application resolves names. Each waiting query is an open socket. Little's law turns their mean number into a
 /// wait.
-fn apps_names(s: &Signals) -> Option<Found> {
+fn apps_names(s: &Signals) -> Option<FiredRule> {
     // The edge's own resolver keeps its socket open, even if it waits for no answer.
-    let open = |host: &Host| {
+    let open = |host: &HostSignals| {
         let sockets = if host.is_hub && s.conf.has_resolver { 0.0 } else { host.asking_names };
         if host.asking_names > 0.0 { host.questions.0.max(sockets) } else { 0.0 }
     };
@@ -132,7 +142,7 @@ fn apps_names(s: &Signals) -> Option<Found> {
     if open(host) < ASKING || part < PART {
         return None;
     }
-    let found = Found::new(say!(APPLICATION_NAME_RESOLUTION_SLOW, &host.name), part)
+    let found = FiredRule::new(say!(APPLICATION_NAME_RESOLUTION_SLOW, &host.name), part)
         .with(texts::LABEL_QUERIES, say!(ANY_MOMENT_QUERIES_NAME, digits(open(host))))
         .with(texts::LABEL_WAITS, say!(ABOUT_MS_REQUEST_MEAN, digits(each), digits(s.load.ms[0])))
         .slows(&[Segment::Wait]);
@@ -141,7 +151,7 @@ fn apps_names(s: &Signals) -> Option<Found> {
 
 /// The edge resolves names (`resolver`): requests wait in the edge before it contacts an upstream, its CPU is not
 /// full, and it sent queries.
-fn edges_names(s: &Signals) -> Option<Found> {
+fn edges_names(s: &Signals) -> Option<FiredRule> {
     let hub = s.hub()?;
     if !s.conf.has_resolver || hub.asking_names <= 0.0 || hub.questions.1 == 0 {
         return None;
@@ -158,7 +168,7 @@ fn edges_names(s: &Signals) -> Option<Found> {
         return None;
     }
     let unresolved = s.said("unresolved");
-    let found = Found::new(say!(EDGE_NAME_RESOLUTION_SLOW), part)
+    let found = FiredRule::new(say!(EDGE_NAME_RESOLUTION_SLOW), part)
         .with(texts::LABEL_QUERIES, say!(HOST_SENT_DATAGRAMS_SOCKET, &hub.questions.1))
         .with(texts::LABEL_WAITS, say!(MS_REQUESTS_MEAN_MS_PASS, digits(held), digits(s.load.ms[0])))
         .with(texts::LABEL_EDGE, say!(CPUS_USED_WAITS_INSTEAD, percent(edge.usage())))
@@ -171,14 +181,14 @@ fn unresolved_names(count: u64) -> Said {
     say!(NAMES_NOT_RESOLVED_LOG, count)
 }
 
-fn remedy(found: Found) -> Found {
+fn remedy(found: FiredRule) -> FiredRule {
     found.knob(say!(USE_NEARER_NAME_SERVER), say!(NO_REQUEST_WAITS_NAME))
 }
 
 /// The edge's resolver failed, and no query was seen waiting.
-fn failed(s: &Signals, unresolved: u64) -> Found {
+fn failed(s: &Signals, unresolved: u64) -> FiredRule {
     let share = unresolved as f64 / s.load.sent.max(1) as f64;
-    Found::new(say!(EDGE_NAMES_NOT_RESOLVED), share.max(0.5))
+    FiredRule::new(say!(EDGE_NAMES_NOT_RESOLVED), share.max(0.5))
         .with(texts::LABEL_FAILED, unresolved_names(unresolved))
         .knob(say!(CHECK_RESOLVERS_ADDRESS_NAME), say!(NO_REQUEST_FAILS_BECAUSE))
 }

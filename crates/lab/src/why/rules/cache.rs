@@ -3,7 +3,7 @@
 use crate::metric::digits;
 use crate::said::say;
 use crate::texts;
-use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
+use crate::why::rule::{FiredRule, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
 /// Least number of cache answers that a rule needs.
@@ -94,7 +94,7 @@ fn answers(s: &Signals) -> u64 {
 }
 
 /// A stampede also makes a connection pool look too small.
-pub(super) fn stampede(s: &Signals) -> Option<Found> {
+pub(super) fn stampede(s: &Signals) -> Option<FiredRule> {
     let fetched = count(s, "MISS") + count(s, "EXPIRED");
     let served = count(s, "HIT") + count(s, "STALE") + count(s, "UPDATING");
     // With one fetch at a time, fetches could only follow one another. An object with a lifetime of one second
@@ -113,7 +113,7 @@ pub(super) fn stampede(s: &Signals) -> Option<Found> {
     {
         return None;
     }
-    let found = Found::new(say!(CACHE_WHEN_OBJECT_EXPIRES), (fetched as f64 / answers(s) as f64).max(0.5))
+    let found = FiredRule::new(say!(CACHE_WHEN_OBJECT_EXPIRES), (fetched as f64 / answers(s) as f64).max(0.5))
         .with(texts::LABEL_FETCHES, say!(ANSWERS_CAME_ORIGIN_WHERE, fetched, digits(s.seconds), digits(turns)))
         .with(texts::LABEL_CACHE, say!(HITS_MISSES_EXPIRED, served, count(s, "MISS"), count(s, "EXPIRED")))
         .with(texts::LABEL_LATENCY, say!(P50_MS_P99_MS, digits(s.load.ms[1]), digits(s.load.ms[3])))
@@ -122,20 +122,20 @@ pub(super) fn stampede(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, say!(ONE_FETCH_EXPIRY_NO)))
 }
 
-fn polling(s: &Signals) -> Option<Found> {
+fn polling(s: &Signals) -> Option<FiredRule> {
     let polled = s.edge.cache.polled;
     let share = s.share_between(480.0, 560.0);
     if s.conf.is_weir || !s.conf.has_lock || answers(s) < ANSWERS_MIN || (polled < 5 && share < 0.005) {
         return None;
     }
-    let found = Found::new(say!(CACHE_WAITING_LOCK_STEPS), share.max(0.5))
+    let found = FiredRule::new(say!(CACHE_WAITING_LOCK_STEPS), share.max(0.5))
         .with(texts::LABEL_WAITED, say!(ANSWERS_WITHOUT_FETCH_TOOK, polled))
         .with(texts::LABEL_LATENCY, say!(ANSWERS_TOOK_480_560, percent(share), digits(s.load.ms[1])))
         .slows(&[Segment::Edge, Segment::Outside]);
     Some(found.knob(say!(PROXY_CACHE_USE_STALE_UPDATING), say!(NO_REQUEST_WAITS_LONGER)))
 }
 
-fn nothing_kept(s: &Signals) -> Option<Found> {
+fn nothing_kept(s: &Signals) -> Option<FiredRule> {
     let (all, hits) =
         (answers(s), count(s, "HIT") + count(s, "STALE") + count(s, "UPDATING") + count(s, "REVALIDATED"));
     if !s.conf.has_cache || all < ANSWERS_MIN || hits as f64 > 0.02 * all as f64 {
@@ -147,7 +147,7 @@ fn nothing_kept(s: &Signals) -> Option<Found> {
         Some((reason, count)) => say!(TIMES_THE_REASON, **count, *reason),
         None => say!(NGINX_DOES_REPORT_REASON),
     };
-    let found = Found::new(say!(CACHE_STORES_NOTHING), 0.9)
+    let found = FiredRule::new(say!(CACHE_STORES_NOTHING), 0.9)
         .with(
             texts::LABEL_CACHE,
             say!(ANSWERS_HITS_MISSES_BYPASSED, of(hits, all), count(s, "MISS"), count(s, "BYPASS")),
@@ -157,7 +157,7 @@ fn nothing_kept(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(CHANGE_ORIGINS_HEADER_FORBIDS), say!(SHARE_HITS_RISES_EDGE)))
 }
 
-fn foreground(s: &Signals) -> Option<Found> {
+fn foreground(s: &Signals) -> Option<FiredRule> {
     let expired = count(s, "EXPIRED");
     let beside = count(s, "UPDATING") + count(s, "HIT") + count(s, "STALE");
     let tail = s.load.ms[4] > 5.0 * s.load.ms[1].max(1.0);
@@ -172,7 +172,7 @@ fn foreground(s: &Signals) -> Option<Found> {
     if stampede(s).is_some() || polling(s).is_some() || beside == 0 {
         return None;
     }
-    let found = Found::new(say!(CACHE_CLIENT_WAITS_DURING), 0.6)
+    let found = FiredRule::new(say!(CACHE_CLIENT_WAITS_DURING), 0.6)
         .with(texts::LABEL_EXPIRED, say!(REQUESTS_WAITED_ORIGIN_ONE, expired))
         .with(texts::LABEL_LATENCY, say!(P50_MS_MAX_MS, digits(s.load.ms[1]), digits(s.load.ms[4])))
         .slows(&[Segment::Wait]);

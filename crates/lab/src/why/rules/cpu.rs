@@ -4,8 +4,8 @@ use super::upstream;
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
-use crate::why::signals::{Process, Role, Signals};
+use crate::why::rule::{FiredRule, Rule, Segment, Squeeze, Tier, percent};
+use crate::why::signals::{ProcessSignals, Role, Signals};
 
 /// A thread that wants a CPU for this share of its time never rests.
 const THREAD_FULL: f64 = 0.92;
@@ -201,30 +201,30 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// The busiest thread never rests, and it does not wait for other work on this machine.
-fn is_thread_full(s: &Signals, process: &Process) -> bool {
+fn is_thread_full(s: &Signals, process: &ProcessSignals) -> bool {
     let least = if s.machine.foreign > FOREIGN_MAX { THREAD_RAN_BESIDE } else { THREAD_RAN };
     process.wanted() >= THREAD_FULL && process.threads.first().is_some_and(|(ran, _)| *ran >= least)
 }
 
 /// Whether a quota throttles the process. Then the quota limits it, not its CPU.
-fn is_held_back(process: &Process) -> bool {
+fn is_held_back(process: &ProcessSignals) -> bool {
     process.throttled > THROTTLED
 }
 
-fn busy_threads(process: &Process) -> usize {
+fn busy_threads(process: &ProcessSignals) -> usize {
     process.threads.iter().filter(|(ran, waited)| ran + waited >= 0.6).count()
 }
 
-fn describe(process: &Process) -> Said {
+fn describe(process: &ProcessSignals) -> Said {
     let (ran, waited) = process.threads.first().copied().unwrap_or_default();
     say!(BUSIEST_THREAD_RAN_TIME, percent(ran), percent(waited))
 }
 
-fn squeeze(process: &Process) -> Squeeze {
+fn squeeze(process: &ProcessSignals) -> Squeeze {
     Squeeze::Cpu(process.name.clone())
 }
 
-fn one_worker(s: &Signals) -> Option<Found> {
+fn one_worker(s: &Signals) -> Option<FiredRule> {
     let edge = s.edge_process()?;
     let idle = edge.cpus - edge.cpu;
     let is_one = match s.conf.worker_processes.as_deref() {
@@ -236,7 +236,7 @@ fn one_worker(s: &Signals) -> Option<Found> {
         return None;
     }
     let count = s.conf.worker_processes.as_ref().map_or_else(|| say!(ONE_NGINXS_DEFAULT), Said::from);
-    let found = Found::new(say!(EDGE_ONE_WORKERS_CORE), edge.wanted())
+    let found = FiredRule::new(say!(EDGE_ONE_WORKERS_CORE), edge.wanted())
         .with(texts::LABEL_EDGE, describe(edge))
         .with(texts::LABEL_WORKERS, say!(CPUS_USED_MAY_RUN, count, digits(edge.cpu), digits(edge.cpus)))
         .slows(&[Segment::Outside, Segment::Edge, Segment::Body])
@@ -248,7 +248,7 @@ fn one_worker(s: &Signals) -> Option<Found> {
     )
 }
 
-fn imbalance(s: &Signals) -> Option<Found> {
+fn imbalance(s: &Signals) -> Option<FiredRule> {
     let edge = s.edge_process()?;
     let (first, second) = (edge.threads.first()?, edge.threads.get(1)?);
     let has_several =
@@ -259,7 +259,7 @@ fn imbalance(s: &Signals) -> Option<Found> {
     if !has_several || !is_thread_full(s, edge) || second.0 + second.1 > 0.5 || (clients as f64) < 2.0 * edge.cpus {
         return None;
     }
-    let found = Found::new(say!(EDGE_ONE_WORKERS), edge.wanted())
+    let found = FiredRule::new(say!(EDGE_ONE_WORKERS), edge.wanted())
         .with(texts::LABEL_WORKERS, say!(ONE_WORKER_RAN_TIME, percent(first.0), percent(second.0)))
         .with(texts::LABEL_CONNECTIONS, say!(CLIENTS_ONCE, clients))
         // A response that has arrived also waits for its worker.
@@ -268,7 +268,7 @@ fn imbalance(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(LISTEN_REUSEPORT), say!(KERNEL_SPREADS_CONNECTIONS_OVER)).for_the_tail())
 }
 
-fn crowded(s: &Signals) -> Option<Found> {
+fn crowded(s: &Signals) -> Option<FiredRule> {
     let edge = s.edge_process()?;
     let busy: Vec<&(f64, f64)> = edge.threads.iter().filter(|(ran, waited)| *ran >= 0.03 || *waited >= 0.05).collect();
     let (ran, waited) = busy.iter().fold((0.0, 0.0), |sum, (ran, waited)| (sum.0 + ran, sum.1 + waited));
@@ -281,7 +281,7 @@ fn crowded(s: &Signals) -> Option<Found> {
         return None;
     }
     let count = s.conf.worker_processes.clone().unwrap_or_else(|| busy.len().to_string());
-    let found = Found::new(say!(EDGE_MORE_WORKERS_THAN_CPUS), 0.6)
+    let found = FiredRule::new(say!(EDGE_MORE_WORKERS_THAN_CPUS), 0.6)
         .with(texts::LABEL_WORKERS, say!(WORKER_PROCESSES_WHICH_WORKED, count, busy.len(), digits(cpus)))
         .with(texts::LABEL_WAITED, say!(TOGETHER_THEY_RAN_CPUS, digits(ran), digits(waited)))
         .with(texts::LABEL_TAKEN_OFF, say!(TIMES_SECOND_KERNEL_SWITCHED, digits(edge.preempted)))
@@ -289,17 +289,17 @@ fn crowded(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(WORKER_PROCESSES, cpus), say!(SLOWEST_ANSWERS_BECOME_FASTER)).for_the_tail())
 }
 
-fn quota(s: &Signals) -> Option<Found> {
+fn quota(s: &Signals) -> Option<FiredRule> {
     // A process that serves no request, such as a batch job, may be throttled.
     let is_server =
-        |process: &Process| process.role == Role::Edge || s.servers().any(|server| server.name == process.name);
+        |process: &ProcessSignals| process.role == Role::Edge || s.servers().any(|server| server.name == process.name);
     let held = s.processes.iter().filter(|process| is_server(process) && is_held_back(process));
     let process = held.max_by(|one, other| one.throttled.total_cmp(&other.throttled))?;
     if stepped(process) {
         return None;
     }
     let quota = process.quota.unwrap_or(process.cpus);
-    let found = Found::new(say!(CPU_QUOTA, subject(process)), process.throttled.max(process.usage()))
+    let found = FiredRule::new(say!(CPU_QUOTA, subject(process)), process.throttled.max(process.usage()))
         .with(texts::LABEL_THROTTLED, say!(PERIODS_HAD_WAIT_NEXT, percent(process.throttled)))
         .with(texts::LABEL_CPU, say!(CPUS_USED_GROUP_MAY, digits(process.cpu), digits(quota)))
         .slows(segments(process))
@@ -308,20 +308,20 @@ fn quota(s: &Signals) -> Option<Found> {
 }
 
 /// Throttling that began in the middle of the block.
-fn stepped(process: &Process) -> bool {
+fn stepped(process: &ProcessSignals) -> bool {
     let strip = &process.throttled_strip;
     strip.first().is_some_and(|first| *first < 0.1) && strip.last().is_some_and(|last| *last > 0.5)
 }
 
-fn credits(s: &Signals) -> Option<Found> {
-    let is_server = |process: &Process| matches!(process.role, Role::Edge | Role::App);
+fn credits(s: &Signals) -> Option<FiredRule> {
+    let is_server = |process: &ProcessSignals| matches!(process.role, Role::Edge | Role::App);
     let process = s.processes.iter().find(|process| is_server(process) && stepped(process))?;
     let half = s.load.strip.len() / 2;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
     let (before, after) = s.load.strip.split_at(half);
     let from = process.throttled_strip.iter().position(|share| *share >= 0.5)?;
     let since = from as f64 / process.throttled_strip.len() as f64 * s.seconds;
-    let found = Found::new(say!(CPU_CREDITS, subject(process)), 0.98)
+    let found = FiredRule::new(say!(CPU_CREDITS, subject(process)), 0.98)
         .with(
             texts::LABEL_THROTTLED,
             say!(
@@ -335,14 +335,14 @@ fn credits(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(USE_MACHINE_SUFFICIENT_BASELINE), say!(STACK_SERVES_SAME_LOAD)))
 }
 
-fn handshakes(s: &Signals) -> Option<Found> {
+fn handshakes(s: &Signals) -> Option<FiredRule> {
     let edge = s.edge_process()?;
     let share = s.edge.handshakes as f64 / s.edge.requests.max(1) as f64;
     if share < 0.2 || edge.wanted() < 0.7 {
         return None;
     }
     let resumed = s.edge.resumed as f64 / s.edge.handshakes.max(1) as f64;
-    let found = Found::new(say!(EDGE_TLS_HANDSHAKES), edge.wanted())
+    let found = FiredRule::new(say!(EDGE_TLS_HANDSHAKES), edge.wanted())
         .with(
             texts::LABEL_HANDSHAKES,
             say!(REQUESTS_THEM_RESUMED, &s.edge.handshakes, &s.edge.requests, percent(resumed)),
@@ -353,8 +353,8 @@ fn handshakes(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(KEEPALIVE_TIMEOUT_65S_SSL), say!(EDGES_CPU_REQUEST_FALLS)))
 }
 
-fn neighbours(s: &Signals) -> Option<Found> {
-    let waits = |process: &&Process| {
+fn neighbours(s: &Signals) -> Option<FiredRule> {
+    let waits = |process: &&ProcessSignals| {
         let (ran, waited) = process.threads.first().copied().unwrap_or_default();
         matches!(process.role, Role::Edge | Role::App)
             && !is_held_back(process)
@@ -365,22 +365,22 @@ fn neighbours(s: &Signals) -> Option<Found> {
     if s.machine.foreign > FOREIGN_MAX {
         return None;
     }
-    let crowd = |process: &Process| -> Vec<&Process> {
+    let crowd = |process: &ProcessSignals| -> Vec<&ProcessSignals> {
         let all = s.processes.iter().filter(|other| other.name != process.name && other.role != Role::Client);
-        let mut all: Vec<&Process> = all.filter(|other| other.is_beside(process) && other.cpu >= 0.05).collect();
+        let mut all: Vec<&ProcessSignals> = all.filter(|other| other.is_beside(process) && other.cpu >= 0.05).collect();
         all.sort_by(|one, other| other.cpu.total_cmp(&one.cpu));
         all
     };
     let found = s.processes.iter().filter(waits).map(|process| (process, crowd(process)));
     let (process, crowd) =
         found.filter(|(_, crowd)| crowd.iter().map(|other| other.cpu).sum::<f64>() >= 0.3).max_by(|one, other| {
-            let wait = |process: &Process| process.threads.first().map_or(0.0, |(_, waited)| *waited);
+            let wait = |process: &ProcessSignals| process.threads.first().map_or(0.0, |(_, waited)| *waited);
             wait(one.0).total_cmp(&wait(other.0))
         })?;
     let (ran, waited) = process.threads.first().copied().unwrap_or_default();
     let names: Vec<String> =
         crowd.iter().take(3).map(|other| format!("{} {}", other.name, digits(other.cpu))).collect();
-    let found = Found::new(say!(NEIGHBOURS_CPUS, subject(process)), process.wanted())
+    let found = FiredRule::new(say!(NEIGHBOURS_CPUS, subject(process)), process.wanted())
         .with(texts::LABEL_WAITS, say!(BUSIEST_THREAD_RAN_TIME, percent(ran), percent(waited)))
         .with(texts::LABEL_NEIGHBOURS, say!(CPUS_USED_OTHERS_MAY, names.join(", ")))
         .slows(&[Segment::Outside, Segment::Edge, Segment::Wait]);
@@ -391,7 +391,7 @@ fn neighbours(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(GIVE_OWN_MACHINE_OWN), say!(GETS_CPU_WHENEVER_WORK)))
 }
 
-fn edge_full(s: &Signals) -> Option<Found> {
+fn edge_full(s: &Signals) -> Option<FiredRule> {
     let edge = s.edge_process()?;
     let is_full = edge.usage() >= CPUS_FULL || (edge.cpus < 1.5 && is_thread_full(s, edge));
     if !is_full || is_held_back(edge) || one_worker(s).is_some() {
@@ -399,7 +399,7 @@ fn edge_full(s: &Signals) -> Option<Found> {
     }
     let churn = s.opened_share().unwrap_or(0.0);
     let accepted = s.edge.accepted as f64 / s.edge.requests.max(1) as f64;
-    let found = Found::new(say!(EDGE_ITS_CPUS), edge.usage().max(edge.wanted()))
+    let found = FiredRule::new(say!(EDGE_ITS_CPUS), edge.usage().max(edge.wanted()))
         .with(texts::LABEL_EDGE, say!(CPUS_USED_OF, digits(edge.cpu), digits(edge.cpus), describe(edge)))
         .with(
             texts::LABEL_COST,
@@ -423,16 +423,17 @@ fn edge_full(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, say!(ANSWERS_SECOND_GROW_CPU)))
 }
 
-fn app_full(s: &Signals) -> Option<Found> {
+fn app_full(s: &Signals) -> Option<FiredRule> {
     // With much other work on this machine, an application counts as full if it wants all of its CPUs and gets most
     // of the rest.
-    let crowded = |app: &Process| {
+    let crowded = |app: &ProcessSignals| {
         let wanted: f64 = app.threads.iter().map(|(ran, waited)| (ran + waited).min(1.0)).sum();
         s.machine.foreign > FOREIGN_MAX && wanted >= 0.95 * app.cpus && app.usage() >= 0.4
     };
-    let full = |app: &&Process| (app.usage() >= CPUS_FULL || crowded(app)) && !is_held_back(app) && !is_single(s, app);
+    let full =
+        |app: &&ProcessSignals| (app.usage() >= CPUS_FULL || crowded(app)) && !is_held_back(app) && !is_single(s, app);
     let app = s.servers().filter(full).max_by(|one, other| one.cpu.total_cmp(&other.cpu))?;
-    let found = Found::new(say!(SUBJECT_ITS_CPUS, subject(app)), app.usage())
+    let found = FiredRule::new(say!(SUBJECT_ITS_CPUS, subject(app)), app.usage())
         .with(texts::LABEL_APPLICATION, say!(CPUS_USED_THREADS, digits(app.cpu), digits(app.cpus), app.threads.len()))
         .with(texts::LABEL_EDGE, say!(ITS_CPUS_USED, digits(s.edge_process().map_or(0.0, |edge| edge.cpu))))
         .with(texts::LABEL_WAIT, say!(MS_REQUESTS_MS_SPENT, digits(s.step_ms("wait")), digits(s.load.ms[0])))
@@ -442,34 +443,35 @@ fn app_full(s: &Signals) -> Option<Found> {
 }
 
 /// One full thread does all the work.
-fn is_single(s: &Signals, app: &Process) -> bool {
+fn is_single(s: &Signals, app: &ProcessSignals) -> bool {
     is_thread_full(s, app)
         && busy_threads(app) == 1
         && app.threads.first().is_some_and(|(ran, _)| *ran >= 0.8 * app.cpu)
 }
 
 /// An event loop stands still although its thread does not compute: something in it blocks, and every request waits.
-fn blocked(s: &Signals) -> Option<Found> {
-    let stands = |told: &&crate::why::signals::Told| told.mean("p99_ms").is_some_and(|ms| ms >= LOOP_DELAY_MS);
+fn blocked(s: &Signals) -> Option<FiredRule> {
+    let stands =
+        |told: &&crate::why::signals::ProgramFigures| told.mean("p99_ms").is_some_and(|ms| ms >= LOOP_DELAY_MS);
     let told = s.told_by("node").find(stands)?;
     let app = s.servers().find(|app| app.name == told.process && app.usage() < 0.7 && !is_held_back(app))?;
     let number = |name: &str| digits(told.mean(name).unwrap_or(0.0));
-    let found = Found::new(say!(EVENT_LOOP_BLOCKED, subject(app)), 0.9)
+    let found = FiredRule::new(say!(EVENT_LOOP_BLOCKED, subject(app)), 0.9)
         .with(texts::LABEL_LOOP, say!(LATE_MS_AVERAGE_P99, number("mean_ms"), number("p99_ms")))
         .with(texts::LABEL_CPU, say!(CPUS_USED_CALL_WAITS, percent(app.usage())))
         .slows(&[Segment::Wait]);
     Some(found.knob(say!(REPLACE_CALLS_END_SYNC), say!(LOOPS_DELAY_FALLS_ONE)))
 }
 
-fn one_thread(s: &Signals) -> Option<Found> {
+fn one_thread(s: &Signals) -> Option<FiredRule> {
     full_thread(s).or_else(|| blocked(s))
 }
 
-fn full_thread(s: &Signals) -> Option<Found> {
+fn full_thread(s: &Signals) -> Option<FiredRule> {
     // For Redis, another rule has more detail.
-    let is_known = |app: &Process| s.told_by("redis").any(|told| told.process == app.name);
+    let is_known = |app: &ProcessSignals| s.told_by("redis").any(|told| told.process == app.name);
     let app = s.servers().find(|app| is_single(s, app) && !is_held_back(app) && !is_known(app))?;
-    let found = Found::new(say!(ONE_THREAD, subject(app)), app.wanted())
+    let found = FiredRule::new(say!(ONE_THREAD, subject(app)), app.wanted())
         .with(texts::LABEL_APPLICATION, describe(app))
         .with(texts::LABEL_THREADS, say!(CPUS_USED_WHOLE_PROCESS, digits(app.cpu), digits(app.cpus)))
         .with(
@@ -494,7 +496,7 @@ fn full_thread(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, say!(N_IDLE_CPUS_UP)))
 }
 
-fn subject(process: &Process) -> Said {
+fn subject(process: &ProcessSignals) -> Said {
     match process.role {
         Role::Edge => say!(EDGE),
         Role::Client => say!(LOAD_GENERATOR),
@@ -503,7 +505,7 @@ fn subject(process: &Process) -> Said {
     }
 }
 
-fn segments(process: &Process) -> &'static [Segment] {
+fn segments(process: &ProcessSignals) -> &'static [Segment] {
     match process.role {
         Role::App | Role::Beside => &[Segment::Wait, Segment::Connect],
         Role::Edge | Role::Client => &[Segment::Outside, Segment::Edge, Segment::Body],

@@ -4,8 +4,8 @@
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
-use crate::why::signals::{Process, Role, Signals, Told};
+use crate::why::rule::{FiredRule, Rule, Segment, Squeeze, Tier, percent};
+use crate::why::signals::{ProcessSignals, ProgramFigures, Role, Signals};
 
 /// A pool with this share in use is full.
 const POOL_FULL: f64 = 0.95;
@@ -29,7 +29,7 @@ pub const RULES: &[Rule] = &[
         // The pool is as full, but the database behind it is saturated.
         silent: |s| {
             s.told.push(told("spring", "app", &[("active", 5.0), ("pool", 5.0), ("pending", 11.0)]));
-            s.told.push(Told {
+            s.told.push(ProgramFigures {
                 grew: [("lock_ms".to_owned(), 40_000.0), ("lock_waits".to_owned(), 2000.0)].into(),
                 ..told("mysql", "db", &[("running", 5.0)])
             });
@@ -41,7 +41,7 @@ pub const RULES: &[Rule] = &[
         tier: Tier::Limit,
         check: database,
         fires: |s| {
-            s.told.push(Told {
+            s.told.push(ProgramFigures {
                 grew: [("lock_ms".to_owned(), 40_000.0), ("lock_waits".to_owned(), 2000.0)].into(),
                 ..told("mysql", "db", &[("running", 6.0)])
             });
@@ -56,11 +56,17 @@ pub const RULES: &[Rule] = &[
         check: store,
         fires: |s| {
             redis(s, 0.97);
-            s.told.push(Told { grew: [("commands".to_owned(), 900_000.0)].into(), ..told("redis", "cache", &[]) });
+            s.told.push(ProgramFigures {
+                grew: [("commands".to_owned(), 900_000.0)].into(),
+                ..told("redis", "cache", &[])
+            });
         },
         silent: |s| {
             redis(s, 0.2);
-            s.told.push(Told { grew: [("commands".to_owned(), 4_000.0)].into(), ..told("redis", "cache", &[]) });
+            s.told.push(ProgramFigures {
+                grew: [("commands".to_owned(), 4_000.0)].into(),
+                ..told("redis", "cache", &[])
+            });
         },
     },
     Rule {
@@ -86,26 +92,26 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-fn told(kind: &str, process: &str, levels: &[(&str, f64)]) -> Told {
-    Told {
+fn told(kind: &str, process: &str, levels: &[(&str, f64)]) -> ProgramFigures {
+    ProgramFigures {
         kind: kind.to_owned(),
         process: process.to_owned(),
         at: "127.0.0.1:1".to_owned(),
         seconds: 10.0,
         level: levels.iter().map(|(name, value)| ((*name).to_owned(), (*value, *value))).collect(),
-        ..Told::default()
+        ..ProgramFigures::default()
     }
 }
 
 fn redis(s: &mut Signals, cpu: f64) {
-    s.processes.push(Process {
+    s.processes.push(ProcessSignals {
         name: "cache".into(),
         role: Role::Beside,
         cpu,
         cpus: 1.0,
         pinned: vec![1],
         threads: vec![(cpu, 0.01)],
-        ..Process::default()
+        ..ProcessSignals::default()
     });
 }
 
@@ -126,7 +132,7 @@ pub(super) fn wait_share(s: &Signals) -> f64 {
 }
 
 /// Adds a squeeze of the application's pool, if the user gave its size to the lab.
-pub(super) fn squeezed(s: &Signals, found: Found, process: &str) -> Found {
+pub(super) fn squeezed(s: &Signals, found: FiredRule, process: &str) -> FiredRule {
     match s.pools.iter().find(|pool| pool.process == process) {
         Some(pool) => found.squeezed(Squeeze::Pool(pool.process.clone(), pool.variable.clone())),
         None => found,
@@ -137,7 +143,7 @@ fn waits(s: &Signals, process: &str) -> bool {
     s.processes.iter().filter(|known| known.name == process).all(|app| app.usage() < WAITS && app.throttled < 0.05)
 }
 
-fn connections(s: &Signals) -> Option<Found> {
+fn connections(s: &Signals) -> Option<FiredRule> {
     if database(s).is_some() {
         return None;
     }
@@ -145,14 +151,14 @@ fn connections(s: &Signals) -> Option<Found> {
 }
 
 /// Hikari reports that its pool is full and that threads wait for it.
-fn told_full(s: &Signals) -> Option<Found> {
-    let full = |told: &&Told| {
+fn told_full(s: &Signals) -> Option<FiredRule> {
+    let full = |told: &&ProgramFigures| {
         let (active, most) = (told.mean("active").unwrap_or(0.0), told.most("pool").unwrap_or(0.0));
         most > 0.0 && active >= POOL_FULL * most && told.mean("pending").is_some_and(|pending| pending >= 0.5)
     };
     let told = s.told_by("spring").find(full).filter(|told| waits(s, &told.process))?;
     let number = |name: &str| digits(told.mean(name).unwrap_or(0.0));
-    let found = Found::new(say!(APPLICATION_POOL_CONNECTIONS_DATABASE, &told.process), 0.97)
+    let found = FiredRule::new(say!(APPLICATION_POOL_CONNECTIONS_DATABASE, &told.process), 0.97)
         .with(
             texts::LABEL_POOL,
             say!(CONNECTIONS_USE_THREADS_WAITED, number("active"), number("pool"), number("pending")),
@@ -172,7 +178,7 @@ fn told_full(s: &Signals) -> Option<Found> {
 }
 
 /// By Little's law, an application has more requests inside than the known pool has places.
-fn little(s: &Signals) -> Option<Found> {
+fn little(s: &Signals) -> Option<FiredRule> {
     let pool = s.pools.iter().find(|pool| waits(s, &pool.process))?;
     let apps = s.apps().count().max(1);
     let (count, micros) = s.edge.steps.get("wait").copied().unwrap_or_default();
@@ -180,7 +186,7 @@ fn little(s: &Signals) -> Option<Found> {
     if count < 20 || inside < 1.2 * pool.size as f64 || wait_share(s) < WAIT_SHARE {
         return None;
     }
-    let found = Found::new(say!(APPLICATION_POOL, &pool.process, &pool.variable), 0.9)
+    let found = FiredRule::new(say!(APPLICATION_POOL, &pool.process, &pool.variable), 0.9)
         .with(texts::LABEL_POOL, say!(SIZE_REQUESTS_APPLICATION_AVERAGE, &pool.size, digits(inside)))
         .with(texts::LABEL_CPU, cpu_of(s, &pool.process))
         .with(texts::LABEL_WAIT, wait(s))
@@ -205,7 +211,7 @@ pub(super) fn wait(s: &Signals) -> Said {
     say!(MS_REQUESTS_MS_SPENT, digits(s.step_ms("wait")), digits(s.load.ms[0]))
 }
 
-fn database(s: &Signals) -> Option<Found> {
+fn database(s: &Signals) -> Option<FiredRule> {
     let (told, process, locked) = s.told_by("mysql").find_map(|told| {
         let process = s.processes.iter().find(|process| process.name == told.process);
         // Thread-seconds a second.
@@ -217,8 +223,8 @@ fn database(s: &Signals) -> Option<Found> {
     })?;
     let name = if told.process.is_empty() { &told.at } else { &told.process };
     let number = |name: &str| told.grew.get(name).copied().unwrap_or(0.0);
-    let busy = process.map_or(0.0, Process::usage);
-    let found = Found::new(say!(DATABASE, name), 0.97)
+    let busy = process.map_or(0.0, ProcessSignals::usage);
+    let found = FiredRule::new(say!(DATABASE, name), 0.97)
         .with(
             texts::LABEL_THREADS,
             say!(
@@ -253,7 +259,7 @@ fn database(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, say!(QUERIES_FASTER_UNDER_LOAD)))
 }
 
-fn store(s: &Signals) -> Option<Found> {
+fn store(s: &Signals) -> Option<FiredRule> {
     let told = s.told_by("redis").next()?;
     let process = s.processes.iter().find(|process| process.name == told.process);
     let calls = told.rate("commands") / s.goodput().max(1e-9);
@@ -264,13 +270,13 @@ fn store(s: &Signals) -> Option<Found> {
     }
     let name = if told.process.is_empty() { &told.at } else { &told.process };
     let subject = if full.is_some() { say!(REDIS_ONE_THREAD, name) } else { say!(REDIS_GETS_COMMANDS_ONE, name) };
-    let found = Found::new(subject, if full.is_some() { 1.0 } else { 0.5 })
+    let found = FiredRule::new(subject, if full.is_some() { 1.0 } else { 0.5 })
         .with(texts::LABEL_COMMANDS, say!(GOOD_ANSWER, digits(told.rate("commands")), digits(calls)))
         .with(
             texts::LABEL_CPU,
             say!(
                 USED_COMMANDS_TOOK_TIME,
-                percent(process.map_or(0.0, Process::usage)),
+                percent(process.map_or(0.0, ProcessSignals::usage)),
                 percent(told.rate("command_us") / 1e6)
             ),
         )
@@ -288,15 +294,16 @@ fn have_something_in_common(s: &Signals) -> bool {
     s.servers().any(|one| one.role == Role::Beside)
 }
 
-fn shared(s: &Signals) -> Option<Found> {
+fn shared(s: &Signals) -> Option<FiredRule> {
     let servers = s.conf.servers.len();
-    let is_idle = |process: &Process| process.usage() < WAITS && process.wanted() < WAITS && process.throttled < 0.05;
+    let is_idle =
+        |process: &ProcessSignals| process.usage() < WAITS && process.wanted() < WAITS && process.throttled < 0.05;
     if servers < 2 || wait_share(s) < WAIT_SHARE || !s.servers().all(is_idle) || !have_something_in_common(s) {
         return None;
     }
-    let busiest = s.servers().map(Process::usage).fold(0.0, f64::max);
-    let edge = s.edge_process().map_or(0.0, Process::usage);
-    let found = Found::new(say!(RESOURCE_SERVERS_UPSTREAM_SHARE, servers), 0.5)
+    let busiest = s.servers().map(ProcessSignals::usage).fold(0.0, f64::max);
+    let edge = s.edge_process().map_or(0.0, ProcessSignals::usage);
+    let found = FiredRule::new(say!(RESOURCE_SERVERS_UPSTREAM_SHARE, servers), 0.5)
         .with(texts::LABEL_WAIT, wait(s))
         .with(texts::LABEL_CPU, say!(SERVERS_SERVERS_BEHIND_THEM, servers, percent(busiest), percent(edge)))
         .slows(&[Segment::Wait])

@@ -5,8 +5,8 @@ use super::upstream;
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
-use crate::why::signals::{Host, Signals};
+use crate::why::rule::{FiredRule, Rule, Segment, Squeeze, Tier, of, percent};
+use crate::why::signals::{HostSignals, Signals};
 
 /// Linux keeps a port for a minute if the side that holds the port closed the connection first (TCP_TIMEWAIT_LEN).
 const TIME_WAIT_S: f64 = 60.0;
@@ -127,7 +127,7 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-fn ports(s: &Signals) -> Option<Found> {
+fn ports(s: &Signals) -> Option<FiredRule> {
     let failed = s.said("no_port").max(s.edge_errors("no_port"));
     let hub = s.hub()?;
     let (peer, (held, resting)) = hub.held.iter().max_by_key(|(_, (held, _))| *held)?;
@@ -139,7 +139,7 @@ fn ports(s: &Signals) -> Option<Found> {
     let cap = hub.ports as f64 / TIME_WAIT_S;
     let who = if *resting * 2 > *held { say!(EDGE_CLOSES_FIRST) } else { say!(CONNECTIONS_OPEN) };
     let ok = s.goodput();
-    let found = Found::new(say!(EDGE_LOCAL_PORTS, peer), share.max(0.95))
+    let found = FiredRule::new(say!(EDGE_LOCAL_PORTS, peer), share.max(0.95))
         .with(texts::LABEL_FAILED, say!(CONNECTS_HAD_NO_PORT, failed, of(s.failed(), s.load.sent)))
         .with(texts::LABEL_PORTS, say!(HELD_TOWARDS_THEM_TIME, held, &hub.ports, peer, resting, who))
         .with(texts::LABEL_PREDICTED, say!(NEW_CONNECTIONS_A_SECOND, &hub.ports, digits(cap), digits(ok)))
@@ -156,7 +156,7 @@ fn ports(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, say!(NEW_CONNECTIONS_REQUEST_BELOW)))
 }
 
-fn table(s: &Signals) -> Option<Found> {
+fn table(s: &Signals) -> Option<FiredRule> {
     let said = s.said("connections");
     let dropped = s.edge.dropped;
     // If weir's file sets no number, its limit is the limit on open files.
@@ -165,7 +165,7 @@ fn table(s: &Signals) -> Option<Found> {
     }
     let slots = s.conf.worker_connections.map_or_else(|| say!(SLOTS_NGINXS_DEFAULT), Said::from);
     let share = s.failed_share();
-    let found = Found::new(say!(EDGE_WORKER_CONNECTIONS), 0.95_f64.max(share))
+    let found = FiredRule::new(say!(EDGE_WORKER_CONNECTIONS), 0.95_f64.max(share))
         .with(texts::LABEL_REFUSED, say!(CONNECTIONS_FOUND_NO_SLOT, said.max(dropped)))
         .with(texts::LABEL_FAILED, of(s.failed(), s.load.sent))
         .with(texts::LABEL_TABLE, say!(CLIENTS_OPEN_MOST_SLOTS, &s.edge.active_max, slots))
@@ -179,13 +179,13 @@ fn next_size(slots: u64) -> u64 {
     (slots * 4).next_power_of_two().max(1024)
 }
 
-fn recycled(s: &Signals) -> Option<Found> {
+fn recycled(s: &Signals) -> Option<FiredRule> {
     let said = s.said("recycled");
     if said == 0 || s.said("connections") + s.edge.dropped > said {
         return None;
     }
     let per_request = s.edge.accepted as f64 / s.load.sent.max(1) as f64;
-    let found = Found::new(say!(EDGE_IDLE_CLIENTS_OCCUPY), 0.9)
+    let found = FiredRule::new(say!(EDGE_IDLE_CLIENTS_OCCUPY), 0.9)
         .with(texts::LABEL_RECYCLED, say!(TIMES_IDLE_CONNECTIONS_CLOSED, said))
         .with(
             texts::LABEL_ACCEPTED,
@@ -201,7 +201,7 @@ fn recycled(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, say!(CONNECTIONS_PER_REQUEST_ONLY)))
 }
 
-fn files(s: &Signals) -> Option<Found> {
+fn files(s: &Signals) -> Option<FiredRule> {
     let failed = s.said("no_file").max(s.edge_errors("no_file"));
     let edge = s.edge_process()?;
     let (open, limit) = edge.fds;
@@ -209,7 +209,7 @@ fn files(s: &Signals) -> Option<Found> {
     if failed + met == 0 {
         return None;
     }
-    let found = Found::new(say!(EDGE_OPEN_FILES), 0.98)
+    let found = FiredRule::new(say!(EDGE_OPEN_FILES), 0.98)
         .with(texts::LABEL_FAILED, say!(TIMES_NO_DESCRIPTOR_ERRNO, failed.max(met)))
         .with(texts::LABEL_FILES, say!(OPEN_MOST_PROCESS_MAY, open, limit))
         .with(texts::LABEL_REQUESTS, say!(FAILED_P50_MS, of(s.failed(), s.load.sent), digits(s.load.ms[1])))
@@ -221,7 +221,7 @@ fn files(s: &Signals) -> Option<Found> {
     ))
 }
 
-fn queue(s: &Signals, of_edge: bool) -> Option<Found> {
+fn queue(s: &Signals, of_edge: bool) -> Option<FiredRule> {
     let hub = s.hub()?;
     let apps: Vec<&str> = s.edge.peers.keys().map(|peer| port(peer)).collect();
     let own = |address: &str| !apps.contains(&port(address)) || hub.queues.len() == 1;
@@ -241,7 +241,7 @@ fn queue(s: &Signals, of_edge: bool) -> Option<Found> {
         return None;
     }
     let waits = s.share_between(950.0, 1300.0) + s.share_between(2900.0, 3400.0) + s.share_between(6900.0, 7600.0);
-    let found = Found::new(say!(EDGE_QUEUE_CONNECTIONS_ACCEPT, address), 0.97)
+    let found = FiredRule::new(say!(EDGE_QUEUE_CONNECTIONS_ACCEPT, address), 0.97)
         .with(texts::LABEL_QUEUE, say!(MOST_WAITED_QUEUE_ROOM, most, room))
         .with(texts::LABEL_OVERFLOWS, say!(TIMES_KERNEL_FOUND_FULL, overflows))
         .with(texts::LABEL_LATENCY, say!(ANSWERS_TOOK_ABOUT_1, percent(waits), digits(s.load.ms[4])))
@@ -249,26 +249,26 @@ fn queue(s: &Signals, of_edge: bool) -> Option<Found> {
     Some(found.knob(say!(FIRST_FIND_WORK_KEEPS), say!(NO_CONNECTION_WAITS_REPEATED)))
 }
 
-fn syns(s: &Signals) -> Option<Found> {
+fn syns(s: &Signals) -> Option<FiredRule> {
     let hub = s.hub()?;
     let count = |name: &str| hub.counters.get(name).copied().unwrap_or(0);
     let (cookies, dropped) = (count("TCPReqQFullDoCookies").max(count("SyncookiesSent")), count("TCPReqQFullDrop"));
     if cookies + dropped == 0 || count("ListenOverflows") >= OVERFLOWS_MIN {
         return None;
     }
-    let found = Found::new(say!(EDGE_HALF_OPEN_CONNECTIONS), 0.9)
+    let found = FiredRule::new(say!(EDGE_HALF_OPEN_CONNECTIONS), 0.9)
         .with(texts::LABEL_QUEUE, say!(KERNEL_ANSWERED_SYNS_COOKIES, cookies, dropped))
         .slows(&[Segment::Outside]);
     Some(found.knob(say!(WRITE_LISTEN_BACKLOG_4096), say!(CONNECTING_TAKES_ONE_ROUND)))
 }
 
 /// The pool of an application's workers is full: the program reports it, or connections wait in its accept queue.
-fn pool(s: &Signals) -> Option<Found> {
+fn pool(s: &Signals) -> Option<FiredRule> {
     workers(s).or_else(|| waiting(s))
 }
 
 /// Apache, PHP-FPM, uWSGI or Tomcat reports that all of its workers are busy.
-fn workers(s: &Signals) -> Option<Found> {
+fn workers(s: &Signals) -> Option<FiredRule> {
     let all = s.told.iter().filter(|told| told.failed.is_none());
     let full = all.filter_map(|told| {
         let busy = told.mean("busy")?;
@@ -287,7 +287,7 @@ fn workers(s: &Signals) -> Option<Found> {
         return None;
     }
     let said = lines.iter().filter(|(known, _)| *known == process).map(|(_, count)| count).sum::<u64>();
-    let found = Found::new(say!(APPLICATION_WORKERS, process), 0.97)
+    let found = FiredRule::new(say!(APPLICATION_WORKERS, process), 0.97)
         .with(
             texts::LABEL_WORKERS,
             board.map_or_else(Said::default, |(busy, most)| say!(BUSY, digits(busy), digits(most))),
@@ -302,10 +302,10 @@ fn workers(s: &Signals) -> Option<Found> {
 }
 
 /// Connections wait in the accept queue of an application that does not compute.
-fn waiting(s: &Signals) -> Option<Found> {
+fn waiting(s: &Signals) -> Option<FiredRule> {
     let apps: Vec<&str> = s.edge.peers.keys().map(|peer| port(peer)).collect();
     // A short queue comes from a burst of connections. A lasting queue means that the process does not accept them.
-    let lasts = |host: &Host, address: &String| host.lasting.get(address).is_some_and(|share| *share >= LASTING);
+    let lasts = |host: &HostSignals, address: &String| host.lasting.get(address).is_some_and(|share| *share >= LASTING);
     let queues = s.hosts.iter().flat_map(|host| host.queues.iter().filter(move |(address, _)| lasts(host, address)));
     let (address, (most, room)) =
         queues.filter(|(address, _)| apps.contains(&port(address))).max_by_key(|(_, (most, _))| *most)?;
@@ -314,14 +314,14 @@ fn waiting(s: &Signals) -> Option<Found> {
     if *most < 2 || busy >= 0.7 || throttled > 0.05 {
         return None;
     }
-    let found = Found::new(say!(APPLICATION_POOL_OWN_THREADS, address), 0.9)
+    let found = FiredRule::new(say!(APPLICATION_POOL_OWN_THREADS, address), 0.9)
         .with(texts::LABEL_QUEUE, say!(CONNECTIONS_WAITED_APPLICATION_ACCEPT, most, room))
         .with(texts::LABEL_CPU, say!(CPUS_USED_WAITS_INSTEAD, percent(busy)));
     Some(waited_for(s, found, say!(FIND_RESOURCE_WORKERS_WAIT)))
 }
 
 /// The effect of a full worker pool on requests, and the remedy.
-fn waited_for(s: &Signals, found: Found, knob: Said) -> Found {
+fn waited_for(s: &Signals, found: FiredRule, knob: Said) -> FiredRule {
     let (waited, all) = (s.step_ms("wait") + s.step_ms("connect"), s.load.ms[0]);
     found
         .with(texts::LABEL_WAIT, say!(MS_REQUESTS_MS_SPENT, digits(waited), digits(all)))

@@ -3,7 +3,7 @@
 use crate::metric::digits;
 use crate::said::say;
 use crate::texts;
-use crate::why::rule::{Found, Rule, Tier, percent};
+use crate::why::rule::{FiredRule, Rule, Tier, percent};
 use crate::why::signals::Signals;
 
 /// A window with less than this part of the usual answers stood still.
@@ -30,7 +30,7 @@ pub const RULES: &[Rule] = &[Rule {
     },
 }];
 
-fn omitted(s: &Signals) -> Option<Found> {
+fn omitted(s: &Signals) -> Option<FiredRule> {
     let mut sorted = s.load.strip.clone();
     sorted.sort_by(f64::total_cmp);
     let usual = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
@@ -46,7 +46,7 @@ fn omitted(s: &Signals) -> Option<Found> {
     let length = max * (still as f64).min(1.0);
     let p99_open = (length * (1.0 - 0.01 / share)).max(p99);
     // The finding is about the measurement. It limits nothing.
-    let found = Found::new(say!(LOAD_CLOSED_LOOP_DOES), 0.3)
+    let found = FiredRule::new(say!(LOAD_CLOSED_LOOP_DOES), 0.3)
         .with(texts::LABEL_STOOD_STILL, say!(BLOCK_MS_MOST, percent(share), digits(max)))
         .with(texts::LABEL_LATENCY, say!(P99_MS_MEASURED_ABOUT, digits(p99), digits(p99_open)))
         .with(texts::LABEL_SENT, say!(CONNECTIONS_WAIT_ANSWER_BEFORE, &s.load.connections));

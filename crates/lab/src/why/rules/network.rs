@@ -3,8 +3,8 @@
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
-use crate::why::signals::{Process, Role, Signals, Told};
+use crate::why::rule::{FiredRule, Rule, Segment, Squeeze, Tier, of, percent};
+use crate::why::signals::{ProcessSignals, ProgramFigures, Role, Signals};
 
 /// A link with this usage is full: its rate includes headers that the interface's counters leave out.
 const LINK_FULL: f64 = 0.88;
@@ -88,13 +88,13 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-fn link(s: &Signals) -> Option<Found> {
+fn link(s: &Signals) -> Option<FiredRule> {
     let full =
         s.hosts.iter().filter_map(|host| Some((host, host.link_bits / host.link_max.filter(|most| *most > 0.0)?)));
     let (host, share) = full.filter(|(_, share)| *share >= LINK_FULL).max_by(|one, other| one.1.total_cmp(&other.1))?;
     let edge = s.edge_process().map_or(0.0, |edge| edge.usage());
     let bytes = host.link_bits / 8.0 * s.seconds / s.load.answered.max(1) as f64;
-    let found = Found::new(say!(THE_LINK_OF, &host.name), share.min(1.0))
+    let found = FiredRule::new(say!(THE_LINK_OF, &host.name), share.min(1.0))
         .with(
             texts::LABEL_LINK,
             say!(MBIT_OF, digits(host.link_bits / 1e6), digits(host.link_max.unwrap_or(0.0) / 1e6), percent(share)),
@@ -117,7 +117,7 @@ fn link(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, expect))
 }
 
-fn memory(s: &Signals) -> Option<Found> {
+fn memory(s: &Signals) -> Option<FiredRule> {
     let process = s
         .processes
         .iter()
@@ -125,7 +125,7 @@ fn memory(s: &Signals) -> Option<Found> {
         .max_by_key(|process| (process.memory_killed, process.memory_full, process.swapped))?;
     let pressed = s.machine.pressure.get("memory").copied().unwrap_or(0.0);
     // By the JVM's own count, or by Spring Boot's metrics.
-    let collects = |told: &&Told| matches!(told.kind.as_str(), "jvm" | "spring") && told.failed.is_none();
+    let collects = |told: &&ProgramFigures| matches!(told.kind.as_str(), "jvm" | "spring") && told.failed.is_none();
     let collector =
         s.told.iter().filter(collects).max_by(|one, other| one.rate("gc_ms").total_cmp(&other.rate("gc_ms")));
     let collected = collector.map_or(0.0, |told| told.rate("gc_ms") / 1000.0);
@@ -140,7 +140,7 @@ fn memory(s: &Signals) -> Option<Found> {
     // process without a count of its own is not named.
     let is_own = killed > 0 || process.memory_full > 0 || process.swapped > 0;
     let who = if is_own { Said::from(&process.name) } else { say!(THIS_MACHINE) };
-    let found = Found::new(say!(MEMORY, who), if killed > 0 { 1.0 } else { 0.9 })
+    let found = FiredRule::new(say!(MEMORY, who), if killed > 0 { 1.0 } else { 0.9 })
         .with(texts::LABEL_KILLED, if killed > 0 { say!(TIMES_KERNEL_KILLED_PROCESS, killed) } else { Said::default() })
         .with(
             texts::LABEL_LIMIT,
@@ -151,9 +151,9 @@ fn memory(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(LARGER_LIMIT_SMALLER_HEAP), say!(THESE_PAUSES_DISAPPEAR_P99)).for_the_tail())
 }
 
-fn heap(told: &Told, collected: f64) -> Found {
+fn heap(told: &ProgramFigures, collected: f64) -> FiredRule {
     let mb = |name: &str| digits(told.most(name).unwrap_or(0.0) / 1e6);
-    let found = Found::new(say!(APPLICATION_HEAP, &told.process), collected.max(0.9))
+    let found = FiredRule::new(say!(APPLICATION_HEAP, &told.process), collected.max(0.9))
         .with(texts::LABEL_COLLECTIONS, say!(GARBAGE_COLLECTIONS_TOOK_TIME, percent(collected)))
         .with(
             texts::LABEL_HEAP,
@@ -166,16 +166,16 @@ fn heap(told: &Told, collected: f64) -> Found {
     found.knob(say!(LARGER_HEAP_XMX_FEWER), say!(COLLECTIONS_BELOW_5_TIME)).for_the_tail()
 }
 
-fn disk(s: &Signals) -> Option<Found> {
+fn disk(s: &Signals) -> Option<FiredRule> {
     let pressed = s.machine.pressure.get("io").copied().unwrap_or(0.0);
     let temporary = s.said("temporary");
-    let waits = |process: &&Process| process.role != Role::Client && process.stuck >= STUCK;
+    let waits = |process: &&ProcessSignals| process.role != Role::Client && process.stuck >= STUCK;
     let stuck = s.processes.iter().filter(waits).max_by(|one, other| one.stuck.total_cmp(&other.stuck));
     if stuck.is_none() && (pressed < PRESSED || temporary == 0) {
         return None;
     }
     let who = stuck.map_or_else(|| say!(EDGE), |process| Said::from(&process.name));
-    let found = Found::new(say!(ITS_DISK, who), stuck.map_or(pressed, |process| process.stuck).max(0.5))
+    let found = FiredRule::new(say!(ITS_DISK, who), stuck.map_or(pressed, |process| process.stuck).max(0.5))
         .with(
             texts::LABEL_WAITED,
             stuck.map_or_else(Said::default, |process| say!(READINGS_ONE_THREADS_WAITED, percent(process.stuck))),
@@ -203,7 +203,7 @@ fn disk(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, say!(NO_THREAD_WAITS_DISK)))
 }
 
-fn upgrade(s: &Signals) -> Option<Found> {
+fn upgrade(s: &Signals) -> Option<FiredRule> {
     let named = |name: &str| {
         name.contains("Unexpected server response")
             || name.contains("websocket error")
@@ -214,13 +214,13 @@ fn upgrade(s: &Signals) -> Option<Found> {
     if refused == 0 || s.conf.has_upgrade || upgraded > 0 {
         return None;
     }
-    let found = Found::new(say!(EDGE_WEBSOCKET_UPGRADES_FORWARDED), 0.95)
+    let found = FiredRule::new(say!(EDGE_WEBSOCKET_UPGRADES_FORWARDED), 0.95)
         .with(texts::LABEL_FAILED, say!(UPGRADES_REFUSED_VIRTUAL_USERS, refused, tried))
         .with(texts::LABEL_CONFIGURATION, say!(PROXY_SET_HEADER_UPGRADE));
     Some(found.knob(say!(PROXY_HTTP_VERSION_1_1_PROXY), say!(APPLICATION_ANSWERS_EVERY_UPGRADE)))
 }
 
-fn stickiness(s: &Signals) -> Option<Found> {
+fn stickiness(s: &Signals) -> Option<FiredRule> {
     let polls: u64 = s
         .load
         .errors
@@ -232,7 +232,7 @@ fn stickiness(s: &Signals) -> Option<Found> {
     if polls == 0 || s.edge.peers.len() < 2 && refused == 0 {
         return None;
     }
-    let found = Found::new(say!(APPLICATION_SOCKET_IO_SESSIONS), 0.9)
+    let found = FiredRule::new(say!(APPLICATION_SOCKET_IO_SESSIONS), 0.9)
         .with(texts::LABEL_FAILED, say!(VIRTUAL_USERS_REQUEST_REACHED, of(polls, s.load.upgrades.1.max(polls))))
         .with(texts::LABEL_STATUSES, say!(ANSWERS_400, refused));
     Some(found.knob(say!(UPSTREAM_HASH_REMOTE_ADDR), say!(EVERY_PROCESS_KNOWS_SESSIONS)))

@@ -6,7 +6,7 @@ use crate::said::{Said, say};
 use crate::texts;
 use crate::watch::account::Acted;
 use crate::why::policies::Policy;
-use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
+use crate::why::rule::{FiredRule, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
 /// A part of the requests that is not chance.
@@ -251,12 +251,12 @@ fn delays(policy: &Policy, delayed: &Said) -> Said {
 }
 
 /// Adds a line with the good answers that clients saw.
-fn clients(s: &Signals, found: Found) -> Found {
+fn clients(s: &Signals, found: FiredRule) -> FiredRule {
     let good = say!(GOOD_SENT, &s.load.well, digits(s.goodput()), digits(s.sent_rate()));
     found.with(texts::LABEL_CLIENTS, good)
 }
 
-fn requests(s: &Signals) -> Option<Found> {
+fn requests(s: &Signals) -> Option<FiredRule> {
     let (policy, acted) = of_directive(s, "limit_req")?;
     let refused = seen(s, policy, acted.refused);
     let (share, delayed) = (refused as f64 / s.load.sent.max(1) as f64, acted.delayed.min(s.load.sent));
@@ -269,7 +269,7 @@ fn requests(s: &Signals) -> Option<Found> {
         return None;
     }
     if share >= delayed_share {
-        let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
+        let found = FiredRule::new(refuses(policy, &of(refused, s.load.sent)), share);
         let more = if delayed > 0 { say!(ALSO_DELAYED_REQUESTS, delayed) } else { Said::default() };
         return Some(
             clients(s, found)
@@ -278,7 +278,7 @@ fn requests(s: &Signals) -> Option<Found> {
         );
     }
     let each = delay_ms * s.load.sent as f64 / delayed.max(1) as f64;
-    let found = Found::new(delays(policy, &of(delayed, s.load.sent)), delayed_share)
+    let found = FiredRule::new(delays(policy, &of(delayed, s.load.sent)), delayed_share)
         .with(texts::LABEL_DELAY, say!(MS_REQUESTS_MEAN_TIME, digits(each), percent(slowed.min(1.0))))
         .slows(&[Segment::Edge, Segment::Outside]);
     let more = if refused > 0 { say!(ALSO_REFUSED_REQUESTS, refused) } else { Said::default() };
@@ -289,14 +289,14 @@ fn requests(s: &Signals) -> Option<Found> {
     )
 }
 
-fn connections(s: &Signals) -> Option<Found> {
+fn connections(s: &Signals) -> Option<FiredRule> {
     let (policy, acted) = of_directive(s, "limit_conn")?;
     let refused = seen(s, policy, acted.refused);
     let share = refused as f64 / s.load.sent.max(1) as f64;
     if share < SOME {
         return None;
     }
-    let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
+    let found = FiredRule::new(refuses(policy, &of(refused, s.load.sent)), share);
     let open = say!(CONNECTIONS_CLIENTS_OPEN_MOST, &s.edge.active_max);
     Some(
         clients(s, found.with(texts::LABEL_CONNECTIONS, open))
@@ -304,7 +304,7 @@ fn connections(s: &Signals) -> Option<Found> {
     )
 }
 
-fn rate(s: &Signals) -> Option<Found> {
+fn rate(s: &Signals) -> Option<FiredRule> {
     let each = s.load.bytes as f64 / s.load.answered.max(1) as f64;
     // nginx sends the bytes of the first second at once: ngx_http_write_filter(), `limit_rate * (ngx_time() -
     // start_sec + 1)`.
@@ -316,13 +316,13 @@ fn rate(s: &Signals) -> Option<Found> {
     if ms <= 0.0 || !(DELAY..=1.25).contains(&share) {
         return None;
     }
-    let found = Found::new(say!(SENDS_ANSWER_BYTES_MS, &policy.text, &policy.at, digits(each), digits(ms)), share)
+    let found = FiredRule::new(say!(SENDS_ANSWER_BYTES_MS, &policy.text, &policy.at, digits(each), digits(ms)), share)
         .with(texts::LABEL_ANSWERS, say!(MEAN_ANSWER_TOOK_MS, digits(s.load.ms[0]), percent(share.min(1.0))))
         .slows(&[Segment::Body, Segment::Outside]);
     Some(clients(s, found).knob(say!(FASTER_ANSWERS_RAISE_LIMIT), say!(ANSWER_TAKES_LONG_LINK)))
 }
 
-fn servers(s: &Signals) -> Option<Found> {
+fn servers(s: &Signals) -> Option<FiredRule> {
     let own: Vec<&Policy> = s.conf.policies.iter().filter(|policy| policy.directive == "max_conns").collect();
     let first = *own.first()?;
     let none = s.edge.no_server.max(s.said("no_live"));
@@ -336,7 +336,7 @@ fn servers(s: &Signals) -> Option<Found> {
     if share < SOME {
         return None;
     }
-    let found = Found::new(refuses(first, &of(refused, s.load.sent)), share)
+    let found = FiredRule::new(refuses(first, &of(refused, s.load.sent)), share)
         .with(texts::LABEL_SERVER, say!(TIMES_NO_SERVER_AVAILABLE, none, bad))
         .with(
             texts::LABEL_CONNECTIONS,
@@ -346,29 +346,29 @@ fn servers(s: &Signals) -> Option<Found> {
 }
 
 /// Requests that found no free server. Only weir and NGINX Plus have such a queue, and only weir reports it.
-fn queue(s: &Signals) -> Option<Found> {
+fn queue(s: &Signals) -> Option<FiredRule> {
     let (policy, acted) = of_directive(s, "queue")?;
     let refused = seen(s, policy, acted.refused);
     let (share, delayed) = (refused as f64 / s.load.sent.max(1) as f64, acted.delayed.min(s.load.sent));
     let (waits, delay_ms) = (delayed as f64 / s.load.sent.max(1) as f64, s.step_ms("queue"));
     let slowed = delay_ms / s.load.ms[0].max(1e-9);
-    let knob = |found: Found| clients(s, found).knob(say!(USE_FEWER_CONNECTIONS_C_IF), say!(NO_REQUEST_WAITS_LAB));
+    let knob = |found: FiredRule| clients(s, found).knob(say!(USE_FEWER_CONNECTIONS_C_IF), say!(NO_REQUEST_WAITS_LAB));
     if share >= SOME {
-        let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
+        let found = FiredRule::new(refuses(policy, &of(refused, s.load.sent)), share);
         return Some(knob(found.with(texts::LABEL_DELAYED, say!(ALSO_DELAYED_REQUESTS, delayed))));
     }
     if waits < SOME || slowed < DELAY {
         return None;
     }
     let each = delay_ms * s.load.sent as f64 / delayed.max(1) as f64;
-    let found = Found::new(delays(policy, &of(delayed, s.load.sent)), waits)
+    let found = FiredRule::new(delays(policy, &of(delayed, s.load.sent)), waits)
         .with(texts::LABEL_DELAY, say!(MS_REQUESTS_MEAN_TIME, digits(each), percent(slowed.min(1.0))))
         .slows(&[Segment::Edge]);
     Some(knob(found))
 }
 
 /// Answers that the edge made itself, with a status that a statement of the configuration sets.
-fn answers(s: &Signals) -> Option<Found> {
+fn answers(s: &Signals) -> Option<FiredRule> {
     let done = s.edge.own.iter().filter_map(|(status, count)| Some((statement(s, *status)?, *status, *count)));
     let (policy, status, count) = done.max_by_key(|(_, _, count)| *count)?;
     let refused = seen(s, policy, count);
@@ -376,7 +376,8 @@ fn answers(s: &Signals) -> Option<Found> {
     if share < SOME || s.load.good.has(status) {
         return None;
     }
-    let found = Found::new(say!(ANSWERED_REQUESTS, &policy.text, &policy.at, of(refused, s.load.sent), status), share);
+    let found =
+        FiredRule::new(say!(ANSWERED_REQUESTS, &policy.text, &policy.at, of(refused, s.load.sent), status), share);
     Some(clients(s, found).knob(say!(SEND_LOAD_PATH_FIELDS), say!(REQUESTS_REACH_APPLICATION_LAB)))
 }
 
@@ -391,7 +392,7 @@ fn statement(s: &Signals, status: u16) -> Option<&Policy> {
         .or_else(|| own(&["deny", "auth_basic", "auth_jwt", "auth_request", "client_max_body_size"]))
 }
 
-fn lock(s: &Signals) -> Option<Found> {
+fn lock(s: &Signals) -> Option<FiredRule> {
     let policy = s.conf.policies.iter().find(|policy| policy.directive == "proxy_cache_lock")?;
     let (waited, held) = (s.edge.cache.waited?, s.step_ms("cache"));
     let (share, slowed) = (waited as f64 / s.load.sent.max(1) as f64, held / s.load.ms[0].max(1e-9));
@@ -399,13 +400,13 @@ fn lock(s: &Signals) -> Option<Found> {
         return None;
     }
     let waited = waited.min(s.load.sent);
-    let found = Found::new(delays(policy, &of(waited, s.load.sent)), share)
+    let found = FiredRule::new(delays(policy, &of(waited, s.load.sent)), share)
         .with(texts::LABEL_DELAY, say!(MS_REQUESTS_MEAN_MS, digits(held), digits(s.load.ms[0])))
         .slows(&[Segment::Edge]);
     Some(clients(s, found).knob(say!(PROXY_CACHE_USE_STALE), say!(NO_REQUEST_WAITS_IF)))
 }
 
-fn unasked(s: &Signals) -> Option<Found> {
+fn unasked(s: &Signals) -> Option<FiredRule> {
     // An answer from weir's cache once came from a server. weir's account does not separate it from an answer that
     // weir made itself.
     if s.conf.is_weir && s.conf.has_cache {
@@ -422,18 +423,18 @@ fn unasked(s: &Signals) -> Option<Found> {
     if share < SOME {
         return None;
     }
-    let found = Found::new(say!(EDGE_ANSWERED_REQUESTS_ITSELF, of(made, s.load.sent), status), share);
+    let found = FiredRule::new(say!(EDGE_ANSWERED_REQUESTS_ITSELF, of(made, s.load.sent), status), share);
     Some(clients(s, found).knob(say!(SEND_LOAD_PATH_CONFIGURATION), say!(REQUESTS_REACH_APPLICATION_LAB)))
 }
 
-fn given(s: &Signals) -> Option<Found> {
+fn given(s: &Signals) -> Option<FiredRule> {
     let own = s.edge.given.iter().filter(|(status, _)| !s.load.good.has(**status));
     let (status, count) = own.max_by_key(|(_, count)| **count)?;
     let share = *count as f64 / s.edge.tries.max(1) as f64;
     if share < SOME {
         return None;
     }
-    let found = Found::new(say!(UPSTREAM_ANSWERS_ITSELF, status), share)
+    let found = FiredRule::new(say!(UPSTREAM_ANSWERS_ITSELF, status), share)
         .with(texts::LABEL_ANSWERS, say!(OF_ITS_ANSWERS, of(*count, s.edge.tries)));
     Some(clients(s, found).knob(say!(READ_CAUSE_APPLICATIONS_LOG), say!(APPLICATIONS_ANSWERS_GOOD_LAB)))
 }

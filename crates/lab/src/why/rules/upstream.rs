@@ -4,7 +4,7 @@ use super::cache::stampede;
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::why::rule::{Found, MINOR, Rule, Segment, Tier, of, percent};
+use crate::why::rule::{FiredRule, MINOR, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
 /// With more new connections for each try than this, connection reuse does not work.
@@ -127,12 +127,12 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-fn inert(s: &Signals) -> Option<Found> {
+fn inert(s: &Signals) -> Option<FiredRule> {
     let (share, size) = (s.opened_share()?, s.conf.keepalive?);
     if share < INERT || size == 0 || s.edge.tries < 50 || s.conf.can_keep {
         return None;
     }
-    let found = Found::new(say!(EDGE_UPSTREAM_CONNECTIONS_KEPT), share * weight_of_connecting(s))
+    let found = FiredRule::new(say!(EDGE_UPSTREAM_CONNECTIONS_KEPT), share * weight_of_connecting(s))
         .with(
             texts::LABEL_CONNECTIONS,
             say!(OPENED_REQUESTS_UPSTREAM, s.edge.opened.unwrap_or(0), &s.edge.tries, digits(share)),
@@ -142,7 +142,7 @@ fn inert(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(PROXY_HTTP_VERSION_1_1), say!(NEW_CONNECTIONS_REQUEST_BELOW_0)))
 }
 
-fn small(s: &Signals) -> Option<Found> {
+fn small(s: &Signals) -> Option<FiredRule> {
     let share = s.opened_share()?;
     if !(SMALL..=1.0).contains(&share) || !s.conf.can_keep || s.edge.tries < 50 {
         return None;
@@ -159,7 +159,7 @@ fn small(s: &Signals) -> Option<Found> {
         return None;
     }
     let wanted = (s.load.connections.max(in_flight.ceil() as u64) as f64 * 1.2).ceil();
-    let found = Found::new(say!(EDGE_UPSTREAM_POOL_KEPT), share * weight_of_connecting(s))
+    let found = FiredRule::new(say!(EDGE_UPSTREAM_POOL_KEPT), share * weight_of_connecting(s))
         .with(
             texts::LABEL_CONNECTIONS,
             say!(OPENED_REQUESTS_UPSTREAM, s.edge.opened.unwrap_or(0), &s.edge.tries, digits(share)),
@@ -179,7 +179,7 @@ const CONNECT_SHARE: f64 = 0.1;
 /// The weight of an edge's wasted connections. It is lower if the edge has room, and an application is full or
 /// connecting takes almost no time. Then the waste costs something but does not limit.
 fn weight_of_connecting(s: &Signals) -> f64 {
-    let is_full = |app: &crate::why::signals::Process| app.usage() >= 0.9 || app.wanted() >= 0.95;
+    let is_full = |app: &crate::why::signals::ProcessSignals| app.usage() >= 0.9 || app.wanted() >= 0.95;
     let has_room = s.edge_process().is_some_and(|edge| edge.usage() < 0.7);
     let takes_time = s.step_ms("connect") >= CONNECT_SHARE * s.load.ms[0];
     if has_room && (s.apps().any(is_full) || !takes_time) { MINOR } else { 1.0 }
@@ -197,7 +197,7 @@ pub(super) fn pool(s: &Signals, size: u64) -> Said {
     }
 }
 
-fn closed(s: &Signals) -> Option<Found> {
+fn closed(s: &Signals) -> Option<FiredRule> {
     let count = s.said("closed") + s.said("reset") + s.edge_errors("closed") + s.edge_errors("reset");
     let failed = s.errors_of(&["502"]);
     // A process that the kernel killed did not close its connections itself.
@@ -208,7 +208,7 @@ fn closed(s: &Signals) -> Option<Found> {
     {
         return None;
     }
-    let found = Found::new(say!(UPSTREAM_CLOSES_CONNECTIONS_KEPT), s.failed_share().max(0.5))
+    let found = FiredRule::new(say!(UPSTREAM_CLOSES_CONNECTIONS_KEPT), s.failed_share().max(0.5))
         .with(texts::LABEL_FAILED, say!(WITH_502_CONNECTIONS_ENDED, of(failed, s.load.sent), count))
         .with(texts::LABEL_KEPT, say!(CONNECTIONS_OPENED_REQUESTS, s.edge.opened.unwrap_or(0), &s.edge.tries));
     Some(found.knob(say!(UPSTREAMS_KEEP_ALIVE_TIMEOUT), say!(NO_502_KIND_OTHERWISE)))
@@ -222,7 +222,7 @@ fn worst(s: &Signals) -> Option<(&str, u64, u64, u64)> {
     Some((name, peer.bad, peer.requests, all - peer.bad))
 }
 
-fn one_bad(s: &Signals) -> Option<Found> {
+fn one_bad(s: &Signals) -> Option<FiredRule> {
     if s.edge.peers.len() < 2 || dual(s).is_some() {
         return None;
     }
@@ -231,7 +231,8 @@ fn one_bad(s: &Signals) -> Option<Found> {
     // If the edge lacks a resource, tries fail at whichever server comes next.
     let own = ["no_file", "no_port"].iter().map(|what| s.said(what).max(s.edge_errors(what))).sum::<u64>();
     let dead = bad >= 3 && bad > others * 4 && own * 2 < bad;
-    let header = |peer: &crate::watch::account::Peer| peer.header.1 as f64 / 1000.0 / peer.header.0.max(1) as f64;
+    let header =
+        |peer: &crate::watch::account::UpstreamPeer| peer.header.1 as f64 / 1000.0 / peer.header.0.max(1) as f64;
     let slow = s
         .edge
         .peers
@@ -252,18 +253,18 @@ fn one_bad(s: &Signals) -> Option<Found> {
     }
     if dead {
         let failed = of(s.failed(), s.load.sent);
-        let found = Found::new(say!(UPSTREAM_SERVER, name), 0.9)
+        let found = FiredRule::new(say!(UPSTREAM_SERVER, name), 0.9)
             .with(texts::LABEL_SERVER, say!(TRIES_FAILED_TRIES_ALL, of(bad, tries), others))
             .with(texts::LABEL_CLIENTS, say!(THEIR_REQUESTS_FAILED_TIMES, failed, no_live));
         return Some(found.knob(say!(REPAIR_REMOVE_UNTIL_THEN, name), say!(EDGE_SENDS_NO_REQUEST)));
     }
-    let found = Found::new(say!(UPSTREAM_SERVER, slow_name), 0.85)
+    let found = FiredRule::new(say!(UPSTREAM_SERVER, slow_name), 0.85)
         .with(texts::LABEL_SERVER, say!(MS_ANSWER_SLOWEST_OTHERS, digits(slow_ms), digits(rest)))
         .slows(&[Segment::Wait]);
     Some(found.knob(say!(UPSTREAM_LEAST_CONN_UNTIL), say!(SLOWEST_ANSWERS_TAKE_LONG)).for_the_tail())
 }
 
-fn amplified(s: &Signals) -> Option<Found> {
+fn amplified(s: &Signals) -> Option<FiredRule> {
     let asked = s.edge.exchanges.max(1);
     let factor = s.edge.tries as f64 / asked as f64;
     let bad: u64 = s.edge.peers.values().map(|peer| peer.bad).sum();
@@ -275,14 +276,14 @@ fn amplified(s: &Signals) -> Option<Found> {
     {
         return None;
     }
-    let found = Found::new(say!(UPSTREAM_REQUESTS_TRIED_AGAIN), (1.0 - 1.0 / factor).max(0.5))
+    let found = FiredRule::new(say!(UPSTREAM_REQUESTS_TRIED_AGAIN), (1.0 - 1.0 / factor).max(0.5))
         .with(texts::LABEL_TRIES, say!(TRIES_REQUESTS, &s.edge.tries, &s.edge.exchanges, digits(factor)))
         .with(texts::LABEL_FAILED, say!(TRIES_FAILED_REQUESTS, of(bad, s.edge.tries), of(s.failed(), s.load.sent)))
         .slows(&[Segment::Wait, Segment::Connect]);
     Some(found.knob(say!(PROXY_NEXT_UPSTREAM_TRIES), say!(DURING_FAILURES_MOST_1)))
 }
 
-fn cut(s: &Signals) -> Option<Found> {
+fn cut(s: &Signals) -> Option<FiredRule> {
     let tunnels = s.said("tunnel_timeout");
     let spike = s
         .conf
@@ -296,14 +297,14 @@ fn cut(s: &Signals) -> Option<Found> {
     if (share < 0.03 || share < 3.0 * around) && tunnels == 0 {
         return None;
     }
-    let found = Found::new(say!(TIMEOUT_OF, name, ms), share.clamp(0.5, 1.0))
+    let found = FiredRule::new(say!(TIMEOUT_OF, name, ms), share.clamp(0.5, 1.0))
         .with(texts::LABEL_SPIKE, say!(ANSWERS_TOOK_MS_WITHIN, percent(share), ms, percent(around)))
         .with(texts::LABEL_TUNNELS, say!(TIMEOUT_ENDED_UPGRADED_CONNECTIONS, tunnels))
         .slows(&[Segment::Wait]);
     Some(found.knob(say!(MESSAGES_PINGS_MORE_OFTEN, ms, name), say!(SPIKE_MOVES_TIMEOUT)))
 }
 
-fn timed_out(s: &Signals) -> Option<Found> {
+fn timed_out(s: &Signals) -> Option<FiredRule> {
     let (connect, read) = (s.said("connect_timeout"), s.said("read_timeout") + s.said("send_timeout"));
     let count = (connect + read).max(s.edge_errors("timeout")).max(s.errors_of(&["504"]));
     if s.errors_of(&["504"]) == 0 || (count as f64) < FAILED * s.load.sent as f64 {
@@ -313,7 +314,7 @@ fn timed_out(s: &Signals) -> Option<Found> {
     let ms = s.conf.timeouts.get(which).copied().unwrap_or(60_000);
     let share = of(s.errors_of(&["504"]), s.load.sent);
     let failed = if connect > read { say!(WITH_504_NOT_ACCEPTED, share) } else { say!(WITH_504_NOT_ANSWERED, share) };
-    let found = Found::new(say!(UPSTREAM_MS, which, ms), s.failed_share().max(0.6))
+    let found = FiredRule::new(say!(UPSTREAM_MS, which, ms), s.failed_share().max(0.6))
         .with(texts::LABEL_FAILED, failed)
         .with(texts::LABEL_LOG, say!(TIMED_OUT_WHILE_CONNECTING, connect, read))
         .with(texts::LABEL_NEAR, say!(ANSWERS_TOOK_MS, percent(s.share_near(ms as f64)), ms));
@@ -321,7 +322,7 @@ fn timed_out(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, say!(NO_504)))
 }
 
-fn dual(s: &Signals) -> Option<Found> {
+fn dual(s: &Signals) -> Option<FiredRule> {
     if !s.conf.names_localhost {
         return None;
     }
@@ -331,7 +332,7 @@ fn dual(s: &Signals) -> Option<Found> {
     if bad == 0 || bad * 2 < tries {
         return None;
     }
-    let found = Found::new(say!(UPSTREAM_LOCALHOST_127_0), 0.9)
+    let found = FiredRule::new(say!(UPSTREAM_LOCALHOST_127_0), 0.9)
         .with(texts::LABEL_SERVER, say!(TRIES_1_FAILED_APPLICATION, of(bad, tries)))
         .with(texts::LABEL_CLIENTS, say!(THEIR_REQUESTS_FAILED, of(s.failed(), s.load.sent)));
     Some(found.knob(say!(SERVER_127_0_0), say!(NO_TRY_REFUSED)))
@@ -341,7 +342,7 @@ fn dual(s: &Signals) -> Option<Found> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
-    use crate::watch::account::Peer;
+    use crate::watch::account::UpstreamPeer;
     use crate::why::rules;
 
     /// An nginx without a pool in front of an application with a full CPU: the connections are waste, not the limit.
@@ -369,7 +370,7 @@ mod tests {
     #[test]
     fn a_server_is_not_blamed_for_what_the_edge_lacks() {
         let mut s = Signals::quiet();
-        let peer = |bad| Peer { requests: 1000, bad, ..Peer::default() };
+        let peer = |bad| UpstreamPeer { requests: 1000, bad, ..UpstreamPeer::default() };
         s.edge.peers = [("a:1".to_owned(), peer(900)), ("b:1".to_owned(), peer(3))].into();
         assert!((rule("B27").check)(&s).is_some());
         s.said.insert("no_file".into(), 880);

@@ -5,8 +5,8 @@ use super::inside::{cpu_of, squeezed, wait, wait_share, wanted};
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
-use crate::watch::inside::{Inside, Kind, Lock, Peer, Waits};
-use crate::why::rule::{Found, Rule, Segment, Tier, percent};
+use crate::watch::inside::{Inside, Lock, TimeKind, UsedServer, Waits};
+use crate::why::rule::{FiredRule, Rule, Segment, Tier, percent};
 use crate::why::signals::{Role, Signals};
 
 /// Least part of the time in requests that is spent in one kind of wait.
@@ -33,33 +33,33 @@ pub const RULES: &[Rule] = &[
         says: texts::THREADS_APPLICATION_WAIT_LOCK,
         tier: Tier::Rest,
         check: lock,
-        fires: |s| seen(s, &[(Kind::Lock, 0.93), (Kind::Ran, 0.07)], None, (900, 12.0)),
+        fires: |s| seen(s, &[(TimeKind::Lock, 0.93), (TimeKind::Ran, 0.07)], None, (900, 12.0)),
         // As many threads wait, but for requests.
-        silent: |s| seen(s, &[(Kind::Ran, 0.9), (Kind::Lock, 0.1)], None, (900, 0.4)),
+        silent: |s| seen(s, &[(TimeKind::Ran, 0.9), (TimeKind::Lock, 0.1)], None, (900, 0.4)),
     },
     Rule {
         id: "B61",
         says: texts::APPLICATION_USES_ALL_CONNECTIONS,
         tier: Tier::Rest,
         check: connections,
-        fires: |s| seen(s, &[(Kind::Lock, 0.9), (Kind::Peer, 0.1)], Some((2, 1.97)), (80, 30.0)),
+        fires: |s| seen(s, &[(TimeKind::Lock, 0.9), (TimeKind::Peer, 0.1)], Some((2, 1.97)), (80, 30.0)),
         // As many requests, but each has a connection of its own.
-        silent: |s| seen(s, &[(Kind::Ran, 0.6), (Kind::Peer, 0.4)], Some((40, 12.0)), (80, 30.0)),
+        silent: |s| seen(s, &[(TimeKind::Ran, 0.6), (TimeKind::Peer, 0.4)], Some((40, 12.0)), (80, 30.0)),
     },
     Rule {
         id: "B62",
         says: texts::REQUESTS_APPLICATION_WAIT_ANOTHER,
         tier: Tier::Rest,
         check: slow,
-        fires: |s| seen(s, &[(Kind::Peer, 0.95), (Kind::Ran, 0.05)], Some((40, 28.5)), (300, 30.0)),
-        silent: |s| seen(s, &[(Kind::Ran, 0.9), (Kind::Peer, 0.1)], Some((40, 3.0)), (300, 30.0)),
+        fires: |s| seen(s, &[(TimeKind::Peer, 0.95), (TimeKind::Ran, 0.05)], Some((40, 28.5)), (300, 30.0)),
+        silent: |s| seen(s, &[(TimeKind::Ran, 0.9), (TimeKind::Peer, 0.1)], Some((40, 3.0)), (300, 30.0)),
     },
 ];
 
-fn seen(s: &mut Signals, shares: &[(Kind, f64)], peer: Option<(u64, f64)>, clients: (u64, f64)) {
+fn seen(s: &mut Signals, shares: &[(TimeKind, f64)], peer: Option<(u64, f64)>, clients: (u64, f64)) {
     s.load.ms[0] = 40.0;
     s.edge.steps.insert("wait".into(), (2000, 76_000_000));
-    let made = |(connections, in_flight): (u64, f64)| Peer {
+    let made = |(connections, in_flight): (u64, f64)| UsedServer {
         at: "10.0.0.3:5432".into(),
         connections,
         in_flight,
@@ -67,12 +67,17 @@ fn seen(s: &mut Signals, shares: &[(Kind, f64)], peer: Option<(u64, f64)>, clien
         answers: 400,
         ms: 50.0,
         most_ms: 61.0,
-        ..Peer::default()
+        ..UsedServer::default()
     };
     let busy = clients.1;
     let share = |wanted| shares.iter().find(|(kind, _)| *kind == wanted).map_or(0.0, |(_, share)| *share);
-    let lock =
-        Lock { at: "futex 0x7f00".into(), threads: 12, waiting: busy * share(Kind::Lock), ms: 41.0, ..Lock::default() };
+    let lock = Lock {
+        at: "futex 0x7f00".into(),
+        threads: 12,
+        waiting: busy * share(TimeKind::Lock),
+        ms: 41.0,
+        ..Lock::default()
+    };
     let waits = Waits {
         process: "app".into(),
         threads: 32,
@@ -94,17 +99,17 @@ fn waiting(s: &Signals) -> impl Iterator<Item = &Waits> {
     all.filter(|waits| s.apps().any(|app| app.name == waits.process))
 }
 
-fn lock(s: &Signals) -> Option<Found> {
+fn lock(s: &Signals) -> Option<FiredRule> {
     if connections(s).is_some() {
         return None;
     }
     let (waits, lock) = waiting(s).find_map(|waits| {
-        let share = waits.shares.get(&Kind::Lock).copied().unwrap_or(0.0);
+        let share = waits.shares.get(&TimeKind::Lock).copied().unwrap_or(0.0);
         let lock = waits.locks.first()?;
         (share >= MOST && waits.busy >= BUSY && lock.waiting >= BUSY * MOST).then_some((waits, lock))
     })?;
-    let share = waits.shares.get(&Kind::Lock).copied().unwrap_or(0.0);
-    let found = Found::new(say!(APPLICATION_LOCK_THREADS_WAIT, &waits.process), share)
+    let share = waits.shares.get(&TimeKind::Lock).copied().unwrap_or(0.0);
+    let found = FiredRule::new(say!(APPLICATION_LOCK_THREADS_WAIT, &waits.process), share)
         .with(texts::LABEL_LOCKS, told_lock(&waits.process, lock))
         .with(texts::LABEL_THREADS, told_shares(waits))
         .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
@@ -113,10 +118,10 @@ fn lock(s: &Signals) -> Option<Found> {
     Some(found.knob(say!(LESS_WORK_UNDER_LOCK), say!(ANSWERS_SECOND_GROW_TIME)))
 }
 
-fn connections(s: &Signals) -> Option<Found> {
+fn connections(s: &Signals) -> Option<FiredRule> {
     let (waits, peer, inside) = waiting(s).find_map(|waits| {
         let (_, inside) = waits.clients?;
-        let full = |peer: &&Peer| {
+        let full = |peer: &&UsedServer| {
             let all = peer.connections as f64;
             peer.connections > 0
                 && peer.answers >= KEPT * peer.connections
@@ -126,7 +131,7 @@ fn connections(s: &Signals) -> Option<Found> {
         Some((waits, waits.peers.iter().find(full)?, inside))
     })?;
     let subject = say!(APPLICATION_CONNECTIONS, &waits.process, &peer.at);
-    let found = Found::new(subject, peer.in_flight / peer.connections.max(1) as f64)
+    let found = FiredRule::new(subject, peer.in_flight / peer.connections.max(1) as f64)
         .with(texts::LABEL_CONNECTIONS, told_peer(&waits.process, peer))
         .with(texts::LABEL_REQUESTS, told_clients(&waits.process, inside))
         .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
@@ -138,7 +143,7 @@ fn connections(s: &Signals) -> Option<Found> {
     )
 }
 
-fn slow(s: &Signals) -> Option<Found> {
+fn slow(s: &Signals) -> Option<FiredRule> {
     if connections(s).is_some() {
         return None;
     }
@@ -148,7 +153,7 @@ fn slow(s: &Signals) -> Option<Found> {
         (share >= MOST && peer.in_flight >= BUSY).then_some((waits, peer, share))
     })?;
     let subject = say!(APPLICATION_SERVER_ASKS, &waits.process, &peer.at);
-    let found = Found::new(subject, share)
+    let found = FiredRule::new(subject, share)
         .with(texts::LABEL_CONNECTIONS, told_peer(&waits.process, peer))
         .with(texts::LABEL_THREADS, told_shares(waits))
         .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
@@ -159,8 +164,8 @@ fn slow(s: &Signals) -> Option<Found> {
 
 /// The part of its requests' time that an application waits for a peer. Computed from its threads, or from the
 /// traffic on its connections.
-fn peer_share(waits: &Waits, peer: &Peer) -> f64 {
-    let by_threads = waits.shares.get(&Kind::Peer).copied().unwrap_or(0.0);
+fn peer_share(waits: &Waits, peer: &UsedServer) -> f64 {
+    let by_threads = waits.shares.get(&TimeKind::Peer).copied().unwrap_or(0.0);
     if waits.is_of_requests {
         let all: f64 = waits.peers.iter().map(|peer| peer.waiting).sum();
         return if all > 0.0 { by_threads * peer.waiting / all } else { by_threads };
@@ -197,12 +202,12 @@ pub fn leading(s: &Signals) -> Option<Said> {
             continue;
         }
         let kinds = [
-            (Kind::Lock, say!(A_LOCK)),
-            (Kind::Disk, say!(A_DISK)),
-            (Kind::Queue, say!(A_CPU)),
-            (Kind::Parked, say!(LOCK_WORK_PROC_DOES)),
-            (Kind::Sleep, say!(TIME_PASS)),
-            (Kind::Child, say!(CHILDS_END)),
+            (TimeKind::Lock, say!(A_LOCK)),
+            (TimeKind::Disk, say!(A_DISK)),
+            (TimeKind::Queue, say!(A_CPU)),
+            (TimeKind::Parked, say!(LOCK_WORK_PROC_DOES)),
+            (TimeKind::Sleep, say!(TIME_PASS)),
+            (TimeKind::Child, say!(CHILDS_END)),
         ];
         for (kind, what) in kinds {
             let share = waits.shares.get(&kind).copied().unwrap_or(0.0);
@@ -236,7 +241,7 @@ pub fn lines(s: &Signals) -> Vec<Said> {
         lines.extend(waits.clients.filter(|(count, _)| *count > 0).map(|(_, inside)| told_clients(name, inside)));
         let is_told = |lock: &&Lock| lock.waiting >= TOLD;
         lines.extend(waits.locks.iter().filter(is_told).take(2).map(|lock| told_lock(name, lock)));
-        if waits.shares.contains_key(&Kind::Parked) {
+        if waits.shares.contains_key(&TimeKind::Parked) {
             lines.extend(waits.parked.iter().take(2).map(|lock| told_lock(name, lock)));
         }
         lines
@@ -248,7 +253,7 @@ pub fn lines(s: &Signals) -> Vec<Said> {
 
 fn told_shares(waits: &Waits) -> Said {
     let share = |kind| waits.shares.get(&kind).copied().unwrap_or(0.0);
-    let named = [Kind::Ran, Kind::Queue, Kind::Lock, Kind::Peer, Kind::Disk];
+    let named = [TimeKind::Ran, TimeKind::Queue, TimeKind::Lock, TimeKind::Peer, TimeKind::Disk];
     let [ran, queue, lock, peer, disk] = named.map(|kind| percent(share(kind)));
     // Rounding leaves a tiny rest in the sum of the parts.
     let other = 1.0 - named.iter().map(|kind| share(*kind)).sum::<f64>();
@@ -271,7 +276,7 @@ fn told_lock(process: &str, lock: &Lock) -> Said {
     say!(LOCKS_THREADS_WAITING_AVERAGE, process, &lock.at, &lock.threads, digits(lock.waiting), digits(lock.ms))
 }
 
-fn told_peer(process: &str, peer: &Peer) -> Said {
+fn told_peer(process: &str, peer: &UsedServer) -> Said {
     if peer.answers == 0 {
         return say!(CONNECTIONS_THREADS_WAITING_AVERAGE, process, &peer.at, &peer.connections, digits(peer.waiting));
     }
@@ -298,9 +303,9 @@ mod tests {
     fn where_no_rule_speaks_the_longest_wait_is_told() {
         let mut s = Signals::quiet();
         assert_eq!((leading(&s), lines(&s)), (None, Vec::new()));
-        seen(&mut s, &[(Kind::Disk, 0.8), (Kind::Ran, 0.2)], None, (10, 3.0));
+        seen(&mut s, &[(TimeKind::Disk, 0.8), (TimeKind::Ran, 0.2)], None, (10, 3.0));
         assert_eq!(leading(&s).as_deref(), Some("threads of app wait 80 % of the time for a disk"));
-        seen(&mut s, &[(Kind::Lock, 0.9), (Kind::Peer, 0.1)], Some((2, 1.97)), (80, 30.0));
+        seen(&mut s, &[(TimeKind::Lock, 0.9), (TimeKind::Peer, 0.1)], Some((2, 1.97)), (80, 30.0));
         assert_eq!(leading(&s).as_deref(), Some("threads of app wait 90 % of the time for a lock"));
         let told = lines(&s);
         assert!(told[0].starts_with("by programs in the kernel (eBPF)"), "{told:?}");
@@ -309,7 +314,7 @@ mod tests {
         // An event loop: its threads show nothing, its connections do.
         if let Some(waits) = s.inside.as_mut().and_then(|inside| inside.processes.first_mut()) {
             waits.is_of_requests = false;
-            waits.shares = [(Kind::Ran, 1.0)].into();
+            waits.shares = [(TimeKind::Ran, 1.0)].into();
             waits.clients = Some((80, 1.97));
         }
         let text = "requests in app wait 100 % of their time for 10.0.0.3:5432, over 2 connections";
@@ -317,7 +322,7 @@ mod tests {
         // Goroutines: nearly no thread is busy, and no connection leads to a server.
         if let Some(waits) = s.inside.as_mut().and_then(|inside| inside.processes.first_mut()) {
             (waits.busy, waits.clients, waits.peers) = (0.2, Some((80, 15.4)), Vec::new());
-            waits.shares = [(Kind::Ran, 0.15), (Kind::Queue, 0.85)].into();
+            waits.shares = [(TimeKind::Ran, 0.15), (TimeKind::Queue, 0.85)].into();
         }
         let text = "15.4 requests in app wait while its threads are idle: the program itself makes them wait, where weir cannot look";
         assert_eq!(leading(&s).as_deref(), Some(text));

@@ -16,7 +16,7 @@ pub enum Op {
     /// Information about the server, as JSON.
     Info(String),
     /// A message for a subscription.
-    Message(Message),
+    Message(NatsMessage),
     /// The server wants a PONG.
     Ping,
     /// The server has read everything up to our PING.
@@ -29,7 +29,7 @@ pub enum Op {
 
 /// A published message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct NatsMessage {
     /// The subject.
     pub subject: String,
     /// The subject for an answer.
@@ -123,7 +123,7 @@ impl Parser {
         let Some(payload) = framed.strip_suffix(b"\r\n") else { return Err(wrong("a message has no end")) };
         let payload = payload.to_vec();
         self.at = from + head.length + 2;
-        Ok(Some(Op::Message(Message { subject: head.subject, reply: head.reply, payload })))
+        Ok(Some(Op::Message(NatsMessage { subject: head.subject, reply: head.reply, payload })))
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn message(subject: &str, reply: Option<&str>, payload: &str) -> Op {
-        Op::Message(Message {
+        Op::Message(NatsMessage {
             subject: subject.to_owned(),
             reply: reply.map(str::to_owned),
             payload: payload.as_bytes().to_vec(),

@@ -8,14 +8,14 @@ use std::task::Poll;
 use weir_meter::Step;
 use weir_net::worker::Task;
 use weir_net::{Instant, Lease, buffer, clock, worker};
-use weir_wire::h2::connection::{self, Event};
-use weir_wire::h2::{Code, Fault, message};
+use weir_wire::h2::connection::{self, H2Event};
+use weir_wire::h2::{ErrorCode, H2Fault, message};
 
 use super::super::error::{Error, NOT_SPOKEN};
 use super::super::incoming::is_passing;
 use super::lost::Lost;
-use super::session::{OUT_MAX, Session};
-use super::slot::Taken;
+use super::session::{H2Session, OUT_MAX};
+use super::slot::HeadKind;
 
 /// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
@@ -26,13 +26,13 @@ const KIND_AT: usize = 3;
 const SETTINGS: u8 = 4;
 
 /// Starts the driver of a new session.
-pub(super) fn start(session: Rc<Session>) {
+pub(super) fn start(session: Rc<H2Session>) {
     let mut driver = Driver { session, input: Lease::none(), start: 0, needs: 0 };
     worker::spawn(async move { poll_fn(|_| driver.poll()).await });
 }
 
 struct Driver {
-    session: Rc<Session>,
+    session: Rc<H2Session>,
     input: Lease,
     /// Bytes before this index are handled.
     start: usize,
@@ -46,7 +46,7 @@ impl Driver {
         let lost = match self.turn() {
             Ok(()) if !self.session.is_done() => return Poll::Pending,
             Ok(()) => {
-                self.session.wire.borrow_mut().goaway(Code::NoError);
+                self.session.wire.borrow_mut().goaway(ErrorCode::NoError);
                 let _ = self.session.flush();
                 Lost::for_good(Error::closed(Step::AwaitHead))
             }
@@ -144,49 +144,49 @@ impl Driver {
 }
 
 /// Does the work of one frame.
-fn act(session: &Session, event: Event<'_>, now: Instant) {
+fn act(session: &H2Session, event: H2Event<'_>, now: Instant) {
     match event {
-        Event::Nothing | Event::Pong | Event::Malformed { .. } => {}
-        Event::Head { stream, ends, .. } => head_came(session, stream, ends, now),
-        Event::Data { stream, data, counted, ends } => data_came(session, stream, (data, counted), ends, now),
-        Event::Trailers { stream } => {
+        H2Event::Nothing | H2Event::Pong | H2Event::Malformed { .. } => {}
+        H2Event::Head { stream, ends, .. } => head_came(session, stream, ends, now),
+        H2Event::Data { stream, data, counted, ends } => data_came(session, stream, (data, counted), ends, now),
+        H2Event::Trailers { stream } => {
             let Some(slot) = session.slot(stream) else { return };
             match message::check_trailers(session.wire.borrow_mut().block()) {
                 Ok(()) => slot.complete(now),
                 // The stream has ended already.
-                Err(what) => slot.lose(Lost::fault(Fault::stream(stream, Code::Protocol, what))),
+                Err(what) => slot.lose(Lost::fault(H2Fault::stream(stream, ErrorCode::Protocol, what))),
             }
         }
-        Event::Reset { stream, code, fault } => {
+        H2Event::Reset { stream, code, fault } => {
             if let Some(slot) = session.slot(stream) {
                 slot.lose(fault.map_or_else(|| Lost::reset(code), Lost::fault));
             }
         }
-        Event::Writable { stream } => session.wake_blocked(stream),
-        Event::GoAway { last, code } => session.go(Some((last, code))),
+        H2Event::Writable { stream } => session.wake_blocked(stream),
+        H2Event::GoAway { last, code } => session.go(Some((last, code))),
     }
 }
 
-fn head_came(session: &Session, id: u32, ends: bool, now: Instant) {
+fn head_came(session: &H2Session, id: u32, ends: bool, now: Instant) {
     let mut wire = session.wire.borrow_mut();
     let Some(slot) = session.slot(id) else { return wire.answered(id, None) };
     let taken = slot.state.borrow_mut().take_head(wire.block(), ends, now);
     match taken {
-        Ok(Taken::Interim) => {}
-        Ok(Taken::Answer(declared)) => {
+        Ok(HeadKind::Interim) => {}
+        Ok(HeadKind::Answer(declared)) => {
             wire.answered(id, declared);
             if ends {
                 slot.complete(now);
             }
         }
         Err(lost) => {
-            wire.reset(id, Code::Protocol);
+            wire.reset(id, ErrorCode::Protocol);
             slot.lose(lost);
         }
     }
 }
 
-fn data_came(session: &Session, id: u32, (data, counted): (&[u8], usize), ends: bool, now: Instant) {
+fn data_came(session: &H2Session, id: u32, (data, counted): (&[u8], usize), ends: bool, now: Instant) {
     session.wire.borrow_mut().consumed(id, counted);
     let Some(slot) = session.slot(id) else { return };
     let taken = slot.state.borrow_mut().take_data(data, counted, now);
@@ -194,7 +194,7 @@ fn data_came(session: &Session, id: u32, (data, counted): (&[u8], usize), ends: 
         Ok(()) if ends => slot.complete(now),
         Ok(()) => {}
         Err(lost) => {
-            session.wire.borrow_mut().reset(id, Code::Cancel);
+            session.wire.borrow_mut().reset(id, ErrorCode::Cancel);
             slot.lose(lost);
         }
     }

@@ -14,11 +14,11 @@ use super::super::error::{Error, NOT_AGREED};
 use super::super::open;
 use super::super::origin::Origin;
 use super::super::resolve::Resolver;
-use super::super::session::Call;
+use super::super::session::ReadyRequest;
 use super::driver;
 use super::lost::Again;
-use super::session::Session;
-use super::slot::Slot;
+use super::session::H2Session;
+use super::slot::StreamSlot;
 use crate::url::Scheme;
 
 /// Most streams of one connection, whatever its server allows: they are searched linearly.
@@ -32,14 +32,14 @@ const SPARE_MAX: usize = 64;
 pub struct Line {
     origin: Rc<Origin>,
     streams_max: usize,
-    session: RefCell<Option<Rc<Session>>>,
+    session: RefCell<Option<Rc<H2Session>>>,
     is_opening: Cell<bool>,
     /// The error of the last opening, if it failed; and the number of openings that have ended.
     failed: RefCell<Option<Error>>,
     openings: Cell<u64>,
     /// Tasks that wait for the current opening; at most one for each caller.
     waiting: RefCell<Vec<Task>>,
-    spare: RefCell<Vec<Rc<Slot>>>,
+    spare: RefCell<Vec<Rc<StreamSlot>>>,
     /// Current exchanges, including those that wait for the opening.
     load: Cell<usize>,
 }
@@ -67,7 +67,12 @@ impl Line {
 
     /// Carries out one exchange. Sends the request again only if the server reports that it did nothing (RFC 9113 §8.7);
     /// `resent` counts the repetitions. Whatever else ends a connection ends its exchanges.
-    pub async fn exchange(&self, call: &Call<'_>, resolver: &Resolver, resent: &mut u64) -> Result<Answer, Error> {
+    pub async fn exchange(
+        &self,
+        call: &ReadyRequest<'_>,
+        resolver: &Resolver,
+        resent: &mut u64,
+    ) -> Result<Answer, Error> {
         let started = call.started.unwrap_or_else(clock::precise);
         let used = Used::of(self);
         used.slot.deadline.set(call.timeout);
@@ -85,7 +90,12 @@ impl Line {
     }
 
     /// The connection, opened if there is none.
-    async fn session(&self, call: &Call<'_>, slot: &Slot, resolver: &Resolver) -> Result<Rc<Session>, Error> {
+    async fn session(
+        &self,
+        call: &ReadyRequest<'_>,
+        slot: &StreamSlot,
+        resolver: &Resolver,
+    ) -> Result<Rc<H2Session>, Error> {
         loop {
             if let Some(session) = self.session.borrow().as_ref().filter(|session| session.is_open()) {
                 return Ok(session.clone());
@@ -108,7 +118,12 @@ impl Line {
         }
     }
 
-    async fn open(&self, call: &Call<'_>, slot: &Slot, resolver: &Resolver) -> Result<Rc<Session>, Error> {
+    async fn open(
+        &self,
+        call: &ReadyRequest<'_>,
+        slot: &StreamSlot,
+        resolver: &Resolver,
+    ) -> Result<Rc<H2Session>, Error> {
         let opening = Opening::of(self);
         let began = clock::precise();
         let opened = open::open(&self.origin, resolver, true, call.sessions, &slot.deadline).await;
@@ -124,7 +139,7 @@ impl Line {
                 Transport::Plain(_) if self.origin.scheme == Scheme::Http => {}
                 _ => return Err(Error::named(Step::TlsOrigin, NOT_AGREED)),
             }
-            let session = Session::new(transport, self.streams_max, times);
+            let session = H2Session::new(transport, self.streams_max, times);
             driver::start(session.clone());
             Ok(session)
         });
@@ -151,7 +166,7 @@ impl<'l> Opening<'l> {
         Opening(line)
     }
 
-    fn end(self, opened: &Result<Rc<Session>, Error>) {
+    fn end(self, opened: &Result<Rc<H2Session>, Error>) {
         match opened {
             Ok(session) => {
                 if let Some(before) = self.0.session.replace(Some(session.clone())) {
@@ -176,13 +191,13 @@ impl Drop for Opening<'_> {
 /// A slot in use; dropping it gives the slot back to the line.
 struct Used<'l> {
     line: &'l Line,
-    slot: Rc<Slot>,
+    slot: Rc<StreamSlot>,
 }
 
 impl<'l> Used<'l> {
     fn of(line: &'l Line) -> Used<'l> {
         line.load.set(line.load.get() + 1);
-        let slot = line.spare.borrow_mut().pop().unwrap_or_else(|| Rc::new(Slot::new()));
+        let slot = line.spare.borrow_mut().pop().unwrap_or_else(|| Rc::new(StreamSlot::new()));
         Used { line, slot }
     }
 }
@@ -241,7 +256,7 @@ mod tests {
             });
             let (outcome, resent) = weir_net::worker::block_on(async move {
                 let origin = Rc::new(Origin::of(&url, &Rc::default()));
-                let call = Call {
+                let call = ReadyRequest {
                     origin: &origin,
                     method: b"GET",
                     head: b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",

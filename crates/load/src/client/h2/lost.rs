@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use weir_meter::Step;
-use weir_wire::h2::{Code, Fault};
+use weir_wire::h2::{ErrorCode, H2Fault};
 
 use super::super::error::Error;
 
@@ -38,19 +38,19 @@ impl Lost {
 
     /// The server reset the stream.
     pub fn reset(code: u32) -> Lost {
-        let is_refused = code == Code::RefusedStream as u32;
+        let is_refused = code == ErrorCode::RefusedStream as u32;
         let again = if is_refused { Again::Always } else { Again::Never };
-        Lost { error: coded("RST_STREAM_", Code::name(code)), again }
+        Lost { error: coded("RST_STREAM_", ErrorCode::name(code)), again }
     }
 
     /// The server closes the connection, and has not begun with the stream.
     pub fn unbegun(code: u32) -> Lost {
-        Lost { error: coded("GOAWAY_", Code::name(code)), again: Again::Always }
+        Lost { error: coded("GOAWAY_", ErrorCode::name(code)), again: Again::Always }
     }
 
     /// The server broke a rule.
-    pub fn fault(fault: Fault) -> Lost {
-        Lost::for_good(coded("ERR_HTTP2_", Code::name(fault.code as u32)))
+    pub fn fault(fault: H2Fault) -> Lost {
+        Lost::for_good(coded("ERR_HTTP2_", ErrorCode::name(fault.code as u32)))
     }
 
     /// The same for an exchange of which something, or nothing, was sent.

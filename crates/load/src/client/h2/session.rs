@@ -12,17 +12,17 @@ use std::time::Duration;
 use weir_meter::Step;
 use weir_net::worker::Task;
 use weir_net::{Instant, Transport, clock};
-use weir_wire::h2::Code;
+use weir_wire::h2::ErrorCode;
 use weir_wire::h2::composed::Composed;
 use weir_wire::h2::connection::{Connection, Limits, Role};
 
 use super::super::answer::Answer;
 use super::super::error::Error;
 use super::super::incoming::is_passing;
-use super::super::session::Call;
+use super::super::session::ReadyRequest;
 use super::super::timings::Timings;
 use super::lost::Lost;
-use super::slot::Slot;
+use super::slot::StreamSlot;
 
 /// Limit of bytes that wait for the socket. Above it, no body is written and no frame is read.
 pub(super) const OUT_MAX: usize = 64 << 10;
@@ -34,15 +34,15 @@ const WINDOW: u32 = (1 << 30) - 1;
 const SECTION_MAX: usize = 256 << 10;
 
 /// A connection that carries streams.
-pub(super) struct Session {
+pub(super) struct H2Session {
     pub transport: Transport,
     pub wire: RefCell<Connection>,
     out: RefCell<Out>,
-    streams: RefCell<Vec<Rc<Slot>>>,
+    streams: RefCell<Vec<Rc<StreamSlot>>>,
     /// Waiting exchanges, in order of arrival.
-    waiting: RefCell<VecDeque<Rc<Slot>>>,
+    waiting: RefCell<VecDeque<Rc<StreamSlot>>>,
     /// Exchanges that have begun and whose requests the kernel has not taken completely.
-    unsent: RefCell<Vec<Rc<Slot>>>,
+    unsent: RefCell<Vec<Rc<StreamSlot>>>,
     streams_max: usize,
     driver: Cell<Task>,
     /// No further exchange may begin: the server announced the end, or nobody uses the line any more.
@@ -80,13 +80,13 @@ impl Out {
     }
 }
 
-impl Session {
+impl H2Session {
     /// A session over a new connection; a driver must be started for it.
     pub fn new(
         transport: Transport,
         streams_max: usize,
         opening: (Duration, Duration, Option<Duration>),
-    ) -> Rc<Session> {
+    ) -> Rc<H2Session> {
         let limits = Limits {
             streams: 0,
             section: SECTION_MAX,
@@ -94,7 +94,7 @@ impl Session {
             connection_window: WINDOW,
             is_connect_extended: false,
         };
-        Rc::new(Session {
+        Rc::new(H2Session {
             transport,
             wire: RefCell::new(Connection::new(Role::Client, limits)),
             out: RefCell::default(),
@@ -117,7 +117,12 @@ impl Session {
     }
 
     /// Carries out one exchange; the caller has set the slot's deadline.
-    pub async fn exchange(&self, call: &Call<'_>, slot: &Rc<Slot>, started: Instant) -> Result<Answer, Lost> {
+    pub async fn exchange(
+        &self,
+        call: &ReadyRequest<'_>,
+        slot: &Rc<StreamSlot>,
+        started: Instant,
+    ) -> Result<Answer, Lost> {
         let composed = Composed::read(call.head)
             .map_err(|_| Lost::for_good(Error::named(Step::SendRequest, "ERR_INVALID_CHAR")))?;
         slot.begin(call.wants_body, call.method == b"HEAD");
@@ -155,7 +160,7 @@ impl Session {
     }
 
     /// Waits in line for a stream.
-    async fn leave_to_begin(&self, slot: &Rc<Slot>) -> Result<(), Lost> {
+    async fn leave_to_begin(&self, slot: &Rc<StreamSlot>) -> Result<(), Lost> {
         let mut is_in_line = false;
         poll_fn(|_| {
             if let Some(lost) = self.over.borrow().clone() {
@@ -196,7 +201,7 @@ impl Session {
         }
     }
 
-    fn send_head(&self, slot: &Rc<Slot>, composed: &Composed<'_>, ends: bool) {
+    fn send_head(&self, slot: &Rc<StreamSlot>, composed: &Composed<'_>, ends: bool) {
         let scheme: &[u8] = if self.transport.is_secure() { b"https" } else { b"http" };
         let mut wire = self.wire.borrow_mut();
         // There was room a moment ago. If there is none, the exchange is lost here.
@@ -212,7 +217,7 @@ impl Session {
     }
 
     /// Writes as much of a body as the windows and the socket accept.
-    fn send_body(&self, slot: &Slot, body: &mut &[u8]) {
+    fn send_body(&self, slot: &StreamSlot, body: &mut &[u8]) {
         let (mut wire, mut out) = (self.wire.borrow_mut(), self.out.borrow_mut());
         slot.is_blocked.set(false);
         let id = slot.id.get();
@@ -257,7 +262,7 @@ impl Session {
     }
 
     /// The slot of this stream.
-    pub fn slot(&self, id: u32) -> Option<Rc<Slot>> {
+    pub fn slot(&self, id: u32) -> Option<Rc<StreamSlot>> {
         self.streams.borrow().iter().find(|slot| slot.id.get() == id).cloned()
     }
 
@@ -337,8 +342,8 @@ impl Session {
 
 /// A current exchange. If it is dropped before its end, nobody waits for its answer any more.
 struct Asking<'s> {
-    session: &'s Session,
-    slot: &'s Rc<Slot>,
+    session: &'s H2Session,
+    slot: &'s Rc<StreamSlot>,
     /// The whole request was written.
     is_sent: bool,
 }
@@ -356,7 +361,7 @@ impl Drop for Asking<'_> {
             let (is_complete, is_lost) = (slot.state.borrow().is_complete, slot.state.borrow().lost.is_some());
             if session.over.borrow().is_none() {
                 if !(is_lost || is_complete && is_sent) {
-                    session.wire.borrow_mut().reset(id, Code::Cancel);
+                    session.wire.borrow_mut().reset(id, ErrorCode::Cancel);
                     session.tell_driver();
                 } else if session.is_done() {
                     session.tell_driver();

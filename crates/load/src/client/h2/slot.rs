@@ -7,16 +7,16 @@ use weir_net::worker::Task;
 use weir_net::{Deadline, Instant, Lease, buffer};
 use weir_wire::h2::frame::HEAD_BYTES;
 use weir_wire::h2::hpack::Block;
-use weir_wire::h2::{Code, message};
+use weir_wire::h2::{ErrorCode, message};
 
-use super::super::answer::{Answer, Body, Head};
+use super::super::answer::{Answer, BodyPlace, Head};
 use super::super::error::Error;
 use super::super::incoming::{BODY_BYTES_MAX, INTERIM_MAX};
 use super::super::timings::Timings;
 use super::lost::Lost;
 
 /// See the module.
-pub(super) struct Slot {
+pub(super) struct StreamSlot {
     /// The time limit of the exchange.
     pub deadline: Deadline,
     /// Stream id of the exchange; 0 while it has none.
@@ -25,11 +25,11 @@ pub(super) struct Slot {
     pub task: Cell<Task>,
     /// The exchange waits to send more of its body.
     pub is_blocked: Cell<bool>,
-    pub state: RefCell<State>,
+    pub state: RefCell<ReceivedParts>,
 }
 
 /// The received parts of the answer.
-pub(super) struct State {
+pub(super) struct ReceivedParts {
     /// Time of the first attempt to write the request; `None` if there was none.
     pub sent: Option<Instant>,
     pub lost: Option<Lost>,
@@ -46,9 +46,9 @@ pub(super) struct State {
     is_to_head: bool,
 }
 
-impl Default for State {
-    fn default() -> State {
-        State {
+impl Default for ReceivedParts {
+    fn default() -> ReceivedParts {
+        ReceivedParts {
             sent: None,
             lost: None,
             is_complete: false,
@@ -66,16 +66,16 @@ impl Default for State {
 }
 
 /// The kind of head that was received.
-pub(super) enum Taken {
+pub(super) enum HeadKind {
     /// An interim head (1xx): the final one comes later.
     Interim,
     /// The final head, with the length of its body if that is known.
     Answer(Option<u64>),
 }
 
-impl Slot {
-    pub fn new() -> Slot {
-        Slot {
+impl StreamSlot {
+    pub fn new() -> StreamSlot {
+        StreamSlot {
             deadline: Deadline::new(),
             id: Cell::new(0),
             task: Cell::new(Task::NONE),
@@ -88,7 +88,7 @@ impl Slot {
     pub fn begin(&self, wants_body: bool, is_to_head: bool) {
         self.id.set(0);
         self.is_blocked.set(false);
-        self.state.replace(State { wants_body, is_to_head, ..State::default() });
+        self.state.replace(ReceivedParts { wants_body, is_to_head, ..ReceivedParts::default() });
     }
 
     /// True if there is nothing more to wait for.
@@ -121,9 +121,9 @@ impl Slot {
     }
 }
 
-impl State {
+impl ReceivedParts {
     /// Takes the head in `block`; `ends` is true when nothing follows the head.
-    pub fn take_head(&mut self, block: &mut Block, ends: bool, at: Instant) -> Result<Taken, Lost> {
+    pub fn take_head(&mut self, block: &mut Block, ends: bool, at: Instant) -> Result<HeadKind, Lost> {
         self.received += (HEAD_BYTES + block.sent) as u64;
         if block.is_too_large {
             return Err(Lost::for_good(Error::named(Step::AwaitHead, "HPE_HEADER_OVERFLOW")));
@@ -133,7 +133,7 @@ impl State {
         let declared = message::declared(&head, &block.bytes, self.is_to_head, ends).map_err(|_| broken())?;
         if head.is_interim() {
             self.interims += 1;
-            return if self.interims > INTERIM_MAX { Err(broken()) } else { Ok(Taken::Interim) };
+            return if self.interims > INTERIM_MAX { Err(broken()) } else { Ok(HeadKind::Interim) };
         }
         let body = declared.filter(|_| self.wants_body).unwrap_or(0).min(READ_BYTES) as usize;
         self.buffer = buffer::lease(block.bytes.len() + body);
@@ -143,7 +143,7 @@ impl State {
         if ends {
             self.end = Some(at);
         }
-        Ok(Taken::Answer(declared))
+        Ok(HeadKind::Answer(declared))
     }
 
     /// Takes a piece of the body; `counted` is its size in the frame, for flow control.
@@ -186,7 +186,7 @@ impl State {
         timings.head = at;
         timings.end = self.end.unwrap_or(at);
         let buffer = std::mem::replace(&mut self.buffer, Lease::none());
-        let body = if self.wants_body { Body::Here(self.body_at..buffer.len()) } else { Body::Gone };
+        let body = if self.wants_body { BodyPlace::Here(self.body_at..buffer.len()) } else { BodyPlace::Gone };
         let (body_bytes, received_bytes) = (self.body_bytes, self.received);
         Some(Answer { head, buffer, body, body_bytes, received_bytes, timings, upgraded: None })
     }
@@ -197,5 +197,5 @@ const READ_BYTES: u64 = 64 << 10;
 
 /// The error for bytes that are not an answer.
 fn broken() -> Lost {
-    Lost::fault(weir_wire::h2::Fault::connection(Code::Protocol, ""))
+    Lost::fault(weir_wire::h2::H2Fault::connection(ErrorCode::Protocol, ""))
 }

@@ -6,17 +6,17 @@ use std::rc::Rc;
 use weir_meter::Step;
 use weir_wire::Known;
 
-use super::asked::Asked;
-use super::expects::{Expects, Format};
+use super::asked::CurrentRequest;
+use super::expects::{ExpectFormat, Expects};
 use super::headers::{header, headers};
 use super::hooks;
 use super::metrics::Endpoint;
 use super::places::with_target;
-use crate::capture::{self, Message};
+use crate::capture::{self, CapturedMessage};
 use crate::client::{Answer, Error, decode};
-use crate::expect::{self, Outcome};
+use crate::expect::{self, CheckResult};
 use crate::failed::Failed;
-use crate::plan::{Body, Engine};
+use crate::plan::{Engine, RequestBody};
 use crate::value::Value;
 use crate::vuser::Vuser;
 use crate::worker::Worker;
@@ -25,7 +25,7 @@ use crate::worker::Worker;
 pub(super) async fn look(
     vuser: &mut Vuser,
     worker: &Rc<Worker>,
-    mut asked: Asked<'_>,
+    mut asked: CurrentRequest<'_>,
     answer: Answer,
 ) -> Result<(), Failed> {
     let has_hooks = hooks::has_after(vuser, asked.request);
@@ -39,7 +39,7 @@ pub(super) async fn look(
         Err(name) => return Err(Box::pin(fail(vuser, &mut asked, Error::named(Step::ReadResponse, name))).await),
     };
     let headers = |name: &str| header(&answer, name);
-    let message = Message::new(&body, &headers);
+    let message = CapturedMessage::new(&body, &headers);
     let request = asked.request;
     let taken = (request.captures.is_empty() && request.matches.is_empty())
         || capture::take(
@@ -69,7 +69,7 @@ pub(super) async fn look(
 }
 
 /// Prints the parts of an answer that `DEBUG` selects.
-pub(super) fn debug(worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
+pub(super) fn debug(worker: &Worker, asked: &CurrentRequest<'_>, answer: &Answer) {
     let coding = answer.value(Known::ContentEncoding).filter(|_| asked.decompresses());
     let body = decode(answer.body(), coding);
     let body = body.as_deref().unwrap_or(answer.body());
@@ -77,7 +77,7 @@ pub(super) fn debug(worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
 }
 
 /// Counts a failure, and calls the hooks for it.
-pub(super) async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed {
+pub(super) async fn fail(vuser: &mut Vuser, asked: &mut CurrentRequest<'_>, error: Error) -> Failed {
     let worker = vuser.worker.clone();
     if let Some((status, timings)) = error.answered.as_deref()
         && vuser.scenario.is_some()
@@ -106,7 +106,7 @@ fn has_plugins(vuser: &Vuser) -> bool {
 }
 
 /// Counts for metrics-by-endpoint and apdex.
-fn count(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
+fn count(vuser: &Vuser, worker: &Worker, asked: &CurrentRequest<'_>, answer: &Answer) {
     if !has_plugins(vuser) {
         return;
     }
@@ -119,7 +119,7 @@ fn count(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
 }
 
 /// The metrics of the requested endpoint.
-pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<Rc<Endpoint>> {
+pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &CurrentRequest<'_>) -> Option<Rc<Endpoint>> {
     let by_endpoint = &worker.http.by_endpoint;
     if by_endpoint.groups && asked.endpoint.is_none() {
         return asked.compiled.endpoint.clone();
@@ -133,7 +133,7 @@ pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Opt
 }
 
 /// The request's name, rendered.
-fn name(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<String> {
+fn name(vuser: &Vuser, worker: &Worker, asked: &CurrentRequest<'_>) -> Option<String> {
     match &asked.params {
         Some(params) => hooks::written_name(params),
         None => asked.request.name.as_ref().map(|name| name.text(&vuser.vars, &*worker.functions).into_owned()),
@@ -144,15 +144,15 @@ fn name(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<String> {
 fn check<'m>(
     vuser: &Vuser,
     worker: &Worker,
-    asked: &Asked<'_>,
+    asked: &CurrentRequest<'_>,
     answer: &Answer,
-    message: &'m Message<'m>,
+    message: &'m CapturedMessage<'m>,
 ) -> Result<(), Failed> {
     let Some(expects) = worker.http.expects.as_ref().filter(|_| has_plugins(vuser)) else {
         return Ok(());
     };
-    let checked = expect::Answer::new(answer.status(), message);
-    let mut outcomes: Vec<Outcome> = Vec::with_capacity(asked.request.expect.len());
+    let checked = expect::CheckedAnswer::new(answer.status(), message);
+    let mut outcomes: Vec<CheckResult> = Vec::with_capacity(asked.request.expect.len());
     for (kind, tree) in &asked.request.expect {
         match expect::check(kind, &tree.value(&vuser.vars, &*worker.functions), &checked) {
             Some(outcome) => outcomes.push(outcome),
@@ -165,9 +165,9 @@ fn check<'m>(
     outcomes.iter().for_each(|outcome| expects.count(&worker.recorder, outcome));
     let has_failed = outcomes.iter().any(|outcome| !outcome.ok);
     let shows = match expects.format {
-        Format::Silent => false,
-        Format::PrettyError => has_failed,
-        Format::Pretty | Format::Json => true,
+        ExpectFormat::Silent => false,
+        ExpectFormat::PrettyError => has_failed,
+        ExpectFormat::Pretty | ExpectFormat::Json => true,
     };
     if shows {
         let text = shown(vuser, worker, asked, answer, message, expects, &outcomes);
@@ -186,21 +186,21 @@ fn check<'m>(
 fn shown(
     vuser: &Vuser,
     worker: &Worker,
-    asked: &Asked<'_>,
+    asked: &CurrentRequest<'_>,
     answer: &Answer,
-    message: &Message<'_>,
+    message: &CapturedMessage<'_>,
     expects: &Expects,
-    outcomes: &[Outcome],
+    outcomes: &[CheckResult],
 ) -> String {
     let (url, name) = (asked.first_url(), name(vuser, worker, asked));
-    if expects.format == Format::Json {
+    if expects.format == ExpectFormat::Json {
         return expect::json_line(outcomes, name.as_deref(), &url);
     }
     let headers: Vec<(String, String)> =
         headers(answer).iter().map(|(name, value)| (name.to_string(), value.to_text().into_owned())).collect();
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let json = match &asked.request.body {
-        Body::Json(tree) => Some(tree.value(&vuser.vars, &*worker.functions)),
+        RequestBody::Json(tree) => Some(tree.value(&vuser.vars, &*worker.functions)),
         _ => None,
     };
     let exchange = expect::Exchange {

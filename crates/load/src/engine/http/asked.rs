@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::compile::{Compiled, Ready};
+use super::compile::{Compiled, ReadyBytes};
 use super::outgoing::Outgoing;
 use crate::client::Origin;
 use crate::plan::Request;
@@ -18,7 +18,7 @@ pub(super) enum Http2 {
 }
 
 /// A request that is being carried out.
-pub(super) struct Asked<'r> {
+pub(super) struct CurrentRequest<'r> {
     pub request: &'r Request,
     pub compiled: &'r Compiled,
     /// `requestParams`, once hooks have seen them.
@@ -31,9 +31,9 @@ pub(super) struct Asked<'r> {
     pub urls: Vec<String>,
 }
 
-impl Asked<'_> {
+impl CurrentRequest<'_> {
     /// The bytes made before the run, while they are used.
-    pub fn ready(&self) -> Option<&Ready> {
+    pub fn ready(&self) -> Option<&ReadyBytes> {
         self.compiled.ready.as_ref().filter(|_| self.outgoing.is_none())
     }
 

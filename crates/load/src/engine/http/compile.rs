@@ -6,15 +6,15 @@ use std::rc::Rc;
 
 use super::metrics::{ByEndpoint, Endpoint};
 use super::multipart;
-use super::outgoing::{self, Outgoing, Own};
-use super::places::{Places, with_target};
+use super::outgoing::{self, Outgoing, OwnFields};
+use super::places::{RunOrigins, with_target};
 use crate::client::Origin;
 use crate::failed::Failed;
-use crate::plan::{Body, Plan, Request};
+use crate::plan::{Plan, Request, RequestBody};
 use crate::processor::params::Form;
 use crate::random::push_hex;
 use crate::record::Recorder;
-use crate::template::{Functions, Template, With};
+use crate::template::{Template, TemplateFunctions, With};
 use crate::value::Value;
 use crate::vars::Vars;
 
@@ -26,9 +26,9 @@ const GOT: &str = "got (https://github.com/sindresorhus/got)";
 /// A request of the plan, compiled for one worker.
 pub(super) struct Compiled {
     fields: Vec<Piece>,
-    own: Own,
+    own: OwnFields,
     /// The whole request, if nothing in it varies.
-    pub(super) ready: Option<Ready>,
+    pub(super) ready: Option<ReadyBytes>,
     /// The metrics of its endpoint, if they do not depend on the rendered request.
     pub(super) endpoint: Option<Rc<Endpoint>>,
     /// True if a capture, check or plugin reads the body of the answer (hooks aside).
@@ -44,11 +44,11 @@ pub(super) struct Hooked {
     /// Default headers and the step's, merged.
     pub(super) fields: Vec<(String, Template)>,
     /// The same fields as bytes, if nothing in them varies.
-    pub(super) literal: Option<(Vec<u8>, Own)>,
+    pub(super) literal: Option<(Vec<u8>, OwnFields)>,
 }
 
 /// Bytes to send.
-pub(super) struct Ready {
+pub(super) struct ReadyBytes {
     pub(super) target: String,
     pub(super) origin: Rc<Origin>,
     pub(super) head: Vec<u8>,
@@ -62,13 +62,13 @@ enum Piece {
 
 impl Compiled {
     pub(super) fn new(
-        places: &Places,
+        places: &RunOrigins,
         by_endpoint: &ByEndpoint,
         plan: &Plan,
         request: &Request,
         recorder: &Recorder,
     ) -> Compiled {
-        let mut own = Own::default();
+        let mut own = OwnFields::default();
         let fields = fields(plan, request, &mut own);
         let looks = !request.captures.is_empty() || !request.matches.is_empty() || !request.expect.is_empty();
         let mut compiled = Compiled { fields, own, ready: None, endpoint: None, looks, hooked: OnceCell::new() };
@@ -84,7 +84,7 @@ impl Compiled {
             compiled.ready = compiled.render(places, plan, request, with).ok().map(|outgoing| {
                 let mut head = Vec::new();
                 outgoing.write_head(b"", &mut head);
-                Ready {
+                ReadyBytes {
                     target: outgoing.target,
                     origin: outgoing.origin,
                     head,
@@ -98,7 +98,7 @@ impl Compiled {
     /// Renders the request.
     pub(super) fn render(
         &self,
-        places: &Places,
+        places: &RunOrigins,
         plan: &Plan,
         request: &Request,
         with: With<'_>,
@@ -191,7 +191,7 @@ impl Hooked {
     }
 }
 
-fn fields(plan: &Plan, request: &Request, own: &mut Own) -> Vec<Piece> {
+fn fields(plan: &Plan, request: &Request, own: &mut OwnFields) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for (name, value) in merged(plan, request) {
         own.note(name);
@@ -233,14 +233,14 @@ fn render_field(out: &mut Vec<u8>, name: &str, template: &Template, with: With<'
 /// Renders the body, and its content-type if the script sets none.
 fn body(
     plan: &Plan,
-    body: &Body,
+    body: &RequestBody,
     with: With<'_>,
     fields: &mut Vec<u8>,
-    own: &mut Own,
+    own: &mut OwnFields,
 ) -> Result<Option<Vec<u8>>, Failed> {
     let (bytes, kind) = match body {
-        Body::None => return Ok(None),
-        Body::Json(tree) => {
+        RequestBody::None => return Ok(None),
+        RequestBody::Json(tree) => {
             if !tree.value(with.vars, with.functions).is_truthy() {
                 return Ok(None);
             }
@@ -248,14 +248,14 @@ fn body(
             tree.write_json(with.vars, with.functions, &mut out);
             (out, Some("application/json".to_owned()))
         }
-        Body::Raw(template) => {
+        RequestBody::Raw(template) => {
             let mut out = Vec::new();
             if !template.write(with.vars, with.functions, &mut out) {
                 return Ok(None);
             }
             (out, None)
         }
-        Body::Form(pairs) => {
+        RequestBody::Form(pairs) => {
             let mut out = Vec::new();
             for (name, tree) in pairs {
                 match tree.value(with.vars, with.functions) {
@@ -266,7 +266,7 @@ fn body(
             }
             (out, Some("application/x-www-form-urlencoded".to_owned()))
         }
-        Body::Multipart { parts, .. } => {
+        RequestBody::Multipart { parts, .. } => {
             let (bytes, kind) = multipart::encode(parts, &plan.dir, with)?;
             (bytes, Some(kind))
         }
@@ -303,12 +303,12 @@ pub(super) fn form(value: &Value, repeats: bool) -> Vec<u8> {
 fn is_constant(plan: &Plan, request: &Request) -> bool {
     let is_fixed = |template: &Template| template.literal().is_some();
     let body_is_fixed = match &request.body {
-        Body::None => true,
-        Body::Json(tree) => tree.literal().is_some(),
-        Body::Raw(template) => is_fixed(template),
-        Body::Form(pairs) => pairs.iter().all(|(_, tree)| tree.literal().is_some()),
+        RequestBody::None => true,
+        RequestBody::Json(tree) => tree.literal().is_some(),
+        RequestBody::Raw(template) => is_fixed(template),
+        RequestBody::Form(pairs) => pairs.iter().all(|(_, tree)| tree.literal().is_some()),
         // A multipart body has a new boundary each time.
-        Body::Multipart { .. } => false,
+        RequestBody::Multipart { .. } => false,
     };
     plan.http.tracing.is_none()
         && plan.http.cookies.is_empty()
@@ -333,7 +333,7 @@ pub(super) fn traceparent(is_sampled: bool, prefix: &str) -> String {
 
 struct NoFunctions;
 
-impl Functions for NoFunctions {
+impl TemplateFunctions for NoFunctions {
     fn call(&self, _: &str, _: &[Value]) -> Option<Value> {
         None
     }

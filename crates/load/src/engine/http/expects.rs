@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io::IsTerminal;
 
-use crate::expect::Outcome;
-use crate::record::{Metric, Recorder};
+use crate::expect::CheckResult;
+use crate::record::{MetricId, Recorder};
 use crate::value::Value;
 
 /// The output mode of the expect plugin.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum ExpectFormat {
     Pretty,
     PrettyError,
     Json,
@@ -19,15 +19,15 @@ pub(super) enum Format {
 
 /// The expect plugin (artillery.md §5.2).
 pub(super) struct Expects {
-    pub(super) format: Format,
+    pub(super) format: ExpectFormat,
     pub(super) default_200: bool,
     pub(super) fails: bool,
     pub(super) only_names: bool,
     pub(super) is_coloured: bool,
-    pub(super) ok: Metric,
-    pub(super) failed: Metric,
+    pub(super) ok: MetricId,
+    pub(super) failed: MetricId,
     /// `.ok.TYPE` and `.failed.TYPE` by outcome and type.
-    pub(super) kinds: RefCell<Vec<(bool, Cow<'static, str>, Metric)>>,
+    pub(super) kinds: RefCell<Vec<(bool, Cow<'static, str>, MetricId)>>,
 }
 
 impl Expects {
@@ -40,10 +40,10 @@ impl Expects {
         let format = Some(option("formatter")).filter(Value::is_truthy).unwrap_or_else(|| option("outputFormat"));
         Expects {
             format: match &*format.to_text() {
-                "json" => Format::Json,
-                "silent" => Format::Silent,
-                "prettyError" => Format::PrettyError,
-                _ => Format::Pretty,
+                "json" => ExpectFormat::Json,
+                "silent" => ExpectFormat::Silent,
+                "prettyError" => ExpectFormat::PrettyError,
+                _ => ExpectFormat::Pretty,
             },
             default_200: is("expectDefault200"),
             fails: option("reportFailuresAsErrors").is_truthy(),
@@ -55,7 +55,7 @@ impl Expects {
         }
     }
 
-    pub(super) fn count(&self, recorder: &Recorder, outcome: &Outcome) {
+    pub(super) fn count(&self, recorder: &Recorder, outcome: &CheckResult) {
         recorder.count(if outcome.ok { self.ok } else { self.failed }, 1);
         let known =
             self.kinds.borrow().iter().find(|(ok, kind, _)| *ok == outcome.ok && *kind == outcome.kind).map(|k| k.2);
@@ -71,7 +71,7 @@ impl Expects {
     /// The line for a request that failed before there was anything to check.
     pub(super) fn error(&self, name: &str) -> String {
         match self.format {
-            Format::Json => {
+            ExpectFormat::Json => {
                 let error = Value::from(name).to_json().unwrap_or_default();
                 format!("{{\"ok\":false,\"error\":{error}}}")
             }

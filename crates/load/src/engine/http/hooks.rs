@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::asked::Asked;
+use super::asked::CurrentRequest;
 use super::compile::{self, Compiled, Hooked};
-use super::outgoing::{self, Outgoing, Own};
-use super::places::{Places, with_target};
+use super::outgoing::{self, Outgoing, OwnFields};
+use super::places::{RunOrigins, with_target};
 use super::response;
 use crate::client::Answer;
 use crate::failed::Failed;
-use crate::plan::{Body, Engine, Plan, Request, Scenario};
+use crate::plan::{Engine, Plan, Request, RequestBody, Scenario};
 use crate::processor::{Form, Params, Processor, member};
 use crate::template::{Template, With, render_value};
 use crate::value::{Map, Value};
@@ -32,14 +32,14 @@ pub(super) fn has_after(vuser: &Vuser, request: &Request) -> bool {
 }
 
 /// The request as the `beforeRequest` hooks left it.
-pub(super) struct Made {
+pub(super) struct HookedRequest {
     pub(super) params: Params,
     /// URL and name for metrics-by-endpoint, as the scenario's hooks left them; `None` if they equal the script's.
     pub(super) endpoint: Option<(String, Option<String>)>,
 }
 
 /// Calls `beforeRequest` of the scenario, then of the request.
-pub(super) async fn before(vuser: &mut Vuser, request: &Request, compiled: &Compiled) -> Result<Made, Failed> {
+pub(super) async fn before(vuser: &mut Vuser, request: &Request, compiled: &Compiled) -> Result<HookedRequest, Failed> {
     let mut params = params(vuser, request, compiled);
     let plan = vuser.worker.plan.clone();
     let scenario = vuser.scenario.and_then(|index| plan.scenarios.get(index));
@@ -56,7 +56,7 @@ pub(super) async fn before(vuser: &mut Vuser, request: &Request, compiled: &Comp
         endpoint = (!is_same).then_some((url, name));
     }
     before_all(vuser, &request.before_request, &mut params).await?;
-    Ok(Made { params, endpoint })
+    Ok(HookedRequest { params, endpoint })
 }
 
 async fn before_all(vuser: &mut Vuser, names: &[Template], params: &mut Params) -> Result<(), Failed> {
@@ -74,7 +74,7 @@ async fn before_all(vuser: &mut Vuser, names: &[Template], params: &mut Params) 
 /// Calls `afterResponse` of the scenario.
 pub(super) async fn after_scenario(
     vuser: &mut Vuser,
-    asked: &mut Asked<'_>,
+    asked: &mut CurrentRequest<'_>,
     answer: &Answer,
     body: &[u8],
 ) -> Result<(), Failed> {
@@ -89,7 +89,7 @@ pub(super) async fn after_scenario(
 /// Calls `afterResponse` of the request.
 pub(super) async fn after_request(
     vuser: &mut Vuser,
-    asked: &mut Asked<'_>,
+    asked: &mut CurrentRequest<'_>,
     answer: &Answer,
     body: &[u8],
 ) -> Result<(), Failed> {
@@ -99,7 +99,7 @@ pub(super) async fn after_request(
 
 async fn after_all(
     vuser: &mut Vuser,
-    asked: &mut Asked<'_>,
+    asked: &mut CurrentRequest<'_>,
     answer: &Answer,
     body: &[u8],
     names: &[Template],
@@ -121,7 +121,7 @@ async fn after_all(
 }
 
 /// Calls `onError` of the scenario; ignores a function that does not exist.
-pub(super) async fn on_error(vuser: &mut Vuser, asked: &Asked<'_>, error: &str) {
+pub(super) async fn on_error(vuser: &mut Vuser, asked: &CurrentRequest<'_>, error: &str) {
     let plan = vuser.worker.plan.clone();
     let Some(scenario) = vuser.scenario.and_then(|index| plan.scenarios.get(index)) else {
         return;
@@ -179,7 +179,7 @@ pub(super) fn hooked<'c>(vuser: &Vuser, request: &Request, compiled: &'c Compile
 }
 
 /// `requestParams` after the request, with the URL and headers as they were sent; of redirects, the first URL.
-fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
+fn final_params(vuser: &Vuser, asked: &CurrentRequest<'_>) -> Value {
     let params = match &asked.params {
         Some(params) => params.value().into_owned(),
         None => params(vuser, asked.request, asked.compiled).value().into_owned(),
@@ -227,7 +227,7 @@ pub(super) fn cookies(params: &Params, with: With<'_>) -> Vec<(String, String)> 
 
 /// Renders the parameters as the hooks left them, with the templates that hooks wrote.
 pub(super) fn render(
-    places: &Places,
+    places: &RunOrigins,
     plan: &Plan,
     (request, hooked): (&Request, &Hooked),
     params: &mut Params,
@@ -242,7 +242,7 @@ pub(super) fn render(
     };
     let url = rendered(chosen.uri.or(chosen.url)).unwrap_or_else(|| Value::from(""));
     let (origin, mut target, url_authorization) = places.of(plan, &url.to_text())?;
-    let mut own = Own::default();
+    let mut own = OwnFields::default();
     let mut fields = fields(plan, hooked, chosen.headers, with, &mut own)?;
     let body = match rendered(chosen.json).filter(Value::is_truthy) {
         Some(json) => {
@@ -255,7 +255,7 @@ pub(super) fn render(
                 push_kind(&mut fields, &mut own, "application/x-www-form-urlencoded")?;
                 Some(compile::form(&form, false))
             }
-            (None, _, Body::Multipart { parts, .. }) => {
+            (None, _, RequestBody::Multipart { parts, .. }) => {
                 let (bytes, kind) = super::multipart::encode(parts, &plan.dir, with)?;
                 push_kind(&mut fields, &mut own, &kind)?;
                 Some(bytes)
@@ -338,7 +338,7 @@ impl<'p> Chosen<'p> {
     }
 }
 
-fn push_kind(fields: &mut Vec<u8>, own: &mut Own, kind: &str) -> Result<(), Failed> {
+fn push_kind(fields: &mut Vec<u8>, own: &mut OwnFields, kind: &str) -> Result<(), Failed> {
     if !own.content_type {
         own.content_type = true;
         outgoing::push_field(fields, "content-type", kind.as_bytes())?;
@@ -347,7 +347,13 @@ fn push_kind(fields: &mut Vec<u8>, own: &mut Own, kind: &str) -> Result<(), Fail
 }
 
 /// Default headers, the step's headers, and the headers that hooks set; names in lower case.
-fn fields(plan: &Plan, hooked: &Hooked, set: Option<&Value>, with: With<'_>, own: &mut Own) -> Result<Vec<u8>, Failed> {
+fn fields(
+    plan: &Plan,
+    hooked: &Hooked,
+    set: Option<&Value>,
+    with: With<'_>,
+    own: &mut OwnFields,
+) -> Result<Vec<u8>, Failed> {
     let set_map = match set {
         Some(Value::Map(map)) => Some(&**map),
         _ => None,

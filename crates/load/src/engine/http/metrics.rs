@@ -11,22 +11,22 @@ use weir_net::clock;
 
 use crate::client::{Answer, Timings};
 use crate::plan::Plan;
-use crate::record::{Metric, Recorder};
+use crate::record::{MetricId, Recorder};
 use crate::value::Value;
 
 /// Labels that one worker remembers; more are looked up each time.
 const ENDPOINTS_MAX: usize = 10_000;
 
 /// Ids of the metrics of requests.
-pub(crate) struct Metrics {
-    requests: Metric,
-    request_rate: Metric,
-    responses: Metric,
-    response_time: Metric,
+pub(crate) struct RequestMetrics {
+    requests: MetricId,
+    request_rate: MetricId,
+    responses: MetricId,
+    response_time: MetricId,
     /// `.2xx` to `.5xx`.
-    classes: [Metric; 4],
-    downloaded_bytes: Metric,
-    codes: RefCell<Vec<(u16, Metric)>>,
+    classes: [MetricId; 4],
+    downloaded_bytes: MetricId,
+    codes: RefCell<Vec<(u16, MetricId)>>,
     extended: Option<Extended>,
     apdex: Option<Apdex>,
     /// Start of the whole milliseconds, as 1970 is for `Date.now()`.
@@ -34,23 +34,23 @@ pub(crate) struct Metrics {
 }
 
 struct Extended {
-    dns: Metric,
-    tcp: Metric,
-    tls: Metric,
-    total: Metric,
+    dns: MetricId,
+    tcp: MetricId,
+    tls: MetricId,
+    total: MetricId,
 }
 
 struct Apdex {
     threshold_ms: f64,
-    satisfied: Metric,
-    tolerated: Metric,
-    frustrated: Metric,
+    satisfied: MetricId,
+    tolerated: MetricId,
+    frustrated: MetricId,
 }
 
-impl Metrics {
+impl RequestMetrics {
     /// The metrics that every request has.
-    pub(crate) fn plain(recorder: &Recorder) -> Metrics {
-        Metrics {
+    pub(crate) fn plain(recorder: &Recorder) -> RequestMetrics {
+        RequestMetrics {
             requests: recorder.metric("http.requests"),
             request_rate: recorder.metric("http.request_rate"),
             responses: recorder.metric("http.responses"),
@@ -65,7 +65,7 @@ impl Metrics {
     }
 
     /// The metrics of a plan.
-    pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Metrics {
+    pub(super) fn new(plan: &Plan, recorder: &Recorder) -> RequestMetrics {
         let extended = || Extended {
             dns: recorder.metric("http.dns"),
             tcp: recorder.metric("http.tcp"),
@@ -78,10 +78,10 @@ impl Metrics {
             tolerated: recorder.metric("apdex.tolerated"),
             frustrated: recorder.metric("apdex.frustrated"),
         };
-        Metrics {
+        RequestMetrics {
             extended: plan.http.extended_metrics.then(extended),
             apdex: plan.plugins.apdex.map(apdex),
-            ..Metrics::plain(recorder)
+            ..RequestMetrics::plain(recorder)
         }
     }
 
@@ -153,7 +153,7 @@ impl Metrics {
         at(to).saturating_sub(at(from)) as f64
     }
 
-    fn code(&self, recorder: &Recorder, status: u16) -> Metric {
+    fn code(&self, recorder: &Recorder, status: u16) -> MetricId {
         let mut codes = self.codes.borrow_mut();
         if let Some((_, metric)) = codes.iter().find(|(known, _)| *known == status) {
             return *metric;
@@ -182,8 +182,8 @@ pub(super) struct ByEndpoint {
 /// The metrics of one label.
 pub(super) struct Endpoint {
     label: String,
-    response_time: Metric,
-    codes: RefCell<Vec<(u16, Metric)>>,
+    response_time: MetricId,
+    codes: RefCell<Vec<(u16, MetricId)>>,
 }
 
 impl ByEndpoint {

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::failed::Failed;
-use crate::plan::Part;
+use crate::plan::FormPart;
 use crate::random::push_hex;
 use crate::template::With;
 use crate::value::Value;
@@ -38,22 +38,22 @@ const TYPES: &[(&str, &str)] = &[
 ///
 /// A file whose name becomes known only during the run is read from `dir`, on the worker. All others were read before
 /// the run.
-pub(super) fn encode(parts: &[(String, Part)], dir: &Path, with: With<'_>) -> Result<(Vec<u8>, String), Failed> {
+pub(super) fn encode(parts: &[(String, FormPart)], dir: &Path, with: With<'_>) -> Result<(Vec<u8>, String), Failed> {
     let mut boundary = "-".repeat(26);
     push_hex(&mut boundary, 50);
     let mut out = Vec::new();
     for (name, part) in parts {
         match part {
-            Part::Value(tree, kind) => {
+            FormPart::Value(tree, kind) => {
                 let value = tree.value(with.vars, with.functions);
                 if value != Value::Undefined {
                     write(&mut out, &boundary, name, None, kind.as_deref(), value.to_text().as_bytes());
                 }
             }
-            Part::File(path, bytes, kind) => {
+            FormPart::File(path, bytes, kind) => {
                 write_file(&mut out, &boundary, name, path, kind.as_deref(), bytes);
             }
-            Part::FileNamed(path, kind) => {
+            FormPart::FileNamed(path, kind) => {
                 let path = dir.join(&*path.text(with.vars, with.functions));
                 let bytes = read(&path)?;
                 write_file(&mut out, &boundary, name, &path, kind.as_deref(), &bytes);
@@ -106,19 +106,19 @@ mod tests {
     use super::*;
     use crate::random::Builtins;
     use crate::template::{Template, Tree};
-    use crate::vars::{Names, Vars};
+    use crate::vars::{VariableNames, Vars};
     use std::sync::Arc;
 
     #[test]
     fn parts() {
-        let mut names = Names::default();
+        let mut names = VariableNames::default();
         let value = Tree::parse(&Value::from("hello"), &mut names);
         let parts = vec![
-            ("a".to_owned(), Part::Value(value, None)),
-            ("f\"".to_owned(), Part::File("/tmp/x.png".into(), Arc::from(&b"PNG"[..]), None)),
+            ("a".to_owned(), FormPart::Value(value, None)),
+            ("f\"".to_owned(), FormPart::File("/tmp/x.png".into(), Arc::from(&b"PNG"[..]), None)),
         ];
         let missing = Template::parse("no/such/{{ file }}", &mut names);
-        let missing = vec![("a".to_owned(), Part::FileNamed(missing, None))];
+        let missing = vec![("a".to_owned(), FormPart::FileNamed(missing, None))];
         let vars = Vars::new(Arc::new(names));
         let with = With { vars: &vars, functions: &Builtins };
         let (body, kind) = encode(&parts, Path::new("/"), with).unwrap();

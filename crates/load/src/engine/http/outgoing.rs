@@ -19,7 +19,7 @@ const CODINGS: &[u8] = b"accept-encoding: gzip, deflate, br, zstd\r\n";
 
 /// Fields that the script sets itself; weir does not add them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Own {
+pub(super) struct OwnFields {
     pub(super) host: bool,
     pub(super) connection: bool,
     pub(super) content_type: bool,
@@ -30,7 +30,7 @@ pub(super) struct Own {
     pub(super) cookie: bool,
 }
 
-impl Own {
+impl OwnFields {
     /// Records a field name, in lower case.
     pub(super) fn note(&mut self, name: &str) {
         match name {
@@ -54,7 +54,7 @@ pub(super) struct Outgoing {
     pub(super) target: String,
     /// Fields from user-agent to content-type.
     pub(super) fields: Vec<u8>,
-    pub(super) own: Own,
+    pub(super) own: OwnFields,
     pub(super) body: Option<Vec<u8>>,
     pub(super) decompress: bool,
     pub(super) follows: bool,
@@ -235,7 +235,7 @@ mod tests {
             origin: Rc::new(Origin::of(&url, &Rc::default())),
             target: url.target,
             fields: b"user-agent: u\r\ncookie: a\r\ncontent-type: t\r\n".to_vec(),
-            own: Own { cookie: true, ..Own::default() },
+            own: OwnFields { cookie: true, ..OwnFields::default() },
             body: Some(b"abc".to_vec()),
             decompress: true,
             follows: true,

@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::url::Url;
 
 /// The origins of a run, and the one that paths without an origin go to.
-pub(super) struct Places {
+pub(super) struct RunOrigins {
     pub origins: Origins,
     base: Option<Base>,
 }
@@ -22,10 +22,10 @@ struct Base {
     authorization: Option<String>,
 }
 
-impl Places {
+impl RunOrigins {
     /// The places of a plan.
-    pub fn new(plan: &Plan, origins: Origins) -> Places {
-        Places { base: Base::of(&plan.target, &origins), origins }
+    pub fn new(plan: &Plan, origins: Origins) -> RunOrigins {
+        RunOrigins { base: Base::of(&plan.target, &origins), origins }
     }
 
     /// The origin and target of a rendered URL.

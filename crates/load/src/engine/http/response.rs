@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use weir_net::{Instant, clock};
 
-use super::asked::Asked;
+use super::asked::CurrentRequest;
 use super::headers::headers;
 use super::phrase;
 use crate::client::{Answer, Timings};
@@ -16,7 +16,7 @@ use crate::value::{Map, Value};
 ///
 /// `request` has the members that both request.js and got have (`method`, `uri`, `headers`): old Artillery scripts
 /// read them.
-pub(super) fn of(asked: &Asked<'_>, answer: &Answer, body: &[u8], params: &Value) -> Value {
+pub(super) fn of(asked: &CurrentRequest<'_>, answer: &Answer, body: &[u8], params: &Value) -> Value {
     let url = asked.url();
     let parsed = Url::parse(&url).ok();
     let param = |name: &str| member(params, name).cloned().unwrap_or_default();

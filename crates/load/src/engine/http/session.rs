@@ -12,7 +12,7 @@ use crate::url::Url;
 use crate::value::Value;
 
 /// The connections and cookies of a virtual user.
-pub struct Session(Rc<Inner>);
+pub struct HttpSession(Rc<Inner>);
 
 struct Inner {
     sockets: OnceCell<Rc<Sockets>>,
@@ -22,10 +22,10 @@ struct Inner {
     sends_cookies: Cell<bool>,
 }
 
-impl Session {
+impl HttpSession {
     /// A session without connections or cookies; it accepts cookies by these rules.
-    pub fn new(rules: Rules) -> Session {
-        Session(Rc::new(Inner {
+    pub fn new(rules: Rules) -> HttpSession {
+        HttpSession(Rc::new(Inner {
             sockets: OnceCell::new(),
             jar: RefCell::new(None),
             rules,
@@ -34,8 +34,8 @@ impl Session {
     }
 
     /// The same connections and cookies, for a branch of `parallel`.
-    pub fn share(&self) -> Session {
-        Session(self.0.clone())
+    pub fn share(&self) -> HttpSession {
+        HttpSession(self.0.clone())
     }
 
     /// The connections: those that all virtual users share, if there is a pool, or at most `most` of its own.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::compile::Compiled;
 use super::expects::Expects;
-use super::metrics::{ByEndpoint, Metrics};
-use super::places::Places;
+use super::metrics::{ByEndpoint, RequestMetrics};
+use super::places::RunOrigins;
 use super::sockets::Sockets;
 use crate::client::{Origins, Resolver};
 use crate::plan::{Plan, Request};
@@ -19,10 +19,10 @@ pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// State that the requests of all virtual users of a worker share.
 pub struct Http {
-    pub(super) metrics: Metrics,
+    pub(super) metrics: RequestMetrics,
     pub(super) by_endpoint: ByEndpoint,
     pub(super) expects: Option<Expects>,
-    pub(super) places: Places,
+    pub(super) places: RunOrigins,
     pub(super) resolver: Resolver,
     /// Indexed by the request's number; compiled when a virtual user first reaches the request.
     pub(super) compiled: Box<[OnceCell<Rc<Compiled>>]>,
@@ -35,10 +35,10 @@ impl Http {
     /// Prepares the state that requests of this plan need.
     pub fn new(plan: &Plan, recorder: &Recorder, tls: &Rc<Tls>) -> Http {
         Http {
-            metrics: Metrics::new(plan, recorder),
+            metrics: RequestMetrics::new(plan, recorder),
             by_endpoint: ByEndpoint::new(plan),
             expects: plan.plugins.expect.as_ref().map(|options| Expects::new(options, recorder)),
-            places: Places::new(plan, Origins::new(tls.clone(), plan.proxies.clone())),
+            places: RunOrigins::new(plan, Origins::new(tls.clone(), plan.proxies.clone())),
             resolver: Resolver::default(),
             compiled: (0..plan.requests.count()).map(|_| OnceCell::new()).collect(),
             pool: plan.http.pool.map(Sockets::pool),

@@ -13,7 +13,7 @@ use weir_net::tls::Sessions;
 use weir_net::{Instant, clock};
 
 use crate::client::h2::{Line, STREAMS_MAX};
-use crate::client::{IDLE_MAX, Kept, Origin};
+use crate::client::{IDLE_MAX, KeptConnection, Origin};
 use crate::url::Scheme;
 
 /// TLS 1.3 tickets kept for one virtual user. A shared pool keeps one for each connection, up to
@@ -25,26 +25,32 @@ const POOL_TICKETS_MAX: usize = 64;
 /// Connections of one virtual user, or shared by all: at most `limit` for each origin.
 pub(super) struct Sockets {
     limit: usize,
-    lanes: RefCell<Vec<Lane>>,
+    origins: RefCell<Vec<OriginSockets>>,
     /// TLS sessions that can be resumed; made when the first connection needs them.
     sessions: OnceCell<Box<Sessions>>,
     tickets_max: usize,
 }
 
 /// The connections of one origin.
-struct Lane {
+struct OriginSockets {
     origin: Rc<Origin>,
     in_use: usize,
     /// The connections that no request uses, the newest last.
-    idle: Vec<Kept>,
+    idle: Vec<KeptConnection>,
     /// HTTP/2 connections: also at most `limit`, with many requests on each.
     lines: Vec<Rc<Line>>,
     waiting: VecDeque<Rc<Waiter>>,
 }
 
-impl Lane {
-    fn of(origin: &Rc<Origin>) -> Lane {
-        Lane { origin: origin.clone(), in_use: 0, idle: Vec::new(), lines: Vec::new(), waiting: VecDeque::new() }
+impl OriginSockets {
+    fn of(origin: &Rc<Origin>) -> OriginSockets {
+        OriginSockets {
+            origin: origin.clone(),
+            in_use: 0,
+            idle: Vec::new(),
+            lines: Vec::new(),
+            waiting: VecDeque::new(),
+        }
     }
 
     /// Closes the connections that no request has used for [`IDLE_MAX`].
@@ -66,7 +72,7 @@ pub(super) struct Permit {
     sockets: Rc<Sockets>,
     origin: Rc<Origin>,
     /// The connection, if there is one.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<KeptConnection>,
 }
 
 impl Sockets {
@@ -81,8 +87,8 @@ impl Sockets {
     }
 
     fn with(limit: usize, tickets_max: usize) -> Rc<Sockets> {
-        let lanes = RefCell::new(Vec::new());
-        Rc::new(Sockets { limit: limit.max(1), lanes, sessions: OnceCell::new(), tickets_max })
+        let origins = RefCell::new(Vec::new());
+        Rc::new(Sockets { limit: limit.max(1), origins, sessions: OnceCell::new(), tickets_max })
     }
 
     /// The TLS sessions that a connection may resume. Artillery has one Node agent for each virtual user or one for
@@ -92,36 +98,36 @@ impl Sockets {
             .then(|| &**self.sessions.get_or_init(|| Box::new(Sessions::new(self.tickets_max))))
     }
 
-    fn lane<T>(&self, origin: &Rc<Origin>, f: impl FnOnce(&mut Lane) -> T) -> T {
-        let mut lanes = self.lanes.borrow_mut();
-        let index = lanes.iter().position(|lane| Rc::ptr_eq(&lane.origin, origin));
+    fn of_origin<T>(&self, origin: &Rc<Origin>, f: impl FnOnce(&mut OriginSockets) -> T) -> T {
+        let mut origins = self.origins.borrow_mut();
+        let index = origins.iter().position(|sockets| Rc::ptr_eq(&sockets.origin, origin));
         let index = index.unwrap_or_else(|| {
-            let lane = Lane::of(origin);
-            lanes.reserve_exact(1);
-            lanes.push(lane);
-            lanes.len() - 1
+            let sockets = OriginSockets::of(origin);
+            origins.reserve_exact(1);
+            origins.push(sockets);
+            origins.len() - 1
         });
-        match lanes.get_mut(index) {
-            Some(lane) => f(lane),
-            // This cannot happen: the lane was found or pushed just before.
-            None => f(&mut Lane::of(origin)),
+        match origins.get_mut(index) {
+            Some(sockets) => f(sockets),
+            // This cannot happen: the entry was found or pushed just before.
+            None => f(&mut OriginSockets::of(origin)),
         }
     }
 
     /// Closes the connections that no request has used for [`IDLE_MAX`].
     pub(super) fn close_old(&self, now: Instant) {
-        self.lanes.borrow_mut().iter_mut().for_each(|lane| lane.close_old(now));
+        self.origins.borrow_mut().iter_mut().for_each(|sockets| sockets.close_old(now));
     }
 
     /// The HTTP/2 connection to this origin with the fewest current requests. Makes another one if all are busy and
     /// the limit allows it.
     pub(super) fn line(&self, origin: &Rc<Origin>) -> Rc<Line> {
-        self.lane(origin, |lane| match lane.lines.iter().min_by_key(|line| line.load()) {
-            Some(line) if line.load() == 0 || lane.lines.len() >= self.limit => line.clone(),
+        self.of_origin(origin, |sockets| match sockets.lines.iter().min_by_key(|line| line.load()) {
+            Some(line) if line.load() == 0 || sockets.lines.len() >= self.limit => line.clone(),
             Some(_) | None => {
                 let line = Line::new(origin.clone(), STREAMS_MAX);
-                lane.lines.reserve_exact(1);
-                lane.lines.push(line.clone());
+                sockets.lines.reserve_exact(1);
+                sockets.lines.push(line.clone());
                 line
             }
         })
@@ -133,7 +139,7 @@ impl Sockets {
             return permit;
         }
         let waiter = Rc::new(Waiter { granted: Cell::new(false), waker: RefCell::new(None) });
-        self.lane(origin, |lane| lane.waiting.push_back(waiter.clone()));
+        self.of_origin(origin, |sockets| sockets.waiting.push_back(waiter.clone()));
         let place = Place { sockets: self, origin, waiter };
         poll_fn(|context| {
             if place.waiter.granted.get() {
@@ -148,31 +154,31 @@ impl Sockets {
     }
 
     fn try_acquire(self: &Rc<Sockets>, origin: &Rc<Origin>) -> Option<Permit> {
-        let is_free = self.lane(origin, |lane| {
-            let is_free = lane.in_use < self.limit;
-            lane.in_use += usize::from(is_free);
+        let is_free = self.of_origin(origin, |sockets| {
+            let is_free = sockets.in_use < self.limit;
+            sockets.in_use += usize::from(is_free);
             is_free
         });
         is_free.then(|| self.permit(origin, clock::now()))
     }
 
     fn permit(self: &Rc<Sockets>, origin: &Rc<Origin>, now: Instant) -> Permit {
-        let kept = self.lane(origin, |lane| {
-            lane.close_old(now);
-            lane.idle.pop()
+        let kept = self.of_origin(origin, |sockets| {
+            sockets.close_old(now);
+            sockets.idle.pop()
         });
         Permit { sockets: self.clone(), origin: origin.clone(), kept }
     }
 
     /// A connection is free again: the first request in line gets it.
     fn release(&self, origin: &Rc<Origin>) {
-        let waker = self.lane(origin, |lane| match lane.waiting.pop_front() {
+        let waker = self.of_origin(origin, |sockets| match sockets.waiting.pop_front() {
             Some(next) => {
                 next.granted.set(true);
                 next.waker.take()
             }
             None => {
-                lane.in_use = lane.in_use.saturating_sub(1);
+                sockets.in_use = sockets.in_use.saturating_sub(1);
                 None
             }
         });
@@ -185,12 +191,12 @@ impl Sockets {
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(kept) = self.kept.take() {
-            self.sockets.lane(&self.origin, |lane| {
+            self.sockets.of_origin(&self.origin, |sockets| {
                 // One idle connection is usual; the default room for four would waste memory in each virtual user.
-                if lane.idle.is_empty() {
-                    lane.idle.reserve_exact(1);
+                if sockets.idle.is_empty() {
+                    sockets.idle.reserve_exact(1);
                 }
-                lane.idle.push(kept);
+                sockets.idle.push(kept);
             });
         }
         self.sockets.release(&self.origin);
@@ -209,7 +215,8 @@ impl Drop for Place<'_> {
         if self.waiter.granted.get() {
             self.sockets.release(self.origin);
         } else {
-            self.sockets.lane(self.origin, |lane| lane.waiting.retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter)));
+            self.sockets
+                .of_origin(self.origin, |sockets| sockets.waiting.retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter)));
         }
     }
 }
@@ -218,7 +225,7 @@ impl Drop for Place<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::client::{Call, Resolver, exchange};
+    use crate::client::{ReadyRequest, Resolver, exchange};
     use crate::url::Url;
     use std::io::{Read, Write};
     use std::net::TcpListener;
@@ -241,7 +248,7 @@ mod tests {
         worker::block_on(async move {
             let (origin, sockets) = (Rc::new(Origin::of(&url, &Rc::default())), Sockets::new(2));
             let (head, timeout) = (b"GET / HTTP/1.1\r\n\r\n", Duration::from_secs(9));
-            let call = Call {
+            let call = ReadyRequest {
                 origin: &origin,
                 method: b"GET",
                 head,
@@ -260,7 +267,7 @@ mod tests {
                 ends.push(kept.idle_since);
             }
             drop(permits);
-            let idle = |sockets: &Sockets| sockets.lane(&origin, |lane| lane.idle.len());
+            let idle = |sockets: &Sockets| sockets.of_origin(&origin, |sockets| sockets.idle.len());
             let (moment, is_there) = (Duration::from_millis(1), |permit: Permit| permit.kept.is_some());
             assert!(is_there(sockets.permit(&origin, ends[0] + (IDLE_MAX - moment))));
             assert_eq!(idle(&sockets), 2);

@@ -11,11 +11,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::capture::{Capture, Extract, Match};
-use crate::plan::{Body, Engine, HttpConfig, Plugins, Requests, Scenario, WsConfig};
+use crate::capture::{Capture, CaptureMatch, Extract};
+use crate::plan::{Engine, HttpConfig, Plugins, RequestBody, Requests, Scenario, WsConfig};
 use crate::template::{Template, Tree};
 use crate::value::{Map, Value};
-use crate::vars::{Names, Vars};
+use crate::vars::{VariableNames, Vars};
 
 /// The recorded requests of a server: head and body of each.
 type Heard = Arc<Mutex<Vec<String>>>;
@@ -89,7 +89,7 @@ fn read(stream: &mut TcpStream) -> Option<(String, String)> {
 /// A plan of one scenario, and the names in it.
 struct Script {
     plan: Plan,
-    names: Names,
+    names: VariableNames,
     steps: Vec<Request>,
     /// The `think` after the steps.
     think: Duration,
@@ -109,7 +109,7 @@ impl Script {
             socketio: None,
             spec: spec.clone(),
         };
-        let mut names = Names::default();
+        let mut names = VariableNames::default();
         let plan = Plan {
             proxies: client::Proxies::default(),
             file: "/s.yml".into(),
@@ -153,7 +153,7 @@ impl Script {
             url: Some(url),
             name: None,
             headers: Vec::new(),
-            body: Body::None,
+            body: RequestBody::None,
             query: None,
             cookies: Vec::new(),
             auth: None,
@@ -186,7 +186,7 @@ impl Script {
                 vars: Vars::new(worker.plan.names.clone()),
                 uid: "u".into(),
                 due: Some(clock::precise()),
-                session: super::session::Session::new(Default::default()),
+                session: super::session::HttpSession::new(Default::default()),
                 ws: None,
                 socketio: None,
                 wires: None,
@@ -254,8 +254,11 @@ fn what_is_captured_is_there_for_the_next_step() {
     let (target, heard) = serve();
     let mut script = Script::new(&target);
     let json = Extract::json(script.text("$.token"), true);
-    let same =
-        Match { what: Extract::json(script.text("$.n"), true), value: script.tree(Value::Number(1.0)), strict: None };
+    let same = CaptureMatch {
+        what: Extract::json(script.text("$.n"), true),
+        value: script.tree(Value::Number(1.0)),
+        strict: None,
+    };
     let slot = script.names.slot("token");
     let status = script.tree(Value::Number(200.0));
     let step = script.step("GET", "/json");
@@ -269,7 +272,7 @@ fn what_is_captured_is_there_for_the_next_step() {
     let body = script.tree(body);
     let step = script.step("POST", "/item?t={{ token }} b");
     step.headers = vec![("x-token".to_owned(), agent), ("x-none".to_owned(), nothing)];
-    step.body = Body::Json(body);
+    step.body = RequestBody::Json(body);
     step.name = Some(name);
     script.plan.plugins.expect = Some(Value::from(Map::from_iter([("formatter".into(), Value::from("silent"))])));
     let (outcome, counters, token) = script.run();
@@ -327,7 +330,7 @@ fn a_body_in_a_get_is_refused_unless_allowed() {
         let mut script = Script::new(&target);
         let body = script.text("x");
         let step = script.step("GET", "/x");
-        (step.body, step.allow_get_body) = (Body::Raw(body), allows);
+        (step.body, step.allow_get_body) = (RequestBody::Raw(body), allows);
         let (outcome, counters, _) = script.run();
         assert_eq!(outcome, expect);
         assert_eq!(counted(&counters, "http.requests"), u64::from(allows));
@@ -339,7 +342,7 @@ fn redirects_are_followed_and_counted() {
     let (target, heard) = serve();
     let mut script = Script::new(&target);
     let body = script.text("abc");
-    script.step("POST", "/see").body = Body::Raw(body);
+    script.step("POST", "/see").body = RequestBody::Raw(body);
     script.step("GET", "/found");
     script.step("GET", "/found").follows = false;
     let (outcome, counters, _) = script.run();

@@ -1,6 +1,6 @@
 //! One connection of socket.io-client: its namespaces, the packets to send, and the data that a step waits for.
 //!
-//! The tasks of `transport` open the connection and read it; they pass each packet to [`Client::take_in`]. The
+//! The tasks of `transport` open the connection and read it; they pass each packet to [`SocketioClient::take_in`]. The
 //! virtual user emits, listens at `user`, and leaves.
 
 use std::cell::{Cell, RefCell};
@@ -10,8 +10,8 @@ use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use super::options::Options;
-use super::packet::{Frame, Kind, Malformed, Packet, SEPARATOR, push_head};
+use super::options::SocketioOptions;
+use super::packet::{EnginePacket, Malformed, Packet, PacketType, SEPARATOR, push_head};
 use crate::engine::bell::Bell;
 use crate::engine::websocket::Socket;
 use crate::processor::wires::{HeardKind, Wires};
@@ -27,9 +27,9 @@ const EVENTS_MAX: usize = 10_000;
 const SILENCE: Duration = Duration::from_secs(45);
 
 /// A connection with its namespaces.
-pub(super) struct Client {
-    pub(super) options: Rc<Options>,
-    pub(super) link: RefCell<Link>,
+pub(super) struct SocketioClient {
+    pub(super) options: Rc<SocketioOptions>,
+    pub(super) link: RefCell<PacketTransport>,
     pub(super) upgrade: RefCell<Upgrade>,
     namespaces: RefCell<Vec<Namespace>>,
     wanted: RefCell<Wanted>,
@@ -56,7 +56,7 @@ pub(super) struct Client {
 }
 
 /// The way in which packets are sent.
-pub(super) enum Link {
+pub(super) enum PacketTransport {
     /// Not connected.
     Down,
     /// By POST, one after another.
@@ -117,11 +117,11 @@ struct Wanted {
     lost: Option<&'static str>,
 }
 
-impl Client {
-    pub(super) fn new(options: Rc<Options>) -> Client {
-        Client {
+impl SocketioClient {
+    pub(super) fn new(options: Rc<SocketioOptions>) -> SocketioClient {
+        SocketioClient {
             options,
-            link: RefCell::new(Link::Down),
+            link: RefCell::new(PacketTransport::Down),
             upgrade: RefCell::new(Upgrade::No),
             namespaces: RefCell::default(),
             wanted: RefCell::default(),
@@ -177,7 +177,7 @@ impl Client {
         });
         if let Some(name) = name {
             let mut packet = Vec::new();
-            push_head(&mut packet, Kind::Disconnect, &name, None);
+            push_head(&mut packet, PacketType::Disconnect, &name, None);
             self.send(&packet);
             if !self.is_needed() {
                 self.leave();
@@ -201,7 +201,7 @@ impl Client {
         namespaces.push(Namespace { name: name.to_owned(), state, next_id: 0, waiting: Vec::new() });
         let index = namespaces.len() - 1;
         drop(namespaces);
-        if !matches!(*self.link.borrow(), Link::Down) {
+        if !matches!(*self.link.borrow(), PacketTransport::Down) {
             self.send(&self.connect_packet(name));
         }
         index
@@ -262,14 +262,14 @@ impl Client {
     /// Waits until the emitted packets are sent, or until the queue has room.
     pub(super) async fn room(&self) {
         let socket = match &*self.link.borrow() {
-            Link::WebSocket(socket) => Some(socket.clone()),
+            PacketTransport::WebSocket(socket) => Some(socket.clone()),
             _ => None,
         };
         if let Some(socket) = socket {
             return socket.sent().await;
         }
         poll_fn(|context| match &*self.link.borrow() {
-            Link::Polling { queue, .. } if queue.len() >= QUEUE_PACKETS_MAX => {
+            PacketTransport::Polling { queue, .. } if queue.len() >= QUEUE_PACKETS_MAX => {
                 self.user.listen(context);
                 Poll::Pending
             }
@@ -309,13 +309,13 @@ impl Client {
         };
         for name in names {
             let mut packet = Vec::new();
-            push_head(&mut packet, Kind::Disconnect, &name, None);
+            push_head(&mut packet, PacketType::Disconnect, &name, None);
             self.send(&packet);
         }
         match &mut *self.link.borrow_mut() {
-            Link::Down => self.is_over.set(true),
-            Link::Polling { queue, .. } => queue.push_back(b"1".to_vec()),
-            Link::WebSocket(socket) => socket.close(),
+            PacketTransport::Down => self.is_over.set(true),
+            PacketTransport::Polling { queue, .. } => queue.push_back(b"1".to_vec()),
+            PacketTransport::WebSocket(socket) => socket.close(),
         }
         if let Upgrade::Probing(socket) | Upgrade::Ready(socket) = &*self.upgrade.borrow() {
             socket.terminate();
@@ -327,12 +327,16 @@ impl Client {
     // Functions for the tasks of the connection.
 
     /// Takes a packet of a WebSocket message or of a long poll.
-    pub(super) fn take_in(&self, frame: Frame<'_>) -> Result<(), Malformed> {
+    pub(super) fn take_in(&self, frame: EnginePacket<'_>) -> Result<(), Malformed> {
         match frame {
-            Frame::Ping => self.send(b"3"),
-            Frame::Message(text) => return self.take_packet(text),
-            Frame::Binary => return self.take_attachment(),
-            Frame::Open(_) | Frame::Close | Frame::Pong(_) | Frame::Upgrade | Frame::Noop => {}
+            EnginePacket::Ping => self.send(b"3"),
+            EnginePacket::Message(text) => return self.take_packet(text),
+            EnginePacket::Binary => return self.take_attachment(),
+            EnginePacket::Open(_)
+            | EnginePacket::Close
+            | EnginePacket::Pong(_)
+            | EnginePacket::Upgrade
+            | EnginePacket::Noop => {}
         }
         Ok(())
     }
@@ -344,7 +348,7 @@ impl Client {
     }
 
     /// The connection is open: connects the namespaces over it.
-    pub(super) fn opened(&self, link: Link) {
+    pub(super) fn opened(&self, link: PacketTransport) {
         self.link.replace(link);
         self.held.replace(None);
         let names: Vec<String> = {
@@ -364,7 +368,7 @@ impl Client {
                 self.tell(HeardKind::Lost, index, why, 0);
             }
         }
-        let was_up = !matches!(self.link.replace(Link::Down), Link::Down);
+        let was_up = !matches!(self.link.replace(PacketTransport::Down), PacketTransport::Down);
         let fault = self.fault.take();
         self.upgrade.replace(Upgrade::No);
         self.generation.set(self.generation.get() + 1);
@@ -390,14 +394,14 @@ impl Client {
     /// Sends a packet, or queues it for the next POST.
     pub(super) fn send(&self, packet: &[u8]) {
         match &mut *self.link.borrow_mut() {
-            Link::Down => {}
-            Link::Polling { queue, .. } => {
+            PacketTransport::Down => {}
+            PacketTransport::Polling { queue, .. } => {
                 if queue.len() < 2 * QUEUE_PACKETS_MAX {
                     queue.push_back(packet.to_vec());
                 }
                 self.poster.ring();
             }
-            Link::WebSocket(socket) => socket.send_text(packet),
+            PacketTransport::WebSocket(socket) => socket.send_text(packet),
         }
     }
 
@@ -407,7 +411,7 @@ impl Client {
             return None;
         }
         let mut link = self.link.borrow_mut();
-        let Link::Polling { queue, handshake } = &mut *link else { return None };
+        let PacketTransport::Polling { queue, handshake } = &mut *link else { return None };
         let mut body = queue.pop_front()?;
         while let Some(packet) = queue.front() {
             // The server handles a close packet before the others of its POST, so it is sent alone.
@@ -426,8 +430,8 @@ impl Client {
     pub(super) fn upgrade_to(&self, socket: &Rc<Socket>) {
         socket.send_text(b"5");
         self.upgrade.replace(Upgrade::No);
-        let before = self.link.replace(Link::WebSocket(socket.clone()));
-        if let Link::Polling { queue, .. } = before {
+        let before = self.link.replace(PacketTransport::WebSocket(socket.clone()));
+        if let PacketTransport::Polling { queue, .. } = before {
             queue.iter().for_each(|packet| socket.send_text(packet));
         }
         self.user.ring();
@@ -435,7 +439,7 @@ impl Client {
 
     fn connect_packet(&self, name: &str) -> Vec<u8> {
         let mut packet = Vec::new();
-        push_head(&mut packet, Kind::Connect, name, None);
+        push_head(&mut packet, PacketType::Connect, name, None);
         packet.extend_from_slice(self.options.auth.as_deref().unwrap_or_default().as_bytes());
         packet
     }
@@ -469,7 +473,7 @@ impl Client {
     fn deliver(&self, packet: &Packet<'_>) {
         let Some(index) = self.find(packet.namespace) else { return };
         match packet.kind {
-            Kind::Event => {
+            PacketType::Event => {
                 self.tell(HeardKind::Event, index, packet.payload, 0);
                 let mut wanted = self.wanted.borrow_mut();
                 let is_wanted = wanted.event.as_ref().is_some_and(|(at, name)| *at == index && is_of(packet, name));
@@ -479,7 +483,7 @@ impl Client {
                     self.user.ring();
                 }
             }
-            Kind::Ack => {
+            PacketType::Ack => {
                 let mut wanted = self.wanted.borrow_mut();
                 if wanted.ack.is_some() && wanted.ack == packet.id.map(|id| (index, id)) {
                     wanted.ack = None;
@@ -491,9 +495,9 @@ impl Client {
                     self.tell(HeardKind::Ack, index, packet.payload, id);
                 }
             }
-            Kind::Connect => self.welcomed(index, packet.payload),
-            Kind::ConnectError => self.is_refused(index, message_of(packet.payload)),
-            Kind::Disconnect => {
+            PacketType::Connect => self.welcomed(index, packet.payload),
+            PacketType::ConnectError => self.is_refused(index, message_of(packet.payload)),
+            PacketType::Disconnect => {
                 if let Some(namespace) = self.namespaces.borrow_mut().get_mut(index) {
                     namespace.state = State::Gone;
                 }

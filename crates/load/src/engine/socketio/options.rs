@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::client::Resolver;
-use crate::engine::dial::Place;
+use crate::engine::dial::UrlAddress;
 use crate::tls::Tls;
 use crate::value::{Map, Value};
 
@@ -18,12 +18,12 @@ pub(super) enum Transport {
 
 /// The options for connecting.
 #[derive(Clone, Debug)]
-pub(super) struct Options {
+pub(super) struct SocketioOptions {
     /// For `https` and `wss`.
     pub(super) tls: Rc<Tls>,
     /// The resolver of the run.
     pub(super) resolver: Resolver,
-    pub(super) place: Place,
+    pub(super) place: UrlAddress,
     /// Path and query up to the transport: `/socket.io/?a=b&EIO=4&transport=`.
     pub(super) begin: String,
     pub(super) headers: Vec<(String, String)>,
@@ -48,7 +48,7 @@ pub(super) struct Options {
     pub(super) namespace: String,
 }
 
-impl Options {
+impl SocketioOptions {
     /// The full name of a step's namespace: it is below the path of the target.
     pub fn full_name(&self, name: &str) -> Cow<'static, str> {
         if name.is_empty() && self.namespace.is_empty() {
@@ -66,8 +66,8 @@ impl Options {
 }
 
 /// Reads the merged options.
-pub(super) fn read(target: &str, map: &Map) -> Result<Options, String> {
-    let place = Place::parse(target)?;
+pub(super) fn read(target: &str, map: &Map) -> Result<SocketioOptions, String> {
+    let place = UrlAddress::parse(target)?;
     let (path, query) = place.target.split_once('?').unwrap_or((&place.target, ""));
     let namespace = path.trim_end_matches('/').to_owned();
     let is = |name: &str, otherwise: bool| map.get(name).map_or(otherwise, |value| *value != Value::Bool(false));
@@ -88,7 +88,7 @@ pub(super) fn read(target: &str, map: &Map) -> Result<Options, String> {
         Some(Value::Bool(false)) => None,
         _ => Some(ms("timeout", 20_000)),
     };
-    Ok(Options {
+    Ok(SocketioOptions {
         tls: Rc::default(),
         resolver: Resolver::default(),
         begin: begin(map, query),
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::value::parse_json;
 
-    fn options(target: &str, json: &str) -> Options {
+    fn options(target: &str, json: &str) -> SocketioOptions {
         match parse_json(json.as_bytes()).unwrap() {
             Value::Map(map) => read(target, &map).unwrap(),
             other => panic!("{other:?}"),

@@ -14,7 +14,7 @@ const ATTACHMENTS_MAX: u32 = 10;
 
 /// A packet of Engine.IO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Frame<'p> {
+pub(super) enum EnginePacket<'p> {
     /// The handshake, as JSON.
     Open(&'p str),
     Close,
@@ -35,22 +35,22 @@ pub(super) enum Frame<'p> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-impl Frame<'_> {
+impl EnginePacket<'_> {
     /// Parses a text packet.
-    pub(super) fn parse(text: &str) -> Result<Frame<'_>, Malformed> {
+    pub(super) fn parse(text: &str) -> Result<EnginePacket<'_>, Malformed> {
         let mut rest = text.chars();
         let kind = rest.next().ok_or(Malformed)?;
         let rest = rest.as_str();
         Ok(match kind {
-            '0' => Frame::Open(rest),
-            '1' => Frame::Close,
-            '2' => Frame::Ping,
-            '3' => Frame::Pong(rest),
-            '4' => Frame::Message(rest),
-            '5' => Frame::Upgrade,
-            '6' => Frame::Noop,
+            '0' => EnginePacket::Open(rest),
+            '1' => EnginePacket::Close,
+            '2' => EnginePacket::Ping,
+            '3' => EnginePacket::Pong(rest),
+            '4' => EnginePacket::Message(rest),
+            '5' => EnginePacket::Upgrade,
+            '6' => EnginePacket::Noop,
             // Binary data as Base64, in a long poll.
-            'b' => Frame::Binary,
+            'b' => EnginePacket::Binary,
             _ => return Err(Malformed),
         })
     }
@@ -58,7 +58,7 @@ impl Frame<'_> {
 
 /// The kind of a Socket.IO packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PacketType {
     Connect,
     Disconnect,
     Event,
@@ -69,7 +69,7 @@ pub(super) enum Kind {
 /// A packet of Socket.IO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packet<'p> {
-    pub(super) kind: Kind,
+    pub(super) kind: PacketType,
     /// Number of binary messages that belong to this packet and follow it.
     pub(super) attachments: u32,
     /// The namespace; `/` if the packet names none.
@@ -84,13 +84,13 @@ impl Packet<'_> {
     /// Parses the data of an Engine.IO message.
     pub(super) fn parse(text: &str) -> Result<Packet<'_>, Malformed> {
         let (kind, has_attachments) = match text.as_bytes().first() {
-            Some(b'0') => (Kind::Connect, false),
-            Some(b'1') => (Kind::Disconnect, false),
-            Some(b'2') => (Kind::Event, false),
-            Some(b'3') => (Kind::Ack, false),
-            Some(b'4') => (Kind::ConnectError, false),
-            Some(b'5') => (Kind::Event, true),
-            Some(b'6') => (Kind::Ack, true),
+            Some(b'0') => (PacketType::Connect, false),
+            Some(b'1') => (PacketType::Disconnect, false),
+            Some(b'2') => (PacketType::Event, false),
+            Some(b'3') => (PacketType::Ack, false),
+            Some(b'4') => (PacketType::ConnectError, false),
+            Some(b'5') => (PacketType::Event, true),
+            Some(b'6') => (PacketType::Ack, true),
             _ => return Err(Malformed),
         };
         let mut rest = text.get(1..).unwrap_or_default();
@@ -108,12 +108,12 @@ impl Packet<'_> {
         let (id, payload) = rest.split_at_checked(digits).ok_or(Malformed)?;
         let id = if id.is_empty() { None } else { Some(id.parse().map_err(|_| Malformed)?) };
         let is_right = match kind {
-            Kind::Event | Kind::Ack => payload.starts_with('['),
-            Kind::Connect => payload.is_empty() || payload.starts_with('{'),
-            Kind::ConnectError => payload.starts_with(['{', '"']),
-            Kind::Disconnect => payload.is_empty(),
+            PacketType::Event | PacketType::Ack => payload.starts_with('['),
+            PacketType::Connect => payload.is_empty() || payload.starts_with('{'),
+            PacketType::ConnectError => payload.starts_with(['{', '"']),
+            PacketType::Disconnect => payload.is_empty(),
         };
-        if !is_right || (kind == Kind::Ack && id.is_none()) {
+        if !is_right || (kind == PacketType::Ack && id.is_none()) {
             return Err(Malformed);
         }
         // A namespace may have a query, which is not part of the name.
@@ -123,13 +123,13 @@ impl Packet<'_> {
 }
 
 /// Appends the beginning of a message: kind, namespace, number.
-pub(super) fn push_head(out: &mut Vec<u8>, kind: Kind, namespace: &str, id: Option<u64>) {
+pub(super) fn push_head(out: &mut Vec<u8>, kind: PacketType, namespace: &str, id: Option<u64>) {
     let digit = match kind {
-        Kind::Connect => b'0',
-        Kind::Disconnect => b'1',
-        Kind::Event => b'2',
-        Kind::Ack => b'3',
-        Kind::ConnectError => b'4',
+        PacketType::Connect => b'0',
+        PacketType::Disconnect => b'1',
+        PacketType::Event => b'2',
+        PacketType::Ack => b'3',
+        PacketType::ConnectError => b'4',
     };
     out.extend_from_slice(&[b'4', digit]);
     if namespace != "/" {
@@ -156,18 +156,18 @@ mod tests {
     #[test]
     fn frames() {
         for (text, expect) in [
-            ("0{\"sid\":\"a\"}", Ok(Frame::Open("{\"sid\":\"a\"}"))),
-            ("1", Ok(Frame::Close)),
-            ("2", Ok(Frame::Ping)),
-            ("3probe", Ok(Frame::Pong("probe"))),
-            ("40", Ok(Frame::Message("0"))),
-            ("bAQID", Ok(Frame::Binary)),
-            ("6", Ok(Frame::Noop)),
+            ("0{\"sid\":\"a\"}", Ok(EnginePacket::Open("{\"sid\":\"a\"}"))),
+            ("1", Ok(EnginePacket::Close)),
+            ("2", Ok(EnginePacket::Ping)),
+            ("3probe", Ok(EnginePacket::Pong("probe"))),
+            ("40", Ok(EnginePacket::Message("0"))),
+            ("bAQID", Ok(EnginePacket::Binary)),
+            ("6", Ok(EnginePacket::Noop)),
             ("", Err(Malformed)),
             ("7", Err(Malformed)),
             ("ü", Err(Malformed)),
         ] {
-            assert_eq!(Frame::parse(text), expect, "{text}");
+            assert_eq!(EnginePacket::parse(text), expect, "{text}");
         }
     }
 
@@ -178,24 +178,24 @@ mod tests {
             let seen = (packet.kind, packet.attachments, packet.namespace, packet.id, packet.payload);
             assert_eq!(seen, (kind, attachments, namespace, id, payload), "{text}");
         };
-        check("0", Kind::Connect, 0, "/", None, "");
-        check("0{\"sid\":\"x\"}", Kind::Connect, 0, "/", None, "{\"sid\":\"x\"}");
-        check("0/chat,{\"sid\":\"x\"}", Kind::Connect, 0, "/chat", None, "{\"sid\":\"x\"}");
-        check("0/chat?a=b,", Kind::Connect, 0, "/chat", None, "");
-        check("1/chat,", Kind::Disconnect, 0, "/chat", None, "");
-        check("2[\"a\",1]", Kind::Event, 0, "/", None, "[\"a\",1]");
-        check("2/chat,17[\"a/b,c\"]", Kind::Event, 0, "/chat", Some(17), "[\"a/b,c\"]");
-        check("30[]", Kind::Ack, 0, "/", Some(0), "[]");
+        check("0", PacketType::Connect, 0, "/", None, "");
+        check("0{\"sid\":\"x\"}", PacketType::Connect, 0, "/", None, "{\"sid\":\"x\"}");
+        check("0/chat,{\"sid\":\"x\"}", PacketType::Connect, 0, "/chat", None, "{\"sid\":\"x\"}");
+        check("0/chat?a=b,", PacketType::Connect, 0, "/chat", None, "");
+        check("1/chat,", PacketType::Disconnect, 0, "/chat", None, "");
+        check("2[\"a\",1]", PacketType::Event, 0, "/", None, "[\"a\",1]");
+        check("2/chat,17[\"a/b,c\"]", PacketType::Event, 0, "/chat", Some(17), "[\"a/b,c\"]");
+        check("30[]", PacketType::Ack, 0, "/", Some(0), "[]");
         check(
             "51-[\"a\",{\"_placeholder\":true,\"num\":0}]",
-            Kind::Event,
+            PacketType::Event,
             1,
             "/",
             None,
             "[\"a\",{\"_placeholder\":true,\"num\":0}]",
         );
-        check("61-/n,5[1]", Kind::Ack, 1, "/n", Some(5), "[1]");
-        check("4/admin,{\"message\":\"no\"}", Kind::ConnectError, 0, "/admin", None, "{\"message\":\"no\"}");
+        check("61-/n,5[1]", PacketType::Ack, 1, "/n", Some(5), "[1]");
+        check("4/admin,{\"message\":\"no\"}", PacketType::ConnectError, 0, "/admin", None, "{\"message\":\"no\"}");
     }
 
     #[test]
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn heads_as_written() {
         for (kind, namespace, id, expect) in [
-            (Kind::Event, "/", None, "42"),
-            (Kind::Event, "/chat", Some(3), "42/chat,3"),
-            (Kind::Connect, "/chat", None, "40/chat,"),
-            (Kind::Disconnect, "/", None, "41"),
+            (PacketType::Event, "/", None, "42"),
+            (PacketType::Event, "/chat", Some(3), "42/chat,3"),
+            (PacketType::Connect, "/chat", None, "40/chat,"),
+            (PacketType::Disconnect, "/", None, "41"),
         ] {
             let mut out = Vec::new();
             push_head(&mut out, kind, namespace, id);
@@ -238,7 +238,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_is_too_strange(text: String) {
-            let _ = Frame::parse(&text);
+            let _ = EnginePacket::parse(&text);
             if let Ok(packet) = Packet::parse(&text) {
                 assert!(packet.attachments <= ATTACHMENTS_MAX && packet.namespace.starts_with('/'));
             }
@@ -259,7 +259,7 @@ mod tests {
             ];
             weir_mutate::mutate(&seeds, &["4", "5", "-", ",", "/", "[", "99999999999999999999", "é", "\0"], |bytes| {
                 let text = String::from_utf8_lossy(bytes);
-                let _ = Frame::parse(&text);
+                let _ = EnginePacket::parse(&text);
                 if let Ok(packet) = Packet::parse(&text) {
                     assert!(packet.attachments <= ATTACHMENTS_MAX && packet.namespace.starts_with('/'));
                     assert!(packet.payload.len() < text.len());

@@ -7,9 +7,9 @@ use weir_net::{Deadline, Instant, Transport, buffer, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, ConnectionTokens, Known, ResponseHead, keeps_alive, response_body};
 
-use super::options::Options;
+use super::options::SocketioOptions;
 use crate::client::{IDLE_MAX, idle_max};
-use crate::engine::dial::{READ_BYTES, Refused, dial, read_head, read_more, secure, write_all};
+use crate::engine::dial::{ConnectRefused, READ_BYTES, dial, read_head, read_more, secure, write_all};
 
 /// The longest body of an answer.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -22,7 +22,7 @@ pub(super) struct Poller {
 }
 
 /// An answer.
-pub(super) struct Answer {
+pub(super) struct PollAnswer {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
@@ -31,11 +31,11 @@ impl Poller {
     /// Sends a GET, or a POST of `body`, and reads the answer.
     pub(super) async fn ask(
         &mut self,
-        options: &Options,
+        options: &SocketioOptions,
         target: &str,
         body: Option<&[u8]>,
         deadline: &Deadline,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<PollAnswer, ConnectRefused> {
         let mut out = buffer::lease(1024);
         request(&mut out, options, target, body);
         let method: &[u8] = if body.is_some() { b"POST" } else { b"GET" };
@@ -55,7 +55,7 @@ impl Poller {
         request: &[u8],
         method: &[u8],
         deadline: &Deadline,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<PollAnswer, ConnectRefused> {
         write_all(&stream, request, deadline).await?;
         stream.readable(deadline).await.map_err(|_| late())?;
         let (mut buf, mut head) = (buffer::lease(READ_BYTES), ResponseHead::new());
@@ -88,14 +88,14 @@ impl Poller {
             if read_more(&stream, deadline, &mut buf).await? == 0 {
                 match length {
                     BodyLength::UntilClose => break,
-                    _ => return Err(Refused::new(Step::ReadResponse, Some("ECONNRESET"), "aborted")),
+                    _ => return Err(ConnectRefused::new(Step::ReadResponse, Some("ECONNRESET"), "aborted")),
                 }
             }
         }
         if keeps && length != BodyLength::UntilClose && buf.is_empty() {
             self.kept = Some((stream, clock::now() + most));
         }
-        Ok(Answer { status: head.status, body })
+        Ok(PollAnswer { status: head.status, body })
     }
 }
 
@@ -104,7 +104,7 @@ async fn read_chunked(
     deadline: &Deadline,
     buf: &mut buffer::Lease,
     body: &mut Vec<u8>,
-) -> Result<(), Refused> {
+) -> Result<(), ConnectRefused> {
     let mut decoder = Decoder::new();
     let mut at = 0;
     loop {
@@ -123,14 +123,14 @@ async fn read_chunked(
                 buf.clear();
                 at = 0;
                 if read_more(stream, deadline, buf).await? == 0 {
-                    return Err(Refused::new(Step::ReadResponse, Some("ECONNRESET"), "aborted"));
+                    return Err(ConnectRefused::new(Step::ReadResponse, Some("ECONNRESET"), "aborted"));
                 }
             }
         }
     }
 }
 
-fn request(out: &mut Vec<u8>, options: &Options, target: &str, body: Option<&[u8]>) {
+fn request(out: &mut Vec<u8>, options: &SocketioOptions, target: &str, body: Option<&[u8]>) {
     let mut push = |parts: &[&[u8]]| parts.iter().for_each(|part| out.extend_from_slice(part));
     let method: &[u8] = if body.is_some() { b"POST " } else { b"GET " };
     push(&[method, target.as_bytes(), b" HTTP/1.1\r\n"]);
@@ -152,12 +152,12 @@ fn request(out: &mut Vec<u8>, options: &Options, target: &str, body: Option<&[u8
     push(&[b"Connection: keep-alive\r\n\r\n", body.unwrap_or_default()]);
 }
 
-fn late() -> Refused {
-    Refused::new(Step::AwaitHead, Some("ETIMEDOUT"), "read ETIMEDOUT")
+fn late() -> ConnectRefused {
+    ConnectRefused::new(Step::AwaitHead, Some("ETIMEDOUT"), "read ETIMEDOUT")
 }
 
-fn malformed() -> Refused {
-    Refused::new(Step::ReadResponse, Some("HPE_INVALID_CONSTANT"), "Parse Error")
+fn malformed() -> ConnectRefused {
+    ConnectRefused::new(Step::ReadResponse, Some("HPE_INVALID_CONSTANT"), "Parse Error")
 }
 
 #[cfg(test)]

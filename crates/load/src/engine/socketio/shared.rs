@@ -8,31 +8,31 @@ use std::time::Duration;
 
 use weir_net::{Deadline, buffer, worker};
 
-use super::client::Client;
-use super::options::Options;
-use super::packet::{Kind, push_head};
+use super::client::SocketioClient;
+use super::options::SocketioOptions;
+use super::packet::{PacketType, push_head};
 use super::transport;
 use crate::plan::Plan;
-use crate::processor::wires::{self, Line, Wires};
-use crate::record::{Metric, Recorder};
+use crate::processor::wires::{self, ConnectionActions, Wires};
+use crate::record::{MetricId, Recorder};
 
 /// Longest wait of a step for its response if the script sets none.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// State that the socketio virtual users of a worker share.
-pub struct Shared {
-    pub(super) emits: Metric,
-    pub(super) emit_rate: Metric,
-    pub(super) response_time: Metric,
+pub struct SocketioShared {
+    pub(super) emits: MetricId,
+    pub(super) emit_rate: MetricId,
+    pub(super) response_time: MetricId,
     pub(super) wait: Duration,
     /// Options that are equal for all virtual users, by scenario.
-    pub(super) options: RefCell<HashMap<Option<usize>, Rc<Options>>>,
+    pub(super) options: RefCell<HashMap<Option<usize>, Rc<SocketioOptions>>>,
 }
 
-impl Shared {
+impl SocketioShared {
     /// Prepares the state that does not change during a run.
-    pub fn new(plan: &Plan, recorder: &Recorder) -> Shared {
-        Shared {
+    pub fn new(plan: &Plan, recorder: &Recorder) -> SocketioShared {
+        SocketioShared {
             emits: recorder.metric("socketio.emit"),
             emit_rate: recorder.metric("socketio.emit_rate"),
             response_time: recorder.metric("socketio.response_time"),
@@ -43,8 +43,8 @@ impl Shared {
 }
 
 /// The connections of one virtual user: usually one.
-pub struct Session {
-    pub(super) options: Rc<Options>,
+pub struct SocketioSession {
+    pub(super) options: Rc<SocketioOptions>,
     pub(super) clients: Clients,
     pub(super) deadline: Deadline,
 }
@@ -55,7 +55,7 @@ pub(super) struct Clients(Rc<All>);
 
 #[derive(Default)]
 pub(super) struct All {
-    pub(super) clients: RefCell<Vec<Rc<Client>>>,
+    pub(super) clients: RefCell<Vec<Rc<SocketioClient>>>,
     /// The processor's listeners, if there are any.
     pub(super) heard_by: RefCell<Weak<Wires>>,
 }
@@ -69,18 +69,18 @@ impl Deref for Clients {
 }
 
 impl All {
-    pub(super) fn borrow(&self) -> Ref<'_, Vec<Rc<Client>>> {
+    pub(super) fn borrow(&self) -> Ref<'_, Vec<Rc<SocketioClient>>> {
         self.clients.borrow()
     }
 }
 
 /// A namespace of a client.
-pub(super) struct Place {
-    pub(super) client: Rc<Client>,
+pub(super) struct ClientNamespace {
+    pub(super) client: Rc<SocketioClient>,
     pub(super) index: usize,
 }
 
-impl Place {
+impl ClientNamespace {
     /// The full name of the namespace.
     pub(super) fn name(&self) -> String {
         let mut name = String::new();
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-impl Drop for Session {
+impl Drop for SocketioSession {
     fn drop(&mut self) {
         self.clients.borrow().iter().for_each(|client| client.leave());
     }
@@ -97,19 +97,19 @@ impl Drop for Session {
 
 /// The part of a session that a processor holds.
 pub(super) struct Connections {
-    pub(super) options: Rc<Options>,
+    pub(super) options: Rc<SocketioOptions>,
     pub(super) clients: Clients,
 }
 
 impl Connections {
-    fn at(&self, place: &str) -> Option<Place> {
+    fn at(&self, place: &str) -> Option<ClientNamespace> {
         find(&self.clients, &self.options.full_name(place))
     }
 }
 
-impl Line for Connections {
-    fn kind(&self) -> wires::Kind {
-        wires::Kind::SocketIo
+impl ConnectionActions for Connections {
+    fn kind(&self) -> wires::ContextMember {
+        wires::ContextMember::SocketIo
     }
 
     fn places(&self) -> Vec<String> {
@@ -131,7 +131,7 @@ impl Line for Connections {
         let place = self.at(place)?;
         let id = wants_answer.then(|| place.client.next_id(place.index));
         let mut packet = buffer::lease(1);
-        place.client.with_name(place.index, |name| push_head(&mut packet, Kind::Event, name, id));
+        place.client.with_name(place.index, |name| push_head(&mut packet, PacketType::Event, name, id));
         packet.extend_from_slice(text.as_bytes());
         place.client.emit(place.index, &packet);
         id
@@ -144,24 +144,27 @@ impl Line for Connections {
     }
 }
 
-pub(super) fn find(clients: &All, full: &str) -> Option<Place> {
-    clients.borrow().iter().find_map(|client| Some(Place { client: client.clone(), index: client.find(full)? }))
+pub(super) fn find(clients: &All, full: &str) -> Option<ClientNamespace> {
+    clients
+        .borrow()
+        .iter()
+        .find_map(|client| Some(ClientNamespace { client: client.clone(), index: client.find(full)? }))
 }
 
-impl Session {
-    pub(super) fn add(&mut self, full: &str) -> Place {
+impl SocketioSession {
+    pub(super) fn add(&mut self, full: &str) -> ClientNamespace {
         let mut clients = self.clients.clients.borrow_mut();
         let shared =
             clients.iter().find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
         let shared = shared.cloned();
         let client = shared.unwrap_or_else(|| {
-            let client = Rc::new(Client::new(self.options.clone()));
+            let client = Rc::new(SocketioClient::new(self.options.clone()));
             client.heard_by(self.clients.heard_by.borrow().clone());
             clients.push(client.clone());
             worker::spawn(transport::keep(client.clone()));
             client
         });
         let index = client.add(full);
-        Place { client, index }
+        ClientNamespace { client, index }
     }
 }

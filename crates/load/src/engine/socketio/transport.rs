@@ -11,12 +11,12 @@ use std::time::Duration;
 use weir_net::timer::sleep;
 use weir_net::{Deadline, worker};
 
-use super::client::{Client, Handshake, Link, Upgrade};
-use super::options::{Options, Transport};
-use super::packet::{Frame, SEPARATOR};
+use super::client::{Handshake, PacketTransport, SocketioClient, Upgrade};
+use super::options::{SocketioOptions, Transport};
+use super::packet::{EnginePacket, SEPARATOR};
 use super::poll::Poller;
-use crate::engine::dial::Place;
-use crate::engine::websocket::{self, End, Incoming, Socket};
+use crate::engine::dial::UrlAddress;
+use crate::engine::websocket::{self, IncomingMessage, ReadingEnd, Socket};
 
 /// Longest time for a POST, also for the last one.
 const POST_MAX: Duration = Duration::from_secs(60);
@@ -26,13 +26,13 @@ const GOODBYE_MAX: Duration = Duration::from_secs(5);
 const DOUBLINGS_MAX: u64 = 30;
 
 /// Opens the connection, and opens it again when it breaks, until the virtual user leaves.
-pub(super) async fn keep(client: Rc<Client>) {
+pub(super) async fn keep(client: Rc<SocketioClient>) {
     let mut attempts: u64 = 0;
     loop {
         let mut was_open = false;
         for transport in &client.options.transports {
             let why = guarded(&client, Box::pin(connection(&client, *transport))).await;
-            was_open = !matches!(*client.link.borrow(), Link::Down);
+            was_open = !matches!(*client.link.borrow(), PacketTransport::Down);
             if was_open || !client.options.tries_all || client.is_over.get() {
                 client.down(why);
                 break;
@@ -65,7 +65,7 @@ pub(super) async fn keep(client: Rc<Client>) {
 }
 
 /// The pause before an attempt: doubled each time, with a random part (socket.io-client's Backoff).
-fn pause(options: &Options, attempts: u64, chance: f64) -> Duration {
+fn pause(options: &SocketioOptions, attempts: u64, chance: f64) -> Duration {
     let doubled = options.delay.as_secs_f64() * 2f64.powi(attempts.min(DOUBLINGS_MAX) as i32);
     let deviation = chance * options.jitter * doubled;
     let is_longer = (chance * 10.0) as u64 & 1 != 0;
@@ -75,7 +75,10 @@ fn pause(options: &Options, attempts: u64, chance: f64) -> Duration {
 
 /// Runs a connection to its end. Ends it early after the time limit for opening, or when the virtual user no longer
 /// wants it.
-async fn guarded(client: &Client, mut connection: Pin<Box<dyn Future<Output = &'static str> + '_>>) -> &'static str {
+async fn guarded(
+    client: &SocketioClient,
+    mut connection: Pin<Box<dyn Future<Output = &'static str> + '_>>,
+) -> &'static str {
     let opening = Deadline::new();
     if let Some(timeout) = client.options.timeout {
         opening.set(timeout);
@@ -89,7 +92,7 @@ async fn guarded(client: &Client, mut connection: Pin<Box<dyn Future<Output = &'
         if client.fault.get().is_some() {
             return Poll::Ready("transport error");
         }
-        if matches!(*client.link.borrow(), Link::Down) {
+        if matches!(*client.link.borrow(), PacketTransport::Down) {
             if opening.poll_expired().is_ready() {
                 return Poll::Ready("timeout");
             }
@@ -102,7 +105,7 @@ async fn guarded(client: &Client, mut connection: Pin<Box<dyn Future<Output = &'
 }
 
 /// One connection, from opening to its end; returns the reason for its end.
-async fn connection(client: &Rc<Client>, transport: Transport) -> &'static str {
+async fn connection(client: &Rc<SocketioClient>, transport: Transport) -> &'static str {
     match transport {
         Transport::WebSocket => {
             let target = format!("{}websocket", client.options.begin);
@@ -115,30 +118,30 @@ async fn connection(client: &Rc<Client>, transport: Transport) -> &'static str {
     }
 }
 
-async fn open(options: &Options, target: String) -> Option<Rc<Socket>> {
-    let place = Place { target, ..options.place.clone() };
-    let how = websocket::Options {
+async fn open(options: &SocketioOptions, target: String) -> Option<Rc<Socket>> {
+    let place = UrlAddress { target, ..options.place.clone() };
+    let how = websocket::WebSocketOptions {
         headers: options.headers.clone(),
         tls: options.tls.clone(),
         resolver: options.resolver.clone(),
-        ..websocket::Options::default()
+        ..websocket::WebSocketOptions::default()
     };
     websocket::open(&place, &how).await.ok().map(Rc::new)
 }
 
 /// Reads a WebSocket to its end. If `upgrading`, it belongs to a long poll until the server has accepted the upgrade.
-async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'static str {
+async fn read(client: &Rc<SocketioClient>, socket: &Rc<Socket>, upgrading: bool) -> &'static str {
     let mut is_agreed = !upgrading;
     let mut is_faulty = false;
     let end = socket
-        .read(&mut |message: Incoming<'_>| {
+        .read(&mut |message: IncomingMessage<'_>| {
             let frame = frame_of(message);
             let is_right = match frame {
-                Some(Frame::Open(json)) if !upgrading => open_with(client, json, |handshake| {
+                Some(EnginePacket::Open(json)) if !upgrading => open_with(client, json, |handshake| {
                     socket.limit_silence(handshake.silence);
-                    Link::WebSocket(socket.clone())
+                    PacketTransport::WebSocket(socket.clone())
                 }),
-                Some(Frame::Pong("probe")) if !is_agreed => {
+                Some(EnginePacket::Pong("probe")) if !is_agreed => {
                     is_agreed = true;
                     client.upgrade.replace(Upgrade::Ready(socket.clone()));
                     client.keeper.ring();
@@ -154,11 +157,11 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
         })
         .await;
     match end {
-        _ if matches!(*client.link.borrow(), Link::Down) => "websocket error",
+        _ if matches!(*client.link.borrow(), PacketTransport::Down) => "websocket error",
         _ if is_faulty => "parse error",
-        End::Closed(_) => "transport close",
-        End::Silent => "ping timeout",
-        End::Broken(_) | End::Violation(_) => {
+        ReadingEnd::Closed(_) => "transport close",
+        ReadingEnd::Silent => "ping timeout",
+        ReadingEnd::Broken(_) | ReadingEnd::Violation(_) => {
             // A failed upgrade breaks nothing: the long poll goes on.
             client.fault.set(is_agreed.then_some("websocket error"));
             "transport error"
@@ -167,30 +170,30 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
 }
 
 /// The packet in a message; `None` if it is malformed.
-fn frame_of(message: Incoming<'_>) -> Option<Frame<'_>> {
+fn frame_of(message: IncomingMessage<'_>) -> Option<EnginePacket<'_>> {
     if !message.is_text {
-        return Some(Frame::Binary);
+        return Some(EnginePacket::Binary);
     }
-    Frame::parse(std::str::from_utf8(message.payload).ok()?).ok()
+    EnginePacket::parse(std::str::from_utf8(message.payload).ok()?).ok()
 }
 
 /// Takes a handshake; false if the JSON is not a handshake.
-fn open_with(client: &Rc<Client>, json: &str, link: impl FnOnce(&Handshake) -> Link) -> bool {
+fn open_with(client: &Rc<SocketioClient>, json: &str, link: impl FnOnce(&Handshake) -> PacketTransport) -> bool {
     let Some(handshake) = Handshake::parse(json) else { return false };
     client.opened(link(&handshake));
     true
 }
 
 /// A long poll, until it ends, or until it has become a WebSocket and the WebSocket ends.
-async fn poll(client: &Rc<Client>) -> &'static str {
+async fn poll(client: &Rc<SocketioClient>) -> &'static str {
     let mut poller = Poller::default();
     let deadline = Deadline::new();
     let Some(body) = get(client, &mut poller, None, &deadline).await else { return "xhr poll error" };
     let (first, rest) = body.split_once(char::from(SEPARATOR)).unwrap_or((&body, ""));
-    let Ok(Frame::Open(json)) = Frame::parse(first) else { return "xhr poll error" };
+    let Ok(EnginePacket::Open(json)) = EnginePacket::parse(first) else { return "xhr poll error" };
     let Some(handshake) = Handshake::parse(json) else { return "xhr poll error" };
     let generation = client.generation.get();
-    client.opened(Link::Polling { handshake: handshake.clone(), queue: Default::default() });
+    client.opened(PacketTransport::Polling { handshake: handshake.clone(), queue: Default::default() });
     worker::spawn(send(client.clone(), handshake.sid.clone(), generation));
     let ended = Rc::new(RefCell::new(None));
     if client.options.upgrades && handshake.can_upgrade && client.options.transports.contains(&Transport::WebSocket) {
@@ -231,7 +234,7 @@ async fn poll(client: &Rc<Client>) -> &'static str {
 }
 
 /// Waits until the condition is true; the keeper's bell wakes it.
-async fn until(client: &Client, is_so: impl Fn() -> bool) {
+async fn until(client: &SocketioClient, is_so: impl Fn() -> bool) {
     poll_fn(|context| {
         client.keeper.listen(context);
         if is_so() { Poll::Ready(()) } else { Poll::Pending }
@@ -240,26 +243,26 @@ async fn until(client: &Client, is_so: impl Fn() -> bool) {
 }
 
 /// Takes the packets in a poll's body; returns the reason if the connection ends.
-fn take_in(client: &Client, body: &str) -> Option<&'static str> {
+fn take_in(client: &SocketioClient, body: &str) -> Option<&'static str> {
     for packet in body.split(char::from(SEPARATOR)).filter(|packet| !packet.is_empty()) {
         if packet == "1" {
             return Some("transport close");
         }
-        if Frame::parse(packet).and_then(|frame| client.take_in(frame)).is_err() {
+        if EnginePacket::parse(packet).and_then(|frame| client.take_in(frame)).is_err() {
             return Some("parse error");
         }
     }
     None
 }
 
-async fn get(client: &Client, poller: &mut Poller, sid: Option<&str>, deadline: &Deadline) -> Option<String> {
+async fn get(client: &SocketioClient, poller: &mut Poller, sid: Option<&str>, deadline: &Deadline) -> Option<String> {
     let target = target(&client.options, sid);
     let answer = poller.ask(&client.options, &target, None, deadline).await.ok()?;
     if answer.status != 200 { None } else { String::from_utf8(answer.body).ok() }
 }
 
 /// The target of a poll's request.
-fn target(options: &Options, sid: Option<&str>) -> String {
+fn target(options: &SocketioOptions, sid: Option<&str>) -> String {
     let mut target = format!("{}polling", options.begin);
     if let Some(sid) = sid {
         target.push_str("&sid=");
@@ -272,12 +275,14 @@ fn target(options: &Options, sid: Option<&str>) -> String {
 }
 
 /// Sends the queue of a long poll, POST by POST, until the poll ends or has become a WebSocket.
-async fn send(client: Rc<Client>, sid: String, generation: u32) {
+async fn send(client: Rc<SocketioClient>, sid: String, generation: u32) {
     let mut poller = Poller::default();
     let deadline = Deadline::new();
     loop {
         let body = poll_fn(|context| {
-            if client.generation.get() != generation || !matches!(*client.link.borrow(), Link::Polling { .. }) {
+            if client.generation.get() != generation
+                || !matches!(*client.link.borrow(), PacketTransport::Polling { .. })
+            {
                 return Poll::Ready(None);
             }
             if let Some(body) = client.next_post() {
@@ -315,7 +320,7 @@ async fn send(client: Rc<Client>, sid: String, generation: u32) {
 }
 
 /// Tries to upgrade to a WebSocket, and reads the WebSocket if the server accepts.
-async fn probe(client: Rc<Client>, sid: String, ended: Rc<RefCell<Option<&'static str>>>, generation: u32) {
+async fn probe(client: Rc<SocketioClient>, sid: String, ended: Rc<RefCell<Option<&'static str>>>, generation: u32) {
     let target = format!("{}websocket&sid={sid}", client.options.begin);
     let Some(socket) = Box::pin(open(&client.options, target)).await else { return };
     if client.leaves.get() || client.generation.get() != generation {

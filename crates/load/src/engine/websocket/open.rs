@@ -9,12 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use weir_meter::Step;
 use weir_net::{Deadline, Transport, buffer};
 use weir_wire::ResponseHead;
-use weir_wire::websocket::{DeflateOffer, Key, check_answer};
+use weir_wire::websocket::{DeflateOffer, HandshakeKey, check_answer};
 
 use super::deflate::Deflating;
 use super::socket::Socket;
 use crate::client::Resolver;
-use crate::engine::dial::{Place, READ_BYTES, Refused, dial, read_head, secure, write_all};
+use crate::engine::dial::{ConnectRefused, READ_BYTES, UrlAddress, dial, read_head, secure, write_all};
 use crate::tls::Tls;
 
 /// Longest time for opening if no option sets one: about the kernel's limit for a connect.
@@ -25,7 +25,7 @@ const MESSAGE_BYTES_MAX: usize = 100 << 20;
 
 /// The options for opening a WebSocket.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct WebSocketOptions {
     /// Fields that are sent unchanged.
     pub(crate) headers: Vec<(String, String)>,
     /// Subprotocols offered.
@@ -39,16 +39,16 @@ pub(crate) struct Options {
     /// `localAddress`.
     pub(crate) bind: Option<IpAddr>,
     /// `proxy.url`: connect through this proxy by CONNECT.
-    pub(crate) proxy: Option<Place>,
+    pub(crate) proxy: Option<UrlAddress>,
     /// For `wss`.
     pub(crate) tls: Rc<Tls>,
     /// The resolver of the run.
     pub(crate) resolver: Resolver,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for WebSocketOptions {
+    fn default() -> WebSocketOptions {
+        WebSocketOptions {
             headers: Vec::new(),
             protocols: Vec::new(),
             handshake_timeout: None,
@@ -63,13 +63,13 @@ impl Default for Options {
 }
 
 /// Opens a WebSocket. The error has the wording of npm's `ws`.
-pub(crate) async fn open(place: &Place, options: &Options) -> Result<Socket, Refused> {
+pub(crate) async fn open(place: &UrlAddress, options: &WebSocketOptions) -> Result<Socket, ConnectRefused> {
     let deadline = Deadline::new();
     deadline.set(options.handshake_timeout.unwrap_or(OPENING_MAX));
-    let timed = |refused: Refused| {
+    let timed = |refused: ConnectRefused| {
         // The script set a limit, and it is shorter than the kernel's.
         if options.handshake_timeout.is_some() && refused.code == Some("ETIMEDOUT") {
-            return Refused::new(refused.step, None, "Opening handshake has timed out");
+            return ConnectRefused::new(refused.step, None, "Opening handshake has timed out");
         }
         refused
     };
@@ -77,7 +77,11 @@ pub(crate) async fn open(place: &Place, options: &Options) -> Result<Socket, Ref
     shake_hands(stream, place, options, &deadline).await.map_err(timed)
 }
 
-async fn connect(place: &Place, options: &Options, deadline: &Deadline) -> Result<Transport, Refused> {
+async fn connect(
+    place: &UrlAddress,
+    options: &WebSocketOptions,
+    deadline: &Deadline,
+) -> Result<Transport, ConnectRefused> {
     let Some(proxy) = &options.proxy else {
         let stream = dial(&place.host, place.port, options.bind, &options.resolver, deadline).await?;
         return secure(stream, place, &options.tls, deadline).await;
@@ -100,17 +104,17 @@ async fn connect(place: &Place, options: &Options, deadline: &Deadline) -> Resul
             stream => Ok(stream),
         },
         // https-proxy-agent passes the proxy's answer on as the server's answer.
-        status => Err(Refused::new(Step::AwaitHead, None, format!("Unexpected server response: {status}"))),
+        status => Err(ConnectRefused::new(Step::AwaitHead, None, format!("Unexpected server response: {status}"))),
     }
 }
 
 async fn shake_hands(
     stream: Transport,
-    place: &Place,
-    options: &Options,
+    place: &UrlAddress,
+    options: &WebSocketOptions,
     deadline: &Deadline,
-) -> Result<Socket, Refused> {
-    let key = Key::new(fastrand::u128(..).to_ne_bytes());
+) -> Result<Socket, ConnectRefused> {
+    let key = HandshakeKey::new(fastrand::u128(..).to_ne_bytes());
     let mut buf = buffer::lease(READ_BYTES);
     request(&mut buf, place, options, &key);
     write_all(&stream, &buf, deadline).await?;
@@ -119,7 +123,7 @@ async fn shake_hands(
     read_head(&stream, deadline, &mut buf, &mut head).await?;
     let offer = options.deflate.as_ref();
     let agreed = check_answer(&buf, &head, &key, &options.protocols, offer.map(|(offer, _)| offer))
-        .map_err(|fault| Refused::new(Step::AwaitHead, None, fault.to_string()))?;
+        .map_err(|fault| ConnectRefused::new(Step::AwaitHead, None, fault.to_string()))?;
     let deflating = match (agreed.deflate, offer) {
         (Some(agreed), Some((_, threshold_bytes))) => Some(Deflating::new(agreed, *threshold_bytes)),
         _ => None,
@@ -134,7 +138,7 @@ pub(crate) fn basic(user: &str) -> String {
     format!("Basic {}", STANDARD.encode(user))
 }
 
-fn request(out: &mut Vec<u8>, place: &Place, options: &Options, key: &Key) {
+fn request(out: &mut Vec<u8>, place: &UrlAddress, options: &WebSocketOptions, key: &HandshakeKey) {
     let mut push = |parts: &[&[u8]]| parts.iter().for_each(|part| out.extend_from_slice(part));
     push(&[b"GET ", place.target.as_bytes(), b" HTTP/1.1\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "]);
     push(&[key.as_bytes(), b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"]);
@@ -169,14 +173,14 @@ mod tests {
     #[test]
     fn the_request_says_what_was_asked_for() {
         let mut out = Vec::new();
-        let options = Options {
+        let options = WebSocketOptions {
             headers: vec![("X-A".into(), "b".into()), ("sec-websocket-protocol".into(), "p".into())],
             protocols: vec!["q".into(), "p".into()],
             deflate: Some((DeflateOffer::default(), 0)),
-            ..Options::default()
+            ..WebSocketOptions::default()
         };
-        let place = Place::parse("ws://u:p@127.0.0.1:81/x?y").unwrap();
-        request(&mut out, &place, &options, &Key::new([0; 16]));
+        let place = UrlAddress::parse("ws://u:p@127.0.0.1:81/x?y").unwrap();
+        request(&mut out, &place, &options, &HandshakeKey::new([0; 16]));
         let expect = "GET /x?y HTTP/1.1\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
             Connection: Upgrade\r\nUpgrade: websocket\r\nX-A: b\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\
             Sec-WebSocket-Protocol: q,p\r\nAuthorization: Basic dTpw\r\nHost: 127.0.0.1:81\r\n\r\n";

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_net::buffer::{self, Lease};
 use weir_net::{Deadline, Transport};
-use weir_wire::websocket::{Event, FRAME_HEAD_BYTES_MAX, Messages, Opcode, Role, Violation};
+use weir_wire::websocket::{FRAME_HEAD_BYTES_MAX, FrameSender, Messages, Opcode, Violation, WebSocketEvent};
 use weir_wire::websocket::{close_payload, push_masked_frame};
 
 use super::deflate::{Deflating, Inflating};
@@ -25,7 +25,7 @@ pub(crate) struct Socket {
     stream: Transport,
     /// Bytes that did not fit into the kernel's buffer.
     unsent: RefCell<Vec<u8>>,
-    state: Cell<State>,
+    state: Cell<ReadyState>,
     /// Rings when the reading task has work.
     reader: Bell,
     /// Rings when bytes were sent or the connection ended.
@@ -40,7 +40,7 @@ pub(crate) struct Socket {
 
 /// `readyState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ReadyState {
     /// 1: both sides may send messages.
     Open,
     /// 2: one side sent a close frame.
@@ -51,7 +51,7 @@ pub(crate) enum State {
 
 /// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Incoming<'m> {
+pub(crate) struct IncomingMessage<'m> {
     /// True for text, which is then valid UTF-8.
     pub(crate) is_text: bool,
     pub(crate) payload: &'m [u8],
@@ -59,7 +59,7 @@ pub(crate) struct Incoming<'m> {
 
 /// Why reading ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ReadingEnd {
     /// The connection ended; with the peer's close code, if there was one.
     Closed(Option<u16>),
     /// The peer was silent for too long.
@@ -80,7 +80,7 @@ impl Socket {
         Socket {
             stream,
             unsent: RefCell::default(),
-            state: Cell::new(State::Open),
+            state: Cell::new(ReadyState::Open),
             reader: Bell::default(),
             room: Bell::default(),
             deflating,
@@ -90,7 +90,7 @@ impl Socket {
         }
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ReadyState {
         self.state.get()
     }
 
@@ -105,7 +105,7 @@ impl Socket {
     /// Waits until the kernel has taken all bytes, or the connection has ended.
     pub(crate) async fn sent(&self) {
         poll_fn(|context| {
-            if self.unsent.borrow().is_empty() || self.state.get() == State::Closed {
+            if self.unsent.borrow().is_empty() || self.state.get() == ReadyState::Closed {
                 return Poll::Ready(());
             }
             self.room.listen(context);
@@ -122,21 +122,21 @@ impl Socket {
 
     /// Sends a close frame. The reading task ends when the peer has ended the connection, or after the time limit.
     pub(crate) fn close(&self) {
-        if self.state.get() == State::Open {
+        if self.state.get() == ReadyState::Open {
             self.send(Opcode::Close, false, b"");
-            self.state.set(State::Closing);
+            self.state.set(ReadyState::Closing);
         }
         self.reader.ring();
     }
 
     /// Ends the connection without a close frame.
     pub(crate) fn terminate(&self) {
-        self.state.set(State::Closed);
+        self.state.set(ReadyState::Closed);
         self.stream.shutdown();
     }
 
     fn send(&self, opcode: Opcode, is_compressed: bool, payload: &[u8]) {
-        if self.state.get() != State::Open {
+        if self.state.get() != ReadyState::Open {
             return;
         }
         let mut frame = buffer::lease(payload.len() + FRAME_HEAD_BYTES_MAX);
@@ -164,10 +164,10 @@ impl Socket {
     }
 
     /// Reads until the connection ends; calls `on` for each message.
-    pub(crate) async fn read(&self, on: &mut dyn FnMut(Incoming<'_>)) -> End {
+    pub(crate) async fn read(&self, on: &mut dyn FnMut(IncomingMessage<'_>)) -> ReadingEnd {
         let compresses = self.deflating.is_some();
         let mut reading = Reading {
-            messages: Messages::new(Role::Server, compresses, self.message_bytes_max),
+            messages: Messages::new(FrameSender::Server, compresses, self.message_bytes_max),
             inflating: self.deflating.as_ref().map(Deflating::inflating),
             code: None,
         };
@@ -180,20 +180,20 @@ impl Socket {
                 Turn::Read => {
                     let mut input = buffer::lease(READ_BYTES);
                     match self.stream.try_read_vec(&mut input, READ_BYTES) {
-                        Ok(0) => Some(End::Closed(reading.code)),
+                        Ok(0) => Some(ReadingEnd::Closed(reading.code)),
                         Ok(_) => self.take_in(&mut reading, &input, on),
                         Err(error) if is_passing(&error) => None,
-                        Err(_) if self.state.get() != State::Open => Some(End::Closed(reading.code)),
-                        Err(error) => Some(End::Broken(error.kind())),
+                        Err(_) if self.state.get() != ReadyState::Open => Some(ReadingEnd::Closed(reading.code)),
+                        Err(error) => Some(ReadingEnd::Broken(error.kind())),
                     }
                 }
-                Turn::Late if self.state.get() == State::Open => Some(End::Silent),
-                Turn::Late => Some(End::Closed(reading.code)),
+                Turn::Late if self.state.get() == ReadyState::Open => Some(ReadingEnd::Silent),
+                Turn::Late => Some(ReadingEnd::Closed(reading.code)),
             };
         }
-        self.state.set(State::Closed);
+        self.state.set(ReadyState::Closed);
         self.room.ring();
-        end.unwrap_or(End::Closed(None))
+        end.unwrap_or(ReadingEnd::Closed(None))
     }
 
     /// Waits for the next work.
@@ -207,8 +207,8 @@ impl Socket {
                 return Poll::Ready(Turn::Write);
             }
             let limit = match self.state.get() {
-                State::Open => self.silence_max.get(),
-                State::Closing | State::Closed => Some(GOODBYE_MAX),
+                ReadyState::Open => self.silence_max.get(),
+                ReadyState::Closing | ReadyState::Closed => Some(GOODBYE_MAX),
             };
             if limited != limit {
                 limited = limit;
@@ -223,7 +223,7 @@ impl Socket {
         .await
     }
 
-    fn write_unsent(&self) -> Option<End> {
+    fn write_unsent(&self) -> Option<ReadingEnd> {
         let mut unsent = self.unsent.borrow_mut();
         match self.stream.try_write(&unsent) {
             Ok(len) => {
@@ -235,35 +235,40 @@ impl Socket {
                 None
             }
             Err(error) if is_passing(&error) => None,
-            Err(error) => Some(End::Broken(error.kind())),
+            Err(error) => Some(ReadingEnd::Broken(error.kind())),
         }
     }
 
-    fn take_in(&self, reading: &mut Reading, input: &[u8], on: &mut dyn FnMut(Incoming<'_>)) -> Option<End> {
+    fn take_in(
+        &self,
+        reading: &mut Reading,
+        input: &[u8],
+        on: &mut dyn FnMut(IncomingMessage<'_>),
+    ) -> Option<ReadingEnd> {
         let mut at = 0;
         loop {
             let said = match reading.messages.next(input.get(at..).unwrap_or_default(), &mut at) {
-                Ok(Event::NeedMore) => return None,
-                Ok(Event::Message { is_text, is_compressed: false, payload }) => {
-                    on(Incoming { is_text, payload });
+                Ok(WebSocketEvent::NeedMore) => return None,
+                Ok(WebSocketEvent::Message { is_text, is_compressed: false, payload }) => {
+                    on(IncomingMessage { is_text, payload });
                     Ok(())
                 }
-                Ok(Event::Message { is_text, payload, .. }) => {
+                Ok(WebSocketEvent::Message { is_text, payload, .. }) => {
                     let inflated = match &mut reading.inflating {
                         Some(inflating) => inflating.inflate(payload, is_text, self.message_bytes_max),
                         None => Err(Violation::ReservedBit),
                     };
-                    inflated.map(|payload| on(Incoming { is_text, payload: &payload }))
+                    inflated.map(|payload| on(IncomingMessage { is_text, payload: &payload }))
                 }
-                Ok(Event::Ping(payload)) => {
+                Ok(WebSocketEvent::Ping(payload)) => {
                     self.send(Opcode::Pong, false, payload);
                     Ok(())
                 }
-                Ok(Event::Pong(_)) => Ok(()),
-                Ok(Event::Close(said)) => {
+                Ok(WebSocketEvent::Pong(_)) => Ok(()),
+                Ok(WebSocketEvent::Close(said)) => {
                     reading.code = said.map(|(code, _)| code);
                     self.send(Opcode::Close, false, &said.map_or(Vec::new(), |(code, _)| close_payload(code, "")));
-                    self.state.set(State::Closing);
+                    self.state.set(ReadyState::Closing);
                     // The server closes the connection first (RFC 6455 §7.1.1), so the port in TIME_WAIT is the
                     // server's.
                     Ok(())
@@ -273,7 +278,7 @@ impl Socket {
             if let Err(violation) = said {
                 self.send(Opcode::Close, false, &close_payload(violation.close_code(), ""));
                 self.stream.shutdown();
-                return Some(End::Violation(violation));
+                return Some(ReadingEnd::Violation(violation));
             }
         }
     }

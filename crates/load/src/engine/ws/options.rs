@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use weir_wire::websocket::DeflateOffer;
 
-use crate::engine::dial::Place;
-use crate::engine::websocket::Options;
+use crate::engine::dial::UrlAddress;
+use crate::engine::websocket::WebSocketOptions;
 use crate::failed::Failed;
 use crate::plan::{Connect, Step};
 use crate::processor::Context;
@@ -18,13 +18,13 @@ use crate::vuser::Vuser;
 const DEFLATE_THRESHOLD_BYTES: usize = 1024;
 
 /// An address and the options for connecting.
-pub(super) struct Target {
-    pub(super) place: Rc<Place>,
-    pub(super) options: Rc<Options>,
+pub(super) struct WsTarget {
+    pub(super) place: Rc<UrlAddress>,
+    pub(super) options: Rc<WebSocketOptions>,
 }
 
 /// The target of the flow's first step; otherwise the configuration's target.
-pub(super) async fn target(vuser: &mut Vuser, flow: &[Step]) -> Result<Target, Failed> {
+pub(super) async fn target(vuser: &mut Vuser, flow: &[Step]) -> Result<WsTarget, Failed> {
     let connect = match flow.first() {
         Some(Step::Connect(connect)) => Some(&**connect),
         _ => None,
@@ -47,14 +47,14 @@ pub(super) async fn target(vuser: &mut Vuser, flow: &[Step]) -> Result<Target, F
             let mut all = (*options).clone();
             all.insert("headers".into(), headers.unwrap_or_default());
             all.insert("subprotocols".into(), protocols.unwrap_or_default());
-            Ok(Target { place: place(vuser, &url)?, options: made(vuser, &all)? })
+            Ok(WsTarget { place: place(vuser, &url)?, options: made(vuser, &all)? })
         }
         Some(Connect::Function(name)) => by_function(vuser, name).await,
     }
 }
 
 /// A place, with the options of the configuration.
-fn at(vuser: &Vuser, url: &str) -> Result<Target, Failed> {
+fn at(vuser: &Vuser, url: &str) -> Result<WsTarget, Failed> {
     let known = &vuser.worker.ws.places.options;
     let cached = known.borrow().clone();
     let options = match cached {
@@ -67,17 +67,17 @@ fn at(vuser: &Vuser, url: &str) -> Result<Target, Failed> {
             options
         }
     };
-    Ok(Target { place: place(vuser, url)?, options })
+    Ok(WsTarget { place: place(vuser, url)?, options })
 }
 
-fn place(vuser: &Vuser, url: &str) -> Result<Rc<Place>, Failed> {
+fn place(vuser: &Vuser, url: &str) -> Result<Rc<UrlAddress>, Failed> {
     let mut last = vuser.worker.ws.places.place.borrow_mut();
     if let Some((text, place)) = &*last
         && **text == *url
     {
         return Ok(place.clone());
     }
-    let place = Rc::new(Place::parse(url)?);
+    let place = Rc::new(UrlAddress::parse(url)?);
     *last = Some((url.into(), place.clone()));
     Ok(place)
 }
@@ -97,7 +97,7 @@ fn configured(vuser: &Vuser) -> Map {
 }
 
 /// `connect: {function: name}`: the function changes its argument. A missing function changes nothing.
-async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
+async fn by_function(vuser: &mut Vuser, name: &str) -> Result<WsTarget, Failed> {
     let worker = vuser.worker.clone();
     let Some(processor) = worker.processor.as_ref().filter(|processor| processor.has(name)) else {
         return at(vuser, &worker.plan.target.clone());
@@ -129,11 +129,11 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
         _ => Map::default(),
     };
     options.insert("subprotocols".into(), member("subprotocols"));
-    Ok(Target { place: place(vuser, &member("target").to_text())?, options: made(vuser, &options)? })
+    Ok(WsTarget { place: place(vuser, &member("target").to_text())?, options: made(vuser, &options)? })
 }
 
 /// Options with the run's TLS settings, and with npm's own `rejectUnauthorized` if it is set.
-fn made(vuser: &Vuser, map: &Map) -> Result<Rc<Options>, Failed> {
+fn made(vuser: &Vuser, map: &Map) -> Result<Rc<WebSocketOptions>, Failed> {
     let mut options = read(map)?;
     options.tls = vuser.worker.tls.with(map)?;
     options.resolver = vuser.worker.http.resolver().clone();
@@ -141,8 +141,8 @@ fn made(vuser: &Vuser, map: &Map) -> Result<Rc<Options>, Failed> {
 }
 
 /// Parses the options of npm's `ws`.
-fn read(map: &Map) -> Result<Options, Failed> {
-    let mut options = Options::default();
+fn read(map: &Map) -> Result<WebSocketOptions, Failed> {
+    let mut options = WebSocketOptions::default();
     if let Some(Value::Map(headers)) = map.get("headers") {
         let defined = headers.iter().filter(|(_, value)| **value != Value::Undefined);
         options.headers = defined.map(|(name, value)| (name.to_string(), value.to_text().into_owned())).collect();
@@ -176,7 +176,7 @@ fn read(map: &Map) -> Result<Options, Failed> {
     }
     options.bind = address(map.get("localAddress"))?;
     if let Some(Value::Map(proxy)) = map.get("proxy") {
-        options.proxy = Some(Place::parse(&proxy.get("url").map(Value::to_text).unwrap_or_default())?);
+        options.proxy = Some(UrlAddress::parse(&proxy.get("url").map(Value::to_text).unwrap_or_default())?);
         if options.bind.is_none() {
             options.bind = address(proxy.get("localAddress"))?;
         }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::value::parse_json;
 
-    fn options(json: &str) -> Result<Options, Failed> {
+    fn options(json: &str) -> Result<WebSocketOptions, Failed> {
         match parse_json(json.as_bytes()).unwrap() {
             Value::Map(map) => read(&map),
             other => panic!("{other:?}"),

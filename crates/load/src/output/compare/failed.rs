@@ -7,14 +7,14 @@ const HALVINGS: usize = 60;
 
 /// Failed requests among all requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Failed {
+pub(super) struct FailedShare {
     pub(super) failed: u64,
     pub(super) of: u64,
 }
 
-impl Failed {
+impl FailedShare {
     /// The counts of a whole run: errors, and answers of 400 or more. `None` if it counts no requests.
-    pub(super) fn of(report: &Value) -> Option<Failed> {
+    pub(super) fn of(report: &Value) -> Option<FailedShare> {
         let counters = report["aggregate"]["counters"].as_object()?;
         let count = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
         let sent: u64 = ["http.requests", "websocket.messages_sent", "socketio.emit"].into_iter().map(count).sum();
@@ -24,7 +24,7 @@ impl Failed {
         };
         let failed: u64 = counters.iter().filter(|(name, _)| is_failed(name)).filter_map(|(_, n)| n.as_u64()).sum();
         // A virtual user may fail without a request, for example in a function.
-        (sent > 0).then(|| Failed { failed: failed.min(sent), of: sent })
+        (sent > 0).then(|| FailedShare { failed: failed.min(sent), of: sent })
     }
 
     pub(super) fn share(self) -> f64 {
@@ -34,7 +34,7 @@ impl Failed {
     /// The exact interval of the share (Clopper and Pearson 1934).
     pub(super) fn interval(self, confidence: f64) -> (f64, f64) {
         let tail = (1.0 - confidence) / 2.0;
-        let Failed { failed, of } = self;
+        let FailedShare { failed, of } = self;
         // P(X >= failed) rises with the share, P(X <= failed) falls.
         let low = if failed == 0 { 0.0 } else { bisect(|share| 1.0 - at_most(failed - 1, of, share) < tail) };
         let high = if failed == of { 1.0 } else { bisect(|share| at_most(failed, of, share) > tail) };
@@ -43,7 +43,7 @@ impl Failed {
 }
 
 /// The difference of two shares, with at least 95 % confidence: both exact intervals hold at once (Bonferroni).
-pub(super) fn difference(a: Failed, b: Failed) -> (f64, f64) {
+pub(super) fn difference(a: FailedShare, b: FailedShare) -> (f64, f64) {
     let ((low_a, high_a), (low_b, high_b)) = (a.interval(0.975), b.interval(0.975));
     (low_b - high_a, high_b - low_a)
 }
@@ -109,11 +109,11 @@ mod tests {
             (134, 600, 0.1906, 0.2588),
             (3, 100_000, 0.000_006_2, 0.000_087_7),
         ] {
-            let (found_low, found_high) = Failed { failed, of }.interval(0.95);
+            let (found_low, found_high) = FailedShare { failed, of }.interval(0.95);
             let near = |found: f64, wanted: f64| (found - wanted).abs() <= 0.0001_f64.min(wanted.max(1e-6) * 0.02);
             assert!(near(found_low, low) && near(found_high, high), "{failed} of {of}: {found_low} to {found_high}");
         }
-        let (low, high) = difference(Failed { failed: 134, of: 600 }, Failed { failed: 0, of: 600 });
+        let (low, high) = difference(FailedShare { failed: 134, of: 600 }, FailedShare { failed: 0, of: 600 });
         assert!(low > -0.27 && high < -0.17, "{low} {high}");
     }
 
@@ -122,7 +122,7 @@ mod tests {
         let report = json!({"aggregate": {"counters": {
             "http.requests": 100, "http.codes.200": 90, "http.codes.404": 3, "http.codes.503": 2, "errors.ETIMEDOUT": 5,
             "vusers.failed": 5}}});
-        assert_eq!(Failed::of(&report), Some(Failed { failed: 10, of: 100 }));
-        assert_eq!(Failed::of(&json!({"aggregate": {"counters": {}}})), None);
+        assert_eq!(FailedShare::of(&report), Some(FailedShare { failed: 10, of: 100 }));
+        assert_eq!(FailedShare::of(&json!({"aggregate": {"counters": {}}})), None);
     }
 }

@@ -22,7 +22,7 @@ pub struct Chart {
     pub note: String,
     /// The unit after a value.
     pub unit: &'static str,
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChartLine>,
     /// One label for each place.
     pub labels: Vec<String>,
     /// The name of the column of labels.
@@ -63,7 +63,7 @@ pub enum Shape {
 }
 
 /// One series.
-pub struct Line {
+pub struct ChartLine {
     pub name: String,
     /// The class that gives the colour: `c0`.
     pub color: String,
@@ -102,7 +102,7 @@ impl Chart {
     fn table(&self) -> String {
         let heads: String =
             self.lines.iter().map(|line| format!("<th scope=\"col\">{}</th>", escape(&line.name))).collect();
-        let cell = |at: usize, line: &Line| {
+        let cell = |at: usize, line: &ChartLine| {
             let value = line.values.get(at).copied().flatten().filter(|value| value.is_finite());
             // A page has thousands of these cells, and a cell needs no end tag.
             format!("<td>{}", value.map_or_else(String::new, |value| number::js(rounded(value))))
@@ -124,7 +124,7 @@ impl Chart {
             Shape::Stack => "stack",
             Shape::Columns => "columns",
         };
-        let series = |line: &Line| json!({"name": line.name, "tone": line.color, "dash": line.stroke as u8});
+        let series = |line: &ChartLine| json!({"name": line.name, "tone": line.color, "dash": line.stroke as u8});
         json!({
             "title": self.title,
             "note": self.note,
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn chart(shape: Shape, lines: &[&[Option<f64>]]) -> Chart {
-        let line = |values: &&[Option<f64>]| Line {
+        let line = |values: &&[Option<f64>]| ChartLine {
             name: "<a>".to_owned(),
             color: "c0".to_owned(),
             stroke: Stroke::Dotted,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use weir_words::{Language, Text, say};
 
-use super::chart::{self, Band, Chart, Line, Shape, Stroke, time_ticks};
+use super::chart::{self, Band, Chart, ChartLine, Shape, Stroke, time_ticks};
 use super::lines::{Four, Lines};
 use crate::output::kept::said;
 use crate::texts::page as texts;
@@ -66,7 +66,7 @@ impl Drawer<'_> {
         unit: &'static str,
         shape: Shape,
         is_wide: bool,
-        lines: Vec<Line>,
+        lines: Vec<ChartLine>,
     ) -> String {
         if !lines.iter().any(|line| line.values.iter().flatten().any(|value| value.is_finite())) {
             return String::new();
@@ -92,7 +92,7 @@ impl Drawer<'_> {
         let of = |(four, index): (&Four, usize), kind: Text, figure: &str, color: &str, stroke: Stroke| {
             let values = four.get(index).cloned().unwrap_or_default();
             let name = say!(texts::PAGE_QUANTILE, kind, figure);
-            Line { stroke, ..line(name.say(self.language), color, values) }
+            ChartLine { stroke, ..line(name.say(self.language), color, values) }
         };
         let (response, service) = (&self.lines.response, &self.lines.service);
         let (max, of_response, of_service) =
@@ -109,8 +109,8 @@ impl Drawer<'_> {
     }
 }
 
-fn line(name: &str, color: &str, values: Vec<Option<f64>>) -> Line {
-    Line { name: name.to_owned(), color: color.to_owned(), stroke: Stroke::Solid, values }
+fn line(name: &str, color: &str, values: Vec<Option<f64>>) -> ChartLine {
+    ChartLine { name: name.to_owned(), color: color.to_owned(), stroke: Stroke::Solid, values }
 }
 
 /// Values as places: a value that is not a number is a gap.
@@ -122,7 +122,7 @@ fn has_values(four: &Four) -> bool {
     four.iter().flatten().any(Option::is_some)
 }
 
-fn sent(lines: &Lines, language: Language) -> Vec<Line> {
+fn sent(lines: &Lines, language: Language) -> Vec<ChartLine> {
     let sent = [
         ("http.requests", texts::PAGE_LINE_REQUESTS, "c0"),
         ("websocket.messages_sent", texts::PAGE_LINE_SENT, "c1"),
@@ -134,18 +134,20 @@ fn sent(lines: &Lines, language: Language) -> Vec<Line> {
         .collect()
 }
 
-fn quantiles(four: &Four, language: Language) -> Vec<Line> {
+fn quantiles(four: &Four, language: Language) -> Vec<ChartLine> {
     let drawn = four.iter().zip(["p50", "p95", "p99", texts::PAGE_MAX.say(language)]).zip(["c1", "c0", "c2", "c5"]);
     let stroke = |color: &str| if color == "c5" { Stroke::Dotted } else { Stroke::Solid };
-    drawn.map(|((values, name), color)| Line { stroke: stroke(color), ..line(name, color, values.clone()) }).collect()
+    drawn
+        .map(|((values, name), color)| ChartLine { stroke: stroke(color), ..line(name, color, values.clone()) })
+        .collect()
 }
 
-fn codes(lines: &Lines) -> Vec<Line> {
+fn codes(lines: &Lines) -> Vec<ChartLine> {
     let codes = lines.rates("http.codes.").into_iter();
     codes.map(|(code, values)| line(&code, &format!("s{}", code.get(..1).unwrap_or("1")), some(values))).collect()
 }
 
-fn errors(lines: &Lines) -> Vec<Line> {
+fn errors(lines: &Lines) -> Vec<ChartLine> {
     let total = |values: &[f64]| values.iter().filter(|value| value.is_finite()).sum::<f64>();
     let mut errors = lines.rates("errors.");
     errors.sort_by(|a, b| total(b.1).total_cmp(&total(a.1)));
@@ -153,11 +155,11 @@ fn errors(lines: &Lines) -> Vec<Line> {
     errors.map(|((name, values), color)| line(&name, color, some(values))).collect()
 }
 
-fn active(lines: &Lines, language: Language) -> Vec<Line> {
+fn active(lines: &Lines, language: Language) -> Vec<ChartLine> {
     lines.active.clone().map(|values| line(texts::PAGE_LINE_ACTIVE.say(language), "c4", values)).into_iter().collect()
 }
 
-fn arrivals(lines: &Lines, language: Language) -> Vec<Line> {
+fn arrivals(lines: &Lines, language: Language) -> Vec<ChartLine> {
     let names =
         [("vusers.created", texts::PAGE_LINE_CREATED, "c0"), ("vusers.skipped", texts::PAGE_LINE_SKIPPED, "c3")];
     names

@@ -13,10 +13,10 @@ pub(super) fn grouped(count: u64) -> String {
 }
 
 /// Words for one thing, and for several.
-pub(super) type Counted = [Text; 2];
+pub(super) type CountedWords = [Text; 2];
 
 /// `1 check`, `2 checks`.
-pub(super) fn many(count: u64, [one, several]: Counted) -> Said {
+pub(super) fn many(count: u64, [one, several]: CountedWords) -> Said {
     let text = if count == 1 { one } else { several };
     text.with(&[grouped(count).into()])
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use weir_dash::inline::escape;
 use weir_words::{Language, Said, Text, say};
 
-use super::phrases::{self, Counted, grouped, many, told};
+use super::phrases::{self, CountedWords, grouped, many, told};
 use crate::output::kept::said_list;
 use crate::output::number::ms;
 use crate::texts::page as texts;
@@ -221,10 +221,10 @@ fn errors(report: &Value) -> Vec<(String, u64)> {
     errors
 }
 
-const USERS: Counted = [texts::PAGE_USER, texts::PAGE_USERS];
-const REQUESTS: Counted = [texts::PAGE_REQUEST, texts::PAGE_REQUESTS];
-const MESSAGES: Counted = [texts::PAGE_MESSAGE, texts::PAGE_MESSAGES];
-const CHECKS: Counted = [texts::PAGE_CHECK, texts::PAGE_CHECKS_OF];
+const USERS: CountedWords = [texts::PAGE_USER, texts::PAGE_USERS];
+const REQUESTS: CountedWords = [texts::PAGE_REQUEST, texts::PAGE_REQUESTS];
+const MESSAGES: CountedWords = [texts::PAGE_MESSAGE, texts::PAGE_MESSAGES];
+const CHECKS: CountedWords = [texts::PAGE_CHECK, texts::PAGE_CHECKS_OF];
 
 /// Sentences as a list.
 fn list(items: &[Said], language: Language) -> String {

@@ -1,9 +1,9 @@
 //! An object of a script, its keys, and the warnings about other keys.
 
 use crate::script::near;
-use crate::script::node::{Kind, Node};
+use crate::script::node::{Node, NodeValue};
 use crate::script::notes::Notes;
-use crate::script::source::At;
+use crate::script::source::SourcePlace;
 use crate::texts::script as texts;
 use weir_words::{Said, say};
 
@@ -15,14 +15,14 @@ pub(crate) struct Object {
     /// A sentence for the reference.
     pub about: &'static str,
     /// Its keys.
-    pub keys: &'static [Key],
+    pub keys: &'static [ObjectKey],
     /// True if other keys are the user's own (names of variables, headers, options of a library).
     pub is_open: bool,
 }
 
 /// A key.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct ObjectKey {
     /// Its name.
     pub name: &'static str,
     /// Whether weir supports it.
@@ -48,14 +48,14 @@ pub(crate) enum Does {
 
 impl Object {
     /// The key with this name.
-    pub fn key(&self, name: &str) -> Option<&'static Key> {
+    pub fn key(&self, name: &str) -> Option<&'static ObjectKey> {
         self.keys.iter().find(|key| key.name == name)
     }
 
     /// Warns about keys of a node that are unknown, or that weir does not support.
     pub fn check(&self, node: &Node, notes: &mut Notes) {
         for (name, member) in node.map().into_iter().flatten() {
-            let of = |key: &Key| (format!("{}.{name}", self.path), Said::of_both(key.about, key.about_ko));
+            let of = |key: &ObjectKey| (format!("{}.{name}", self.path), Said::of_both(key.about, key.about_ko));
             match self.key(name).map(|key| (key.does, of(key))) {
                 Some((Does::Yes | Does::Partly, _)) => {}
                 Some((Does::No, (path, about))) => notes.warn(member.at, say!(texts::UNSUPPORTED, path, about)),
@@ -71,7 +71,7 @@ impl Object {
         for (name, member) in node.map().into_iter().flatten() {
             let object = if self.key(name).is_none() && other.key(name).is_some() { other } else { self };
             let one = [(name.clone(), member.clone())].into_iter().collect();
-            object.check(&Node::new(member.at, Kind::Map(one)), notes);
+            object.check(&Node::new(member.at, NodeValue::Map(one)), notes);
         }
     }
 
@@ -84,25 +84,25 @@ impl Object {
         }
     }
 
-    fn unknown(&self, name: &str, at: At, notes: &mut Notes) {
+    fn unknown(&self, name: &str, at: SourcePlace, notes: &mut Notes) {
         let near = near::nearest(name, self.keys.iter().map(|key| key.name));
         let hint = near.map_or_else(Said::default, |near| say!(texts::NEAR, near));
         notes.warn(at, say!(texts::UNKNOWN_KEY, name, self.path, hint));
     }
 }
 
-pub(super) const fn yes(name: &'static str, about: &'static str) -> Key {
-    Key { name, does: Does::Yes, about, about_ko: "" }
+pub(super) const fn yes(name: &'static str, about: &'static str) -> ObjectKey {
+    ObjectKey { name, does: Does::Yes, about, about_ko: "" }
 }
 
-pub(super) const fn partly(name: &'static str, about: &'static str) -> Key {
-    Key { name, does: Does::Partly, about, about_ko: "" }
+pub(super) const fn partly(name: &'static str, about: &'static str) -> ObjectKey {
+    ObjectKey { name, does: Does::Partly, about, about_ko: "" }
 }
 
-pub(super) const fn no(name: &'static str, about: &'static str, about_ko: &'static str) -> Key {
-    Key { name, does: Does::No, about, about_ko }
+pub(super) const fn no(name: &'static str, about: &'static str, about_ko: &'static str) -> ObjectKey {
+    ObjectKey { name, does: Does::No, about, about_ko }
 }
 
-pub(super) const fn nothing(name: &'static str, about: &'static str, about_ko: &'static str) -> Key {
-    Key { name, does: Does::Nothing, about, about_ko }
+pub(super) const fn nothing(name: &'static str, about: &'static str, about_ko: &'static str) -> ObjectKey {
+    ObjectKey { name, does: Does::Nothing, about, about_ko }
 }

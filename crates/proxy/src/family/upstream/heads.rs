@@ -8,7 +8,7 @@ use weir_http::message::Origin;
 use weir_http::own::Owned;
 use weir_net::log::Level;
 use weir_net::{Lease, buffer};
-use weir_wire::fastcgi::{self, Decoder, Event, Fault};
+use weir_wire::fastcgi::{self, FastCgiDecoder, FastCgiEvent, FastCgiFault};
 use weir_wire::{Progress, encode, memcached};
 
 use super::failure::HeadFault;
@@ -20,7 +20,7 @@ pub(super) struct Head {
     pub raw: Lease,
     origin: Box<Origin>,
     /// FastCGI's records.
-    records: Option<Decoder>,
+    records: Option<FastCgiDecoder>,
 }
 
 impl Head {
@@ -88,7 +88,7 @@ impl Head {
         &mut self,
         exchange: &mut Exchange<'_>,
         fastcgi: &FastCgi,
-        (decoder, at): (&mut Decoder, &mut usize),
+        (decoder, at): (&mut FastCgiDecoder, &mut usize),
         bytes_max: usize,
     ) -> Result<bool, HeadFault> {
         if self.origin.bytes.is_empty() {
@@ -96,7 +96,7 @@ impl Head {
         }
         loop {
             let fault = match decoder.next(&self.raw, at) {
-                Ok(Event::Stdout { start, end }) => {
+                Ok(FastCgiEvent::Stdout { start, end }) => {
                     self.origin.bytes.extend_from_slice(self.raw.get(start..end).unwrap_or_default());
                     if !self.parse_cgi(false, bytes_max)? {
                         continue;
@@ -106,18 +106,18 @@ impl Head {
                     self.origin.bytes.extend_from_slice(self.raw.get(end..).unwrap_or_default());
                     return Ok(true);
                 }
-                Ok(Event::Stderr { start, end }) => {
+                Ok(FastCgiEvent::Stderr { start, end }) => {
                     if fastcgi.tell_stderr(exchange, self.raw.get(start..end).unwrap_or_default()) {
                         return Err(HeadFault::Told);
                     }
                     continue;
                 }
-                Ok(Event::NeedMore) => {
+                Ok(FastCgiEvent::NeedMore) => {
                     self.raw.clear();
                     return Ok(false);
                 }
-                Ok(Event::Closed) => Fault::StdoutClosed,
-                Ok(Event::End) => Fault::Unexpected(fastcgi::END_OF_REQUEST),
+                Ok(FastCgiEvent::Closed) => FastCgiFault::StdoutClosed,
+                Ok(FastCgiEvent::End) => FastCgiFault::Unexpected(fastcgi::END_OF_REQUEST),
                 Err(fault) => fault,
             };
             exchange.log(Level::Error, format_args!("{fault}"));
@@ -158,13 +158,15 @@ impl Head {
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
                 let (line, key) = (String::from_utf8_lossy(line), String::from_utf8_lossy(&key));
                 match fault {
-                    memcached::Fault::Response => {
+                    memcached::MemcachedFault::Response => {
                         exchange.log(Level::Error, format_args!("memcached sent invalid response: \"{line}\""));
                     }
-                    memcached::Fault::Key | memcached::Fault::Flags | memcached::Fault::Length => {
+                    memcached::MemcachedFault::Key
+                    | memcached::MemcachedFault::Flags
+                    | memcached::MemcachedFault::Length => {
                         let what = match fault {
-                            memcached::Fault::Key => "key",
-                            memcached::Fault::Flags => "flags",
+                            memcached::MemcachedFault::Key => "key",
+                            memcached::MemcachedFault::Flags => "flags",
                             _ => "length",
                         };
                         exchange.log(
@@ -187,6 +189,6 @@ impl Head {
 }
 
 /// The state of the records after the head, on its way to the source.
-pub(super) struct Rest(pub(super) Decoder);
+pub(super) struct Rest(pub(super) FastCgiDecoder);
 
 impl Owned for Rest {}

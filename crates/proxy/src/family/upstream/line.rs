@@ -27,8 +27,8 @@ use weir_net::reply::Promise;
 use weir_net::worker::Task;
 use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::PoolPolicy;
-use weir_wire::h2::Code;
-use weir_wire::h2::connection::{Connection, Event, Limits};
+use weir_wire::h2::ErrorCode;
+use weir_wire::h2::connection::{Connection, H2Event, Limits};
 
 use super::pool::{Carries, Held, Link, Loan, Terms, UNTOLD, is_same};
 use crate::family::proxy_ssl::Party;
@@ -471,7 +471,7 @@ async fn live(mut driver: Driver) {
             Err(line) => line,
         };
     } else if matches!(end, End::Done) {
-        line.session.wire.borrow_mut().goaway(Code::NoError);
+        line.session.wire.borrow_mut().goaway(ErrorCode::NoError);
         // If weir cannot send this now, the peer learns it from the end of the connection.
         line.session.flush().ok();
         line.session.transport().shutdown_write().ok();
@@ -580,31 +580,31 @@ impl Driver {
 }
 
 /// Acts on a frame.
-fn act(line: &Rc<Line>, worker: &Rc<Worker>, event: Event<'_>) {
+fn act(line: &Rc<Line>, worker: &Rc<Worker>, event: H2Event<'_>) {
     let session = &line.session;
     match event {
-        Event::Nothing | Event::Malformed { .. } => {}
-        Event::Head { stream, ends, .. } => {
+        H2Event::Nothing | H2Event::Malformed { .. } => {}
+        H2Event::Head { stream, ends, .. } => {
             if let Some(unused) = h2::reply::head_came(session, worker.lease_origin(), stream, ends) {
                 worker.return_origin(unused);
             }
         }
-        Event::Data { stream, data, counted, ends } => session.data_came(stream, data, counted, ends),
-        Event::Trailers { stream } => h2::reply::trailers_came(session, stream),
-        Event::Writable { stream } => session.writable(stream),
-        Event::Pong => {
+        H2Event::Data { stream, data, counted, ends } => session.data_came(stream, data, counted, ends),
+        H2Event::Trailers { stream } => h2::reply::trailers_came(session, stream),
+        H2Event::Writable { stream } => session.writable(stream),
+        H2Event::Pong => {
             line.is_proven.set(true);
             session.trust();
         }
-        Event::Reset { stream, code, fault } => {
+        H2Event::Reset { stream, code, fault } => {
             let Some(known) = session.stream(stream) else { return };
             known.lose(match fault {
                 Some(fault) => Lost::Malformed(fault.what),
-                None if code == Code::RefusedStream as u32 => Lost::Unprocessed(code),
+                None if code == ErrorCode::RefusedStream as u32 => Lost::Unprocessed(code),
                 None => Lost::Rejected(code),
             });
         }
-        Event::GoAway { last, code } => {
+        H2Event::GoAway { last, code } => {
             line.is_going.set(true);
             for stream in session.streams().iter().filter(|stream| stream.id() > last) {
                 stream.lose(Lost::Unprocessed(code));

@@ -3,7 +3,7 @@
 use weir_http::exchange::Exchange;
 use weir_meter::Step;
 use weir_net::log::Level;
-use weir_wire::fastcgi::{Decoder, Event, Fault};
+use weir_wire::fastcgi::{FastCgiDecoder, FastCgiEvent, FastCgiFault};
 use weir_wire::memcached;
 
 use crate::protocol::Protocol;
@@ -22,18 +22,18 @@ pub(super) enum End {
 
 /// The records of an answer's body.
 pub struct Records {
-    decoder: Decoder,
+    decoder: FastCgiDecoder,
     /// Bytes of the body that `Content-Length` still promises.
     rest: Option<u64>,
     /// The application has closed its standard output: no byte of the body follows.
     is_closed: bool,
     /// A fault behind the bytes that were read last: the client gets these bytes first.
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<FastCgiFault>,
 }
 
 impl Records {
     /// The records after a head; `rest` is the length of the body, if the head has one.
-    pub(super) fn new(decoder: Decoder, rest: Option<u64>) -> Records {
+    pub(super) fn new(decoder: FastCgiDecoder, rest: Option<u64>) -> Records {
         Records { decoder, rest, is_closed: false, fault: None }
     }
 
@@ -44,7 +44,7 @@ impl Records {
             let event = self.decoder.next(out, &mut at);
             let is_short = self.rest.is_some_and(|rest| rest > 0);
             match event {
-                Ok(Event::Stdout { start: from, end }) => {
+                Ok(FastCgiEvent::Stdout { start: from, end }) => {
                     let count =
                         self.rest.map_or(end - from, |rest| (end - from).min(usize::try_from(rest).unwrap_or(end)));
                     out.copy_within(from..from + count, kept);
@@ -55,7 +55,7 @@ impl Records {
                         break;
                     }
                 }
-                Ok(Event::Stderr { start: from, end }) => {
+                Ok(FastCgiEvent::Stderr { start: from, end }) => {
                     exchange.facts.step = Step::ReadResponse;
                     let fastcgi = match &crate::values(exchange.location).proxy.protocol {
                         Protocol::FastCgi(fastcgi) => fastcgi.clone(),
@@ -64,21 +64,21 @@ impl Records {
                     // The head is sent: a text that `fastcgi_catch_stderr` names changes nothing now, as in nginx.
                     fastcgi.tell_stderr(exchange, out.get(from..end).unwrap_or_default());
                 }
-                Ok(Event::Closed) if is_short => {
-                    self.fault = Some(Fault::StdoutClosed);
+                Ok(FastCgiEvent::Closed) if is_short => {
+                    self.fault = Some(FastCgiFault::StdoutClosed);
                     break;
                 }
                 // Standard error and the end of the request may follow.
-                Ok(Event::Closed) => self.is_closed = true,
-                Ok(Event::End) if is_short => {
-                    self.fault = Some(Fault::RequestClosed);
+                Ok(FastCgiEvent::Closed) => self.is_closed = true,
+                Ok(FastCgiEvent::End) if is_short => {
+                    self.fault = Some(FastCgiFault::RequestClosed);
                     break;
                 }
-                Ok(Event::End) => {
+                Ok(FastCgiEvent::End) => {
                     result = if at == out.len() { End::Clean } else { End::Unclean };
                     break;
                 }
-                Ok(Event::NeedMore) => break,
+                Ok(FastCgiEvent::NeedMore) => break,
                 Err(fault) => {
                     self.fault = Some(fault);
                     break;
@@ -105,9 +105,9 @@ pub(super) fn unwrap_value(
     let (count, progress) = value.take(out.get(start..).unwrap_or_default());
     out.truncate(start + count);
     match progress {
-        memcached::Progress::NeedMore => End::NotYet,
-        memcached::Progress::Done => End::Clean,
-        memcached::Progress::BadTrailer => {
+        memcached::MemcachedProgress::NeedMore => End::NotYet,
+        memcached::MemcachedProgress::Done => End::Clean,
+        memcached::MemcachedProgress::BadTrailer => {
             exchange.facts.step = Step::ReadResponse;
             exchange.log(Level::Error, format_args!("memcached sent invalid trailer"));
             End::Unclean

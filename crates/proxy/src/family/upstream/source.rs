@@ -147,7 +147,7 @@ pub enum Broken {
     /// Nothing came for `proxy_read_timeout`.
     TimedOut,
     /// FastCGI's records are wrong, or end before the body.
-    Records(fastcgi::Fault),
+    Records(fastcgi::FastCgiFault),
     /// The stream ended before the body did (HTTP/2).
     Lost(Lost),
 }

@@ -4,7 +4,7 @@
 //! Every frame costs one point; frames that serve a message pay it back. A peer that owes too many points gets
 //! ENHANCE_YOUR_CALM.
 
-use super::super::{Code, Fault};
+use super::super::{ErrorCode, H2Fault};
 
 /// The points that a peer may owe, at most.
 const OWED_MAX: u32 = 1000;
@@ -27,12 +27,12 @@ pub struct Calm {
 
 impl Calm {
     /// Counts a frame.
-    pub fn frame(&mut self) -> Result<(), Fault> {
+    pub fn frame(&mut self) -> Result<(), H2Fault> {
         self.cost(1)
     }
 
     /// Counts a stream that was reset before it was served, by the peer or for a fault of the peer.
-    pub fn reset(&mut self) -> Result<(), Fault> {
+    pub fn reset(&mut self) -> Result<(), H2Fault> {
         self.cost(RESET_COST)
     }
 
@@ -61,10 +61,10 @@ impl Calm {
         self.owed = self.owed.saturating_sub(amount);
     }
 
-    fn cost(&mut self, amount: u32) -> Result<(), Fault> {
+    fn cost(&mut self, amount: u32) -> Result<(), H2Fault> {
         self.owed = self.owed.saturating_add(amount);
         if self.owed > OWED_MAX {
-            return Err(Fault::connection(Code::EnhanceYourCalm, "more frames than its messages need"));
+            return Err(H2Fault::connection(ErrorCode::EnhanceYourCalm, "more frames than its messages need"));
         }
         Ok(())
     }

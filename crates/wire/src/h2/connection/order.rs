@@ -29,11 +29,11 @@ struct Node {
 
 /// The tree. Empty as long as a client sends no priorities, as most clients do.
 #[derive(Debug, Default)]
-pub struct Order {
+pub struct PriorityTree {
     nodes: Vec<Node>,
 }
 
-impl Order {
+impl PriorityTree {
     /// Takes over the priority of a stream from a frame. The stream does not depend on itself.
     pub fn set(&mut self, id: u32, priority: Priority) {
         let Priority { on, mut is_exclusive, mut weight } = priority;
@@ -129,15 +129,15 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn order(said: &[(u32, u32, bool, u16)]) -> Order {
-        let mut order = Order::default();
+    fn order(said: &[(u32, u32, bool, u16)]) -> PriorityTree {
+        let mut order = PriorityTree::default();
         for &(id, on, is_exclusive, weight) in said {
             order.set(id, Priority { on, is_exclusive, weight });
         }
         order
     }
 
-    fn turns(order: &Order, ids: &[u32]) -> Vec<u32> {
+    fn turns(order: &PriorityTree, ids: &[u32]) -> Vec<u32> {
         let mut ids = ids.to_vec();
         ids.sort_by_key(|&id| order.turn(id));
         ids
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn as_much_is_remembered_as_there_is_room_for() {
-        let mut order = Order::default();
+        let mut order = PriorityTree::default();
         for id in (1..=2001).step_by(2) {
             order.set(id, Priority { on: id.saturating_sub(2), is_exclusive: false, weight: 256 });
         }

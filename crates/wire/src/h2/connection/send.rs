@@ -1,10 +1,10 @@
 //! The sending side.
 
-use crate::h2::Code;
-use crate::h2::frame::{self, HEAD_BYTES, Kind, STREAM_MAX, WINDOW_MAX, flag};
+use crate::h2::ErrorCode;
+use crate::h2::frame::{self, FrameType, HEAD_BYTES, STREAM_MAX, WINDOW_MAX, flag};
 use crate::h2::hpack::Encoder;
 
-use super::streams::{Incoming, Outgoing, Stream};
+use super::streams::{H2Stream, Incoming, Outgoing};
 use super::{Connection, Role, STREAMS_UNTOLD, Turn};
 
 impl Connection {
@@ -15,7 +15,7 @@ impl Connection {
             return None;
         }
         let id = self.streams.next_of_ours()?;
-        self.streams.add(id, Stream::new(self.peer.window, self.limits.window));
+        self.streams.add(id, H2Stream::new(self.peer.window, self.limits.window));
         Some(id)
     }
 
@@ -44,7 +44,7 @@ impl Connection {
         is_said && self.is_greeted && self.is_settled && !self.is_going && self.streams.len() == 0
     }
 
-    /// Asks for a sign of life: [`super::Event::Pong`]. Sends no second PING before the answer to the first.
+    /// Asks for a sign of life: [`super::H2Event::Pong`]. Sends no second PING before the answer to the first.
     pub fn ping(&mut self) {
         if self.pings == 0 {
             self.pings = 1;
@@ -63,10 +63,10 @@ impl Connection {
         write(&mut self.encoder, &mut self.scratch);
         let end_stream = if ends { flag::END_STREAM } else { 0 };
         let mut rest = self.scratch.as_slice();
-        let mut kind = Kind::Headers;
+        let mut kind = FrameType::Headers;
         loop {
             let (piece, after) = rest.split_at(rest.len().min(self.peer.payload));
-            let mut flags = if kind == Kind::Headers { end_stream } else { 0 };
+            let mut flags = if kind == FrameType::Headers { end_stream } else { 0 };
             if after.is_empty() {
                 flags |= flag::END_HEADERS;
             }
@@ -75,7 +75,7 @@ impl Connection {
             if after.is_empty() {
                 break;
             }
-            (rest, kind) = (after, Kind::Continuation);
+            (rest, kind) = (after, FrameType::Continuation);
         }
         if ends {
             self.end_outgoing(stream);
@@ -102,7 +102,7 @@ impl Connection {
         }
         let [_, a, b, c] = (length as u32).to_be_bytes();
         let [s1, s2, s3, s4] = stream.to_be_bytes();
-        [a, b, c, Kind::Data as u8, if ends { flag::END_STREAM } else { 0 }, s1, s2, s3, s4]
+        [a, b, c, FrameType::Data as u8, if ends { flag::END_STREAM } else { 0 }, s1, s2, s3, s4]
     }
 
     /// Lets the peer send `more` bytes of a body ahead, in addition to its current window.
@@ -126,7 +126,7 @@ impl Connection {
     }
 
     /// Ends a stream at once, unless it is over.
-    pub fn reset(&mut self, stream: u32, code: Code) {
+    pub fn reset(&mut self, stream: u32, code: ErrorCode) {
         if self.streams.is_idle(stream) {
             return;
         }
@@ -134,20 +134,20 @@ impl Connection {
         self.streams.remove_reset(stream);
     }
 
-    /// Announces that no new streams may begin soon, and asks for a sign of life ([`super::Event::Pong`]). The streams
+    /// Announces that no new streams may begin soon, and asks for a sign of life ([`super::H2Event::Pong`]). The streams
     /// that the peer began before it knew have begun by then, and [`Connection::goaway`] may follow (RFC 9113 §6.8).
     pub fn announce_end(&mut self) {
-        frame::push_goaway(&mut self.output, STREAM_MAX, Code::NoError);
+        frame::push_goaway(&mut self.output, STREAM_MAX, ErrorCode::NoError);
         self.ping();
     }
 
     /// Lets no new streams begin; those that are open go on.
-    pub fn goaway(&mut self, code: Code) {
+    pub fn goaway(&mut self, code: ErrorCode) {
         self.is_going = true;
         frame::push_goaway(&mut self.output, self.streams.last_of_peer(), code);
     }
 
-    /// Notes that bytes of [`super::Event::Data`] were handled: the peer may send as many again. Sends a
+    /// Notes that bytes of [`super::H2Event::Data`] were handled: the peer may send as many again. Sends a
     /// WINDOW_UPDATE only when there are enough bytes for a frame.
     pub fn consumed(&mut self, stream: u32, counted: usize) {
         self.return_window(counted);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::super::frame::{STREAM_MAX, WINDOW_MAX};
-use super::super::{Code, Fault};
+use super::super::{ErrorCode, H2Fault};
 
 /// weir remembers this many streams that it reset: the peer's frames that are on their way to them are not a fault.
 const RESET_KEPT: usize = 64;
@@ -41,7 +41,7 @@ pub enum Outgoing {
 
 /// One stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Stream {
+pub struct H2Stream {
     pub incoming: Incoming,
     pub outgoing: Outgoing,
     pub send_window: i64,
@@ -53,9 +53,9 @@ pub struct Stream {
     pub received: u64,
 }
 
-impl Stream {
-    pub fn new(send_window: u32, receive_window: u32) -> Stream {
-        Stream {
+impl H2Stream {
+    pub fn new(send_window: u32, receive_window: u32) -> H2Stream {
+        H2Stream {
             incoming: Incoming::Head,
             outgoing: Outgoing::Open,
             send_window: i64::from(send_window),
@@ -67,30 +67,30 @@ impl Stream {
     }
 
     /// Counts a piece of its body.
-    pub fn take_data(&mut self, id: u32, length: usize, counted: usize, ends: bool) -> Result<(), Fault> {
+    pub fn take_data(&mut self, id: u32, length: usize, counted: usize, ends: bool) -> Result<(), H2Fault> {
         match self.incoming {
             Incoming::Body => {}
-            Incoming::Head => return Err(Fault::stream(id, Code::Protocol, "DATA before HEADERS")),
+            Incoming::Head => return Err(H2Fault::stream(id, ErrorCode::Protocol, "DATA before HEADERS")),
             Incoming::Broken | Incoming::Done => {
-                return Err(Fault::stream(id, Code::StreamClosed, "DATA after END_STREAM"));
+                return Err(H2Fault::stream(id, ErrorCode::StreamClosed, "DATA after END_STREAM"));
             }
         }
         self.receive_window -= counted as i64;
         if self.receive_window < 0 {
-            return Err(Fault::stream(id, Code::FlowControl, "more than the stream's window"));
+            return Err(H2Fault::stream(id, ErrorCode::FlowControl, "more than the stream's window"));
         }
         self.received = self.received.saturating_add(length as u64);
         if self.declared.is_some_and(|declared| self.received > declared) {
-            return Err(Fault::stream(id, Code::Protocol, "a body longer than its content-length"));
+            return Err(H2Fault::stream(id, ErrorCode::Protocol, "a body longer than its content-length"));
         }
         if ends { self.end_incoming(id) } else { Ok(()) }
     }
 
     /// The peer has sent everything: checks that a body has its declared length (RFC 9113 §8.1.1).
-    pub fn end_incoming(&mut self, id: u32) -> Result<(), Fault> {
+    pub fn end_incoming(&mut self, id: u32) -> Result<(), H2Fault> {
         self.incoming = Incoming::Done;
         if self.declared.is_some_and(|declared| declared != self.received) {
-            return Err(Fault::stream(id, Code::Protocol, "a body shorter than its content-length"));
+            return Err(H2Fault::stream(id, ErrorCode::Protocol, "a body shorter than its content-length"));
         }
         Ok(())
     }
@@ -105,7 +105,7 @@ impl Stream {
 pub struct Streams {
     role: Role,
     ids: Vec<u32>,
-    open: Vec<Stream>,
+    open: Vec<H2Stream>,
     last_of_peer: u32,
     last_of_ours: u32,
     reset: VecDeque<u32>,
@@ -151,17 +151,17 @@ impl Streams {
         self.last_of_peer = id;
     }
 
-    pub fn add(&mut self, id: u32, stream: Stream) {
+    pub fn add(&mut self, id: u32, stream: H2Stream) {
         self.ids.push(id);
         self.open.push(stream);
     }
 
-    pub fn get(&mut self, id: u32) -> Option<&mut Stream> {
+    pub fn get(&mut self, id: u32) -> Option<&mut H2Stream> {
         let at = self.place(id)?;
         self.open.get_mut(at)
     }
 
-    pub fn peek(&self, id: u32) -> Option<&Stream> {
+    pub fn peek(&self, id: u32) -> Option<&H2Stream> {
         self.open.get(self.place(id)?)
     }
 
@@ -174,7 +174,7 @@ impl Streams {
     }
 
     pub fn forget_if_over(&mut self, id: u32) {
-        if self.peek(id).is_some_and(Stream::is_over) {
+        if self.peek(id).is_some_and(H2Stream::is_over) {
             self.remove(id);
         }
     }

@@ -56,7 +56,7 @@ impl Block {
 /// A block that no encoder makes: the connection cannot continue, because the tables of both sides may differ (RFC
 /// 9113 §4.3, `COMPRESSION_ERROR`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum BrokenBlock {
     /// An integer is cut off or too large.
     Integer,
     /// A string is cut off, or is not a Huffman code.
@@ -71,7 +71,7 @@ pub enum Broken {
 
 /// One direction's decoder.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct HpackDecoder {
     table: Dynamic,
     /// The largest table that our SETTINGS allow.
     allowed: usize,
@@ -85,9 +85,9 @@ pub struct Decoder {
 /// (RFC 7541 §4.2).
 const RESIZES_MAX: usize = 2;
 
-impl Default for Decoder {
-    fn default() -> Decoder {
-        Decoder::new(TABLE_BYTES_DEFAULT)
+impl Default for HpackDecoder {
+    fn default() -> HpackDecoder {
+        HpackDecoder::new(TABLE_BYTES_DEFAULT)
     }
 }
 
@@ -98,11 +98,11 @@ enum Literal {
     NotIndexed,
 }
 
-impl Decoder {
+impl HpackDecoder {
     /// A decoder whose table may have this size in bytes, at most `u32::MAX`.
-    pub fn new(allowed: usize) -> Decoder {
+    pub fn new(allowed: usize) -> HpackDecoder {
         let table = Dynamic::new(allowed);
-        Decoder { table, allowed, owed: None, name: Vec::new(), value: Vec::new() }
+        HpackDecoder { table, allowed, owed: None, name: Vec::new(), value: Vec::new() }
     }
 
     /// The peer has acknowledged SETTINGS with another table size.
@@ -115,39 +115,39 @@ impl Decoder {
 
     /// Appends a whole block's fields to `out`, without those beyond `limit` bytes. It still reads them, because
     /// later blocks depend on them.
-    pub fn decode(&mut self, block: &[u8], limit: usize, out: &mut Block) -> Result<(), Broken> {
+    pub fn decode(&mut self, block: &[u8], limit: usize, out: &mut Block) -> Result<(), BrokenBlock> {
         let mut rest = self.resizes(block)?;
         while let Some(&first) = rest.first() {
             rest = match first {
                 0x80.. => self.indexed(rest, limit, out)?,
                 0x40.. => self.literal(rest, 6, Literal::Indexed, limit, out)?,
-                0x20.. => return Err(Broken::Resize),
+                0x20.. => return Err(BrokenBlock::Resize),
                 _ => self.literal(rest, 4, Literal::NotIndexed, limit, out)?,
             };
         }
         Ok(())
     }
 
-    fn resizes<'b>(&mut self, block: &'b [u8]) -> Result<&'b [u8], Broken> {
+    fn resizes<'b>(&mut self, block: &'b [u8]) -> Result<&'b [u8], BrokenBlock> {
         let mut rest = block;
         for _ in 0..=RESIZES_MAX {
             match rest.first() {
                 Some(0x20..0x40) => {}
-                _ => return if self.owed.is_some() { Err(Broken::NotResized) } else { Ok(rest) },
+                _ => return if self.owed.is_some() { Err(BrokenBlock::NotResized) } else { Ok(rest) },
             }
-            let (size, after) = integer::decode(rest, 5).ok_or(Broken::Integer)?;
+            let (size, after) = integer::decode(rest, 5).ok_or(BrokenBlock::Integer)?;
             if size > self.allowed {
-                return Err(Broken::Resize);
+                return Err(BrokenBlock::Resize);
             }
             self.owed = self.owed.filter(|&owed| size > owed);
             self.table.resize(size);
             rest = after;
         }
-        Err(Broken::Resize)
+        Err(BrokenBlock::Resize)
     }
 
-    fn indexed<'b>(&self, bytes: &'b [u8], limit: usize, out: &mut Block) -> Result<&'b [u8], Broken> {
-        let (index, rest) = integer::decode(bytes, 7).ok_or(Broken::Integer)?;
+    fn indexed<'b>(&self, bytes: &'b [u8], limit: usize, out: &mut Block) -> Result<&'b [u8], BrokenBlock> {
+        let (index, rest) = integer::decode(bytes, 7).ok_or(BrokenBlock::Integer)?;
         let entry = entry(&self.table, index)?;
         out.push(entry.name, entry.value, entry.known, limit);
         Ok(rest)
@@ -160,8 +160,8 @@ impl Decoder {
         literal: Literal,
         limit: usize,
         out: &mut Block,
-    ) -> Result<&'b [u8], Broken> {
-        let (index, mut rest) = integer::decode(bytes, prefix).ok_or(Broken::Integer)?;
+    ) -> Result<&'b [u8], BrokenBlock> {
+        let (index, mut rest) = integer::decode(bytes, prefix).ok_or(BrokenBlock::Integer)?;
         self.name.clear();
         self.value.clear();
         let known = if index == 0 {
@@ -181,21 +181,21 @@ impl Decoder {
     }
 }
 
-fn entry(table: &Dynamic, index: usize) -> Result<table::Entry<'_>, Broken> {
+fn entry(table: &Dynamic, index: usize) -> Result<table::TableEntry<'_>, BrokenBlock> {
     match index.checked_sub(table::STATIC.len() + 1) {
         Some(dynamic) => table.get(dynamic),
         None => table::static_entry(index),
     }
-    .ok_or(Broken::Index)
+    .ok_or(BrokenBlock::Index)
 }
 
 /// Appends a string (RFC 7541 §5.2) to `out`; returns the bytes after it.
-fn string<'b>(bytes: &'b [u8], out: &mut Vec<u8>) -> Result<&'b [u8], Broken> {
+fn string<'b>(bytes: &'b [u8], out: &mut Vec<u8>) -> Result<&'b [u8], BrokenBlock> {
     let is_huffman = bytes.first().is_some_and(|first| first & 0x80 != 0);
-    let (length, rest) = integer::decode(bytes, 7).ok_or(Broken::Integer)?;
-    let (text, rest) = rest.split_at_checked(length).ok_or(Broken::String)?;
+    let (length, rest) = integer::decode(bytes, 7).ok_or(BrokenBlock::Integer)?;
+    let (text, rest) = rest.split_at_checked(length).ok_or(BrokenBlock::String)?;
     if is_huffman {
-        huffman::decode(text, out).map_err(|_| Broken::String)?;
+        huffman::decode(text, out).map_err(|_| BrokenBlock::String)?;
     } else {
         out.extend_from_slice(text);
     }
@@ -219,7 +219,7 @@ mod tests {
         String::from_utf8_lossy(&lines.collect::<Vec<_>>().join(&b'\n')).into_owned()
     }
 
-    fn decode(decoder: &mut Decoder, hex: &str) -> Result<String, Broken> {
+    fn decode(decoder: &mut HpackDecoder, hex: &str) -> Result<String, BrokenBlock> {
         let mut block = Block::default();
         decoder.decode(&bytes(hex), LIMIT, &mut block)?;
         Ok(shown(&block))
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn three_requests_of_the_rfc_with_huffman() {
         // RFC 7541 C.4.
-        let mut decoder = Decoder::default();
+        let mut decoder = HpackDecoder::default();
         let rows = [
             (
                 "828684418cf1e3c2e5f23a6ba0ab90f4ff",
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn responses_of_the_rfc_evict() {
         // RFC 7541 C.5, a table of 256 bytes.
-        let mut decoder = Decoder::new(256);
+        let mut decoder = HpackDecoder::new(256);
         let first = "4803333032580770726976617465611d4d6f6e2c203231204f63742032303133\
                      2032303a31333a323120474d546e1768747470733a2f2f7777772e6578616d706c652e636f6d";
         let second = "4803333037c1c0bf";
@@ -268,27 +268,27 @@ mod tests {
     #[test]
     fn what_is_broken_says_how() {
         let rows = [
-            ("80", Broken::Index),
-            ("be", Broken::Index),
-            ("ff", Broken::Integer),
-            ("40", Broken::Integer),
-            ("400361", Broken::String),
-            ("00816003616263", Broken::String),
+            ("80", BrokenBlock::Index),
+            ("be", BrokenBlock::Index),
+            ("ff", BrokenBlock::Integer),
+            ("40", BrokenBlock::Integer),
+            ("400361", BrokenBlock::String),
+            ("00816003616263", BrokenBlock::String),
             // A table larger than allowed; a resize after a field; three resizes.
-            ("3fe23f", Broken::Resize),
-            ("8220", Broken::Resize),
-            ("202020", Broken::Resize),
+            ("3fe23f", BrokenBlock::Resize),
+            ("8220", BrokenBlock::Resize),
+            ("202020", BrokenBlock::Resize),
         ];
         for (hex, expected) in rows {
-            assert_eq!(decode(&mut Decoder::default(), hex), Err(expected), "{hex}");
+            assert_eq!(decode(&mut HpackDecoder::default(), hex), Err(expected), "{hex}");
         }
     }
 
     #[test]
     fn a_smaller_table_must_be_taken_note_of() {
-        let mut decoder = Decoder::default();
+        let mut decoder = HpackDecoder::default();
         decoder.allow(0);
-        assert_eq!(decode(&mut decoder, "82"), Err(Broken::NotResized));
+        assert_eq!(decode(&mut decoder, "82"), Err(BrokenBlock::NotResized));
         assert_eq!(decode(&mut decoder, "2082").as_deref(), Ok(":method: GET"));
         decoder.allow(4096);
         assert_eq!(decode(&mut decoder, "3fe11f82").as_deref(), Ok(":method: GET"));
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_section_beyond_the_limit_is_read_but_not_kept() {
-        let mut decoder = Decoder::default();
+        let mut decoder = HpackDecoder::default();
         let mut block = Block::default();
         let read = decoder.decode(&bytes("400161 0162 400163 0164"), 3, &mut block);
         assert_eq!((read, shown(&block), block.is_too_large), (Ok(()), "a: b".into(), true));
@@ -306,7 +306,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_end_well(blocks in proptest::collection::vec(proptest::collection::vec(proptest::num::u8::ANY, 0..60), 0..20)) {
-            let mut decoder = Decoder::default();
+            let mut decoder = HpackDecoder::default();
             for block in blocks {
                 let mut out = Block::default();
                 if decoder.decode(&block, 1000, &mut out).is_err() {

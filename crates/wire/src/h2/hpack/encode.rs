@@ -162,7 +162,7 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Block, Decoder};
+    use super::super::{Block, HpackDecoder};
     use super::*;
 
     fn written(encoder: &mut Encoder, status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
@@ -175,7 +175,7 @@ mod tests {
         out
     }
 
-    fn read(decoder: &mut Decoder, block: &[u8]) -> Vec<(String, String)> {
+    fn read(decoder: &mut HpackDecoder, block: &[u8]) -> Vec<(String, String)> {
         let mut out = Block::default();
         assert_eq!(decoder.decode(block, 1 << 20, &mut out), Ok(()));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_comes_again_is_a_byte() {
-        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+        let (mut encoder, mut decoder) = (Encoder::default(), HpackDecoder::default());
         let fields =
             [("Server", "weir"), ("Content-Type", "text/html"), ("X-Own", "a"), ("Set-Cookie", "s=1"), ("Date", "now")];
         let first = written(&mut encoder, 503, &fields);
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_changed_table_is_announced() {
-        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+        let (mut encoder, mut decoder) = (Encoder::default(), HpackDecoder::default());
         read(&mut decoder, &written(&mut encoder, 200, &[("x", "1")]));
         encoder.allow(0);
         encoder.allow(4096);
@@ -222,7 +222,7 @@ mod tests {
         fn the_decoder_gives_back_what_was_written(
             messages in proptest::collection::vec(proptest::collection::vec(("[a-z-]{1,20}", "[ -~]{0,300}"), 0..10), 1..10),
         ) {
-            let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+            let (mut encoder, mut decoder) = (Encoder::default(), HpackDecoder::default());
             for fields in messages {
                 let borrowed: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
                 let block = written(&mut encoder, 200, &borrowed);

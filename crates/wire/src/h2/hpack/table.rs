@@ -76,7 +76,7 @@ pub(super) const STATIC: [(&str, &str); 61] = [
 
 /// A view of one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct TableEntry<'a> {
     pub name: &'a [u8],
     pub value: &'a [u8],
     pub known: Option<Known>,
@@ -133,11 +133,11 @@ impl Dynamic {
     }
 
     /// The entry of that number, 0 being the newest.
-    pub fn get(&self, index: usize) -> Option<Entry<'_>> {
+    pub fn get(&self, index: usize) -> Option<TableEntry<'_>> {
         let place = self.places.get(index)?;
         let start = usize::try_from(place.start - self.base).ok()?;
         let value = start + place.name as usize;
-        Some(Entry {
+        Some(TableEntry {
             name: self.bytes.get(start..value)?,
             value: self.bytes.get(value..value + place.value as usize)?,
             known: place.known,
@@ -201,10 +201,10 @@ pub(super) fn static_name(known: Known) -> Option<usize> {
 }
 
 /// The static entry of that index, from 1 on.
-pub(super) fn static_entry(index: usize) -> Option<Entry<'static>> {
+pub(super) fn static_entry(index: usize) -> Option<TableEntry<'static>> {
     let at = index.checked_sub(1)?;
     let (name, value) = STATIC.get(at)?;
-    Some(Entry { name: name.as_bytes(), value: value.as_bytes(), known: *KNOWN_OF_STATIC.get(at)? })
+    Some(TableEntry { name: name.as_bytes(), value: value.as_bytes(), known: *KNOWN_OF_STATIC.get(at)? })
 }
 
 const KNOWN_OF_STATIC: [Option<Known>; STATIC.len()] = known_of_static();
@@ -243,7 +243,7 @@ mod tests {
         let entry = static_entry(31).map(|entry| (entry.name, entry.value, entry.known));
         assert_eq!(entry, Some((&b"content-type"[..], &b""[..], Some(Known::ContentType))));
         for index in 1..=STATIC.len() {
-            let Some(Entry { name, known, .. }) = static_entry(index) else { continue };
+            let Some(TableEntry { name, known, .. }) = static_entry(index) else { continue };
             assert_eq!(known, Known::of(name), "{index}");
             if let Some(known) = known {
                 assert_eq!(static_name(known), Some(index), "{index}");
