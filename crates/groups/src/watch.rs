@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_http::dns::trouble::Trouble;
-use weir_http::dns::{self, Client};
+use weir_http::dns::{self, Resolver};
 use weir_http::worker::Worker;
 use weir_net::log::{self, Level};
 use weir_net::{Instant, clock, timer};
@@ -59,7 +59,7 @@ impl<P: Parts> Live<P> {
 struct Watch<P: Parts> {
     worker: Rc<Worker>,
     live: Arc<Live<P>>,
-    client: Rc<Client>,
+    client: Rc<Resolver>,
     timeout: Duration,
     id: u32,
 }

@@ -73,7 +73,7 @@ pub struct Background {
 }
 
 /// Why an exchange in the background cannot start.
-pub enum Refused {
+pub enum NoBackground {
     /// So many of them run already.
     TooMany(usize),
     /// The worker's table is full; the log says so.
@@ -84,13 +84,13 @@ pub enum Refused {
 
 impl Background {
     /// An exchange beside this one, with the same client, server and variables.
-    pub fn beside(exchange: &Exchange<'_>) -> Result<Background, Refused> {
+    pub fn beside(exchange: &Exchange<'_>) -> Result<Background, NoBackground> {
         let most = most(exchange.conf.places().0);
-        let turn = Turn::take(most).ok_or(Refused::TooMany(most))?;
+        let turn = Turn::take(most).ok_or(NoBackground::TooMany(most))?;
         let worker = exchange.worker;
         let (conn, other) = Conn::of_nobody(worker, exchange.client, exchange.conf.generation)
-            .map_err(Refused::Os)?
-            .ok_or(Refused::NoPlace)?;
+            .map_err(NoBackground::Os)?
+            .ok_or(NoBackground::NoPlace)?;
         let entry = worker.enlist_own(&conn.shared);
         Ok(Background {
             request: exchange.request.head_alone(),

@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// The facts about its TLS; `None` if it speaks no TLS.
-    pub fn facts(&self) -> Option<&Facts> {
+    pub fn facts(&self) -> Option<&TlsFacts> {
         match self.secured.get().map(Rc::as_ref) {
             Some(Secured::Tls(facts)) => Some(facts),
             Some(Secured::Plain) | None => None,
@@ -96,11 +96,11 @@ pub enum Secured {
     /// The client speaks plain HTTP.
     Plain,
     /// The client speaks TLS.
-    Tls(Facts),
+    Tls(TlsFacts),
 }
 
 /// The client's requests in its hello, and the result of the handshake.
-pub struct Facts {
+pub struct TlsFacts {
     /// The memory of the session, as long as the connection.
     pub held: Share,
     /// The server name in its hello.
@@ -137,7 +137,7 @@ pub struct Agreed {
     pub verdict: Result<(), Complaint>,
 }
 
-impl Facts {
+impl TlsFacts {
     /// The client's certificate and the verdict on it, if the client sent one.
     pub fn shown(&self) -> Option<(&[u8], Result<(), Complaint>)> {
         let agreed = self.agreed.get()?;

@@ -244,14 +244,14 @@ impl<S: Source> Sender<S> {
             return Ok(false);
         }
         match self.queue.next(exchange, conn)? {
-            queue::Next::Bytes(bytes) => {
+            queue::NextPart::Bytes(bytes) => {
                 self.push(exchange, conn, bytes, false)?;
                 Ok(true)
             }
-            queue::Next::Moved => Ok(true),
-            queue::Next::Later => Ok(false),
-            queue::Next::Empty if !self.is_composed => Ok(false),
-            queue::Next::Empty => {
+            queue::NextPart::Moved => Ok(true),
+            queue::NextPart::Later => Ok(false),
+            queue::NextPart::Empty if !self.is_composed => Ok(false),
+            queue::NextPart::Empty => {
                 self.has_ended = true;
                 // Of a body that broke off, the client gets the beginning without an end.
                 self.push(exchange, conn, Vec::new(), !self.is_broken)?;

@@ -28,7 +28,7 @@ use std::time::Duration;
 use self::trouble::Trouble;
 use crate::worker::Generation;
 use book::{Answers, Flights, Found, Wait};
-use counters::Counters;
+use counters::ResolverCounters;
 use weir_net::{Deadline, Instant, clock};
 use weir_wire::dns::{ALIASES_MAX, Code, Kind, Name, Reply};
 
@@ -43,7 +43,7 @@ pub struct Servers {
     /// `ipv6=`.
     pub ipv6: bool,
     /// `status_zone=`, or a zone named after the servers.
-    pub zone: Arc<Zone>,
+    pub zone: Arc<ResolverZone>,
     /// Their answers, to all workers.
     known: Mutex<Answers>,
     /// The server to ask first for the next name.
@@ -52,7 +52,7 @@ pub struct Servers {
 
 impl Servers {
     /// Servers without answers yet.
-    pub fn new(servers: Vec<SocketAddr>, zone: Arc<Zone>) -> Servers {
+    pub fn new(servers: Vec<SocketAddr>, zone: Arc<ResolverZone>) -> Servers {
         Servers {
             servers,
             valid: None,
@@ -71,25 +71,25 @@ impl Servers {
 }
 
 /// The counters of the resolvers of one status zone.
-pub struct Zone {
+pub struct ResolverZone {
     /// Its name.
     pub name: String,
-    counters: OnceLock<Arc<Counters>>,
+    counters: OnceLock<Arc<ResolverCounters>>,
 }
 
-impl Zone {
+impl ResolverZone {
     /// A zone of that name.
-    pub fn new(name: String) -> Zone {
-        Zone { name, counters: OnceLock::new() }
+    pub fn new(name: String) -> ResolverZone {
+        ResolverZone { name, counters: OnceLock::new() }
     }
 
     /// Its counters.
-    pub fn counters(&self) -> &Arc<Counters> {
+    pub fn counters(&self) -> &Arc<ResolverCounters> {
         self.counters.get_or_init(Arc::default)
     }
 
     /// Continues the counts of the zone of the same name in an older configuration.
-    pub fn adopt(&self, old: &Zone) {
+    pub fn adopt(&self, old: &ResolverZone) {
         // Already set if an earlier resolver of the zone adopted the same counters.
         let _ = self.counters.set(old.counters().clone());
     }
@@ -97,7 +97,7 @@ impl Zone {
 
 /// An address of a name, or of a service of the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Endpoint {
     /// The address; the port is 0 unless the service names it.
     pub address: SocketAddr,
     /// The host that offers the service; empty without a service.
@@ -111,7 +111,7 @@ pub struct Place {
 /// The result of resolving a name.
 pub struct Resolved {
     /// At least one.
-    pub places: Vec<Place>,
+    pub places: Vec<Endpoint>,
     /// The time until which it is valid.
     pub until: Instant,
 }
@@ -124,26 +124,26 @@ pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// The clients of a worker, by the address of the resolver's `Servers`, which a client keeps alive.
 #[derive(Default)]
-struct Clients(RefCell<HashMap<usize, Rc<Client>>>);
+struct Clients(RefCell<HashMap<usize, Rc<Resolver>>>);
 
 /// This worker's client for the servers of a `resolver`.
-pub fn client(generation: &Generation, servers: &Arc<Servers>) -> Rc<Client> {
+pub fn client(generation: &Generation, servers: &Arc<Servers>) -> Rc<Resolver> {
     let mut clients = generation.own.of(Clients::default).0.borrow_mut();
-    clients.entry(Arc::as_ptr(servers) as usize).or_insert_with(|| Client::new(servers.clone())).clone()
+    clients.entry(Arc::as_ptr(servers) as usize).or_insert_with(|| Resolver::new(servers.clone())).clone()
 }
 
 /// A worker's way to the servers of one `resolver`.
-pub struct Client {
+pub struct Resolver {
     servers: Arc<Servers>,
     flights: RefCell<Flights>,
     /// The first address of the next known answer: each answer starts with another address.
     rotation: Cell<usize>,
 }
 
-impl Client {
+impl Resolver {
     /// A client without questions yet.
-    pub fn new(servers: Arc<Servers>) -> Rc<Client> {
-        Rc::new(Client { servers, flights: RefCell::default(), rotation: Cell::new(0) })
+    pub fn new(servers: Arc<Servers>) -> Rc<Resolver> {
+        Rc::new(Resolver { servers, flights: RefCell::default(), rotation: Cell::new(0) })
     }
 
     /// The addresses of a name, of both kinds if the resolver allows both.
@@ -162,7 +162,7 @@ impl Client {
             self.rotation.set(self.rotation.get().wrapping_add(1));
             found.all.rotate_left(first);
         }
-        let place = |ip| Place { address: SocketAddr::new(ip, 0), host: String::new(), priority: 0, weight: 1 };
+        let place = |ip| Endpoint { address: SocketAddr::new(ip, 0), host: String::new(), priority: 0, weight: 1 };
         let until = found.until.unwrap_or_else(clock::now);
         Ok(Resolved { places: found.all.into_iter().map(place).collect(), until })
     }
@@ -192,7 +192,7 @@ impl Client {
                     until = found.until.map_or(until, |valid| until.min(valid));
                     let (host, weight) = (service.target.to_string(), service.weight.max(1));
                     let room = PLACES_MAX.saturating_sub(places.len());
-                    places.extend(found.all.into_iter().take(room).map(|ip| Place {
+                    places.extend(found.all.into_iter().take(room).map(|ip| Endpoint {
                         address: SocketAddr::new(ip, service.port),
                         host: host.clone(),
                         priority: service.priority,

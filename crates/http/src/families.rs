@@ -65,7 +65,7 @@ pub type Adopt = fn(&mut Conf, &Conf) -> Result<(), String>;
 pub type Check = fn(&mut Build<'_>, &Found<'_>);
 
 /// Takes the servers of a `stream` block: the settings in force in each, and its own data.
-pub type Servers = fn(&mut Build<'_>, Vec<(Location, Box<dyn Any>)>);
+pub type TakeServers = fn(&mut Build<'_>, Vec<(Location, Box<dyn Any>)>);
 
 /// The parts of a family.
 pub struct Family {
@@ -92,7 +92,7 @@ pub struct Family {
     /// Checks its declarations against the places, once all places are known.
     pub check: Option<Check>,
     /// Takes the servers of `stream`, each with its settings in force.
-    pub servers: Option<Servers>,
+    pub servers: Option<TakeServers>,
     /// Judges the places once the variables that the configuration reads are known.
     pub judge: Option<fn(&mut [Location], &Reading<'_>)>,
     /// Called for a request whose server is known, before the server's rules.
@@ -204,7 +204,7 @@ impl Family {
     }
 
     /// Makes the family take the servers of `stream`.
-    pub const fn servers(mut self, servers: Servers) -> Family {
+    pub const fn servers(mut self, servers: TakeServers) -> Family {
         self.servers = Some(servers);
         self
     }

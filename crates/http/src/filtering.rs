@@ -29,7 +29,7 @@ pub struct Filtered {
 
 /// Where a piece of a body stands in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PiecePlace {
     /// It is the last piece that the filters get.
     pub last: bool,
     /// Nothing of the response follows it.
@@ -76,7 +76,7 @@ pub async fn send(
     framing: Framing,
     head: &mut Vec<u8>,
     mut piece: &[u8],
-    place: Place,
+    place: PiecePlace,
     pace: &mut Option<Pace>,
 ) -> Result<(), Gone> {
     await_room(exchange, conn).await?;

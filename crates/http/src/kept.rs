@@ -14,7 +14,7 @@ use weir_net::log::Level;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
-use crate::filtering::{self, Place};
+use crate::filtering::{self, PiecePlace};
 use crate::pace::Pace;
 use crate::response_body::{Framing, Kept, Part};
 use crate::writing;
@@ -62,10 +62,10 @@ pub async fn send_parts(
 }
 
 /// The place of the last piece of a response.
-const WHOLE: Place = Place { last: true, ends: true, flush: false };
+const WHOLE: PiecePlace = PiecePlace { last: true, ends: true, flush: false };
 
 /// The place of a piece that others follow.
-const INSIDE: Place = Place { last: false, ends: false, flush: false };
+const INSIDE: PiecePlace = PiecePlace { last: false, ends: false, flush: false };
 
 /// Sends it unchanged: a body in memory with one call, others piece by piece without copying.
 async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec<u8>, kept: Kept) -> Result<(), Gone> {
@@ -173,7 +173,7 @@ async fn send_in_pieces(
     framing: Framing,
     out: &mut Vec<u8>,
     kept: Kept,
-    end: Place,
+    end: PiecePlace,
     pace: &mut Option<Pace>,
 ) -> Result<(), Gone> {
     let mut left = kept.length;

@@ -8,21 +8,21 @@
 
 mod data;
 
-pub use data::Entry;
+pub use data::NginxDirective;
 
-impl Entry {
-    /// Whether it may stand in this context, named as in [`Entry::contexts`].
+impl NginxDirective {
+    /// Whether it may stand in this context, named as in [`NginxDirective::contexts`].
     pub fn is_allowed_in(&self, context: &str) -> bool {
         self.contexts.split(", ").any(|one| one == context || one == "any")
     }
 
     /// The origin of the directive, for the sentence `"NAME" is …`.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> DirectiveOrigin {
         match self.modules {
-            "NGINX Plus" => Origin::Commercial,
-            "removed from nginx" => Origin::Removed,
-            modules if modules.starts_with("ngx_") || modules == "nginx" => Origin::Nginx,
-            _ => Origin::SeparateModule,
+            "NGINX Plus" => DirectiveOrigin::Commercial,
+            "removed from nginx" => DirectiveOrigin::Removed,
+            modules if modules.starts_with("ngx_") || modules == "nginx" => DirectiveOrigin::Nginx,
+            _ => DirectiveOrigin::SeparateModule,
         }
     }
 
@@ -35,7 +35,7 @@ impl Entry {
 
 /// The origin of a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum DirectiveOrigin {
     /// Open-source nginx has it.
     Nginx,
     /// Only NGINX Plus has it.
@@ -46,20 +46,20 @@ pub enum Origin {
     Removed,
 }
 
-impl Origin {
+impl DirectiveOrigin {
     /// The words after `is `: `an nginx directive`, `a directive of NGINX Plus`, ….
     pub fn phrase(self) -> &'static str {
         match self {
-            Origin::Nginx => "an nginx directive",
-            Origin::Commercial => "a directive of NGINX Plus",
-            Origin::SeparateModule => "a directive of a separate nginx module",
-            Origin::Removed => "a directive removed from nginx",
+            DirectiveOrigin::Nginx => "an nginx directive",
+            DirectiveOrigin::Commercial => "a directive of NGINX Plus",
+            DirectiveOrigin::SeparateModule => "a directive of a separate nginx module",
+            DirectiveOrigin::Removed => "a directive removed from nginx",
         }
     }
 }
 
 /// The entry of a name, if nginx or a known module for it has such a directive.
-pub fn lookup(name: &str) -> Option<&'static Entry> {
+pub fn lookup(name: &str) -> Option<&'static NginxDirective> {
     let index = data::ENTRIES.binary_search_by(|entry| entry.name.cmp(name)).ok()?;
     data::ENTRIES.get(index)
 }
@@ -94,7 +94,7 @@ enum Rule {
 }
 
 impl Rule {
-    fn fits(&self, entry: &Entry) -> bool {
+    fn fits(&self, entry: &NginxDirective) -> bool {
         match self {
             Rule::Name(name) => entry.name == *name,
             Rule::Names(start) => entry.name.starts_with(start),
@@ -235,12 +235,12 @@ mod tests {
     #[test]
     fn origins_are_told_apart() {
         let origin = |name| lookup(name).unwrap().origin();
-        assert_eq!(origin("daemon"), Origin::Nginx);
-        assert_eq!(origin("xslt_stylesheet"), Origin::Nginx);
-        assert_eq!(origin("health_check"), Origin::Commercial);
-        assert_eq!(origin("zone_sync_server"), Origin::Commercial);
-        assert_eq!(origin("content_by_lua_block"), Origin::SeparateModule);
-        assert_eq!(origin("ssl"), Origin::Removed);
+        assert_eq!(origin("daemon"), DirectiveOrigin::Nginx);
+        assert_eq!(origin("xslt_stylesheet"), DirectiveOrigin::Nginx);
+        assert_eq!(origin("health_check"), DirectiveOrigin::Commercial);
+        assert_eq!(origin("zone_sync_server"), DirectiveOrigin::Commercial);
+        assert_eq!(origin("content_by_lua_block"), DirectiveOrigin::SeparateModule);
+        assert_eq!(origin("ssl"), DirectiveOrigin::Removed);
     }
 
     #[test]

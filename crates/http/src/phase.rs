@@ -71,7 +71,7 @@ pub enum Outcome {
     /// Wait, then `resume` with this.
     Wait(Duration, Resume),
     /// Read the whole request body to this place, then `resume` with this.
-    ReadBody(Place, Resume),
+    ReadBody(BodyPlace, Resume),
     /// Do this on a thread of its own, then `resume` with this.
     Aside(Chore, Resume),
     /// Start these requests in the background, then `resume` with this.
@@ -82,7 +82,7 @@ pub enum Outcome {
 
 /// Where a request's body is read to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BodyPlace {
     /// To memory or to a file, as the directives say.
     AsConfigured,
     /// To a file.

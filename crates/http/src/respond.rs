@@ -14,7 +14,7 @@ use weir_wire::{Version, encode};
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Plain};
-use crate::filtering::Place;
+use crate::filtering::PiecePlace;
 use crate::pace::Pace;
 use crate::response_body::{Body, Framing, Part, Source, Whole};
 use crate::{composed, composing, filtering, framed, head_out, keepalive, kept, writing};
@@ -350,10 +350,10 @@ async fn send_file_in_pieces(
 }
 
 /// The place of a body that is one piece, and of the last piece of all.
-const WHOLE: Place = Place { last: true, ends: true, flush: false };
+const WHOLE: PiecePlace = PiecePlace { last: true, ends: true, flush: false };
 
 /// The place of a piece that others follow.
-const INSIDE: Place = Place { last: false, ends: false, flush: false };
+const INSIDE: PiecePlace = PiecePlace { last: false, ends: false, flush: false };
 
 /// Sends a range of a file piece by piece. `end` is the place of the last piece.
 #[allow(clippy::too_many_arguments)] // long: the range's place in the file, and its place in the response
@@ -365,7 +365,7 @@ async fn send_file_range(
     file: &File,
     (offset, length): (u64, u64),
     pace: &mut Option<Pace>,
-    end: Place,
+    end: PiecePlace,
 ) -> Result<(), Gone> {
     let piece_max = if conn.stream().bare().is_some() { READ_FILE_MAX } else { READ_WRAPPED };
     let mut buffer = weir_net::buffer::lease(piece_max as usize);

@@ -41,7 +41,7 @@ pub enum Body {
     /// A body from the cache, or a part of it.
     Kept(Kept),
     /// A body that is made while it is sent.
-    Stream(Box<dyn Stream>),
+    Stream(Box<dyn BodyStream>),
     /// The upstream's body, still to be read.
     Origin,
 }
@@ -190,7 +190,7 @@ pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<bool, Gone>> + 'a>>;
 pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<(), Gone>> + 'a>>;
 
 /// A body that is made while it is sent.
-pub trait Stream {
+pub trait BodyStream {
     /// Sends `head`, and then the body.
     fn send<'a, 'e: 'a>(
         self: Box<Self>,

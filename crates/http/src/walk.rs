@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::family::rewrite::run as rewrite;
 use crate::keepalive;
-use crate::phase::{From, Next, Outcome, Phase, Place, Resume};
+use crate::phase::{BodyPlace, From, Next, Outcome, Phase, Resume};
 use crate::route;
 use weir_net::log::Level;
 
@@ -122,7 +122,7 @@ fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
         rewrite::Flow::Continue | rewrite::Flow::Break | rewrite::Flow::Last => None,
         rewrite::Flow::Status(status) => Some(Outcome::Status(status)),
         rewrite::Flow::Respond => Some(Outcome::Respond),
-        rewrite::Flow::ReadBody => Some(Outcome::ReadBody(Place::AsConfigured, Resume::Server)),
+        rewrite::Flow::ReadBody => Some(Outcome::ReadBody(BodyPlace::AsConfigured, Resume::Server)),
     }
 }
 
@@ -219,7 +219,7 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
             rewrite::Flow::Status(status) => return Step::Over(Outcome::Status(status)),
             rewrite::Flow::Respond => return Step::Over(Outcome::Respond),
             rewrite::Flow::ReadBody => {
-                return Step::Over(Outcome::ReadBody(Place::AsConfigured, Resume::Location));
+                return Step::Over(Outcome::ReadBody(BodyPlace::AsConfigured, Resume::Location));
             }
         }
     }
@@ -317,8 +317,8 @@ fn content(exchange: &mut Exchange<'_>, from: usize) -> Step {
 /// A result after which this handler may be entered again.
 fn again(exchange: &mut Exchange<'_>, next: Next, resume: Resume) -> Step {
     match next {
-        Next::ReadBody => Step::Over(Outcome::ReadBody(Place::AsConfigured, resume)),
-        Next::ReadBodyToFile => Step::Over(Outcome::ReadBody(Place::File, resume)),
+        Next::ReadBody => Step::Over(Outcome::ReadBody(BodyPlace::AsConfigured, resume)),
+        Next::ReadBodyToFile => Step::Over(Outcome::ReadBody(BodyPlace::File, resume)),
         Next::Aside(chore) => Step::Over(Outcome::Aside(chore, resume)),
         Next::Ask => Step::Over(Outcome::Ask(resume)),
         other => said(exchange, other),

@@ -19,7 +19,7 @@ use crate::conn::shared::{Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
 use crate::extensions::Extensions;
 use crate::message::Origin;
-use crate::table_place::Place;
+use crate::table_place::TablePlace;
 
 /// A configuration, and the values that one worker keeps as long as it.
 pub struct Generation {
@@ -137,7 +137,7 @@ pub struct Entry {
 impl Entry {
     /// Takes the connection out of the list, so that another server of this worker can have it; `None` if weir ended
     /// the connection, or if something else still holds it.
-    pub fn dissolve(self) -> Option<(Transport, Place)> {
+    pub fn dissolve(self) -> Option<(Transport, TablePlace)> {
         let shared = self.shared.clone();
         drop(self);
         Rc::try_unwrap(shared).ok()?.into_parts()
@@ -312,13 +312,13 @@ impl Worker {
     }
 
     /// Notes a client connection; it counts as idle until its first request.
-    pub fn enlist(self: &Rc<Self>, stream: Transport, place: Place, generation: &Generation) -> Entry {
+    pub fn enlist(self: &Rc<Self>, stream: Transport, place: TablePlace, generation: &Generation) -> Entry {
         counters::add(&self.counters().handled, 1);
         self.enlist_again(stream, place, generation)
     }
 
     /// Notes a client connection that another server of this worker had.
-    pub fn enlist_again(self: &Rc<Self>, stream: Transport, place: Place, generation: &Generation) -> Entry {
+    pub fn enlist_again(self: &Rc<Self>, stream: Transport, place: TablePlace, generation: &Generation) -> Entry {
         counters::shift(&self.counters().active, 1);
         let shared = Rc::new(Shared::new(stream, Some(place), generation.conf.generation));
         let key = self.connections.borrow_mut().insert(shared.clone());
@@ -338,23 +338,23 @@ impl Worker {
     /// If the table is full, weir closes waiting connections: first kept connections to upstreams (nginx keeps none
     /// by default), then connections of clients between requests, the longest waiting first, as in nginx (which
     /// begins when 1/16 is free).
-    pub fn take_place(&self) -> Option<Place> {
+    pub fn take_place(&self) -> Option<TablePlace> {
         self.take_below(self.generation().conf.places().0)
     }
 
     /// As [`Worker::take_place`], and says nothing if the table is full.
-    pub fn try_place(&self) -> Option<Place> {
+    pub fn try_place(&self) -> Option<TablePlace> {
         self.try_below(self.generation().conf.places().0)
     }
 
     /// As [`Worker::take_place`], for a client that has connected.
-    pub fn take_place_of_client(&self) -> Option<Place> {
+    pub fn take_place_of_client(&self) -> Option<TablePlace> {
         self.take_below(self.generation().conf.places_of_clients())
     }
 
     /// As [`Worker::take_place`], for a connection that an exchange needs. If the limit on open files bounds the table, the
     /// exchange waits up to `patience` until another one gives its place back: its client has sent the request already.
-    pub async fn wait_for_place(&self, patience: Duration) -> Option<Place> {
+    pub async fn wait_for_place(&self, patience: Duration) -> Option<TablePlace> {
         let until = clock::now() + patience;
         loop {
             let (places, is_written) = self.generation().conf.places();
@@ -368,7 +368,7 @@ impl Worker {
         }
     }
 
-    fn take_below(&self, places: usize) -> Option<Place> {
+    fn take_below(&self, places: usize) -> Option<TablePlace> {
         if MEMORY.is_full() {
             self.make_room(&[Rest::New, Rest::Idle]);
             MEMORY.refuse();
@@ -383,7 +383,7 @@ impl Worker {
         place
     }
 
-    fn try_below(&self, places: usize) -> Option<Place> {
+    fn try_below(&self, places: usize) -> Option<TablePlace> {
         if MEMORY.is_full() {
             return None;
         }
@@ -396,7 +396,7 @@ impl Worker {
                 return None;
             }
         }
-        Some(Place::take(&self.places_taken))
+        Some(TablePlace::take(&self.places_taken))
     }
 
     /// Registers a function that can close a waiting connection to an upstream; `false` if there is none.

@@ -27,7 +27,7 @@ use std::rc::Rc;
 use weir_http::counters;
 use weir_http::own::Own;
 use weir_http::route::Socket;
-use weir_http::table_place::Place;
+use weir_http::table_place::TablePlace;
 use weir_http::worker::{Entry, Generation, Worker};
 use weir_net::{Address, SocketAddress, Stream, TlsStream, Transport};
 
@@ -45,7 +45,7 @@ pub fn accepted(
     stream: Stream,
     remote: SocketAddress,
     socket: &Address,
-    place: Place,
+    place: TablePlace,
     generation: Rc<Generation>,
     elsewhere: Elsewhere,
 ) {

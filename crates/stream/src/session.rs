@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
-use weir_http::client::{Facts, Proxied};
+use weir_http::client::{Proxied, TlsFacts};
 use weir_http::conf::{Conf, Location};
 use weir_http::conn::Shared;
 use weir_http::own::Own;
@@ -51,7 +51,7 @@ pub struct Session<'c> {
     /// The content of a PROXY protocol header.
     pub proxied: Option<Box<Proxied>>,
     /// The facts about its TLS.
-    pub facts: OnceCell<Box<Facts>>,
+    pub facts: OnceCell<Box<TlsFacts>>,
     /// The content of the client's first TLS message.
     pub preread: Option<Box<Preread>>,
     /// Bytes of the client that were read before the session has a peer.
@@ -90,7 +90,7 @@ pub struct Known {
     /// The client's address.
     pub remote: SocketAddress,
     /// The facts about its TLS.
-    pub facts: Option<Box<Facts>>,
+    pub facts: Option<Box<TlsFacts>>,
     /// The content of a PROXY protocol header.
     pub proxied: Option<Box<Proxied>>,
     /// The values that parts keep with the session.

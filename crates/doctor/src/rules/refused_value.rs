@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_conf::{At, Problem};
-use weir_http::nginx_only::{self, Origin};
+use weir_http::nginx_only::{self, DirectiveOrigin};
 
 use crate::rule::prelude::*;
 use crate::view::View;
@@ -126,7 +126,7 @@ fn foreign<'v>(view: &'v View<'v>) -> BTreeSet<&'v str> {
 }
 
 fn is_foreign(name: &str) -> bool {
-    let is_nginxs = nginx_only::lookup(name).is_some_and(|entry| entry.origin() == Origin::Nginx);
+    let is_nginxs = nginx_only::lookup(name).is_some_and(|entry| entry.origin() == DirectiveOrigin::Nginx);
     !is_nginxs && !crate::weirs::known().has(name)
 }
 

@@ -1,6 +1,6 @@
 //! Names that nginx does not know, and directives in blocks that do not allow them.
 
-use weir_http::nginx_only::{self, Origin};
+use weir_http::nginx_only::{self, DirectiveOrigin};
 
 use crate::rule::prelude::*;
 
@@ -39,7 +39,7 @@ fn check(case: &Case<'_>, found: &mut Findings) {
             continue;
         };
         match entry.origin() {
-            Origin::Commercial => {
+            DirectiveOrigin::Commercial => {
                 let what = said!(
                     "unknown directive \"{name}\": it belongs to NGINX Plus; weir edge has it or does not need it",
                     "알 수 없는 지시어 \"{name}\": NGINX Plus의 지시어이며, weir edge에는 있거나 필요 없습니다"
@@ -50,14 +50,14 @@ fn check(case: &Case<'_>, found: &mut Findings) {
                         .fix(edit::remove(case.tree(), spot.statement())),
                 );
             }
-            Origin::Removed => {
+            DirectiveOrigin::Removed => {
                 let what = said!(
                     "unknown directive \"{name}\": older versions of nginx had it",
                     "알 수 없는 지시어 \"{name}\": 예전 nginx에 있던 지시어입니다"
                 );
                 found.add(Finding::at(spot, what).fix(edit::remove(case.tree(), spot.statement())));
             }
-            Origin::SeparateModule => {
+            DirectiveOrigin::SeparateModule => {
                 let loads = case.view.root().get("load_module").is_some();
                 if !loads {
                     let what = said!(
@@ -68,7 +68,7 @@ fn check(case: &Case<'_>, found: &mut Findings) {
                     found.add_as(FindingLevel::Note, Finding::at(spot, what));
                 }
             }
-            Origin::Nginx if !entry.is_allowed_in(context) => {
+            DirectiveOrigin::Nginx if !entry.is_allowed_in(context) => {
                 let place = entry.contexts;
                 let mut finding = Finding::at(
                     spot,
@@ -87,7 +87,7 @@ fn check(case: &Case<'_>, found: &mut Findings) {
                 }
                 found.add(finding);
             }
-            Origin::Nginx => {}
+            DirectiveOrigin::Nginx => {}
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct Outside {
     pub thumbprint: String,
     /// The challenges of this edge.
     pub challenges: Arc<Challenges>,
-    resolver: Rc<dns::Client>,
+    resolver: Rc<dns::Resolver>,
     /// The URL of the account, for an authority without files.
     pub account: RefCell<Option<String>>,
 }
@@ -47,7 +47,7 @@ pub struct Outside {
 impl Outside {
     /// The surroundings on the agent's thread.
     pub fn new(work: Arc<Work>, thumbprint: String, challenges: Arc<Challenges>) -> Outside {
-        let resolver = dns::Client::new(work.resolver.0.clone());
+        let resolver = dns::Resolver::new(work.resolver.0.clone());
         Outside { work, thumbprint, challenges, resolver, account: RefCell::default() }
     }
 

@@ -18,9 +18,9 @@ use weir_dash::runs;
 use weir_http::body::{self, Failed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::filtering::Place;
+use weir_http::filtering::PiecePlace;
 use weir_http::phase::Outcome;
-use weir_http::response_body::{Body, Framing, Sending, Stream};
+use weir_http::response_body::{Body, BodyStream, Framing, Sending};
 use weir_http::{filtering, writing};
 use weir_meter::live::{ErrorClass, Snapshot};
 use weir_net::clock;
@@ -365,7 +365,7 @@ async fn next(conn: &Conn, mut poll: impl FnMut(&Context<'_>) -> Poll<Arc<[u8]>>
     .await
 }
 
-impl Stream for Viewer {
+impl BodyStream for Viewer {
     fn send<'a, 'e: 'a>(
         self: Box<Self>,
         exchange: &'a mut Exchange<'e>,
@@ -437,6 +437,6 @@ async fn event(
     bytes: &[u8],
 ) -> Result<(), Gone> {
     out.clear();
-    let place = Place { last: false, ends: false, flush: true };
+    let place = PiecePlace { last: false, ends: false, flush: true };
     filtering::send(exchange, conn, framing, out, bytes, place, &mut None).await
 }

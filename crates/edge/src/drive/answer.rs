@@ -4,7 +4,7 @@ use weir_http::board::Leg;
 use weir_http::body::{self, Failed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::phase::{Outcome, Place, Resume};
+use weir_http::phase::{BodyPlace, Outcome, Resume};
 use weir_http::{respond, special, walk};
 use weir_net::clock;
 use weir_proxy::family::upstream::answer::Answer;
@@ -105,12 +105,12 @@ pub async fn answer(
 async fn read_body(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
-    place: Place,
+    place: BodyPlace,
     resume: Resume,
 ) -> Result<Outcome, Gone> {
     let read = match place {
-        Place::AsConfigured => body::read(exchange, conn).await,
-        Place::File => body::read_to_file(exchange, conn).await,
+        BodyPlace::AsConfigured => body::read(exchange, conn).await,
+        BodyPlace::File => body::read_to_file(exchange, conn).await,
     };
     match read {
         Ok(()) => Ok(walk::resume(exchange, resume)),

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_http::board::{Leg, count_fault};
-use weir_http::client::{Facts, Secured};
+use weir_http::client::{Secured, TlsFacts};
 use weir_http::conf::{Conf, Server};
 use weir_http::conn::Conn;
 use weir_http::exchange::{Exchange, Parts};
@@ -146,7 +146,7 @@ fn serve_as(
         return None;
     };
     let held = agree::room(tls)?;
-    let facts = Facts {
+    let facts = TlsFacts {
         held,
         server_name: name,
         context: speaks.context,

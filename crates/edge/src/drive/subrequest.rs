@@ -1,10 +1,10 @@
 //! Takes subrequests through the phases: to the head of their answer, for checks and for exchanges in the background, or
 //! to the end of its body, for a body that contains the answer.
 
-use weir_http::background::{Background, Refused};
+use weir_http::background::{Background, NoBackground};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::{Exchange, Plain};
-use weir_http::phase::{From, Outcome, Place, Resume};
+use weir_http::phase::{BodyPlace, From, Outcome, Resume};
 use weir_http::request_body::{Reader, RequestBody};
 use weir_http::response_body::{Body, Source as _};
 use weir_http::slots::SlotStore;
@@ -85,13 +85,13 @@ pub async fn head(
                 None => walk::resume(exchange, resume),
             },
             // weir has read the body already, or does not need it. The place must not ask for it again.
-            Outcome::ReadBody(Place::AsConfigured, resume) => {
+            Outcome::ReadBody(BodyPlace::AsConfigured, resume) => {
                 if matches!(exchange.body, RequestBody::Unread) {
                     exchange.body = RequestBody::Gone;
                 }
                 walk::resume(exchange, resume)
             }
-            Outcome::ReadBody(Place::File, resume) => match body::to_file(exchange) {
+            Outcome::ReadBody(BodyPlace::File, resume) => match body::to_file(exchange) {
                 Ok(()) => walk::resume(exchange, resume),
                 Err(_) => Outcome::Status(500),
             },
@@ -234,13 +234,13 @@ pub fn start_all(exchange: &mut Exchange<'_>, paths: Vec<Vec<u8>>) {
         let shown = String::from_utf8_lossy(&path).into_owned();
         match begin(exchange, path) {
             Ok(()) => {}
-            Err(Refused::TooMany(most)) => exchange.log(
+            Err(NoBackground::TooMany(most)) => exchange.log(
                 Level::Error,
                 format_args!("{most} background requests are already running, so weir does not send \"{shown}\""),
             ),
             // `take_place` has logged it.
-            Err(Refused::NoPlace) => {}
-            Err(Refused::Os(error)) => {
+            Err(NoBackground::NoPlace) => {}
+            Err(NoBackground::Os(error)) => {
                 let error = log::Os(&error);
                 exchange.log(Level::Error, format_args!("background request \"{shown}\" failed to start {error}"));
             }
@@ -248,9 +248,9 @@ pub fn start_all(exchange: &mut Exchange<'_>, paths: Vec<Vec<u8>>) {
     }
 }
 
-fn begin(exchange: &Exchange<'_>, path: Vec<u8>) -> Result<(), Refused> {
+fn begin(exchange: &Exchange<'_>, path: Vec<u8>) -> Result<(), NoBackground> {
     let mut background = Background::beside(exchange)?;
-    let body = exchange.body.copy().map_err(Refused::Os)?;
+    let body = exchange.body.copy().map_err(NoBackground::Os)?;
     if !matches!(body, RequestBody::Gone) {
         background.request.length = Some(BodyLength::Exact(body.length()));
     }

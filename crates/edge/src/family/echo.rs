@@ -13,12 +13,12 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::directive::{Arity, Contexts, Directive, LOCATION, LOCATION_IF, NONE, ONE, TWO};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::filtering::Place;
+use weir_http::filtering::PiecePlace;
 use weir_http::pace::Pace;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
 use weir_http::request_body::RequestBody;
-use weir_http::response_body::{Body, Framing, Sending, Stream};
+use weir_http::response_body::{Body, BodyStream, Framing, Sending};
 use weir_http::template::{Argument, Template};
 use weir_http::variable::Variable;
 use weir_http::{content_type, filtering, value};
@@ -249,7 +249,7 @@ fn push_body(exchange: &Exchange<'_>, out: &mut Vec<u8>) -> Result<(), String> {
 /// The commands of an answer that pauses or sends a part early.
 struct Script(Vec<Arc<Command>>);
 
-impl Stream for Script {
+impl BodyStream for Script {
     fn send<'a, 'e: 'a>(
         self: Box<Self>,
         exchange: &'a mut Exchange<'e>,
@@ -272,7 +272,7 @@ async fn run(
     for command in commands {
         match &**command {
             Command::Flush => {
-                let place = Place { last: false, ends: false, flush: true };
+                let place = PiecePlace { last: false, ends: false, flush: true };
                 filtering::send(exchange, conn, framing, out, &text, place, &mut pace).await?;
                 text.clear();
             }
@@ -295,7 +295,7 @@ async fn run(
             }
         }
     }
-    let place = Place { last: true, ends: true, flush: true };
+    let place = PiecePlace { last: true, ends: true, flush: true };
     filtering::send(exchange, conn, framing, out, &text, place, &mut pace).await
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use weir_conf::{At, Problem, Statement, Tree};
 
-use crate::nginx_only::{Entry, Origin};
+use crate::nginx_only::{DirectiveOrigin, NginxDirective};
 
 /// Modules whose directives have little to do with one another.
 const MIXED: [&str; 4] = ["nginx", "ngx_http_core_module", "ngx_stream_core_module", "ngx_mail_core_module"];
@@ -43,17 +43,21 @@ pub(super) struct Absent {
 
 impl Absent {
     /// Notes a directive of nginx or of a module for nginx.
-    pub(super) fn note(&mut self, entry: &'static Entry, statement: &Statement) {
+    pub(super) fn note(&mut self, entry: &'static NginxDirective, statement: &Statement) {
         let name = entry.name;
         let module = entry.modules.split(", ").next().unwrap_or_default();
         let subject = match entry.origin() {
-            Origin::Commercial => Subject::Plus(entry.remedy()),
-            Origin::Nginx | Origin::SeparateModule if !MIXED.contains(&module) => Subject::Module(module),
-            Origin::Nginx | Origin::SeparateModule | Origin::Removed => Subject::Name(name.to_owned()),
+            DirectiveOrigin::Commercial => Subject::Plus(entry.remedy()),
+            DirectiveOrigin::Nginx | DirectiveOrigin::SeparateModule if !MIXED.contains(&module) => {
+                Subject::Module(module)
+            }
+            DirectiveOrigin::Nginx | DirectiveOrigin::SeparateModule | DirectiveOrigin::Removed => {
+                Subject::Name(name.to_owned())
+            }
         };
         let problem = match entry.origin() {
             // Today's nginx does not know it either, and says so in these words.
-            Origin::Removed => Problem::emerg(format!("unknown directive \"{name}\""), statement.at),
+            DirectiveOrigin::Removed => Problem::emerg(format!("unknown directive \"{name}\""), statement.at),
             _ => Problem::emerg(format!("\"{name}\" is an nginx directive that weir does not have"), statement.at)
                 .weirs_own(),
         };

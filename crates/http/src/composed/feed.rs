@@ -10,7 +10,7 @@ use weir_net::log::Level;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
-use crate::response_body::{Body, Broken, Kept, Part, Source, Stream, Whole};
+use crate::response_body::{Body, BodyStream, Broken, Kept, Part, Source, Whole};
 
 /// A file is read in pieces of this size, and so are stored bodies.
 const PIECE_BYTES: usize = 32 << 10;
@@ -28,7 +28,7 @@ pub enum Feed<S> {
     /// An upstream's body.
     Origin(S),
     /// A body that is made while it is sent.
-    Stream(Box<dyn Stream>),
+    Stream(Box<dyn BodyStream>),
     /// Heads and parts of a body, the next one last.
     Several(Vec<Feed<S>>),
 }

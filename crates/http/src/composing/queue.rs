@@ -87,7 +87,7 @@ pub struct Queue<'q> {
 }
 
 /// The result of asking for the next part.
-pub enum Next {
+pub enum NextPart {
     /// These bytes are next.
     Bytes(Vec<u8>),
     /// The queue changed.
@@ -181,36 +181,36 @@ impl Store {
     }
 
     /// The next bytes for the client.
-    pub fn next(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Result<Next, Gone> {
+    pub fn next(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Result<NextPart, Gone> {
         match self.parts.pop_front() {
-            None => Ok(Next::Empty),
+            None => Ok(NextPart::Empty),
             Some(Part::Text(text)) => {
                 self.text_bytes -= text.len();
-                Ok(Next::Bytes(text))
+                Ok(NextPart::Bytes(text))
             }
             Some(Part::Planned(planned)) => {
                 let pipe = planned.start(exchange, conn).ok_or(Gone::Cut)?;
                 self.running += 1;
                 self.parts.push_front(Part::Running(Reading(pipe)));
-                Ok(Next::Moved)
+                Ok(NextPart::Moved)
             }
             Some(Part::Running(reading)) => {
                 let progress = reading.0.watch();
                 let bytes = reading.0.take();
                 if !bytes.is_empty() {
                     self.parts.push_front(Part::Running(reading));
-                    return Ok(Next::Bytes(bytes));
+                    return Ok(NextPart::Bytes(bytes));
                 }
                 match progress {
                     Progress::Open => {
                         self.parts.push_front(Part::Running(reading));
-                        Ok(Next::Later)
+                        Ok(NextPart::Later)
                     }
                     Progress::Broken => Err(Gone::Cut),
                     Progress::Whole => {
                         self.running = self.running.saturating_sub(1);
                         adopt(exchange, &reading.0);
-                        Ok(Next::Moved)
+                        Ok(NextPart::Moved)
                     }
                 }
             }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use weir_net::worker::Task;
 use weir_net::{Instant, Transport, clock};
 
-use crate::table_place::Place;
+use crate::table_place::TablePlace;
 
 /// The state of a connection that other parts of the worker use: to close it when idle, to end it at a deadline.
 pub struct Shared {
@@ -17,7 +17,7 @@ pub struct Shared {
     pub idle_since: Cell<Instant>,
     /// The configuration of its current or last exchange.
     pub generation: Cell<u32>,
-    place: Cell<Option<Place>>,
+    place: Cell<Option<TablePlace>>,
     /// The task that drives the connection while it carries streams. It has a last message for the client before the
     /// connection ends.
     keeper: Cell<Task>,
@@ -38,7 +38,7 @@ pub enum Rest {
 
 impl Shared {
     /// A connection just accepted.
-    pub fn new(stream: Transport, place: Option<Place>, generation: u32) -> Shared {
+    pub fn new(stream: Transport, place: Option<TablePlace>, generation: u32) -> Shared {
         Shared {
             stream,
             rest: Cell::new(Rest::New),
@@ -90,7 +90,7 @@ impl Shared {
     }
 
     /// Its transport and its place, for another server of the worker; `None` if weir ended it.
-    pub fn into_parts(self) -> Option<(Transport, Place)> {
+    pub fn into_parts(self) -> Option<(Transport, TablePlace)> {
         let place = self.place.take()?;
         Some((self.stream, place))
     }

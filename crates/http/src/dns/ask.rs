@@ -16,7 +16,7 @@ use weir_net::log::{self, Level};
 use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, clock, random};
 use weir_wire::dns::{self, Code, Message, Reply};
 
-use super::Client;
+use super::Resolver;
 use super::book::Flight;
 use super::trouble::Trouble;
 
@@ -43,7 +43,7 @@ const FOREIGN_MAX: usize = 64;
 const DATAGRAM_BYTES: usize = 4096;
 
 /// Asks the question, keeps the answer, and counts both.
-pub async fn fly(client: Rc<Client>, flight: Rc<Flight>, turn: usize) {
+pub async fn fly(client: Rc<Resolver>, flight: Rc<Flight>, turn: usize) {
     let mut landing = Landing { client, flight, outcome: Err(Trouble::TimedOut) };
     landing.client.servers.zone.counters().asked(landing.flight.key.1);
     landing.outcome = ask(&landing.client, &landing.flight, turn).await.map(Arc::new);
@@ -51,14 +51,14 @@ pub async fn fly(client: Rc<Client>, flight: Rc<Flight>, turn: usize) {
 
 /// Ends a flight, also if its task panics or is dropped.
 struct Landing {
-    client: Rc<Client>,
+    client: Rc<Resolver>,
     flight: Rc<Flight>,
     outcome: Result<Arc<Reply>, Trouble>,
 }
 
 impl Drop for Landing {
     fn drop(&mut self) {
-        let Client { servers, flights, .. } = &*self.client;
+        let Resolver { servers, flights, .. } = &*self.client;
         servers.zone.counters().answered(self.outcome.as_ref().map(|reply| reply.code).map_err(|trouble| *trouble));
         let landed = self.outcome.clone().map(|reply| {
             let key = self.flight.key.clone();
@@ -85,7 +85,7 @@ enum Heard {
     Silence,
 }
 
-async fn ask(client: &Client, flight: &Rc<Flight>, turn: usize) -> Result<Reply, Trouble> {
+async fn ask(client: &Resolver, flight: &Rc<Flight>, turn: usize) -> Result<Reply, Trouble> {
     let servers = &client.servers.servers;
     let mut sent: Vec<Sent> = Vec::new();
     let mut buf = vec![0; DATAGRAM_BYTES];

@@ -9,7 +9,7 @@ use super::trouble::Trouble;
 /// The counts of one status zone. A name asked for in two kinds (IPv4, IPv6) counts as two requests with two responses.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
-pub struct Counters {
+pub struct ResolverCounters {
     pub name: AtomicU64,
     pub srv: AtomicU64,
     /// Questions for the name of an address: weir sends none.
@@ -24,7 +24,7 @@ pub struct Counters {
     pub unknown: AtomicU64,
 }
 
-impl Counters {
+impl ResolverCounters {
     /// A question is asked.
     pub fn asked(&self, kind: Kind) {
         let counter = match kind {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_conf::Statement;
 
-use super::{Servers, Zone};
+use super::{ResolverZone, Servers};
 use crate::build::Build;
 use crate::refusal::Refusal;
 use crate::{authority, value};
@@ -14,8 +14,8 @@ use crate::{authority, value};
 const SERVERS_MAX: usize = 64;
 
 /// The status zones of these resolvers, each once, in their order.
-pub fn zones(all: &[Arc<Servers>]) -> Vec<&Arc<Zone>> {
-    let mut zones: Vec<&Arc<Zone>> = Vec::new();
+pub fn zones(all: &[Arc<Servers>]) -> Vec<&Arc<ResolverZone>> {
+    let mut zones: Vec<&Arc<ResolverZone>> = Vec::new();
     for servers in all {
         if !zones.iter().any(|zone| zone.name == servers.zone.name) {
             zones.push(&servers.zone);
@@ -49,7 +49,7 @@ pub fn read(b: &Build<'_>, statement: &Statement, all: &mut Vec<Arc<Servers>>) -
     }
     let name = zone.unwrap_or_else(|| servers.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" "));
     let known = all.iter().find(|known| known.zone.name == name).map(|known| known.zone.clone());
-    let zone = known.unwrap_or_else(|| Arc::new(Zone::new(name)));
+    let zone = known.unwrap_or_else(|| Arc::new(ResolverZone::new(name)));
     let mut servers = Servers::new(servers, zone);
     (servers.valid, servers.ipv4, servers.ipv6) = (valid, ipv4, ipv6);
     let servers = Arc::new(servers);

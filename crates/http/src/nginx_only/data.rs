@@ -4,7 +4,7 @@
 
 /// One directive of nginx or of a module for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct NginxDirective {
     /// The directive's name.
     pub name: &'static str,
     /// The modules that define it, `, ` between them: nginx's own modules by their source name, else `NGINX Plus`,
@@ -17,12 +17,12 @@ pub struct Entry {
 }
 
 /// A row of the table.
-const fn row(name: &'static str, modules: &'static str, contexts: &'static str) -> Entry {
-    Entry { name, modules, contexts }
+const fn row(name: &'static str, modules: &'static str, contexts: &'static str) -> NginxDirective {
+    NginxDirective { name, modules, contexts }
 }
 
 #[rustfmt::skip]
-pub(super) static ENTRIES: &[Entry] = &[
+pub(super) static ENTRIES: &[NginxDirective] = &[
     row("absolute_redirect", "ngx_http_core_module", "http, server, location"),
     row("accept_mutex", "ngx_event", "events"),
     row("accept_mutex_delay", "ngx_event", "events"),

@@ -18,7 +18,7 @@ pub const STATE_BYTES_MAX: usize = 4096;
 
 /// The place of a span: its trace and its own id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SpanContext {
     /// The trace's id, not all zero.
     pub trace: [u8; 16],
     /// The span's id, not all zero.
@@ -31,18 +31,18 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The caller's span, if weir takes it from the request.
-    pub parent: Option<Place>,
+    pub parent: Option<SpanContext>,
     /// The exchange's own.
-    pub current: Place,
+    pub current: SpanContext,
     /// `tracestate`, passed on unchanged; empty if there is none.
     pub state: Box<[u8]>,
     /// weir sends the context to the upstream.
     pub injects: bool,
 }
 
-impl Place {
+impl SpanContext {
     /// Reads a `traceparent`; of a later version, only the known part. `None` if it is invalid.
-    pub fn parse(text: &[u8]) -> Option<Place> {
+    pub fn parse(text: &[u8]) -> Option<SpanContext> {
         let (known, rest) = text.split_at_checked(PARENT_BYTES)?;
         let &[v1, v2, b'-', ref ids @ ..] = known else { return None };
         let (trace, rest_of_ids) = ids.split_at_checked(32)?;
@@ -55,7 +55,7 @@ impl Place {
             0xff => false,
             _ => rest.is_empty() || rest.starts_with(b"-"),
         };
-        let place = Place { trace: hex(trace)?, span: hex(span)?, flags: byte(f1, f2)? };
+        let place = SpanContext { trace: hex(trace)?, span: hex(span)?, flags: byte(f1, f2)? };
         (is_known && place.trace != [0; 16] && place.span != [0; 8]).then_some(place)
     }
 
@@ -86,10 +86,10 @@ impl Place {
 
 impl Trace {
     /// A new span below `parent`, or the first of a trace; not yet recorded.
-    pub fn below(parent: Option<Place>, state: Box<[u8]>) -> Trace {
+    pub fn below(parent: Option<SpanContext>, state: Box<[u8]>) -> Trace {
         let trace = parent.map_or_else(|| id_of(&[random(), random()]), |parent| parent.trace);
         let flags = parent.map_or(0, |parent| parent.flags & RANDOM);
-        Trace { parent, current: Place { trace, span: span_id(), flags }, state, injects: false }
+        Trace { parent, current: SpanContext { trace, span: span_id(), flags }, state, injects: false }
     }
 
     /// Sets whether it is recorded.
@@ -198,17 +198,17 @@ mod tests {
 
     #[test]
     fn what_is_read_is_written_again() {
-        let place = Place::parse(GOOD.as_bytes()).unwrap();
+        let place = SpanContext::parse(GOOD.as_bytes()).unwrap();
         assert_eq!((place.trace[0], place.span[7], place.is_sampled()), (0x0a, 0xe1, true));
         assert_eq!(place.text(), GOOD.as_bytes());
     }
 
     #[test]
     fn later_versions_are_read_and_others_ignored() {
-        let of = |from: &str, to: &str| Place::parse(GOOD.replacen(from, to, 1).as_bytes());
+        let of = |from: &str, to: &str| SpanContext::parse(GOOD.replacen(from, to, 1).as_bytes());
         for (from, to) in [("00-", "01-"), ("-01", "-01-more"), ("-01", "-00"), ("-01", "-ff")] {
             let text = if to == "-01-more" { format!("cc{}-more", &GOOD[2..]) } else { GOOD.replacen(from, to, 1) };
-            assert!(Place::parse(text.as_bytes()).is_some(), "{text}");
+            assert!(SpanContext::parse(text.as_bytes()).is_some(), "{text}");
         }
         for (from, to) in [
             ("00-", "ff-"),
@@ -224,12 +224,12 @@ mod tests {
         ] {
             assert_eq!(of(from, to), None, "{from} {to}");
         }
-        assert_eq!(Place::parse(format!("01{}.", &GOOD[2..]).as_bytes()), None);
+        assert_eq!(SpanContext::parse(format!("01{}.", &GOOD[2..]).as_bytes()), None);
     }
 
     #[test]
     fn a_span_goes_on_in_its_parents_trace_and_decides_for_itself() {
-        let parent = Place { flags: SAMPLED | RANDOM | 0x80, ..Place::parse(GOOD.as_bytes()).unwrap() };
+        let parent = SpanContext { flags: SAMPLED | RANDOM | 0x80, ..SpanContext::parse(GOOD.as_bytes()).unwrap() };
         let mut trace = Trace::below(Some(parent), Box::default());
         assert!(trace.current.trace == parent.trace && trace.current.span != parent.span && !trace.is_recorded());
         trace.record(true);
@@ -265,8 +265,8 @@ mod tests {
                 "rojo=00f067aa0ba902b7, congo=t61rcWkgMzE",
             ];
             weir_mutate::mutate(&seeds, &["-", "0", "F", "=", ",", "@", " ", "\0", "\r\n", "ff"], |bytes| {
-                if let Some(place) = Place::parse(bytes) {
-                    assert_eq!(Place::parse(&place.text()), Some(place));
+                if let Some(place) = SpanContext::parse(bytes) {
+                    assert_eq!(SpanContext::parse(&place.text()), Some(place));
                 }
                 let joined = state([bytes, bytes].into_iter());
                 assert!(joined.len() <= STATE_BYTES_MAX + 1);

@@ -13,7 +13,7 @@ use weir_http::families::Family;
 use weir_http::refusal::Refusal;
 use weir_http::value;
 
-use weir_http::dns::{Servers, TIMEOUT_DEFAULT, Zone, reading};
+use weir_http::dns::{ResolverZone, Servers, TIMEOUT_DEFAULT, reading};
 
 weir_http::settings! {
     /// `resolver`.
@@ -31,7 +31,7 @@ pub struct Declared {
 
 impl Declared {
     /// The status zones, each once, in the order of the file.
-    pub fn zones(&self) -> Vec<&Arc<Zone>> {
+    pub fn zones(&self) -> Vec<&Arc<ResolverZone>> {
         reading::zones(&self.all)
     }
 }

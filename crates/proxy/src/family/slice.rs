@@ -14,12 +14,12 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::directive::{Directive, HSL, ONE};
 use weir_http::exchange::{Exchange, Parts};
 use weir_http::families::Family;
-use weir_http::filtering::Place;
+use weir_http::filtering::PiecePlace;
 use weir_http::pace::Pace;
 use weir_http::phase::Outcome;
 use weir_http::refusal::Refusal;
 use weir_http::request_body;
-use weir_http::response_body::{Body, Framing, Kept, Reading, Sending, Stream};
+use weir_http::response_body::{Body, BodyStream, Framing, Kept, Reading, Sending};
 use weir_http::variable::Variable;
 use weir_http::{counting, filtering, value};
 use weir_net::log::Level;
@@ -98,7 +98,7 @@ pub struct Sliced {
     to: u64,
 }
 
-impl Stream for Sliced {
+impl BodyStream for Sliced {
     fn send<'a, 'e: 'a>(
         self: Box<Self>,
         exchange: &'a mut Exchange<'e>,
@@ -287,7 +287,7 @@ async fn send(
         if !is_last && bytes.len() < POSTPONED_BYTES {
             continue;
         }
-        let place = Place { last: is_last, ends: is_last, flush: false };
+        let place = PiecePlace { last: is_last, ends: is_last, flush: false };
         filtering::send(exchange, conn, framing, out, &bytes, place, &mut pace).await?;
         if is_last {
             return Ok(());

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use weir_http::authority::split_host_port;
-use weir_http::table_place::Place;
+use weir_http::table_place::TablePlace;
 use weir_http::worker::ROOMS_MAX;
 use weir_meter::Step;
 use weir_net::log::{Level, Os};
@@ -40,7 +40,7 @@ pub struct Joined {
     /// The connection.
     pub link: Link,
     /// Its place in the worker's table.
-    pub place: Place,
+    pub place: TablePlace,
     /// The PROXY protocol header that goes before the client's bytes; empty if it is sent already.
     pub header: Vec<u8>,
 }
@@ -138,7 +138,7 @@ async fn attempt(
     address: &Address,
     host: &str,
     bind: Option<Local>,
-) -> Result<(Link, Place, Vec<u8>), Trouble> {
+) -> Result<(Link, TablePlace, Vec<u8>), Trouble> {
     let settings = &crate::values(&session.server.place).proxy;
     let Some(place) = session.worker.take_place() else { return Err(Trouble::End(INTERNAL)) };
     let options = options(session, address, bind);
@@ -269,7 +269,7 @@ pub fn rates(session: &mut Session<'_>) -> [u64; 2] {
 }
 
 /// Joins the two ends of a session.
-pub fn relay(session: &mut Session<'_>, hold: Hold, link: Transport, place: Place, header: Vec<u8>) -> Relay {
+pub fn relay(session: &mut Session<'_>, hold: Hold, link: Transport, place: TablePlace, header: Vec<u8>) -> Relay {
     let settings = &crate::values(&session.server.place).proxy;
     let mut first = header;
     first.append(&mut session.early);

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use weir_http::counters;
-use weir_http::table_place::Place;
+use weir_http::table_place::TablePlace;
 use weir_http::worker::{Generation, Worker};
 use weir_net::datagrams::{Arrived, DATAGRAM_BYTES_MAX, Receiver, Receiving};
 use weir_net::log::{self, Level, Os};
@@ -119,7 +119,7 @@ fn requests_max(stream: &Stream, listen: usize) -> u64 {
 }
 
 /// One session.
-async fn converse(worker: Rc<Worker>, generation: Rc<Generation>, client: Client, first: Vec<u8>, place: Place) {
+async fn converse(worker: Rc<Worker>, generation: Rc<Generation>, client: Client, first: Vec<u8>, place: TablePlace) {
     let _active = counters::raise(&worker.counters().active);
     let _place = place;
     let stream = conf::of(&generation.conf);

@@ -6,7 +6,7 @@ use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_http::table_place::Place;
+use weir_http::table_place::TablePlace;
 use weir_meter::Step;
 use weir_net::log::{Level, Os};
 use weir_net::splice::{PIPE_BYTES, Pipe};
@@ -28,7 +28,7 @@ const READS_MAX: usize = 16;
 pub struct Relay {
     hold: Hold,
     link: Transport,
-    _place: Place,
+    _place: TablePlace,
     up: Flow,
     down: Flow,
     deadline: Deadline,
@@ -94,7 +94,14 @@ enum Turn {
 
 impl Relay {
     /// Joins two ends; `first` goes to the peer before all other bytes.
-    pub fn new(hold: Hold, link: Transport, place: Place, first: &[u8], rates: [u64; 2], settings: &Values) -> Relay {
+    pub fn new(
+        hold: Hold,
+        link: Transport,
+        place: TablePlace,
+        first: &[u8],
+        rates: [u64; 2],
+        settings: &Values,
+    ) -> Relay {
         let [upload, download] = rates;
         let mut up = Flow::new(settings.buffer, upload);
         if !first.is_empty() {

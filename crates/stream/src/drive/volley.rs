@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_http::counters;
-use weir_http::table_place::Place;
+use weir_http::table_place::TablePlace;
 use weir_meter::Step;
 use weir_net::datagrams::DATAGRAM_BYTES_MAX;
 use weir_net::log::{Level, Os};
@@ -38,7 +38,7 @@ thread_local! {
 struct Volley {
     hold: Hold,
     link: Datagram,
-    _place: Place,
+    _place: TablePlace,
     deadline: Deadline,
     timeout: Duration,
     upload: Option<Pace>,
@@ -76,7 +76,7 @@ pub async fn proxy(session: &mut Session<'_>, target: &Target, client: &Client) 
 }
 
 impl Volley {
-    fn new(session: &mut Session<'_>, hold: Hold, link: Datagram, place: Place) -> Volley {
+    fn new(session: &mut Session<'_>, hold: Hold, link: Datagram, place: TablePlace) -> Volley {
         let [upload, download] = connect::rates(session).map(Pace::new);
         let settings = &crate::values(&session.server.place).proxy;
         let deadline = Deadline::new();

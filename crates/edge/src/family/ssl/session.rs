@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use weir_http::client::Facts;
+use weir_http::client::TlsFacts;
 use weir_http::template::Definition;
 use weir_net::log::Level;
 use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, TlsStream};
@@ -91,7 +91,7 @@ fn begin(session: &mut Session<'_>, tls: &TlsStream, hello: Option<Box<ClientHel
         return None;
     };
     let held = agree::room(tls)?;
-    let facts = Facts {
+    let facts = TlsFacts {
         held,
         server_name: name,
         context: speaks.context,

@@ -1,6 +1,6 @@
 //! `$ssl_*`: the parameters of the connection, and the client's certificate. Not found without TLS.
 
-use weir_http::client::Facts;
+use weir_http::client::TlsFacts;
 use weir_http::exchange::Exchange;
 use weir_http::template::Argument;
 use weir_http::texts::text;
@@ -85,23 +85,23 @@ both! {
 /// Something with a client that may speak TLS.
 trait Secure {
     /// The facts about its TLS.
-    fn facts(&self) -> Option<&Facts>;
+    fn facts(&self) -> Option<&TlsFacts>;
 }
 
 impl Secure for Exchange<'_> {
-    fn facts(&self) -> Option<&Facts> {
+    fn facts(&self) -> Option<&TlsFacts> {
         self.client.facts()
     }
 }
 
 impl Secure for Session<'_> {
-    fn facts(&self) -> Option<&Facts> {
+    fn facts(&self) -> Option<&TlsFacts> {
         self.facts.get().map(Box::as_ref)
     }
 }
 
 /// Writes a fact about the TLS connection. nginx: an empty value is not found, and a log shows `-`.
-fn agreed(of: &impl Secure, out: &mut Vec<u8>, write: impl FnOnce(&Facts, &mut Vec<u8>)) -> bool {
+fn agreed(of: &impl Secure, out: &mut Vec<u8>, write: impl FnOnce(&TlsFacts, &mut Vec<u8>)) -> bool {
     let before = out.len();
     of.facts().map(|facts| write(facts, out)).is_some_and(|()| out.len() > before)
 }

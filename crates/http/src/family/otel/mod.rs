@@ -18,7 +18,7 @@ use crate::exchange::Exchange;
 use crate::families::Family;
 use crate::refusal::Refusal;
 use crate::template::Template;
-use crate::trace::context::{self, Place, Trace};
+use crate::trace::context::{self, SpanContext, Trace};
 use crate::trace::{Counts, Exporter, Settings as ExporterSettings};
 use crate::value;
 use crate::variable::Variable;
@@ -122,7 +122,7 @@ pub static FAMILY: Family = Family::new("otel", &[
         None => false,
     }),
     Variable::without_answer("otel_parent_sampled", |exchange, _, out| {
-        let is_sampled = ensure(exchange).parent.as_ref().is_some_and(Place::is_sampled);
+        let is_sampled = ensure(exchange).parent.as_ref().is_some_and(SpanContext::is_sampled);
         out.push(if is_sampled { b'1' } else { b'0' });
         true
     }),
@@ -246,10 +246,10 @@ fn ensure<'e>(exchange: &'e mut Exchange<'_>) -> &'e mut Trace {
 }
 
 /// The caller's span; two fields count as none (§3.3.1.1 of the recommendation).
-fn parent_of(exchange: &Exchange<'_>) -> Option<Place> {
+fn parent_of(exchange: &Exchange<'_>) -> Option<SpanContext> {
     let mut fields = named(exchange, b"traceparent");
     let first = fields.next()?;
-    if fields.next().is_some() { None } else { Place::parse(first) }
+    if fields.next().is_some() { None } else { SpanContext::parse(first) }
 }
 
 fn named<'e>(exchange: &'e Exchange<'_>, name: &'static [u8]) -> impl Iterator<Item = &'e [u8]> {

@@ -5,7 +5,7 @@
 
 use weir_cache::reason::Reason;
 use weir_cache::store::{Refreshed, Status};
-use weir_http::background::{Background, Refused};
+use weir_http::background::{Background, NoBackground};
 use weir_http::conn::Conn;
 use weir_http::counting;
 use weir_http::exchange::Exchange;
@@ -25,8 +25,8 @@ use crate::family::upstream::forward;
 pub fn start(exchange: &mut Exchange<'_>, visit: Visit) -> bool {
     let background = match Background::beside(exchange) {
         Ok(background) => background,
-        Err(Refused::TooMany(_) | Refused::NoPlace) => return false,
-        Err(Refused::Os(error)) => {
+        Err(NoBackground::TooMany(_) | NoBackground::NoPlace) => return false,
+        Err(NoBackground::Os(error)) => {
             let error = log::Os(&error);
             exchange.log(Level::Error, format_args!("socketpair() failed {error} while refreshing the cache"));
             return false;

@@ -21,7 +21,7 @@ use weir_http::h2::input::{Input, Over};
 use weir_http::h2::reply::Lost;
 use weir_http::h2::session::{Carrier, OUT_MAX, Session};
 use weir_http::h2::stream::Stream;
-use weir_http::table_place::Place;
+use weir_http::table_place::TablePlace;
 use weir_http::worker::{Generation, Worker};
 use weir_net::reply::Promise;
 use weir_net::worker::Task;
@@ -59,7 +59,7 @@ pub struct Line {
     idle_since: Cell<Option<Instant>>,
     /// The peer reads even while the line is idle: it has shown this, or the configuration states it.
     is_proven: Cell<bool>,
-    place: Cell<Option<Place>>,
+    place: Cell<Option<TablePlace>>,
     /// Others wait until the peer has announced how many streams it allows.
     opening: Cell<Option<Rc<Opening>>>,
     /// Tells other workers that they may borrow this line; `None` if they may not.
@@ -73,7 +73,7 @@ pub struct Opened {
     /// The connection.
     pub stream: Transport,
     /// Its place in the worker's connection table.
-    pub place: Place,
+    pub place: TablePlace,
     /// The time when connecting began.
     pub at: Instant,
     /// Wakes the exchanges that wait for the line.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_http::counters::{self, AllCounters};
 use weir_http::h2;
-use weir_http::table_place::Place;
+use weir_http::table_place::TablePlace;
 use weir_http::worker::Generation;
 use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::{Finished, PoolPolicy};
@@ -39,7 +39,7 @@ pub struct Link {
     /// The seconds for which the peer keeps it while it is idle; [`UNTOLD`] if the last answer has not told them.
     pub peer_keeps_s: u32,
     /// Its place in the worker's connection table; a stream of a line has none of its own.
-    pub place: Option<Place>,
+    pub place: Option<TablePlace>,
     /// The stream, if it is one of a line (HTTP/2).
     pub h2: Option<Held>,
 }
