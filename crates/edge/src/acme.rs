@@ -23,8 +23,8 @@ mod together;
 pub mod work;
 
 pub use agent::Agent;
-pub use cell::{Cell, Held, Wanted};
+pub use cell::{Cell, Held, WantedCertificate};
 pub use challenges::{Challenges, Unregistered};
 pub use publish::Publisher;
-pub use share::Share;
-pub use work::{AccountKeySource, Memory, Work};
+pub use share::AcmeShare;
+pub use work::{AccountKeySource, KeptWork, Work};

@@ -20,5 +20,5 @@ pub mod order;
 pub mod zones;
 
 pub use bus::{Bus, Settings};
-pub use order::Order;
+pub use order::PurgeOrder;
 pub use zones::ZoneList;

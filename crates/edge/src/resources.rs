@@ -36,7 +36,7 @@ pub struct Resources {
     /// The UDP sockets of `stream`.
     pub datagrams: Datagrams,
     /// The sockets of `acme_dns_port`.
-    pub dns: Option<responder::Sockets>,
+    pub dns: Option<responder::ResponderSockets>,
     /// The log files.
     pub logs: Vec<Arc<LogFile>>,
 }

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use weir_conf::At;
 use weir_http::authority::literal_address;
-use weir_http::dns::{Endpoint, Servers, TIMEOUT_DEFAULT};
+use weir_http::dns::{ResolvedAddress, Servers, TIMEOUT_DEFAULT};
 use weir_http::refusal::Refusal;
 use weir_net::log::{self, Level};
 use weir_net::{Address, clock};
@@ -219,7 +219,7 @@ impl<P: Parts> Live<P> {
     }
 
     /// Sets the addresses of a name, by the number of its server; the same addresses as before change nothing.
-    pub fn learn(&self, id: u32, places: Vec<Endpoint>) {
+    pub fn learn(&self, id: u32, places: Vec<ResolvedAddress>) {
         let mut known = lock(&self.known);
         if known.members.learn(id, places) {
             self.renew(&mut known);

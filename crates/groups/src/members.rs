@@ -2,7 +2,7 @@
 
 use weir_conf::Statement;
 use weir_http::authority::{authority, literal_address, split_host_port};
-use weir_http::dns::Endpoint;
+use weir_http::dns::ResolvedAddress;
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_peers::balance::Policy;
@@ -40,7 +40,7 @@ pub enum Kind {
     /// An address.
     Fixed(Peer),
     /// A name, and its current addresses, each with a number of its own.
-    Named(Named, Vec<(u32, Endpoint)>),
+    Named(Named, Vec<(u32, ResolvedAddress)>),
 }
 
 /// The servers of a group.
@@ -81,7 +81,7 @@ impl Member {
 }
 
 impl Named {
-    fn peer(&self, id: u32, place: &Endpoint, first: u16) -> Peer {
+    fn peer(&self, id: u32, place: &ResolvedAddress, first: u16) -> Peer {
         let mut peer = Peer { id, ..self.pattern.clone() };
         let mut address = place.address;
         if self.service.is_some() {
@@ -125,7 +125,7 @@ impl Members {
     }
 
     /// Sets the addresses of a name; `false` if they are the same as before.
-    pub fn learn(&mut self, id: u32, places: Vec<Endpoint>) -> bool {
+    pub fn learn(&mut self, id: u32, places: Vec<ResolvedAddress>) -> bool {
         let mut next_id = self.next_id;
         let Some(Kind::Named(_, known)) =
             self.list.iter_mut().find(|member| member.id == id).map(|member| &mut member.kind)
@@ -173,7 +173,7 @@ impl Members {
                 Kind::Named(..) | Kind::Fixed(_) => None,
             })
         };
-        let found: Vec<(u32, Vec<Endpoint>)> = self
+        let found: Vec<(u32, Vec<ResolvedAddress>)> = self
             .list
             .iter()
             .filter_map(|member| match &member.kind {

@@ -25,7 +25,7 @@ use crate::request_body::{Left, Reader, RequestBody};
 
 /// Why a body could not be read.
 #[derive(Debug)]
-pub enum Failed {
+pub enum BodyFailed {
     /// weir refuses the body: the exchange ends with this status, and then the connection ends.
     Status(u16),
     /// The client is gone.
@@ -60,7 +60,7 @@ pub fn is_too_large(exchange: &mut Exchange<'_>) -> bool {
 }
 
 /// Appends body bytes to `out`: `Ready(Ok(true))` when the body is complete. `Pending` until the client sends more.
-pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) -> Poll<Result<bool, Failed>> {
+pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) -> Poll<Result<bool, BodyFailed>> {
     if exchange.reader.is_none() {
         exchange.reader = Some(Reader::of(&exchange.request));
     }
@@ -84,14 +84,14 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
                 exchange.reader = Some(Reader { left: Left::Nothing, taken: 0 });
                 return Poll::Ready(Ok(true));
             }
-            Ok(0) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(io::ErrorKind::UnexpectedEof.into())))),
+            Ok(0) => return Poll::Ready(Err(BodyFailed::Gone(Gone::Closed(io::ErrorKind::UnexpectedEof.into())))),
             Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             // The frames of a stream whose body does not match its head.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 return Poll::Ready(Err(refuse(exchange, Violation::MalformedRequest)));
             }
-            Err(error) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(error)))),
+            Err(error) => return Poll::Ready(Err(BodyFailed::Gone(Gone::Closed(error)))),
         }
     }
 }
@@ -113,7 +113,7 @@ enum Taken {
 }
 
 /// Decodes the bytes behind the head.
-fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed> {
+fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, BodyFailed> {
     let max = exchange.location.values.core.body_max;
     let Some(reader) = &mut exchange.reader else { return Ok(Taken::End) };
     let request = &mut exchange.request;
@@ -160,7 +160,7 @@ fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed>
     {
         exchange.log(Level::Error, format_args!("client intended to send too large chunked body: {taken} bytes"));
         exchange.flags.keeps_alive = false;
-        return Err(Failed::Status(413));
+        return Err(BodyFailed::Status(413));
     }
     Ok(if is_done {
         Taken::End
@@ -171,10 +171,10 @@ fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed>
     })
 }
 
-fn refuse(exchange: &mut Exchange<'_>, violation: Violation) -> Failed {
+fn refuse(exchange: &mut Exchange<'_>, violation: Violation) -> BodyFailed {
     exchange.flags.keeps_alive = false;
     exchange.log(Level::Error, format_args!("{}", violation.message()));
-    Failed::Status(violation.status())
+    BodyFailed::Status(violation.status())
 }
 
 /// Tells a client that weir reads its body now: opens the window of its stream, or sends `100 Continue` once if the client
@@ -197,24 +197,26 @@ pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
 }
 
 /// Reads the whole body, to memory or to a file as `client_body_buffer_size` and `client_body_in_file_only` say.
-pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Failed> {
+pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), BodyFailed> {
     let in_file = exchange.location.values.core.body_in_file;
     read_to(exchange, conn, in_file).await
 }
 
 /// Reads the whole body to a file, which is removed at the end of the exchange.
-pub async fn read_to_file(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Failed> {
+pub async fn read_to_file(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), BodyFailed> {
     read_to(exchange, conn, BodyInFile::Clean).await?;
     to_file(exchange)
 }
 
 /// Writes a body in memory to a file.
-pub fn to_file(exchange: &mut Exchange<'_>) -> Result<(), Failed> {
+pub fn to_file(exchange: &mut Exchange<'_>) -> Result<(), BodyFailed> {
     let RequestBody::Memory(bytes) = &mut exchange.body else { return Ok(()) };
     let bytes = std::mem::take(bytes);
     exchange.body = RequestBody::Gone;
     let path = exchange.location.values.core.body_temp_path.clone();
-    let Some((file, path)) = temporary(exchange, path.as_deref(), DIRECTORY) else { return Err(Failed::Status(500)) };
+    let Some((file, path)) = temporary(exchange, path.as_deref(), DIRECTORY) else {
+        return Err(BodyFailed::Status(500));
+    };
     let mut file = BodyFile::new(file, path);
     write(exchange, &mut file, &bytes)?;
     exchange.body = RequestBody::File(file);
@@ -222,23 +224,23 @@ pub fn to_file(exchange: &mut Exchange<'_>) -> Result<(), Failed> {
 }
 
 /// Writes a part of a body to its file.
-fn write(exchange: &mut Exchange<'_>, file: &mut BodyFile, bytes: &[u8]) -> Result<(), Failed> {
+fn write(exchange: &mut Exchange<'_>, file: &mut BodyFile, bytes: &[u8]) -> Result<(), BodyFailed> {
     match file.write(bytes) {
         Ok(()) => Ok(()),
-        Err(Unwritten::Full) => Err(Failed::Status(503)),
+        Err(Unwritten::Full) => Err(BodyFailed::Status(503)),
         Err(Unwritten::Disk(error)) => {
             exchange.log(Level::Crit, format_args!("pwrite() \"{}\" failed {}", file.path(), Os(&error)));
-            Err(Failed::Status(500))
+            Err(BodyFailed::Status(500))
         }
     }
 }
 
-async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFile) -> Result<(), Failed> {
+async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFile) -> Result<(), BodyFailed> {
     if !matches!(exchange.body, RequestBody::Unread) {
         return Ok(());
     }
     exchange.facts.step = weir_meter::Step::ReadBody;
-    welcome(exchange, conn).await.map_err(Failed::Gone)?;
+    welcome(exchange, conn).await.map_err(BodyFailed::Gone)?;
     let core = &exchange.location.values.core;
     let memory_max = if is_in_head_buffer(exchange, conn) { u64::MAX } else { core.body_buffer };
     let mut watch = BodyWatch::new(core.body_timeout);
@@ -252,7 +254,7 @@ async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFi
         if overflows && file.is_none() && (!bytes.is_empty() || done) {
             let path = exchange.location.values.core.body_temp_path.clone();
             let Some((opened, name)) = temporary(exchange, path.as_deref(), DIRECTORY) else {
-                return Err(Failed::Status(500));
+                return Err(BodyFailed::Status(500));
             };
             if in_file == BodyInFile::Off {
                 exchange.log(Level::Warn, format_args!("a client request body is buffered to a temporary file {name}"));
@@ -294,19 +296,19 @@ fn in_memory(exchange: &Exchange<'_>, bytes: Vec<u8>) -> RequestBody {
 }
 
 /// Reads a body of at most `bytes_max` bytes, for a handler of weir's own; a longer one is refused with 413.
-pub async fn read_small(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes_max: usize) -> Result<Vec<u8>, Failed> {
+pub async fn read_small(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes_max: usize) -> Result<Vec<u8>, BodyFailed> {
     if matches!(exchange.request.length, Some(BodyLength::Exact(length)) if length > bytes_max as u64) {
-        return Err(Failed::Status(413));
+        return Err(BodyFailed::Status(413));
     }
     exchange.facts.step = weir_meter::Step::ReadBody;
-    welcome(exchange, conn).await.map_err(Failed::Gone)?;
+    welcome(exchange, conn).await.map_err(BodyFailed::Gone)?;
     let (mut bytes, mut watch) = (Vec::new(), BodyWatch::new(exchange.location.values.core.body_timeout));
     loop {
         let before = bytes.len();
         let done = next(exchange, conn, &mut bytes, watch.may_pause()).await?;
         watch.came(bytes.len() - before);
         if bytes.len() > bytes_max {
-            return Err(Failed::Status(413));
+            return Err(BodyFailed::Status(413));
         }
         if done {
             exchange.body = RequestBody::Gone;
@@ -317,7 +319,7 @@ pub async fn read_small(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes_max:
 
 /// Takes a body that has already arrived whole, without waiting. So `$request_body` can show a small body, and weir
 /// can try another peer with it, even if requests go upstream unbuffered.
-pub fn take_arrived(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Failed> {
+pub fn take_arrived(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), BodyFailed> {
     let memory_max = exchange.location.values.core.body_buffer;
     let request = &mut exchange.request;
     while (request.unread().len() as u64) < memory_max {
@@ -375,8 +377,8 @@ pub fn skim(exchange: &mut Exchange<'_>) -> Option<u16> {
     // An error page does not refuse it again.
     exchange.flags.discards_body = true;
     match taken {
-        Err(Failed::Status(status)) => Some(status),
-        Err(Failed::Gone(_)) | Ok(_) => None,
+        Err(BodyFailed::Status(status)) => Some(status),
+        Err(BodyFailed::Gone(_)) | Ok(_) => None,
     }
 }
 
@@ -385,7 +387,7 @@ async fn next(
     conn: &mut Conn,
     out: &mut Vec<u8>,
     timeout: Duration,
-) -> Result<bool, Failed> {
+) -> Result<bool, BodyFailed> {
     conn.deadline.set(timeout);
     let got = poll_fn(|_| {
         if let Poll::Ready(read) = poll_read(exchange, conn, out) {
@@ -398,7 +400,7 @@ async fn next(
         Some(read) => read,
         None => {
             exchange.flags.keeps_alive = false;
-            Err(Failed::Gone(Gone::TimedOut))
+            Err(BodyFailed::Gone(Gone::TimedOut))
         }
     }
 }
@@ -421,8 +423,8 @@ pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
             Ok(true) => return Ok(()),
             Ok(false) if clock::now() < until => {}
             Ok(false) => return Err(Gone::TimedOut),
-            Err(Failed::Gone(gone)) => return Err(gone),
-            Err(Failed::Status(_)) => return Err(Gone::Cut),
+            Err(BodyFailed::Gone(gone)) => return Err(gone),
+            Err(BodyFailed::Status(_)) => return Err(Gone::Cut),
         }
     }
 }

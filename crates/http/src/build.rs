@@ -13,7 +13,7 @@ use std::rc::Rc;
 use weir_conf::{At, Problem, Span, Statement, Tree};
 
 use self::absent::Absent;
-use self::lost::Lost;
+use self::lost::LostNames;
 use crate::above;
 use crate::directive::{self, Contexts, Directive};
 use crate::exchange::{Enter, Get};
@@ -169,7 +169,7 @@ pub struct Build<'r> {
     /// The directives that weir does not have.
     absent: Absent,
     /// The names that refused statements would have declared.
-    lost: Lost,
+    lost: LostNames,
     /// The statements whose blocks are being read, without the statements inside.
     open: Vec<Statement>,
     /// `pcre_jit`: patterns become machine code.
@@ -199,7 +199,7 @@ impl<'r> Build<'r> {
             at: At::default(),
             idle: Vec::new(),
             absent: Absent::default(),
-            lost: Lost::new(|name| known.has(name)),
+            lost: LostNames::new(|name| known.has(name)),
             open: Vec::new(),
             jit: true,
             keeps_raw: false,

@@ -10,7 +10,7 @@ use crate::body;
 use crate::build::{Build, Kind, Resolve, Scope};
 use crate::conf::{self, Conf, Location, Rule, Server};
 use crate::directive;
-use crate::families::{BODY_VARIABLES, Families, Reading};
+use crate::families::{BODY_VARIABLES, Families, VariablesRead};
 use crate::family::Values;
 use crate::found::Found;
 use crate::listens::{self, Draft, Drafted, ListenDraft, Objection};
@@ -297,7 +297,7 @@ impl Compiler<'_> {
         let Build { names, declared, above, paths, reach, .. } = self.build;
         let families = self.families;
         let reads_body = names.made_of(&BODY_VARIABLES);
-        let reading = Reading { names: &names, reads_body: &reads_body, families };
+        let reading = VariablesRead { names: &names, reads_body: &reads_body, families };
         families.all.iter().filter_map(|family| family.judge).for_each(|judge| judge(&mut self.locations, &reading));
         if !reads_body.is_empty() {
             conf::read_bodies_first(&mut self.servers, &mut self.locations, &|text| reading.reads_body(text));

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use self::trouble::Trouble;
 use crate::worker::Generation;
-use book::{Answers, Flights, Found, Wait};
+use book::{Answers, Flights, FoundAnswer, Wait};
 use counters::ResolverCounters;
 use weir_net::{Deadline, Instant, clock};
 use weir_wire::dns::{ALIASES_MAX, Code, Kind, Name, Reply};
@@ -97,7 +97,7 @@ impl ResolverZone {
 
 /// An address of a name, or of a service of the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct ResolvedAddress {
     /// The address; the port is 0 unless the service names it.
     pub address: SocketAddr,
     /// The host that offers the service; empty without a service.
@@ -111,7 +111,7 @@ pub struct Endpoint {
 /// The result of resolving a name.
 pub struct Resolved {
     /// At least one.
-    pub places: Vec<Endpoint>,
+    pub places: Vec<ResolvedAddress>,
     /// The time until which it is valid.
     pub until: Instant,
 }
@@ -162,7 +162,8 @@ impl Resolver {
             self.rotation.set(self.rotation.get().wrapping_add(1));
             found.all.rotate_left(first);
         }
-        let place = |ip| Endpoint { address: SocketAddr::new(ip, 0), host: String::new(), priority: 0, weight: 1 };
+        let place =
+            |ip| ResolvedAddress { address: SocketAddr::new(ip, 0), host: String::new(), priority: 0, weight: 1 };
         let until = found.until.unwrap_or_else(clock::now);
         Ok(Resolved { places: found.all.into_iter().map(place).collect(), until })
     }
@@ -192,7 +193,7 @@ impl Resolver {
                     until = found.until.map_or(until, |valid| until.min(valid));
                     let (host, weight) = (service.target.to_string(), service.weight.max(1));
                     let room = PLACES_MAX.saturating_sub(places.len());
-                    places.extend(found.all.into_iter().take(room).map(|ip| Endpoint {
+                    places.extend(found.all.into_iter().take(room).map(|ip| ResolvedAddress {
                         address: SocketAddr::new(ip, service.port),
                         host: host.clone(),
                         priority: service.priority,
@@ -229,10 +230,10 @@ impl Resolver {
             let kinds = [(self.servers.ipv4, Kind::A), (self.servers.ipv6, Kind::Aaaa)];
             let kinds = kinds.into_iter().filter_map(|(is_wanted, kind)| is_wanted.then_some(kind));
             // All questions are sent before weir waits for an answer.
-            let begun: Vec<(Kind, Found)> = kinds.map(|kind| (kind, self.look_up(&name, kind, turn))).collect();
+            let begun: Vec<(Kind, FoundAnswer)> = kinds.map(|kind| (kind, self.look_up(&name, kind, turn))).collect();
             let (mut outcome, mut empty) = (Ok(None), Vec::new());
             for (kind, begun) in begun {
-                found.is_known &= matches!(begun, Found::Known(..));
+                found.is_known &= matches!(begun, FoundAnswer::Known(..));
                 match settle(begun, deadline).await {
                     Ok((reply, until)) => {
                         if reply.addresses.is_empty() {
@@ -279,13 +280,13 @@ impl Resolver {
     }
 
     /// The known answer, the question that is on its way, or a new task that asks.
-    fn look_up(self: &Rc<Self>, name: &Name, kind: Kind, turn: usize) -> Found {
+    fn look_up(self: &Rc<Self>, name: &Name, kind: Kind, turn: usize) -> FoundAnswer {
         let key = (name.clone(), kind);
         if let Some((reply, until)) = self.servers.answers().find(&key, clock::now()) {
-            return Found::Known(reply, until);
+            return FoundAnswer::Known(reply, until);
         }
         let found = self.flights.borrow_mut().join(key);
-        if let Found::New(flight) = &found {
+        if let FoundAnswer::New(flight) = &found {
             weir_net::worker::spawn(ask::fly(self.clone(), flight.clone(), turn));
         }
         found
@@ -306,10 +307,10 @@ impl Addresses {
 }
 
 /// The known answer, or the result of a flight. An answer with an error code becomes an error.
-async fn settle(found: Found, deadline: &Deadline) -> Result<(Arc<Reply>, Instant), Trouble> {
+async fn settle(found: FoundAnswer, deadline: &Deadline) -> Result<(Arc<Reply>, Instant), Trouble> {
     let (reply, until) = match found {
-        Found::Known(reply, until) => (reply, until),
-        Found::Flying(flight) | Found::New(flight) => {
+        FoundAnswer::Known(reply, until) => (reply, until),
+        FoundAnswer::Flying(flight) | FoundAnswer::New(flight) => {
             let mut wait = Wait::new(flight);
             let landed = poll_fn(|context| match wait.poll(context) {
                 Poll::Pending => deadline.poll_expired().map(|()| Err(Trouble::TimedOut)),
@@ -317,7 +318,7 @@ async fn settle(found: Found, deadline: &Deadline) -> Result<(Arc<Reply>, Instan
             });
             landed.await?
         }
-        Found::Full => return Err(Trouble::Busy),
+        FoundAnswer::Full => return Err(Trouble::Busy),
     };
     if reply.code == Code::NO_ERROR { Ok((reply, until)) } else { Err(Trouble::Code(reply.code)) }
 }

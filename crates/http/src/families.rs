@@ -41,7 +41,7 @@ pub struct Filter {
     pub answer: fn(&mut Exchange<'_>),
     /// Whether the filter changes all fresh hits on one stored answer in this location in the same way, apart from
     /// ranges, conditions and clients that accept gzip. Called once, when the configuration is compiled.
-    pub is_fixed: fn(&Location, &Reading<'_>) -> bool,
+    pub is_fixed: fn(&Location, &VariablesRead<'_>) -> bool,
     /// It changes the answers of subrequests too (nginx: a filter that does not ask for the main request).
     pub is_inner: bool,
 }
@@ -94,7 +94,7 @@ pub struct Family {
     /// Takes the servers of `stream`, each with its settings in force.
     pub servers: Option<TakeServers>,
     /// Judges the places once the variables that the configuration reads are known.
-    pub judge: Option<fn(&mut [Location], &Reading<'_>)>,
+    pub judge: Option<fn(&mut [Location], &VariablesRead<'_>)>,
     /// Called for a request whose server is known, before the server's rules.
     pub enter: Option<fn(&mut Exchange<'_>)>,
     /// Called when an exchange has found its location, before the location's rules.
@@ -152,7 +152,7 @@ impl Family {
     }
 
     /// Marks the filter as fixed: see `Filter::is_fixed`.
-    pub const fn fixed(mut self, is_fixed: fn(&Location, &Reading<'_>) -> bool) -> Family {
+    pub const fn fixed(mut self, is_fixed: fn(&Location, &VariablesRead<'_>) -> bool) -> Family {
         if let Some(filter) = self.filter {
             self.filter = Some(Filter { is_fixed, ..filter });
         }
@@ -210,7 +210,7 @@ impl Family {
     }
 
     /// Adds a judgement of the places.
-    pub const fn judge(mut self, judge: fn(&mut [Location], &Reading<'_>)) -> Family {
+    pub const fn judge(mut self, judge: fn(&mut [Location], &VariablesRead<'_>)) -> Family {
         self.judge = Some(judge);
         self
     }
@@ -322,7 +322,7 @@ impl Families {
 pub const BODY_VARIABLES: [&str; 2] = ["request_body", "request_body_file"];
 
 /// The variables that a configuration reads, for judgements about heads that may be kept.
-pub struct Reading<'r> {
+pub struct VariablesRead<'r> {
     /// The names that the configuration mentions.
     pub names: &'r Names<Get>,
     /// For each name, whether its value is made of the request's body; empty if none is.
@@ -331,7 +331,7 @@ pub struct Reading<'r> {
     pub families: &'r Families,
 }
 
-impl Reading<'_> {
+impl VariablesRead<'_> {
     /// Whether a text has the same value for all fresh hits on one stored answer.
     pub fn is_same_for_hits(&self, template: &Template) -> bool {
         let is_same =

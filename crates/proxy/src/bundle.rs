@@ -193,10 +193,10 @@ pub fn pass(b: &mut Build<'_>, statement: &Statement, scheme: Scheme, of: proxy:
 }
 
 /// Selects a family's settings in a block.
-pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
+pub type BundleOf = fn(&mut crate::family::Settings) -> &mut Settings;
 
 /// `…_param`.
-pub fn param(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+pub fn param(b: &mut Build<'_>, statement: &Statement, of: BundleOf) -> Result<(), Refusal> {
     let if_not_empty = match statement.args.get(2).map(|word| word.text.as_str()) {
         None => false,
         Some("if_not_empty") => true,

@@ -16,7 +16,7 @@ use std::task::Poll;
 
 use aside::{drain_rest, feed_first, keep};
 use spill::{Spill, has_room};
-use weir_http::body::Failed;
+use weir_http::body::BodyFailed;
 use weir_http::bounds::{BUFFERS, EXCHANGE_BYTES, Share};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
@@ -190,7 +190,9 @@ fn poll_upload(exchange: &mut Exchange<'_>, conn: &Conn, source: &Source) -> Res
         Poll::Pending => exchange.own.put_back(upload),
         Poll::Ready(Ok(())) => {}
         Poll::Ready(Err(Failure::TimedOut)) => return Err(End::Origin(Broken::TimedOut)),
-        Poll::Ready(Err(Failure::Client(gone) | Failure::Body(Failed::Gone(gone)))) => return Err(End::Client(gone)),
+        Poll::Ready(Err(Failure::Client(gone) | Failure::Body(BodyFailed::Gone(gone)))) => {
+            return Err(End::Client(gone));
+        }
         Poll::Ready(Err(_)) => return Err(End::Client(Gone::Cut)),
     }
     Ok(())

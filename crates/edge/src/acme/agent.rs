@@ -16,11 +16,11 @@ use weir_net::{clock, timer};
 use super::cell::Cell;
 use super::challenges::Challenges;
 use super::outside::Outside;
-use super::responder::{self, Sockets};
+use super::responder::{self, ResponderSockets};
 use super::share;
 use super::state::Kept;
 use super::together;
-use super::work::{AccountKeySource, Memory, Work};
+use super::work::{AccountKeySource, KeptWork, Work};
 
 /// The shortest pause between two rounds of one authority.
 const ROUND_MIN: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ impl Agent {
     pub fn start(
         works: Vec<Arc<Work>>,
         challenges: Arc<Challenges>,
-        responder: Option<(Sockets, u32)>,
+        responder: Option<(ResponderSockets, u32)>,
         identity: Option<Identity>,
     ) -> io::Result<Agent> {
         let works: Vec<(Arc<Work>, Vec<Tended>)> = works
@@ -157,7 +157,7 @@ async fn run(work: Arc<Work>, tended: Vec<Tended>, challenges: Arc<Challenges>) 
     }
 }
 
-fn remembered(work: &Work) -> Memory {
+fn remembered(work: &Work) -> KeptWork {
     work.memory.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 

@@ -9,7 +9,7 @@ use weir_conf::At;
 use weir_net::tls::KeyPair;
 
 /// `acme_certificate` of a server.
-pub struct Wanted {
+pub struct WantedCertificate {
     /// The name of the authority.
     pub issuer: String,
     /// The hosts as written; without them, those of `server_name`.
@@ -127,7 +127,7 @@ impl Cell {
     }
 }
 
-impl Wanted {
+impl WantedCertificate {
     /// The certificate in force.
     pub fn held(&self) -> Option<Arc<Held>> {
         self.cell.get().and_then(|cell| cell.held())

@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// The sockets, bound by root.
 #[derive(Clone)]
-pub struct Sockets {
+pub struct ResponderSockets {
     /// As the file names it.
     pub address: SocketAddr,
     /// Over UDP.
@@ -38,20 +38,20 @@ pub struct Sockets {
     pub connections: Listening,
 }
 
-impl Sockets {
+impl ResponderSockets {
     /// Binds both.
     ///
     /// # Errors
     /// One cannot be bound.
-    pub fn bind(address: SocketAddr) -> io::Result<Sockets> {
+    pub fn bind(address: SocketAddr) -> io::Result<ResponderSockets> {
         let datagrams = datagrams::bind(address, &DatagramOptions::default())?;
         let connections = listener::bind(&Address::Tcp(address), &ListenOptions::default())?;
-        Ok(Sockets { address, datagrams, connections })
+        Ok(ResponderSockets { address, datagrams, connections })
     }
 }
 
 /// Answers until the thread ends.
-pub fn start(sockets: &Sockets, ttl_s: u32, challenges: &Arc<Challenges>) {
+pub fn start(sockets: &ResponderSockets, ttl_s: u32, challenges: &Arc<Challenges>) {
     let (own, texts) = (sockets.datagrams.clone(), challenges.clone());
     worker::spawn(async move {
         if let Err(error) = over_udp(own, ttl_s, &texts).await {

@@ -32,7 +32,7 @@ const CHALLENGES_MS: u64 = 10 * 60 * 1000;
 
 /// `acme_share`.
 #[derive(Debug, PartialEq)]
-pub struct Share {
+pub struct AcmeShare {
     /// The Redis server.
     pub server: Server,
     /// `prefix=`.
@@ -68,7 +68,7 @@ const LOCK: &str = "local held = redis.call('get', KEYS[1]) if held == false or 
 /// Deletes a lock if it is still ours.
 const UNLOCK: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
-impl Share {
+impl AcmeShare {
     fn key(&self, kind: &str, issuer: &str, order: &str) -> String {
         format!("{}:{kind}:{issuer}:{order}", self.prefix)
     }
@@ -143,7 +143,7 @@ fn name_of(proof: &Proof) -> String {
 }
 
 /// Shows the challenges of the other edges, for as long as the thread runs.
-pub async fn follow(share: Arc<Share>, challenges: Arc<Challenges>) {
+pub async fn follow(share: Arc<AcmeShare>, challenges: Arc<Challenges>) {
     let mut shown: HashMap<String, Proof> = HashMap::new();
     let mut is_failing = false;
     loop {

@@ -6,7 +6,7 @@ use weir_acme::plan::Plan;
 use weir_acme::{Issued, Tended, Tending, answer};
 use weir_net::log::{self, Level, Os};
 
-use super::share::{Share, SharedCertificate};
+use super::share::{AcmeShare, SharedCertificate};
 use super::work::Work;
 
 /// How soon an edge looks again, in seconds: while another edge makes the order, and while Redis is away.
@@ -21,7 +21,7 @@ pub struct Locks(Vec<(usize, i64)>);
 
 /// Takes over certificates that another edge has got, and takes the locks of those that are due. Without a lock, a
 /// certificate waits.
-pub async fn before(share: &Arc<Share>, work: &Work, tending: &mut Tending, now: i64) -> Locks {
+pub async fn before(share: &Arc<AcmeShare>, work: &Work, tending: &mut Tending, now: i64) -> Locks {
     let mut locks = Vec::new();
     // One failure is enough for a round: each takes as long as the timeout.
     let mut away = None;
@@ -51,7 +51,7 @@ pub async fn before(share: &Arc<Share>, work: &Work, tending: &mut Tending, now:
 }
 
 /// Whether this edge is to get the certificate.
-async fn look(share: &Arc<Share>, work: &Work, tended: &mut Tended, now: i64) -> Result<bool, String> {
+async fn look(share: &Arc<AcmeShare>, work: &Work, tended: &mut Tended, now: i64) -> Result<bool, String> {
     let (issuer, id) = (&work.issuer.name, tended.order.id());
     if adopt(share, work, tended, now).await? {
         return Ok(false);
@@ -69,7 +69,7 @@ async fn look(share: &Arc<Share>, work: &Work, tended: &mut Tended, now: i64) ->
 }
 
 /// Takes over a shared certificate that is newer.
-async fn adopt(share: &Arc<Share>, work: &Work, tended: &mut Tended, now: i64) -> Result<bool, String> {
+async fn adopt(share: &Arc<AcmeShare>, work: &Work, tended: &mut Tended, now: i64) -> Result<bool, String> {
     let (issuer, id) = (&work.issuer.name, tended.order.id());
     let Some(SharedCertificate { chain, key }) = share.certificate(issuer, &id).await? else { return Ok(false) };
     let unusable = |why: String| {
@@ -110,7 +110,7 @@ async fn adopt(share: &Arc<Share>, work: &Work, tended: &mut Tended, now: i64) -
 
 /// Shares the certificates that were issued, and gives their locks back. After a failure the lock stays until its lease
 /// ends: this edge tries again, and the others wait.
-pub async fn after(share: &Arc<Share>, work: &Work, tending: &Tending, locks: Locks) {
+pub async fn after(share: &Arc<AcmeShare>, work: &Work, tending: &Tending, locks: Locks) {
     for (number, before) in locks.0 {
         let Some(tended) = tending.all.get(number).filter(|tended| tended.plan.valid.start != before) else { continue };
         let (issuer, id) = (&work.issuer.name, tended.order.id());

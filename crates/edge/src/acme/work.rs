@@ -9,7 +9,7 @@ use weir_net::tls;
 
 use super::cell::Cell;
 use super::publish::Publisher;
-use super::share::Share;
+use super::share::AcmeShare;
 use super::state::Directory;
 
 /// The source of the account's key.
@@ -36,7 +36,7 @@ pub struct Work {
     /// `state_path`; `None` for `off`.
     pub directory: Option<Directory>,
     /// The other edges.
-    pub share: Option<Arc<Share>>,
+    pub share: Option<Arc<AcmeShare>>,
     /// The way of records into DNS.
     pub publisher: Publisher,
     /// How long weir waits until a record is everywhere.
@@ -44,12 +44,12 @@ pub struct Work {
     /// The certificates.
     pub orders: Vec<(CertificateOrder, Arc<Cell>)>,
     /// The account, for an authority without files: it survives reloads.
-    pub memory: Arc<Mutex<Memory>>,
+    pub memory: Arc<Mutex<KeptWork>>,
 }
 
 /// An account that is in no file.
 #[derive(Clone, Default)]
-pub struct Memory {
+pub struct KeptWork {
     /// The key as PEM.
     pub key: Option<String>,
     /// The URL, with the thumbprint of the key.

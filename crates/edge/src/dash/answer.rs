@@ -15,7 +15,7 @@ use weir_dash::assets::{self, Asset};
 use weir_dash::feed;
 use weir_dash::logs::Logs;
 use weir_dash::runs;
-use weir_http::body::{self, Failed};
+use weir_http::body::{self, BodyFailed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
 use weir_http::filtering::PiecePlace;
@@ -181,8 +181,8 @@ async fn sign_in(exchange: &mut Exchange<'_>, conn: &mut Conn, token: Option<&To
     }
     let bytes = match body::read_small(exchange, conn, token::BYTES_MAX).await {
         Ok(bytes) => bytes,
-        Err(Failed::Status(status)) => return Ok(Outcome::Status(status)),
-        Err(Failed::Gone(gone)) => return Err(gone),
+        Err(BodyFailed::Status(status)) => return Ok(Outcome::Status(status)),
+        Err(BodyFailed::Gone(gone)) => return Err(gone),
     };
     let Some(token) = token.filter(|token| token.is(bytes.trim_ascii())) else {
         return Ok(refuse(exchange, 403, "the token is wrong\n"));

@@ -17,14 +17,14 @@ use weir_dash::logs::Tail;
 use weir_net::{clock, worker};
 use weir_words::Said;
 
-pub use output::{LogPlace, Source};
-pub use programs::Origin;
+pub use output::{LogPlace, ProgramOutput};
+pub use programs::ProgramOrigin;
 
 use programs::Programs;
 
 use crate::errands;
 use crate::keeper::order::{Done, Errand};
-use crate::live::ticket::{self, Errand as Ticket};
+use crate::live::ticket::{self, Ticketed as Ticket};
 
 /// Questions that wait for the thread, at most; one more is answered 503.
 const QUESTIONS_MAX: usize = 8;
@@ -50,7 +50,7 @@ impl Host {
     }
 
     /// The programs of the machine; `None` if the thread does not run, too many questions wait, or it takes too long.
-    pub async fn programs(&self, origins: Vec<Origin>) -> Option<Value> {
+    pub async fn programs(&self, origins: Vec<ProgramOrigin>) -> Option<Value> {
         match ticket::ask(self.0.get()?, Errand::Programs(origins)).await?? {
             Done::Programs(programs) => Some(programs),
             Done::Output(_) | Done::Hook(_) | Done::Opened(_) | Done::Resolved(_) => None,
@@ -58,7 +58,7 @@ impl Host {
     }
 
     /// The end of a log; `None` as above.
-    pub async fn output(&self, source: Source) -> Option<Result<Tail, Said>> {
+    pub async fn output(&self, source: ProgramOutput) -> Option<Result<Tail, Said>> {
         match ticket::ask(self.0.get()?, Errand::Output(source.to_string())).await?? {
             Done::Output(output) => Some(output),
             Done::Programs(_) | Done::Hook(_) | Done::Opened(_) | Done::Resolved(_) => None,
@@ -79,7 +79,7 @@ fn serve(list: &Receiver<Ticket<Errand, Option<Done>>>) {
 fn look(errand: Errand, programs: &mut Programs) -> Option<Done> {
     let here = || match &errand {
         Errand::Programs(origins) => Some(Done::Programs(programs.look(Path::new("/"), clock::precise(), origins))),
-        Errand::Output(name) => Some(Done::Output(Source::parse(name)?.ok()?.tail())),
+        Errand::Output(name) => Some(Done::Output(ProgramOutput::parse(name)?.ok()?.tail())),
         // Other threads ask for these.
         Errand::Hook(..) | Errand::Open(_) | Errand::Resolve(_) => None,
     };

@@ -1,7 +1,7 @@
 //! Turns an outcome of the phases into a response and sends it.
 
 use weir_http::board::Leg;
-use weir_http::body::{self, Failed};
+use weir_http::body::{self, BodyFailed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
 use weir_http::phase::{BodyPlace, Outcome, Resume};
@@ -114,7 +114,7 @@ async fn read_body(
     };
     match read {
         Ok(()) => Ok(walk::resume(exchange, resume)),
-        Err(Failed::Status(status)) => Ok(Outcome::Status(status)),
-        Err(Failed::Gone(gone)) => Err(gone),
+        Err(BodyFailed::Status(status)) => Ok(Outcome::Status(status)),
+        Err(BodyFailed::Gone(gone)) => Err(gone),
     }
 }

@@ -31,12 +31,12 @@ use weir_net::process::Identity;
 use weir_net::tls::{self, ClientHello};
 
 use self::authority::Authority;
-use crate::acme::responder::Sockets;
-use crate::acme::{Agent, Cell, Challenges, Held, Publisher, Share, Unregistered, Wanted, Work};
+use crate::acme::responder::ResponderSockets;
+use crate::acme::{AcmeShare, Agent, Cell, Challenges, Held, Publisher, Unregistered, WantedCertificate, Work};
 
 weir_http::settings! {
     /// `acme_certificate` of the server.
-    wanted: Option<Arc<Wanted>> = None,
+    wanted: Option<Arc<WantedCertificate>> = None,
 }
 
 /// The authorities of a configuration.
@@ -52,7 +52,7 @@ pub struct Declared {
     dns: Option<SocketAddr>,
     dns_ttl_s: Option<u32>,
     /// `acme_share`.
-    share: Option<Arc<Share>>,
+    share: Option<Arc<AcmeShare>>,
 }
 
 impl Declared {
@@ -147,7 +147,7 @@ fn certificate(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
         let read = Identifier::read(word).map_err(|error| Refusal::whole(format!("acme_certificate: {error}")))?;
         identifiers.extend(read);
     }
-    let wanted = Wanted { issuer, identifiers, key, at: b.at(), cell: OnceLock::new() };
+    let wanted = WantedCertificate { issuer, identifiers, key, at: b.at(), cell: OnceLock::new() };
     crate::settings(b).acme.wanted = Some(Some(Arc::new(wanted)));
     Ok(())
 }
@@ -221,7 +221,12 @@ fn check(b: &mut Build<'_>, found: &Found<'_>) {
     crate::declaring(b).acme.authorities = authorities;
 }
 
-fn give(b: &mut Build<'_>, authorities: &mut [Authority], wanted: &Wanted, names: &[Name]) -> Result<(), Refusal> {
+fn give(
+    b: &mut Build<'_>,
+    authorities: &mut [Authority],
+    wanted: &WantedCertificate,
+    names: &[Name],
+) -> Result<(), Refusal> {
     let mut identifiers = wanted.identifiers.clone();
     if identifiers.is_empty() {
         for name in names {
@@ -319,7 +324,7 @@ impl Declared {
 
 /// Makes the directories of all authorities for the user of the workers, and binds the sockets of `acme_dns_port`, unless
 /// `known` is on the same address. Failures are lines of the error log: the edge serves without them.
-pub fn prepare(conf: &Conf, known: Option<&Sockets>, identity: Option<&Identity>) -> Option<Sockets> {
+pub fn prepare(conf: &Conf, known: Option<&ResponderSockets>, identity: Option<&Identity>) -> Option<ResponderSockets> {
     let declared = &crate::declared(conf).acme;
     for authority in &declared.authorities {
         if let Some(directory) = &authority.directory
@@ -336,7 +341,7 @@ pub fn prepare(conf: &Conf, known: Option<&Sockets>, identity: Option<&Identity>
     if let Some(known) = known.filter(|known| known.address == address) {
         return Some(known.clone());
     }
-    let bound = Sockets::bind(address);
+    let bound = ResponderSockets::bind(address);
     bound
         .inspect_err(|error| {
             log::global(Level::Emerg, format_args!("acme_dns_port: bind() to {address} failed {}", Os(error)));
@@ -346,7 +351,7 @@ pub fn prepare(conf: &Conf, known: Option<&Sockets>, identity: Option<&Identity>
 
 /// Starts the work of a configuration that is about to be put in force, and ends that of the one before. If the thread
 /// cannot start, the edge serves the certificates that it has.
-pub fn open(conf: &Conf, old: Option<&Conf>, sockets: Option<&Sockets>, identity: Option<&Identity>) {
+pub fn open(conf: &Conf, old: Option<&Conf>, sockets: Option<&ResponderSockets>, identity: Option<&Identity>) {
     if let Some(old) = old {
         close(old);
     }

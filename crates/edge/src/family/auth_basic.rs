@@ -12,7 +12,7 @@ use weir_http::base64;
 use weir_http::conf::Location;
 use weir_http::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, Reading};
+use weir_http::families::{Family, VariablesRead};
 use weir_http::own::Owned;
 use weir_http::phase::{Chore, Next, Phase};
 use weir_http::template::Template;
@@ -70,7 +70,7 @@ pub static FAMILY: Family = Family::new(
 .judge(judge);
 
 /// Marks the places whose realm or file is made of the request's body.
-fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
     reading.read_first(locations, |location, text| {
         let settings = &crate::values(location).auth_basic;
         settings.realm.iter().chain(&settings.user_file).for_each(text);

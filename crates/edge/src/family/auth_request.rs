@@ -10,7 +10,7 @@ use weir_http::build::Build;
 use weir_http::conf::{Location, Settable};
 use weir_http::directive::{Directive, HSL, ONE, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, Reading};
+use weir_http::families::{Family, VariablesRead};
 use weir_http::family::rewrite::settable;
 use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
@@ -60,7 +60,7 @@ pub static FAMILY: Family = Family::new(
 .judge(judge);
 
 /// Marks the places whose variables are made of the request's body.
-fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
     reading.read_first(locations, |location, text| {
         crate::values(location).auth_request.sets.iter().for_each(|(_, value)| text(value));
     });

@@ -25,7 +25,7 @@ weir_http::settings! {
     /// `autoindex`.
     enabled: bool = false,
     /// `autoindex_format`.
-    format: Format = Format::Html,
+    format: ListingFormat = ListingFormat::Html,
     /// `autoindex_localtime`.
     localtime: bool = false,
     /// `autoindex_exact_size`.
@@ -38,7 +38,7 @@ pub type Declared = ();
 /// `autoindex_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Format {
+pub enum ListingFormat {
     Html,
     Json,
     Jsonp,
@@ -55,8 +55,12 @@ pub static FAMILY: Family = Family::new(
         })
         .default("off"),
         Directive::new("autoindex_format", HSL, ONE, "The format of the list.", |b, s| {
-            let formats =
-                [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
+            let formats = [
+                ("html", ListingFormat::Html),
+                ("json", ListingFormat::Json),
+                ("jsonp", ListingFormat::Jsonp),
+                ("xml", ListingFormat::Xml),
+            ];
             crate::settings(b).autoindex.format = Some(value::choice(s, &formats)?);
             Ok(())
         })
@@ -132,7 +136,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     }
     let settings = &crate::values(exchange.location).autoindex;
     let callback = match settings.format {
-        Format::Jsonp => match callback(&exchange.args) {
+        ListingFormat::Jsonp => match callback(&exchange.args) {
             Ok(name) => name.to_vec(),
             Err((what, name)) => {
                 let name = String::from_utf8_lossy(name).into_owned();
@@ -140,7 +144,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
                 return Next::Status(400);
             }
         },
-        Format::Html | Format::Json | Format::Xml => Vec::new(),
+        ListingFormat::Html | ListingFormat::Json | ListingFormat::Xml => Vec::new(),
     };
     let entries = match entries(exchange, &directory) {
         Ok(Some(entries)) => entries,
@@ -149,13 +153,13 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     };
     let offset = if settings.localtime { clock::utc_offset_minutes(clock::unix_seconds() as i64) } else { 0 };
     let (kind, bytes) = match settings.format {
-        Format::Html => ("text/html", html(&exchange.uri, &entries, settings.exact_size, offset)),
-        Format::Xml => ("text/xml; charset=utf-8", xml(&entries)),
-        Format::Jsonp if !callback.is_empty() => {
+        ListingFormat::Html => ("text/html", html(&exchange.uri, &entries, settings.exact_size, offset)),
+        ListingFormat::Xml => ("text/xml; charset=utf-8", xml(&entries)),
+        ListingFormat::Jsonp if !callback.is_empty() => {
             let list = json(&entries);
             ("application/javascript", [b"/* callback */\r\n", callback.as_slice(), b"(", &list, b");"].concat())
         }
-        Format::Json | Format::Jsonp => ("application/json", json(&entries)),
+        ListingFormat::Json | ListingFormat::Jsonp => ("application/json", json(&entries)),
     };
     let response = &mut exchange.response;
     response.status.answer(200);

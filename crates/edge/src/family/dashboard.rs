@@ -26,7 +26,7 @@ use weir_net::process::Identity;
 
 use crate::dash::alert::receiver::Receiver;
 use crate::dash::hall::{self, Hall};
-use crate::dash::host::{LogPlace, Source as Output};
+use crate::dash::host::{LogPlace, ProgramOutput as Output};
 use crate::dash::place;
 use crate::dash::token::{Source, Token};
 use crate::load;
@@ -48,7 +48,7 @@ pub struct Declared {
     /// `dashboard_upstream_log`, in the order of the file.
     pub logs: Vec<UpstreamLog>,
     /// `dashboard_alert`, in the order of the file.
-    alerts: Vec<alert::Wanted>,
+    alerts: Vec<alert::WantedAlert>,
     receivers: OnceLock<Vec<Arc<Receiver>>>,
     hall: OnceLock<Arc<Hall>>,
     tokens: OnceLock<HashMap<String, Token>>,

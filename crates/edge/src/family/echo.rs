@@ -27,7 +27,7 @@ use weir_net::log::Level;
 
 weir_http::settings! {
     /// The commands; a block with some of its own takes none of the block around it.
-    commands: Vec<Arc<Command>> = Vec::new(),
+    commands: Vec<Arc<EchoCommand>> = Vec::new(),
     /// `echo_status`.
     status: u16 = 200,
 }
@@ -37,7 +37,7 @@ pub type Declared = ();
 
 /// One directive.
 #[derive(Debug)]
-pub enum Command {
+pub enum EchoCommand {
     /// `echo`: texts with spaces between them, and whether a newline follows.
     Echo(Vec<Template>, bool),
     /// `echo_duplicate`: how often, and the text.
@@ -72,7 +72,7 @@ pub static FAMILY: Family = Family::new(
                 return Err(Refusal::directive("invalid number"));
             }
             let text = b.template(s.text(1))?;
-            add(b, Command::Duplicate(count, text))
+            add(b, EchoCommand::Duplicate(count, text))
         })
         .many(),
         Directive::new(
@@ -80,7 +80,7 @@ pub static FAMILY: Family = Family::new(
             PLACES,
             NONE,
             "Answers with the request's body, once it was read.",
-            |b, _| add(b, Command::RequestBody),
+            |b, _| add(b, EchoCommand::RequestBody),
         )
         .many(),
         Directive::new(
@@ -88,17 +88,17 @@ pub static FAMILY: Family = Family::new(
             PLACES,
             NONE,
             "Reads the request's body, for $request_body and echo_request_body.",
-            |b, _| add(b, Command::ReadBody),
+            |b, _| add(b, EchoCommand::ReadBody),
         )
         .many(),
-        Directive::new("echo_flush", PLACES, NONE, "Sends the answer made so far.", |b, _| add(b, Command::Flush))
+        Directive::new("echo_flush", PLACES, NONE, "Sends the answer made so far.", |b, _| add(b, EchoCommand::Flush))
             .many(),
         Directive::new("echo_sleep", PLACES, ONE, "Waits that many seconds, such as 0.25.", |b, s| {
             let seconds = b.template(s.text(0))?;
             if seconds.literal().is_some_and(|seconds| pause_of(seconds).is_none()) {
                 return Err(Refusal::directive("invalid value"));
             }
-            add(b, Command::Sleep(seconds))
+            add(b, EchoCommand::Sleep(seconds))
         })
         .many(),
         Directive::new("echo_status", PLACES, ONE, "The status of the answer.", |b, s| {
@@ -126,7 +126,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// The longest pause of one `echo_sleep`.
 const PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
 
-fn add(b: &mut Build<'_>, command: Command) -> Result<(), Refusal> {
+fn add(b: &mut Build<'_>, command: EchoCommand) -> Result<(), Refusal> {
     crate::settings(b).echo.commands.get_or_insert_default().push(Arc::new(command));
     b.scope().handler = Some(answer);
     Ok(())
@@ -142,7 +142,7 @@ fn echo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         has_newline = false;
     }
     let texts = words.map(|word| b.template(word)).collect::<Result<_, _>>()?;
-    add(b, Command::Echo(texts, has_newline))
+    add(b, EchoCommand::Echo(texts, has_newline))
 }
 
 /// A number; `_` may stand between its digits.
@@ -167,11 +167,11 @@ fn pause_of(text: &[u8]) -> Option<Duration> {
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {
     let values = &crate::values(exchange.location).echo;
-    let reads = values.commands.iter().any(|command| matches!(**command, Command::ReadBody));
+    let reads = values.commands.iter().any(|command| matches!(**command, EchoCommand::ReadBody));
     if reads && matches!(exchange.body, RequestBody::Unread) {
         return Next::ReadBody;
     }
-    let waits = values.commands.iter().any(|command| matches!(**command, Command::Flush | Command::Sleep(_)));
+    let waits = values.commands.iter().any(|command| matches!(**command, EchoCommand::Flush | EchoCommand::Sleep(_)));
     let body = if waits {
         Body::Stream(Box::new(Script(values.commands.clone())))
     } else {
@@ -194,9 +194,9 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
 }
 
 /// Appends the text of a command.
-fn say(exchange: &mut Exchange<'_>, command: &Command, out: &mut Vec<u8>) -> Result<(), String> {
+fn say(exchange: &mut Exchange<'_>, command: &EchoCommand, out: &mut Vec<u8>) -> Result<(), String> {
     match command {
-        Command::Echo(texts, has_newline) => {
+        EchoCommand::Echo(texts, has_newline) => {
             for (place, text) in texts.iter().enumerate() {
                 if place > 0 {
                     out.push(b' ');
@@ -207,7 +207,7 @@ fn say(exchange: &mut Exchange<'_>, command: &Command, out: &mut Vec<u8>) -> Res
                 out.push(b'\n');
             }
         }
-        Command::Duplicate(count, text) => {
+        EchoCommand::Duplicate(count, text) => {
             let count = count.text(exchange);
             let shown = || String::from_utf8_lossy(&count);
             let times = number_of(&count).and_then(|count| usize::try_from(count).ok());
@@ -219,8 +219,8 @@ fn say(exchange: &mut Exchange<'_>, command: &Command, out: &mut Vec<u8>) -> Res
             }
             out.extend_from_slice(&text.repeat(times));
         }
-        Command::RequestBody => push_body(exchange, out)?,
-        Command::ReadBody | Command::Flush | Command::Sleep(_) => {}
+        EchoCommand::RequestBody => push_body(exchange, out)?,
+        EchoCommand::ReadBody | EchoCommand::Flush | EchoCommand::Sleep(_) => {}
     }
     if out.len() > ANSWER_BYTES_MAX {
         return Err(format!("the \"echo\" directives answer with more than {ANSWER_BYTES_MAX} bytes"));
@@ -247,7 +247,7 @@ fn push_body(exchange: &Exchange<'_>, out: &mut Vec<u8>) -> Result<(), String> {
 }
 
 /// The commands of an answer that pauses or sends a part early.
-struct Script(Vec<Arc<Command>>);
+struct Script(Vec<Arc<EchoCommand>>);
 
 impl BodyStream for Script {
     fn send<'a, 'e: 'a>(
@@ -266,17 +266,17 @@ async fn run(
     conn: &mut Conn,
     framing: Framing,
     out: &mut Vec<u8>,
-    commands: &[Arc<Command>],
+    commands: &[Arc<EchoCommand>],
 ) -> Result<(), Gone> {
     let (mut text, mut pace) = (Vec::new(), Pace::of(exchange));
     for command in commands {
         match &**command {
-            Command::Flush => {
+            EchoCommand::Flush => {
                 let place = PiecePlace { last: false, ends: false, flush: true };
                 filtering::send(exchange, conn, framing, out, &text, place, &mut pace).await?;
                 text.clear();
             }
-            Command::Sleep(seconds) => {
+            EchoCommand::Sleep(seconds) => {
                 let seconds = seconds.text(exchange);
                 let Some(pause) = pause_of(&seconds) else {
                     let shown = String::from_utf8_lossy(&seconds).into_owned();

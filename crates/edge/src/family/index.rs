@@ -10,7 +10,7 @@ use weir_http::build::Build;
 use weir_http::directive::{Arity, Directive, HSL};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::family::disable_symlinks::{self, LinkFailed};
 use weir_http::file_path::{errno, path};
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
@@ -91,7 +91,7 @@ fn missing(
     exchange: &mut Exchange<'_>,
     path: &[u8],
     directory: usize,
-    Failed { call, error }: &Failed,
+    LinkFailed { call, error }: &LinkFailed,
     directory_is_known: &mut bool,
 ) -> Option<Next> {
     let code = error.raw_os_error();
@@ -125,7 +125,7 @@ fn directory_fails(exchange: &mut Exchange<'_>, path: &[u8], directory: usize) -
             exchange.log(Level::Alert, format_args!("\"{shown}\" is not a directory"));
             Some(Next::Status(500))
         }
-        Err(Failed { call, error }) => match error.raw_os_error() {
+        Err(LinkFailed { call, error }) => match error.raw_os_error() {
             Some(errno::ENOENT) => Some(refused(exchange, path, &error)),
             // A name in the directory was looked up, so weir may search the directory.
             Some(errno::EACCES) => None,

@@ -9,7 +9,7 @@ use weir_http::build::{Build, Scope};
 use weir_http::conf::Location;
 use weir_http::directive::{ALL_OF_STREAM, Arity, Directive, HSL, HTTP, ONE, SS, STREAM, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, Reading};
+use weir_http::families::{Family, VariablesRead};
 use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
@@ -27,7 +27,7 @@ use crate::family::limit_req::LOG_LEVELS;
 
 weir_http::settings! {
     /// The limits.
-    limits: Arc<Vec<Limit>> = Arc::default(),
+    limits: Arc<Vec<ConnLimit>> = Arc::default(),
     /// `limit_conn_log_level`.
     log_level: Level = Level::Error,
     /// `limit_conn_status`.
@@ -110,7 +110,7 @@ pub static FAMILY: Family = Family::new(
 
 /// One `limit_conn`.
 #[derive(Clone)]
-pub struct Limit {
+pub struct ConnLimit {
     name: String,
     zone: Option<usize>,
     /// The key of the zone, once it is known.
@@ -163,7 +163,7 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         Some(0) | None => return Err(Refusal::whole(format!("invalid number of connections \"{number}\""))),
         Some(_) => return Err(Refusal::whole("connection limit must be less 65536")),
     };
-    Arc::make_mut(limits).push(Limit { name: name.to_owned(), zone: None, key: Template::default(), most });
+    Arc::make_mut(limits).push(ConnLimit { name: name.to_owned(), zone: None, key: Template::default(), most });
     Ok(())
 }
 
@@ -189,7 +189,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 }
 
 /// Marks the places whose keys are made of the request's body.
-fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
     reading.read_first(locations, |location, key| {
         crate::values(location).limit_conn.limits.iter().for_each(|limit| key(&limit.key));
     });

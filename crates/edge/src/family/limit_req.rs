@@ -11,7 +11,7 @@ use weir_http::build::{Build, Scope};
 use weir_http::conf::Location;
 use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, Reading};
+use weir_http::families::{Family, VariablesRead};
 use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
@@ -25,7 +25,7 @@ use weir_net::log::Level;
 
 weir_http::settings! {
     /// The limits.
-    limits: Arc<Vec<Limit>> = Arc::default(),
+    limits: Arc<Vec<ReqLimit>> = Arc::default(),
     /// `limit_req_log_level`.
     log_level: Level = Level::Error,
     /// `limit_req_status`.
@@ -112,7 +112,7 @@ pub struct Bucket {
 
 /// One `limit_req`.
 #[derive(Clone)]
-pub struct Limit {
+pub struct ReqLimit {
     name: String,
     zone: Option<usize>,
     /// The key of the zone, once it is known.
@@ -153,7 +153,7 @@ fn rate_of(text: &str) -> Option<i64> {
 
 fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut has_zone = false;
-    let mut limit = Limit { name: String::new(), zone: None, key: Template::default(), burst: 0, delay: 0 };
+    let mut limit = ReqLimit { name: String::new(), zone: None, key: Template::default(), burst: 0, delay: 0 };
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         match word.split_once('=') {
             Some(("zone", name)) => {
@@ -221,7 +221,7 @@ impl Owned for Status {
 }
 
 /// Marks the places whose keys are made of the request's body.
-fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
     reading.read_first(locations, |location, key| {
         crate::values(location).limit_req.limits.iter().for_each(|limit| key(&limit.key));
     });
@@ -233,7 +233,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
     let (conf, location) = (exchange.conf, exchange.location);
     let settings = &crate::values(location).limit_req;
-    let mut asked: Vec<(&Limit, &Buckets, Lease)> = Vec::new();
+    let mut asked: Vec<(&ReqLimit, &Buckets, Lease)> = Vec::new();
     let last = settings.limits.len().saturating_sub(1);
     let (mut longest, mut last_asked) = (None, None);
     for (index, limit) in settings.limits.iter().enumerate() {
@@ -336,7 +336,7 @@ fn ask(buckets: &Buckets, key: &[u8], burst: i64, charges: bool) -> Verdict {
 }
 
 /// The time that a request with this excess must wait; `None` for none.
-fn delay<'z>(buckets: &'z Buckets, limit: &Limit, excess: i64) -> Option<Delay<'z>> {
+fn delay<'z>(buckets: &'z Buckets, limit: &ReqLimit, excess: i64) -> Option<Delay<'z>> {
     let over = excess.saturating_sub(limit.delay);
     if over <= 0 {
         return None;

@@ -10,7 +10,7 @@ use weir_conf::Statement;
 use weir_http::directive::{Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::family::disable_symlinks::{self, LinkFailed};
 use weir_http::file_path::{self, errno};
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
@@ -23,16 +23,16 @@ use crate::family::static_files;
 
 weir_http::settings! {
     /// `gzip_static`.
-    gzip: Use = Use::Off,
+    gzip: Precompressed = Precompressed::Off,
     /// `brotli_static`.
-    brotli: Use = Use::Off,
+    brotli: Precompressed = Precompressed::Off,
     /// `zstd_static`.
-    zstd: Use = Use::Off,
+    zstd: Precompressed = Precompressed::Off,
 }
 
 /// When a compressed file is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum Precompressed {
     /// Never.
     Off,
     /// To clients that accept it.
@@ -85,16 +85,21 @@ pub static FAMILY: Family = Family::new(
 )
 .phase(
     Phase::Content,
-    |location| compression::ALL.iter().any(|coding| crate::values(location).precompressed.of(*coding) != Use::Off),
+    |location| {
+        compression::ALL.iter().any(|coding| crate::values(location).precompressed.of(*coding) != Precompressed::Off)
+    },
     answer,
 );
 
-fn use_of(statement: &Statement) -> Result<Use, Refusal> {
-    value::choice(statement, &[("off", Use::Off), ("on", Use::On), ("always", Use::Always)])
+fn use_of(statement: &Statement) -> Result<Precompressed, Refusal> {
+    value::choice(
+        statement,
+        &[("off", Precompressed::Off), ("on", Precompressed::On), ("always", Precompressed::Always)],
+    )
 }
 
 impl Values {
-    fn of(&self, coding: Coding) -> Use {
+    fn of(&self, coding: Coding) -> Precompressed {
         match coding {
             Coding::Gzip => self.gzip,
             Coding::Brotli => self.brotli,
@@ -119,18 +124,19 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     let location = exchange.location;
     let (uses, proxy) = (&crate::values(location).precompressed, weir_proxy::values(location));
     let may = |coding: Coding| match uses.of(coding) {
-        Use::Off => false,
-        Use::On => coding.is_allowed(exchange, proxy),
-        Use::Always => true,
+        Precompressed::Off => false,
+        Precompressed::On => coding.is_allowed(exchange, proxy),
+        Precompressed::Always => true,
     };
     let accepted: Vec<Coding> = compression::accepted(exchange, may).collect();
-    let always = |coding: &Coding| uses.of(*coding) == Use::Always && !accepted.contains(coding);
+    let always = |coding: &Coding| uses.of(*coding) == Precompressed::Always && !accepted.contains(coding);
     // If there is a compressed file, a client that does not accept it still needs `Vary`: the answer depends on it.
-    let refused = |coding: &Coding| proxy.gzip.vary && uses.of(*coding) == Use::On && !accepted.contains(coding);
+    let refused =
+        |coding: &Coding| proxy.gzip.vary && uses.of(*coding) == Precompressed::On && !accepted.contains(coding);
     let taken = accepted.iter().copied().chain(compression::ALL.into_iter().filter(always));
     let all = taken.map(|coding| (coding, true));
     for (coding, is_taken) in all.chain(compression::ALL.into_iter().filter(refused).map(|coding| (coding, false))) {
-        if let Some(next) = send(exchange, coding, uses.of(coding) == Use::On && proxy.gzip.vary, is_taken) {
+        if let Some(next) = send(exchange, coding, uses.of(coding) == Precompressed::On && proxy.gzip.vary, is_taken) {
             return next;
         }
     }
@@ -143,7 +149,7 @@ fn send(exchange: &mut Exchange<'_>, coding: Coding, varies: bool, is_taken: boo
     path.extend_from_slice(ending(coding));
     let opened = disable_symlinks::open(exchange, &path).and_then(|file| match file.metadata() {
         Ok(facts) => Ok((file, facts)),
-        Err(error) => Err(Failed { call: "fstat()", error }),
+        Err(error) => Err(LinkFailed { call: "fstat()", error }),
     });
     let (file, facts) = match opened {
         Ok(opened) => opened,
@@ -170,7 +176,7 @@ fn send(exchange: &mut Exchange<'_>, coding: Coding, varies: bool, is_taken: boo
 }
 
 /// A missing file is the usual case; any other error is logged, and the plain file is sent.
-fn complain(exchange: &mut Exchange<'_>, path: &[u8], Failed { call, error }: &Failed) {
+fn complain(exchange: &mut Exchange<'_>, path: &[u8], LinkFailed { call, error }: &LinkFailed) {
     let level = match error.raw_os_error() {
         Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => return,
         Some(errno::EACCES | errno::EMLINK | errno::ELOOP) => Level::Error,

@@ -10,7 +10,7 @@ use weir_http::build::{Build, Scope};
 use weir_http::conf::Location;
 use weir_http::directive::{Directive, HSL, HTTP, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, Reading};
+use weir_http::families::{Family, VariablesRead};
 use weir_http::own::Owned;
 use weir_http::refusal::Refusal;
 use weir_http::template::{Argument, Template};
@@ -89,7 +89,7 @@ pub static FAMILY: Family = Family::new(
 .judge(judge);
 
 /// Marks the places whose link or text is made of the request's body.
-fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
     reading.read_first(locations, |location, text| {
         let settings = &crate::values(location).secure_link;
         settings.link.iter().chain(&settings.text).for_each(text);

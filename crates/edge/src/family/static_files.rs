@@ -12,7 +12,7 @@ use std::rc::Rc;
 use weir_http::directive::{Arity, Directive, HSL};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::family::disable_symlinks::{self, LinkFailed};
 use weir_http::family::variables::find_argument;
 use weir_http::file_path::{errno, path};
 use weir_http::phase::{Next, Phase};
@@ -77,10 +77,10 @@ fn not_allowed(exchange: &mut Exchange<'_>) -> Next {
     special::not_allowed(exchange, &methods)
 }
 
-fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<(File, Metadata), Failed> {
+fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<(File, Metadata), LinkFailed> {
     disable_symlinks::open(exchange, path).and_then(|file| match file.metadata() {
         Ok(facts) => Ok((file, facts)),
-        Err(error) => Err(Failed { call: "fstat()", error }),
+        Err(error) => Err(LinkFailed { call: "fstat()", error }),
     })
 }
 
@@ -116,7 +116,7 @@ pub fn argument(exchange: &Exchange<'_>, name: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Logs a file that cannot be opened; returns the status.
-fn failed(exchange: &mut Exchange<'_>, path: &str, Failed { call, error }: &Failed) -> Next {
+fn failed(exchange: &mut Exchange<'_>, path: &str, LinkFailed { call, error }: &LinkFailed) -> Next {
     let (level, status) = match error.raw_os_error() {
         Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => (Level::Error, 404),
         Some(errno::EACCES | errno::EMLINK | errno::ELOOP) => (Level::Error, 403),

@@ -8,8 +8,8 @@ use weir_http::build::{Build, Scope};
 use weir_http::conf::Location;
 use weir_http::directive::{Arity, Directive, LOCATION, SERVER};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, Reading};
-use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::families::{Family, VariablesRead};
+use weir_http::family::disable_symlinks::{self, LinkFailed};
 use weir_http::file_path::{Alias, alias, errno, path};
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
@@ -62,7 +62,7 @@ pub static FAMILY: Family = Family::new(
 .judge(judge);
 
 /// Marks the places whose names are made of the request's body.
-fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
     reading.read_first(locations, |location, text| {
         let Some(tries) = &crate::values(location).try_files.tries else { return };
         let last = match &tries.last {
@@ -119,7 +119,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
                 return Next::Continue;
             }
             Ok(_) => {}
-            Err(Failed { call, error }) => {
+            Err(LinkFailed { call, error }) => {
                 if !matches!(error.raw_os_error(), Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG)) {
                     let shown = String::from_utf8_lossy(&file);
                     exchange.log(Level::Crit, format_args!("{call} \"{shown}\" failed {}", Os(&error)));

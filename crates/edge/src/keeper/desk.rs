@@ -15,7 +15,7 @@ use weir_net::process::{self, Channel, Identity};
 use weir_net::{clock, worker};
 
 use crate::acme::publish::{Hook, Publisher};
-use crate::dash::host::output::{LogPlace, Source};
+use crate::dash::host::output::{LogPlace, ProgramOutput};
 use crate::dash::host::programs::Programs;
 use crate::keeper::opener::Opener;
 use crate::keeper::order::{Done, Errand};
@@ -27,7 +27,7 @@ const RUNNING_MAX: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct Allowed {
     has_dashboard: bool,
-    outputs: Vec<Source>,
+    outputs: Vec<ProgramOutput>,
     hooks: Vec<PathBuf>,
     /// The user of the hooks.
     identity: Option<Identity>,
@@ -38,7 +38,7 @@ pub struct Allowed {
 /// An errand that is allowed.
 enum Task {
     Programs(Vec<(String, String)>),
-    Output(Source),
+    Output(ProgramOutput),
     Hook(Hook),
     Resolve(String),
 }

@@ -76,8 +76,11 @@ pub fn received(labels: Vec<Label>, files: Vec<OwnedFd>) -> std::io::Result<(Res
             Label::DnsDatagrams(address) => dns = Some((address, Receiving::from_fd(file)?)),
             Label::DnsConnections => {
                 let connections = Listening::from_fd(file)?;
-                resources.dns =
-                    dns.take().map(|(address, datagrams)| responder::Sockets { address, datagrams, connections });
+                resources.dns = dns.take().map(|(address, datagrams)| responder::ResponderSockets {
+                    address,
+                    datagrams,
+                    connections,
+                });
             }
             Label::Log(path) => logs.push((path, File::from(file))),
         }

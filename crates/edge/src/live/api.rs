@@ -4,7 +4,7 @@
 //! <https://nginx.org/en/docs/http/ngx_http_api_module.html>
 
 use serde_json::{Map, Value, json};
-use weir_http::body::{self, Failed};
+use weir_http::body::{self, BodyFailed};
 use weir_http::conf::Conf;
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
@@ -76,8 +76,8 @@ async fn carry(exchange: &mut Exchange<'_>, conn: &mut Conn, mut question: Quest
                 refused = writes::media_objection(exchange, &bytes);
                 question.body = bytes;
             }
-            Err(Failed::Status(status)) => return Ok(phase::Outcome::Status(status)),
-            Err(Failed::Gone(gone)) => return Err(gone),
+            Err(BodyFailed::Status(status)) => return Ok(phase::Outcome::Status(status)),
+            Err(BodyFailed::Gone(gone)) => return Err(gone),
         }
     }
     let reply = match refused {

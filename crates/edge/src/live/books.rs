@@ -38,17 +38,17 @@ impl Since for Vec<u64> {
 
 /// Things of one kind by name, and the counts where their totals begin. The names come from a configuration, or from
 /// peers that have a number, so their number is bounded.
-pub struct Book<T> {
+pub struct MetricBook<T> {
     bases: HashMap<String, T>,
 }
 
-impl<T> Default for Book<T> {
-    fn default() -> Book<T> {
-        Book { bases: HashMap::new() }
+impl<T> Default for MetricBook<T> {
+    fn default() -> MetricBook<T> {
+        MetricBook { bases: HashMap::new() }
     }
 }
 
-impl<T: Since> Book<T> {
+impl<T: Since> MetricBook<T> {
     /// The increase since the last reset.
     pub fn net(&self, name: &str, raw: T) -> T {
         match self.bases.get(name) {
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn totals_begin_anew_at_a_reset_and_for_that_name_alone() {
-        let mut book: Book<Vec<u64>> = Book::default();
+        let mut book: MetricBook<Vec<u64>> = MetricBook::default();
         assert_eq!(book.net("a", vec![3, 4]), [3, 4]);
         book.reset("a", vec![3]);
         assert_eq!((book.net("a", vec![5, 4]), book.net("b", vec![5, 4])), (vec![2, 4], vec![5, 4]));

@@ -15,7 +15,7 @@ use weir_meter::live::{
 };
 use weir_proxy::family::upstream::Upstream;
 
-use super::books::Book;
+use super::books::MetricBook;
 use super::caches::{Row, cache_sums};
 use super::ceilings;
 use super::certificates;
@@ -32,15 +32,15 @@ use super::{Live, Scene};
 /// The data that the observer keeps from second to second.
 pub struct Gatherer {
     root: PathBuf,
-    pub(super) servers: Book<ZoneSums>,
-    pub(super) locations: Book<ZoneSums>,
-    pub(super) peers: Book<PeerSums>,
-    pub(super) limits: Book<Vec<u64>>,
-    pub(super) caches: Book<Vec<u64>>,
+    pub(super) servers: MetricBook<ZoneSums>,
+    pub(super) locations: MetricBook<ZoneSums>,
+    pub(super) peers: MetricBook<PeerSums>,
+    pub(super) limits: MetricBook<Vec<u64>>,
+    pub(super) caches: MetricBook<Vec<u64>>,
     /// Accepted, dropped, requests: of all workers (`""`), and by seat.
-    pub(super) flows: Book<Vec<u64>>,
-    pub(super) requests: Book<Vec<u64>>,
-    pub(super) handshakes: Book<ZoneSums>,
+    pub(super) flows: MetricBook<Vec<u64>>,
+    pub(super) requests: MetricBook<Vec<u64>>,
+    pub(super) handshakes: MetricBook<ZoneSums>,
     trends: Trends,
     machine: Machine,
     errors: HashMap<String, (Timestamp, VecDeque<ErrorSample>)>,
@@ -82,14 +82,14 @@ impl Gatherer {
     pub fn new(root: PathBuf, now_ms: u64) -> Gatherer {
         Gatherer {
             root,
-            servers: Book::default(),
-            locations: Book::default(),
-            peers: Book::default(),
-            limits: Book::default(),
-            caches: Book::default(),
-            flows: Book::default(),
-            requests: Book::default(),
-            handshakes: Book::default(),
+            servers: MetricBook::default(),
+            locations: MetricBook::default(),
+            peers: MetricBook::default(),
+            limits: MetricBook::default(),
+            caches: MetricBook::default(),
+            flows: MetricBook::default(),
+            requests: MetricBook::default(),
+            handshakes: MetricBook::default(),
             trends: Trends::new(now_ms),
             machine: Machine::default(),
             errors: HashMap::new(),

@@ -10,7 +10,7 @@ use super::question::Reply;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// It grows, until it is reset.
     Counter,
     /// It goes up and down.
@@ -24,7 +24,7 @@ pub struct Metric {
     /// Its name, without `_total`.
     pub name: &'static str,
     /// Its type.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its labels.
     pub labels: &'static str,
     /// One sentence.
@@ -45,7 +45,7 @@ struct Family<'o> {
 impl Family<'_> {
     /// A line; a label's value may hold anything.
     fn line(&mut self, labels: &[(&str, &dyn fmt::Display)], value: f64) {
-        let suffix = if self.metric.kind == Kind::Counter { "_total" } else { "" };
+        let suffix = if self.metric.kind == MetricKind::Counter { "_total" } else { "" };
         self.sample(suffix, labels, value);
     }
 
@@ -77,12 +77,12 @@ pub fn reply(snapshot: &Snapshot, is_openmetrics: bool) -> Reply {
     for metric in METRICS {
         let Metric { name, kind, help, .. } = metric;
         let word = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Summary => "summary",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Summary => "summary",
         };
         // Prometheus' older text format names a counter with the suffix of its lines, OpenMetrics without it.
-        let suffix = if *kind == Kind::Counter && !is_openmetrics { "_total" } else { "" };
+        let suffix = if *kind == MetricKind::Counter && !is_openmetrics { "_total" } else { "" };
         let _ = writeln!(out, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {word}");
         (metric.write)(&mut Family { out: &mut out, metric }, snapshot);
     }
@@ -102,9 +102,9 @@ pub fn reference() -> String {
     );
     for Metric { name, kind, labels, help, .. } in METRICS {
         let (suffix, kind) = match kind {
-            Kind::Counter => ("_total", "counter"),
-            Kind::Gauge => ("", "gauge"),
-            Kind::Summary => ("", "summary"),
+            MetricKind::Counter => ("_total", "counter"),
+            MetricKind::Gauge => ("", "gauge"),
+            MetricKind::Summary => ("", "summary"),
         };
         let _ = writeln!(out, "| `{name}{suffix}` | {kind} | {labels} | {help} |");
     }
@@ -115,7 +115,7 @@ macro_rules! metrics {
     ($( $name:literal $kind:ident $labels:literal $help:literal $write:expr; )*) => {
         /// All metrics, in the order in which they are shown.
         pub static METRICS: &[Metric] =
-            &[ $( Metric { name: $name, kind: Kind::$kind, labels: $labels, help: $help, write: $write }, )* ];
+            &[ $( Metric { name: $name, kind: MetricKind::$kind, labels: $labels, help: $help, write: $write }, )* ];
     };
 }
 

@@ -45,7 +45,7 @@ pub use scene::Scene;
 pub(crate) use sums::groups;
 
 /// A question to the observer.
-type Errand = ticket::Errand<Question, Reply>;
+type Errand = ticket::Ticketed<Question, Reply>;
 
 /// The workers' cells, and the way to their reader.
 pub struct Live {

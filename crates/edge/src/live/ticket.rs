@@ -13,7 +13,7 @@ use weir_net::Deadline;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A question, and the place for its answer.
-pub(crate) struct Errand<Q, A> {
+pub(crate) struct Ticketed<Q, A> {
     /// The question.
     pub question: Q,
     ticket: Arc<Ticket<A>>,
@@ -35,7 +35,7 @@ impl<A> Ticket<A> {
     }
 }
 
-impl<Q, A> Errand<Q, A> {
+impl<Q, A> Ticketed<Q, A> {
     /// Whether anybody still waits.
     pub fn is_awaited(&self) -> bool {
         Arc::strong_count(&self.ticket) > 1
@@ -43,8 +43,8 @@ impl<Q, A> Errand<Q, A> {
 
     /// Makes the answer and gives it.
     pub fn settle_with(self, make: impl FnOnce(Q) -> A) {
-        let Errand { question, ticket } = self;
-        Errand { question: (), ticket }.settle(make(question));
+        let Ticketed { question, ticket } = self;
+        Ticketed { question: (), ticket }.settle(make(question));
     }
 
     /// Gives the answer.
@@ -60,9 +60,9 @@ impl<Q, A> Errand<Q, A> {
 }
 
 /// Asks the thread at the other end, and waits for its answer; `None` if too many questions wait, or it takes too long.
-pub(crate) async fn ask<Q, A>(list: &SyncSender<Errand<Q, A>>, question: Q) -> Option<A> {
+pub(crate) async fn ask<Q, A>(list: &SyncSender<Ticketed<Q, A>>, question: Q) -> Option<A> {
     let ticket = Arc::new(Ticket(Mutex::new((None, None))));
-    let errand = Errand { question, ticket: ticket.clone() };
+    let errand = Ticketed { question, ticket: ticket.clone() };
     match list.try_send(errand) {
         Ok(()) => {}
         Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => return None,

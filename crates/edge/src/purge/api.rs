@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use weir_cache::store::{Purge, Zone};
-use weir_http::body::{self, Failed};
+use weir_http::body::{self, BodyFailed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
 use weir_http::phase;
@@ -18,7 +18,7 @@ use weir_wire::Known;
 
 use crate::guard::{self, Deed, Objection};
 use crate::purge::bus::{Bus, Outcome, PENDING_MAX};
-use crate::purge::order::{Kind, Order};
+use crate::purge::order::{PurgeKind, PurgeOrder};
 use crate::purge::zones::ZoneList;
 
 /// Bytes of an order, at most.
@@ -35,9 +35,11 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phas
                     Some(Objection { status, text }) => (status, said(&text)),
                     None => follow(exchange, &bytes).await,
                 },
-                Err(Failed::Status(413)) => (413, said(&format!("the body is larger than {ORDER_BYTES_MAX} bytes"))),
-                Err(Failed::Status(status)) => return Ok(phase::Outcome::Status(status)),
-                Err(Failed::Gone(gone)) => return Err(gone),
+                Err(BodyFailed::Status(413)) => {
+                    (413, said(&format!("the body is larger than {ORDER_BYTES_MAX} bytes")))
+                }
+                Err(BodyFailed::Status(status)) => return Ok(phase::Outcome::Status(status)),
+                Err(BodyFailed::Gone(gone)) => return Err(gone),
             },
         },
         _ => {
@@ -52,7 +54,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phas
 /// Applies an order here, then logs it.
 async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
     let begun = clock::precise();
-    let order = match Order::of_json(bytes) {
+    let order = match PurgeOrder::of_json(bytes) {
         Ok(order) => order,
         Err(no) => return (400, said(&no.to_string())),
     };
@@ -83,7 +85,7 @@ async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
 
 /// Counts the objects of this edge that an order names: `objects`, and the same for each zone. The value is `null`
 /// while a zone still reads its directory. If an order names no object, `example_key` shows the form of a stored key.
-async fn count(zones: &[Arc<Zone>], order: &Order) -> Map<String, Value> {
+async fn count(zones: &[Arc<Zone>], order: &PurgeOrder) -> Map<String, Value> {
     let purges: Vec<Purge> = order.purges().collect();
     let (mut all, mut example, mut of_zones) = (Some(0_u64), None, Map::new());
     for zone in zones {
@@ -96,7 +98,7 @@ async fn count(zones: &[Arc<Zone>], order: &Order) -> Map<String, Value> {
     let mut members = Map::new();
     members.insert("objects".to_owned(), json!(all));
     members.insert("objects_of_zones".to_owned(), Value::Object(of_zones));
-    if let Some(key) = example.filter(|_| all == Some(0) && matches!(order.kind, Kind::Key | Kind::Prefix)) {
+    if let Some(key) = example.filter(|_| all == Some(0) && matches!(order.kind, PurgeKind::Key | PurgeKind::Prefix)) {
         members.insert("example_key".to_owned(), json!(String::from_utf8_lossy(&key)));
     }
     members

@@ -24,7 +24,7 @@ use crate::purge::bus::shared::{Pending, Shared};
 use crate::purge::entry;
 use crate::purge::keys::Keys;
 use crate::purge::memory::Memory;
-use crate::purge::order::Order;
+use crate::purge::order::PurgeOrder;
 use crate::purge::zones::ZoneList;
 
 pub use crate::purge::bus::shared::{Outcome, PENDING_MAX, Settings};
@@ -70,7 +70,7 @@ impl Bus {
     }
 
     /// Logs an order that was applied here, and waits for the other edges; called on a worker.
-    pub async fn publish(&self, order: &Order) -> Outcome {
+    pub async fn publish(&self, order: &PurgeOrder) -> Outcome {
         let shared = &self.shared;
         let Some(_place) = Pending::take(&shared.pending) else { return Outcome::Busy };
         let settings = &shared.settings;

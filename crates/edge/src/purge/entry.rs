@@ -4,7 +4,7 @@ use std::fmt;
 
 use weir_cache::store::{Force, Purge};
 
-use crate::purge::order::{Kind, Order};
+use crate::purge::order::{PurgeKind, PurgeOrder};
 
 /// The id of an entry: Redis' clock in milliseconds, and a number within that millisecond
 /// (<https://redis.io/docs/latest/develop/data-types/streams/#entry-ids>).
@@ -73,7 +73,7 @@ impl Entry {
                 _ => {}
             }
         }
-        let said = match (kind, Kind::of(kind), std::str::from_utf8(zone)) {
+        let said = match (kind, PurgeKind::of(kind), std::str::from_utf8(zone)) {
             (b"begin", ..) => Said::Begin,
             (_, Some(kind), Ok(zone)) => Said::Purge {
                 zone: Some(zone.to_owned()).filter(|zone| !zone.is_empty()),
@@ -88,7 +88,7 @@ impl Entry {
 
 /// The fields of the entries for an order, one list for each name. `by` is the edge, `run` the id of its start: an edge
 /// that finds its own run in an entry has already applied it. `ts` is the writer's clock, in milliseconds, for people.
-pub fn fields(order: &Order, by: &str, run: &str, ts: u64) -> Vec<Vec<(&'static str, String)>> {
+pub fn fields(order: &PurgeOrder, by: &str, run: &str, ts: u64) -> Vec<Vec<(&'static str, String)>> {
     let soft = if order.force == Force::Soft { "1" } else { "0" };
     let of_name = |name: &String| {
         vec![
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn an_order_comes_back_from_the_log() {
-        let order = Order::of_json(br#"{"tag": ["a", "b"], "zone": "one", "soft": true}"#).unwrap();
+        let order = PurgeOrder::of_json(br#"{"tag": ["a", "b"], "zone": "one", "soft": true}"#).unwrap();
         let written = fields(&order, "edge-1", "ab12", 17);
         let back: Vec<Entry> = written
             .iter()

@@ -26,7 +26,7 @@ pub struct Keys {
 
 /// The result of a read.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct OrderNews {
     /// Entries of the log, in order.
     pub entries: Vec<Entry>,
     /// Edges, and the last entries they report as applied.
@@ -144,13 +144,13 @@ impl Follower {
     }
 
     /// The entries after `after` and the reports after `heard`; waits at most `block` for new ones.
-    pub fn read(&mut self, after: Id, heard: Id, block: Duration) -> Result<News, Failed> {
+    pub fn read(&mut self, after: Id, heard: Id, block: Duration) -> Result<OrderNews, Failed> {
         let (count, block_ms) = (READ_MAX.to_string(), block.as_millis().max(1).to_string());
         let (stream, applied) = (self.keys.stream.as_str(), self.keys.applied.as_str());
         let (after, from) = (after.to_string(), heard.to_string());
         let words = ["XREAD", "COUNT", &count, "BLOCK", &block_ms, "STREAMS", stream, applied, &after, &from];
         let replies = self.link.ask(&Commands::one(&words), block + self.timeout)?;
-        let mut news = News { heard, ..News::default() };
+        let mut news = OrderNews { heard, ..OrderNews::default() };
         for of_stream in replies.iter().flat_map(Value::list) {
             let [name, entries] = of_stream.list() else { return Err(Failed::Unexpected) };
             for entry in entries.list() {

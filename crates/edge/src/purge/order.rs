@@ -1,4 +1,4 @@
-//! Turns the JSON of a purge request into an [`Order`], or into an error that says how to write it.
+//! Turns the JSON of a purge request into an [`PurgeOrder`], or into an error that says how to write it.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub const NAMES_MAX: usize = 256;
 
 /// The kind of names in an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PurgeKind {
     /// Whole keys, the text of `proxy_cache_key`.
     Key,
     /// Prefixes of keys.
@@ -21,43 +21,45 @@ pub enum Kind {
     All,
 }
 
-impl Kind {
+impl PurgeKind {
     /// The kinds that an order can name.
-    const NAMED: [Kind; 3] = [Kind::Key, Kind::Prefix, Kind::Tag];
+    const NAMED: [PurgeKind; 3] = [PurgeKind::Key, PurgeKind::Prefix, PurgeKind::Tag];
 
     /// Its name in an order.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Key => "key",
-            Kind::Prefix => "prefix",
-            Kind::Tag => "tag",
-            Kind::All => "all",
+            PurgeKind::Key => "key",
+            PurgeKind::Prefix => "prefix",
+            PurgeKind::Tag => "tag",
+            PurgeKind::All => "all",
         }
     }
 
     /// The kind with this name.
-    pub fn of(name: &[u8]) -> Option<Kind> {
-        [Kind::Key, Kind::Prefix, Kind::Tag, Kind::All].into_iter().find(|kind| kind.name().as_bytes() == name)
+    pub fn of(name: &[u8]) -> Option<PurgeKind> {
+        [PurgeKind::Key, PurgeKind::Prefix, PurgeKind::Tag, PurgeKind::All]
+            .into_iter()
+            .find(|kind| kind.name().as_bytes() == name)
     }
 
     /// The purge of one name.
     pub fn purge(self, name: &[u8]) -> Purge {
         match self {
-            Kind::Key => Purge::Key(name.into()),
-            Kind::Prefix => Purge::Prefix(name.into()),
-            Kind::Tag => Purge::Tag(Tag::of(name)),
-            Kind::All => Purge::All,
+            PurgeKind::Key => Purge::Key(name.into()),
+            PurgeKind::Prefix => Purge::Prefix(name.into()),
+            PurgeKind::Tag => Purge::Tag(Tag::of(name)),
+            PurgeKind::All => Purge::All,
         }
     }
 }
 
 /// A request to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct PurgeOrder {
     /// The zone; `None` for all.
     pub zone: Option<String>,
     /// The kind of the names.
-    pub kind: Kind,
+    pub kind: PurgeKind,
     /// The names, 1 to [`NAMES_MAX`]; a single empty name for everything.
     pub names: Vec<String>,
     /// Whether purged objects may still be served while their origin fails.
@@ -68,7 +70,7 @@ pub struct Order {
 
 /// Why weir does not follow an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum No {
+pub enum OrderRefused {
     /// Not JSON, and the reason.
     NotJson(String),
     /// JSON, but not an object.
@@ -80,11 +82,11 @@ pub enum No {
     /// More than one of them.
     Several,
     /// `key`, `prefix` or `tag` is not a text, or a list of texts, each at least one byte long.
-    NoNames(Kind),
+    NoNames(PurgeKind),
     /// More than [`NAMES_MAX`] of them.
-    TooManyNames(Kind),
+    TooManyNames(PurgeKind),
     /// Longer than any key.
-    LongName(Kind),
+    LongName(PurgeKind),
     /// This member is neither true nor false.
     NoFlag(&'static str),
     /// `zone` is not a text.
@@ -94,49 +96,51 @@ pub enum No {
 /// An example that the messages end with.
 const EXAMPLE: &str = r#"write {"tag": "news"}, {"key": "..."}, {"prefix": "..."} or {"all": true}"#;
 
-impl fmt::Display for No {
+impl fmt::Display for OrderRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            No::NotJson(why) => write!(f, "the body is not JSON ({why}); {EXAMPLE}"),
-            No::NotAnObject => write!(f, "the body is not a JSON object; {EXAMPLE}"),
-            No::UnknownMember(name) => {
+            OrderRefused::NotJson(why) => write!(f, "the body is not JSON ({why}); {EXAMPLE}"),
+            OrderRefused::NotAnObject => write!(f, "the body is not a JSON object; {EXAMPLE}"),
+            OrderRefused::UnknownMember(name) => {
                 write!(f, "unknown member \"{name}\"; the members are zone, key, prefix, tag, all, soft and local")
             }
-            No::Nothing => write!(f, "the body names nothing to purge; {EXAMPLE}"),
-            No::Several => write!(f, "the body must contain only one of key, prefix, tag and all; {EXAMPLE}"),
-            No::NoNames(kind) => {
+            OrderRefused::Nothing => write!(f, "the body names nothing to purge; {EXAMPLE}"),
+            OrderRefused::Several => write!(f, "the body must contain only one of key, prefix, tag and all; {EXAMPLE}"),
+            OrderRefused::NoNames(kind) => {
                 let kind = kind.name();
                 write!(
                     f,
                     "\"{kind}\" must be a string or a list of strings, none of them empty: {{\"{kind}\": \"...\"}}"
                 )
             }
-            No::TooManyNames(kind) => write!(f, "\"{}\" may have at most {NAMES_MAX} values", kind.name()),
-            No::LongName(kind) => write!(f, "a value of \"{}\" may have at most {KEY_BYTES_MAX} bytes", kind.name()),
-            No::NoFlag("all") => f.write_str("\"all\" must be true: {\"all\": true}"),
-            No::NoFlag(name) => write!(f, "\"{name}\" must be true or false"),
-            No::NoZoneName => f.write_str("\"zone\" must be the name of a keys_zone, as a string"),
+            OrderRefused::TooManyNames(kind) => write!(f, "\"{}\" may have at most {NAMES_MAX} values", kind.name()),
+            OrderRefused::LongName(kind) => {
+                write!(f, "a value of \"{}\" may have at most {KEY_BYTES_MAX} bytes", kind.name())
+            }
+            OrderRefused::NoFlag("all") => f.write_str("\"all\" must be true: {\"all\": true}"),
+            OrderRefused::NoFlag(name) => write!(f, "\"{name}\" must be true or false"),
+            OrderRefused::NoZoneName => f.write_str("\"zone\" must be the name of a keys_zone, as a string"),
         }
     }
 }
 
-impl Order {
+impl PurgeOrder {
     /// Reads an order.
-    pub fn of_json(bytes: &[u8]) -> Result<Order, No> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| No::NotJson(error.to_string()))?;
-        let Value::Object(members) = value else { return Err(No::NotAnObject) };
+    pub fn of_json(bytes: &[u8]) -> Result<PurgeOrder, OrderRefused> {
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| OrderRefused::NotJson(error.to_string()))?;
+        let Value::Object(members) = value else { return Err(OrderRefused::NotAnObject) };
         const MEMBERS: [&str; 7] = ["zone", "key", "prefix", "tag", "all", "soft", "local"];
         if let Some(name) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
-            return Err(No::UnknownMember(name.chars().take(40).collect()));
+            return Err(OrderRefused::UnknownMember(name.chars().take(40).collect()));
         }
         let zone = match members.get("zone") {
             None | Some(Value::Null) => None,
             Some(Value::String(name)) => Some(name.clone()),
-            Some(_) => return Err(No::NoZoneName),
+            Some(_) => return Err(OrderRefused::NoZoneName),
         };
         let (kind, names) = what(&members)?;
         let force = if flag(&members, "soft")? { Force::Soft } else { Force::Hard };
-        Ok(Order { zone, kind, names, force, is_local: flag(&members, "local")? })
+        Ok(PurgeOrder { zone, kind, names, force, is_local: flag(&members, "local")? })
     }
 
     /// The purges of the order, name by name.
@@ -146,7 +150,7 @@ impl Order {
 
     /// The order as the API returns it.
     pub fn to_json(&self) -> Value {
-        let names = if self.kind == Kind::All { json!(true) } else { json!(self.names) };
+        let names = if self.kind == PurgeKind::All { json!(true) } else { json!(self.names) };
         let mut members = Map::new();
         members.insert(self.kind.name().to_owned(), names);
         members.insert("zone".to_owned(), json!(self.zone));
@@ -155,48 +159,48 @@ impl Order {
     }
 }
 
-fn what(members: &Map<String, Value>) -> Result<(Kind, Vec<String>), No> {
+fn what(members: &Map<String, Value>) -> Result<(PurgeKind, Vec<String>), OrderRefused> {
     let mut found = None;
     if flag(members, "all")? {
-        found = Some((Kind::All, vec![String::new()]));
+        found = Some((PurgeKind::All, vec![String::new()]));
     } else if members.contains_key("all") {
-        return Err(No::NoFlag("all"));
+        return Err(OrderRefused::NoFlag("all"));
     }
-    for kind in Kind::NAMED {
+    for kind in PurgeKind::NAMED {
         let Some(value) = members.get(kind.name()) else { continue };
         if found.replace((kind, names(kind, value)?)).is_some() {
-            return Err(No::Several);
+            return Err(OrderRefused::Several);
         }
     }
-    found.ok_or(No::Nothing)
+    found.ok_or(OrderRefused::Nothing)
 }
 
-fn names(kind: Kind, value: &Value) -> Result<Vec<String>, No> {
+fn names(kind: PurgeKind, value: &Value) -> Result<Vec<String>, OrderRefused> {
     let texts = match value {
         Value::Array(texts) => texts.as_slice(),
         one => std::slice::from_ref(one),
     };
     if texts.is_empty() {
-        return Err(No::NoNames(kind));
+        return Err(OrderRefused::NoNames(kind));
     }
     if texts.len() > NAMES_MAX {
-        return Err(No::TooManyNames(kind));
+        return Err(OrderRefused::TooManyNames(kind));
     }
     texts.iter().map(|text| name(kind, text)).collect()
 }
 
-fn name(kind: Kind, value: &Value) -> Result<String, No> {
+fn name(kind: PurgeKind, value: &Value) -> Result<String, OrderRefused> {
     match value.as_str() {
-        None | Some("") => Err(No::NoNames(kind)),
-        Some(text) if text.len() > KEY_BYTES_MAX => Err(No::LongName(kind)),
+        None | Some("") => Err(OrderRefused::NoNames(kind)),
+        Some(text) if text.len() > KEY_BYTES_MAX => Err(OrderRefused::LongName(kind)),
         Some(text) => Ok(text.to_owned()),
     }
 }
 
-fn flag(members: &Map<String, Value>, name: &'static str) -> Result<bool, No> {
+fn flag(members: &Map<String, Value>, name: &'static str) -> Result<bool, OrderRefused> {
     match members.get(name) {
         None => Ok(false),
-        Some(value) => value.as_bool().ok_or(No::NoFlag(name)),
+        Some(value) => value.as_bool().ok_or(OrderRefused::NoFlag(name)),
     }
 }
 
@@ -207,13 +211,16 @@ mod tests {
 
     #[test]
     fn orders_are_read() {
-        let order = Order::of_json(br#"{"tag": ["a", "b"], "zone": "one", "soft": true}"#).unwrap();
-        assert_eq!((order.kind, order.names.len(), order.force, order.is_local), (Kind::Tag, 2, Force::Soft, false));
+        let order = PurgeOrder::of_json(br#"{"tag": ["a", "b"], "zone": "one", "soft": true}"#).unwrap();
+        assert_eq!(
+            (order.kind, order.names.len(), order.force, order.is_local),
+            (PurgeKind::Tag, 2, Force::Soft, false)
+        );
         assert_eq!(order.purges().next(), Some(Purge::Tag(Tag::of(b"a"))));
         assert_eq!(order.to_json(), json!({"tag": ["a", "b"], "zone": "one", "soft": true}));
-        let order = Order::of_json(br#"{"all": true, "local": true}"#).unwrap();
+        let order = PurgeOrder::of_json(br#"{"all": true, "local": true}"#).unwrap();
         assert_eq!((order.purges().collect::<Vec<_>>(), order.is_local), (vec![Purge::All], true));
-        let order = Order::of_json(br#"{"key": "http://a/*"}"#).unwrap();
+        let order = PurgeOrder::of_json(br#"{"key": "http://a/*"}"#).unwrap();
         // A star in a key is an ordinary character: prefixes have their own member.
         assert_eq!(order.purges().next(), Some(Purge::Key(b"http://a/*".as_slice().into())));
     }
@@ -223,24 +230,24 @@ mod tests {
         let many = format!(r#"{{"tag": [{}"x"]}}"#, r#""x","#.repeat(NAMES_MAX));
         let long = format!(r#"{{"key": "{}"}}"#, "k".repeat(KEY_BYTES_MAX + 1));
         for (text, no, words) in [
-            ("", No::NotJson("EOF while parsing a value at line 1 column 0".to_owned()), "write {\"tag\""),
-            ("[]", No::NotAnObject, "write {"),
-            (r#"{"tags": "x"}"#, No::UnknownMember("tags".to_owned()), "the members are zone, key"),
-            ("{}", No::Nothing, "nothing to purge"),
-            (r#"{"zone": "a"}"#, No::Nothing, "nothing to purge"),
-            (r#"{"key": "a", "tag": "b"}"#, No::Several, "only one of"),
-            (r#"{"all": true, "tag": "b"}"#, No::Several, "only one of"),
-            (r#"{"all": false}"#, No::NoFlag("all"), "{\"all\": true}"),
-            (r#"{"all": "yes"}"#, No::NoFlag("all"), "{\"all\": true}"),
-            (r#"{"tag": ""}"#, No::NoNames(Kind::Tag), "none of them empty"),
-            (r#"{"tag": []}"#, No::NoNames(Kind::Tag), "none of them empty"),
-            (r#"{"prefix": [1]}"#, No::NoNames(Kind::Prefix), "\"prefix\" must be"),
-            (r#"{"tag": "a", "soft": 1}"#, No::NoFlag("soft"), "must be true or false"),
-            (r#"{"tag": "a", "zone": 1}"#, No::NoZoneName, "keys_zone"),
-            (&many, No::TooManyNames(Kind::Tag), "at most 256"),
-            (&long, No::LongName(Kind::Key), "at most 16384 bytes"),
+            ("", OrderRefused::NotJson("EOF while parsing a value at line 1 column 0".to_owned()), "write {\"tag\""),
+            ("[]", OrderRefused::NotAnObject, "write {"),
+            (r#"{"tags": "x"}"#, OrderRefused::UnknownMember("tags".to_owned()), "the members are zone, key"),
+            ("{}", OrderRefused::Nothing, "nothing to purge"),
+            (r#"{"zone": "a"}"#, OrderRefused::Nothing, "nothing to purge"),
+            (r#"{"key": "a", "tag": "b"}"#, OrderRefused::Several, "only one of"),
+            (r#"{"all": true, "tag": "b"}"#, OrderRefused::Several, "only one of"),
+            (r#"{"all": false}"#, OrderRefused::NoFlag("all"), "{\"all\": true}"),
+            (r#"{"all": "yes"}"#, OrderRefused::NoFlag("all"), "{\"all\": true}"),
+            (r#"{"tag": ""}"#, OrderRefused::NoNames(PurgeKind::Tag), "none of them empty"),
+            (r#"{"tag": []}"#, OrderRefused::NoNames(PurgeKind::Tag), "none of them empty"),
+            (r#"{"prefix": [1]}"#, OrderRefused::NoNames(PurgeKind::Prefix), "\"prefix\" must be"),
+            (r#"{"tag": "a", "soft": 1}"#, OrderRefused::NoFlag("soft"), "must be true or false"),
+            (r#"{"tag": "a", "zone": 1}"#, OrderRefused::NoZoneName, "keys_zone"),
+            (&many, OrderRefused::TooManyNames(PurgeKind::Tag), "at most 256"),
+            (&long, OrderRefused::LongName(PurgeKind::Key), "at most 16384 bytes"),
         ] {
-            let said = Order::of_json(text.as_bytes()).unwrap_err();
+            let said = PurgeOrder::of_json(text.as_bytes()).unwrap_err();
             assert_eq!(said, no, "{text}");
             assert!(said.to_string().contains(words), "{said}");
         }
@@ -272,12 +279,12 @@ mod tests {
                 "\\ud800",
                 "\"\"",
             ];
-            weir_mutate::mutate(&seeds, &words, |bytes| match Order::of_json(bytes) {
+            weir_mutate::mutate(&seeds, &words, |bytes| match PurgeOrder::of_json(bytes) {
                 Ok(order) => {
                     assert!((1..=NAMES_MAX).contains(&order.names.len()));
                     assert!(order.names.iter().all(|name| name.len() <= KEY_BYTES_MAX));
-                    let again = Order::of_json(order.to_json().to_string().as_bytes()).unwrap();
-                    assert_eq!(again, Order { is_local: false, ..order });
+                    let again = PurgeOrder::of_json(order.to_json().to_string().as_bytes()).unwrap();
+                    assert_eq!(again, PurgeOrder { is_local: false, ..order });
                 }
                 Err(no) => assert!(!no.to_string().is_empty() && no.to_string().len() < 1_000 + bytes.len()),
             });

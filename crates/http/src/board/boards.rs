@@ -3,30 +3,30 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Board;
-use super::names::Names;
+use super::names::CellNames;
 use crate::counters::SEATS_MAX;
 
 /// See the module.
 pub struct Boards {
     seats: Box<[OnceLock<Arc<Board>>]>,
     /// The numbers of zones that count requests.
-    pub zones: Names,
+    pub zones: CellNames,
     /// The numbers of peers.
-    pub peers: Names,
+    pub peers: CellNames,
     /// The numbers of limits.
-    pub limits: Names,
+    pub limits: CellNames,
     /// The numbers of caches.
-    pub caches: Names,
+    pub caches: CellNames,
 }
 
 impl Default for Boards {
     fn default() -> Boards {
         Boards {
             seats: (0..SEATS_MAX).map(|_| OnceLock::new()).collect(),
-            zones: Names::default(),
-            peers: Names::default(),
-            limits: Names::default(),
-            caches: Names::default(),
+            zones: CellNames::default(),
+            peers: CellNames::default(),
+            limits: CellNames::default(),
+            caches: CellNames::default(),
         }
     }
 }

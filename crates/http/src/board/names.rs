@@ -13,12 +13,12 @@ pub const OTHERS: u32 = 0;
 
 /// Names and their numbers, 1 to [`NAMES_MAX`].
 #[derive(Default)]
-pub struct Names {
+pub struct CellNames {
     known: Mutex<HashMap<String, u32>>,
     merged: AtomicU64,
 }
 
-impl Names {
+impl CellNames {
     /// The number of a name, a new number if one is left; else [`OTHERS`].
     pub fn number(&self, name: &str) -> u32 {
         let mut known = lock(&self.known);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn numbers_stay_and_end() {
-        let names = Names::default();
+        let names = CellNames::default();
         assert_eq!((names.number("a"), names.number("b"), names.number("a")), (1, 2, 1));
         for number in 3..=NAMES_MAX {
             assert_eq!(names.number(&number.to_string()), number as u32);

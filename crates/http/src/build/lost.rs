@@ -12,7 +12,7 @@ use crate::nginx_only;
 use crate::refusal::Need;
 
 /// The names that refused statements would have declared.
-pub(super) struct Lost {
+pub(super) struct LostNames {
     /// Whether weir has a directive of this name.
     is_known: Box<dyn Fn(&str) -> bool>,
     given: HashSet<Need>,
@@ -26,10 +26,10 @@ pub(super) struct Lost {
     waiting: Vec<(Need, Problem)>,
 }
 
-impl Lost {
+impl LostNames {
     /// Nothing is lost yet.
-    pub(super) fn new(is_known: impl Fn(&str) -> bool + 'static) -> Lost {
-        Lost {
+    pub(super) fn new(is_known: impl Fn(&str) -> bool + 'static) -> LostNames {
+        LostNames {
             is_known: Box::new(is_known),
             given: HashSet::new(),
             variables: HashSet::new(),
@@ -158,7 +158,7 @@ mod tests {
             ("rewrite ^/(?P<one>a)(?<=b)$ /;", "one", "b"),
             ("geoip_country /x;", "geoip_country_code", "http3"),
         ] {
-            let mut lost = Lost::new(|name| crate::families().known.has(name));
+            let mut lost = LostNames::new(|name| crate::families().known.has(name));
             let parsed = weir_conf::parse(text.as_bytes(), 0, &|_| false);
             parsed.statements.iter().for_each(|statement| lost.note(statement));
             assert!(lost.gives_variable(gives), "{text}: ${gives}");
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn zones_are_known_by_their_names() {
-        let mut lost = Lost::new(|name| crate::families().known.has(name));
+        let mut lost = LostNames::new(|name| crate::families().known.has(name));
         let parsed =
             weir_conf::parse(b"limit_req_zone $a zone=one:x; proxy_cache_path /p keys_zone=two:1m;", 0, &|_| false);
         parsed.statements.iter().for_each(|statement| lost.note(statement));

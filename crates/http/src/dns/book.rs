@@ -75,7 +75,7 @@ impl Answers {
 pub struct Flights(HashMap<(Name, Kind), Rc<Flight>>);
 
 /// The state of a name.
-pub enum Found {
+pub enum FoundAnswer {
     /// The answer, and until when it is valid.
     Known(Arc<Reply>, Instant),
     /// The question is already on its way.
@@ -88,16 +88,16 @@ pub enum Found {
 
 impl Flights {
     /// The flight for a name.
-    pub fn join(&mut self, key: (Name, Kind)) -> Found {
+    pub fn join(&mut self, key: (Name, Kind)) -> FoundAnswer {
         if let Some(flight) = self.0.get(&key) {
-            return Found::Flying(flight.clone());
+            return FoundAnswer::Flying(flight.clone());
         }
         if self.0.len() >= FLIGHTS_MAX {
-            return Found::Full;
+            return FoundAnswer::Full;
         }
         let flight = Rc::new(Flight { key: key.clone(), outcome: RefCell::default(), waiting: RefCell::default() });
         self.0.insert(key, flight.clone());
-        Found::New(flight)
+        FoundAnswer::New(flight)
     }
 
     /// Ends a flight: passes its result to the waiting tasks.
@@ -190,15 +190,15 @@ mod tests {
     #[test]
     fn a_name_is_asked_once_at_a_time() {
         let mut flights = Flights::default();
-        let Found::New(flight) = flights.join(key("a.b")) else { panic!("nobody asks yet") };
-        assert!(matches!(flights.join(key("A.b")), Found::Flying(_)));
-        assert!(matches!(flights.join((key("a.b").0, Kind::Aaaa)), Found::New(_)));
+        let FoundAnswer::New(flight) = flights.join(key("a.b")) else { panic!("nobody asks yet") };
+        assert!(matches!(flights.join(key("A.b")), FoundAnswer::Flying(_)));
+        assert!(matches!(flights.join((key("a.b").0, Kind::Aaaa)), FoundAnswer::New(_)));
         flights.land(&flight, Err(Trouble::TimedOut));
-        assert!(matches!(flights.join(key("a.b")), Found::New(_)));
+        assert!(matches!(flights.join(key("a.b")), FoundAnswer::New(_)));
         for n in 2..FLIGHTS_MAX {
-            assert!(matches!(flights.join(key(&format!("n{n}"))), Found::New(_)));
+            assert!(matches!(flights.join(key(&format!("n{n}"))), FoundAnswer::New(_)));
         }
-        assert!(matches!(flights.join(key("one.more")), Found::Full));
+        assert!(matches!(flights.join(key("one.more")), FoundAnswer::Full));
     }
 
     #[test]

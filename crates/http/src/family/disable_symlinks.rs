@@ -49,7 +49,7 @@ pub static FAMILY: Family = Family::new(
 );
 
 /// A file that weir could not open or examine.
-pub struct Failed {
+pub struct LinkFailed {
     /// The call, as nginx names it: `openat()`.
     pub call: &'static str,
     /// The error of the call.
@@ -61,20 +61,20 @@ pub struct Failed {
 pub type Guarded = opening::Guard;
 
 /// Opens a file for reading. A FIFO without a writer does not block.
-pub fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<File, Failed> {
+pub fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<File, LinkFailed> {
     let guard = guard(exchange, path);
     let call = if guard.is_some() { "openat()" } else { "open()" };
-    opening::open(path, guard).map_err(Failed::of(call))
+    opening::open(path, guard).map_err(LinkFailed::of(call))
 }
 
 /// The metadata of a file; follows links as far as allowed.
-pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, Failed> {
+pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, LinkFailed> {
     match guard(exchange, path) {
         Some(guard) => {
-            let file = opening::open(path, Some(guard)).map_err(Failed::of("openat()"))?;
-            file.metadata().map_err(Failed::of("fstat()"))
+            let file = opening::open(path, Some(guard)).map_err(LinkFailed::of("openat()"))?;
+            file.metadata().map_err(LinkFailed::of("fstat()"))
         }
-        None => std::fs::metadata(as_path(path)).map_err(Failed::of("stat()")),
+        None => std::fs::metadata(as_path(path)).map_err(LinkFailed::of("stat()")),
     }
 }
 
@@ -94,9 +94,9 @@ pub fn guard(exchange: &mut Exchange<'_>, path: &[u8]) -> Guarded {
     trusted(&from, path).map(|trusted| (guard.links, trusted))
 }
 
-impl Failed {
-    fn of(call: &'static str) -> impl Fn(io::Error) -> Failed {
-        move |error| Failed { call, error }
+impl LinkFailed {
+    fn of(call: &'static str) -> impl Fn(io::Error) -> LinkFailed {
+        move |error| LinkFailed { call, error }
     }
 }
 

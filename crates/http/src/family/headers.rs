@@ -11,7 +11,7 @@ use crate::build::Build;
 use crate::conf::Location;
 use crate::directive::{Arity, Directive, HSL, LOCATION_IF, ONE};
 use crate::exchange::Exchange;
-use crate::families::{Family, Reading};
+use crate::families::{Family, VariablesRead};
 use crate::refusal::Refusal;
 use crate::template::Template;
 use crate::value;
@@ -237,7 +237,7 @@ fn active(location: &Location) -> bool {
 }
 
 /// Times differ for each request, and so do most texts with variables.
-fn is_fixed(location: &Location, reading: &Reading<'_>) -> bool {
+fn is_fixed(location: &Location, reading: &VariablesRead<'_>) -> bool {
     let values = &location.values.headers;
     matches!(values.expires, Expires::Off)
         && values.trailers.is_empty()

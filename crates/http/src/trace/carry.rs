@@ -24,35 +24,35 @@ const WORDS_BYTES_MAX: usize = 256;
 
 /// Why an export failed.
 #[derive(Debug)]
-pub enum Failed {
+pub enum ExportFailed {
     /// Another try may succeed.
     Passing(String),
     /// Another try would fail too.
     Refused(String),
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for ExportFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failed::Passing(what) | Failed::Refused(what)) = self;
+        let (ExportFailed::Passing(what) | ExportFailed::Refused(what)) = self;
         f.write_str(what)
     }
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
+impl From<io::Error> for ExportFailed {
+    fn from(error: io::Error) -> ExportFailed {
         match error.kind() {
-            io::ErrorKind::TimedOut => Failed::Passing("the collector did not answer in time".to_owned()),
-            _ => Failed::Passing(error.to_string()),
+            io::ErrorKind::TimedOut => ExportFailed::Passing("the collector did not answer in time".to_owned()),
+            _ => ExportFailed::Passing(error.to_string()),
         }
     }
 }
 
-fn closed() -> Failed {
-    Failed::Passing("the collector closed the connection".to_owned())
+fn closed() -> ExportFailed {
+    ExportFailed::Passing("the collector closed the connection".to_owned())
 }
 
 /// The connection to a collector, made when needed.
-pub struct Carrier {
+pub struct SpanCarrier {
     endpoint: Endpoint,
     headers: Vec<(String, String)>,
     tls: Option<Client>,
@@ -72,19 +72,19 @@ struct Link {
     is_kept: bool,
 }
 
-impl Carrier {
+impl SpanCarrier {
     /// No connection yet; `headers` are fields of every export.
     pub fn new(
         endpoint: Endpoint,
         headers: Vec<(String, String)>,
         tls: Option<Client>,
         has_own_trust: bool,
-    ) -> Carrier {
-        Carrier { endpoint, headers, tls, has_own_trust, link: None }
+    ) -> SpanCarrier {
+        SpanCarrier { endpoint, headers, tls, has_own_trust, link: None }
     }
 
     /// Sends an export; over a new connection if the kept one has ended meanwhile.
-    pub async fn send(&mut self, body: &[u8]) -> Result<(), Failed> {
+    pub async fn send(&mut self, body: &[u8]) -> Result<(), ExportFailed> {
         let mut kept = self.link.take().filter(Link::is_alive);
         let was_kept = kept.is_some();
         let mut link = match kept.take() {
@@ -92,17 +92,17 @@ impl Carrier {
             None => self.connect().await?,
         };
         let mut sent = self.exchange(&mut link, body).await;
-        if was_kept && matches!(sent, Err(Failed::Passing(_))) && link.input.is_empty() {
+        if was_kept && matches!(sent, Err(ExportFailed::Passing(_))) && link.input.is_empty() {
             link = self.connect().await?;
             sent = self.exchange(&mut link, body).await;
         }
-        if link.is_kept && !matches!(sent, Err(Failed::Passing(_))) {
+        if link.is_kept && !matches!(sent, Err(ExportFailed::Passing(_))) {
             self.link = Some(link);
         }
         sent
     }
 
-    async fn exchange(&self, link: &mut Link, body: &[u8]) -> Result<(), Failed> {
+    async fn exchange(&self, link: &mut Link, body: &[u8]) -> Result<(), ExportFailed> {
         let deadline = Deadline::new();
         deadline.set(EXPORT_PATIENCE);
         match link.h2.take() {
@@ -115,7 +115,7 @@ impl Carrier {
         }
     }
 
-    async fn connect(&self) -> Result<Link, Failed> {
+    async fn connect(&self) -> Result<Link, ExportFailed> {
         let deadline = Deadline::new();
         deadline.set(CONNECT_PATIENCE);
         let mut failed = io::Error::other("the collector's name has no address");
@@ -130,23 +130,23 @@ impl Carrier {
                 Err(error) => failed = error,
             }
         }
-        Err(Failed::Passing(failed.to_string()))
+        Err(ExportFailed::Passing(failed.to_string()))
     }
 
     /// This thread may wait for the system's resolver: it serves no clients.
-    fn addresses(&self) -> Result<Vec<SocketAddress>, Failed> {
+    fn addresses(&self) -> Result<Vec<SocketAddress>, ExportFailed> {
         match &self.endpoint.at {
             At::Unix(path) => Ok(vec![SocketAddress::Unix(path.clone())]),
             At::Host(host, port) => {
                 let at = |ip| SocketAddress::Tcp(SocketAddr::new(ip, *port));
                 process::resolve(host)
                     .map(|all| all.into_iter().map(at).collect())
-                    .map_err(|error| Failed::Passing(format!("host not found: {error}")))
+                    .map_err(|error| ExportFailed::Passing(format!("host not found: {error}")))
             }
         }
     }
 
-    async fn begin(&self, stream: Stream, deadline: &Deadline) -> Result<Link, Failed> {
+    async fn begin(&self, stream: Stream, deadline: &Deadline) -> Result<Link, ExportFailed> {
         let stream = match &self.tls {
             None => Transport::from(stream),
             Some(client) => {
@@ -155,7 +155,9 @@ impl Carrier {
                 let secure = begin(stream, client, host, None).map_err(io::Error::from)?;
                 secure.handshake(deadline).await?;
                 if self.has_own_trust && !secure.is_for(host) {
-                    return Err(Failed::Passing(format!("the collector's certificate does not match \"{host}\"")));
+                    return Err(ExportFailed::Passing(format!(
+                        "the collector's certificate does not match \"{host}\""
+                    )));
                 }
                 Transport::from(secure)
             }
@@ -167,8 +169,15 @@ impl Carrier {
     }
 
     /// `TraceService/Export` (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
-    async fn call(&self, link: &mut Link, h2: &mut Connection, body: &[u8], deadline: &Deadline) -> Result<(), Failed> {
-        let stream = h2.open().ok_or_else(|| Failed::Passing("the collector accepts no more streams".to_owned()))?;
+    async fn call(
+        &self,
+        link: &mut Link,
+        h2: &mut Connection,
+        body: &[u8],
+        deadline: &Deadline,
+    ) -> Result<(), ExportFailed> {
+        let stream =
+            h2.open().ok_or_else(|| ExportFailed::Passing("the collector accepts no more streams".to_owned()))?;
         let scheme: &[u8] = if self.endpoint.is_tls { b"https" } else { b"http" };
         h2.head(stream, false, |encoder, out| {
             encoder.pseudo(":method", b"POST", out);
@@ -180,7 +189,7 @@ impl Carrier {
             }
         });
         let rest = weir_wire::grpc::frame(body)
-            .ok_or_else(|| Failed::Refused("the export is larger than 4 GiB".to_owned()))?;
+            .ok_or_else(|| ExportFailed::Refused("the export is larger than 4 GiB".to_owned()))?;
         let mut sent = 0;
         let mut answer = Answer::default();
         loop {
@@ -208,7 +217,7 @@ impl Carrier {
     }
 
     /// OTLP over HTTP (<https://opentelemetry.io/docs/specs/otlp/#otlphttp>).
-    async fn post(&self, link: &mut Link, body: &[u8], deadline: &Deadline) -> Result<(), Failed> {
+    async fn post(&self, link: &mut Link, body: &[u8], deadline: &Deadline) -> Result<(), ExportFailed> {
         let mut out = Vec::with_capacity(body.len() + 512);
         let path = self.endpoint.path.as_deref().unwrap_or("/");
         out.extend_from_slice(format!("POST {path} HTTP/1.1\r\nHost: {}\r\n", self.endpoint.authority).as_bytes());
@@ -224,13 +233,13 @@ impl Carrier {
             Err(weir_fetch::Failed::Send(error) | weir_fetch::Failed::Receive(error)) => return Err(error.into()),
             Err(weir_fetch::Failed::Closed) => return Err(closed()),
             Err(weir_fetch::Failed::Invalid(violation)) => {
-                return Err(Failed::Refused(format!("the collector's answer is not HTTP: {violation}")));
+                return Err(ExportFailed::Refused(format!("the collector's answer is not HTTP: {violation}")));
             }
         };
         match status {
             200..=299 => Ok(()),
-            429 | 502 | 503 | 504 => Err(Failed::Passing(format!("the collector answered {status}"))),
-            _ => Err(Failed::Refused(format!("the collector answered {status}"))),
+            429 | 502 | 503 | 504 => Err(ExportFailed::Passing(format!("the collector answered {status}"))),
+            _ => Err(ExportFailed::Refused(format!("the collector answered {status}"))),
         }
     }
 
@@ -268,9 +277,9 @@ impl Answer {
     }
 
     /// The result, once the answer is complete.
-    fn outcome(&self) -> Option<Result<(), Failed>> {
+    fn outcome(&self) -> Option<Result<(), ExportFailed>> {
         if let Some(failed) = &self.failed {
-            return Some(Err(Failed::Passing(failed.clone())));
+            return Some(Err(ExportFailed::Passing(failed.clone())));
         }
         if !self.is_over {
             return None;
@@ -281,12 +290,14 @@ impl Answer {
             // The statuses after which OTLP tries again: cancelled, deadline exceeded, resource exhausted, aborted,
             // out of range, unavailable, data loss.
             (Some(code @ (1 | 4 | 8 | 10 | 11 | 14 | 15)), _) => {
-                Err(Failed::Passing(format!("the collector answered gRPC status {code}{}", said())))
+                Err(ExportFailed::Passing(format!("the collector answered gRPC status {code}{}", said())))
             }
-            (Some(code), _) => Err(Failed::Refused(format!("the collector answered gRPC status {code}{}", said()))),
+            (Some(code), _) => {
+                Err(ExportFailed::Refused(format!("the collector answered gRPC status {code}{}", said())))
+            }
             (None, status) => {
                 let status = status.unwrap_or_default().escape_ascii();
-                Err(Failed::Passing(format!("the collector answered {status} without a gRPC status")))
+                Err(ExportFailed::Passing(format!("the collector answered {status} without a gRPC status")))
             }
         })
     }
@@ -298,7 +309,7 @@ impl Link {
         !self.stream.peek_closed()
     }
 
-    async fn read(&mut self, deadline: &Deadline) -> Result<(), Failed> {
+    async fn read(&mut self, deadline: &Deadline) -> Result<(), ExportFailed> {
         match weir_fetch::receive(&self.stream, &mut self.input, deadline).await? {
             true => Err(closed()),
             false => Ok(()),
@@ -306,11 +317,11 @@ impl Link {
     }
 
     /// Handles the frames that have arrived.
-    fn take_frames(&mut self, h2: &mut Connection, ours: u32, answer: &mut Answer) -> Result<(), Failed> {
+    fn take_frames(&mut self, h2: &mut Connection, ours: u32, answer: &mut Answer) -> Result<(), ExportFailed> {
         let mut used = 0;
         loop {
             let rest = self.input.get(used..).unwrap_or_default();
-            let step = h2.next(rest).map_err(|fault| Failed::Refused(format!("the collector sent {fault}")))?;
+            let step = h2.next(rest).map_err(|fault| ExportFailed::Refused(format!("the collector sent {fault}")))?;
             let Step::Took { used: more, event } = step else { break };
             used += more;
             match event {

@@ -17,7 +17,7 @@ use weir_net::worker::{self, Remote, Task};
 use weir_net::{Deadline, Instant, clock};
 use weir_wire::protobuf::{bytes, message};
 
-use super::carry::{Carrier, Failed};
+use super::carry::{ExportFailed, SpanCarrier};
 use super::endpoint::Endpoint;
 
 /// How long after a failure the same batch is tried again, at first and at most.
@@ -202,7 +202,7 @@ impl Drop for Ends {
 async fn run(receive: Receiver<Box<[u8]>>, settings: Settings, shared: Arc<Shared>) {
     let _ends = Ends(shared.clone());
     let Settings { endpoint, headers, tls, trusted, .. } = &settings;
-    let carrier = Carrier::new(endpoint.clone(), headers.clone(), tls.clone(), trusted.is_some());
+    let carrier = SpanCarrier::new(endpoint.clone(), headers.clone(), tls.clone(), trusted.is_some());
     let mut delivery = Delivery { carrier, settings: &settings, shared: &shared, says: Says::default() };
     let mut batch: Vec<Box<[u8]>> = Vec::new();
     let mut next = clock::precise() + settings.interval;
@@ -238,7 +238,7 @@ async fn run(receive: Receiver<Box<[u8]>>, settings: Settings, shared: Arc<Share
 }
 
 struct Delivery<'s> {
-    carrier: Carrier,
+    carrier: SpanCarrier,
     settings: &'s Settings,
     shared: &'s Arc<Shared>,
     says: Says,
@@ -288,7 +288,7 @@ impl Delivery<'_> {
                 }
                 Err(failed) => failed,
             };
-            let is_over = matches!(failed, Failed::Refused(_)) || self.shared.is_closing();
+            let is_over = matches!(failed, ExportFailed::Refused(_)) || self.shared.is_closing();
             if self.says.may_tell(is_over, clock::precise()) {
                 let then = if is_over { format!("{count} spans are lost") } else { "weir will try again".to_owned() };
                 log::global(

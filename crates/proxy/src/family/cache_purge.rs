@@ -46,7 +46,7 @@ pub struct Here {
     method: Option<Arc<ByMethod>>,
     zone: Use,
     key: Option<Template>,
-    of: cache::Of,
+    of: cache::CacheOf,
 }
 
 const FORMS: &[(&str, Form)] = &[("html", Form::Html), ("json", Form::Json), ("xml", Form::Xml), ("text", Form::Text)];
@@ -126,7 +126,7 @@ fn read(
     b: &mut Build<'_>,
     statement: &Statement,
     (prefix, directive): (&'static str, &'static str),
-    of: cache::Of,
+    of: cache::CacheOf,
 ) -> Result<(), Refusal> {
     let first = statement.text(0);
     let is_word = first.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -156,7 +156,7 @@ fn zone_and_key(
     b: &mut Build<'_>,
     statement: &Statement,
     (prefix, directive): (&'static str, &'static str),
-    of: cache::Of,
+    of: cache::CacheOf,
 ) -> Result<(), Refusal> {
     if b.context() != LOCATION {
         return Err(Refusal::directive("(separate location syntax) is not allowed here")

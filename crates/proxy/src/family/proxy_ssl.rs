@@ -111,7 +111,7 @@ impl PartialEq for Party {
 }
 
 /// The party that an exchange needs.
-pub enum Asked<'c> {
+pub enum AskedTls<'c> {
     /// Plain text.
     Nothing,
     /// The same for all exchanges of a block.
@@ -120,13 +120,13 @@ pub enum Asked<'c> {
     Own(Arc<Party>),
 }
 
-impl Asked<'_> {
+impl AskedTls<'_> {
     /// The party, if the connection uses TLS.
     pub fn party(&self) -> Option<&Arc<Party>> {
         match self {
-            Asked::Nothing => None,
-            Asked::Fixed(party) => Some(party),
-            Asked::Own(party) => Some(party),
+            AskedTls::Nothing => None,
+            AskedTls::Fixed(party) => Some(party),
+            AskedTls::Own(party) => Some(party),
         }
     }
 }
@@ -337,10 +337,10 @@ pub static FAMILY: Family = Family::new(
 .finish(finish);
 
 /// Selects the family's settings in a block.
-pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
+pub type TlsOf = fn(&mut crate::family::Settings) -> &mut Settings;
 
 /// `…_ssl_protocols`.
-pub fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+pub fn protocols(b: &mut Build<'_>, statement: &Statement, of: TlsOf) -> Result<(), Refusal> {
     for word in &statement.args {
         if Protocols::of_words([word.text.as_str()]).is_none() {
             return Err(
@@ -371,7 +371,7 @@ pub fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(),
 }
 
 /// `…_ssl_ciphers`.
-pub fn ciphers(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+pub fn ciphers(b: &mut Build<'_>, statement: &Statement, of: TlsOf) -> Result<(), Refusal> {
     ciphers_of(statement.text(0))?;
     of(crate::settings(b)).ciphers = Some(statement.text(0).to_owned());
     Ok(())
@@ -630,12 +630,12 @@ fn bare(name: &str) -> &str {
 }
 
 /// The party that the exchange's connection needs; `host` is the host of `proxy_pass`.
-pub fn asked<'c>(subject: &mut impl Subject<'c>, host: &[u8]) -> Asked<'c> {
+pub fn asked<'c>(subject: &mut impl Subject<'c>, host: &[u8]) -> AskedTls<'c> {
     let values = &crate::values(subject.place()).proxy_ssl;
     if let Some(party) = &values.party {
-        return Asked::Fixed(party);
+        return AskedTls::Fixed(party);
     }
-    let Some(tls) = &values.tls else { return Asked::Nothing };
+    let Some(tls) = &values.tls else { return AskedTls::Nothing };
     let name = match &values.name {
         _ if !tls.is_named => Vec::new(),
         Some((name, _)) => name.text(subject),
@@ -650,7 +650,7 @@ pub fn asked<'c>(subject: &mut impl Subject<'c>, host: &[u8]) -> Asked<'c> {
         _ => None,
     };
     let name = String::from_utf8_lossy(&name);
-    Asked::Own(Arc::new(Party { tls: tls.clone(), name: bare(&name).into(), certificate }))
+    AskedTls::Own(Arc::new(Party { tls: tls.clone(), name: bare(&name).into(), certificate }))
 }
 
 /// The protocols that a session offers: those of `proxy_ssl_alpn` with a valid value.

@@ -95,7 +95,7 @@ fn check(b: &mut Build<'_>, found: &Found<'_>) {
 }
 
 /// Selects a family's settings in a block.
-pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
+pub type StoreOf = fn(&mut crate::family::Settings) -> &mut Settings;
 
 /// `…_store`.
 pub fn store(b: &mut Build<'_>, statement: &Statement) -> Result<Store, Refusal> {
@@ -126,7 +126,7 @@ impl Settings {
 }
 
 /// `…_store_access`.
-pub fn access(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+pub fn access(b: &mut Build<'_>, statement: &Statement, of: StoreOf) -> Result<(), Refusal> {
     of(crate::settings(b)).access = Some(value::access(statement)?);
     Ok(())
 }

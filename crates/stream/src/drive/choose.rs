@@ -76,7 +76,8 @@ async fn resolved(session: &mut Session<'_>, host: &str, port: u16) -> Result<Ve
     let client = dns::client(session.generation, servers);
     match client.addresses(host, resolver.timeout).await {
         Ok(found) => {
-            let with_port = |place: &dns::Endpoint| Address::Tcp(std::net::SocketAddr::new(place.address.ip(), port));
+            let with_port =
+                |place: &dns::ResolvedAddress| Address::Tcp(std::net::SocketAddr::new(place.address.ip(), port));
             Ok(found.places.iter().map(with_port).collect())
         }
         Err(trouble) => {

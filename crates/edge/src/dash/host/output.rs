@@ -22,7 +22,7 @@ const MESSAGE_BYTES_MAX: usize = 300;
 
 /// A log that a program prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ProgramOutput {
     /// `journald:UNIT`: journalctl prints the log of a unit.
     Journal(String),
     /// `docker:NAME`, `podman:NAME`: the program prints the log of a container.
@@ -38,15 +38,15 @@ pub enum LogPlace {
     /// A file, a full path.
     File(PathBuf),
     /// The output of a program.
-    Output(Source),
+    Output(ProgramOutput),
 }
 
-impl Source {
+impl ProgramOutput {
     /// Reads `journald:UNIT`, `docker:NAME` or `podman:NAME`; `None` for other texts, which name files.
     ///
     /// # Errors
     /// The part after the colon is not such a name.
-    pub fn parse(text: &str) -> Option<Result<Source, &'static str>> {
+    pub fn parse(text: &str) -> Option<Result<ProgramOutput, &'static str>> {
         let (kind, name) = text.split_once(':')?;
         let is_name = |more: &[u8]| {
             let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte) || more.contains(&byte);
@@ -54,24 +54,26 @@ impl Source {
         };
         if kind == "journald" {
             return Some(match is_name(b"@:\\") {
-                true => Ok(Source::Journal(name.to_owned())),
+                true => Ok(ProgramOutput::Journal(name.to_owned())),
                 false => Err("journald: needs the name of a unit, as in journald:shop.service"),
             });
         }
         let program = CONTAINERS.into_iter().find(|program| *program == kind)?;
         Some(match is_name(b"") {
-            true => Ok(Source::Container(program, name.to_owned())),
+            true => Ok(ProgramOutput::Container(program, name.to_owned())),
             false => Err("docker: and podman: need the name of a container, as in docker:shop-1"),
         })
     }
 
     fn command(&self) -> Command {
         let (program, arguments): (&str, Vec<&str>) = match self {
-            Source::Journal(unit) => (
+            ProgramOutput::Journal(unit) => (
                 "journalctl",
                 vec!["--no-pager", "--quiet", "--output=short-iso-precise", "--lines", LINES_MAX, "--unit", unit],
             ),
-            Source::Container(program, name) => (program, vec!["logs", "--timestamps", "--tail", LINES_MAX, name]),
+            ProgramOutput::Container(program, name) => {
+                (program, vec!["logs", "--timestamps", "--tail", LINES_MAX, name])
+            }
         };
         let mut command = Command::new(program);
         command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
@@ -115,11 +117,11 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ProgramOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Journal(unit) => write!(f, "journald:{unit}"),
-            Source::Container(program, name) => write!(f, "{program}:{name}"),
+            ProgramOutput::Journal(unit) => write!(f, "journald:{unit}"),
+            ProgramOutput::Container(program, name) => write!(f, "{program}:{name}"),
         }
     }
 }
@@ -179,14 +181,14 @@ mod tests {
             ("docker:--help", false),
             ("journald:a b", false),
         ] {
-            let source = Source::parse(text).unwrap();
+            let source = ProgramOutput::parse(text).unwrap();
             assert_eq!(source.is_ok(), is_good, "{text}");
             if let Ok(source) = source {
                 assert_eq!(source.to_string(), text);
             }
         }
-        assert_eq!(Source::parse("/var/log/app.log"), None);
-        assert_eq!(Source::parse("C:x"), None);
+        assert_eq!(ProgramOutput::parse("/var/log/app.log"), None);
+        assert_eq!(ProgramOutput::parse("C:x"), None);
     }
 
     #[test]

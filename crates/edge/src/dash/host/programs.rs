@@ -20,7 +20,7 @@ const LISTENERS_EVERY: Duration = Duration::from_secs(10);
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// An address to which the edge connects, and the names under which the configuration knows it.
-pub type Origin = (String, String);
+pub type ProgramOrigin = (String, String);
 
 /// The last readings.
 #[derive(Default)]
@@ -34,7 +34,7 @@ pub struct Programs {
 
 impl Programs {
     /// The programs as the page shows them.
-    pub fn look(&mut self, root: &Path, now: Instant, origins: &[Origin]) -> Value {
+    pub fn look(&mut self, root: &Path, now: Instant, origins: &[ProgramOrigin]) -> Value {
         let age = self.at.map(|at| now.saturating_duration_since(at));
         if age.is_none_or(|age| age >= FRESH) {
             let seen = host::seen_under(root);
@@ -46,7 +46,7 @@ impl Programs {
             (self.listeners, self.listened) = (host::listeners_under(root), Some(now));
         }
         let up_ticks = up_seconds(root) * TICKS_PER_SECOND;
-        let serving: Vec<(&Origin, BTreeSet<u32>)> =
+        let serving: Vec<(&ProgramOrigin, BTreeSet<u32>)> =
             origins.iter().map(|origin| (origin, self.listeners.of(&origin.0))).collect();
         let own = std::process::id();
         let mut rows: Vec<(bool, f64, Value)> = self

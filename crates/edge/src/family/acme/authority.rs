@@ -9,7 +9,7 @@ use weir_http::dns::Servers;
 use weir_net::tls;
 
 use crate::acme::state::Directory;
-use crate::acme::{AccountKeySource, Cell, Memory, Publisher, Share, Work};
+use crate::acme::{AccountKeySource, AcmeShare, Cell, KeptWork, Publisher, Work};
 
 /// An `acme_issuer` block.
 pub struct Authority {
@@ -32,12 +32,12 @@ pub struct Authority {
     /// Its certificates.
     pub orders: Vec<(CertificateOrder, Arc<Cell>)>,
     /// The account, if there are no files.
-    pub memory: Arc<Mutex<Memory>>,
+    pub memory: Arc<Mutex<KeptWork>>,
 }
 
 impl Authority {
     /// The settings for the thread.
-    pub fn work(&self, resolver: &(Arc<Servers>, Duration), share: Option<Arc<Share>>) -> Work {
+    pub fn work(&self, resolver: &(Arc<Servers>, Duration), share: Option<Arc<AcmeShare>>) -> Work {
         Work {
             share,
             issuer: self.issuer.clone(),

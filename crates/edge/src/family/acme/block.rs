@@ -18,7 +18,7 @@ use super::authority::Authority;
 use super::dns;
 use crate::acme::publish::Update;
 use crate::acme::state::Directory;
-use crate::acme::{AccountKeySource, Memory, Publisher};
+use crate::acme::{AccountKeySource, KeptWork, Publisher};
 use crate::trust;
 
 /// The longest `dns_delay`.
@@ -210,7 +210,7 @@ impl Draft {
             delay: self.delay,
             at: b.at(),
             orders: Vec::new(),
-            memory: Arc::new(Mutex::new(Memory::default())),
+            memory: Arc::new(Mutex::new(KeptWork::default())),
             issuer: self.issuer,
         })
     }

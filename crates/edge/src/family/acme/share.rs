@@ -10,7 +10,7 @@ use weir_http::value;
 use weir_net::process;
 use weir_redis::Server;
 
-use crate::acme::Share;
+use crate::acme::AcmeShare;
 
 /// The longest `timeout=`.
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             _ => return Err(bad().todo("the parameters are prefix=, timeout= and lease=")),
         }
     }
-    crate::declaring(b).acme.share = Some(Arc::new(Share { server, prefix, timeout, lease }));
+    crate::declaring(b).acme.share = Some(Arc::new(AcmeShare { server, prefix, timeout, lease }));
     Ok(())
 }
 

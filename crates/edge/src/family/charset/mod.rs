@@ -14,7 +14,7 @@ use weir_http::altered;
 use weir_http::build::{Build, Scope};
 use weir_http::directive::{Arity, Contexts, Directive, HSL, HTTP, LOCATION_IF, ONE, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, Reading};
+use weir_http::families::{Family, VariablesRead};
 use weir_http::refusal::Refusal;
 use weir_http::template::Template;
 use weir_http::{media_types, subrequest, value};
@@ -98,7 +98,7 @@ pub static FAMILY: Family = Family::new(
     is_fixed(&settings.name, reading) && is_fixed(&settings.source, reading)
 });
 
-fn is_fixed(choice: &Choice, reading: &Reading<'_>) -> bool {
+fn is_fixed(choice: &Choice, reading: &VariablesRead<'_>) -> bool {
     match choice {
         Choice::Off | Choice::Named(_) => true,
         Choice::Variable(template) => reading.is_same_for_hits(template),

@@ -34,7 +34,7 @@ const STATES: [(&str, State); 3] = [("near", State::Near), ("limited", State::Li
 const LANGUAGES: [(&str, Language); 2] = [("en", Language::English), ("ko", Language::Korean)];
 
 /// A receiver as the directive names it.
-pub struct Wanted {
+pub struct WantedAlert {
     place: Place,
     receiver: Receiver,
 }
@@ -88,7 +88,7 @@ pub fn alert(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         return Err(Refusal::directive(format!("is set more than {RECEIVERS_MAX} times"))
             .todo("let one receiver pass the alerts on"));
     }
-    alerts.push(Wanted { place, receiver });
+    alerts.push(WantedAlert { place, receiver });
     Ok(())
 }
 
@@ -150,8 +150,8 @@ fn one_of<T: Copy>(all: &[(&str, T)], name: &str) -> Result<T, String> {
 ///
 /// # Errors
 /// A URL cannot be read, or it is none; the error does not repeat it.
-pub fn read(wanted: &[Wanted]) -> Result<Vec<Arc<Receiver>>, String> {
-    let one = |wanted: &Wanted| {
+pub fn read(wanted: &[WantedAlert]) -> Result<Vec<Arc<Receiver>>, String> {
+    let one = |wanted: &WantedAlert| {
         let url = match &wanted.place {
             Place::Here(url) => url.clone(),
             Place::Secret(source) => {

@@ -16,7 +16,7 @@ use weir_net::log::{Level, Os};
 use weir_net::path::{self, as_path};
 
 /// The result of some work: the status of the answer, and lines for the error log.
-pub struct Done {
+pub struct DavDone {
     /// The status.
     pub status: u16,
     /// The lines.
@@ -26,10 +26,10 @@ pub struct Done {
 /// The most lines that one request writes: a tree may have any number of files that cannot be removed.
 const LINES_MAX: usize = 100;
 
-impl Done {
+impl DavDone {
     /// No error so far.
-    pub fn new(status: u16) -> Done {
-        Done { status, lines: Vec::new() }
+    pub fn new(status: u16) -> DavDone {
+        DavDone { status, lines: Vec::new() }
     }
 
     /// Notes a failed call and sets the status; `not_found` if the file or its directory does not exist.
@@ -133,8 +133,8 @@ impl Copied {
 }
 
 /// Makes the directories for the file of a body, and gives it its name there.
-pub fn put_below_new(from: &Path, to: &Path, status: u16, copied: &Copied) -> Done {
-    let mut done = Done::new(status);
+pub fn put_below_new(from: &Path, to: &Path, status: u16, copied: &Copied) -> DavDone {
+    let mut done = DavDone::new(status);
     let placed = path::make_way(to, directory_access(copied.mode)).and_then(|()| fs::rename(from, to));
     match placed {
         Ok(()) => done,
@@ -149,8 +149,8 @@ pub fn put_below_new(from: &Path, to: &Path, status: u16, copied: &Copied) -> Do
 }
 
 /// Copies the file of a body to another file system; the exchange removes the body's file.
-pub fn put(from: &Path, to: &Path, status: u16, copied: &Copied) -> Done {
-    let mut done = Done::new(status);
+pub fn put(from: &Path, to: &Path, status: u16, copied: &Copied) -> DavDone {
+    let mut done = DavDone::new(status);
     if !copy(from, to, copied, &mut done) {
         done.status = 500;
     }
@@ -158,7 +158,7 @@ pub fn put(from: &Path, to: &Path, status: u16, copied: &Copied) -> Done {
 }
 
 /// Removes a file, or a directory with all that is in it.
-pub fn delete(path: &Path, is_directory: bool, done: &mut Done) -> bool {
+pub fn delete(path: &Path, is_directory: bool, done: &mut DavDone) -> bool {
     let result = if is_directory {
         if let Err(error) = empty(path, done) {
             done.note(Level::Crit, format!("opendir() \"{}\" failed {}", path.display(), Os(&error)));
@@ -179,7 +179,7 @@ pub fn delete(path: &Path, is_directory: bool, done: &mut Done) -> bool {
 }
 
 /// Removes everything in a directory. The depth is bounded: the kernel takes no path over 4096 bytes.
-fn empty(directory: &Path, done: &mut Done) -> io::Result<()> {
+fn empty(directory: &Path, done: &mut DavDone) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let path = entry.path();
@@ -199,8 +199,8 @@ fn empty(directory: &Path, done: &mut Done) -> io::Result<()> {
 }
 
 /// Does a COPY or a MOVE.
-pub fn transfer(order: &Transfer) -> Done {
-    let mut done = Done::new(204);
+pub fn transfer(order: &Transfer) -> DavDone {
+    let mut done = DavDone::new(204);
     let to_collection = order.target.ends_with(b"/");
     let target = PathBuf::from(std::ffi::OsString::from_vec(without_slash(&order.target).to_vec()));
     let existing = match fs::symlink_metadata(&target) {
@@ -250,7 +250,7 @@ pub fn transfer(order: &Transfer) -> Done {
     done
 }
 
-fn transfer_file(order: &Transfer, source: &Path, target: &Path, facts: &Metadata, done: &mut Done) {
+fn transfer_file(order: &Transfer, source: &Path, target: &Path, facts: &Metadata, done: &mut DavDone) {
     if !order.moves {
         if !copy(source, target, &Copied::of(facts), done) {
             done.status = 500;
@@ -275,7 +275,7 @@ fn transfer_file(order: &Transfer, source: &Path, target: &Path, facts: &Metadat
     }
 }
 
-fn transfer_tree(order: &Transfer, source: &Path, target: &Path, facts: &Metadata, done: &mut Done) {
+fn transfer_tree(order: &Transfer, source: &Path, target: &Path, facts: &Metadata, done: &mut DavDone) {
     done.status = 201;
     if order.moves && fs::rename(source, target).is_ok() {
         return;
@@ -297,7 +297,7 @@ fn transfer_tree(order: &Transfer, source: &Path, target: &Path, facts: &Metadat
 
 /// Copies everything in a directory into another one that exists. `made` is the new root: it may lie in the source
 /// behind a link, and is not copied into itself. The depth is bounded: the kernel takes no path over 4096 bytes.
-fn copy_tree(from: &Path, to: &Path, made: (u64, u64), done: &mut Done) -> io::Result<()> {
+fn copy_tree(from: &Path, to: &Path, made: (u64, u64), done: &mut DavDone) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
@@ -330,7 +330,7 @@ fn copy_tree(from: &Path, to: &Path, made: (u64, u64), done: &mut Done) -> io::R
 static NEXT_COPY: AtomicU64 = AtomicU64::new(1);
 
 /// Copies a regular file: writes it beside the target, then renames it. `false` after noting the failure.
-fn copy(from: &Path, to: &Path, copied: &Copied, done: &mut Done) -> bool {
+fn copy(from: &Path, to: &Path, copied: &Copied, done: &mut DavDone) -> bool {
     let mut name = to.as_os_str().to_owned();
     name.push(format!(".{:010}", NEXT_COPY.fetch_add(1, Ordering::Relaxed)));
     let beside = PathBuf::from(name);
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!((done.status, done.lines.len()), (201, 0));
         assert_eq!(fs::read_to_string(room.join("a/copy/sub/file")).unwrap(), "text");
         assert!(!room.join("a/copy/link").exists() && !room.join("a/copy/copy").exists());
-        let mut done = Done::new(204);
+        let mut done = DavDone::new(204);
         assert!(delete(&room.join("a"), true, &mut done));
         assert!(room.join("outside").exists() && !room.join("a").exists());
         fs::remove_dir_all(room).unwrap();
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn the_lines_of_one_request_are_bounded() {
-        let mut done = Done::new(204);
+        let mut done = DavDone::new(204);
         for _ in 0..1000 {
             done.pass_over(&io::Error::from_raw_os_error(errno::EACCES), "unlink()", Path::new("/f"));
         }

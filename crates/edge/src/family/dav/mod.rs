@@ -17,7 +17,7 @@ use weir_http::conf::Location;
 use weir_http::directive::{Arity, Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::family::disable_symlinks::{self, LinkFailed};
 use weir_http::file_path::{self, Alias, errno};
 use weir_http::found::Found;
 use weir_http::own::Owned;
@@ -30,7 +30,7 @@ use weir_net::log::{Level, Os};
 use weir_net::path::as_path;
 use weir_wire::{BodyLength, Known, date, escape};
 
-use files::{Done, Transfer};
+use files::{DavDone, Transfer};
 
 weir_http::settings! {
     /// `dav_methods`: a bit for each method.
@@ -141,7 +141,7 @@ fn methods(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-impl Owned for Done {}
+impl Owned for DavDone {}
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {
     let values = &crate::values(exchange.location).dav;
@@ -150,7 +150,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     let Some((_, (_, method))) = found.filter(|(place, _)| values.methods & (1 << place) != 0) else {
         return Next::Continue;
     };
-    if let Some(done) = exchange.own.take::<Done>() {
+    if let Some(done) = exchange.own.take::<DavDone>() {
         return end(exchange, *done, *method == Method::Put);
     }
     let has_body = match exchange.request.length {
@@ -177,7 +177,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
 }
 
 /// The answer once the thread has done its work.
-fn end(exchange: &mut Exchange<'_>, done: Done, has_location: bool) -> Next {
+fn end(exchange: &mut Exchange<'_>, done: DavDone, has_location: bool) -> Next {
     for (level, line) in done.lines {
         exchange.log(level, format_args!("{line}"));
     }
@@ -280,7 +280,7 @@ fn name_body(exchange: &mut Exchange<'_>) -> Next {
     }
 }
 
-fn chore(work: impl FnOnce() -> Done + Send + 'static) -> Next {
+fn chore(work: impl FnOnce() -> DavDone + Send + 'static) -> Next {
     Next::Aside(Chore::new(work))
 }
 
@@ -303,7 +303,7 @@ fn delete(exchange: &mut Exchange<'_>, values: &Values) -> Next {
         Ok(facts) => facts,
         Err(error) => {
             let not_found = if error.raw_os_error() == Some(errno::ENOTDIR) { 409 } else { 404 };
-            let mut done = Done::new(204);
+            let mut done = DavDone::new(204);
             done.fail(&error, not_found, "lstat()", &target);
             return end(exchange, done, false);
         }
@@ -313,7 +313,7 @@ fn delete(exchange: &mut Exchange<'_>, values: &Values) -> Next {
             exchange.log(Level::Error, format_args!("\"Depth\" header must be 0 or infinity"));
             return Next::Status(400);
         }
-        let mut done = Done::new(204);
+        let mut done = DavDone::new(204);
         files::delete(&target, false, &mut done);
         return end(exchange, done, false);
     }
@@ -328,7 +328,7 @@ fn delete(exchange: &mut Exchange<'_>, values: &Values) -> Next {
     }
     let target = as_path(path.strip_suffix(b"/").unwrap_or(&path)).to_path_buf();
     chore(move || {
-        let mut done = Done::new(204);
+        let mut done = DavDone::new(204);
         files::delete(&target, true, &mut done);
         done
     })
@@ -376,7 +376,7 @@ fn make_collection(exchange: &mut Exchange<'_>, values: &Values) -> Next {
     match fs::DirBuilder::new().mode(value::directory_access(values.access)).create(target) {
         Ok(()) => respond(exchange, 201, true),
         Err(error) => {
-            let mut done = Done::new(201);
+            let mut done = DavDone::new(201);
             done.fail(&error, 409, "mkdir()", target);
             end(exchange, done, false)
         }
@@ -529,8 +529,8 @@ fn refused(exchange: &mut Exchange<'_>, path: &[u8]) -> Option<Next> {
         let directory = [way, b"/"].concat();
         match disable_symlinks::metadata(exchange, &directory) {
             Ok(_) => return None,
-            Err(Failed { error, .. }) if error.raw_os_error() == Some(errno::ENOENT) => {}
-            Err(Failed { call, error }) => {
+            Err(LinkFailed { error, .. }) if error.raw_os_error() == Some(errno::ENOENT) => {}
+            Err(LinkFailed { call, error }) => {
                 let shown = String::from_utf8_lossy(&directory);
                 exchange.log(Level::Error, format_args!("{call} \"{shown}\" failed {}", Os(&error)));
                 return Some(Next::Status(403));

@@ -21,7 +21,7 @@ use weir_http::template::{Argument, Definition, Template};
 use weir_http::{value, zone};
 use weir_net::{buffer, clock};
 
-pub use pairs::{Kind, Pairs};
+pub use pairs::{KeyKind, Pairs};
 
 weir_http::settings! {}
 
@@ -51,7 +51,7 @@ pub struct Zone {
     pub name: String,
     /// The most bytes of its pairs.
     pub size: u64,
-    kind: Kind,
+    kind: KeyKind,
     /// The lifetime of a pair that has no lifetime of its own.
     timeout: Option<Duration>,
     /// The file that keeps the pairs across restarts.
@@ -77,10 +77,10 @@ const ZONE_BYTES_MIN: u64 = 32 << 10;
 /// Longer texts need a larger buffer.
 const KEY_BYTES: usize = 256;
 
-const KINDS: &[(&str, Kind)] = &[("string", Kind::Text), ("ip", Kind::Network), ("prefix", Kind::Prefix)];
+const KINDS: &[(&str, KeyKind)] = &[("string", KeyKind::Text), ("ip", KeyKind::Network), ("prefix", KeyKind::Prefix)];
 
 fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let (mut place, mut state, mut timeout, mut kind) = (None, None, None, Kind::Text);
+    let (mut place, mut state, mut timeout, mut kind) = (None, None, None, KeyKind::Text);
     for word in &statement.args {
         let word = word.text.as_str();
         let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));

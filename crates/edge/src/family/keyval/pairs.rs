@@ -11,7 +11,7 @@ const PAIR_BYTES: usize = 128;
 
 /// How a text matches a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum KeyKind {
     /// The text is the key.
     Text,
     /// The text is an address in the network of the key; the smallest network wins.
@@ -47,7 +47,7 @@ pub enum Misfit {
 /// Keys and values; with their cost they never take more than the zone's size.
 #[derive(Clone)]
 pub struct Pairs {
-    kind: Kind,
+    kind: KeyKind,
     map: BTreeMap<Box<[u8]>, Pair>,
     /// The networks of the keys, with the key texts.
     networks: HashMap<Cidr, Box<[u8]>>,
@@ -59,7 +59,7 @@ pub struct Pairs {
 
 impl Pairs {
     /// No pairs yet, with room for `bytes_max`.
-    pub fn new(kind: Kind, bytes_max: usize) -> Pairs {
+    pub fn new(kind: KeyKind, bytes_max: usize) -> Pairs {
         let (map, networks) = (BTreeMap::new(), HashMap::new());
         Pairs { kind, map, networks, lengths: ([0; 33], [0; 129]), bytes: 0, bytes_max }
     }
@@ -67,9 +67,9 @@ impl Pairs {
     /// The value that a text finds.
     pub fn find(&self, text: &[u8], now_ms: u64) -> Option<&[u8]> {
         let pair = match self.kind {
-            Kind::Text => self.map.get(text).filter(|pair| pair.is_in_force(now_ms)),
-            Kind::Network => self.find_network(text, now_ms),
-            Kind::Prefix => self.find_prefix(text, now_ms),
+            KeyKind::Text => self.map.get(text).filter(|pair| pair.is_in_force(now_ms)),
+            KeyKind::Network => self.find_network(text, now_ms),
+            KeyKind::Prefix => self.find_prefix(text, now_ms),
         };
         pair.map(|pair| &*pair.value)
     }
@@ -118,8 +118,8 @@ impl Pairs {
     /// The key as it was written when it was added.
     fn known<'k>(&'k self, key: &'k str) -> Option<&'k [u8]> {
         match self.kind {
-            Kind::Network => self.networks.get(&network(key)?).map(|key| &**key),
-            Kind::Text | Kind::Prefix => Some(key.as_bytes()),
+            KeyKind::Network => self.networks.get(&network(key)?).map(|key| &**key),
+            KeyKind::Text | KeyKind::Prefix => Some(key.as_bytes()),
         }
     }
 
@@ -129,9 +129,9 @@ impl Pairs {
     /// The key is invalid, or there is no room; then everything stays as it was.
     pub fn set(&mut self, key: &str, pair: Pair) -> Result<(), Misfit> {
         let network = match self.kind {
-            Kind::Network => Some(network(key).ok_or(Misfit::Key)?),
-            Kind::Text | Kind::Prefix if key.is_empty() => return Err(Misfit::Key),
-            Kind::Text | Kind::Prefix => None,
+            KeyKind::Network => Some(network(key).ok_or(Misfit::Key)?),
+            KeyKind::Text | KeyKind::Prefix if key.is_empty() => return Err(Misfit::Key),
+            KeyKind::Text | KeyKind::Prefix => None,
         };
         let key: Box<[u8]> = self.known(key).unwrap_or(key.as_bytes()).into();
         let freed = self.map.get(&key).map_or(0, |old| cost(&key, old));
@@ -160,7 +160,7 @@ impl Pairs {
     }
 
     fn forget_network(&mut self, key: &[u8]) {
-        if self.kind == Kind::Network
+        if self.kind == KeyKind::Network
             && let Some(network) = std::str::from_utf8(key).ok().and_then(network)
             && self.networks.remove(&network).is_some()
             && let Some(count) = self.length(network)
@@ -227,7 +227,7 @@ mod tests {
         Pair { value: value.as_bytes().into(), until_ms: None }
     }
 
-    fn of(kind: Kind, keys: &[&str]) -> Pairs {
+    fn of(kind: KeyKind, keys: &[&str]) -> Pairs {
         let mut pairs = Pairs::new(kind, 64 << 10);
         keys.iter().for_each(|key| pairs.set(key, pair(key)).unwrap());
         pairs
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_counts() {
-        let pairs = of(Kind::Prefix, &["/a", "/a/b", "/a/bc/d", "/b", "z"]);
+        let pairs = of(KeyKind::Prefix, &["/a", "/a/b", "/a/bc/d", "/b", "z"]);
         for (text, key) in [
             ("/a", "/a"),
             ("/a/b/c", "/a/b"),
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_smallest_network_counts() {
-        let pairs = of(Kind::Network, &["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3", "2001:db8::/32", "0.0.0.0/0"]);
+        let pairs = of(KeyKind::Network, &["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3", "2001:db8::/32", "0.0.0.0/0"]);
         for (text, key) in [
             ("10.1.2.3", "10.1.2.3"),
             ("::ffff:10.1.2.3", "10.1.2.3"),
@@ -269,12 +269,12 @@ mod tests {
         ] {
             assert_eq!(found(&pairs, text), key, "{text}");
         }
-        assert_eq!(Pairs::new(Kind::Network, 4096).set("10.0.0.0/33", pair("")), Err(Misfit::Key));
+        assert_eq!(Pairs::new(KeyKind::Network, 4096).set("10.0.0.0/33", pair("")), Err(Misfit::Key));
     }
 
     #[test]
     fn a_network_written_otherwise_is_the_same_key() {
-        let mut pairs = of(Kind::Network, &["10.0.0.0/8"]);
+        let mut pairs = of(KeyKind::Network, &["10.0.0.0/8"]);
         pairs.set("10.1.1.1/8", pair("x")).unwrap();
         assert_eq!((pairs.iter(0).count(), found(&pairs, "10.3.3.3")), (1, "x".to_owned()));
         assert!(pairs.remove("10.0.0.1/8") && !pairs.remove("10.0.0.0/8"));
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn what_ended_is_not_found_and_what_stands_behind_it_is() {
         for (kind, long, short, text) in
-            [(Kind::Prefix, "/a/b", "/a", "/a/b/c"), (Kind::Network, "10.1.0.0/16", "10.0.0.0/8", "10.1.0.1")]
+            [(KeyKind::Prefix, "/a/b", "/a", "/a/b/c"), (KeyKind::Network, "10.1.0.0/16", "10.0.0.0/8", "10.1.0.1")]
         {
             let mut pairs = of(kind, &[short]);
             pairs.set(long, Pair { until_ms: Some(50), ..pair("long") }).unwrap();
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_zone_never_outgrows_its_size() {
-        let mut pairs = Pairs::new(Kind::Text, 1000);
+        let mut pairs = Pairs::new(KeyKind::Text, 1000);
         let mut kept = 0;
         while pairs.set(&format!("key{kept}"), pair("value")).is_ok() {
             kept += 1;

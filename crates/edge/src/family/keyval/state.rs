@@ -75,7 +75,7 @@ pub fn write(path: &str, pairs: &Pairs, now_ms: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::Kind;
+    use super::super::KeyKind;
     use super::*;
 
     #[test]
@@ -83,12 +83,12 @@ mod tests {
         let path = std::env::temp_dir().join(format!("weir-keyval-{}.json", std::process::id()));
         let path = path.to_str().unwrap();
         let pair = |value: &str, until_ms| Pair { value: value.as_bytes().into(), until_ms };
-        let mut all = Pairs::new(Kind::Text, 1 << 20);
+        let mut all = Pairs::new(KeyKind::Text, 1 << 20);
         for (key, value, until_ms) in [("a\"\n", "é", None), ("b", "", Some(100)), ("c", "gone", Some(70))] {
             all.set(key, pair(value, until_ms)).unwrap();
         }
         write(path, &all, 50).unwrap();
-        let mut pairs = Pairs::new(Kind::Text, 1 << 20);
+        let mut pairs = Pairs::new(KeyKind::Text, 1 << 20);
         read(path, &mut pairs, 80).unwrap();
         let kept: Vec<_> = pairs.iter(0).map(|(key, pair)| (key.to_vec(), pair.clone())).collect();
         assert_eq!(kept, [(b"a\"\n".to_vec(), pair("é", None)), (b"b".to_vec(), pair("", Some(100)))]);
@@ -100,7 +100,7 @@ mod tests {
             assert!(refusal.what.contains(why), "{text}: {refusal:?}");
         }
         std::fs::write(path, "{\"a\": \"too long\"}").unwrap();
-        assert!(read(path, &mut Pairs::new(Kind::Text, 10), 0).unwrap_err().what.contains("do not fit"));
+        assert!(read(path, &mut Pairs::new(KeyKind::Text, 10), 0).unwrap_err().what.contains("do not fit"));
         std::fs::remove_file(path).unwrap();
         read(path, &mut pairs, 0).unwrap();
     }
@@ -126,7 +126,7 @@ mod tests {
                 "null",
             ];
             weir_mutate::mutate(&seeds, &words, |bytes| {
-                for kind in [Kind::Text, Kind::Prefix, Kind::Network] {
+                for kind in [KeyKind::Text, KeyKind::Prefix, KeyKind::Network] {
                     let mut pairs = Pairs::new(kind, 2_000);
                     if let Err(refusal) = take(bytes, "f", &mut pairs, 50) {
                         assert!(!refusal.what.is_empty());

@@ -12,7 +12,7 @@ use weir_wire::escape;
 
 use super::condition;
 use super::date::TimeFormat;
-use super::scan::{Event, PARAMETERS_MAX, Scanner};
+use super::scan::{PARAMETERS_MAX, Scanner, SsiEvent};
 use super::shared::{Handle, TOO_MUCH, TooMuch};
 use super::text::{Failed, fail, value, variable};
 
@@ -106,10 +106,10 @@ impl Compose for Reader {
         let mut at = 0;
         while !out.must_stop() {
             let result = match self.scanner.next(input, &mut at) {
-                Event::Text(text) => self.text(exchange, text, out),
-                Event::Command => self.command(exchange, out),
-                Event::Broken => Err(Failed),
-                Event::End => {
+                SsiEvent::Text(text) => self.text(exchange, text, out),
+                SsiEvent::Command => self.command(exchange, out),
+                SsiEvent::Broken => Err(Failed),
+                SsiEvent::End => {
                     if is_last {
                         let rest = self.scanner.rest();
                         if self.text(exchange, rest, out).is_err() {
@@ -164,7 +164,7 @@ impl Reader {
     fn keep(
         &self,
         exchange: &mut Exchange<'_>,
-        work: impl FnOnce(&mut super::shared::Shared) -> Result<(), TooMuch>,
+        work: impl FnOnce(&mut super::shared::SsiShared) -> Result<(), TooMuch>,
     ) -> Result<(), Failed> {
         self.shared.with(work).map_err(|TooMuch| fail(exchange, format_args!("{TOO_MUCH}")))
     }

@@ -23,7 +23,7 @@ static OPENINGS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"<!--
 
 /// One step in the text.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<'i> {
+pub enum SsiEvent<'i> {
     /// Plain text, perhaps of an earlier input.
     Text(&'i [u8]),
     /// A command is complete.
@@ -36,7 +36,7 @@ pub enum Event<'i> {
 
 /// A command as it was read.
 #[derive(Default)]
-pub struct Command {
+pub struct SsiCommand {
     /// Its name.
     pub name: Vec<u8>,
     /// The names and values of its parameters.
@@ -68,7 +68,7 @@ pub struct Scanner {
     state: State,
     value_max: usize,
     /// The command that is being read, or was read last.
-    pub command: Command,
+    pub command: SsiCommand,
     /// The reason why the command cannot be read, in nginx's words, until the log has it.
     pub complaint: Option<String>,
 }
@@ -89,18 +89,18 @@ fn shown(text: &[u8]) -> String {
 impl Scanner {
     /// A scanner at the start of a body; `value_max` bytes is the longest value.
     pub fn new(value_max: usize) -> Scanner {
-        Scanner { state: State::Text, value_max, command: Command::default(), complaint: None }
+        Scanner { state: State::Text, value_max, command: SsiCommand::default(), complaint: None }
     }
 
     /// Goes on at `at`, which it moves, to the next event.
-    pub fn next<'i>(&mut self, input: &'i [u8], at: &mut usize) -> Event<'i> {
+    pub fn next<'i>(&mut self, input: &'i [u8], at: &mut usize) -> SsiEvent<'i> {
         while let Some(rest @ [byte, ..]) = input.get(*at..) {
             match self.state {
                 State::Text => {
                     let length = OPENINGS.find(rest).unwrap_or(rest.len() - begun(rest));
                     if length > 0 {
                         *at += length;
-                        return Event::Text(rest.get(..length).unwrap_or_default());
+                        return SsiEvent::Text(rest.get(..length).unwrap_or_default());
                     }
                     *at += 1;
                     self.state = State::Opening(1);
@@ -117,7 +117,7 @@ impl Scanner {
                     // The bytes so far are text, and this byte may begin an opening.
                     Some(_) | None => {
                         self.state = State::Text;
-                        return Event::Text(OPENING.get(..count).unwrap_or_default());
+                        return SsiEvent::Text(OPENING.get(..count).unwrap_or_default());
                     }
                 },
                 _ => {
@@ -129,7 +129,7 @@ impl Scanner {
                 }
             }
         }
-        Event::End
+        SsiEvent::End
     }
 
     /// The bytes of an opening that the end of the body leaves incomplete.
@@ -141,7 +141,7 @@ impl Scanner {
     }
 
     /// Reads a byte of a command.
-    fn inside(&mut self, byte: u8) -> Option<Event<'static>> {
+    fn inside(&mut self, byte: u8) -> Option<SsiEvent<'static>> {
         self.state = match self.state {
             State::Text | State::Opening(_) => return None,
             State::BeforeCommand if is_space(byte) => State::BeforeCommand,
@@ -179,9 +179,9 @@ impl Scanner {
                 self.complain_in_command(&told, 0)
             }
             State::Closing(1) if byte == b'-' => State::Closing(2),
-            State::Closing(2) if byte == b'>' => return Some(Event::Command),
+            State::Closing(2) if byte == b'>' => return Some(SsiEvent::Command),
             State::Closing(_) => self.complain_in_command(&format!("unexpected \"{}\" symbol", byte as char), 0),
-            State::Error(2) if byte == b'>' => return Some(Event::Broken),
+            State::Error(2) if byte == b'>' => return Some(SsiEvent::Broken),
             State::Error(count @ (0 | 1)) if byte == b'-' => State::Error(count + 1),
             State::Error(_) => State::Error(0),
         };
@@ -272,16 +272,16 @@ mod tests {
             let mut at = 0;
             loop {
                 match scanner.next(piece, &mut at) {
-                    Event::Text(plain) => text.extend_from_slice(plain),
-                    Event::Command => {
+                    SsiEvent::Text(plain) => text.extend_from_slice(plain),
+                    SsiEvent::Command => {
                         let parameters = scanner.command.parameters.iter();
                         let parameters: Vec<_> =
                             parameters.map(|(name, value)| format!("{}={}", shown(name), shown(value))).collect();
                         commands.push(format!("{} {}", shown(&scanner.command.name), parameters.join(",")));
                         text.push(b'@');
                     }
-                    Event::Broken => commands.push(scanner.complaint.take().unwrap()),
-                    Event::End => break,
+                    SsiEvent::Broken => commands.push(scanner.complaint.take().unwrap()),
+                    SsiEvent::End => break,
                 }
             }
         }

@@ -18,7 +18,7 @@ pub const TOO_MUCH: &str = "the SSI variables and blocks of one request need mor
 
 /// The values.
 #[derive(Default)]
-pub struct Shared {
+pub struct SsiShared {
     variables: Vec<(Vec<u8>, Vec<u8>)>,
     blocks: Vec<(Vec<u8>, Vec<u8>)>,
     bytes: usize,
@@ -32,7 +32,7 @@ pub struct TooMuch;
 
 /// The handle of an exchange.
 #[derive(Clone)]
-pub struct Handle(Rc<RefCell<Shared>>);
+pub struct Handle(Rc<RefCell<SsiShared>>);
 
 impl Owned for Handle {
     fn copy(&self) -> Option<Box<dyn Owned>> {
@@ -52,12 +52,12 @@ impl Handle {
     }
 
     /// Does something with the values.
-    pub fn with<R>(&self, work: impl FnOnce(&mut Shared) -> R) -> R {
+    pub fn with<R>(&self, work: impl FnOnce(&mut SsiShared) -> R) -> R {
         work(&mut self.0.borrow_mut())
     }
 }
 
-impl Shared {
+impl SsiShared {
     /// Appends the value of a variable, or of the capture that a digit names; `false` if there is none.
     pub fn read(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
         if let [digit @ b'0'..=b'9'] = name
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn bytes_and_entries_are_bounded() {
-        let mut shared = Shared::default();
+        let mut shared = SsiShared::default();
         let half = vec![b'x'; BYTES_MAX / 2];
         assert_eq!(shared.set(b"a", &half), Ok(()));
         assert_eq!(shared.set(b"a", &half), Ok(()), "a new value takes the place of the old one");

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_http::build::{Build, Scope};
 use weir_http::directive::{SERVER, STREAM_SERVER};
-use weir_http::family::certificates::source::{self, CertificateCache, Source, Watch};
+use weir_http::family::certificates::source::{self, CertificateCache, CertificateSource, Watch};
 use weir_http::family::certificates::{self};
 use weir_http::found::Found;
 use weir_http::listens::Drafted;
@@ -21,12 +21,12 @@ use weir_proxy::family::resolver;
 use super::stapling::{self, Stapler};
 use super::status::{self, Checked, Checks};
 use super::{Settings, Values, Verify, command, sessions};
-use crate::acme::Wanted;
+use crate::acme::WantedCertificate;
 
 /// The TLS of a server.
 pub struct ServerTls {
     certificates: Certificates,
-    sources: Vec<(Source, Source)>,
+    sources: Vec<(CertificateSource, CertificateSource)>,
     passwords: Arc<Vec<Vec<u8>>>,
     directory: String,
     staple: Option<Vec<u8>>,
@@ -63,7 +63,7 @@ enum Certificates {
     /// Reloaded when the files change.
     Watched(Mutex<(Speakers, Watch)>),
     /// weir gets the certificate itself: the server for the certificate of this number, and the server without one.
-    Issued(Arc<Wanted>, Mutex<(u64, Speakers)>),
+    Issued(Arc<WantedCertificate>, Mutex<(u64, Speakers)>),
     /// The names have variables: certificates are loaded for each client.
     Named(Speakers),
 }
@@ -166,7 +166,7 @@ impl ServerTls {
     }
 }
 
-fn known(sources: &[(Source, Source)], pairs: &[KeyPair]) -> Vec<Known> {
+fn known(sources: &[(CertificateSource, CertificateSource)], pairs: &[KeyPair]) -> Vec<Known> {
     let facts = |pair: &KeyPair| pair.chain().first().and_then(|leaf| CertificateFacts::read(leaf).ok());
     let all = sources.iter().zip(pairs);
     all.filter_map(|((source, _), pair)| {
@@ -212,7 +212,7 @@ fn assemble(
     settings: &Settings,
     resolver: &resolver::Settings,
     is_stream: bool,
-    wanted: Option<Arc<Wanted>>,
+    wanted: Option<Arc<WantedCertificate>>,
 ) -> Result<Option<ServerTls>, Refusal> {
     let mut settings = settings.clone();
     for (number, (name, value)) in settings.commands.clone().unwrap_or_default().iter().enumerate() {
@@ -290,8 +290,10 @@ fn assemble(
 }
 
 /// Whether the one certificate of a server is the one that weir gets itself.
-fn is_issued(sources: &[(Source, Source)]) -> bool {
-    let is = |source: &Source, name: &str| source.shown == format!("${name}") || source.shown == format!("${{{name}}}");
+fn is_issued(sources: &[(CertificateSource, CertificateSource)]) -> bool {
+    let is = |source: &CertificateSource, name: &str| {
+        source.shown == format!("${name}") || source.shown == format!("${{{name}}}")
+    };
     matches!(sources, [(certificate, key)] if is(certificate, "acme_certificate") && is(key, "acme_certificate_key"))
 }
 
@@ -374,7 +376,7 @@ pub(super) fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>,
 fn context(
     values: &Values,
     pairs: &[KeyPair],
-    (sources, wanted): (&[(Source, Source)], Option<&Wanted>),
+    (sources, wanted): (&[(CertificateSource, CertificateSource)], Option<&WantedCertificate>),
     hints: &[Vec<u8>],
 ) -> Context {
     let digests: Vec<[u8; 32]> = pairs.iter().map(KeyPair::digest).collect();

@@ -4,7 +4,7 @@
 
 use weir_conf::Statement;
 use weir_http::build::Build;
-use weir_http::family::certificates::source::Source;
+use weir_http::family::certificates::source::CertificateSource;
 use weir_http::refusal::Refusal;
 use weir_net::tls::ciphers::{Groups, Protocols};
 use weir_net::tls::commands;
@@ -90,8 +90,8 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
                 _ => return Err(failed().todo("write TLSv1.2 or TLSv1.3")),
             });
         }
-        "certificate" => settings.certificates = Some(vec![Source::read(b, value)?]),
-        "privatekey" => settings.keys = Some(vec![Source::read(b, value)?]),
+        "certificate" => settings.certificates = Some(vec![CertificateSource::read(b, value)?]),
+        "privatekey" => settings.keys = Some(vec![CertificateSource::read(b, value)?]),
         _ if commands::is_idle(name, value) == Some(true) => {}
         _ => {
             return Err(failed().todo(

@@ -23,7 +23,7 @@ use weir_http::build::Build;
 use weir_http::directive::{Arity, Contexts, Directive, HTTP, ONE, SERVER, SS, TWO};
 use weir_http::families::Family;
 use weir_http::family::certificates;
-use weir_http::family::certificates::source::{CertificateCache, Source};
+use weir_http::family::certificates::source::{CertificateCache, CertificateSource};
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_net::tls::ciphers::{Ciphers, Groups, Nothing, Protocols};
@@ -34,9 +34,9 @@ use self::status::Checked;
 
 weir_http::settings! {
     /// `ssl_certificate`: all certificates of a block.
-    certificates: Vec<Source> = Vec::new(),
+    certificates: Vec<CertificateSource> = Vec::new(),
     /// `ssl_certificate_key`: all keys of a block.
-    keys: Vec<Source> = Vec::new(),
+    keys: Vec<CertificateSource> = Vec::new(),
     /// `ssl_password_file`: its lines.
     passwords: Arc<Vec<Vec<u8>>> = Arc::default(),
     /// `ssl_certificate_cache`; `None` for `off`.
@@ -232,9 +232,9 @@ pub static FAMILY: Family = Family::new("ssl", &[
 fn certificate(
     b: &mut Build<'_>,
     statement: &Statement,
-    list: fn(&mut Settings) -> &mut Option<Vec<Source>>,
+    list: fn(&mut Settings) -> &mut Option<Vec<CertificateSource>>,
 ) -> Result<(), Refusal> {
-    let source = Source::read(b, statement.text(0))?;
+    let source = CertificateSource::read(b, statement.text(0))?;
     list(&mut crate::settings(b).ssl).get_or_insert_default().push(source);
     Ok(())
 }

@@ -23,7 +23,7 @@ use replace::Replace;
 
 weir_http::settings! {
     /// `sub_filter`.
-    pairs: Arc<Pairs> = Arc::default(),
+    pairs: Arc<Substitutions> = Arc::default(),
     /// `sub_filter_once`.
     once: bool = true,
     /// `sub_filter_types`, lower case; empty for all.
@@ -40,7 +40,7 @@ const PAIRS_MAX: usize = 255;
 
 /// The texts of one place, in the order of the file.
 #[derive(Clone, Default)]
-pub struct Pairs {
+pub struct Substitutions {
     all: Vec<Pair>,
     /// The search, if no text to find has variables.
     fixed: OnceLock<Option<Arc<Patterns>>>,
@@ -53,7 +53,7 @@ struct Pair {
     replace: Template,
 }
 
-impl Pairs {
+impl Substitutions {
     fn is_fixed(&self) -> bool {
         self.all.iter().all(|pair| pair.find.literal().is_some())
     }

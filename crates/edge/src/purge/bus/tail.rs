@@ -12,7 +12,7 @@ use weir_redis::{Backoff, Failed};
 use crate::purge::bus::shared::{Book, Shared};
 use crate::purge::edges::Beat;
 use crate::purge::entry::{Entry, Id, Said};
-use crate::purge::keys::{Follower, News};
+use crate::purge::keys::{Follower, OrderNews};
 use crate::purge::memory::Memory;
 
 /// How long one read waits for new entries. Between two reads the edge reports that it is alive.
@@ -112,7 +112,7 @@ impl Tail<'_> {
             if self.looked.is_none_or(|looked| clock::precise() - looked >= LOOK_EVERY) {
                 self.look(link)?;
             }
-            let News { entries, applied, heard: further } = link.read(self.from(), heard, BLOCK)?;
+            let OrderNews { entries, applied, heard: further } = link.read(self.from(), heard, BLOCK)?;
             heard = further;
             if self.shared.is_stopped() {
                 break;

@@ -16,15 +16,15 @@ use crate::value;
 
 /// The source of a certificate or a key.
 #[derive(Clone)]
-pub struct Source {
+pub struct CertificateSource {
     /// As written.
     pub shown: String,
     template: Template,
 }
 
-impl Source {
+impl CertificateSource {
     /// Reads a directive's argument.
-    pub fn read(b: &mut Build<'_>, text: &str) -> Result<Source, Refusal> {
+    pub fn read(b: &mut Build<'_>, text: &str) -> Result<CertificateSource, Refusal> {
         if text.is_empty() {
             return Err(Refusal::directive("is empty"));
         }
@@ -43,7 +43,7 @@ impl Source {
         // A PEM text never contains a "$": base64 has none.
         let template = b.template(text)?;
         reach(b, text, &template);
-        Ok(Source { shown: text.to_owned(), template })
+        Ok(CertificateSource { shown: text.to_owned(), template })
     }
 
     /// The name, if it does not depend on the client.
@@ -268,7 +268,7 @@ fn stamps(paths: &[String]) -> Vec<Option<Stamp>> {
 }
 
 /// The full name of each source that is a file.
-pub fn paths(directory: &str, sources: &[(Source, Source)]) -> Vec<String> {
+pub fn paths(directory: &str, sources: &[(CertificateSource, CertificateSource)]) -> Vec<String> {
     let names = sources.iter().flat_map(|(certificate, key)| [certificate, key]);
     let files = names.filter_map(|source| match Named::of(source.fixed()?) {
         Named::File(name) => Some(absolute(directory, name)),
@@ -280,7 +280,7 @@ pub fn paths(directory: &str, sources: &[(Source, Source)]) -> Vec<String> {
 /// Loads the current certificates.
 pub fn load_all(
     directory: &str,
-    sources: &[(Source, Source)],
+    sources: &[(CertificateSource, CertificateSource)],
     passwords: &Arc<Vec<Vec<u8>>>,
 ) -> Result<Vec<KeyPair>, String> {
     sources.iter().map(|(certificate, key)| load(directory, (&certificate.shown, &key.shown), passwords)).collect()

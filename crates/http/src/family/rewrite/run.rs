@@ -11,7 +11,7 @@ use weir_wire::escape::{self, Unescape};
 use crate::body;
 use crate::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
 use crate::exchange::Exchange;
-use crate::family::disable_symlinks::{self, Failed};
+use crate::family::disable_symlinks::{self, LinkFailed};
 use crate::regex::Regex;
 use crate::request_body::RequestBody;
 use crate::response_body::Body;
@@ -321,7 +321,7 @@ fn file_passes(exchange: &mut Exchange<'_>, test: FileTest, name: &[u8]) -> bool
             FileTest::Exists => found.is_file() || found.is_dir(),
             FileTest::Executable => found.mode() & 0o100 != 0,
         },
-        Err(Failed { call, error }) => {
+        Err(LinkFailed { call, error }) => {
             let is_usual = matches!(
                 error.kind(),
                 io::ErrorKind::NotFound

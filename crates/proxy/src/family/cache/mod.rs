@@ -26,7 +26,7 @@ use std::time::Duration;
 use facts::Use;
 use purging::Purging;
 use table::caching;
-use watch::Opened;
+use watch::OpenedZone;
 use weir_cache::personal::ToldApart;
 use weir_cache::policy::{UseStale, Valid};
 use weir_cache::store::Zone;
@@ -35,7 +35,7 @@ use weir_http::build::{Build, Scope};
 use weir_http::conf::Location;
 use weir_http::directive::{Arity, Directive, HSL, join};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, Reading};
+use weir_http::families::{Family, VariablesRead};
 use weir_http::refusal::Refusal;
 use weir_http::template::Template;
 use weir_http::value;
@@ -98,9 +98,9 @@ pub struct Declared {
     /// `proxy_cache_lock` is written somewhere: places without it then get nginx's default.
     pub lock_is_written: bool,
     /// The open caches, once the configuration is in force.
-    zones: OnceLock<Vec<Opened>>,
+    zones: OnceLock<Vec<OpenedZone>>,
     /// The open caches taken over from the previous configuration, by number.
-    inherited: Vec<Option<Opened>>,
+    inherited: Vec<Option<OpenedZone>>,
 }
 
 impl Declared {
@@ -115,7 +115,7 @@ impl Declared {
                         opened.zone.retune(path.tuning());
                         opened
                     }
-                    None => Opened::new(path.open(temporary(number), identity)),
+                    None => OpenedZone::new(path.open(temporary(number), identity)),
                 });
             opened.collect()
         });
@@ -149,7 +149,7 @@ impl Declared {
     }
 
     /// The cache of that number, with the record of the bodies that clients got.
-    pub fn opened(&self, number: usize) -> Option<&Opened> {
+    pub fn opened(&self, number: usize) -> Option<&OpenedZone> {
         self.zones.get()?.get(number)
     }
 
@@ -216,7 +216,7 @@ pub static FAMILY: Family = Family::new("cache", &ALL)
     .judge(judge);
 
 /// Decides for each place whether the cache needs the request's body, and whether heads may be kept ready.
-fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
     plain::judge(locations, reading);
     for location in locations {
         let reads = crate::values(location).cache.texts().any(|text| reading.reads_body(text));
@@ -239,7 +239,7 @@ impl Values {
 }
 
 /// Selects a family's settings of the cache in a block.
-pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
+pub type CacheOf = fn(&mut crate::family::Settings) -> &mut Settings;
 
 /// `…_cache_path` of the family with this prefix.
 pub fn declare(b: &mut Build<'_>, statement: &Statement, prefix: &'static str) -> Result<(), Refusal> {
@@ -253,7 +253,7 @@ pub fn declare(b: &mut Build<'_>, statement: &Statement, prefix: &'static str) -
 }
 
 /// `…_cache_key`.
-pub fn key(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+pub fn key(b: &mut Build<'_>, statement: &Statement, of: CacheOf) -> Result<(), Refusal> {
     let text = statement.text(0);
     let template = b.template(text)?;
     let settings = of(crate::settings(b));
@@ -306,7 +306,7 @@ impl Settings {
 }
 
 /// `…_cache_valid`. nginx: one argument is a time for 200, 301 and 302; else statuses, then a time. Repeated lists add up.
-pub fn valid(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+pub fn valid(b: &mut Build<'_>, statement: &Statement, of: CacheOf) -> Result<(), Refusal> {
     let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
     let Some((time, statuses)) = words.split_last() else { return Ok(()) };
     let time = value::whole_seconds_of(time).ok_or_else(|| Refusal::whole(format!("invalid time value \"{time}\"")))?;
@@ -330,7 +330,7 @@ pub fn valid(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Ref
 }
 
 /// `…_cache_methods`.
-pub fn methods(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+pub fn methods(b: &mut Build<'_>, statement: &Statement, of: CacheOf) -> Result<(), Refusal> {
     // nginx: repeated in one block, the lists add up.
     let mut methods = of(crate::settings(b)).methods.unwrap_or(Methods::DEFAULT);
     for word in &statement.args {
@@ -380,7 +380,7 @@ const USE_STALE: &[(&str, UseStale)] = &[
 
 /// `…_cache_use_stale`; `has` says whether the family's directive has a word. nginx: with `off` in the list, the other
 /// words have no effect.
-pub fn use_stale(b: &mut Build<'_>, statement: &Statement, of: Of, has: fn(&str) -> bool) -> Result<(), Refusal> {
+pub fn use_stale(b: &mut Build<'_>, statement: &Statement, of: CacheOf, has: fn(&str) -> bool) -> Result<(), Refusal> {
     let mut set = of(crate::settings(b)).use_stale.flatten().unwrap_or(UseStale::NOTHING);
     for word in &statement.args {
         let bad = || Refusal::whole(format!("invalid value \"{}\"", word.text));

@@ -13,7 +13,7 @@ use weir_cache::request::RequestFacts;
 use weir_cache::store::{Object, Status};
 use weir_http::conf::Location;
 use weir_http::exchange::{Exchange, Plain};
-use weir_http::families::Reading;
+use weir_http::families::VariablesRead;
 use weir_http::response_body::{Body, Framing, Kept};
 use weir_net::clock;
 use weir_wire::{Known, Version};
@@ -24,7 +24,7 @@ use crate::family::gzip;
 use crate::part;
 
 /// Decides for each place whether heads of stored answers may be kept ready.
-pub fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+pub fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
     if !reading.has_answer() {
         for location in locations {
             location.has_ready_heads = is_possible(location, reading);
@@ -33,7 +33,7 @@ pub fn judge(locations: &mut [Location], reading: &Reading<'_>) {
 }
 
 /// Whether heads of stored answers may be kept ready for this location, if no variable reads the fields of answers.
-fn is_possible(location: &Location, reading: &Reading<'_>) -> bool {
+fn is_possible(location: &Location, reading: &VariablesRead<'_>) -> bool {
     let values = crate::values(location);
     let mut filters = reading.families.all.iter().filter_map(|family| family.filter.as_ref());
     !matches!(values.cache.zone, Use::Off)

@@ -19,17 +19,17 @@ use crate::family::cache::facts;
 
 /// One cache that the configuration has opened.
 #[derive(Clone)]
-pub struct Opened {
+pub struct OpenedZone {
     /// The store.
     pub zone: Arc<Zone>,
     /// Records which client got which body.
     pub detector: Arc<Mutex<Detector>>,
 }
 
-impl Opened {
+impl OpenedZone {
     /// Wraps a cache that was just opened.
-    pub fn new(zone: Arc<Zone>) -> Opened {
-        Opened { zone, detector: Arc::default() }
+    pub fn new(zone: Arc<Zone>) -> OpenedZone {
+        OpenedZone { zone, detector: Arc::default() }
     }
 
     /// Whether weir has seen that bodies under this key differ by client.
@@ -41,7 +41,7 @@ impl Opened {
 
 /// A fill that is being watched.
 pub struct Watch {
-    cache: Opened,
+    cache: OpenedZone,
     key: Box<[u8]>,
     person: u64,
     body: crc32fast::Hasher,

@@ -8,30 +8,30 @@ use weir_http::response_body::{BodyFilter, FilterState};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
-use super::coding::{Coding, Plan};
+use super::coding::{Coding, CodingPlan};
 use super::cost;
 
 /// Output grows by this much at a time.
 const STEP_BYTES: usize = 8 << 10;
 
 /// A coder that is made when the first piece of its body comes. Its memory is counted before that.
-pub struct Counted<C> {
-    plan: Plan,
+pub struct CodingCounted<C> {
+    plan: CodingPlan,
     coder: Option<C>,
     #[expect(dead_code, reason = "it counts the memory until the filter ends")]
     share: Share,
 }
 
 /// The filter of a plan. `share` has the memory of the coder.
-pub fn filter(plan: Plan, share: Share) -> Box<dyn BodyFilter> {
+pub fn filter(plan: CodingPlan, share: Share) -> Box<dyn BodyFilter> {
     match plan.coding {
-        Coding::Gzip => Box::new(Counted::<Gzip> { plan, coder: None, share }),
-        Coding::Brotli => Box::new(Counted::<Brotli> { plan, coder: None, share }),
-        Coding::Zstd => Box::new(Counted::<Zstd> { plan, coder: None, share }),
+        Coding::Gzip => Box::new(CodingCounted::<Gzip> { plan, coder: None, share }),
+        Coding::Brotli => Box::new(CodingCounted::<Brotli> { plan, coder: None, share }),
+        Coding::Zstd => Box::new(CodingCounted::<Zstd> { plan, coder: None, share }),
     }
 }
 
-impl<C: BodyFilter + From<Plan>> BodyFilter for Counted<C> {
+impl<C: BodyFilter + From<CodingPlan>> BodyFilter for CodingCounted<C> {
     fn is_outer(&self) -> bool {
         true
     }
@@ -53,20 +53,20 @@ impl<C: BodyFilter + From<Plan>> BodyFilter for Counted<C> {
     }
 }
 
-impl From<Plan> for Gzip {
-    fn from(plan: Plan) -> Gzip {
+impl From<CodingPlan> for Gzip {
+    fn from(plan: CodingPlan) -> Gzip {
         Gzip::new(plan.level.unsigned_abs())
     }
 }
 
-impl From<Plan> for Brotli {
-    fn from(plan: Plan) -> Brotli {
+impl From<CodingPlan> for Brotli {
+    fn from(plan: CodingPlan) -> Brotli {
         Brotli::new(plan.level, plan.window_bits.unwrap_or(cost::BROTLI_WINDOW_BITS_MAX), plan.length)
     }
 }
 
-impl From<Plan> for Zstd {
-    fn from(plan: Plan) -> Zstd {
+impl From<CodingPlan> for Zstd {
+    fn from(plan: CodingPlan) -> Zstd {
         Zstd::new(plan.level, plan.window_bits.map(i32::unsigned_abs), plan.length)
     }
 }
@@ -336,7 +336,7 @@ mod tests {
         let plans = plans.chain([-1, 1, 3, 6, 9, 12, 15, 16, 22].map(|level| (Coding::Zstd, level, None)));
         for (coding, level, window_bits) in plans {
             for length in [None, Some(1 << 16), Some(1 << 20)] {
-                let plan = Plan { coding, level, window_bits, length };
+                let plan = CodingPlan { coding, level, window_bits, length };
                 for plan in [plan, cost::small(plan)] {
                     let used = memory(plan, noise.get(..length.unwrap_or(1 << 20) as usize).unwrap());
                     assert!(used <= cost::bytes(plan) as i64, "{plan:?} takes {} KiB", used >> 10);
@@ -348,7 +348,7 @@ mod tests {
 
     /// The most memory that a coder takes between two pieces of a body. The allocator does not see zstd's memory, which zstd
     /// itself tells.
-    fn memory(plan: Plan, body: &[u8]) -> i64 {
+    fn memory(plan: CodingPlan, body: &[u8]) -> i64 {
         let mut out = Vec::with_capacity(4 << 20);
         let before = weir_net::counts::held_bytes();
         let mut zstd = (plan.coding == Coding::Zstd).then(|| Zstd::from(plan));

@@ -13,7 +13,7 @@ pub enum Coding {
 
 /// The settings of a coder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct CodingPlan {
     /// The coding.
     pub coding: Coding,
     /// Its level.

@@ -2,7 +2,7 @@
 //!
 //! The figures are upper bounds of the memory that the libraries take; a test beside the coders measures it.
 
-use super::coding::{Coding, Plan};
+use super::coding::{Coding, CodingPlan};
 
 /// zlib's window and tables are the same for every level.
 const GZIP_BYTES: u64 = 400 << 10;
@@ -28,7 +28,7 @@ pub fn brotli_window(level: i32, most: i32, length: Option<u64>) -> i32 {
 }
 
 /// The most memory that the coder of a plan takes, in bytes.
-pub fn bytes(plan: Plan) -> u64 {
+pub fn bytes(plan: CodingPlan) -> u64 {
     match plan.coding {
         Coding::Gzip => GZIP_BYTES,
         Coding::Brotli => {
@@ -73,10 +73,10 @@ pub fn bytes(plan: Plan) -> u64 {
 }
 
 /// The same coding with little memory, for a time when many coders are open.
-pub fn small(plan: Plan) -> Plan {
+pub fn small(plan: CodingPlan) -> CodingPlan {
     match plan.coding {
         Coding::Gzip => plan,
-        Coding::Brotli => Plan { level: plan.level.min(1), ..plan },
-        Coding::Zstd => Plan { level: plan.level.min(1), window_bits: Some(16), ..plan },
+        Coding::Brotli => CodingPlan { level: plan.level.min(1), ..plan },
+        Coding::Zstd => CodingPlan { level: plan.level.min(1), window_bits: Some(16), ..plan },
     }
 }

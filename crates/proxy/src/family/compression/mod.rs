@@ -20,7 +20,7 @@ use weir_http::{altered, composing, media_types};
 use weir_wire::Known;
 
 pub use coding::Coding;
-use coding::Plan;
+use coding::CodingPlan;
 
 use super::cache::pack;
 use super::{Values as All, gzip};
@@ -84,13 +84,13 @@ impl Coding {
     }
 
     /// The coder that the settings ask for, for a body of this length if the length is known.
-    fn plan(self, values: &All, length: Option<u64>) -> Plan {
+    fn plan(self, values: &All, length: Option<u64>) -> CodingPlan {
         let (level, window_bits) = match self {
             Coding::Zstd => (values.zstd.level, None),
             Coding::Brotli => (values.brotli.level, Some(values.brotli.window_bits)),
             Coding::Gzip => (values.gzip.level as i32, None),
         };
-        Plan { coding: self, level, window_bits, length }
+        CodingPlan { coding: self, level, window_bits, length }
     }
 
     /// Whether a body of this type and length is compressed with it for clients that accept it.
@@ -186,7 +186,7 @@ fn affordable(
     codings: [Option<Coding>; ALL.len()],
     values: &All,
     length: Option<u64>,
-) -> Option<(Plan, Box<dyn BodyFilter>)> {
+) -> Option<(CodingPlan, Box<dyn BodyFilter>)> {
     let mut share = BUFFERS.share();
     // No body, no coder.
     let is_free = exchange.request.is_head();

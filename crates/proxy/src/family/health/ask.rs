@@ -23,12 +23,12 @@ use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Version};
 
 use super::grpc;
 use super::matching::{self, Failed};
-use super::watch::Target;
+use super::watch::CheckTarget;
 use super::{Check, Placed};
 use crate::family::proxy::pass::Pass;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::fault::Fault;
-use crate::family::proxy_ssl::{self, Asked};
+use crate::family::proxy_ssl::{self, AskedTls};
 use crate::family::upstream::attempt;
 use crate::family::upstream::failure::{Failure, Progressed};
 use crate::family::upstream::line::Line;
@@ -62,7 +62,7 @@ pub(super) async fn ask(
     placed: &Placed,
     group: &GroupRef,
     peer: usize,
-    target: &Target,
+    target: &CheckTarget,
 ) -> Ended {
     let conf = &*generation.conf;
     let location = conf.location(placed.location);
@@ -115,7 +115,12 @@ fn request(check: &Check) -> Request {
     request
 }
 
-async fn within_time(exchange: &mut Exchange<'_>, conn: &mut Conn, question: &Question<'_>, target: &Target) -> Ended {
+async fn within_time(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    question: &Question<'_>,
+    target: &CheckTarget,
+) -> Ended {
     let proxy = &crate::values(exchange.location).proxy;
     let limit = Deadline::new();
     limit.set(TIME_MAX + proxy.connect_timeout + proxy.send_timeout + proxy.read_timeout);
@@ -130,7 +135,7 @@ async fn within_time(exchange: &mut Exchange<'_>, conn: &mut Conn, question: &Qu
 }
 
 impl Question<'_> {
-    async fn ask(&self, exchange: &mut Exchange<'_>, conn: &mut Conn, target: &Target) -> Ended {
+    async fn ask(&self, exchange: &mut Exchange<'_>, conn: &mut Conn, target: &CheckTarget) -> Ended {
         let proxy = &crate::values(exchange.location).proxy;
         let text: Option<Rc<[u8]>> = match (&self.check.grpc, &proxy.set_body) {
             (Some(call), _) => Some(call.message().into()),
@@ -143,7 +148,7 @@ impl Question<'_> {
         let values = crate::values(exchange.location);
         let asked = proxy_ssl::asked(exchange, self.pass.host.as_bytes());
         let (name, _) = self.group.known_peer(&exchange.worker.boards, self.peer);
-        let is_tls = !matches!(asked, Asked::Nothing);
+        let is_tls = !matches!(asked, AskedTls::Nothing);
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, ..Try::at(name) });
         let answered = self
             .answer(exchange, conn, &asked, Outgoing { head: &head, framing, text: text.as_ref(), values }, target)
@@ -176,9 +181,9 @@ impl Question<'_> {
         &self,
         exchange: &mut Exchange<'_>,
         conn: &mut Conn,
-        asked: &Asked<'_>,
+        asked: &AskedTls<'_>,
         outgoing: Outgoing<'_>,
-        target: &Target,
+        target: &CheckTarget,
     ) -> Result<(Box<Origin>, Box<Link>), Failure> {
         let bind = &crate::values(exchange.location).proxy.bind;
         let bound = bind.as_ref().and_then(|bind| bind.local(exchange));
@@ -203,14 +208,20 @@ impl Question<'_> {
         Ok((origin, link))
     }
 
-    fn kept(&self, target: &Target, terms: Terms<'_>) -> Option<Box<Link>> {
+    fn kept(&self, target: &CheckTarget, terms: Terms<'_>) -> Option<Box<Link>> {
         let (link, time) = (target.kept.take()?, self.check.keepalive_time?);
         let is_young = clock::now().ms_since(link.opened) < time.as_millis() as u64;
         (is_young && terms.fit(&link) && !link.stream.peek_closed()).then_some(link)
     }
 
     /// Reads the body as far as needed, and runs the tests.
-    async fn judge(&self, exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>, target: &Target) -> Ended {
+    async fn judge(
+        &self,
+        exchange: &mut Exchange<'_>,
+        origin: Box<Origin>,
+        link: Box<Link>,
+        target: &CheckTarget,
+    ) -> Ended {
         let status = origin.head.status;
         if let Some(attempt) = exchange.last_try() {
             attempt.header_us = Some(attempt.elapsed_us());

@@ -38,7 +38,7 @@ struct Running {
 
 /// The values that last from one check of a peer to the next.
 #[derive(Default)]
-pub(super) struct Target {
+pub(super) struct CheckTarget {
     /// The connection kept for the next check (`keepalive_time`).
     pub kept: Cell<Option<Box<Link>>>,
 }
@@ -46,7 +46,7 @@ pub(super) struct Target {
 impl rounds::Check for Running {
     type Parts = Frame;
     type Seen = GroupRef;
-    type Kept = Target;
+    type Kept = CheckTarget;
 
     fn interval(&self) -> Duration {
         self.check.interval

@@ -22,7 +22,7 @@ use weir_http::build::{Build, Kind, Scope};
 use weir_http::conf::Location;
 use weir_http::directive::{Arity, Contexts, Directive, HSL, LIMIT_EXCEPT, LOCATION, LOCATION_IF, ONE, join};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, Reading};
+use weir_http::families::{Family, VariablesRead};
 use weir_http::found::Found;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
@@ -494,7 +494,7 @@ fn passed(exchange: &mut Exchange<'_>, pass: &Pass, out: &mut Vec<u8>, part: fn(
 }
 
 /// Marks the places whose `proxy_pass` is made of the request's body: weir reads it before it chooses the upstream.
-fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
     for location in locations {
         let pass = crate::values(location).proxy.pass.as_ref();
         if pass.and_then(|pass| pass.template.as_ref()).is_some_and(|text| reading.reads_body(text)) {

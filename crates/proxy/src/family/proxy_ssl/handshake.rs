@@ -35,11 +35,11 @@ pub fn sessions_of(party: &Party, all: &AllSessions, cell: u32, address: &Addres
 }
 
 /// The message for a failed read or write: an error of TLS, or of the socket.
-pub struct Broken<'e>(pub &'static str, pub &'static str, pub &'e io::Error);
+pub struct BrokenTransfer<'e>(pub &'static str, pub &'static str, pub &'e io::Error);
 
-impl fmt::Display for Broken<'_> {
+impl fmt::Display for BrokenTransfer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Broken(plain, tls, error) = self;
+        let BrokenTransfer(plain, tls, error) = self;
         match failure(error) {
             Some(failed) => write!(f, "{tls} failed (SSL: {failed})"),
             None => write!(f, "{plain} failed {}", Os(error)),

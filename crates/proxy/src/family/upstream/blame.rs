@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 
-use weir_http::body::Failed;
+use weir_http::body::BodyFailed;
 use weir_http::conn::Gone;
 use weir_http::exchange::Exchange;
 use weir_http::h2::reply::Lost;
@@ -17,7 +17,7 @@ use weir_wire::Violation;
 use super::answer::Answer;
 use super::failure::{Failure, HeadFault};
 use crate::family::proxy_ssl::fault::Fault;
-use crate::family::proxy_ssl::handshake::Broken;
+use crate::family::proxy_ssl::handshake::BrokenTransfer;
 
 /// The counter for a failed try.
 pub fn why(failure: &Failure) -> Why {
@@ -52,8 +52,8 @@ impl fmt::Display for Failure {
         match self {
             Failure::Connect(error) => write!(f, "connect() failed {}", log::Os(error)),
             Failure::Tls(fault) => fault.fmt(f),
-            Failure::Send(error) => Broken("writev()", "SSL_write()", error).fmt(f),
-            Failure::Receive(error) => Broken("recv()", "SSL_read()", error).fmt(f),
+            Failure::Send(error) => BrokenTransfer("writev()", "SSL_write()", error).fmt(f),
+            Failure::Receive(error) => BrokenTransfer("recv()", "SSL_read()", error).fmt(f),
             Failure::Closed => f.write_str("upstream prematurely closed connection"),
             Failure::TimedOut => f.write_str("upstream timed out (110: Connection timed out)"),
             Failure::Head(HeadFault::TooBig) => f.write_str("upstream sent too big header"),
@@ -120,8 +120,10 @@ pub fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answe
         Failure::Lost(Lost::Unprocessed(_) | Lost::Closed) => retry::Failure::Error,
         // nginx: an internal error, not a failure of the peer.
         Failure::TableFull => return ControlFlow::Break(Answer::Outcome(Outcome::Status(500))),
-        Failure::Body(Failed::Status(status)) => return ControlFlow::Break(Answer::Outcome(Outcome::Status(status))),
-        Failure::Body(Failed::Gone(gone)) => return ControlFlow::Break(Answer::Gone(gone)),
+        Failure::Body(BodyFailed::Status(status)) => {
+            return ControlFlow::Break(Answer::Outcome(Outcome::Status(status)));
+        }
+        Failure::Body(BodyFailed::Gone(gone)) => return ControlFlow::Break(Answer::Gone(gone)),
         // The client's stream broke the message it had begun.
         Failure::Client(Gone::Closed(error)) if error.kind() == io::ErrorKind::InvalidData => {
             return ControlFlow::Break(Answer::Outcome(Outcome::Status(Violation::MalformedRequest.status())));

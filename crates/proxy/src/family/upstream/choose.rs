@@ -16,7 +16,7 @@ use super::source::GroupRef;
 use crate::family::proxy;
 use crate::family::proxy::pass::Pass;
 use crate::family::proxy::request::Target;
-use weir_http::dns::{self, Endpoint};
+use weir_http::dns::{self, ResolvedAddress};
 
 /// The group to ask, and the target of a `proxy_pass` with variables.
 pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16> {
@@ -113,7 +113,7 @@ pub(super) async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &
         }
         Err(error) => return Err(Unresolved::Gone(Gone::Closed(error))),
     };
-    let address = |place: &Endpoint| weir_net::Address::Tcp(SocketAddr::new(place.address.ip(), port));
+    let address = |place: &ResolvedAddress| weir_net::Address::Tcp(SocketAddr::new(place.address.ip(), port));
     let addresses: Vec<_> = places.iter().map(address).collect();
     match Upstream::implicit(dialled, &addresses) {
         Ok(upstream) => Ok(GroupRef::own(upstream)),

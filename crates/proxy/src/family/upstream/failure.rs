@@ -2,7 +2,7 @@
 
 use std::io;
 
-use weir_http::body::Failed as BodyFailed;
+use weir_http::body::BodyFailed;
 use weir_http::conn::Gone;
 use weir_http::h2::ask::Unsent;
 use weir_http::h2::reply::Lost;

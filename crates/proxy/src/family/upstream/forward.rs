@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_http::body::{self, Failed};
+use weir_http::body::{self, BodyFailed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::{Exchange, Plain};
 use weir_http::phase::Outcome;
@@ -28,7 +28,7 @@ use super::walk::{FailedTry, Walk};
 use super::wrapped;
 use crate::family::Values;
 use crate::family::proxy::request::{self, BodyFraming};
-use crate::family::proxy_ssl::{self, Asked, Party};
+use crate::family::proxy_ssl::{self, AskedTls, Party};
 use crate::protocol::Protocol;
 
 /// Asks the location's upstream; `values` are the settings of the location, and without a judge no cache takes part. The body of the response is put into `source`,
@@ -83,7 +83,7 @@ pub async fn forward(
     let asked = match &target {
         Some(target) if target.is_tls => proxy_ssl::asked(exchange, &target.host),
         None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),
-        Some(_) | None => Asked::Nothing,
+        Some(_) | None => AskedTls::Nothing,
     };
     let asking = (asked.party(), Outgoing { head: &head, framing, text: text.as_ref(), values }, judge);
     let answer = ask_peers(exchange, conn, group, asking, source).await;
@@ -120,10 +120,10 @@ async fn read_body(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values
 }
 
 /// The answer to a request whose body could not be read.
-fn unread(exchange: &mut Exchange<'_>, failed: Failed) -> Answer {
+fn unread(exchange: &mut Exchange<'_>, failed: BodyFailed) -> Answer {
     match failed {
-        Failed::Status(status) => Answer::Outcome(Outcome::Status(status)),
-        Failed::Gone(gone) => {
+        BodyFailed::Status(status) => Answer::Outcome(Outcome::Status(status)),
+        BodyFailed::Gone(gone) => {
             if matches!(gone, Gone::Closed(_)) {
                 exchange.log(Level::Info, format_args!("client prematurely closed connection"));
             }

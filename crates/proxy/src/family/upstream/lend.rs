@@ -35,7 +35,7 @@ pub(super) fn ask(
     peer: usize,
     terms: Terms<'_>,
     kind: Kind,
-) -> Option<Asked> {
+) -> Option<AskedWorker> {
     let number = generation.conf.generation;
     let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
     let (promise, reply) = reply::promise();
@@ -51,7 +51,7 @@ pub(super) fn ask(
     });
     let deadline = Deadline::new();
     deadline.set(ANSWER_TIME);
-    is_sent.then_some(Asked { reply, deadline })
+    is_sent.then_some(AskedWorker { reply, deadline })
 }
 
 /// Takes a connection out of the lender's pool, on the lender's thread; `None` if there is nothing to lend.
@@ -65,12 +65,12 @@ fn lend(generation: &Generation, group: usize, peer: usize) -> Option<Loan> {
 }
 
 /// A question to another worker; resolves to a connection, or to `None` if that worker has none or no time.
-pub(super) struct Asked {
+pub(super) struct AskedWorker {
     reply: Reply<Option<Loan>>,
     deadline: Deadline,
 }
 
-impl Asked {
+impl AskedWorker {
     /// Makes the connection this worker's own; `None` if that fails, for example if the connection table is full.
     async fn answer(self, worker: &Worker) -> Option<(Opened, u32)> {
         let Loan { fd, opened, carried, wire } = self.await?;
@@ -104,7 +104,7 @@ impl Asked {
     }
 }
 
-impl Future for Asked {
+impl Future for AskedWorker {
     type Output = Option<Loan>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Loan>> {

@@ -145,7 +145,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
-    use weir_http::dns::Endpoint;
+    use weir_http::dns::ResolvedAddress;
     use weir_peers::peer::Peer;
 
     fn live(service: Option<&str>, fixed: &[&str]) -> Live {
@@ -164,8 +164,8 @@ mod tests {
         Live::new(frame, Members::new(fixed, vec![named]), None).unwrap()
     }
 
-    fn place(address: &str, priority: u16, weight: u16) -> Endpoint {
-        Endpoint { address: address.parse().unwrap(), host: "h.example".to_owned(), priority, weight }
+    fn place(address: &str, priority: u16, weight: u16) -> ResolvedAddress {
+        ResolvedAddress { address: address.parse().unwrap(), host: "h.example".to_owned(), priority, weight }
     }
 
     fn shown(live: &Live) -> Vec<String> {

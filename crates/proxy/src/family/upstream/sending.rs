@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_http::body::{self, Failed as BodyFailed};
+use weir_http::body::{self, BodyFailed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
 use weir_http::h2;
