@@ -279,3 +279,159 @@ impl<P: Parts> Live<P> {
         Ok(done)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Plain, live, live_of, place, resolver};
+    use weir_peers::balance::Policy;
+
+    /// A group of an address (0) and a name (1) with one known address (2).
+    fn group() -> Live<Plain> {
+        let live = live_of(&["127.0.0.1:1"], &["a.test"]);
+        live.learn(1, vec![place("10.0.0.1:0")]);
+        live
+    }
+
+    fn ids(live: &Live<Plain>) -> Vec<u64> {
+        live.servers().iter().filter_map(|server| server["id"].as_u64()).collect()
+    }
+
+    fn peers(live: &Live<Plain>) -> Vec<String> {
+        Plain::group(&live.current()).peers().map(|peer| peer.address.clone()).collect()
+    }
+
+    #[test]
+    fn every_refusal_has_a_status_a_code_and_words_and_changes_nothing() {
+        let live = group();
+        let before = (live.version(), live.servers());
+        let format = |words: &str| (400, "UpstreamConfFormatError", words.to_owned());
+        let bad = |words: &str| (400, "UpstreamBadAddress", words.to_owned());
+        let unresolved = (400, "UpstreamConfNoResolver", "no resolver defined to resolve \"b.test\"".to_owned());
+        let immutable = |words: &str| (400, "UpstreamServerImmutable", words.to_owned());
+        let unknown = || (404, "UpstreamServerNotFound", "server not found".to_owned());
+        // The number of the server to change, or none for a new one.
+        for (id, body, expected) in [
+            (None, json!([]), (415, "JsonError", "json error: not an object".to_owned())),
+            (None, json!({}), format("missing \"server\" argument")),
+            (None, json!({"server": 1}), format("invalid \"server\" value")),
+            (None, json!({"server": "127.0.0.1:x"}), bad("invalid port in upstream \"127.0.0.1:x\"")),
+            (
+                None,
+                json!({"server": "a.test:1", "service": "x"}),
+                bad("service upstream \"a.test:1\" may not have port"),
+            ),
+            (None, json!({"server": "b.test"}), unresolved),
+            (Some(0), json!({"colour": 1}), format("unknown parameter \"colour\"")),
+            (Some(0), json!({"weight": 0}), (400, "UpstreamBadWeight", "invalid weight \"0\"".to_owned())),
+            (Some(0), json!({"weight": "1"}), format("invalid \"weight\" value")),
+            (Some(0), json!({"max_conns": -1}), format("invalid \"max_conns\" value")),
+            (Some(0), json!({"max_fails": 1u64 << 32}), format("invalid \"max_fails\" value")),
+            (Some(0), json!({"fail_timeout": "x"}), format("invalid \"fail_timeout\" value")),
+            (Some(0), json!({"slow_start": true}), format("invalid \"slow_start\" value")),
+            (Some(0), json!({"route": "r".repeat(33)}), format("route is longer than 32")),
+            (Some(0), json!({"backup": 1}), format("invalid \"backup\" value")),
+            (Some(0), json!({"down": "yes"}), format("invalid \"down\" value")),
+            (Some(0), json!({"drain": null}), format("invalid \"drain\" value")),
+            (Some(0), json!({"service": "x"}), format("missing \"server\" argument")),
+            (Some(1), json!({"server": "127.0.0.1:9"}), immutable("server address is immutable")),
+            (Some(2), json!({"weight": 2}), immutable("server is immutable: its address comes from resolving a name")),
+            (Some(9), json!({"weight": 2}), unknown()),
+        ] {
+            let told = match id {
+                None => live.add_server(&body),
+                Some(id) => live.change_server(id, &body),
+            };
+            let told = told.map_err(|refused| (refused.status, refused.code, refused.text));
+            assert_eq!(told, Err(expected), "{id:?} {body}");
+        }
+        let removed = [2, 9].map(|id| live.remove_server(id).map_err(|refused| refused.status));
+        assert_eq!(removed, [Err(400), Err(404)]);
+        assert_eq!((live.version(), live.servers()), before);
+    }
+
+    #[test]
+    fn each_parameter_changes_alone_and_is_shown() {
+        let live = group();
+        let mut expected = live.server(0).unwrap();
+        for (name, given, shown) in [
+            ("weight", json!(5), json!(5)),
+            ("max_conns", json!(6), json!(6)),
+            ("max_fails", json!(0), json!(0)),
+            ("fail_timeout", json!("1m"), json!("60s")),
+            ("slow_start", json!(3), json!("3s")),
+            ("slow_start", json!("1500ms"), json!("1500ms")),
+            ("route", json!("r"), json!("r")),
+            ("backup", json!(true), json!(true)),
+            ("down", json!(true), json!(true)),
+            ("drain", json!(true), json!(true)),
+            ("server", json!("127.0.0.1:7"), json!("127.0.0.1:7")),
+            // A client may send back what it got.
+            ("id", json!(77), json!(0)),
+        ] {
+            let version = live.version();
+            expected[name] = shown;
+            assert_eq!(live.change_server(0, &json!({name: given})), Ok(expected.clone()), "{name}");
+            assert_eq!((live.server(0), live.version()), (Ok(expected.clone()), version + 1), "{name}");
+        }
+        let current = live.current();
+        let group = Plain::group(&current);
+        let peer = group.peers().find(|peer| peer.id == 0).unwrap();
+        assert_eq!((peer.address.as_str(), peer.weight, peer.drain), ("127.0.0.1:7", 5, true));
+        assert_eq!(group.peers().last().unwrap().id, 0, "a backup stands after the primaries");
+    }
+
+    #[test]
+    fn a_name_is_shown_with_its_addresses_which_follow_its_parameters() {
+        let live = group();
+        live.change_server(1, &json!({"weight": 4})).unwrap();
+        let child = live.server(2).unwrap();
+        let fields = ["server", "parent", "host", "weight"].map(|field| child[field].clone());
+        assert_eq!(fields, [json!("10.0.0.1:80"), json!("1"), json!("a.test"), json!(4)]);
+        assert_eq!(ids(&live), [0, 1, 2]);
+        live.remove_server(1).unwrap();
+        assert_eq!((ids(&live), peers(&live)), (vec![0], vec!["127.0.0.1:1".to_owned()]));
+    }
+
+    #[test]
+    fn servers_come_and_go_with_new_numbers_and_new_versions() {
+        let live = group();
+        live.set_resolver(resolver(), Duration::from_secs(1));
+        let added = live.add_server(&json!({"server": "[::1]:5", "weight": 3})).unwrap();
+        assert_eq!((&added["id"], &added["weight"], &added["server"]), (&json!(3), &json!(3), &json!("[::1]:5")));
+        assert_eq!(live.add_server(&json!({"server": "b.test"})).unwrap()["id"], 4, "with a resolver, a name is fine");
+        assert_eq!((live.version(), ids(&live)), (3, vec![0, 1, 2, 3, 4]));
+        let rest = live.remove_server(3).unwrap();
+        assert_eq!(rest.as_array().map(Vec::len), Some(4));
+        assert_eq!(live.add_server(&json!({"server": "127.0.0.1:6"})).unwrap()["id"], 5);
+        assert_eq!(peers(&live), ["127.0.0.1:1", "10.0.0.1:80", "127.0.0.1:6"]);
+        for id in ids(&live).into_iter().filter(|id| *id != 2) {
+            live.remove_server(id as u32).unwrap();
+        }
+        assert_eq!((live.servers(), peers(&live)), (vec![], vec![]), "a group may lose all its servers");
+    }
+
+    #[test]
+    fn a_change_that_makes_no_valid_group_changes_nothing() {
+        let hashed = live(Policy::Hash { consistent: false }, &["127.0.0.1:1"], &[], None);
+        let told = hashed.add_server(&json!({"server": "127.0.0.1:2", "backup": true}));
+        let words = "balancing method does not support parameter \"backup\"";
+        assert_eq!((told.map_err(|refused| refused.text), peers(&hashed).len()), (Err(words.to_owned()), 1));
+
+        let all: Vec<String> = (0..MAX_PEERS).map(|at| format!("127.0.{}.{}:1", at / 256, at % 256)).collect();
+        let full = live_of(&all.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+        let told = full.add_server(&json!({"server": "127.1.0.1:2"}));
+        let words = format!("more than {MAX_PEERS} servers in upstream");
+        assert_eq!((told.map_err(|refused| refused.text), full.version()), (Err(words), 0));
+    }
+
+    #[test]
+    fn a_state_file_that_cannot_be_written_undoes_the_change() {
+        let path = "/proc/weir/state".to_owned();
+        let live = live(Policy::RoundRobin, &["127.0.0.1:1"], &[], Some(path));
+        let told = live.add_server(&json!({"server": "127.0.0.1:2"})).unwrap_err();
+        assert_eq!((told.status, told.code), (500, "UpstreamStateError"));
+        assert!(told.text.starts_with("weir cannot write the state file \"/proc/weir/state\" (2: "), "{told}");
+        assert_eq!((live.version(), ids(&live), peers(&live).len()), (0, vec![0], 1));
+    }
+}

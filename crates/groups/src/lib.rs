@@ -21,6 +21,8 @@ mod local;
 mod members;
 pub mod rounds;
 mod state;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use local::{KnownPeer, Local, Locals};

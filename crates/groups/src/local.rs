@@ -86,3 +86,44 @@ impl<P: Parts> Locals<P> {
         Some(local)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Built, Plain, live_of, place};
+
+    fn addresses(local: &Local<Plain>) -> Vec<&str> {
+        Plain::group(local).peers().map(|peer| peer.address.as_str()).collect()
+    }
+
+    #[test]
+    fn a_worker_has_one_record_of_each_version() {
+        let live = Arc::new(live_of(&["127.0.0.1:1"], &["a.test"]));
+        let all = [Built::fixed(&["127.0.0.1:9"]), Built::pointing_to(&live)];
+        let locals = Locals::<Plain>::default();
+        let get = |number| locals.get(&all, number).unwrap();
+        let (fixed, first) = (get(0), get(1));
+        assert!(Rc::ptr_eq(&first, &get(1)) && Rc::ptr_eq(&fixed, &get(0)));
+        live.learn(1, vec![place("10.0.0.1:0")]);
+        let second = get(1);
+        assert!(!Rc::ptr_eq(&first, &second) && Rc::ptr_eq(&second, &get(1)) && Rc::ptr_eq(&fixed, &get(0)));
+        assert_eq!(addresses(&first), ["127.0.0.1:1"], "an exchange keeps the version it began with");
+        assert_eq!(addresses(&second), ["127.0.0.1:1", "10.0.0.1:80"]);
+        assert_eq!(addresses(&fixed), ["127.0.0.1:9"]);
+        assert!(locals.get(&all, 2).is_none());
+    }
+
+    #[test]
+    fn a_peer_has_one_cell_in_all_versions() {
+        let live = Arc::new(live_of(&["127.0.0.1:1"], &["a.test"]));
+        let (all, locals, boards) = ([Built::pointing_to(&live)], Locals::<Plain>::default(), Boards::default());
+        live.learn(1, vec![place("10.0.0.1:0"), place("10.0.0.2:0")]);
+        let before = locals.get(&all, 0).unwrap();
+        let [fixed, last] = [0, 2].map(|index| before.peer(&boards, index));
+        assert_ne!(fixed.1, last.1);
+        live.learn(1, vec![place("10.0.0.2:0")]);
+        let after = locals.get(&all, 0).unwrap();
+        assert_eq!([0, 1].map(|index| after.peer(&boards, index)), [fixed, last]);
+        assert_eq!(&*after.peer(&boards, 2).0, "", "a peer that is not in this version has no name");
+    }
+}

@@ -296,3 +296,204 @@ fn route(text: &str) -> Result<String, Refusal> {
         _ => Err(Refusal::whole(format!("route is longer than {ROUTE_BYTES_MAX}"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{name, peer, place};
+    use weir_peers::balance::Until;
+
+    #[test]
+    fn every_parameter_of_a_server_is_read_or_refused() {
+        let with = |change: fn(&mut Peer)| {
+            let mut peer = peer("a");
+            change(&mut peer);
+            Some(peer)
+        };
+        for (word, expected) in [
+            ("weight=5", with(|peer| peer.weight = 5)),
+            ("weight=5000000000", with(|peer| peer.weight = u32::MAX)),
+            ("max_conns=7", with(|peer| peer.max_conns = 7)),
+            ("max_fails=0", with(|peer| peer.max_fails = 0)),
+            ("fail_timeout=1m", with(|peer| peer.fail_timeout_s = 60)),
+            ("fail_timeout=0", with(|peer| peer.fail_timeout_s = 0)),
+            ("slow_start=1500ms", with(|peer| peer.slow_start_ms = 1500)),
+            ("route=a", with(|peer| peer.route = "a".to_owned())),
+            ("backup", with(|peer| peer.backup = true)),
+            ("down", with(|peer| peer.down = true)),
+            ("drain", with(|peer| peer.drain = true)),
+            ("weight=0", None),
+            ("weight=-1", None),
+            ("weight=", None),
+            ("weight", None),
+            ("max_conns=x", None),
+            ("max_fails=1s", None),
+            ("fail_timeout=x", None),
+            ("slow_start=1x", None),
+            ("backup=1", None),
+            ("BACKUP", None),
+            ("", None),
+        ] {
+            let mut peer = peer("a");
+            let refused = parameter(&mut peer, word).err().map(|refusal| refusal.what);
+            match expected {
+                Some(expected) => assert_eq!((refused, peer), (None, expected), "{word}"),
+                None => assert_eq!(refused, Some(format!("invalid parameter \"{word}\"")), "{word}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_route_is_as_long_as_a_name_made_from_an_address() {
+        for (bytes, words) in [(0, Some("route is empty")), (32, None), (33, Some("route is longer than 32"))] {
+            let told = parameter(&mut peer("a"), &format!("route={}", "r".repeat(bytes)));
+            assert_eq!(told.err().map(|refusal| refusal.what).as_deref(), words, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_resolved_repeatedly_only_if_the_server_says_so() {
+        let long = format!("{}.test:80", "a".repeat(64));
+        // The server, whether it has `resolve`, `service=`, the default port; then host and port, or the words.
+        for (written, resolves, service, port, expected) in [
+            ("a.test:8080", true, None, None, Ok(Some(("a.test", 8080)))),
+            ("a.test", true, None, Some(80), Ok(Some(("a.test", 80)))),
+            ("a.test:8080", true, None, Some(80), Ok(Some(("a.test", 8080)))),
+            ("a.test", true, Some("http"), None, Ok(Some(("a.test", 0)))),
+            ("a.test:80", false, None, None, Ok(None)),
+            ("127.0.0.1:80", true, None, None, Ok(None)),
+            ("unix:/a", true, None, None, Ok(None)),
+            ("a.test", false, Some("x"), None, Err("service upstream \"a.test\" requires \"resolve\" parameter")),
+            ("127.0.0.1:80", true, Some("x"), None, Err("service upstream \"127.0.0.1:80\" requires domain name")),
+            ("a.test:80", true, Some("x"), None, Err("service upstream \"a.test:80\" may not have port")),
+            ("a.test", true, None, None, Err("no port in upstream \"a.test\"")),
+            ("a.test:0", true, None, None, Err("invalid port in upstream \"a.test:0\"")),
+            ("a.test:x", true, None, None, Err("invalid port in upstream \"a.test:x\"")),
+            (":80", true, None, None, Err("no host in upstream \":80\"")),
+            ("a..test:80", true, None, None, Err("invalid host in upstream \"a..test:80\"")),
+            (&long, true, None, None, Err(&format!("invalid host in upstream \"{long}\""))),
+        ] {
+            let found = named(written, &peer("a"), resolves, service.map(str::to_owned), port);
+            let found = found.map(|named| named.map(|named| (named.host, named.port)));
+            let expected = expected.map(|named| named.map(|(host, port)| (host.to_owned(), port)));
+            assert_eq!(found.map_err(|refusal| refusal.what), expected.map_err(str::to_owned), "{written} {service:?}");
+        }
+    }
+
+    #[test]
+    fn zones_have_the_sizes_of_nginx() {
+        for (text, expected) in [
+            ("zone a;", Ok("a")),
+            ("zone a 32k;", Ok("a")),
+            ("zone a 1m;", Ok("a")),
+            ("zone a 32767;", Err("invalid zone size \"32767\"")),
+            ("zone a x;", Err("invalid zone size \"x\"")),
+        ] {
+            let statements = weir_conf::parse(text.as_bytes(), 0, &|_| false).statements;
+            let found = zone(&statements[0]).map_err(|refusal| refusal.what);
+            assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_method_before_a_server_must_know_its_parameters() {
+        let (backup, slow) = (Peer { backup: true, ..peer("a") }, Peer { slow_start_ms: 1, ..peer("a") });
+        let refused = |policy, peer: &Peer| fits(policy, peer).err().map(|refusal| refusal.what);
+        let words = |name| Some(format!("balancing method does not support parameter \"{name}\""));
+        for (policy, ignores) in [
+            (None, false),
+            (Some(Policy::RoundRobin), false),
+            (Some(Policy::LeastConn), false),
+            (Some(Policy::LeastTime { until: Until::Header, inflight: false }), false),
+            (Some(Policy::IpHash), true),
+            (Some(Policy::Hash { consistent: true }), true),
+            (Some(Policy::Random { two: None }), true),
+        ] {
+            let found = [refused(policy, &backup), refused(policy, &slow), refused(policy, &peer("a"))];
+            let expected = if ignores { [words("backup"), words("slow_start"), None] } else { [None, None, None] };
+            assert_eq!(found, expected, "{policy:?}");
+        }
+    }
+
+    fn ids(members: &Members) -> Vec<(u32, String)> {
+        members.peers().0.into_iter().map(|peer| (peer.id, peer.address)).collect()
+    }
+
+    #[test]
+    fn servers_and_learned_addresses_have_numbers_that_are_never_used_again() {
+        let mut members = Members::new(vec![peer("127.0.0.1:1")], vec![name("a.test", 80)]);
+        assert!(members.learn(1, vec![place("10.0.0.1:0"), place("10.0.0.2:0")]));
+        let expected = [(0, "127.0.0.1:1"), (2, "10.0.0.1:80"), (3, "10.0.0.2:80")];
+        assert_eq!(ids(&members), expected.map(|(id, address)| (id, address.to_owned())));
+        assert!(
+            !members.learn(1, vec![place("10.0.0.2:0"), place("10.0.0.1:0")]),
+            "the order of an answer says nothing"
+        );
+        assert!(members.learn(1, vec![place("10.0.0.3:0"), place("10.0.0.2:0")]));
+        assert_eq!(members.add(Kind::Fixed(peer("127.0.0.1:2"))), 5);
+        let expected = [(0, "127.0.0.1:1"), (3, "10.0.0.2:80"), (4, "10.0.0.3:80"), (5, "127.0.0.1:2")];
+        assert_eq!(ids(&members), expected.map(|(id, address)| (id, address.to_owned())));
+    }
+
+    #[test]
+    fn a_service_gives_host_port_priority_and_weight() {
+        let service = Named { service: Some("http".to_owned()), ..name("a.test", 0) };
+        let at = |address: &str, host: &str, priority, weight| Place {
+            host: host.to_owned(),
+            priority,
+            weight,
+            ..place(address)
+        };
+        let places = || vec![at("10.0.0.1:81", "x.test", 5, 3), at("10.0.0.2:82", "y.test", 9, 2)];
+        let shown = |weight| {
+            let named = Named { pattern: Peer { weight, ..service.pattern.clone() }, ..service.clone() };
+            let mut members = Members::new(vec![], vec![named]);
+            members.learn(0, places());
+            let peers = members.peers().0;
+            peers.into_iter().map(|peer| (peer.address, peer.server, peer.weight, peer.backup)).collect::<Vec<_>>()
+        };
+        let expected = |first, second| {
+            let row = |address: &str, host: &str, weight, backup| (address.to_owned(), host.to_owned(), weight, backup);
+            vec![row("10.0.0.1:81", "x.test", first, false), row("10.0.0.2:82", "y.test", second, true)]
+        };
+        assert_eq!(shown(1), expected(3, 2), "a server without a weight takes the weights of the records");
+        assert_eq!(shown(4), expected(4, 4));
+    }
+
+    #[test]
+    fn a_group_has_a_bounded_number_and_weight_of_peers() {
+        let many = |count: usize| Members::new((0..count).map(|_| peer("127.0.0.1:1")).collect(), vec![]).peers();
+        for (count, too_many) in [(MAX_PEERS, false), (MAX_PEERS + 1, true)] {
+            let (peers, told) = many(count);
+            assert_eq!((peers.len(), told), (MAX_PEERS, too_many), "{count}");
+        }
+        let heavy = |weights: [u32; 3]| {
+            let members = Members::new(weights.map(|weight| Peer { weight, ..peer("a") }).to_vec(), vec![]);
+            members.peers().0.iter().map(|peer| peer.weight).collect::<Vec<_>>()
+        };
+        assert_eq!(heavy([10, 20, 30]), [10, 20, 30]);
+        let shrunk = heavy([400_000, 200_000, 1]);
+        assert!(shrunk.iter().sum::<u32>() <= MAX_TOTAL_WEIGHT, "{shrunk:?}");
+        assert_eq!((shrunk[0] / shrunk[1], shrunk[2]), (2, 1), "shares stay, and no peer loses all: {shrunk:?}");
+    }
+
+    #[test]
+    fn only_the_same_name_and_service_take_over_addresses() {
+        let of = |host: &str, service: Option<&str>| Named { service: service.map(str::to_owned), ..name(host, 80) };
+        let mut old = Members::new(vec![], vec![of("a.test", None), of("b.test", Some("x"))]);
+        old.learn(0, vec![place("10.0.0.1:0")]);
+        old.learn(1, vec![place("10.0.0.2:9")]);
+        for (named, expected) in [
+            (of("a.test", None), &["10.0.0.1:80"][..]),
+            (of("b.test", Some("x")), &["10.0.0.2:9"]),
+            (of("a.test", Some("x")), &[]),
+            (of("b.test", None), &[]),
+            (of("c.test", None), &[]),
+        ] {
+            let mut new = Members::new(vec![], vec![named.clone()]);
+            new.adopt(&old);
+            let found: Vec<String> = new.peers().0.into_iter().map(|peer| peer.address).collect();
+            assert_eq!(found, expected, "{named:?}");
+        }
+    }
+}

@@ -249,3 +249,74 @@ impl Drop for Turn<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Counting, peer};
+    use std::pin::pin;
+    use std::task::Context;
+    use weir_peers::balance::Policy;
+    use weir_peers::health::Rule;
+
+    #[test]
+    fn a_bounded_number_of_checks_runs_at_a_time_in_the_order_of_asking() {
+        let turns = Turns::default();
+        let (counting, waker) = Counting::new();
+        let (later_counting, later_waker) = Counting::new();
+        let (mut context, mut later) = (Context::from_waker(&waker), Context::from_waker(&later_waker));
+        let mut held: Vec<Turn<'_>> = Vec::new();
+        for _ in 0..ASKED_AT_ONCE {
+            match pin!(turns.take()).poll(&mut context) {
+                Poll::Ready(turn) => held.push(turn),
+                Poll::Pending => panic!("turn {} is not free", held.len()),
+            }
+        }
+        let (mut first, mut second) = (pin!(turns.take()), pin!(turns.take()));
+        assert!(first.as_mut().poll(&mut context).is_pending() && second.as_mut().poll(&mut later).is_pending());
+        drop(held.pop());
+        assert_eq!((counting.times(), later_counting.times()), (1, 0));
+        let turn = first.as_mut().poll(&mut context);
+        assert!(turn.is_ready() && second.as_mut().poll(&mut later).is_pending());
+        drop(turn);
+        assert_eq!(later_counting.times(), 1);
+        assert!(second.as_mut().poll(&mut later).is_ready());
+    }
+
+    #[test]
+    fn a_change_of_health_is_told_once_and_only_the_peers_faults_count() {
+        let mut group = Group::of_now("u", vec![peer("127.0.0.1:1")], Policy::RoundRobin).unwrap();
+        let rule = Rule { asks: "/".into(), fails: 2, passes: 2, mandatory: false, persistent: false };
+        group.guard(&vec![rule].into());
+        let failed = || Ended::Failed { why: "status 500".to_owned(), doing: "checking" };
+        let not_made = || Ended::NotMade("no socket".to_owned());
+        let end = ", health check \"/c\" of peer 127.0.0.1:1 in upstream \"u\"";
+        // The result; the lines of the log without their end; the failures counted so far; whether the peer serves.
+        for (at, (ended, lines, fails, serves)) in [
+            (Ended::Passed, vec![], 0, true),
+            (failed(), vec![(Level::Info, "status 500 while checking")], 1, true),
+            (not_made(), vec![(Level::Error, "no socket while health checking")], 1, true),
+            (
+                failed(),
+                vec![(Level::Error, "status 500 while checking"), (Level::Warn, "peer is unhealthy while checking")],
+                2,
+                false,
+            ),
+            (failed(), vec![(Level::Info, "status 500 while checking")], 3, false),
+            (Ended::Passed, vec![], 3, false),
+            (not_made(), vec![(Level::Error, "no socket while health checking")], 3, false),
+            (Ended::Passed, vec![(Level::Notice, "peer is healthy while health checking")], 3, true),
+            (Ended::Passed, vec![], 3, true),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let said = RefCell::new(Vec::new());
+            note(&group, 0, (0, "/c"), &ended, &|level, what| said.borrow_mut().push((level, what.to_string())));
+            let lines: Vec<_> = lines.into_iter().map(|(level, text)| (level, format!("{text}{end}"))).collect();
+            let health = group.health(0).unwrap();
+            assert_eq!((said.into_inner(), health.shown().fails, health.lets_serve()), (lines, fails, serves), "{at}");
+        }
+        note(&group, 1, (0, "/c"), &failed(), &|_, what| panic!("there is no second peer: {what}"));
+    }
+}

@@ -76,3 +76,92 @@ fn line(member: &Member, text: &mut Vec<u8>) {
     }
     text.extend_from_slice(b";\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::members;
+    use crate::tests::{name, peer};
+    use weir_peers::peer::Peer;
+
+    /// A path for one test, without a file.
+    fn path(test: &str) -> String {
+        let path = std::env::temp_dir().join(format!("weir-state-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn statement() -> Statement {
+        weir_conf::parse(b"\nstate f;", 0, &|_| false).statements.remove(0)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let path = path("round");
+        let full = Peer {
+            weight: 3,
+            max_conns: 4,
+            max_fails: 0,
+            fail_timeout_s: 77,
+            slow_start_ms: 1500,
+            route: "a b;\"".to_owned(),
+            backup: true,
+            down: true,
+            drain: true,
+            ..peer("127.0.0.1:1")
+        };
+        let service = members::Named { service: Some("http".to_owned()), ..name("b.test", 0) };
+        let fixed = vec![full, peer("unix:/a b;{")];
+        let written = Members::new(fixed.clone(), vec![name("a.test", 80), service.clone()]);
+        write(&path, &written).unwrap();
+        let statement = statement();
+        let read = read(&path, &statement).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(read.iter().all(|server| server.at == statement.at), "a problem is shown at the directive");
+        let patterns = [&fixed[0], &fixed[1], &name("a.test", 80).pattern, &service.pattern].map(Peer::clone);
+        assert_eq!(read.len(), patterns.len());
+        for (server, expected) in read.iter().zip(patterns) {
+            let (mut found, mut others) = (peer(server.text(0)), Vec::new());
+            for at in 1..server.args.len() {
+                if members::parameter(&mut found, server.text(at)).is_err() {
+                    others.push(server.text(at));
+                }
+            }
+            let left: &[&str] = match expected.server.as_str() {
+                "a.test:80" => &["resolve"],
+                "b.test:0" => &["resolve", "service=http"],
+                _ => &[],
+            };
+            assert_eq!((&found, &others[..]), (&expected, left));
+        }
+    }
+
+    #[test]
+    fn a_state_file_contains_only_servers() {
+        let path = path("content");
+        for (text, expected) in [
+            (None, Ok(0)),
+            (Some(""), Ok(0)),
+            (Some("# none\nserver a;\nserver b weight=x;\n"), Ok(2)),
+            (Some("server a; zone b;"), Err("\"zone\" in PATH, but a state file contains only \"server\" directives")),
+            (Some("server a"), Err("unexpected end of file, expecting \";\" or \"}\" in PATH")),
+            (Some("server a; }"), Err("unexpected \"}\" in PATH")),
+        ] {
+            if let Some(text) = text {
+                std::fs::write(&path, text).unwrap();
+            }
+            let found = read(&path, &statement()).map(|read| read.len()).map_err(|refusal| refusal.what);
+            assert_eq!(found, expected.map_err(|words| words.replace("PATH", &path)), "{text:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        let words = read("/", &statement()).unwrap_err().what;
+        assert!(words.starts_with("open() \"/\" failed (21: "), "{words}");
+    }
+
+    #[test]
+    fn times_are_whole_seconds_where_possible() {
+        for (ms, text) in [(0, "0s"), (1000, "1s"), (1500, "1500ms"), (60_000, "60s")] {
+            assert_eq!(written_time(ms), text);
+        }
+    }
+}

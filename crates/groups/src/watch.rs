@@ -114,3 +114,23 @@ fn complain(Named { host, service, .. }: &Named, trouble: Trouble) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{live_of, resolver};
+    use serde_json::json;
+
+    #[test]
+    fn each_name_is_given_to_one_worker_until_the_api_removes_it() {
+        let live = live_of(&["127.0.0.1:1"], &["a.test", "b.test"]);
+        assert_eq!((live.take_unwatched(), live.take_unwatched()), (vec![1, 2], vec![]));
+        live.set_resolver(resolver(), Duration::from_secs(1));
+        live.add_server(&json!({"server": "c.test:8080"})).unwrap();
+        assert_eq!(live.take_unwatched(), [3]);
+        let shown = |id| live.named(id).map(|named| (named.host, named.port));
+        assert_eq!([shown(0), shown(3)], [None, Some(("c.test".to_owned(), 8080))]);
+        live.remove_server(3).unwrap();
+        assert_eq!((shown(3), live.take_unwatched()), (None, vec![]));
+    }
+}

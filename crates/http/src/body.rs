@@ -462,3 +462,6 @@ pub fn temporary(exchange: &mut Exchange<'_>, path: Option<&str>, default: &str)
     exchange.log(Level::Crit, format_args!("no free name for a temporary file in \"{directory}\""));
     None
 }
+
+#[cfg(test)]
+mod tests;

@@ -562,3 +562,6 @@ impl Parts {
         self.slots().clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

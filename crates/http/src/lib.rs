@@ -126,6 +126,8 @@ pub mod subject;
 pub mod subrequest;
 pub mod table_place;
 pub mod template;
+#[cfg(test)]
+mod tests;
 pub mod texts;
 pub mod trace;
 pub mod value;

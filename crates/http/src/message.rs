@@ -278,3 +278,82 @@ impl Origin {
         self.trailers.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_wire::{HeadPolicy, InvalidFields, Progress};
+
+    fn request(text: &str) -> Request {
+        let mut request = Request { bytes: text.as_bytes().to_vec(), ..Request::default() };
+        let policy = HeadPolicy { invalid_fields: InvalidFields::Keep, underscores: true, fields_max: 100 };
+        assert_eq!(request.parser.request(&request.bytes, &policy, &mut request.head), Ok(Progress::Done));
+        request.used = request.head.len;
+        request.tokens = request.head.tokens(&request.bytes);
+        request
+    }
+
+    fn fields(request: &Request) -> String {
+        let line = |field: &Field| [request.text(field.name), b"=", request.text(field.value)].concat();
+        let all: Vec<_> = request.fields().iter().map(|field| String::from_utf8(line(field)).unwrap()).collect();
+        all.join(" ")
+    }
+
+    #[test]
+    fn an_added_field_stands_between_the_head_and_the_bytes_behind_it() {
+        let mut request = request("GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\nbody");
+        request.add_field(b"X-B", b"2", None);
+        request.add_field(b"Via", b"3", None);
+        assert_eq!((fields(&request).as_str(), request.unread()), ("Host=a X-A=1 X-B=2 Via=3", &b"body"[..]));
+        request.remove_fields(|name| name.starts_with(b"X-"));
+        assert_eq!(
+            (fields(&request).as_str(), request.unread(), request.is_changed),
+            ("Host=a Via=3", &b"body"[..], true)
+        );
+        let copy = request.head_alone();
+        assert_eq!(
+            (fields(&copy).as_str(), copy.unread(), copy.length),
+            ("Host=a Via=3", &b""[..], Some(BodyLength::None))
+        );
+    }
+
+    #[test]
+    fn fields_that_connection_names_are_for_this_connection_alone() {
+        for (connection, expected) in [
+            ("close", "Host=a Connection=close X-A=1 X-B=2"),
+            ("X-A", "Host=a Connection=X-A X-B=2"),
+            ("x-b, close, X-A", "Host=a Connection=x-b, close, X-A"),
+        ] {
+            let text = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: {connection}\r\nX-A: 1\r\nX-B: 2\r\n\r\n");
+            let mut request = request(&text);
+            request.leave_out_named();
+            assert_eq!(fields(&request), expected, "{connection}");
+        }
+    }
+
+    #[test]
+    fn an_upgrade_needs_both_fields_and_the_client_itself() {
+        for (lines, wants) in [
+            ("Connection: upgrade\r\nUpgrade: x\r\n", true),
+            ("Connection: keep-alive, Upgrade\r\nUpgrade: x\r\n", true),
+            ("Connection: upgrade\r\n", false),
+            ("Upgrade: x\r\n", false),
+        ] {
+            let request = request(&format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n"));
+            assert_eq!((request.wants_upgrade(), request.head_alone().wants_upgrade()), (wants, false), "{lines}");
+        }
+    }
+
+    #[test]
+    fn the_method_may_be_replaced_and_the_line_stays() {
+        let mut request = request("HEAD /a HTTP/1.0\r\n\r\n");
+        assert!(request.is_head());
+        request.method_override = Some(b"GET");
+        assert_eq!(
+            (request.is_head(), request.method(), request.line()),
+            (false, &b"GET"[..], &b"HEAD /a HTTP/1.0"[..])
+        );
+        request.clear();
+        assert_eq!((request.method_override, request.bytes.len(), request.fields().len()), (None, 0, 0));
+    }
+}

@@ -75,3 +75,54 @@ impl Pace {
 fn number(text: &[u8]) -> u64 {
     std::str::from_utf8(text).ok().and_then(value::size_of).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Site, finish, on_worker, whole};
+
+    #[test]
+    fn a_rate_is_the_variable_s_or_the_directive_s() {
+        for (settings, expected) in [
+            ("", None),
+            ("limit_rate 0;", None),
+            ("limit_rate 1k;", Some((1024, 0))),
+            ("limit_rate $arg_r; limit_rate_after $arg_a;", Some((2048, 5))),
+            ("limit_rate $arg_nothing;", None),
+            ("limit_rate 1k; set $limit_rate 7; limit_rate_after 3;", Some((7, 3))),
+            ("limit_rate 1k; set $limit_rate 0;", None),
+        ] {
+            on_worker(async move {
+                let http = format!("server {{ listen 127.0.0.1:1; location / {{ {settings} }} }}");
+                let (site, _conn, _client) = Site::open(&http);
+                let mut exchange = site.exchange(&whole("GET /?r=2k&a=5"));
+                finish(&mut exchange);
+                let found = Pace::of(&mut exchange).map(|pace| (pace.rate, pace.after));
+                assert_eq!(found, expected, "{settings}");
+            });
+        }
+    }
+
+    #[test]
+    fn what_was_sent_beyond_the_budget_is_waited_for() {
+        on_worker(async {
+            let started = clock::now();
+            let pace = |sent, after| Pace { rate: 1000, after, sent, started };
+            for (sent, after, expected) in [
+                (0, 0, Ok(1000)),
+                (400, 0, Ok(600)),
+                (999, 0, Ok(1)),
+                (1000, 0, Err(1)),
+                (1500, 0, Err(501)),
+                (1500, 600, Ok(100)),
+            ] {
+                let asked = pace(sent, after).ask(5000).map_err(|wait| wait.as_millis());
+                assert_eq!(asked, expected, "{sent} {after}");
+            }
+            assert_eq!(pace(0, 0).ask(10), Ok(10), "no more than is there");
+            let mut long = pace(0, 0);
+            long.sent(5000);
+            assert_eq!(long.sent, 5000);
+        });
+    }
+}

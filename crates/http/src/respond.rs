@@ -382,3 +382,6 @@ async fn send_file_range(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

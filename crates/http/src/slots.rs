@@ -85,3 +85,30 @@ impl Captures {
         self.groups.extend(groups);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captures_own_their_text_and_a_failed_match_keeps_none() {
+        let mut slots = SlotStore::default();
+        let mut subject = b"abc".to_vec();
+        slots.captures.fill(&subject, [Some((0, 3)), Some((1, 2)), None].into_iter());
+        subject.clear();
+        let shown = |slots: &SlotStore| (0..4).map(|at| slots.captures.get(at).map(<[u8]>::to_vec)).collect::<Vec<_>>();
+        let first = [Some(b"abc".to_vec()), Some(b"b".to_vec()), None, None];
+        assert_eq!(shown(&slots), first);
+        slots.set(VariableId(2), b"x");
+        assert!(slots.without_captures().captures.is_empty());
+        let before = std::mem::take(&mut slots.captures);
+        slots.captures.fill(b"z", [Some((0, 1))].into_iter());
+        slots.restore(Captures::default());
+        assert_eq!(slots.captures.get(0), Some(&b"z"[..]), "without earlier captures, those of the last match stay");
+        slots.restore(before);
+        assert_eq!(shown(&slots), first);
+        assert_eq!(slots.iter().map(|(id, value)| (id.0, value.to_vec())).collect::<Vec<_>>(), [(2, b"x".to_vec())]);
+        slots.clear();
+        assert!(slots.captures.is_empty() && slots.get(VariableId(2)).is_none());
+    }
+}

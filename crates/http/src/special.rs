@@ -271,4 +271,46 @@ mod tests {
         assert_eq!(split_args(b"/a?b?c"), (&b"/a"[..], &b"b?c"[..]));
         assert_eq!(split_args(b"/a"), (&b"/a"[..], &b""[..]));
     }
+
+    #[test]
+    fn a_uri_that_an_answer_names_must_stay_below_the_root() {
+        use crate::tests::{Site, on_worker, whole};
+        for (uri, expected) in [
+            ("/a?b", Some(("/a", "b"))),
+            ("/a%20b?c%20d", Some(("/a b", "c%20d"))),
+            ("/a..b/..c", Some(("/a..b/..c", ""))),
+            ("/a?../x", Some(("/a", "../x"))),
+            ("", None),
+            ("?x", None),
+            ("/../a", None),
+            ("/a/..", None),
+            ("..", None),
+            ("/%2e%2e/a", None),
+            ("/a%00b", None),
+        ] {
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open("server { listen 127.0.0.1:1; }");
+                inner_uri(&mut site.exchange(&whole("GET /")), uri.as_bytes())
+            });
+            let expected = expected.map(|(path, args)| (path.as_bytes().to_vec(), args.as_bytes().to_vec()));
+            assert_eq!(found, expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn allow_goes_only_with_405() {
+        use crate::tests::{Site, follow, on_worker, whole};
+        let http = "server { listen 127.0.0.1:1; error_page 404 /own; location /own { return 200 own; } }";
+        for (status, has_allow) in [(405, true), (404, false), (403, false)] {
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(http);
+                let mut exchange = site.exchange(&whole("GET /"));
+                let next = not_allowed(&mut exchange, READS);
+                assert!(matches!(next, Next::Status(405)));
+                follow(&mut exchange, Outcome::Status(status));
+                exchange.response.fields.has(Known::Allow)
+            });
+            assert_eq!(found, has_allow, "{status}");
+        }
+    }
 }

@@ -393,3 +393,160 @@ pub fn any_set<R: Reads>(reader: &mut R, templates: &[Template]) -> bool {
         !text.is_empty() && text.as_slice() != b"0"
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Variables whose values are their names in capital letters; one is not found.
+    struct Reader(SlotStore, Vec<String>);
+
+    impl Reads for Reader {
+        fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
+            let name = &self.1[id.0 as usize];
+            out.extend(name.to_ascii_uppercase().bytes().filter(|_| name != "missing"));
+            name != "missing"
+        }
+
+        fn slots(&mut self) -> &mut SlotStore {
+            &mut self.0
+        }
+    }
+
+    fn reader(names: &Names<()>) -> Reader {
+        let mut slots = SlotStore::default();
+        slots.captures.fill(b"ab c", [Some((0, 4)), Some((0, 2)), None].into_iter());
+        Reader(slots, names.names.clone())
+    }
+
+    #[test]
+    fn a_text_is_its_literals_its_variables_and_its_captures() {
+        for (text, expected) in [
+            ("", Ok("")),
+            ("plain", Ok("plain")),
+            ("$a", Ok("A")),
+            ("x$a.y", Ok("xA.y")),
+            ("${a}b", Ok("Ab")),
+            ("$a_b-$A_B", Ok("A_B-A_B")),
+            ("[$missing]", Ok("[]")),
+            ("$0|$1|$2|$3", Ok("ab c|ab||")),
+            ("$12", Ok("ab2")),
+            ("${1}2", Ok("ab2")),
+            ("$", Err("invalid variable name")),
+            ("a$-", Err("invalid variable name")),
+            ("${}", Err("invalid variable name")),
+            ("${a", Err("the closing bracket in \"a\" variable is missing")),
+        ] {
+            let mut names = Names::<()>::default();
+            let found = Template::compile(text, &mut names).map_err(|refusal| refusal.what);
+            let found = found.map(|template| String::from_utf8(template.text(&mut reader(&names))).unwrap());
+            assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_template_knows_what_it_is_made_of() {
+        let mut names = Names::<()>::default();
+        let (a, b) = (names.intern("a"), names.intern("b"));
+        for (text, literal, beginning, single, variables) in [
+            ("", Some("".as_bytes()), (&b""[..], true), None, vec![]),
+            ("x", Some(b"x"), (b"x", true), None, vec![]),
+            ("$a", None, (b"", false), Some(a), vec![Some(a)]),
+            ("x$a$1$b", None, (b"x", false), None, vec![Some(a), None, Some(b)]),
+        ] {
+            let template = Template::compile(text, &mut names).unwrap();
+            assert_eq!((template.literal(), template.beginning()), (literal, beginning), "{text}");
+            assert_eq!((template.single_variable(), template.variables().collect::<Vec<_>>()), (single, variables));
+            assert_eq!(template.has_captures(), text.contains("$1"), "{text}");
+        }
+        let escaped = Template::compile("$1 $a", &mut names).unwrap();
+        let mut out = Vec::new();
+        escaped.eval_with(&mut reader(&names), &mut out, |capture, out| out.extend(capture.iter().rev()));
+        assert_eq!(out, b"ba A", "captures alone are written in another way");
+    }
+
+    #[test]
+    fn a_predicate_is_any_text_that_is_neither_empty_nor_zero() {
+        for (texts, expected) in [
+            (&[][..], false),
+            (&[""][..], false),
+            (&["0"], false),
+            (&["00"], true),
+            (&["", "0", "x"], true),
+            (&["$missing"], false),
+            (&["$a"], true),
+        ] {
+            let mut names = Names::<()>::default();
+            let templates: Vec<_> = texts.iter().map(|text| Template::compile(text, &mut names).unwrap()).collect();
+            assert_eq!(any_set(&mut reader(&names), &templates), expected, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_read_needs_a_definition() {
+        let mut names = Names::<u8>::default();
+        let at = |line| At { line, ..At::default() };
+        names.here = at(1);
+        let read = names.read("Known");
+        assert_eq!((names.read("KNOWN"), names.name(read)), (read, "known"), "case does not matter");
+        names.here = at(2);
+        names.read("lost");
+        names.here = at(3);
+        names.read("lost");
+        names.intern("mentioned");
+        names.define_slot("own");
+        names.read("own");
+        let of_family = |name: &str| (name == "known").then_some(Definition::Computed(7, Argument::default()));
+        let (bound, unknown) = names.bind(of_family);
+        assert_eq!(unknown, [("lost".to_owned(), at(2))], "the first statement that reads it is told");
+        assert!(matches!(bound[read.0 as usize], Definition::Computed(7, _)) && bound.len() == 4);
+        assert_eq!(names.defined().collect::<Vec<_>>(), ["own"]);
+    }
+
+    #[test]
+    fn a_later_definition_replaces_an_earlier_one_unless_it_is_weaker() {
+        let computed = |number| Definition::Computed(number, Argument::default());
+        let mut names = Names::<u8>::default();
+        let value = |names: &Names<u8>, id: VariableId| match names.definitions[id.0 as usize] {
+            Some(Definition::Computed(number, _)) => Some(number),
+            _ => None,
+        };
+        let id = names.define_slot("a");
+        names.define_weak("a", computed(1));
+        assert_eq!(value(&names, id), Some(1), "a plain slot gives way");
+        names.define_weak("a", computed(2));
+        names.define_slot("a");
+        assert_eq!(value(&names, id), Some(1));
+        names.define("a", computed(3));
+        assert_eq!(value(&names, id), Some(3), "the second map to one name counts");
+    }
+
+    #[test]
+    fn values_are_made_of_what_their_statements_read_through_other_names_too() {
+        let mut names = Names::<u8>::default();
+        for (given, read) in [("b", "a"), ("c", "b"), ("d", "x"), ("a", "c")] {
+            let around = names.begin_statement();
+            names.give(given);
+            names.read(read);
+            names.end_statement(around);
+        }
+        let made = names.made_of(&["a"]);
+        let of = |name: &str| made[names.find(name).unwrap().0 as usize];
+        assert_eq!(["a", "b", "c", "d", "x"].map(of), [true, true, true, false, false]);
+        assert!(names.made_of(&["nothing"]).is_empty());
+    }
+
+    #[test]
+    fn names_of_http_are_read_by_the_servers_that_inherit_their_statements() {
+        let mut names = Names::<u8>::default();
+        let at = |line| At { line, ..At::default() };
+        names.is_inherited = true;
+        (names.here, _) = (at(1), names.read("a"));
+        names.here = at(2);
+        names.read("b");
+        names.is_inherited = false;
+        assert!(names.bind(|_| None).1.is_empty(), "nobody inherits them");
+        names.inherit(|place| place == at(2));
+        assert_eq!(names.bind(|_| None).1, [("b".to_owned(), at(2))]);
+    }
+}

@@ -343,3 +343,6 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,3 +110,52 @@ fn bind(b: &mut Build<'_>, parts: &'static [Part]) -> Vec<Definition<Get>> {
     }
     definitions
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::Next;
+    use crate::session::Session;
+    use crate::tests::problems;
+
+    fn refuse(_: &mut Session<'_>) -> Next {
+        Next::End(403)
+    }
+
+    fn go_on(_: &mut Session<'_>) -> Next {
+        Next::Continue
+    }
+
+    #[test]
+    fn handlers_run_in_the_order_of_the_phases_and_only_where_they_have_something_to_do() {
+        static PARTS: &[Part] = &[
+            Part { handler: Some((Phase::Access, |_| true, refuse)), ..Part::NOTHING },
+            Part { handler: Some((Phase::Preaccess, |_| false, go_on)), ..Part::NOTHING },
+            Part { handler: Some((Phase::PostAccept, |_| true, go_on)), ..Part::NOTHING },
+            Part { handler: Some((Phase::Access, |_| true, go_on)), ..Part::NOTHING },
+            Part::NOTHING,
+        ];
+        let conf = crate::of_text("events {} stream { server { listen 1; return a; } }").0.unwrap();
+        let found = walk(&crate::conf::of(&conf).servers[0].place, PARTS);
+        let phases: Vec<Phase> = found.iter().map(|(phase, _)| *phase).collect();
+        assert_eq!(phases, [Phase::PostAccept, Phase::Access, Phase::Access]);
+        let is_refuse = |enter: &Enter| std::ptr::fn_addr_eq(*enter, refuse as Enter);
+        assert!(is_refuse(&found[1].1) && !is_refuse(&found[2].1), "parts of one phase keep their order");
+    }
+
+    #[test]
+    fn a_variable_of_http_is_unknown_in_stream() {
+        for (text, words) in [
+            ("return $remote_addr;", None),
+            ("return $proxy_protocol_tlv_alpn;", None),
+            ("set $mine a; return $mine;", None),
+            ("return $later; set $later a;", None),
+            ("return $uri;", Some("unknown \"uri\" variable")),
+            ("set mine a;", Some("invalid variable name \"mine\"")),
+            ("set $remote_addr a;", Some("the duplicate \"remote_addr\" variable")),
+        ] {
+            let told = problems(&format!("server {{ listen 1; {text} }}"));
+            assert_eq!(told, words.into_iter().collect::<Vec<_>>(), "{text}");
+        }
+    }
+}

@@ -32,6 +32,8 @@ pub mod family;
 pub mod line;
 pub mod part;
 pub mod session;
+#[cfg(test)]
+mod tests;
 pub mod variable;
 
 pub use family::{

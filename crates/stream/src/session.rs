@@ -285,3 +285,78 @@ impl<'c> Subject<'c> for Session<'c> {
         self.log(level, message);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Edge, on_worker};
+    use weir_net::Address;
+
+    const SERVERS: &str = "server { listen 127.0.0.1:1; return a; } \
+        server { listen 127.0.0.1:1; server_name b.test *.b.test; return b; } \
+        server { listen 127.0.0.1:2; server_name c.test; return c; }";
+
+    #[test]
+    fn a_name_finds_a_server_of_the_same_socket() {
+        for (host, expected) in [
+            ("b.test", "b.test"),
+            ("B.TEST.", "b.test"),
+            ("x.b.test", "b.test"),
+            ("c.test", ""),
+            ("", ""),
+            ("no host", ""),
+            ("other.test", ""),
+        ] {
+            on_worker(async move {
+                let edge = Edge::new(SERVERS);
+                let mut session = edge.session();
+                session.serve_host(host.as_bytes());
+                assert_eq!(session.server.name, expected, "{host}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_session_that_is_passed_on_takes_what_it_knows_with_it() {
+        on_worker(async {
+            let edge = Edge::new(SERVERS);
+            let mut first = edge.session();
+            (first.number, first.passes) = (42, 3);
+            first.tell_remote(Address::Tcp("198.51.100.1:7".parse().unwrap()));
+            first.slots.set(VariableId(0), b"x");
+            let known = first.leave();
+            assert_eq!(known.remote.to_string(), "198.51.100.1:7", "the address that a trusted proxy reported");
+            let mut second = edge.session();
+            second.follow(known, Some(Address::Tcp("203.0.113.9:80".parse().unwrap())));
+            assert_eq!(
+                (second.number, second.passes, second.local().to_string()),
+                (42, 3, "203.0.113.9:80".to_owned())
+            );
+            assert!(second.slots.get(VariableId(0)).is_none(), "variables belong to one session");
+        });
+    }
+
+    #[test]
+    fn only_a_session_that_ends_in_order_has_a_status_in_its_zone() {
+        on_worker(async {
+            let edge = Edge::new(SERVERS);
+            let counts = &crate::conf::of(&edge.generation.conf).zones[0].1;
+            let mut ended = edge.session();
+            (ended.received, ended.sent) = (5, 6);
+            ended.finish(502);
+            drop(ended);
+            drop(edge.session().leave());
+            let sums = counts.sums();
+            assert_eq!((sums.begun, sums.current, sums.ended, sums.discarded), (2, 0, [0, 0, 1], 1));
+            assert_eq!((sums.received, sums.sent), (5, 6));
+            let around = |session: &Session<'_>| session.counted.is_some();
+            let check = {
+                let like = edge.session();
+                let Session { worker, generation, stream, listen, server, .. } = like;
+                let around = Around { worker, generation, stream, listen, server };
+                Session::of_check(around, Address::unix("/a").unwrap(), None)
+            };
+            assert!(around(&edge.session()) && !around(&check), "a check of weir's own is no session of the zone");
+        });
+    }
+}

@@ -123,3 +123,6 @@ fn status(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool 
 pub fn push_request_id(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
     request::push_id(exchange, out);
 }
+
+#[cfg(test)]
+mod tests;

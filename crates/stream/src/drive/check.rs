@@ -190,3 +190,110 @@ async fn by_datagrams(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conf::Content;
+    use crate::tests::{Edge, on_worker, pair};
+    use std::io::{Read, Write};
+    use std::net::Shutdown;
+
+    /// The `match` block with this content.
+    fn tests_of(edge: &Edge) -> Rc<Match> {
+        let check = &crate::declared(&edge.generation.conf).health.checks[0];
+        let placed = check.placed.get().unwrap().tests.as_deref().unwrap();
+        Rc::new(Match { send: placed.send.clone(), expect: placed.expect.clone() })
+    }
+
+    #[test]
+    fn a_peer_passes_once_its_bytes_are_enough() {
+        let mismatch = Err("the answer does not match".to_owned());
+        // The test; the parts of the peer's answer, and `.` for its end; the verdict, or its first words.
+        for (block, answer, expected) in [
+            ("send ping;", "", Ok(())),
+            ("send ping; expect pong;", "pong", Ok(())),
+            ("send ping; expect pong;", "so po|ng", Ok(())),
+            ("send ping; expect pong;", "pang|.", mismatch.clone()),
+            ("send ping; expect pong;", ".", mismatch.clone()),
+            ("send ping; expect ~ ^2[0-9]+;", "1|2|.", mismatch.clone()),
+            ("send ping; expect ~ ^2[0-9]+;", "2|0", Ok(())),
+            ("send ping; expect \"\";", "", Ok(())),
+            ("send ping; expect pong;", "FULL", mismatch.clone()),
+        ] {
+            let shown = format!("{block} {answer}");
+            on_worker(async move {
+                let edge = Edge::new(&format!(
+                    "upstream u {{ zone u 64k; server 127.0.0.1:1; }} match m {{ {block} }} \
+                     server {{ listen 127.0.0.1:2; proxy_pass u; health_check match=m; }}"
+                ));
+                let tests = tests_of(&edge);
+                let (link, mut peer) = pair();
+                let deadline = Deadline::new();
+                let mut talked = std::pin::pin!(talk(&link, Some(&tests), &deadline));
+                let mut parts = answer.split('|').filter(|part| !part.is_empty());
+                let verdict = poll_fn(|context| {
+                    let polled = talked.as_mut().poll(context);
+                    match parts.next() {
+                        None => {}
+                        Some(".") => peer.shutdown(Shutdown::Write).unwrap(),
+                        Some("FULL") => peer.write_all(&[b'x'; ANSWER_BYTES_MAX]).unwrap(),
+                        Some(part) => peer.write_all(part.as_bytes()).unwrap(),
+                    }
+                    polled
+                })
+                .await;
+                assert_eq!(verdict, expected, "{shown}");
+                let mut got = [0; 8];
+                let count = peer.read(&mut got).unwrap();
+                assert_eq!(&got[..count], b"ping", "{shown}");
+            });
+        }
+        on_worker(async move {
+            let (link, peer) = pair();
+            let tests = Match { send: b"ping".to_vec(), expect: None };
+            drop(peer);
+            let told = talk(&link, Some(&tests), &Deadline::new()).await.unwrap_err();
+            assert!(told.starts_with("send() failed (32: "), "{told}");
+        });
+    }
+
+    #[test]
+    fn a_lack_of_weirs_own_is_not_the_peers_fault() {
+        let ended = |error: io::Error| match unconnected(&error) {
+            Ended::Passed => "passed".to_owned(),
+            Ended::Failed { why, doing } => format!("{why} while {doing}"),
+            Ended::NotMade(why) => format!("not made: {why}"),
+        };
+        for (error, expected) in [
+            (
+                io::Error::from_raw_os_error(111),
+                "connect() failed (111: Connection refused) while connecting to upstream",
+            ),
+            (
+                io::ErrorKind::TimedOut.into(),
+                "upstream timed out (110: Connection timed out) while connecting to upstream",
+            ),
+            (io::Error::from_raw_os_error(24), "not made: connect() failed (24: Too many open files)"),
+            (io::Error::from_raw_os_error(99), "not made: connect() failed (99: Cannot assign requested address)"),
+        ] {
+            assert_eq!(ended(error), expected);
+        }
+    }
+
+    #[test]
+    fn a_check_without_a_server_to_ask_is_not_made() {
+        on_worker(async {
+            let edge = Edge::new(
+                "upstream u { zone u 64k; server 127.0.0.1:1; } \
+                 server { listen 127.0.0.1:2; proxy_pass u; health_check; }",
+            );
+            let check = crate::declared(&edge.generation.conf).health.checks[0].clone();
+            let server = &conf::of(&edge.generation.conf).servers[0];
+            assert!(matches!(server.content, Content::Proxy(_)));
+            let around = (&*check, check.placed.get().unwrap(), server);
+            let ended = ask(&edge.worker, &edge.generation, around, &edge.group("u"), 7).await;
+            assert!(matches!(ended, Ended::NotMade(why) if why == "no server to ask"));
+        });
+    }
+}

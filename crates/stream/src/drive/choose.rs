@@ -86,3 +86,57 @@ async fn resolved(session: &mut Session<'_>, host: &str, port: u16) -> Result<Ve
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conf::Content;
+    use crate::tests::{Edge, on_worker};
+
+    #[test]
+    fn the_text_of_a_proxy_pass_is_a_group_or_an_address() {
+        // The text; then the name of the group with its addresses, or nothing: the session ends with 500.
+        for (text, expected) in [
+            ("u", Some(("u", "127.0.0.1:1 127.0.0.1:2"))),
+            ("U", Some(("u", "127.0.0.1:1 127.0.0.1:2"))),
+            ("127.0.0.1:7", Some(("127.0.0.1:7", "127.0.0.1:7"))),
+            ("[::1]:7", Some(("[::1]:7", "[::1]:7"))),
+            ("unix:/tmp/a", Some(("unix:/tmp/a", "unix:/tmp/a"))),
+            ("127.0.0.1", None),
+            ("127.0.0.1:0", None),
+            ("127.0.0.1:x", None),
+            ("127.0.0.1:70000", None),
+            (":7", None),
+            ("", None),
+            ("name.test:7", None),
+        ] {
+            on_worker(async move {
+                let edge = Edge::new(&format!(
+                    "upstream u {{ server 127.0.0.1:1; server 127.0.0.1:2; }} \
+                     server {{ listen 127.0.0.1:1; set $to \"{text}\"; proxy_pass $to; }}"
+                ));
+                let mut session = edge.session();
+                crate::family::set::run(&mut session);
+                let Content::Proxy(target) = &session.server.content else { panic!("it has a target") };
+                let found = group(&mut session, target).await.map(|group| {
+                    let addresses: Vec<String> = group.addresses.iter().map(Address::to_string).collect();
+                    (group.name.clone(), addresses.join(" "))
+                });
+                let expected = expected.map(|(name, addresses)| (name.to_owned(), addresses.to_owned()));
+                assert_eq!(found, expected.ok_or(INTERNAL), "{text}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_worker_uses_one_record_of_a_group_for_all_sessions() {
+        on_worker(async {
+            let edge = Edge::new("upstream u { server 127.0.0.1:1; } server { listen 127.0.0.1:1; proxy_pass u; }");
+            let mut session = edge.session();
+            let target = Target::Group(0);
+            let (first, second) = (group(&mut session, &target).await, group(&mut session, &target).await);
+            assert!(Rc::ptr_eq(&first.unwrap(), &second.unwrap()));
+            assert_eq!(group(&mut session, &Target::Group(9)).await.err(), Some(INTERNAL));
+        });
+    }
+}

@@ -289,3 +289,123 @@ pub fn header(session: &Session<'_>, header: Header) -> Vec<u8> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Edge, on_worker};
+    use weir_peers::balance::Policy;
+    use weir_peers::group::Group;
+
+    fn edge(settings: &str) -> Edge {
+        Edge::new(&format!("server {{ listen 127.0.0.1:1; proxy_pass 127.0.0.1:9; {settings} }}"))
+    }
+
+    #[test]
+    fn the_local_address_is_the_directives_or_the_kernels() {
+        for (bind, expected) in [
+            ("", None),
+            ("proxy_bind off;", None),
+            ("proxy_bind 127.0.0.3;", Some(("127.0.0.3:0", false))),
+            ("proxy_bind 127.0.0.3:5 transparent;", Some(("127.0.0.3:5", true))),
+            ("proxy_bind $remote_addr;", Some(("192.0.2.7:0", false))),
+            ("proxy_bind $remote_addr:$remote_port transparent;", Some(("192.0.2.7:5555", true))),
+            ("set $a \"\"; proxy_bind $a;", None),
+            ("set $a name; proxy_bind $a;", None),
+        ] {
+            on_worker(async move {
+                let edge = edge(bind);
+                let mut session = edge.session();
+                crate::family::set::run(&mut session);
+                let settings = &crate::values(&session.server.place).proxy;
+                let found = local_address(&mut session, &settings.bind);
+                let shown = found.map(|local| (local.address.to_string(), local.transparent));
+                assert_eq!(shown, expected.map(|(address, transparent)| (address.to_owned(), transparent)), "{bind}");
+                for (peer, fits) in [("127.0.0.1:1", true), ("[::1]:1", false)] {
+                    let address = Address::Tcp(peer.parse().unwrap());
+                    let bound = options(&session, &address, found).bind;
+                    assert_eq!(bound.is_some(), fits && expected.is_some(), "{bind} to {peer}");
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn rates_are_sizes_and_anything_else_is_no_limit() {
+        for (settings, expected) in [
+            ("", [0, 0]),
+            ("proxy_upload_rate 10; proxy_download_rate 2k;", [10, 2048]),
+            ("set $rate 1m; proxy_upload_rate $rate;", [1 << 20, 0]),
+            ("set $rate x; proxy_download_rate $rate;", [0, 0]),
+        ] {
+            on_worker(async move {
+                let edge = edge(settings);
+                let mut session = edge.session();
+                crate::family::set::run(&mut session);
+                assert_eq!(rates(&mut session), expected, "{settings}");
+            });
+        }
+    }
+
+    #[test]
+    fn the_header_before_the_bytes_names_the_client_that_a_proxy_reported() {
+        on_worker(async {
+            let edge = edge("");
+            let mut session = edge.session();
+            session.came_to(Address::Tcp("203.0.113.9:80".parse().unwrap()));
+            assert_eq!(header(&session, Header::Off), b"");
+            assert_eq!(header(&session, Header::V1), b"PROXY TCP4 192.0.2.7 203.0.113.9 5555 80\r\n");
+            session.tell_remote(Address::Tcp("198.51.100.1:7".parse().unwrap()));
+            assert_eq!(header(&session, Header::V1), b"PROXY TCP4 198.51.100.1 203.0.113.9 7 80\r\n");
+            assert!(header(&session, Header::V2).ends_with(&[198, 51, 100, 1, 203, 0, 113, 9, 0, 7, 0, 80]));
+            session.tell_remote(Address::unix("/a").unwrap());
+            assert_eq!(header(&session, Header::V1), b"PROXY UNKNOWN\r\n");
+        });
+    }
+
+    #[test]
+    fn a_certificate_names_the_group_or_the_host_of_an_address() {
+        let implicit = |text: &str| Upstream::implicit(text, &[Address::Tcp("127.0.0.1:1".parse().unwrap())]).unwrap();
+        for (text, expected) in [("a.test:443", "a.test"), ("127.0.0.1:443", "127.0.0.1"), ("[::1]:443", "[::1]")] {
+            assert_eq!(host_of(&implicit(text)), expected);
+        }
+        let group = Group::nobody("a.test:443", Policy::RoundRobin);
+        assert_eq!(host_of(&Upstream { group, is_implicit: false, ..implicit("a.test:443") }), "a.test:443");
+    }
+
+    #[test]
+    fn without_a_peer_that_may_serve_the_session_is_refused_and_the_try_names_the_group() {
+        on_worker(async {
+            let edge =
+                Edge::new("upstream u { server 127.0.0.1:1 down; } server { listen 127.0.0.1:3; proxy_pass u; }");
+            let mut session = edge.session();
+            let told = join(&mut session, &Target::Group(0)).await.err();
+            assert_eq!(told, Some(BAD_GATEWAY));
+            let tries: Vec<_> = session.tries.iter().map(|a| (&*a.peer, a.connect, a.session.is_some())).collect();
+            assert_eq!(tries, [("u", None, true)]);
+        });
+    }
+
+    #[test]
+    fn a_peer_that_cannot_be_reached_is_followed_by_the_next_one() {
+        // Unix sockets that nobody made: the kernel refuses them at once.
+        let peers = "upstream u { server unix:/nowhere/a; server unix:/nowhere/b; server unix:/nowhere/c; }";
+        for (settings, tries) in [
+            ("", "unix:/nowhere/a unix:/nowhere/b unix:/nowhere/c"),
+            ("proxy_next_upstream_tries 2;", "unix:/nowhere/a unix:/nowhere/b"),
+            ("proxy_next_upstream off;", "unix:/nowhere/a"),
+        ] {
+            on_worker(async move {
+                let edge = Edge::new(&format!("{peers} server {{ listen 127.0.0.1:3; proxy_pass u; {settings} }}"));
+                let (mut session, _client) = edge.connected();
+                assert_eq!(join(&mut session, &Target::Group(0)).await.err(), Some(BAD_GATEWAY));
+                let found: Vec<&str> = session.tries.iter().map(|attempt| &*attempt.peer).collect();
+                assert_eq!(found.join(" "), tries, "{settings}");
+                assert!(session.tries.iter().all(|attempt| attempt.connect.is_none() && attempt.session.is_some()));
+                let group = edge.group("u");
+                let failed = group.group.view(clock::unix_ms()).iter().map(|view| view.fails).sum::<u32>();
+                assert_eq!((failed as usize, edge.worker.places_taken()), (found.len(), 0), "{settings}");
+            });
+        }
+    }
+}

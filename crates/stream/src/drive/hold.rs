@@ -90,3 +90,69 @@ impl Drop for Hold {
         self.release(Outcome::Abandoned);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Edge, on_worker};
+    use std::sync::atomic::Ordering;
+
+    /// Sessions in progress, sessions begun, failures and ejections of the peers.
+    fn counts(upstream: &Local) -> Vec<(u32, u64, u64, u64)> {
+        let views = upstream.group.view(clock::unix_ms());
+        let all = views.iter().zip(&upstream.counts).map(|(view, counts)| {
+            let read = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+            (view.conns, read(&counts.sessions), read(&counts.fails), read(&counts.ejected))
+        });
+        all.collect()
+    }
+
+    #[test]
+    fn a_peer_counts_a_session_until_it_is_given_back_or_dropped() {
+        on_worker(async {
+            let edge = Edge::new(
+                "upstream u { server 127.0.0.1:1 max_fails=2; server 127.0.0.1:2 backup; } \
+                 server { listen 127.0.0.1:3; proxy_pass u; }",
+            );
+            let upstream = edge.group("u");
+            let pick = || {
+                let mut hold = Hold::new(upstream.clone(), 0);
+                let peer = hold.pick(b"", &mut |_| 0).unwrap();
+                (hold, peer)
+            };
+            let (mut first, peer) = pick();
+            assert_eq!((peer, counts(&upstream)[0]), (0, (1, 1, 0, 0)));
+            assert!(!first.release(Outcome::Failed), "one failure of two ejects nobody");
+            assert_eq!(counts(&upstream)[0], (0, 1, 1, 0));
+            assert!(!first.release(Outcome::Failed), "the peer is given back already");
+            assert_eq!(counts(&upstream)[0], (0, 1, 1, 0));
+            let (second, _) = pick();
+            drop(second);
+            assert_eq!(counts(&upstream)[0], (0, 2, 1, 0), "a client that leaves is no failure");
+            let (mut third, _) = pick();
+            assert!(third.release(Outcome::Failed));
+            assert_eq!(counts(&upstream)[0], (0, 3, 2, 1));
+            assert_eq!(pick().1, 1, "the backup serves now");
+        });
+    }
+
+    #[test]
+    fn tries_are_bounded_by_the_directive_and_by_the_peers() {
+        on_worker(async {
+            let edge = Edge::new(
+                "upstream u { server 127.0.0.1:1; server 127.0.0.1:2; server 127.0.0.1:4; } \
+                 server { listen 127.0.0.1:3; proxy_pass u; }",
+            );
+            for (limit, expected) in [(0, vec![2, 1, 0]), (2, vec![1, 0]), (1, vec![0]), (9, vec![2, 1, 0])] {
+                let mut hold = Hold::new(edge.group("u"), limit);
+                let mut left = Vec::new();
+                while left.last() != Some(&0) {
+                    hold.pick(b"", &mut |_| 0).unwrap();
+                    hold.release(Outcome::Next);
+                    left.push(hold.tries());
+                }
+                assert_eq!(left, expected, "{limit}");
+            }
+        });
+    }
+}

@@ -123,6 +123,7 @@ impl Relay {
         if shared.has_ended() {
             return Poll::Ready(End::Stopped);
         }
+        let down_had_ended = self.down.ended;
         let up = self.up.turn(client, &self.link, self.half_close);
         let up_ended_first = self.up.ended && !self.down.ended;
         let down = self.down.turn(&self.link, client, self.half_close);
@@ -133,7 +134,8 @@ impl Relay {
             (_, Err(error)) => return Poll::Ready(End::Broken(true, error)),
         };
         if self.is_done() {
-            return Poll::Ready(End::Closed(up_ended_first));
+            // nginx names the side whose end is also the end of the session: with half_close, the later one.
+            return Poll::Ready(End::Closed(if self.half_close { down_had_ended } else { up_ended_first }));
         }
         let waits = |flow: &Flow| flow.pace.as_ref().is_some_and(|pace| pace.waits);
         if waits(&self.up) || waits(&self.down) {
@@ -431,5 +433,230 @@ impl Pace {
         self.pause.set(Duration::from_millis(ms));
         // The current task is woken then.
         let _ = self.pause.poll_expired();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::Try;
+    use crate::tests::{Edge, on_worker, pair};
+    use std::io::{Read, Write};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+    use weir_net::worker::yield_now;
+
+    /// A relay between two ends that the test holds.
+    struct Joined<'e> {
+        session: Session<'e>,
+        relay: Relay,
+        client: UnixStream,
+        peer: UnixStream,
+    }
+
+    fn joined<'e>(edge: &'e Edge, first: &[u8]) -> Joined<'e> {
+        let (mut session, client) = edge.connected();
+        let (link, peer) = pair();
+        let mut hold = Hold::new(edge.group("u"), 0);
+        hold.pick(b"", &mut |_| 0).unwrap();
+        session.tries.push(Try::new("u".into()));
+        session.received = first.len() as u64;
+        let place = edge.worker.take_place().unwrap();
+        let settings = &crate::values(&session.server.place).proxy;
+        let relay = Relay::new(hold, link, place, first, [0, 0], settings);
+        Joined { session, relay, client, peer }
+    }
+
+    impl Joined<'_> {
+        /// Lets the relay run until it has nothing more to do; its end, if it has come.
+        async fn settle(&mut self) -> Option<End> {
+            for _ in 0..6 {
+                if let Poll::Ready(end) = self.relay.poll(&mut self.session) {
+                    return Some(end);
+                }
+                yield_now().await;
+            }
+            None
+        }
+    }
+
+    /// The bytes that have come to an end, and whether it has seen the end of the other side.
+    fn arrived(mut end: &UnixStream) -> (String, bool) {
+        let (mut all, mut room) = (Vec::new(), [0; 4096]);
+        loop {
+            match end.read(&mut room) {
+                Ok(0) => return (String::from_utf8(all).unwrap(), true),
+                Ok(count) => all.extend_from_slice(&room[..count]),
+                Err(_) => return (String::from_utf8(all).unwrap(), false),
+            }
+        }
+    }
+
+    const GROUP: &str = "upstream u { server 127.0.0.1:1; }";
+
+    fn server(settings: &str) -> String {
+        format!("{GROUP} server {{ listen 127.0.0.1:2; proxy_pass u; {settings} }}")
+    }
+
+    #[test]
+    fn a_session_ends_when_a_side_has_ended_and_the_other_has_all_its_bytes() {
+        // The steps: `<` is the client, `>` the peer; a text is written, `.` is the end of that side. Then the step with
+        // which the session ends, and whether the client is said to have left.
+        for (half_close, steps, ends_at, by_client) in [
+            ("off", "<a >b <c <.", 3, true),
+            ("off", "<a >b >.", 2, false),
+            ("off", "<.", 0, true),
+            ("off", ">.", 0, false),
+            ("on", "<a <. >b >c >.", 4, false),
+            ("on", ">a >. <b <.", 3, true),
+            ("on", "<. >.", 1, false),
+        ] {
+            let text = server(&format!("proxy_half_close {half_close};"));
+            let shown = format!("{half_close} {steps}");
+            on_worker(async move {
+                let edge = Edge::new(&text);
+                let mut joined = joined(&edge, b"");
+                let mut sent = [String::new(), String::new()];
+                for (at, step) in steps.split(' ').enumerate() {
+                    let (from, what) = step.split_at(1);
+                    let (mut end, side) = if from == "<" { (&joined.client, 0) } else { (&joined.peer, 1) };
+                    if what == "." {
+                        end.shutdown(Shutdown::Write).unwrap();
+                    } else {
+                        end.write_all(what.as_bytes()).unwrap();
+                        sent[side].push_str(what);
+                    }
+                    let end = joined.settle().await;
+                    assert_eq!(end.is_some(), at == ends_at, "{shown}: step {at}");
+                    if let Some(end) = end {
+                        assert!(matches!(end, End::Closed(client) if client == by_client), "{shown}");
+                        let Joined { mut session, relay, .. } = joined;
+                        assert_eq!(relay.close(&mut session, end), OK);
+                        let attempt = &session.tries[0];
+                        assert_eq!([session.received, attempt.sent], [sent[0].len() as u64; 2], "{shown}");
+                        assert_eq!([session.sent, attempt.received], [sent[1].len() as u64; 2], "{shown}");
+                        assert!(attempt.session.is_some(), "{shown}");
+                        assert!(attempt.first_byte.is_some() || sent[1].is_empty(), "{shown}");
+                        return;
+                    }
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn only_half_close_tells_a_side_that_the_other_sends_no_more() {
+        for (half_close, sees_end) in [("off", false), ("on", true)] {
+            let text = server(&format!("proxy_half_close {half_close};"));
+            on_worker(async move {
+                let edge = Edge::new(&text);
+                let mut joined = joined(&edge, b"");
+                joined.client.write_all(b"last").unwrap();
+                joined.client.shutdown(Shutdown::Write).unwrap();
+                let end = joined.settle().await;
+                assert_eq!(end.is_none(), sees_end);
+                assert_eq!(arrived(&joined.peer), ("last".to_owned(), sees_end), "{half_close}");
+                if sees_end {
+                    joined.peer.write_all(b"answer").unwrap();
+                    assert!(joined.settle().await.is_none());
+                    assert_eq!(arrived(&joined.client), ("answer".to_owned(), false));
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn bytes_that_were_read_before_go_first_and_count_once() {
+        on_worker(async {
+            let edge = Edge::new(&server(""));
+            let mut joined = joined(&edge, b"early ");
+            joined.client.write_all(b"later").unwrap();
+            assert!(joined.settle().await.is_none());
+            assert_eq!(arrived(&joined.peer), ("early later".to_owned(), false));
+            assert_eq!((joined.session.received, joined.session.tries[0].sent), (11, 11));
+        });
+    }
+
+    #[test]
+    fn a_side_that_reads_nothing_holds_back_the_other() {
+        on_worker(async {
+            let edge = Edge::new(&server("proxy_buffer_size 4k;"));
+            let mut joined = joined(&edge, b"");
+            let whole: Vec<u8> = (0..1 << 20).map(|at: u32| b'a' + (at / 4099 % 26) as u8).collect();
+            let (mut written, mut all) = (0, Vec::new());
+            let mut write = |joined: &Joined<'_>| {
+                while let Ok(count) = (&joined.client).write(&whole[written..]) {
+                    written += count;
+                    if count == 0 {
+                        break;
+                    }
+                }
+                written
+            };
+            write(&joined);
+            for _ in 0..50 {
+                assert!(joined.settle().await.is_none());
+                write(&joined);
+            }
+            let stuck = joined.session.received;
+            assert!(stuck < whole.len() as u64, "all bytes fit into the kernel: the peer holds nothing back");
+            assert!(joined.session.tries[0].sent <= stuck);
+            for _ in 0..1000 {
+                all.extend_from_slice(arrived(&joined.peer).0.as_bytes());
+                write(&joined);
+                assert!(joined.settle().await.is_none());
+            }
+            assert!(all == whole, "bytes keep their order, through memory and inside the kernel");
+            joined.client.shutdown(Shutdown::Write).unwrap();
+            assert!(matches!(joined.settle().await, Some(End::Closed(true))));
+        });
+    }
+
+    #[test]
+    fn an_end_waits_for_bytes_that_the_other_side_has_not_taken() {
+        on_worker(async {
+            let edge = Edge::new(&server(""));
+            let mut joined = joined(&edge, b"");
+            let mut sent = 0;
+            while let Ok(count) = joined.client.write(&[b'x'; 64 << 10]) {
+                sent += count;
+                assert!(joined.settle().await.is_none());
+            }
+            joined.client.shutdown(Shutdown::Write).unwrap();
+            assert!(joined.settle().await.is_none(), "the peer has not got all bytes");
+            let mut got = 0;
+            let mut end = None;
+            for _ in 0..1000 {
+                got += arrived(&joined.peer).0.len();
+                end = end.or(joined.settle().await);
+            }
+            assert!(got == sent && matches!(end, Some(End::Closed(true))), "{got} of {sent} bytes");
+        });
+    }
+
+    #[test]
+    fn weir_ends_a_session_at_once() {
+        on_worker(async {
+            let edge = Edge::new(&server(""));
+            let mut joined = joined(&edge, b"");
+            joined.session.shared.clone().unwrap().end();
+            assert!(matches!(joined.settle().await, Some(End::Stopped)));
+        });
+    }
+
+    #[test]
+    fn a_rate_pauses_after_each_read() {
+        on_worker(async {
+            assert!(Pace::new(0).is_none());
+            let mut pace = Pace::new(10_000).unwrap();
+            assert!(pace.left(0).is_some_and(|left| left >= 10_000));
+            for (count, waits) in [(9, false), (10, true)] {
+                pace.took(count);
+                assert_eq!(pace.waits, waits, "{count} bytes");
+            }
+            assert_eq!(pace.left(0), None, "nothing is read during the pause");
+            let mut spent = Pace::new(10).unwrap();
+            assert_eq!((spent.left(1 << 40), spent.waits), (None, true), "more was read than the time allows");
+        });
     }
 }

@@ -167,3 +167,64 @@ impl Drop for Client {
         self.release(self.talk.waiting.borrow().iter().map(|bytes| bytes.len()).sum());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(port: u16) -> Key {
+        (SocketAddr::from(([192, 0, 2, 7], port)), None)
+    }
+
+    /// A session of this client in the table, which takes so many datagrams.
+    fn talk(table: &Table, port: u16, left: Option<u64>) -> Rc<Talk> {
+        let talk = Rc::new(Talk { left: Cell::new(left), ..Talk::default() });
+        table.talks.borrow_mut().insert(key(port), talk.clone());
+        talk
+    }
+
+    #[test]
+    fn a_datagram_goes_to_the_session_of_its_client_and_of_the_address_it_was_sent_to() {
+        let table = Table::default();
+        let (first, second) = (talk(&table, 1, None), talk(&table, 2, None));
+        let other_end = (key(1).0, Some(IpAddr::from([10, 0, 0, 1])));
+        for (key, bytes, taken) in [
+            (key(1), "a", true),
+            (key(2), "b", true),
+            (key(1), "c", true),
+            (key(3), "d", false),
+            (other_end, "e", false),
+        ] {
+            assert_eq!(table.give(&key, bytes.as_bytes()), taken, "{bytes}");
+        }
+        let waiting = |talk: &Talk| talk.waiting.borrow().iter().map(|bytes| bytes[0] as char).collect::<String>();
+        assert_eq!((waiting(&first), waiting(&second), table.waiting_bytes.get()), ("ac".into(), "b".into(), 3));
+    }
+
+    #[test]
+    fn a_client_that_sends_too_much_loses_datagrams_and_not_its_session() {
+        let table = Table::default();
+        let many = talk(&table, 1, None);
+        for _ in 0..=WAITING_MAX {
+            assert!(table.give(&key(1), b"x"));
+        }
+        assert_eq!((many.waiting.borrow().len(), table.waiting_bytes.get()), (WAITING_MAX, WAITING_MAX));
+        let large = talk(&table, 2, None);
+        let most = WAITING_BYTES_MAX - WAITING_MAX;
+        for (length, waits) in [(most + 1, 0), (most, 1), (1, 1)] {
+            assert!(table.give(&key(2), &vec![0; length]));
+            assert_eq!(large.waiting.borrow().len(), waits, "{length}");
+        }
+    }
+
+    #[test]
+    fn after_its_last_datagram_a_session_gets_no_more() {
+        let table = Table::default();
+        for (port, left, taken) in [(1, Some(1), 1), (2, Some(3), 3), (3, None, 9)] {
+            let talk = talk(&table, port, left);
+            let given = (0..9).filter(|_| table.give(&key(port), b"x")).count();
+            assert_eq!((given, talk.waiting.borrow().len()), (taken, taken), "{left:?}");
+        }
+        assert!(Talk { left: Cell::new(Some(1)), ..Talk::default() }.takes_no_more(), "its first datagram counts");
+    }
+}

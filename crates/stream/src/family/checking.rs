@@ -76,3 +76,26 @@ pub struct Placed {
     /// The bytes to send, and the test.
     pub tests: Option<Arc<Match>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_http::slots::VariableId;
+
+    #[test]
+    fn an_answer_meets_a_test_as_soon_as_it_has_the_bytes() {
+        let text = |expected: &[u8]| Expect::Text(expected.to_vec());
+        let regex = |pattern: &str| Expect::Regex(Regex::new(pattern, false, false, |_| VariableId(0)).unwrap());
+        for (expect, bytes, is_met) in [
+            (text(b""), &b""[..], true),
+            (text(b"ok"), b"", false),
+            (text(b"ok"), b"all ok here", true),
+            (text(b"ok"), b"o", false),
+            (text(b"\0\xff"), b"a\0\xff", true),
+            (regex("^2.."), b"200", true),
+            (regex("^2.."), b"1200", false),
+        ] {
+            assert_eq!(expect.is_met(bytes), is_met, "{}", bytes.escape_ascii());
+        }
+    }
+}

@@ -167,3 +167,25 @@ impl Parts for Frame {
         built.count_as(old);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+    use weir_http::authority::literal_address;
+
+    #[test]
+    fn a_reload_goes_on_with_the_counts_of_the_same_addresses() {
+        let upstream = |addresses: &[&str]| {
+            let addresses: Vec<Address> = addresses.iter().filter_map(|text| literal_address(text)).collect();
+            Upstream::implicit("u", &addresses).unwrap()
+        };
+        let old = upstream(&["127.0.0.1:1", "127.0.0.1:2"]);
+        old.counts[1].failed(true);
+        let mut new = upstream(&["127.0.0.1:2", "127.0.0.1:3"]);
+        new.count_as(&old);
+        let fails = |at: usize| new.counts[at].fails.load(Ordering::Relaxed);
+        assert_eq!((fails(0), fails(1)), (1, 0));
+        assert!(Arc::ptr_eq(&new.counts[0], &old.counts[1]), "sessions of both configurations count together");
+    }
+}

@@ -308,6 +308,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::of_text;
+    use crate::tests::problems;
 
     #[test]
     fn any_byte_can_be_written() {
@@ -341,6 +342,61 @@ mod tests {
         ] {
             let found = of_text(&format!("events {{}}\nstream {{ {zone} {text} }}")).1;
             assert_eq!(found, words.into_iter().collect::<Vec<_>>(), "{text}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_a_check_are_read_or_refused() {
+        let server = |words: &str| {
+            format!(
+                "upstream u {{ zone u 64k; server 127.0.0.1:1; }} server {{ listen 1; proxy_pass u; health_check {words}; }}"
+            )
+        };
+        for words in [
+            "interval=x",
+            "interval=0",
+            "jitter=1x",
+            "fails=0",
+            "passes=-1",
+            "port=0",
+            "port=65536",
+            "match=",
+            "mandatory=1",
+            "udp=on",
+            "persistent=x",
+            "nothing",
+        ] {
+            assert_eq!(problems(&server(words)), [format!("invalid parameter \"{words}\"")], "{words}");
+        }
+        assert_eq!(problems(&server("persistent")), ["\"persistent\" requires \"mandatory\""]);
+        let text = server("interval=7s jitter=20ms fails=3 passes=4 port=81 udp mandatory persistent");
+        let (conf, told) = of_text(&format!("events {{}}\nstream {{ {text} }}"));
+        assert_eq!(told, [""; 0]);
+        let conf = conf.unwrap();
+        let check = &crate::declared(&conf).health.checks[0];
+        assert_eq!((check.interval.as_millis(), check.jitter.as_millis(), check.port), (7000, 20, Some(81)));
+        let rule = check.rule();
+        assert_eq!((rule.fails, rule.passes, rule.mandatory, rule.persistent, check.is_udp), (3, 4, true, true, true));
+    }
+
+    #[test]
+    fn a_check_is_the_same_after_a_reload_if_it_asks_the_same() {
+        let asks = |words: &str| {
+            let text = format!(
+                "events {{}}\nstream {{ upstream u {{ zone u 64k; server 127.0.0.1:1; }} match m {{ send a; }} match n {{ send a; }}                  server {{ listen 1; proxy_pass u; health_check {words}; }} }}"
+            );
+            let conf = of_text(&text).0.unwrap();
+            crate::declared(&conf).health.checks[0].rule().asks
+        };
+        let same = asks("match=m");
+        for (words, is_same) in [
+            ("match=m fails=9 passes=9 interval=1s mandatory", true),
+            ("match=n", false),
+            ("", false),
+            ("match=m port=1", false),
+            ("match=m udp", false),
+        ] {
+            assert_eq!(asks(words) == same, is_same, "{words}");
         }
     }
 }

@@ -216,4 +216,45 @@ mod tests {
             assert_eq!(local(text).map(|address| address.to_string()).as_deref(), address, "{text}");
         }
     }
+
+    #[test]
+    fn what_is_wrong_is_told_in_nginx_words() {
+        for (directive, words) in [
+            ("proxy_bind name", "invalid address \"name\""),
+            ("proxy_bind 127.0.0.1 opaque", "invalid parameter \"opaque\""),
+            ("proxy_buffer_size 0", "\"proxy_buffer_size\" directive invalid value"),
+            ("proxy_buffer_size 65m", "\"proxy_buffer_size\" directive invalid value"),
+            ("proxy_timeout x", "\"proxy_timeout\" directive invalid value"),
+            ("proxy_protocol v3", "invalid value \"v3\""),
+            (
+                "proxy_half_close maybe",
+                "invalid value \"maybe\" in \"proxy_half_close\" directive, it must be \"on\" or \"off\"",
+            ),
+            ("proxy_requests x", "\"proxy_requests\" directive invalid number"),
+            ("proxy_next_upstream_tries -1", "\"proxy_next_upstream_tries\" directive invalid number"),
+            ("proxy_upload_rate x", "\"proxy_upload_rate\" directive invalid value"),
+            ("proxy_pass 127.0.0.1:0", "invalid port in upstream \"127.0.0.1:0\""),
+            ("proxy_pass $nothing", "unknown \"nothing\" variable"),
+        ] {
+            let told = crate::tests::problems(&format!("server {{ listen 1; {directive}; }}"));
+            assert_eq!(told, [words], "{directive}");
+        }
+    }
+
+    #[test]
+    fn settings_of_the_block_reach_its_servers_unless_these_have_their_own() {
+        let text = "events {} stream { proxy_timeout 3s; proxy_half_close on; proxy_responses 2; \
+                    server { listen 1; proxy_pass 127.0.0.1:1; } \
+                    server { listen 2; proxy_pass 127.0.0.1:1; proxy_timeout 5s; proxy_half_close off; } }";
+        let conf = crate::of_text(text).0.unwrap();
+        let shown: Vec<_> = crate::conf::of(&conf)
+            .servers
+            .iter()
+            .map(|server| {
+                let values = &crate::values(&server.place).proxy;
+                (values.timeout.as_secs(), values.half_close, values.responses, values.connect_timeout.as_secs())
+            })
+            .collect();
+        assert_eq!(shown, [(3, true, Some(2), 60), (5, false, Some(2), 60)]);
+    }
 }

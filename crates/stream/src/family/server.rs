@@ -264,4 +264,80 @@ mod tests {
             assert_eq!(problems(server), [words], "{server}");
         }
     }
+
+    #[test]
+    fn a_listen_has_its_parameters_or_is_refused() {
+        for (listen, words) in [
+            ("127.0.0.1:1 backlog=0", "invalid backlog \"0\""),
+            ("127.0.0.1:1 udp backlog=5", "\"listen\" directive \"backlog\" parameter is incompatible with \"udp\""),
+            (
+                "127.0.0.1:1 udp so_keepalive=on",
+                "\"listen\" directive \"so_keepalive\" parameter is incompatible with \"udp\"",
+            ),
+            (
+                "127.0.0.1:1 udp proxy_protocol",
+                "\"listen\" directive \"proxy_protocol\" parameter is incompatible with \"udp\"",
+            ),
+            ("unix:/a udp", "weir has no UDP on unix sockets: \"unix:/a\""),
+            ("127.0.0.1:1 ssl", "the \"ssl\" parameter requires ngx_stream_ssl_module"),
+            ("127.0.0.1:x", "invalid port in \"127.0.0.1:x\" of the \"listen\" directive"),
+        ] {
+            assert_eq!(problems(&format!("listen {listen}; return a;")), [words], "{listen}");
+        }
+        let text = "events {} stream { server { listen 127.0.0.1:1-3; listen unix:/a proxy_protocol; return a; } \
+                    server { listen 127.0.0.1:2 default_server; server_name b; return b; } }";
+        let (conf, told) = of_text(text);
+        assert_eq!(told, [""; 0]);
+        let conf = conf.unwrap();
+        let stream = crate::conf::of(&conf);
+        let shown: Vec<_> = stream
+            .streams
+            .sockets
+            .iter()
+            .map(|socket| {
+                let listen = &stream.streams.listens[socket.listen_for(None)];
+                (socket.address.to_string(), listen.hosts.default_server().0, listen.proxy_protocol)
+            })
+            .collect();
+        let expected =
+            [("127.0.0.1:1", 0, false), ("127.0.0.1:2", 1, false), ("127.0.0.1:3", 0, false), ("unix:/a", 0, true)];
+        assert_eq!(shown, expected.map(|(address, server, proxied)| (address.to_owned(), server, proxied)));
+    }
+
+    #[test]
+    fn servers_with_one_zone_count_together() {
+        let text = "events {} stream { server { listen 1; server_name a b; return a; } \
+                    server { listen 2; server_name a; return b; } server { listen 127.0.0.1:3; return c; } \
+                    server { listen 4; status_zone z; return d; } }";
+        let conf = of_text(text).0.unwrap();
+        let stream = crate::conf::of(&conf);
+        let names: Vec<&str> = stream.servers.iter().map(|server| &*stream.zones[server.zone].0).collect();
+        assert_eq!(names, ["a", "a", "127.0.0.1:3", "z"]);
+        assert_eq!(stream.zones.len(), 3);
+        assert_eq!(problems("listen 1; status_zone \"\"; return a;"), ["invalid zone name \"\""]);
+    }
+
+    #[test]
+    fn the_last_statement_about_the_answer_wins() {
+        use crate::conf::Content;
+        for (server, expected) in [
+            ("", "nothing"),
+            ("return a; proxy_pass 127.0.0.1:1;", "group"),
+            ("proxy_pass 127.0.0.1:1; return a;", "text"),
+            ("return a; proxy_pass $remote_addr:1;", "named"),
+            ("return a; pass 127.0.0.1:1;", "pass"),
+        ] {
+            let (conf, told) = of_text(&format!("events {{}} stream {{ server {{ listen 1; {server} }} }}"));
+            assert_eq!(told, [""; 0], "{server}");
+            let conf = conf.unwrap();
+            let found = match &crate::conf::of(&conf).servers[0].content {
+                Content::Nothing => "nothing",
+                Content::Return(_) => "text",
+                Content::Pass(_) => "pass",
+                Content::Proxy(crate::conf::Target::Group(_)) => "group",
+                Content::Proxy(crate::conf::Target::Named(_)) => "named",
+            };
+            assert_eq!((found, crate::conf::of(&conf).passes), (expected, expected == "pass"), "{server}");
+        }
+    }
 }

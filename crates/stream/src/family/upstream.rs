@@ -264,7 +264,10 @@ fn random(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::of_text;
+    use weir_http::conf::Conf;
+    use weir_peers::balance::Until;
 
     #[test]
     fn what_is_wrong_is_told_in_nginx_words() {
@@ -296,5 +299,62 @@ mod tests {
             let text = format!("events {{}}\nstream {{ upstream u {{ {upstream} }} }}");
             assert_eq!(of_text(&text).1, [words], "{upstream}");
         }
+    }
+
+    fn groups(upstreams: &str) -> (Option<Conf>, Vec<String>) {
+        of_text(&format!("events {{}}\nstream {{ {upstreams} }}"))
+    }
+
+    #[test]
+    fn each_method_is_a_policy_and_the_last_one_wins_with_a_warning() {
+        use Policy::{Hash, IpHash, LeastConn, LeastTime, Random, RoundRobin};
+        let two = |better| Random { two: Some(better) };
+        for (method, policy, measure) in [
+            ("", RoundRobin, None),
+            ("least_conn;", LeastConn, None),
+            ("hash $remote_addr;", Hash { consistent: false }, None),
+            ("hash $remote_addr consistent;", Hash { consistent: true }, None),
+            ("random;", Random { two: None }, None),
+            ("random two;", two(Better::LeastConn), None),
+            ("random two least_conn;", two(Better::LeastConn), None),
+            ("random two least_time=connect;", two(Better::LeastTime(Until::Header)), Some(Measure::Connect)),
+            ("random two least_time=last_byte;", two(Better::LeastTime(Until::LastByte)), Some(Measure::LastByte)),
+            ("least_time connect;", LeastTime { until: Until::Header, inflight: false }, Some(Measure::Connect)),
+            ("least_time first_byte;", LeastTime { until: Until::Header, inflight: false }, Some(Measure::FirstByte)),
+            (
+                "least_time last_byte inflight;",
+                LeastTime { until: Until::LastByte, inflight: true },
+                Some(Measure::LastByte),
+            ),
+        ] {
+            let (conf, told) = groups(&format!("upstream u {{ {method} server 127.0.0.1:1; }}"));
+            assert_eq!(told, [""; 0], "{method}");
+            let conf = conf.unwrap();
+            let group = &crate::declared(&conf).upstream.groups[0];
+            assert_eq!((group.group.policy(), group.measure), (policy, measure), "{method}");
+            assert_ne!(policy, IpHash, "stream has no ip_hash");
+        }
+        let told = groups("upstream u { hash $remote_addr; least_conn; server 127.0.0.1:1; }").1;
+        assert_eq!(told, ["load balancing method redefined"]);
+    }
+
+    #[test]
+    fn an_address_in_a_proxy_pass_is_one_group_and_a_block_goes_before_it() {
+        let block = "upstream A.test { server 127.0.0.1:1; }";
+        let servers: String = ["a.test", "127.0.0.1:2", "127.0.0.1:2", "twice.test:3"]
+            .iter()
+            .zip(10..)
+            .map(|(to, port)| format!("server {{ listen {port}; proxy_pass {to}; }}"))
+            .collect();
+        // The block may stand after its use.
+        let (conf, told) = groups(&format!("{servers} {block}"));
+        assert_eq!(told, [""; 0]);
+        let conf = conf.unwrap();
+        let declared = &crate::declared(&conf).upstream;
+        let shown: Vec<_> = declared.groups.iter().map(|group| (&*group.name, group.addresses.len())).collect();
+        assert_eq!(shown, [("A.test", 1), ("127.0.0.1:2", 1), ("twice.test:3", 1)]);
+        assert_eq!((declared.find("a.TEST"), declared.find("127.0.0.1:2")), (Some(0), None));
+        let told = groups("upstream u { server 127.0.0.1:1; } upstream U { server 127.0.0.1:2; }").1;
+        assert_eq!(told, ["duplicate upstream \"U\""]);
     }
 }

@@ -108,3 +108,97 @@ fn duration(time: Option<Duration>, out: &mut Vec<u8>) -> bool {
         None => text(out, b"-"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conf::Content;
+    use crate::tests::{Edge, on_worker};
+    use std::rc::Rc;
+    use weir_http::client::Proxied;
+    use weir_net::Address;
+
+    fn attempt(peer: &str, connect: Option<u64>, first: Option<u64>) -> Try {
+        let ms = |ms: Option<u64>| ms.map(Duration::from_millis);
+        let (connect, first_byte, session) = (ms(connect), ms(first), ms(Some(1500)));
+        Try { connect, first_byte, session, sent: 10, received: 20, ..Try::new(Rc::from(peer)) }
+    }
+
+    /// The value of a text in a session that has learnt everything.
+    fn value(text: &'static str, learns: bool) -> String {
+        on_worker(async move {
+            let edge = Edge::new(&format!(
+                "server {{ listen 127.0.0.1:1; server_name a.test; set $mine \"<$protocol>\"; return \"{text}\"; }} \
+                 server {{ listen 127.0.0.1:9; set $theirs x; return a; }}"
+            ));
+            let mut session = edge.session();
+            session.came_to(Address::Tcp("203.0.113.9:80".parse().unwrap()));
+            session.number = 42;
+            if learns {
+                session.is_datagram = false;
+                (session.sent, session.received, session.status) = (5, 6, 200);
+                session.tries.push(attempt("127.0.0.1:1", None, None));
+                session.tries.push(attempt("unix:/a", Some(1), Some(20)));
+                let proxied = Proxied {
+                    source: "198.51.100.1:1111".parse().unwrap(),
+                    destination: "[2001:db8::1]:2222".parse().unwrap(),
+                    tlvs: vec![1, 0, 2, b'h', b'2'].into(),
+                };
+                session.proxied = Some(Box::new(proxied));
+            }
+            crate::family::set::run(&mut session);
+            let Content::Return(text) = &session.server.content else { panic!("it returns a text") };
+            String::from_utf8_lossy(&text.text(&mut session)).into_owned()
+        })
+    }
+
+    #[test]
+    fn each_variable_has_nginx_s_form() {
+        // The text; its value in a session that just began; its value at the end of one.
+        for (text, first, last) in [
+            ("$remote_addr $remote_port", "192.0.2.7 5555", "192.0.2.7 5555"),
+            ("$server_addr $server_port", "203.0.113.9 80", "203.0.113.9 80"),
+            ("$server_name $connection", "a.test 42", "a.test 42"),
+            ("$protocol $mine", "UDP <UDP>", "TCP <TCP>"),
+            ("[$theirs]", "[]", "[]"),
+            ("$status $bytes_sent $bytes_received", "000 0 0", "200 5 6"),
+            ("[$proxy_protocol_addr]", "[]", "[198.51.100.1]"),
+            ("[$proxy_protocol_port]", "[]", "[1111]"),
+            ("[$proxy_protocol_server_addr]", "[]", "[2001:db8::1]"),
+            ("[$proxy_protocol_server_port]", "[]", "[2222]"),
+            ("[$proxy_protocol_tlv_alpn]", "[]", "[h2]"),
+            ("[$proxy_protocol_tlv_authority]", "[]", "[]"),
+            ("[$upstream_addr]", "[]", "[127.0.0.1:1, unix:/a]"),
+            ("[$upstream_bytes_sent]", "[]", "[10, 10]"),
+            ("[$upstream_bytes_received]", "[]", "[20, 20]"),
+            ("[$upstream_connect_time]", "[]", "[-, 0.001]"),
+            ("[$upstream_first_byte_time]", "[]", "[-, 0.020]"),
+            ("[$upstream_session_time]", "[]", "[1.500, 1.500]"),
+            ("[$ssl_preread_server_name]", "[]", "[]"),
+        ] {
+            assert_eq!([value(text, false), value(text, true)], [first, last], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_binary_address_has_its_family_s_length_and_a_unix_socket_its_name() {
+        on_worker(async {
+            let edge = Edge::new("server { listen 127.0.0.1:1; return a; }");
+            let mut session = edge.session();
+            for (remote, expected) in [
+                ("192.0.2.7:1", &[192, 0, 2, 7][..]),
+                ("[2001:db8::1]:1", &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+                ("unix:/a", b"unix:/a"),
+            ] {
+                let mut out = Vec::new();
+                session.tell_remote(weir_http::authority::literal_address(remote).unwrap());
+                let nothing = Argument { name: String::new(), index: 0 };
+                assert!(binary_remote_addr(&mut session, &nothing, &mut out));
+                assert_eq!(out, expected, "{remote}");
+                out.clear();
+                assert!(port(session.remote(), &mut out));
+                assert_eq!(out, if remote.starts_with("unix") { &b""[..] } else { b"1" }, "{remote}");
+            }
+        });
+    }
+}
