@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn a_service_gives_host_port_priority_and_weight() {
         let service = Named { service: Some("http".to_owned()), ..name("a.test", 0) };
-        let at = |address: &str, host: &str, priority, weight| Place {
+        let at = |address: &str, host: &str, priority, weight| ResolvedAddress {
             host: host.to_owned(),
             priority,
             weight,

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use weir_conf::At;
-use weir_http::dns::{Place, Servers, Zone};
+use weir_http::dns::{ResolvedAddress, ResolverZone, Servers};
 use weir_net::Address;
 use weir_peers::balance::{Affinity, Policy};
 use weir_peers::group::{Group, Outcome, Part};
@@ -87,8 +87,8 @@ pub fn peer(address: &str) -> Peer {
     Peer::new(address)
 }
 
-pub fn place(address: &str) -> Place {
-    Place { address: address.parse().unwrap(), host: String::new(), priority: 0, weight: 1 }
+pub fn place(address: &str) -> ResolvedAddress {
+    ResolvedAddress { address: address.parse().unwrap(), host: String::new(), priority: 0, weight: 1 }
 }
 
 /// A server whose name is resolved repeatedly.
@@ -109,7 +109,7 @@ pub fn live(policy: Policy, addresses: &[&str], names: &[&str], state: Option<St
 
 /// A resolver that is never asked.
 pub fn resolver() -> Arc<Servers> {
-    Arc::new(Servers::new(vec![], Arc::new(Zone::new(String::new()))))
+    Arc::new(Servers::new(vec![], Arc::new(ResolverZone::new(String::new()))))
 }
 
 /// The addresses of a version, with the numbers that they keep.

@@ -190,7 +190,7 @@ impl Source for Pieces {
         let count = self.0.len();
         for (at, piece) in std::mem::take(&mut self.0).into_iter().enumerate() {
             let is_last = at + 1 == count;
-            let place = crate::filtering::Place { last: is_last, ends: is_last, flush: true };
+            let place = crate::filtering::PiecePlace { last: is_last, ends: is_last, flush: true };
             crate::filtering::send(exchange, conn, framing, head, piece.as_bytes(), place, &mut None).await?;
         }
         Ok(())

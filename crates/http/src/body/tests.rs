@@ -50,14 +50,14 @@ fn reading<T: 'static>(
 }
 
 /// The body, or why there is none.
-fn body_of(exchange: &Exchange<'_>, read: &Result<(), Failed>) -> String {
+fn body_of(exchange: &Exchange<'_>, read: &Result<(), BodyFailed>) -> String {
     match (read, &exchange.body) {
         (Ok(()), RequestBody::Memory(bytes)) => format!("memory {}", String::from_utf8_lossy(bytes)),
         (Ok(()), RequestBody::File(file)) => format!("file {}", std::fs::read_to_string(file.path()).unwrap()),
         (Ok(()), RequestBody::Gone) => "none".to_owned(),
         (Ok(()), RequestBody::Unread) => "unread".to_owned(),
-        (Err(Failed::Status(status)), _) => status.to_string(),
-        (Err(Failed::Gone(_)), _) => "gone".to_owned(),
+        (Err(BodyFailed::Status(status)), _) => status.to_string(),
+        (Err(BodyFailed::Gone(_)), _) => "gone".to_owned(),
     }
 }
 
@@ -164,8 +164,8 @@ fn a_small_body_has_a_bound_of_its_own() {
         let found =
             reading("", request, arriving, async |exchange, conn, _| match read_small(exchange, conn, 4).await {
                 Ok(bytes) => Ok(String::from_utf8(bytes).unwrap()),
-                Err(Failed::Status(status)) => Err(status),
-                Err(Failed::Gone(gone)) => panic!("{gone:?}"),
+                Err(BodyFailed::Status(status)) => Err(status),
+                Err(BodyFailed::Gone(gone)) => panic!("{gone:?}"),
             });
         assert_eq!(found, expected.map(str::to_owned), "{request} {arriving:?}");
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::phase::Place as BodyPlace;
+use crate::phase::BodyPlace;
 use crate::tests::{Site, Trail, on_worker, shown, walked, whole};
 
 /// A server with these statements.

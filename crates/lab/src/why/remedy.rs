@@ -13,7 +13,7 @@ const ANY: &str = "…";
 /// The start of an explanation that is not part of the line.
 const ASIDE: &str = "   (";
 /// Load-balancing methods: an upstream has one of them.
-const METHODS: &[&str] = &["least_conn", "ip_hash", "hash", "random"];
+const METHODS: &[&str] = &["least_conn", "least_time", "ip_hash", "hash", "random"];
 /// Directives with relative paths that begin in the directory of the configuration.
 const BESIDE: &[&str] =
     &["ssl_certificate", "ssl_certificate_key", "ssl_dhparam", "ssl_client_certificate", "auth_basic_user_file"];
