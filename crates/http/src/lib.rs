@@ -25,13 +25,13 @@
 //! An exchange:
 //!
 //! - `conn/`, `client`, `head`: a connection's socket and waits; the facts about its client; how weir reads a head
-//! - `exchange`, `status_code`, `message`, `visit`, `phase`, `walk`: one request and its answer; the status, which an
+//! - `exchange/`, `status_code`, `message`, `visit`, `phase`, `walk/`: one request and its answer; the status, which an
 //!   error fixes; the request as received, and the tries; the cache's part; nginx's phases, which never wait; the walk
 //!   through them
 //! - `subrequest`, `background`, `composing/`, `composed/`, `pipe`: requests to other URIs of this server; bodies that
 //!   contain their answers, in order; the bounded way of such an answer into the body
-//! - `body`, `body_file`, `request_body`: receives bodies
-//! - `respond`, `head_out`, `response_body`, `filtering`, `altered`, `kept`, `writing`, `framed`, `pace`: sends heads
+//! - `body/`, `body_file`, `request_body`: receives bodies
+//! - `respond/`, `head_out`, `response_body`, `filtering`, `altered`, `kept`, `writing`, `framed`, `pace`: sends heads
 //!   and bodies; passes bodies through filters; takes back what a head says about a changed body; stored answers; the
 //!   few ways to send bytes; rates
 //! - `h2/`: HTTP/2. A task drives each connection. A stream is a `net::Carried`, which is read and written like a
