@@ -31,8 +31,9 @@ use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, AskedTls, Party};
 use crate::protocol::Protocol;
 
-/// Asks the location's upstream; `values` are the settings of the location, and without a judge no cache takes part. The body of the response is put into `source`,
-/// which belongs to the caller that sends it: a source is large, and moving it from one future to the next costs time.
+/// Asks the location's upstream; `values` are the settings of the location. Without a judge no cache takes part. The body of
+/// the response is put into `source`, which belongs to the caller that sends it: a source is large, and moving it from one
+/// future to the next costs time.
 pub async fn forward(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
