@@ -78,3 +78,60 @@ pub fn literal_address(authority: &str) -> Option<Address> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     Some(Address::Tcp(std::net::SocketAddr::new(bare.parse().ok()?, port)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_what_follows_the_last_colon_outside_brackets() {
+        for (text, expected) in [
+            ("a", ("a", None)),
+            ("a:1", ("a", Some("1"))),
+            ("a:", ("a", Some(""))),
+            (":1", ("", Some("1"))),
+            ("[::1]", ("[::1]", None)),
+            ("[::1]:1", ("[::1]", Some("1"))),
+            ("[::1", ("[::1", None)),
+        ] {
+            assert_eq!(split_host_port(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_authority_has_a_host_and_a_port_above_zero() {
+        for (text, expected) in [
+            ("a", Ok(("a", 80))),
+            ("a:8080", Ok(("a", 8080))),
+            ("[::1]:65535", Ok(("[::1]", 65535))),
+            ("a:0", Err("invalid port in d \"a:0\"")),
+            ("a:65536", Err("invalid port in d \"a:65536\"")),
+            ("a:", Err("invalid port in d \"a:\"")),
+            ("a:-1", Err("invalid port in d \"a:-1\"")),
+            (":1", Err("no host in d \":1\"")),
+            ("", Err("no host in d \"\"")),
+        ] {
+            let found = authority(text, 80, "d").map_err(|refusal| refusal.what);
+            assert_eq!(found, expected.map_err(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_are_literal() {
+        for (text, expected) in [
+            ("127.0.0.1:1", Some("127.0.0.1:1")),
+            ("127.0.0.1", Some("127.0.0.1:80")),
+            ("[::1]:1", Some("[::1]:1")),
+            ("[::1]", Some("[::1]:80")),
+            ("unix:/a b", Some("unix:/a b")),
+            ("a:1", None),
+            ("127.0.0.1:x", None),
+            ("127.0.0.1:", None),
+            ("127.0.0:1", None),
+            ("", None),
+        ] {
+            let found = literal_address(text).map(|address| address.to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+}
