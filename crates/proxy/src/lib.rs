@@ -27,6 +27,8 @@ pub mod family;
 pub mod part;
 pub mod protocol;
 pub mod relay;
+#[cfg(test)]
+mod tests;
 pub mod way;
 
 pub use family::{

@@ -46,3 +46,32 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, source: &mut 
         Way::Sliced => slice::forward(exchange, conn, values, source).await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_a_purge_by_method_or_slices_stand_between_a_location_and_its_upstream() {
+        for (settings, expected) in [
+            ("", Way::Plain),
+            ("proxy_cache off;", Way::Plain),
+            ("proxy_cache z;", Way::Cached),
+            ("proxy_cache $arg_z;", Way::Cached),
+            ("proxy_cache z; slice 1m;", Way::Sliced),
+            ("slice 1m;", Way::Sliced),
+            ("slice 0;", Way::Plain),
+            ("proxy_cache z; proxy_cache_purge $arg_p;", Way::Cached),
+            ("proxy_cache_purge $arg_p;", Way::Plain),
+        ] {
+            let text = format!(
+                "events {{}} http {{ proxy_cache_path /c keys_zone=z:1m; server {{ location / {{ proxy_pass http://127.0.0.1:1; {settings} }} }} }}"
+            );
+            let (conf, problems) = crate::of_text(&text);
+            assert_eq!(problems, [""; 0], "{settings}");
+            let conf = conf.unwrap();
+            let location = conf.locations.iter().find(|location| location.name == "/").unwrap();
+            assert_eq!(Way::of(crate::values(location)), expected, "{settings}");
+        }
+    }
+}

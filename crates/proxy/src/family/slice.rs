@@ -374,3 +374,83 @@ fn fail(sub: &mut Exchange<'_>, source: &mut Option<Source>, message: &str) -> R
     refused(sub, source);
     Err(Gone::Cut)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Site, on_worker, proxied, whole};
+
+    #[test]
+    fn the_first_part_has_the_start_of_the_client_s_range() {
+        for (request, expected) in [
+            ("GET /", "bytes=0-9"),
+            ("GET /|Range: bytes=0-", "bytes=0-9"),
+            ("GET /|Range: bytes=9-", "bytes=0-9"),
+            ("GET /|Range: bytes=10-12", "bytes=10-19"),
+            ("GET /|Range: Bytes= 25-26,3-4", "bytes=20-29"),
+            ("HEAD /|Range: bytes=15-", "bytes=10-19"),
+            ("GET /|Range: bytes=-5", "bytes=0-9"),
+            ("GET /|Range: items=15-", "bytes=0-9"),
+            ("GET /|Range: bytes=x", "bytes=0-9"),
+            ("GET /|Range: bytes=99999999999999999999-", "bytes=0-9"),
+            ("GET /|Range: bytes=18446744073709551615-", "bytes=18446744073709551610-18446744073709551615"),
+            ("GET /|Range: bytes=15-|If-Range: x", "bytes=0-9"),
+            ("POST /|Range: bytes=15-", "bytes=0-9"),
+        ] {
+            let request = whole(request);
+            let shown = request.clone();
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&proxied("slice 10; proxy_set_header X-Range $slice_range;"));
+                let mut exchange = site.exchange(&request);
+                let id = exchange.conf.names.find("slice_range").unwrap();
+                let mut out = Vec::new();
+                let is_found = exchange.variable(id, &mut out);
+                (is_found, String::from_utf8(out).unwrap(), start(&exchange).is_some())
+            });
+            assert_eq!(found, (true, expected.to_owned(), true), "{shown}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_sliced_for_a_subrequest_or_behind_an_answer() {
+        for (is_subrequest, status, begins) in [(false, 0, true), (true, 0, false), (false, 200, false)] {
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&proxied("slice 10;"));
+                let mut exchange = site.exchange(&whole("GET /"));
+                exchange.flags.is_subrequest = is_subrequest;
+                exchange.response.status.answer(status);
+                begin(&mut exchange, 10).is_some()
+            });
+            assert_eq!(found, begins, "{is_subrequest} {status}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_taken_only_if_it_is_the_part_that_was_asked_for() {
+        let unexpected = |range: &str| Err(format!("unexpected range in slice response: {range}"));
+        for (range, told, expected) in [
+            ("bytes 10-19/25", None, Ok(25)),
+            ("bytes 10-19/25", Some(10), Ok(25)),
+            ("bytes 10-19/20", Some(10), Ok(20)),
+            ("bytes 10-14/15", Some(5), Ok(15)),
+            ("bytes 10-19/25", Some(9), Err("unexpected length of slice response".to_owned())),
+            ("bytes 0-9/25", None, unexpected("0-10")),
+            ("bytes 10-18/25", None, unexpected("10-19")),
+            ("bytes 10-24/25", None, unexpected("10-25")),
+            ("bytes 10-19/*", None, Err("no complete length in slice response".to_owned())),
+            ("bytes x", None, Err("invalid range in slice response".to_owned())),
+            ("", None, Err("invalid range in slice response".to_owned())),
+        ] {
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&proxied("slice 10;"));
+                let mut exchange = site.exchange(&whole("GET /"));
+                exchange.response.content_length = told;
+                if !range.is_empty() {
+                    exchange.response.fields.push_known(b"Content-Range", range.as_bytes(), Some(Known::ContentRange));
+                }
+                super::expected(&exchange, 10, 10)
+            });
+            assert_eq!(found, expected, "{range} {told:?}");
+        }
+    }
+}

@@ -448,3 +448,37 @@ fn count_wait(exchange: &Exchange<'_>, begun: Instant) {
     let cell = exchange.worker.board.cache(path.map_or(0, |path| path.cell));
     cell.wait.record(clock::now().us_since(begun));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Site, on_worker, whole};
+
+    #[test]
+    fn the_key_is_the_target_as_the_upstream_gets_it_unless_the_file_says_another() {
+        let http = |settings: &str| {
+            format!(
+                "upstream u {{ server 127.0.0.1:81; }} server {{ listen 127.0.0.1:8080; location /in/ {{ {settings} }} }}"
+            )
+        };
+        for (settings, target, expected) in [
+            ("proxy_pass http://u;", "/in/a%20b?c", "http://u/in/a%20b?c"),
+            ("proxy_pass http://u;", "/in/../in/a", "http://u/in/../in/a"),
+            ("proxy_pass http://u/out/;", "/in/a%20b?c", "http://u/out/a%20b?c"),
+            ("proxy_pass https://u;", "/in/", "https://u/in/"),
+            ("set $u u; proxy_pass http://$u;", "/in/a", "http://u/in/a"),
+            ("rewrite ^ /other? break; proxy_pass http://u;", "/in/a?b", "http://u/other"),
+            ("proxy_pass http://u; proxy_cache_key $host$uri;", "/in/a?b", "a.test/in/a"),
+            ("proxy_pass http://u; proxy_cache_key \"$request_method $arg_x\";", "/in/a?x=1", "GET 1"),
+        ] {
+            let (http, request) = (http(settings), whole(&format!("GET {target}")));
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&http);
+                let mut exchange = site.exchange(&request);
+                let values = crate::values(exchange.location);
+                String::from_utf8(key(&mut exchange, values).0.to_vec()).unwrap()
+            });
+            assert_eq!(found, expected, "{settings} {target}");
+        }
+    }
+}

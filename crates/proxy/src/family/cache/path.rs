@@ -245,4 +245,83 @@ mod tests {
             assert_eq!(levels(text), expected, "{text:?}");
         }
     }
+
+    fn declared(words: &str) -> Result<CachePath, Vec<String>> {
+        let (conf, problems) = crate::of_text(&format!("events {{}} http {{ proxy_cache_path {words}; }}"));
+        match problems.is_empty() {
+            true => Ok(crate::declared(&conf.unwrap()).cache.paths[0].clone()),
+            false => Err(problems),
+        }
+    }
+
+    #[test]
+    fn every_parameter_is_read_or_refused_in_nginx_words() {
+        let plain = declared("/c keys_zone=z:1m").unwrap();
+        assert_eq!((plain.directory.as_str(), plain.name.as_str(), plain.keys_bytes), ("/c", "z", 1 << 20));
+        let ms = Duration::from_millis;
+        let changed = |change: fn(&mut CachePath)| {
+            let mut path = plain.clone();
+            change(&mut path);
+            path
+        };
+        for (word, expected) in [
+            ("levels=1:2", changed(|path| path.levels = vec![1, 2])),
+            ("use_temp_path=off", changed(|path| path.use_temp_path = false)),
+            ("inactive=2h", changed(|path| path.inactive = Duration::from_secs(7200))),
+            ("max_size=3g", changed(|path| path.max_size = Some(3 << 30))),
+            ("min_free=1k", changed(|path| path.min_free = 1024)),
+            ("memory=0", changed(|path| path.memory = 0)),
+            ("manager_files=7", changed(|path| path.manager.files = 7)),
+            ("loader_files=8", changed(|path| path.loader.files = 8)),
+            ("purger=on", changed(|_| {})),
+        ] {
+            assert_eq!(declared(&format!("/c/ keys_zone=z:1m {word}")), Ok(expected), "{word}");
+        }
+        let paced =
+            declared("/c keys_zone=z:1m manager_sleep=9ms manager_threshold=8ms loader_sleep=7ms loader_threshold=6ms");
+        let paced = paced.unwrap();
+        assert_eq!((paced.manager.sleep, paced.manager.threshold), (ms(9), ms(8)));
+        assert_eq!((paced.loader.sleep, paced.loader.threshold), (ms(7), ms(6)));
+        for (words, told) in [
+            ("/c levels=1", "\"proxy_cache_path\" must have \"keys_zone\" parameter"),
+            ("/c keys_zone=z", "invalid keys zone size \"keys_zone=z\""),
+            ("/c keys_zone=z:1k", "keys zone \"keys_zone=z:1k\" is too small"),
+            ("/c keys_zone=z:1m levels=3", "invalid \"levels\" \"levels=3\""),
+            (
+                "/c keys_zone=z:1m use_temp_path=no",
+                "invalid use_temp_path value \"use_temp_path=no\", it must be \"on\" or \"off\"",
+            ),
+            ("/c keys_zone=z:1m inactive=x", "invalid inactive value \"inactive=x\""),
+            ("/c keys_zone=z:1m max_size=x", "invalid max_size value \"max_size=x\""),
+            ("/c keys_zone=z:1m purger=maybe", "invalid parameter \"purger=maybe\""),
+            ("/c keys_zone=z:1m off", "invalid parameter \"off\""),
+            ("/c keys_zone=z:1m colour=red", "invalid parameter \"colour=red\""),
+        ] {
+            assert_eq!(declared(words), Err(vec![told.to_owned()]), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_reload_keeps_a_cache_in_its_place() {
+        let before = declared("/c keys_zone=z:1m levels=1:2").unwrap();
+        for (words, may, is_as_large) in [
+            ("/c keys_zone=z:1m levels=1:2 inactive=1h max_size=1g", Ok(()), true),
+            ("/c keys_zone=z:2m levels=1:2", Ok(()), false),
+            ("/c keys_zone=z:1m levels=1:2 memory=1m", Ok(()), false),
+            ("/c keys_zone=z:1m levels=1:2 use_temp_path=off", Ok(()), false),
+            ("/c keys_zone=z:1m", Err("cache \"z\" had previously different levels"), true),
+            (
+                "/d keys_zone=z:1m levels=1:2",
+                Err("cache \"z\" uses the \"/d\" cache path while previously it used the \"/c\" cache path"),
+                true,
+            ),
+        ] {
+            let now = declared(words).unwrap();
+            assert_eq!(
+                (now.continues(&before), now.is_as_large_as(&before)),
+                (may.map_err(str::to_owned), is_as_large),
+                "{words}"
+            );
+        }
+    }
 }

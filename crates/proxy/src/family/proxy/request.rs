@@ -440,3 +440,166 @@ pub(super) fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     }
     line.push(b'"');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Site, on_worker, proxied, whole};
+
+    /// The head that a location composes for a request, or its part from this place on.
+    fn composed(settings: &str, request: &str, framing: BodyFraming) -> String {
+        let (http, request) = (proxied(settings), whole(request));
+        on_worker(async move {
+            let (site, _conn, _client) = Site::open(&http);
+            let mut exchange = site.exchange(&request);
+            let values = crate::values(exchange.location);
+            let pass = values.proxy.pass.as_deref().unwrap();
+            let mut out = Vec::new();
+            compose(&mut exchange, (values, pass), None, framing, &mut out);
+            String::from_utf8(out).unwrap()
+        })
+    }
+
+    #[test]
+    fn a_request_has_the_upstream_s_host_and_none_of_the_fields_for_one_hop() {
+        let request = "GET /a?b|X-A: 1|Connection: X-Drop, keep-alive|X-Drop: 2|Keep-Alive: 3|Proxy-Connection: x|TE: trailers\
+                       |Upgrade: h2c|Expect: x|Cookie: c=d";
+        assert_eq!(
+            composed("", request, BodyFraming::None),
+            "GET /a?b HTTP/1.1\r\nHost: u\r\nX-A: 1\r\nCookie: c=d\r\n\r\n"
+        );
+        let old = composed("proxy_http_version 1.0;", "GET /", BodyFraming::None);
+        assert!(old.starts_with("GET / HTTP/1.0\r\nHost: u\r\n") && !old.contains("keep-alive"), "{old}");
+        assert_eq!(
+            composed("proxy_pass_request_headers off;", "GET /|X-A: 1", BodyFraming::None),
+            "GET / HTTP/1.1\r\nHost: u\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn the_framing_of_the_body_is_weirs_own() {
+        for (framing, line) in [
+            (BodyFraming::None, ""),
+            (BodyFraming::Records, ""),
+            (BodyFraming::Length(0), "Content-Length: 0\r\n"),
+            (BodyFraming::Length(7), "Content-Length: 7\r\n"),
+            (BodyFraming::Chunked, "Transfer-Encoding: chunked\r\n"),
+        ] {
+            for settings in ["", "proxy_set_header Content-Length 9; proxy_set_header Transfer-Encoding x;"] {
+                let found = composed(settings, "POST /|Content-Length: 3", framing);
+                assert_eq!(found, format!("POST / HTTP/1.1\r\nHost: u\r\n{line}\r\n"), "{settings}");
+            }
+        }
+        let told = composed("proxy_set_header Content-Length 0;", "GET /", BodyFraming::None);
+        assert_eq!(
+            told, "GET / HTTP/1.1\r\nHost: u\r\nContent-Length: 0\r\n\r\n",
+            "a length of 0 is true without a body"
+        );
+    }
+
+    #[test]
+    fn fields_of_the_file_replace_those_of_the_client() {
+        for (settings, expected) in [
+            ("proxy_set_header X-A new;", "Host: u\r\nX-A: new\r\nX-B: b\r\n"),
+            ("proxy_set_header x-a \"\";", "Host: u\r\nX-B: b\r\n"),
+            ("proxy_set_header X-A $arg_none;", "Host: u\r\nX-B: b\r\n"),
+            ("proxy_set_header X-C $http_x_a$http_x_b;", "Host: u\r\nX-C: ab\r\nX-A: a\r\nX-B: b\r\n"),
+            ("proxy_set_header Host fixed;", "Host: fixed\r\nX-A: a\r\nX-B: b\r\n"),
+            ("proxy_set_header Host $host;", "Host: a.test\r\nX-A: a\r\nX-B: b\r\n"),
+            ("proxy_set_header Host $http_host; proxy_set_header X-B 1;", "Host: a.test\r\nX-B: 1\r\nX-A: a\r\n"),
+            // HTTP/1.1 needs the field.
+            ("proxy_set_header Host \"\";", "Host: u\r\nX-A: a\r\nX-B: b\r\n"),
+            ("proxy_set_header Host $arg_none;", "Host: u\r\nX-A: a\r\nX-B: b\r\n"),
+            ("proxy_set_header Host one; proxy_set_header Host two;", "Host: two\r\nX-A: a\r\nX-B: b\r\n"),
+        ] {
+            let found = composed(settings, "GET /|X-A: a|X-B: b", BodyFraming::None);
+            assert_eq!(found, format!("GET / HTTP/1.1\r\n{expected}\r\n"), "{settings}");
+        }
+    }
+
+    #[test]
+    fn no_value_ends_its_line() {
+        let settings = "set $evil $arg_a; proxy_set_header X-A $evil; proxy_method $arg_m;";
+        let found = composed(settings, "GET /?a=b%0d%0aX-B:%20c&m=GET", BodyFraming::None);
+        assert_eq!(found.matches("\r\n").count(), 4, "{found}");
+        assert!(found.starts_with("GET /?a=b%0d%0aX-B:%20c&m=GET HTTP/1.1\r\n"), "{found}");
+    }
+
+    #[test]
+    fn the_target_is_the_clients_unless_something_changed_it() {
+        let http = |pass: &str, rules: &str| {
+            format!(
+                "upstream u {{ server 127.0.0.1:81; }} \
+                 server {{ listen 127.0.0.1:8080; location /in/ {{ {rules} proxy_pass http://u{pass}; }} }}"
+            )
+        };
+        for (pass, rules, target, expected) in [
+            ("", "", "/in/a%20b//c?d=%20e", "/in/a%20b//c?d=%20e"),
+            ("", "", "/in/../in/x", "/in/../in/x"),
+            ("/", "", "/in/a?b", "/a?b"),
+            ("/out", "", "/in/a?b", "/outa?b"),
+            ("/out/", "", "/in/a%20b/%2Fc?d", "/out/a%20b/c?d"),
+            ("/out/", "", "/in//a/./b", "/out/a/b"),
+            ("", "rewrite ^/in/(.*) /re/$1 break;", "/in/a?b", "/re/a?b"),
+            ("/out/", "rewrite ^/in/(.*) /re/$1 break;", "/in/a?b", "/re/a?b"),
+            ("", "rewrite ^ /x%20y? break;", "/in/a?b", "/x%2520y"),
+            ("", "set $args c=d;", "/in/a?b", "/in/a?c=d"),
+        ] {
+            let (http, request) = (http(pass, rules), whole(&format!("GET {target}")));
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&http);
+                let exchange = site.exchange(&request);
+                let mut out = Vec::new();
+                push_target(&exchange, crate::values(exchange.location).proxy.pass.as_deref(), None, &mut out);
+                String::from_utf8(out).unwrap()
+            });
+            assert_eq!(found, expected, "{target} to {pass} with {rules}");
+        }
+    }
+
+    #[test]
+    fn a_target_of_a_variable_cannot_hold_a_second_request() {
+        for (uri, expected) in
+            [("/a b", "/a%20b"), ("/a\r\nX: y", "/a%0D%0AX:%20y"), ("/\x7f\t", "/%7F%09"), ("/%20", "/%20")]
+        {
+            let mut out = b"GET ".to_vec();
+            out.extend_from_slice(uri.as_bytes());
+            escape_breaks(&mut out, 4);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("GET {expected}"), "{uri:?}");
+        }
+    }
+
+    #[test]
+    fn a_websocket_passes_and_no_other_upgrade() {
+        let socket = "GET /|Connection: upgrade|Upgrade: websocket";
+        let lines = "Connection: upgrade\r\nUpgrade: websocket\r\n";
+        for (settings, request, passes) in [
+            ("", socket, true),
+            ("", "GET /|Connection: upgrade|Upgrade: WebSocket", true),
+            ("", "GET /|Connection: upgrade|Upgrade: h2c", false),
+            ("", "GET /|Upgrade: websocket", false),
+            ("", "POST /|Connection: upgrade|Upgrade: websocket", false),
+            ("", "GET / HTTP/1.0|Connection: upgrade|Upgrade: websocket", false),
+            ("proxy_http_version 1.0;", socket, false),
+            ("proxy_set_header Upgrade \"\";", socket, false),
+            ("proxy_set_header Connection close;", socket, false),
+        ] {
+            let found = composed(settings, request, BodyFraming::None);
+            assert_eq!(found.contains(lines), passes, "{settings} {request}: {found}");
+        }
+    }
+
+    #[test]
+    fn lines_that_ask_for_another_protocol_are_known() {
+        for (line, expected) in [
+            (&b"Upgrade: x\r\n"[..], (true, false)),
+            (b"upgrade:\r\n", (false, false)),
+            (b"Connection: keep-alive, Upgrade\r\n", (false, true)),
+            (b"connection: upgrades\r\n", (false, false)),
+            (b"X-Connection: upgrade\r\n", (false, false)),
+            (b"no colon", (false, false)),
+        ] {
+            assert_eq!(upgrade_line(line), expected, "{}", line.escape_ascii());
+        }
+    }
+}

@@ -208,3 +208,163 @@ fn elsewhere(exchange: &mut Exchange<'_>, target: &[u8]) -> Elsewhere {
         None => Elsewhere::Nowhere,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Site, on_worker, origin, proxied, whole};
+
+    /// The response that a location makes of an answer: status, type, length, and the other fields.
+    fn accepted(settings: &str, answer: &str, length: BodyLength) -> (u16, String, Option<u64>, String) {
+        let (http, head) = (proxied(settings), answer.replace('|', "\r\n") + "\r\n\r\n");
+        on_worker(async move {
+            let (site, _conn, _client) = Site::open(&http);
+            let mut exchange = site.exchange(&whole("GET /"));
+            exchange.origin = Some(origin(&head));
+            let values = crate::values(exchange.location);
+            let elsewhere = accept(&mut exchange, values, length);
+            let response = &exchange.response;
+            let line = |field: weir_wire::fields::FieldRef<'_>| {
+                format!("{}={}", String::from_utf8_lossy(field.name), String::from_utf8_lossy(field.value))
+            };
+            let mut fields: Vec<String> = response.fields.iter().map(line).collect();
+            fields.extend(elsewhere.map(|to| match to {
+                Elsewhere::Uri(path, args) => {
+                    format!("TO {}?{}", String::from_utf8_lossy(&path), String::from_utf8_lossy(&args))
+                }
+                Elsewhere::Named(name) => format!("TO @{name}"),
+                Elsewhere::Nowhere => "NOWHERE".to_owned(),
+            }));
+            let kind = String::from_utf8_lossy(&response.content_type).into_owned();
+            (response.status.get(), kind, response.content_length, fields.join(" "))
+        })
+    }
+
+    #[test]
+    fn fields_of_the_answer_are_passed_hidden_or_obeyed() {
+        let answer = "HTTP/1.1 201 Made|Date: d|Server: s|X-Pad: p|Content-Type: text/x|Content-Length: 5|Connection: X-Hop, close\
+                      |X-Hop: h|Keep-Alive: k|Transfer-Encoding: x|ETag: \"e\"|Set-Cookie: a=b|Set-Cookie: c=d\
+                      |X-Accel-Buffering: no|X-Accel-Expires: 5|X-Accel-Charset: utf-8|X-Own: o";
+        let rest = "ETag=\"e\" Set-Cookie=a=b Set-Cookie=c=d";
+        for (settings, fields) in [
+            ("", format!("{rest} X-Own=o")),
+            ("proxy_hide_header X-Own; proxy_hide_header set-cookie;", "ETag=\"e\"".to_owned()),
+            (
+                "proxy_pass_header Server; proxy_pass_header X-Accel-Expires;",
+                format!("Server=s {rest} X-Accel-Expires=5 X-Own=o"),
+            ),
+            ("proxy_pass_header X-Own; proxy_hide_header X-Own;", format!("{rest} X-Own=o")),
+        ] {
+            let found = accepted(settings, answer, BodyLength::Exact(5));
+            assert_eq!(found, (201, "text/x".to_owned(), Some(5), fields), "{settings}");
+        }
+        let hidden = accepted("proxy_hide_header Content-Type;", answer, BodyLength::Exact(5));
+        assert_eq!(hidden.1, "");
+    }
+
+    #[test]
+    fn of_a_field_that_may_stand_once_the_first_counts() {
+        let answer = "HTTP/1.1 200 OK|ETag: one|ETag: two|Content-Type: a|Content-Type: b|X-A: 1|X-A: 2";
+        let found = accepted("", answer, BodyLength::UntilClose);
+        assert_eq!(found, (200, "a".to_owned(), None, "ETag=one X-A=1 X-A=2".to_owned()));
+    }
+
+    #[test]
+    fn the_length_is_that_of_the_body_that_follows_or_would_follow() {
+        let answer = "HTTP/1.1 200 OK|Content-Length: 9";
+        for (length, told) in [
+            (BodyLength::Exact(5), Some(5)),
+            (BodyLength::Chunked, None),
+            (BodyLength::UntilClose, None),
+            (BodyLength::None, Some(9)),
+        ] {
+            assert_eq!(accepted("", answer, length).2, told, "{length:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_may_send_the_request_elsewhere_with_a_few_fields() {
+        let answer = |to: &str| {
+            format!(
+                "HTTP/1.1 200 OK|X-Accel-Redirect: {to}|Content-Type: t|Content-Disposition: d|Set-Cookie: a=b\
+                 |Cache-Control: c|Expires: e|Accept-Ranges: r|X-A: x|Content-Length: 5"
+            )
+        };
+        let kept = "Content-Disposition=d Set-Cookie=a=b Cache-Control=c Expires=e Accept-Ranges=r";
+        for (settings, to, expected) in [
+            ("", "/x%20y?z", format!("{kept} TO /x y?z")),
+            ("", "@named", format!("{kept} TO @named")),
+            ("", "/../x", format!("{kept} NOWHERE")),
+            ("proxy_force_ranges on;", "/x", format!("{} TO /x?", kept.replace(" Accept-Ranges=r", ""))),
+        ] {
+            let found = accepted(settings, &answer(to), BodyLength::Exact(5));
+            assert_eq!((found.0, found.1.as_str(), found.3), (0, "t", expected), "{settings} {to}");
+        }
+        let ignored = accepted("proxy_ignore_headers X-Accel-Redirect;", &answer("/x"), BodyLength::Exact(5));
+        assert_eq!((ignored.0, ignored.3.contains("TO"), ignored.3.contains("X-A=x")), (200, false, true));
+    }
+
+    #[test]
+    fn buffering_is_the_directive_s_unless_the_answer_says_another_word() {
+        for (settings, field, buffers_it) in [
+            ("", "X-A: 1", true),
+            ("", "X-Accel-Buffering: no", false),
+            ("", "X-Accel-Buffering: NO", false),
+            ("", "X-Accel-Buffering: maybe", true),
+            ("proxy_buffering off;", "X-A: 1", false),
+            ("proxy_buffering off;", "X-Accel-Buffering: yes", true),
+            ("proxy_buffering off; proxy_ignore_headers X-Accel-Buffering;", "X-Accel-Buffering: yes", false),
+        ] {
+            let (http, head) = (proxied(settings), format!("HTTP/1.1 200 OK\r\n{field}\r\n\r\n"));
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&http);
+                let mut exchange = site.exchange(&whole("GET /"));
+                let before = is_buffered(&exchange);
+                exchange.origin = Some(origin(&head));
+                (before, is_buffered(&exchange))
+            });
+            assert_eq!(found, (!settings.contains("proxy_buffering off"), buffers_it), "{settings} {field}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_upstream_become_weirs_own() {
+        for (settings, field, expected) in [
+            ("", "Location: http://u/x", "Location=/x"),
+            ("", "Location: http://ux/x", "Location=http://ux/x"),
+            ("", "Location: /x", "Location=/x"),
+            ("proxy_redirect off;", "Location: http://u/x", "Location=http://u/x"),
+            ("proxy_redirect http://b/ /c/;", "Location: http://b/x", "Location=/c/x"),
+            ("proxy_redirect http://b/ http://$host/;", "Location: http://b/x", "Location=http://a.test/x"),
+            ("proxy_redirect ~^http://(.*)/(.*)$ /$1/$2;", "Location: http://b/x", "Location=/b/x"),
+            ("proxy_redirect ~*B /$0;", "Location: http://b/x", "Location=/b"),
+            (
+                "proxy_redirect http://a/ /1/; proxy_redirect http://b/ /2/; proxy_redirect http:// /3/;",
+                "Location: http://b/x",
+                "Location=/2/x",
+            ),
+            ("proxy_redirect http://b/ /c/;", "Refresh: 5; url=http://b/x", "Refresh=5; url=/c/x"),
+            ("proxy_redirect http://b/ /c/;", "Refresh: 5", "Refresh=5"),
+            ("proxy_redirect http://b/ /$upstream_http_x_a/;", "Location: http://b/|X-A: v", "Location=/v/ X-A=v"),
+            (
+                "proxy_cookie_domain b.test $host;",
+                "Set-Cookie: a=b; Domain=.B.test; Path=/",
+                "Set-Cookie=a=b; Domain=.a.test; Path=/",
+            ),
+            ("proxy_cookie_domain b.test c;", "Set-Cookie: a=b; Domain=x.b.test", "Set-Cookie=a=b; Domain=x.b.test"),
+            (
+                "proxy_cookie_path /in/ /out/;",
+                "Set-Cookie: a=b; path=/in/x; Secure",
+                "Set-Cookie=a=b; path=/out/x; Secure",
+            ),
+            (
+                "proxy_cookie_flags a secure;",
+                "Set-Cookie: a=b|Set-Cookie: c=d",
+                "Set-Cookie=a=b; Secure Set-Cookie=c=d",
+            ),
+        ] {
+            let found = accepted(settings, &format!("HTTP/1.1 302 Found|{field}"), BodyLength::Exact(0));
+            assert_eq!(found.3, expected, "{settings} {field}");
+        }
+    }
+}

@@ -141,3 +141,137 @@ fn ends_with_head(origin: &Origin, link: &Link) -> bool {
     link.h2.as_ref().is_some_and(|stream| stream.is_read() && !stream.has_trailers())
         && origin.bytes.len() == origin.head.len
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Site, asked, link, on_worker, origin, proxied, whole};
+
+    #[test]
+    fn the_length_of_an_answer_depends_on_its_head_and_on_the_request() {
+        let socket = "GET /|Connection: upgrade|Upgrade: websocket";
+        for (request, answer, expected) in [
+            ("GET /", "200 OK\r\nContent-Length: 5\r\n", "Ok(Exact(5))"),
+            ("HEAD /", "200 OK\r\nContent-Length: 5\r\n", "Ok(None)"),
+            ("GET /", "204 No Content\r\n", "Ok(None)"),
+            ("GET /", "304 Not Modified\r\nContent-Length: 5\r\n", "Ok(None)"),
+            ("GET /", "200 OK\r\nTransfer-Encoding: chunked\r\n", "Ok(Chunked)"),
+            ("GET /", "200 OK\r\n", "Ok(UntilClose)"),
+            ("GET /", "101 Switching\r\n", "Err(Switched)"),
+            (socket, "101 Switching\r\n", "Ok(None)"),
+        ] {
+            let (head, request) = (format!("HTTP/1.1 {answer}\r\n"), whole(request));
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&proxied(""));
+                let mut exchange = site.exchange(&request);
+                let values = crate::values(exchange.location);
+                format!("{:?}", measure(&mut exchange, values, &origin(&head), &link(0).0))
+            });
+            assert_eq!(found, expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_came_with_the_head_must_be_one() {
+        for (body, is_well) in
+            [("", true), ("2\r\nab\r\n", true), ("2\r", true), ("zz\r\n", false), ("2\r\nabc", false)]
+        {
+            let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&proxied(""));
+                let values = crate::values(site.exchange(&whole("GET /")).location);
+                begins_well(&origin(&head), values, BodyLength::Chunked).is_ok()
+            });
+            assert_eq!(found, is_well, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_reaches_the_client_with_its_own_framing() {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\n";
+        let got = "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\n";
+        // The answer in parts; what the client gets behind the type; whether the connection to the origin is kept.
+        for (request, parts, rest, kept) in [
+            (
+                "GET /",
+                &["HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 4\r\n\r\nbody"][..],
+                "Content-Length: 4\r\nConnection: keep-alive\r\n\r\nbody",
+                1,
+            ),
+            (
+                "GET /",
+                &["HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Le", "ngth: 4\r\n\r", "\nbo", "dy"],
+                "Content-Length: 4\r\nConnection: keep-alive\r\n\r\nbody",
+                1,
+            ),
+            (
+                "GET /",
+                &[
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbo",
+                    "dy\r\n0\r\n",
+                    "\r\n",
+                ],
+                "Transfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n",
+                1,
+            ),
+            (
+                "GET / HTTP/1.0",
+                &[
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
+                ],
+                "Connection: close\r\n\r\nbody",
+                1,
+            ),
+            (
+                "GET /",
+                &["HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody"],
+                "Content-Length: 4\r\nConnection: keep-alive\r\n\r\nbody",
+                0,
+            ),
+            (
+                "HEAD /",
+                &["HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 4\r\n\r\n"],
+                "Content-Length: 4\r\nConnection: keep-alive\r\n\r\n",
+                1,
+            ),
+            (
+                "GET /",
+                &[
+                    "HTTP/1.1 100 Continue\r\n\r\n",
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 0\r\n\r\n",
+                ],
+                "Content-Length: 0\r\nConnection: keep-alive\r\n\r\n",
+                1,
+            ),
+        ] {
+            assert!(parts.concat().contains("200 OK") && head == got);
+            let found = asked(&proxied(""), &whole(request), parts);
+            assert_eq!(found.seen, format!("{} / HTTP/1.1\r\nHost: u\r\n\r\n", request.split(' ').next().unwrap()));
+            assert_eq!(
+                (found.outcome.as_str(), found.got),
+                ("response", format!("{got}{rest}")),
+                "{request} {parts:?}"
+            );
+            assert_eq!((found.tries, found.kept), (vec![200], kept), "{request} {parts:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_may_be_replaced_by_a_page_or_by_another_location() {
+        for (settings, answer, outcome) in [
+            ("", "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "response"),
+            ("proxy_intercept_errors on;", "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "response"),
+            (
+                "proxy_intercept_errors on; error_page 404 /x;",
+                "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+                "Status(404)",
+            ),
+            ("error_page 404 /x;", "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "response"),
+            ("", "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /other\r\nContent-Length: 0\r\n\r\n", "Respond"),
+            ("", "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /../a\r\nContent-Length: 0\r\n\r\n", "Status(404)"),
+        ] {
+            let parts: &'static [&'static str] = Box::leak(Box::new([answer]));
+            assert_eq!(asked(&proxied(settings), &whole("GET /"), parts).outcome, outcome, "{settings} {answer}");
+        }
+    }
+}

@@ -138,3 +138,85 @@ pub fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answe
     };
     ControlFlow::Continue(kind)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Site, on_worker, proxied, whole};
+
+    fn os(code: i32) -> io::Error {
+        io::Error::from_raw_os_error(code)
+    }
+
+    #[test]
+    fn each_failure_has_its_words_its_counter_and_its_consequence() {
+        use retry::Failure::{Error, InvalidHeader, Timeout};
+        let gone = || Gone::Closed(io::ErrorKind::ConnectionReset.into());
+        let malformed = || Gone::Closed(io::ErrorKind::InvalidData.into());
+        // The failure; its words; its counter; its name for proxy_next_upstream, or the status or the end in its place.
+        for (failure, words, counter, consequence) in [
+            (Failure::Connect(os(111)), "connect() failed (111: Connection refused)", Why::Refused, Ok(Error)),
+            (Failure::Connect(os(2)), "connect() failed (2: No such file or directory)", Why::Refused, Ok(Error)),
+            (Failure::Connect(os(113)), "connect() failed (113: No route to host)", Why::Unreachable, Ok(Error)),
+            (
+                Failure::Connect(os(99)),
+                "connect() failed (99: Cannot assign requested address)",
+                Why::NoPort,
+                Ok(Error),
+            ),
+            (Failure::Connect(os(24)), "connect() failed (24: Too many open files)", Why::NoFile, Ok(Error)),
+            (Failure::Send(os(32)), "writev() failed (32: Broken pipe)", Why::Reset, Ok(Error)),
+            (Failure::Receive(os(104)), "recv() failed (104: Connection reset by peer)", Why::Reset, Ok(Error)),
+            (Failure::Closed, "upstream prematurely closed connection", Why::Closed, Ok(Error)),
+            (Failure::TimedOut, "upstream timed out (110: Connection timed out)", Why::TimedOut, Ok(Timeout)),
+            (Failure::Head(HeadFault::TooBig), "upstream sent too big header", Why::BadHead, Ok(InvalidHeader)),
+            (
+                Failure::Head(HeadFault::Switched),
+                "upstream switched protocols unasked",
+                Why::BadHead,
+                Ok(InvalidHeader),
+            ),
+            (Failure::Lost(Lost::Malformed("x")), "upstream sent x", Why::BadHead, Ok(InvalidHeader)),
+            (Failure::Lost(Lost::Unprocessed(7)), "upstream rejected request with error 7", Why::Closed, Ok(Error)),
+            (
+                Failure::Lost(Lost::Rejected(2)),
+                "upstream rejected request with error 2",
+                Why::Closed,
+                Ok(InvalidHeader),
+            ),
+            (Failure::TableFull, "worker_connections are not enough", Why::Other, Err(Some(500))),
+            (
+                Failure::Body(BodyFailed::Status(413)),
+                "the request's body could not be read",
+                Why::Other,
+                Err(Some(413)),
+            ),
+            (Failure::Body(BodyFailed::Gone(gone())), "the request's body could not be read", Why::Other, Err(None)),
+            (
+                Failure::Client(gone()),
+                "client prematurely closed connection, so upstream connection is closed too",
+                Why::Other,
+                Err(None),
+            ),
+            (
+                Failure::Client(malformed()),
+                "client prematurely closed connection, so upstream connection is closed too",
+                Why::Other,
+                Err(Some(400)),
+            ),
+            (Failure::Tls(Fault::Certificate("x".to_owned())), "x", Why::Tls, Err(Some(500))),
+        ] {
+            assert_eq!((failure.to_string().as_str(), why(&failure)), (words, counter));
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&proxied(""));
+                match blame(&mut site.exchange(&whole("GET /")), failure) {
+                    ControlFlow::Continue(kind) => Ok(kind),
+                    ControlFlow::Break(Answer::Outcome(Outcome::Status(status))) => Err(Some(status)),
+                    ControlFlow::Break(Answer::Gone(_)) => Err(None),
+                    ControlFlow::Break(_) => Err(Some(0)),
+                }
+            });
+            assert_eq!(found, consequence, "{words}");
+        }
+    }
+}

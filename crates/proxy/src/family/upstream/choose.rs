@@ -120,3 +120,66 @@ pub(super) async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &
         Err(_) => Err(Unresolved::Status(500)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Site, on_worker, proxied, whole};
+
+    #[test]
+    fn the_text_of_a_proxy_pass_is_a_group_an_address_or_a_name() {
+        let base = "set $to $arg_to; proxy_pass";
+        for (pass, target, expected) in [
+            ("http://$arg_to", "u", "group u of 127.0.0.1:81, host u, no uri"),
+            ("http://$arg_to", "U", "group u of 127.0.0.1:81, host U, no uri"),
+            ("http://$arg_to", "127.0.0.1:7", "own 127.0.0.1:7 of 127.0.0.1:7, host 127.0.0.1:7, no uri"),
+            ("http://$arg_to", "127.0.0.1", "own 127.0.0.1 of 127.0.0.1:80, host 127.0.0.1, no uri"),
+            ("https://$arg_to", "127.0.0.1", "own 127.0.0.1:443 of 127.0.0.1:443, host 127.0.0.1, no uri, tls"),
+            ("http://$arg_to", "127.0.0.1:7/x?y", "own 127.0.0.1:7 of 127.0.0.1:7, host 127.0.0.1:7, /x?y"),
+            ("http://$arg_to", "name.test:7", "name name.test:7"),
+            ("http://$arg_to", "", "500"),
+            ("$arg_to", "nothing", "500"),
+            ("http://$arg_to", "127.0.0.1:x", "name 127.0.0.1:x"),
+        ] {
+            let http = format!(
+                "upstream u {{ server 127.0.0.1:81; }} server {{ listen 127.0.0.1:8080; location / {{ {base} {pass}; }} }}"
+            );
+            let request = whole(&format!("GET /?to={target}"));
+            let found = on_worker(async move {
+                let (site, _conn, _client) = Site::open(&http);
+                let mut exchange = site.exchange(&request);
+                let pass = crate::values(exchange.location).proxy.pass.clone().unwrap();
+                let told = |target: &Target| {
+                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    let uri = target.uri.as_deref().map_or("no uri".to_owned(), text);
+                    format!("host {}, {uri}{}", text(&target.host), if target.is_tls { ", tls" } else { "" })
+                };
+                match group(&mut exchange, &pass) {
+                    Err(status) => status.to_string(),
+                    Ok(Chosen::Name(name, _)) => format!("name {name}"),
+                    Ok(Chosen::Group(group, target)) => {
+                        let kind = if group.home().is_some() { "group" } else { "own" };
+                        let upstream = group.get();
+                        let addresses: Vec<String> = upstream.addresses.iter().map(ToString::to_string).collect();
+                        let told = target.as_ref().map(told).unwrap_or_default();
+                        format!("{kind} {} of {}, {told}", upstream.name, addresses.join(" "))
+                    }
+                }
+            });
+            assert_eq!(found, expected, "{pass} with {target}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_a_resolver_has_no_group() {
+        let found = on_worker(async {
+            let (site, conn, _client) = Site::open(&proxied(""));
+            let mut exchange = site.exchange(&whole("GET /"));
+            match resolve(&mut exchange, &conn, "name.test:7").await {
+                Err(Unresolved::Status(status)) => status,
+                Err(Unresolved::Gone(_)) | Ok(_) => 0,
+            }
+        });
+        assert_eq!(found, 502);
+    }
+}

@@ -388,6 +388,10 @@ impl Pools {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{link, on_worker};
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::Ordering;
+    use weir_net::worker::yield_now;
 
     fn is_told_of_port(handover: &Handover) -> bool {
         matches!(handover.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(News::Port))
@@ -408,5 +412,142 @@ mod tests {
         drop(second);
         pools.tell_of_port(1, 7);
         assert!(!pools.is_awaited(1, 7) && pools.is_awaited(1, 8));
+    }
+
+    fn empty() -> Pools {
+        let counters = AllCounters::new();
+        counters.occupy(0);
+        Pools::new(Shelf { counters, seat: 0, generation: 0 })
+    }
+
+    /// Keeps connections to these peers, marked by their order; returns the peers' ends.
+    fn filled(pools: &Pools, peers: &[usize], policy: &PoolPolicy) -> Vec<UnixStream> {
+        let put = |(number, peer): (usize, &usize)| {
+            let (mut link, end) = link(*peer);
+            link.carried = 10 * number as u32;
+            pools.put(1, link, policy, true);
+            end
+        };
+        peers.iter().enumerate().map(put).collect()
+    }
+
+    /// The order numbers of the connections to a peer, as they are taken.
+    fn taken(pools: &Pools, peer: usize) -> Vec<u32> {
+        std::iter::from_fn(|| pools.take(1, peer, Terms::PLAIN)).map(|link| link.carried / 10).collect()
+    }
+
+    #[test]
+    fn the_newest_connection_to_the_peer_is_taken_first_and_a_full_pool_closes_the_oldest() {
+        let most = |max_idle| PoolPolicy { max_idle, ..PoolPolicy::default() };
+        for (max_idle, first, second) in
+            [(9, &[3, 2, 0][..], &[4, 1][..]), (3, &[3, 2], &[4]), (1, &[], &[4]), (0, &[], &[])]
+        {
+            on_worker(async move {
+                let pools = empty();
+                let _ends = filled(&pools, &[7, 8, 7, 7, 8], &most(max_idle));
+                assert_eq!(pools.len(), max_idle.min(5), "{max_idle}");
+                assert_eq!((taken(&pools, 7), taken(&pools, 8)), (first.to_vec(), second.to_vec()), "{max_idle}");
+                assert!(pools.is_empty() && pools.take(9, 7, Terms::PLAIN).is_none());
+            });
+        }
+    }
+
+    #[test]
+    fn a_connection_serves_only_exchanges_with_its_terms() {
+        on_worker(async {
+            let pools = empty();
+            let address = |text: &str| Some(Local { address: text.parse().unwrap(), transparent: false });
+            let (mut bound, _end) = link(7);
+            bound.bound = address("127.0.0.5:0");
+            pools.put(1, bound, &PoolPolicy::default(), true);
+            let wants = |bound| pools.take(1, 7, Terms { bound, ..Terms::PLAIN });
+            assert!(wants(None).is_none() && wants(address("127.0.0.6:0")).is_none());
+            assert!(wants(address("127.0.0.5:0")).is_some() && wants(address("127.0.0.5:0")).is_none());
+        });
+    }
+
+    #[test]
+    fn a_connection_that_its_peer_has_closed_or_used_is_no_answer_s() {
+        on_worker(async {
+            let pools = empty();
+            let mut ends = filled(&pools, &[7, 7, 7], &PoolPolicy::default());
+            drop(ends.remove(2));
+            std::io::Write::write_all(&mut ends[1], b"unasked").unwrap();
+            yield_now().await;
+            assert_eq!(taken(&pools, 7), [0], "the newer two are dropped on the way");
+            assert!(pools.is_empty());
+            let _ends = filled(&pools, &[7, 7], &PoolPolicy::default());
+            drop(filled(&pools, &[8], &PoolPolicy::default()));
+            yield_now().await;
+            pools.sweep();
+            assert_eq!(pools.len(), 2);
+        });
+    }
+
+    #[test]
+    fn the_time_that_the_peer_tells_bounds_the_time_in_the_pool() {
+        on_worker(async {
+            for (peer_keeps_s, idle_timeout_ms, is_usable) in
+                [(UNTOLD, 60_000, true), (60, 60_000, true), (0, 60_000, false), (60, 0, false)]
+            {
+                let pools = empty();
+                let (mut kept, _end) = link(7);
+                kept.peer_keeps_s = peer_keeps_s;
+                pools.put(1, kept, &PoolPolicy { idle_timeout_ms, ..PoolPolicy::default() }, true);
+                assert_eq!(pools.len(), 1);
+                assert_eq!(pools.take(1, 7, Terms::PLAIN).is_some(), is_usable, "{peer_keeps_s} {idle_timeout_ms}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_connection_is_kept_only_while_its_policy_allows() {
+        on_worker(async {
+            let policy = PoolPolicy { max_requests: 3, ..PoolPolicy::default() };
+            for (carried, is_reusable, is_kept) in
+                [(0, true, true), (1, true, true), (2, true, false), (0, false, false)]
+            {
+                let pools = empty();
+                let (mut used, _end) = link(7);
+                used.carried = carried;
+                pools.put(1, used, &policy, is_reusable);
+                assert_eq!(pools.len() == 1, is_kept, "{carried} {is_reusable}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_try_that_waits_gets_the_next_free_connection_to_its_peer() {
+        on_worker(async {
+            let pools = empty();
+            let (first, second, other) = (pools.wait(1, 7, None), pools.wait(1, 7, None), pools.wait(1, 8, None));
+            let _ends = filled(&pools, &[7, 7, 7], &PoolPolicy::default());
+            let got = |handover: &Handover| match handover.poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(News::Link(link)) => Some(link.carried / 10),
+                Poll::Ready(News::Port) | Poll::Pending => None,
+            };
+            assert_eq!((got(&first), got(&second), got(&other)), (Some(0), Some(1), None));
+            assert_eq!(taken(&pools, 7), [2], "nobody waited for the third");
+        });
+    }
+
+    #[test]
+    fn other_workers_see_how_many_connections_they_may_borrow() {
+        on_worker(async {
+            let pools = empty();
+            let lendable = |peer| pools.shelf.counters.seat(0).lendable.to(0, 1, peer).load(Ordering::Relaxed);
+            let _ends = filled(&pools, &[7, 7, 8], &PoolPolicy { max_idle: 3, ..PoolPolicy::default() });
+            assert_eq!((lendable(7), lendable(8)), (2, 1));
+            let mut counts = Vec::new();
+            pools.count_idle(|group, idle| counts.push((group, idle.to_vec())));
+            assert_eq!(counts, [(0, vec![]), (1, vec![0, 0, 0, 0, 0, 0, 0, 2, 1])]);
+            assert!(pools.close_oldest());
+            assert_eq!((lendable(7), lendable(8), pools.len()), (1, 1, 2));
+            let newest = pools.take(1, 7, Terms::PLAIN).unwrap();
+            assert_eq!((lendable(7), newest.carried / 10), (0, 1), "the oldest of all was closed");
+            let counters = pools.shelf.counters.clone();
+            drop(pools);
+            assert_eq!(counters.seat(0).lendable.to(0, 1, 8).load(Ordering::Relaxed), 0);
+        });
     }
 }

@@ -569,3 +569,6 @@ fn trouble(failure: retry::Failure) -> Trouble {
         retry::Failure::Error | retry::Failure::Denied | retry::Failure::Status(_) => Trouble::Error,
     }
 }
+
+#[cfg(test)]
+mod tests;
