@@ -137,7 +137,12 @@ fn trouble_its_end_and_a_reload_are_told() {
     let _load = Load::to(edge_port);
     support::within("trouble is told", || room.got().iter().any(|got| got["status"] == 200));
     let got = room.got();
-    assert_eq!(got.iter().map(|got| got["status"].as_u64().unwrap()).collect::<Vec<_>>(), [503, 503, 200]);
+    // A busy machine, which is named as the limit, may have been told too.
+    let statuses: Vec<u64> = got.iter().map(|got| got["status"].as_u64().unwrap()).collect();
+    assert!(
+        statuses.starts_with(&[503, 503, 200]) && statuses[3..].iter().all(|status| *status == 200),
+        "{statuses:?}"
+    );
     let (path, body) = (&got[2]["path"], &got[2]["body"]);
     assert_eq!((path.as_str(), got[2]["type"].as_str()), (Some("/services/secret"), Some("application/json")));
     assert_eq!(
