@@ -1,4 +1,4 @@
-//! What every kind of run has: its id, its environment, a time from a flag, and the end by a signal.
+//! The parts that every kind of run has: its id, its environment, a time from a flag, and the end by a signal.
 
 use std::time::Duration;
 

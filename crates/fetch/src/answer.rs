@@ -66,12 +66,17 @@ fn head(bytes: &[u8]) -> Result<Option<(usize, ResponseHead)>, String> {
 
 /// The content of chunks, and the number of their bytes; `None` if the last one is not there.
 fn chunks(rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, String> {
-    let (mut decoder, mut at, mut body) = (Decoder::new(), 0, Vec::new());
+    let (mut decoder, mut at, mut parts) = (Decoder::new(), 0, Vec::new());
     loop {
         match decoder.next(rest, &mut at).map_err(|violation| violation.to_string())? {
-            ChunkEvent::Data { start, end } => body.extend_from_slice(rest.get(start..end).unwrap_or_default()),
+            ChunkEvent::Data { start, end } => parts.push(start..end),
             ChunkEvent::NeedMore => return Ok(None),
-            ChunkEvent::End => return Ok(Some((body, at))),
+            // Only now: this function looks again after each read, and would copy the same bytes again.
+            ChunkEvent::End => {
+                let mut body = Vec::new();
+                parts.into_iter().for_each(|part| body.extend_from_slice(rest.get(part).unwrap_or_default()));
+                return Ok(Some((body, at)));
+            }
         }
     }
 }

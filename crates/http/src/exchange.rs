@@ -210,11 +210,11 @@ pub struct Exchange<'c> {
     pub own: Own,
     /// Its course so far.
     pub facts: Facts,
-    /// What is true of it at the moment.
+    /// The facts about it that are true or false now.
     pub flags: Flags,
     /// The bytes so far.
     pub bytes: Bytes,
-    /// What few exchanges have.
+    /// Values that few exchanges need; `None` without any.
     pub rare: Option<Box<Rare>>,
 }
 
@@ -235,7 +235,7 @@ pub struct Facts {
     pub limit_rate: Option<u64>,
 }
 
-/// What is true of an exchange at the moment; nothing is at its start.
+/// The facts about an exchange that are true or false now. All are false at its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flags {
     /// The target can go upstream as the client wrote it: no rewrite and no normalisation changed it.
@@ -291,7 +291,7 @@ pub struct Bytes {
     pub request: u64,
 }
 
-/// What few exchanges have.
+/// Values that few exchanges need.
 #[derive(Default)]
 pub struct Rare {
     /// `$proxy_host` of the current location, if its `proxy_pass` has variables and weir has evaluated them.
@@ -360,20 +360,23 @@ impl<'c> Exchange<'c> {
         self.told_address().unwrap_or(&self.client.remote)
     }
 
-    /// What few exchanges have, to change it.
+    /// The values that few exchanges need, to change them.
     pub fn rare_mut(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
 
-    /// What few exchanges have, if this one has any of it.
+    /// The values that few exchanges need; `None` without any.
     pub fn rare(&self) -> Option<&Rare> {
         self.rare.as_deref()
     }
 
-    /// Goes on as the client of another exchange, in its trace.
+    /// Takes over the client's address and the trace of the exchange that this one belongs to, those that are there.
     pub fn follow(&mut self, told_address: Option<SocketAddress>, trace: Option<Box<Trace>>) {
-        if told_address.is_some() || trace.is_some() {
-            (self.rare_mut().told_address, self.rare_mut().trace) = (told_address, trace);
+        if told_address.is_some() {
+            self.rare_mut().told_address = told_address;
+        }
+        if trace.is_some() {
+            self.rare_mut().trace = trace;
         }
     }
 

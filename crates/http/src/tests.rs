@@ -259,7 +259,7 @@ pub fn walked(http: &str, request: &str) -> Walked {
     })
 }
 
-/// What an exchange has come to.
+/// The state of an exchange after its walk, in words.
 pub fn shown(exchange: &Exchange<'_>, outcome: &Outcome) -> Walked {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let outcome = match (outcome, &exchange.response.body) {

@@ -142,7 +142,7 @@ pub fn whole(short: &str) -> String {
     format!("{line}{version}\r\nHost: a.test\r\n{fields}\r\n")
 }
 
-/// What came of a request that an origin answered.
+/// The result of a request that an origin answered.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// The bytes that the origin got.

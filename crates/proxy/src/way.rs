@@ -12,7 +12,7 @@ use crate::family::upstream::answer::Answer;
 use crate::family::upstream::forward;
 use crate::family::upstream::source::Source;
 
-/// What stands between a location and its upstream.
+/// The stages between a location and its upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Nothing.

@@ -24,14 +24,14 @@ const BATCH_MAX: usize = 64;
 /// The replies to a request's commands.
 pub type Answer = Result<Vec<Value>, Failed>;
 
-/// Commands, and who waits for their replies.
+/// Commands, and the caller that waits for their replies.
 pub struct Request {
     pub commands: Commands,
     pub timeout: Duration,
     pub asker: Asker,
 }
 
-/// Who waits.
+/// The caller that waits.
 pub enum Asker {
     Task(Promise<Answer>),
     Thread(SyncSender<Answer>),

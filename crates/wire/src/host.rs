@@ -25,7 +25,7 @@ pub struct Host {
 pub struct LastHost {
     /// The value of its Host field.
     text: Vec<u8>,
-    /// What was found in it; its name begins with it.
+    /// The host in it. The name begins where the value begins, so its span counts from there.
     found: Option<Host>,
 }
 
@@ -46,7 +46,7 @@ impl LastHost {
         if text.len() <= KEPT_MAX {
             self.text.clear();
             self.text.extend_from_slice(text);
-            self.found = validate(text, Span::new(0, text.len()));
+            self.found = Some(Host { name: Span::new(0, found.name.of(buf).len()), ..found });
         }
         Some(found)
     }

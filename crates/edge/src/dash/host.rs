@@ -24,14 +24,14 @@ use programs::Programs;
 
 use crate::errands;
 use crate::keeper::order::{Done, Errand};
-use crate::live::ticket::{self, Ticketed as Ticket};
+use crate::live::ticket::{self, PendingQuestion};
 
 /// Questions that wait for the thread, at most; one more is answered 503.
 const QUESTIONS_MAX: usize = 8;
 
 /// The way to the thread.
 #[derive(Default)]
-pub struct Host(OnceLock<SyncSender<Ticket<Errand, Option<Done>>>>);
+pub struct Host(OnceLock<SyncSender<PendingQuestion<Errand, Option<Done>>>>);
 
 impl Host {
     /// Starts the thread, if it does not run; it ends with this.
@@ -66,12 +66,12 @@ impl Host {
     }
 }
 
-fn serve(list: &Receiver<Ticket<Errand, Option<Done>>>) {
+fn serve(list: &Receiver<PendingQuestion<Errand, Option<Done>>>) {
     let mut programs = Programs::default();
-    while let Ok(ticket) = list.recv() {
+    while let Ok(question) = list.recv() {
         // A viewer that has left needs no answer.
-        if ticket.is_awaited() {
-            ticket.settle_with(|errand| look(errand, &mut programs));
+        if question.is_awaited() {
+            question.settle_with(|errand| look(errand, &mut programs));
         }
     }
 }

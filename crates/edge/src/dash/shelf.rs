@@ -19,7 +19,7 @@ use weir_net::process::Identity;
 use weir_net::{clock, worker};
 use weir_words::Said;
 
-use crate::live::ticket::{self, Ticketed};
+use crate::live::ticket::{self, PendingQuestion};
 
 /// Questions that wait for the thread, at most; one more is answered 503.
 const QUESTIONS_MAX: usize = 8;
@@ -62,7 +62,7 @@ pub(super) type Answer = (u16, Vec<u8>);
 
 /// The way to the thread.
 #[derive(Default)]
-pub struct Shelf(OnceLock<SyncSender<Ticketed<Want, Answer>>>);
+pub struct Shelf(OnceLock<SyncSender<PendingQuestion<Want, Answer>>>);
 
 impl Shelf {
     /// Starts the thread, as `identity`, if it does not run; it ends with the shelf.
@@ -91,7 +91,7 @@ impl Shelf {
     }
 }
 
-fn serve(list: &Receiver<Ticketed<Want, Answer>>) {
+fn serve(list: &Receiver<PendingQuestion<Want, Answer>>) {
     let mut lab = lab::Lab::default();
     while let Ok(errand) = list.recv() {
         // A viewer that has left needs no answer.

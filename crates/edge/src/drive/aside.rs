@@ -35,7 +35,7 @@ pub struct Aside {
     facts: Facts,
     flags: Flags,
     bytes: Bytes,
-    rare: Option<Box<Rare>>,
+    unusual: Option<Box<Unusual>>,
 }
 
 struct RequestFacts {
@@ -59,10 +59,10 @@ struct ResponseFacts {
 }
 
 /// The fields that few exchanges use.
-struct Rare {
+struct Unusual {
     body: RequestBody,
     reader: Option<Reader>,
-    more: Option<Box<exchange::Rare>>,
+    rare: Option<Box<exchange::Rare>>,
     own: Own,
     captures: Captures,
     sent: Body,
@@ -109,7 +109,7 @@ impl Aside {
             request: RequestFacts::of(request),
             response: ResponseFacts::of(response),
             tries: exchange.tries.drain(..).collect(),
-            rare: Rare::of(&mut exchange),
+            unusual: Unusual::of(&mut exchange),
         };
         exchange.request.used = exchange.request.bytes.len();
         (aside, exchange.into_parts())
@@ -122,7 +122,8 @@ impl Aside {
 
     /// Takes the exchange up again and ends it with `end`; its memory goes back to the worker.
     pub fn end<R>(self, worker: &Rc<Worker>, client: &Client, end: impl FnOnce(&mut Exchange<'_>) -> R) -> R {
-        let Aside { generation, server, location, texts, tries, request, response, facts, flags, bytes, rare } = self;
+        let Aside { generation, server, location, texts, tries, request, response, facts, flags, bytes, unusual } =
+            self;
         let conf = &*generation.conf;
         let (server, parts) = (conf.server(server), Parts::lease(worker));
         let (started, wall_ms) = (facts.started, facts.started_wall_ms);
@@ -135,8 +136,8 @@ impl Aside {
         (exchange.facts, exchange.flags, exchange.bytes) = (facts, flags, bytes);
         // Only a client's exchange becomes a tunnel, and its start was already counted.
         exchange.flags.is_counted = true;
-        match rare {
-            Some(rare) => rare.give_to(&mut exchange),
+        match unusual {
+            Some(unusual) => unusual.give_to(&mut exchange),
             None => exchange.body = RequestBody::Gone,
         }
         let result = end(&mut exchange);
@@ -230,8 +231,8 @@ impl ResponseFacts {
     }
 }
 
-impl Rare {
-    fn of(exchange: &mut Exchange<'_>) -> Option<Box<Rare>> {
+impl Unusual {
+    fn of(exchange: &mut Exchange<'_>) -> Option<Box<Unusual>> {
         let is_usual = matches!(exchange.body, RequestBody::Gone)
             && exchange.reader.is_none()
             && exchange.rare.is_none()
@@ -242,10 +243,10 @@ impl Rare {
         if is_usual {
             return None;
         }
-        Some(Box::new(Rare {
+        Some(Box::new(Unusual {
             body: std::mem::take(&mut exchange.body),
             reader: exchange.reader.take(),
-            more: exchange.rare.take(),
+            rare: exchange.rare.take(),
             own: std::mem::take(&mut exchange.own),
             captures: std::mem::take(&mut exchange.slots.captures),
             sent: std::mem::take(&mut exchange.response.body),
@@ -256,7 +257,7 @@ impl Rare {
     fn give_to(self, exchange: &mut Exchange<'_>) {
         exchange.body = self.body;
         exchange.reader = self.reader;
-        exchange.rare = self.more;
+        exchange.rare = self.rare;
         exchange.own = self.own;
         exchange.slots.captures = self.captures;
         exchange.response.body = self.sent;

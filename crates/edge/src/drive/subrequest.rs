@@ -258,9 +258,7 @@ fn begin(exchange: &Exchange<'_>, path: Vec<u8>) -> Result<(), NoBackground> {
     background.spawn(path, async move |exchange: &mut Exchange<'_>, conn: &mut Conn| {
         exchange.flags.is_subrequest = true;
         exchange.flags.internal = true;
-        if trace.is_some() {
-            exchange.rare_mut().trace = trace;
-        }
+        exchange.follow(None, trace);
         exchange.body = body;
         // Until there is a reader, the walk compares the length of the body with `client_max_body_size`.
         let outcome = walk::walk(exchange, From::Server);

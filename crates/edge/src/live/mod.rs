@@ -45,14 +45,14 @@ pub use scene::Scene;
 pub(crate) use sums::groups;
 
 /// A question to the observer.
-type Errand = ticket::Ticketed<Question, Reply>;
+type LiveQuestion = ticket::PendingQuestion<Question, Reply>;
 
 /// The workers' cells, and the way to their reader.
 pub struct Live {
     boards: Arc<Boards>,
     counters: AllCounters,
     scene: Mutex<Scene>,
-    errands: OnceLock<SyncSender<Errand>>,
+    questions: OnceLock<SyncSender<LiveQuestion>>,
     newest: Mutex<Arc<Snapshot>>,
 }
 
@@ -63,7 +63,7 @@ impl Live {
             boards: Arc::default(),
             counters,
             scene: Mutex::default(),
-            errands: OnceLock::new(),
+            questions: OnceLock::new(),
             newest: Mutex::default(),
         })
     }

@@ -27,7 +27,7 @@ impl Live {
     /// The thread could not be started.
     pub fn observe(self: &Arc<Live>, identity: Option<Identity>) -> io::Result<()> {
         let (send, list) = sync_channel(QUESTIONS_MAX);
-        if self.errands.set(send).is_err() {
+        if self.questions.set(send).is_err() {
             return Ok(());
         }
         let live = Arc::downgrade(self);
@@ -41,7 +41,7 @@ impl Live {
     /// Asks and waits for the answer, while the worker serves others; `None` if too many questions wait, or it takes
     /// too long.
     pub async fn ask(&self, question: Question) -> Option<Reply> {
-        ticket::ask(self.errands.get()?, question).await
+        ticket::ask(self.questions.get()?, question).await
     }
 }
 
@@ -54,7 +54,7 @@ impl Observer {
         Observer { gatherer: Gatherer::new(PathBuf::from("/"), clock::unix_ms()) }
     }
 
-    fn run(&mut self, live: &Weak<Live>, list: &Receiver<super::Errand>) {
+    fn run(&mut self, live: &Weak<Live>, list: &Receiver<super::LiveQuestion>) {
         let mut next = clock::precise();
         loop {
             let now = clock::precise();

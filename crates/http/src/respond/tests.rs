@@ -1,4 +1,4 @@
-//! What a client gets: heads, framing, and whether its connection goes on; over HTTP/1 and over streams.
+//! Answers as a client gets them, over HTTP/1 and over a stream: the head, the framing, and the connection afterwards.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What a health check of `stream` asks, and of which group.
+//! The health checks of `stream`: the bytes that they send, their tests, and their groups.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! What the rules and the store of `weir_cache` are told about a location, a request and an answer.
+//! The facts about a location, a request and an answer, in the form that `weir_cache` reads.
 
 use weir_cache::policy::{Ignored, Policy};
 use weir_cache::store::{Object, Times, Variant};

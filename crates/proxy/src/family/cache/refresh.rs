@@ -40,9 +40,7 @@ pub fn start(exchange: &mut Exchange<'_>, visit: Visit) -> bool {
         (exchange.flags.target_is_valid, exchange.flags.uri_was_quoted) = (target_is_valid, uri_was_quoted);
         (exchange.flags.uri_changed, exchange.flags.internal) = (uri_changed, internal);
         exchange.body = RequestBody::Gone;
-        if trace.is_some() {
-            exchange.rare_mut().trace = trace;
-        }
+        exchange.follow(None, trace);
         *exchange.cache = visit;
         refresh(exchange, conn).await;
     });

@@ -12,7 +12,6 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::{Exchange, Plain};
 use weir_http::phase::Outcome;
 use weir_http::request_body::RequestBody;
-use weir_http::visit::Visit;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, Version};
 
@@ -95,10 +94,8 @@ pub async fn forward(
 /// Forgets what a location before an internal redirect had from its upstream or its cache.
 fn leave_before(exchange: &mut Exchange<'_>) {
     exchange.forget_answer();
-    if !exchange.cache.is_untouched() {
-        *exchange.cache = Visit::default();
-        exchange.plain = Plain::No;
-    }
+    exchange.cache.clear();
+    exchange.plain = Plain::No;
 }
 
 /// Reads the whole body, unless weir has begun to read it: a text that is made of it comes before the upstream.

@@ -198,7 +198,7 @@ impl<'g> Walk<'g> {
         pools(generation).take(number, self.upstream.pool_id(next.peer), terms)
     }
 
-    /// What a connection for this exchange must be like.
+    /// The terms that a connection for this exchange must meet.
     pub fn terms(&self, exchange: &mut Exchange<'_>) -> Terms<'g> {
         let bind = self.outgoing.values.proxy.bind.as_ref();
         let bound = bind.and_then(|bind| bind.local(exchange));

@@ -1,4 +1,4 @@
-//! What follows a failed try.
+//! The step after a failed try.
 
 use std::io;
 
@@ -23,7 +23,7 @@ struct Came {
     streamed: bool,
 }
 
-/// What follows a failure: the next peer and whether it is another one, or the status.
+/// The step after a failure: the next peer and whether it is another one, or the status.
 fn after(settings: &str, method: &str, failure: fn() -> Failure, came: Came) -> String {
     let (http, request) = (unreached(settings), whole(&format!("{method} /")));
     on_worker(async move {
