@@ -22,7 +22,7 @@ use clap::Args;
 use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_with_dashboard};
 use weir_edge::load;
-use weir_http::paths::Paths;
+use weir_http::hold::paths::Paths;
 use weir_load::quick::{self, QuickRun};
 use weir_net::Address;
 use weir_net::log;

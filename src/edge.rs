@@ -13,8 +13,8 @@ use weir_edge::load::{self, Dashboard, Loaded, Origin};
 use weir_edge::log_files;
 use weir_edge::obey::obey;
 use weir_edge::proof;
-use weir_http::conf::Conf;
-use weir_http::paths::Paths;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::paths::Paths;
 use weir_net::answers::Answers;
 use weir_net::process::{self, Channel, Daemon, Manager, Ready, Signal};
 use weir_net::{Listening, log};
@@ -88,7 +88,7 @@ pub fn main(args: Vec<OsString>, is_nginx: bool) -> ExitCode {
 }
 
 fn print_version(flags: &Flags) {
-    eprintln!("nginx version: nginx/{} (weir/{})", weir_http::respond::VERSION, env!("CARGO_PKG_VERSION"));
+    eprintln!("nginx version: nginx/{} (weir/{})", weir_http::send::respond::VERSION, env!("CARGO_PKG_VERSION"));
     if flags.help {
         eprint!("{}", flags::HELP);
     }

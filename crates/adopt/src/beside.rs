@@ -20,7 +20,7 @@ use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_recorded};
 use weir_edge::load::{Dashboard, Origin};
 use weir_edge::log_files;
-use weir_http::paths::Paths;
+use weir_http::hold::paths::Paths;
 use weir_net::{clock, log, process, worker};
 use weir_words::{Said, Words, said, words};
 

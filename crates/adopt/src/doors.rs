@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
 use weir_conf::{Statement, Tree};
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
 use weir_net::Address;
 use weir_words::{Said, said};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_doctor::Build;
 use weir_edge::load::{Dashboard, Origin};
-use weir_http::paths::Paths;
+use weir_http::hold::paths::Paths;
 use weir_net::process::{self, Signal};
 use weir_net::worker;
 

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use weir_conf::log_format::Entry;
 use weir_conf::{Statement, Tree};
-use weir_http::conf::{Conf, Location, Server};
-use weir_http::route::{LocationId, NameKind, Place, ServerId};
-use weir_http::slots::SlotStore;
+use weir_http::exchange::conf::{Conf, Location, Server};
+use weir_http::exchange::route::{LocationId, NameKind, Place, ServerId};
+use weir_http::text::slots::SlotStore;
 use weir_wire::target;
 
 use crate::doors::{self, Door};
@@ -101,7 +101,7 @@ impl<'c> Planner<'c> {
     pub(crate) fn of_file(&self, most: usize) -> Vec<Request> {
         let mut entries = vec![Entry { method: b"GET".to_vec(), target: b"/".to_vec(), ..Entry::default() }];
         let named = self.conf.locations.iter().filter_map(|location| location.pattern.as_ref());
-        let paths = named.map(weir_http::route::Pattern::text).filter(|path| path.starts_with('/'));
+        let paths = named.map(weir_http::exchange::route::Pattern::text).filter(|path| path.starts_with('/'));
         entries.extend(paths.map(|path| Entry {
             method: b"GET".to_vec(),
             target: path.into_bytes(),
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use weir_conf::MemoryFiles;
     use weir_edge::load::{self, Origin};
-    use weir_http::paths::Paths;
+    use weir_http::hold::paths::Paths;
 
     const TEXT: &str = "events { }
 http {

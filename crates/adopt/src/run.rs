@@ -10,7 +10,7 @@ use weir_conf::{Files, Level as Gravity, Problem, Tree};
 use weir_doctor::{Build, Facts, FindingLevel, Target, Version};
 use weir_edge::explain::{self, Differing};
 use weir_edge::load::{self, Loaded, Origin};
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
 use weir_words::{Said, said};
 
 use crate::beside::{self, Beside};

@@ -3,7 +3,7 @@
 //! From the source's `ngx_conf_init_*` and `ngx_conf_merge_*` calls and CHANGES. Each change has its version. Sizes
 //! that depend on the page size are for pages of 4 KiB.
 
-use weir_http::value::{long_time_of, offset_of};
+use weir_http::text::value::{long_time_of, offset_of};
 
 use crate::version::Version;
 use crate::view::Spot;

@@ -5,8 +5,8 @@
 
 use std::cell::Cell;
 
-use weir_http::regex::Regex;
-use weir_http::slots::VariableId;
+use weir_http::text::regex::Regex;
+use weir_http::text::slots::VariableId;
 
 use crate::reach::{self, ArgumentPiece};
 use crate::view::{Scope, Spot, View};

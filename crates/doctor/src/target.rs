@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use weir_http::directive::{
+use weir_http::read::directive::{
     Contexts, Directive, EVENTS, HTTP, LIMIT_EXCEPT, LOCATION, LOCATION_IF, MAIN, SERVER, SERVER_IF, UPSTREAM,
 };
 
@@ -191,7 +191,7 @@ mod tests {
         assert!(is_ours("http { server { location /dash { dashboard; } } }"));
         assert!(!is_ours("http { map $x $y { dashboard 1; metrics 2; } server { listen 80; } }"));
         for name in WEIRS_OWN {
-            assert!(crate::rules::is_weirs(name) && weir_http::nginx_only::lookup(name).is_none(), "{name}");
+            assert!(crate::rules::is_weirs(name) && weir_http::read::nginx_only::lookup(name).is_none(), "{name}");
         }
     }
 

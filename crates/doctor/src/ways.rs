@@ -81,7 +81,7 @@ impl Way {
                 place: scope.opener().map(Spot::line).unwrap_or_default(),
                 websocket: if family == "proxy" { websocket(spot, is_new, target) } else { (false, false) },
                 is_buffered,
-                read_timeout: written.map_or(Some(READ_TIMEOUT), |spot| weir_http::value::time_of(spot.arg(0))),
+                read_timeout: written.map_or(Some(READ_TIMEOUT), |spot| weir_http::text::value::time_of(spot.arg(0))),
                 cache: (zone != "off" && is_buffered).then(|| (zone.to_owned(), words(key))),
             }
         };

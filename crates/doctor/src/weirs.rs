@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use weir_conf::{Problem, Tree};
-use weir_http::known::Known;
+use weir_http::read::known::Known;
 
 /// Reads a tree as `weir edge -t` does, without a look at names of hosts, and returns its grave problems.
 pub type ReadTree = fn(&Tree) -> Vec<Problem>;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Tree;
-use weir_http::conf::{Conf, Location};
-use weir_http::counters::AllCounters;
-use weir_http::trace;
+use weir_http::exchange::conf::{Conf, Location};
+use weir_http::exchange::trace;
+use weir_http::hold::counters::AllCounters;
 use weir_net::log::{self, Level};
 use weir_net::worker::Remote;
 use weir_net::{Listening, process};
@@ -93,7 +93,10 @@ impl Running {
         dashboard::show(&conf, tree);
         dashboard::open_shelf(&conf, identity.as_ref())?;
         crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
-        log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", weir_http::respond::VERSION));
+        log::global(
+            Level::Notice,
+            format_args!("nginx/{} (weir), start {count} workers", weir_http::send::respond::VERSION),
+        );
         Ok(Running { conf, resources, crew, is_succeeded: false })
     }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use weir_http::file_path::errno;
+use weir_http::exchange::file_path::errno;
 use weir_net::opening::{self, Guard};
 use weir_net::process::{self, Channel};
 

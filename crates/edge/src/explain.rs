@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use weir_conf::{Statement, Tree};
-use weir_http::directive::{
+use weir_http::read::directive::{
     Contexts, Directive, EVENTS, HTTP, LIMIT_EXCEPT, LOCATION, LOCATION_IF, MAIN, SERVER, SERVER_IF, UPSTREAM,
 };
 

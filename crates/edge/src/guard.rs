@@ -11,8 +11,8 @@
 use std::net::IpAddr;
 
 use weir_conf::{At, Problem};
-use weir_http::build::{Build, Scope};
 use weir_http::exchange::Exchange;
+use weir_http::read::build::{Build, Scope};
 use weir_net::{diag, process};
 use weir_wire::Known;
 

@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
 use weir_net::answers::{self, Answers};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity, Manager, Signal, Signals};

@@ -65,6 +65,6 @@ pub use family::{
 
 /// Compiles a file of this text with all families; see `compile::of_text`.
 #[cfg(test)]
-fn of_text(text: &str) -> (Option<weir_http::conf::Conf>, Vec<String>) {
-    weir_http::compile::of_text(text, &family::ALL)
+fn of_text(text: &str) -> (Option<weir_http::exchange::conf::Conf>, Vec<String>) {
+    weir_http::read::compile::of_text(text, &family::ALL)
 }

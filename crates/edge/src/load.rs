@@ -7,11 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
-use weir_http::compile::compile;
-use weir_http::conf::Conf;
-use weir_http::counters::WORKERS_MAX;
-use weir_http::paths::Paths;
-use weir_http::route::Socket;
+use weir_http::exchange::conf::Conf;
+use weir_http::exchange::route::Socket;
+use weir_http::hold::counters::WORKERS_MAX;
+use weir_http::hold::paths::Paths;
+use weir_http::read::compile::compile;
 use weir_net::answers;
 use weir_net::log::Level;
 use weir_net::process::{self, Identity};

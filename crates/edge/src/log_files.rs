@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_conf::{Problem, Statement, Tree};
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
 use weir_net::log::file::{self, LogFile};
 use weir_net::log::{self, Level};
 

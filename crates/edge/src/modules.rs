@@ -59,7 +59,7 @@ const STREAM: &[&str] =
 pub fn configure_arguments() -> String {
     let has = |name: &str| ALL.all.iter().any(|family| family.name == name);
     // As an nginx that was built with a build name: `server_tokens build` shows the same name.
-    let mut words = vec![format!("--build={}", weir_http::respond::BUILD)];
+    let mut words = vec![format!("--build={}", weir_http::send::respond::BUILD)];
     words.push("--with-debug".to_owned());
     let with = WITH.iter().filter(|(_, family)| has(family));
     words.extend(with.map(|(module, _)| format!("--with-{module}")));

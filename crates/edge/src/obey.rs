@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Files;
-use weir_http::reach::Reach;
+use weir_http::hold::reach::Reach;
 use weir_net::answers::{self, Answers};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Channel, Identity};

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use weir_conf::{At, Level, Problem, Tree};
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
 use weir_net::datagrams;
 use weir_net::log::Os;
 use weir_net::{listener, path, process};

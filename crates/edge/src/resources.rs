@@ -9,8 +9,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_http::conf::Conf;
-use weir_http::file_path::errno;
+use weir_http::exchange::conf::Conf;
+use weir_http::exchange::file_path::errno;
 use weir_net::datagrams::{self, DatagramOptions, Receiving};
 use weir_net::log::file::LogFile;
 use weir_net::log::{self, Level};

@@ -1,8 +1,8 @@
 //! Whom weir trusts as a server that it asks itself.
 
-use weir_http::build::Build;
 use weir_http::family::certificates;
-use weir_http::refusal::Refusal;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{self, OriginOptions, Trust};
 

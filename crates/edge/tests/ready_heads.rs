@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use weir_edge::family::ALL;
-use weir_http::compile::of_text;
-use weir_http::variable::Variable;
+use weir_http::exchange::variable::Variable;
+use weir_http::read::compile::of_text;
 
 fn has_ready_heads(log: &str) -> bool {
     let (conf, problems) = of_text(

@@ -3,8 +3,8 @@
 
 use weir_conf::{Level, MemoryFiles};
 use weir_edge::family::ALL;
-use weir_http::conf::Conf;
-use weir_http::paths::Paths;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::paths::Paths;
 
 /// Compiles `http { TEXT }`; gives the configuration, the errors and the warnings.
 fn compile(http: &str) -> (Option<Conf>, Vec<String>, Vec<String>) {
@@ -12,7 +12,7 @@ fn compile(http: &str) -> (Option<Conf>, Vec<String>, Vec<String>) {
     let (tree, problems) = weir_conf::load(&files, "/etc/nginx.conf", "/etc/", &|_| false);
     assert!(problems.is_empty(), "{http}: {problems:?}");
     let resolve = |_: &str| Err("no names in tests".to_owned());
-    let (conf, problems) = weir_http::compile::compile(
+    let (conf, problems) = weir_http::read::compile::compile(
         &tree,
         Paths { prefix: "/".into(), conf_prefix: "/etc/".into(), ..Paths::default() },
         &resolve,

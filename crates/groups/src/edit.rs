@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use weir_http::authority::literal_address;
-use weir_http::value;
+use weir_http::read::authority::literal_address;
+use weir_http::text::value;
 use weir_peers::group::MAX_PEERS;
 use weir_peers::peer::Peer;
 

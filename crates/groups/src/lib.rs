@@ -37,9 +37,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use weir_conf::At;
-use weir_http::authority::literal_address;
-use weir_http::dns::{ResolvedAddress, Servers, TIMEOUT_DEFAULT};
-use weir_http::refusal::Refusal;
+use weir_http::hold::dns::{ResolvedAddress, Servers, TIMEOUT_DEFAULT};
+use weir_http::read::authority::literal_address;
+use weir_http::text::refusal::Refusal;
 use weir_net::log::{self, Level};
 use weir_net::{Address, clock};
 use weir_peers::balance::Policy;

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_http::board::boards::Boards;
+use weir_http::hold::board::boards::Boards;
 use weir_peers::group::Part;
 
 use crate::Parts;

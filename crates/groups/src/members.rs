@@ -1,10 +1,10 @@
 //! The members of a group that may change: servers from the file or the API, and their peers. Pure.
 
 use weir_conf::Statement;
-use weir_http::authority::{authority, literal_address, split_host_port};
-use weir_http::dns::ResolvedAddress;
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::hold::dns::ResolvedAddress;
+use weir_http::read::authority::{authority, literal_address, split_host_port};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_peers::balance::Policy;
 use weir_peers::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
 use weir_peers::peer::Peer;

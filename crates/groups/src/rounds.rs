@@ -12,7 +12,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use weir_http::worker::{Generation, Worker};
+use weir_http::hold::worker::{Generation, Worker};
 use weir_net::log::Level;
 use weir_net::{Deadline, clock, timer};
 use weir_peers::group::Group;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use weir_conf::{Statement, quote};
-use weir_http::refusal::Refusal;
+use weir_http::text::refusal::Refusal;
 use weir_net::log::Os;
 use weir_net::whole_file;
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use weir_conf::At;
-use weir_http::dns::{ResolvedAddress, ResolverZone, Servers};
+use weir_http::hold::dns::{ResolvedAddress, ResolverZone, Servers};
 use weir_net::Address;
 use weir_peers::balance::{Affinity, Policy};
 use weir_peers::group::{Group, Outcome, Part};

@@ -4,9 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_http::dns::trouble::Trouble;
-use weir_http::dns::{self, Resolver};
-use weir_http::worker::Worker;
+use weir_http::hold::dns::trouble::Trouble;
+use weir_http::hold::dns::{self, Resolver};
+use weir_http::hold::worker::Worker;
 use weir_net::log::{self, Level};
 use weir_net::{Instant, clock, timer};
 use weir_wire::dns::Code;

@@ -1,4 +1,40 @@
 //! One request, its answer, and the facts that weir learns during both.
+//!
+//! - `conf`, `route`: a configuration; addresses, hosts and URIs find servers and locations
+//! - `message`, `status_code`, `visit`, `variable`: the request as received, and the tries; the status, which an error
+//!   fixes; the cache's part; the value of a variable
+//! - `phase`, `walk/`: nginx's phases, which never wait; the walk through them
+//! - `request_body`, `body_file`, `response_body`: the bodies of an exchange
+//! - `subrequest`, `background`, `composing/`, `pipe`: requests to other URIs of this server; a body that will contain their
+//!   answers; the bounded way of such an answer into the body
+//! - `special`, `keepalive`, `content_type`, `file_path`: error pages and redirects; whether the connection stays open
+//! - `line`, `counting`, `trace/`: lines of the error log about an exchange; its counts; W3C trace context, whose spans go into
+//!   one bounded queue, and a thread sends them to a collector (`family/otel` has the directives)
+//! - `subject`: an exchange or a session, for families whose directives are the same in `http` and in `stream`
+
+pub mod background;
+pub mod body_file;
+pub mod composing;
+pub mod conf;
+pub mod content_type;
+pub mod counting;
+pub mod file_path;
+pub mod keepalive;
+pub mod line;
+pub mod message;
+pub mod phase;
+pub mod pipe;
+pub mod request_body;
+pub mod response_body;
+pub mod route;
+pub mod special;
+pub mod status_code;
+pub mod subject;
+pub mod subrequest;
+pub mod trace;
+pub mod variable;
+pub mod visit;
+pub mod walk;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,20 +47,20 @@ use weir_net::{Instant, SocketAddress};
 use weir_wire::Known;
 use weir_wire::fields::{FieldRef, Fields};
 
-use crate::client::Client;
-use crate::conf::{Conf, Location, Server};
-use crate::message::{Origin, Request, Try};
-use crate::own::Own;
-use crate::phase::Next;
-use crate::request_body::RequestBody;
-use crate::response_body::{Body, Framing};
-use crate::route::LocationId;
-use crate::slots::{SlotStore, VariableId};
-use crate::status_code::StatusCode;
-use crate::template::{Argument, Definition, Reads};
-use crate::trace::context::Trace;
-use crate::visit::Visit;
-use crate::worker::{Generation, SPARE_BYTES_MAX, SPARE_MAX, Worker};
+use crate::exchange::conf::{Conf, Location, Server};
+use crate::exchange::message::{Origin, Request, Try};
+use crate::exchange::phase::Next;
+use crate::exchange::request_body::RequestBody;
+use crate::exchange::response_body::{Body, Framing};
+use crate::exchange::route::LocationId;
+use crate::exchange::status_code::StatusCode;
+use crate::exchange::trace::context::Trace;
+use crate::exchange::visit::Visit;
+use crate::hold::client::Client;
+use crate::hold::own::Own;
+use crate::hold::worker::{Generation, SPARE_BYTES_MAX, SPARE_MAX, Worker};
+use crate::text::slots::{SlotStore, VariableId};
+use crate::text::template::{Argument, Definition, Reads};
 
 /// A handler of a phase. It never waits: it returns slow work as a `Next`, and the driver does it.
 pub type Enter = fn(&mut Exchange<'_>) -> Next;
@@ -79,7 +115,7 @@ pub struct Response {
     /// The body.
     pub body: Body,
     /// The filters that change the body on its way out, first to last.
-    pub body_filters: Vec<Box<dyn crate::response_body::BodyFilter>>,
+    pub body_filters: Vec<Box<dyn crate::exchange::response_body::BodyFilter>>,
 }
 
 impl Response {
@@ -195,7 +231,7 @@ pub struct Exchange<'c> {
     /// The request's body.
     pub body: RequestBody,
     /// The reader of the body, once reading has begun.
-    pub reader: Option<crate::request_body::Reader>,
+    pub reader: Option<crate::exchange::request_body::Reader>,
     /// `set` variables and captures.
     pub slots: Box<SlotStore>,
     /// Attempts at upstreams.

@@ -16,18 +16,20 @@ use std::time::Duration;
 use weir_net::{Carried, Stream, clock};
 use weir_wire::{BodyLength, Known, Progress, target};
 
-use crate::client::Client;
-use crate::conf::Conf;
-use crate::conn::{Conn, Gone};
+use crate::exchange::conf::Conf;
+use crate::exchange::phase::{Chore, From, Next, Outcome, Phase};
+use crate::exchange::request_body::RequestBody;
+use crate::exchange::response_body::{Body, Broken, Framing, Source};
 use crate::exchange::{Exchange, Parts};
-use crate::families::{ENGINE, Families, Family, Level};
-use crate::frames::{Block, Frames};
-use crate::own::Owned;
-use crate::phase::{Chore, From, Next, Outcome, Phase};
-use crate::request_body::RequestBody;
-use crate::response_body::{Body, Broken, Framing, Source};
-use crate::worker::{Generation, Worker};
-use crate::{head, keepalive, respond, special, walk};
+use crate::exchange::{keepalive, special, walk};
+use crate::hold::client::Client;
+use crate::hold::conn::{Conn, Gone};
+use crate::hold::frames::{Block, Frames};
+use crate::hold::own::Owned;
+use crate::hold::worker::{Generation, Worker};
+use crate::read::families::{ENGINE, Families, Family, Level};
+use crate::receive::head;
+use crate::send::respond;
 
 /// The handlers that an exchange has entered, in order.
 #[derive(Default)]
@@ -103,7 +105,7 @@ impl Site {
     /// A worker with this `http` block, a connection, and the client's end of it.
     pub fn open(http: &str) -> (Site, Conn, UnixStream) {
         let text = format!("error_log stderr emerg; events {{}}\nhttp {{ {http} }}");
-        let (conf, problems) = crate::compile::of_text(&text, families());
+        let (conf, problems) = crate::read::compile::of_text(&text, families());
         assert_eq!(problems, [""; 0], "{http}");
         Site::of(conf.unwrap())
     }
@@ -190,8 +192,8 @@ impl Source for Pieces {
         let count = self.0.len();
         for (at, piece) in std::mem::take(&mut self.0).into_iter().enumerate() {
             let is_last = at + 1 == count;
-            let place = crate::filtering::PiecePlace { last: is_last, ends: is_last, flush: true };
-            crate::filtering::send(exchange, conn, framing, head, piece.as_bytes(), place, &mut None).await?;
+            let place = crate::send::filtering::PiecePlace { last: is_last, ends: is_last, flush: true };
+            crate::send::filtering::send(exchange, conn, framing, head, piece.as_bytes(), place, &mut None).await?;
         }
         Ok(())
     }

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::{Build, Scope};
-use weir_http::refusal::Refusal;
-use weir_http::regex::SharedRegex;
+use weir_http::read::build::{Build, Scope};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::regex::SharedRegex;
 use weir_peers::retry::Conditions;
 use weir_wire::Version;
 

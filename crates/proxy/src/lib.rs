@@ -37,15 +37,18 @@ pub use family::{
 
 /// Compiles a file of this text with the families of this crate and of those below; see `compile::of_text`.
 #[cfg(test)]
-fn of_text(text: &str) -> (Option<weir_http::conf::Conf>, Vec<String>) {
-    weir_http::compile::of_text(text, families())
+fn of_text(text: &str) -> (Option<weir_http::exchange::conf::Conf>, Vec<String>) {
+    weir_http::read::compile::of_text(text, families())
 }
 
 /// The families of this crate and of those below.
 #[cfg(test)]
-fn families() -> &'static weir_http::families::Families {
-    static ALL: std::sync::LazyLock<weir_http::families::Families> = std::sync::LazyLock::new(|| {
-        weir_http::families::Families::new(&[&weir_http::families::ENGINE, &family::LEVEL], &["headers", "compression"])
+fn families() -> &'static weir_http::read::families::Families {
+    static ALL: std::sync::LazyLock<weir_http::read::families::Families> = std::sync::LazyLock::new(|| {
+        weir_http::read::families::Families::new(
+            &[&weir_http::read::families::ENGINE, &family::LEVEL],
+            &["headers", "compression"],
+        )
     });
     &ALL
 }

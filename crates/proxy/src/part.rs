@@ -1,7 +1,7 @@
 //! The part of an answer that an exchange fetches (`slice`).
 
 use weir_http::exchange::Exchange;
-use weir_http::own::Owned;
+use weir_http::hold::own::Owned;
 
 /// The part of an answer that an exchange fetches.
 pub struct Part {

@@ -9,8 +9,8 @@ pub mod params;
 use std::sync::Arc;
 
 use weir_http::exchange::Exchange;
-use weir_http::request_body::RequestBody;
-use weir_http::template::Template;
+use weir_http::exchange::request_body::RequestBody;
+use weir_http::text::template::Template;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, fastcgi, memcached, scgi, uwsgi};
 

@@ -16,14 +16,14 @@ use std::task::Poll;
 
 use aside::{drain_rest, feed_first, keep};
 use spill::{Spill, has_room};
-use weir_http::body::BodyFailed;
-use weir_http::bounds::{BUFFERS, EXCHANGE_BYTES, Share};
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::pace::Pace;
-use weir_http::patience::SendTimeout;
-use weir_http::response_body::Framing;
-use weir_http::{filtering, writing};
+use weir_http::exchange::response_body::Framing;
+use weir_http::hold::bounds::{BUFFERS, EXCHANGE_BYTES, Share};
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::hold::patience::SendTimeout;
+use weir_http::receive::body::BodyFailed;
+use weir_http::send::pace::Pace;
+use weir_http::send::{filtering, writing};
 use weir_net::log::Level;
 use weir_net::{Lease, buffer};
 use weir_wire::encode;
@@ -62,7 +62,7 @@ async fn run(
     let pace = Pace::of(exchange);
     let read_pace = crate::values(exchange.location).proxy.limit_rate.as_ref().and_then(|template| {
         let text = template.text(exchange);
-        Pace::new(std::str::from_utf8(&text).ok().and_then(weir_http::value::size_of).unwrap_or(0))
+        Pace::new(std::str::from_utf8(&text).ok().and_then(weir_http::text::value::size_of).unwrap_or(0))
     });
     if let Some(result) = whole(exchange, conn, source, framing, head, timeout, pace.is_none()).await {
         return result;
@@ -565,7 +565,7 @@ impl Relay {
     fn spill(&mut self, exchange: &mut Exchange<'_>, piece: Lease) -> Option<Lease> {
         if self.spill.is_none() {
             let path = crate::values(exchange.location).proxy.temp_path.as_deref();
-            let Some((file, name)) = weir_http::body::temporary(exchange, path, proxy::TEMPORARY) else {
+            let Some((file, name)) = weir_http::receive::body::temporary(exchange, path, proxy::TEMPORARY) else {
                 self.is_without_file = true;
                 return Some(piece);
             };

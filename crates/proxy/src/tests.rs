@@ -8,14 +8,16 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_http::client::Client;
-use weir_http::conn::Conn;
+use weir_http::exchange::message::Origin;
+use weir_http::exchange::phase::{From, Outcome};
+use weir_http::exchange::request_body::RequestBody;
+use weir_http::exchange::walk;
 use weir_http::exchange::{Exchange, Parts};
-use weir_http::message::Origin;
-use weir_http::phase::{From, Outcome};
-use weir_http::request_body::RequestBody;
-use weir_http::worker::{Generation, Worker};
-use weir_http::{head, respond, walk};
+use weir_http::hold::client::Client;
+use weir_http::hold::conn::Conn;
+use weir_http::hold::worker::{Generation, Worker};
+use weir_http::receive::head;
+use weir_http::send::respond;
 use weir_net::{Deadline, Stream, clock};
 use weir_wire::{BodyLength, Progress, target};
 

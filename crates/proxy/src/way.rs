@@ -1,7 +1,7 @@
 //! The way of a request to the upstream of its location.
 
-use weir_http::conn::Conn;
 use weir_http::exchange::Exchange;
+use weir_http::hold::conn::Conn;
 
 use crate::family::Values;
 use crate::family::cache;

@@ -3,13 +3,13 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use weir_http::build::{Build, Unknown};
-use weir_http::conf::Location;
-use weir_http::listens::{self, Draft, Drafted, ListenDraft, Objection};
-use weir_http::refusal::Refusal;
-use weir_http::route::ServerId;
-use weir_http::template::{Definition, Names};
-use weir_http::zone_names;
+use weir_http::exchange::conf::Location;
+use weir_http::exchange::route::ServerId;
+use weir_http::hold::zone_names;
+use weir_http::read::build::{Build, Unknown};
+use weir_http::read::listens::{self, Draft, Drafted, ListenDraft, Objection};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::{Definition, Names};
 
 use crate::conf::{Content, Server, Sockets, Stream, Target};
 use crate::family::server::{Own, Written};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use weir_http::conf::{Conf, Location};
-use weir_http::route::{Listen, ServerId, Socket};
-use weir_http::template::{Definition, Template};
+use weir_http::exchange::conf::{Conf, Location};
+use weir_http::exchange::route::{Listen, ServerId, Socket};
+use weir_http::text::template::{Definition, Template};
 use weir_net::Address;
 
 use crate::counts::ZoneCounts;

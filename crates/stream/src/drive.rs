@@ -24,11 +24,11 @@ mod volley;
 use std::future::poll_fn;
 use std::rc::Rc;
 
-use weir_http::counters;
-use weir_http::own::Own;
-use weir_http::route::Socket;
-use weir_http::table_place::TablePlace;
-use weir_http::worker::{Entry, Generation, Worker};
+use weir_http::exchange::route::Socket;
+use weir_http::hold::counters;
+use weir_http::hold::own::Own;
+use weir_http::hold::table_place::TablePlace;
+use weir_http::hold::worker::{Entry, Generation, Worker};
 use weir_net::{Address, SocketAddress, Stream, TlsStream, Transport};
 
 use self::connect::{Joined, Link};

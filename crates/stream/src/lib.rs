@@ -42,11 +42,11 @@ pub use family::{
 
 /// Compiles a file of this text with the families of this crate and of those below; see `compile::of_text` of `http`.
 #[cfg(test)]
-fn of_text(text: &str) -> (Option<weir_http::conf::Conf>, Vec<String>) {
-    use weir_http::families::{ENGINE, Families, Family, Level};
+fn of_text(text: &str) -> (Option<weir_http::exchange::conf::Conf>, Vec<String>) {
+    use weir_http::read::families::{ENGINE, Families, Family, Level};
     static TAKE: Family = Family::new("take", &[]).servers(|b, servers| drop(compile::take(b, servers, &[])));
     static TEST: Level = Level { families: &[&TAKE], session_variables: Vec::new, declare: None };
     static ALL: std::sync::LazyLock<Families> =
         std::sync::LazyLock::new(|| Families::new(&[&ENGINE, &family::LEVEL, &TEST], &["headers"]));
-    weir_http::compile::of_text(text, &ALL)
+    weir_http::read::compile::of_text(text, &ALL)
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use weir_http::texts::push_address;
+use weir_http::text::texts::push_address;
 use weir_net::log::{self, Level};
 
 use crate::session::Session;

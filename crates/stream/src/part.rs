@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use weir_http::conf::Location;
+use weir_http::exchange::conf::Location;
 use weir_net::{Address, Stream, Transport};
 
 use crate::session::Session;

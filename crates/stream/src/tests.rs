@@ -4,8 +4,8 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_http::conn::Shared;
-use weir_http::worker::{Generation, Worker};
+use weir_http::hold::conn::Shared;
+use weir_http::hold::worker::{Generation, Worker};
 use weir_net::{SocketAddress, Stream, Transport};
 
 use crate::conf;

@@ -4,8 +4,8 @@
 
 use std::any::Any;
 
-use weir_http::build::Build;
-use weir_http::template::{Argument, Definition, Names};
+use weir_http::read::build::Build;
+use weir_http::text::template::{Argument, Definition, Names};
 
 use crate::session::Get;
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use weir_http::regex::Regex;
-use weir_http::route::{self, LocationId, Place};
-use weir_http::slots::{SlotStore, VariableId};
+use weir_http::exchange::route::{self, LocationId, Place};
+use weir_http::text::regex::Regex;
+use weir_http::text::slots::{SlotStore, VariableId};
 
 use crate::explain::place;
 use crate::view::{Match, Scope, Spot, View, matches_by};

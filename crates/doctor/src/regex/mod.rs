@@ -2,7 +2,7 @@
 //!
 //! `parse` reads PCRE's syntax, `set` is a set of bytes, `ambiguity` finds patterns that can take exponential time,
 //! `sample` generates texts that a pattern may match. Results err towards "may match": look-arounds are ignored.
-//! PCRE2 does the matching itself, through `weir_http::regex`.
+//! PCRE2 does the matching itself, through `weir_http::text::regex`.
 
 pub mod ambiguity;
 pub mod parse;
@@ -227,7 +227,7 @@ mod tests {
         // PCRE2 decides: a text that it matches has only bytes that the tree allows.
         #[test]
         fn pcre_agrees(pattern in r"([a-c.]|\[\^?[a-c]{1,3}\]|\([a-c.|]{0,4}\)|\\[dwsDWS]|[a-c][*+?]){0,6}", text in "[a-d1 \n/]{0,8}") {
-            let regex = weir_http::regex::Regex::new(&format!("^(?:{pattern})$"), false, true, |_| unreachable_name());
+            let regex = weir_http::text::regex::Regex::new(&format!("^(?:{pattern})$"), false, true, |_| unreachable_name());
             let (Ok(regex), Some(node)) = (regex, parse(&pattern, false)) else { return Ok(()) };
             if regex.is_match(text.as_bytes()).is_ok_and(|matches| matches) && !text.ends_with('\n') {
                 prop_assert!(text.bytes().all(|byte| node.bytes().has(byte)), "{pattern} {text}");
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    fn unreachable_name() -> weir_http::slots::VariableId {
-        weir_http::slots::VariableId(0)
+    fn unreachable_name() -> weir_http::text::slots::VariableId {
+        weir_http::text::slots::VariableId(0)
     }
 }

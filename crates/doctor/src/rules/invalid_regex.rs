@@ -1,7 +1,7 @@
 //! References to groups that a pattern does not have, and patterns that PCRE rejects.
 
-use weir_http::regex::Regex;
-use weir_http::slots::VariableId;
+use weir_http::text::regex::Regex;
+use weir_http::text::slots::VariableId;
 
 use crate::rule::prelude::*;
 

@@ -152,7 +152,7 @@ pub fn unchecked(tree: &weir_conf::Tree) -> Vec<weir_words::Said> {
 
 /// Whether nginx, an nginx module or weir has a directive of this name.
 pub fn is_known(name: &str) -> bool {
-    weir_http::nginx_only::lookup(name).is_some() || is_weirs(name)
+    weir_http::read::nginx_only::lookup(name).is_some() || is_weirs(name)
 }
 
 /// Whether weir's edge has a directive of this name, independently of nginx.

@@ -1,7 +1,7 @@
 //! A check of Origin or Referer that other sites can pass.
 
-use weir_http::regex::Regex;
-use weir_http::slots::VariableId;
+use weir_http::text::regex::Regex;
+use weir_http::text::slots::VariableId;
 
 use crate::regex::ambiguity::{self, Ambiguity};
 use crate::regex::sample;

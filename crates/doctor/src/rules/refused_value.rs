@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_conf::{At, Problem};
-use weir_http::nginx_only::{self, DirectiveOrigin};
+use weir_http::read::nginx_only::{self, DirectiveOrigin};
 
 use crate::rule::prelude::*;
 use crate::view::View;

@@ -1,6 +1,6 @@
 //! Names that nginx does not know, and directives in blocks that do not allow them.
 
-use weir_http::nginx_only::{self, DirectiveOrigin};
+use weir_http::read::nginx_only::{self, DirectiveOrigin};
 
 use crate::rule::prelude::*;
 

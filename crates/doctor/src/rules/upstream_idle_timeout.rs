@@ -47,7 +47,7 @@ fn check(case: &Case<'_>, found: &mut Findings) {
         };
         let written = inside.get("keepalive_timeout");
         let seconds =
-            written.map_or(Some(60), |spot| weir_http::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
+            written.map_or(Some(60), |spot| weir_http::text::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
         if seconds.is_some_and(|seconds| seconds >= NODE_SECONDS) {
             let what = said!(
                 "nginx keeps idle connections for up to {} s, and Node processes run on this machine",

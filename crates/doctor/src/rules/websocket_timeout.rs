@@ -30,7 +30,7 @@ fn check(case: &Case<'_>, found: &mut Findings) {
             scope.effective_all("proxy_set_header").iter().any(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));
         let written = scope.effective("proxy_read_timeout");
         let timeout =
-            written.map_or(Some(60), |spot| weir_http::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
+            written.map_or(Some(60), |spot| weir_http::text::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
         if upgrades && timeout.is_some_and(|seconds| seconds <= 60) {
             let what = said!(
                 "nginx closes it after {} s without a message from the origin",

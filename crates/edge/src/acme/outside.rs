@@ -12,7 +12,7 @@ use weir_acme::{
     Answer, Begun, CertificateOrder, ChallengeType, Issued, KeyKind, Method, Proof, Record, Request, Surroundings,
 };
 use weir_fetch::{Answer as Answered, Call};
-use weir_http::dns;
+use weir_http::hold::dns;
 use weir_net::log::{self, Level, Os};
 use weir_net::{Deadline, aside, clock, random, timer};
 
@@ -108,7 +108,7 @@ fn compose(request: &Request<'_>) -> Vec<u8> {
             ("POST", format!("Content-Type: application/jose+json\r\nContent-Length: {}\r\n", request.body.len()))
         }
     };
-    let version = weir_http::respond::VERSION;
+    let version = weir_http::send::respond::VERSION;
     let head = format!(
         "{method} {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: weir/{version}\r\nAccept-Language: en\r\n\
          Connection: close\r\n{kind}\r\n"

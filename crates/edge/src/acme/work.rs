@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use weir_acme::{CertificateOrder, Issuer, KeyKind};
-use weir_http::dns::Servers;
+use weir_http::hold::dns::Servers;
 use weir_net::tls;
 
 use super::cell::Cell;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use weir_host as host;
-use weir_http::bounds::{BUFFERS, EXCHANGE_BYTES, MEMORY, STREAMS, TEMPORARY};
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
 use weir_http::family::bounds::Most;
+use weir_http::hold::bounds::{BUFFERS, EXCHANGE_BYTES, MEMORY, STREAMS, TEMPORARY};
 use weir_net::path;
 
 /// The part of the memory that weir may have, in per cent: an application beside it needs the rest.

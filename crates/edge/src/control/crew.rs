@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use weir_http::colleagues::Colleagues;
-use weir_http::conf::Conf;
-use weir_http::counters::{AllCounters, SEATS_MAX};
+use weir_http::exchange::conf::Conf;
 use weir_http::family::process::Affinity;
-use weir_http::worker::Worker;
+use weir_http::hold::colleagues::Colleagues;
+use weir_http::hold::counters::{AllCounters, SEATS_MAX};
+use weir_http::hold::worker::Worker;
 use weir_net::datagrams::Receiving;
 use weir_net::identity::assume;
 use weir_net::log::{self, Level};

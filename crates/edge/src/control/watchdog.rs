@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use weir_http::colleagues::Colleagues;
+use weir_http::hold::colleagues::Colleagues;
 use weir_net::log::{self, Level};
 use weir_net::{process, worker};
 

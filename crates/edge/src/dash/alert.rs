@@ -20,8 +20,8 @@ use url::{Position, Url};
 use weir_dash::alarm::{Alarm, Alert};
 use weir_dash::verdict::Verdict;
 use weir_fetch::{Call, DISTRUST, literal};
-use weir_http::base64;
-use weir_http::board::lock;
+use weir_http::hold::board::lock;
+use weir_http::text::base64;
 use weir_net::identity::assume;
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity};
@@ -125,7 +125,7 @@ fn request(receiver: &Receiver, alert: &Alert) -> Vec<u8> {
         _ => &url[Position::BeforePath..Position::AfterQuery],
     };
     let host = &url[Position::BeforeHost..Position::AfterPort];
-    let version = weir_http::respond::VERSION;
+    let version = weir_http::send::respond::VERSION;
     let login = match (url.username(), url.password()) {
         ("", None) => String::new(),
         (user, password) => {

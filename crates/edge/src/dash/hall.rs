@@ -15,7 +15,7 @@ use weir_dash::configuration::{Configuration, Configurations};
 use weir_dash::journal::{self, Journal, Tier};
 use weir_dash::point::Point;
 use weir_dash::vmstat::Rows;
-use weir_http::board::lock;
+use weir_http::hold::board::lock;
 use weir_meter::live::Snapshot;
 
 use super::alert::Alerts;

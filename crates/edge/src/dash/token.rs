@@ -5,7 +5,7 @@ use std::io::Read;
 
 use sha2::{Digest, Sha256};
 use weir_http::exchange::Exchange;
-use weir_http::texts;
+use weir_http::text::texts;
 use weir_net::{answers, log};
 use weir_wire::Known;
 

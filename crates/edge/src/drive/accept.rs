@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use weir_http::counters;
-use weir_http::worker::{ROOMS_MAX, Worker};
+use weir_http::hold::counters;
+use weir_http::hold::worker::{ROOMS_MAX, Worker};
 use weir_net::log::{self, Level};
 use weir_net::{Address, Listener, Listening, Stream, TlsStream, Transport, timer};
 

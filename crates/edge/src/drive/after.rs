@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use weir_http::body;
 use weir_http::exchange::Exchange;
 use weir_http::family::core::Lingering;
+use weir_http::receive::body;
 
 use super::tunnel::Tunnel;
 

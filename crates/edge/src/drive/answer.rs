@@ -1,11 +1,12 @@
 //! Turns an outcome of the phases into a response and sends it.
 
-use weir_http::board::Leg;
-use weir_http::body::{self, BodyFailed};
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::phase::{BodyPlace, Outcome, Resume};
-use weir_http::{respond, special, walk};
+use weir_http::exchange::phase::{BodyPlace, Outcome, Resume};
+use weir_http::exchange::{special, walk};
+use weir_http::hold::board::Leg;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::receive::body::{self, BodyFailed};
+use weir_http::send::respond;
 use weir_net::clock;
 use weir_proxy::family::upstream::answer::Answer;
 use weir_proxy::family::upstream::forward;

@@ -7,18 +7,18 @@
 
 use std::rc::Rc;
 
-use weir_http::client::Client;
-use weir_http::conf::Location;
+use weir_http::exchange::conf::Location;
+use weir_http::exchange::message::{Origin, Request, Try};
+use weir_http::exchange::request_body::{Reader, RequestBody};
+use weir_http::exchange::response_body::{Body, BodyFilter};
+use weir_http::exchange::route::{LocationId, ServerId};
+use weir_http::exchange::status_code::StatusCode;
 use weir_http::exchange::{self, Bytes, Exchange, Facts, Flags, Parts, Response};
-use weir_http::head;
-use weir_http::message::{Origin, Request, Try};
-use weir_http::own::Own;
-use weir_http::request_body::{Reader, RequestBody};
-use weir_http::response_body::{Body, BodyFilter};
-use weir_http::route::{LocationId, ServerId};
-use weir_http::slots::{Captures, SlotStore, VariableId};
-use weir_http::status_code::StatusCode;
-use weir_http::worker::{Generation, Worker};
+use weir_http::hold::client::Client;
+use weir_http::hold::own::Own;
+use weir_http::hold::worker::{Generation, Worker};
+use weir_http::receive::head;
+use weir_http::text::slots::{Captures, SlotStore, VariableId};
 use weir_net::buffer;
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};

@@ -1,9 +1,9 @@
 //! Does the work of an exchange that would block the worker, on a thread of its own.
 
 use weir_http::exchange::Exchange;
-use weir_http::own::Owned;
-use weir_http::phase::{Chore, Outcome, Resume};
-use weir_http::walk;
+use weir_http::exchange::phase::{Chore, Outcome, Resume};
+use weir_http::exchange::walk;
+use weir_http::hold::own::Owned;
 use weir_net::aside;
 use weir_net::log::Level;
 

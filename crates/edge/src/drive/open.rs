@@ -1,15 +1,15 @@
 //! Opens a request: finds host, server, body length and path from its head, and begins its phases.
 
-use weir_http::conf::{Conf, Server};
-use weir_http::conn::Gone;
 use weir_http::exchange::Exchange;
+use weir_http::exchange::conf::{Conf, Server};
+use weir_http::exchange::phase::{From, Outcome};
+use weir_http::exchange::request_body::RequestBody;
+use weir_http::exchange::route::Listen;
+use weir_http::exchange::walk;
 use weir_http::family::core::{StrictTargets, Values as Core};
-use weir_http::head::Refused;
-use weir_http::phase::{From, Outcome};
-use weir_http::request_body::RequestBody;
-use weir_http::route::Listen;
-use weir_http::slots::SlotStore;
-use weir_http::walk;
+use weir_http::hold::conn::Gone;
+use weir_http::receive::head::Refused;
+use weir_http::text::slots::SlotStore;
 use weir_meter::Step;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, Known, Span, Version, Violation};

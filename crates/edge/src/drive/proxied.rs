@@ -5,10 +5,10 @@
 
 use std::io;
 
-use weir_http::client::Proxied;
-use weir_http::conf::Conf;
-use weir_http::conn::Conn;
-use weir_http::line;
+use weir_http::exchange::conf::Conf;
+use weir_http::exchange::line;
+use weir_http::hold::client::Proxied;
+use weir_http::hold::conn::Conn;
 use weir_net::log::Level;
 use weir_wire::proxy_protocol::{self, Parsed, ProxyProtocolFault, V2_BYTES_MAX};
 

@@ -2,16 +2,18 @@
 
 use std::rc::Rc;
 
-use weir_http::conf::Conf;
-use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::conf::Conf;
+use weir_http::exchange::counting;
+use weir_http::exchange::request_body::RequestBody;
+use weir_http::exchange::route::ServerId;
 use weir_http::exchange::{Exchange, Parts};
-use weir_http::families::log_phase;
-use weir_http::h2::request::Begun;
-use weir_http::head::{self, Head, Refused, default_core};
-use weir_http::request_body::RequestBody;
-use weir_http::route::ServerId;
-use weir_http::worker::{Generation, Worker};
-use weir_http::{body, counters, counting};
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::hold::counters;
+use weir_http::hold::worker::{Generation, Worker};
+use weir_http::read::families::log_phase;
+use weir_http::receive::body;
+use weir_http::receive::h2::request::Begun;
+use weir_http::receive::head::{self, Head, Refused, default_core};
 use weir_meter::Step;
 use weir_net::clock;
 use weir_net::log::{self, Level};

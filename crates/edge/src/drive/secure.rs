@@ -9,17 +9,17 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_http::board::{Leg, count_fault};
-use weir_http::client::{Secured, TlsFacts};
-use weir_http::conf::{Conf, Server};
-use weir_http::conn::Conn;
+use weir_http::exchange::conf::{Conf, Server};
+use weir_http::exchange::line;
+use weir_http::exchange::route::{LocationId, ServerId};
 use weir_http::exchange::{Exchange, Parts};
-use weir_http::head::default_core;
-use weir_http::line;
-use weir_http::route::{LocationId, ServerId};
-use weir_http::slots::SlotStore;
-use weir_http::template::{Definition, Template};
-use weir_http::worker::{Generation, Worker};
+use weir_http::hold::board::{Leg, count_fault};
+use weir_http::hold::client::{Secured, TlsFacts};
+use weir_http::hold::conn::Conn;
+use weir_http::hold::worker::{Generation, Worker};
+use weir_http::receive::head::default_core;
+use weir_http::text::slots::SlotStore;
+use weir_http::text::template::{Definition, Template};
 use weir_meter::live::cells::{Distrust, SslCell};
 use weir_net::log::Level;
 use weir_net::tls::{self, Alert, Beginning, ClientHello, Complaint, Noted, TlsStream};
@@ -111,7 +111,7 @@ fn serve_as(
     generation: &Rc<Generation>,
     tls: &TlsStream,
     hello: Option<Box<ClientHello>>,
-) -> Option<weir_http::route::ServerId> {
+) -> Option<weir_http::exchange::route::ServerId> {
     let conf: &Conf = &generation.conf;
     let listen = conf.listens.get(conn.client.listen.get())?;
     let name = hello.as_ref().and_then(|hello| hello.server_name.clone());

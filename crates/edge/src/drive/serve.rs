@@ -10,10 +10,10 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_http::client::{Client, Secured};
-use weir_http::conn::Conn;
-use weir_http::head::default_core;
-use weir_http::worker::{Entry, Worker};
+use weir_http::hold::client::{Client, Secured};
+use weir_http::hold::conn::Conn;
+use weir_http::hold::worker::{Entry, Worker};
+use weir_http::receive::head::default_core;
 use weir_net::{Address, SocketAddress, Transport, clock};
 use weir_stream::drive::pass::Passed;
 use weir_stream::session::Known;

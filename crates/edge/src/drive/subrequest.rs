@@ -1,16 +1,18 @@
 //! Takes subrequests through the phases: to the head of their answer, for checks and for exchanges in the background, or
 //! to the end of its body, for a body that contains the answer.
 
-use weir_http::background::{Background, NoBackground};
-use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::background::{Background, NoBackground};
+use weir_http::exchange::phase::{BodyPlace, From, Outcome, Resume};
+use weir_http::exchange::request_body::{Reader, RequestBody};
+use weir_http::exchange::response_body::{Body, Source as _};
+use weir_http::exchange::subrequest::{self, Ask, Child, Stub, Subrequest, Way};
 use weir_http::exchange::{Exchange, Plain};
-use weir_http::phase::{BodyPlace, From, Outcome, Resume};
-use weir_http::request_body::{Reader, RequestBody};
-use weir_http::response_body::{Body, Source as _};
-use weir_http::slots::SlotStore;
-use weir_http::subrequest::{self, Ask, Child, Stub, Subrequest, Way};
-use weir_http::worker::Worker;
-use weir_http::{body, counting, respond, special, walk};
+use weir_http::exchange::{counting, special, walk};
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::hold::worker::Worker;
+use weir_http::receive::body;
+use weir_http::send::respond;
+use weir_http::text::slots::SlotStore;
 use weir_meter::Step;
 use weir_net::log::{self, Level};
 use weir_proxy::family::upstream::answer::Answer;

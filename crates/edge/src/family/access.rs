@@ -3,13 +3,13 @@
 //! <https://nginx.org/en/docs/http/ngx_http_access_module.html>
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::cidr::{Cidr, Peer};
-use weir_http::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE, SS};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::phase::{Next, Phase};
-use weir_http::refusal::Refusal;
+use weir_http::exchange::phase::{Next, Phase};
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE, SS};
+use weir_http::read::families::Family;
+use weir_http::text::cidr::{Cidr, Peer};
+use weir_http::text::refusal::Refusal;
 use weir_net::log::Level;
 use weir_stream::part::{self, Part};
 use weir_stream::session::Session;

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::conf::Location;
-use weir_http::directive::{Arity, Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::{composing, media_types};
+use weir_http::exchange::composing;
+use weir_http::exchange::conf::Location;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Directive, HSL, ONE};
+use weir_http::read::families::Family;
+use weir_http::read::media_types;
+use weir_http::text::refusal::Refusal;
 
 weir_http::settings! {
     /// `add_before_body`: the path; empty for none.

@@ -6,17 +6,17 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::conf::{Location, Settable};
-use weir_http::directive::{Directive, HSL, ONE, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, VariablesRead};
+use weir_http::exchange::conf::{Location, Settable};
+use weir_http::exchange::phase::{Next, Phase};
+use weir_http::exchange::subrequest::Ask;
 use weir_http::family::rewrite::settable;
-use weir_http::own::Owned;
-use weir_http::phase::{Next, Phase};
-use weir_http::refusal::Refusal;
-use weir_http::subrequest::Ask;
-use weir_http::template::Template;
+use weir_http::hold::own::Owned;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Directive, HSL, ONE, TWO};
+use weir_http::read::families::{Family, VariablesRead};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
 use weir_net::log::Level;
 use weir_wire::Known;
 

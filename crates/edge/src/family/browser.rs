@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use memchr::memmem;
 use weir_conf::Statement;
-use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::template::Argument;
-use weir_http::variable::Variable;
+use weir_http::exchange::variable::Variable;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, HSL, ONE};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Argument;
 use weir_wire::Known;
 
 /// Nothing is declared for all of `http`.

@@ -2,12 +2,12 @@
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_empty_gif_module.html>
 
-use weir_http::directive::{Directive, LOCATION, NONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::phase::Next;
-use weir_http::response_body::Body;
-use weir_http::special;
+use weir_http::exchange::phase::Next;
+use weir_http::exchange::response_body::Body;
+use weir_http::exchange::special;
+use weir_http::read::directive::{Directive, LOCATION, NONE};
+use weir_http::read::families::Family;
 
 weir_http::settings! {}
 

@@ -4,11 +4,11 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use weir_http::directive::{Directive, LOCATION, NONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::phase::Next;
-use weir_http::value;
+use weir_http::exchange::phase::Next;
+use weir_http::read::directive::{Directive, LOCATION, NONE};
+use weir_http::read::families::Family;
+use weir_http::text::value;
 
 use crate::family::static_files::{self, Opened};
 

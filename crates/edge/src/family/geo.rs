@@ -10,16 +10,16 @@ use std::net::IpAddr;
 
 use ranges::{Added, Ranges};
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::cidr::{self, Cidr, Peer};
-use weir_http::directive::{Arity, Directive, HTTP, STREAM};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::exchange::subject::Subject;
 use weir_http::family::rewrite::declarable;
-use weir_http::refusal::Refusal;
-use weir_http::slots::VariableId;
-use weir_http::subject::Subject;
-use weir_http::template::Argument;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Directive, HTTP, STREAM};
+use weir_http::read::families::Family;
+use weir_http::text::cidr::{self, Cidr, Peer};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::slots::VariableId;
+use weir_http::text::template::Argument;
 use weir_wire::Known;
 
 weir_http::settings! {}

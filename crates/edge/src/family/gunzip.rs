@@ -4,13 +4,13 @@
 //! (`gzip_http_version`, `gzip_proxied`, `gzip_disable`), and `gzip_vary` applies.
 
 use flate2::{Decompress, FlushDecompress, Status};
-use weir_http::altered;
-use weir_http::bounds::{BUFFERS, Share};
-use weir_http::directive::{Arity, Directive, HSL, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::response_body::{BodyFilter, FilterState};
-use weir_http::value;
+use weir_http::exchange::response_body::{BodyFilter, FilterState};
+use weir_http::hold::bounds::{BUFFERS, Share};
+use weir_http::read::directive::{Arity, Directive, HSL, TWO};
+use weir_http::read::families::Family;
+use weir_http::send::altered;
+use weir_http::text::value;
 use weir_proxy::family::compression::{self, Coding};
 use weir_wire::Known;
 

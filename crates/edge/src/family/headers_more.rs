@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF};
+use weir_http::exchange::phase::{Next, Phase};
 use weir_http::exchange::{Exchange, Response};
-use weir_http::families::Family;
-use weir_http::phase::{Next, Phase};
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
 use weir_net::log::Level;
 use weir_wire::{Known, Version, date};
 

@@ -6,15 +6,15 @@
 use std::io;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Directive, HSL};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::exchange::file_path::{errno, path};
+use weir_http::exchange::phase::{Next, Phase};
 use weir_http::family::disable_symlinks::{self, LinkFailed};
-use weir_http::file_path::{errno, path};
-use weir_http::phase::{Next, Phase};
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Directive, HSL};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
 use weir_net::log::{Level, Os};
 
 weir_http::settings! {

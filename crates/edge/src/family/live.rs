@@ -6,17 +6,17 @@
 
 use weir_conf::{At, Statement};
 use weir_dash::logs;
-use weir_http::board::mishap::Mishap;
-use weir_http::board::{self, Leg};
-use weir_http::build::{Build, Scope};
-use weir_http::counting;
-use weir_http::directive::{Arity, Directive, LOCATION, NONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Answering, Family};
-use weir_http::message::Try;
-use weir_http::phase::Next;
-use weir_http::refusal::Refusal;
-use weir_http::texts::push_address;
+use weir_http::exchange::counting;
+use weir_http::exchange::message::Try;
+use weir_http::exchange::phase::Next;
+use weir_http::hold::board::mishap::Mishap;
+use weir_http::hold::board::{self, Leg};
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, LOCATION, NONE};
+use weir_http::read::families::{Answering, Family};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::texts::push_address;
 use weir_meter::Step;
 use weir_meter::live::{ErrorKind, ErrorSample, Timestamp};
 use weir_net::worker::{self, Coalesce};

@@ -3,17 +3,17 @@
 //! <https://nginx.org/en/docs/http/ngx_http_map_module.html>
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Directive, HTTP, ONE, STREAM, TWO};
-use weir_http::families::Family;
+use weir_http::exchange::subject::Subject;
 use weir_http::family::rewrite::declarable;
-use weir_http::host_table::HostTable;
-use weir_http::refusal::Refusal;
-use weir_http::regex::Regex;
-use weir_http::slots::Captures;
-use weir_http::subject::Subject;
-use weir_http::template::{Argument, Template};
-use weir_http::value;
+use weir_http::hold::host_table::HostTable;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Directive, HTTP, ONE, STREAM, TWO};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::regex::Regex;
+use weir_http::text::slots::Captures;
+use weir_http::text::template::{Argument, Template};
+use weir_http::text::value;
 use weir_net::buffer;
 use weir_net::log::Level;
 

@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::phase::{Next, Phase};
-use weir_http::refusal::Refusal;
-use weir_http::request_body::RequestBody;
-use weir_http::value;
+use weir_http::exchange::phase::{Next, Phase};
+use weir_http::exchange::request_body::RequestBody;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Directive, HSL, ONE};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 
 weir_http::settings! {
     /// `mirror`: the paths of the copies; none for `off`.

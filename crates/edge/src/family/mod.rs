@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use weir_http::build::Build;
 use weir_http::exchange::Get;
-use weir_http::families::Families;
-use weir_http::template::{Argument, Definition};
+use weir_http::read::build::Build;
+use weir_http::read::families::Families;
+use weir_http::text::template::{Argument, Definition};
 
 // The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").
 weir_http::declare! {
@@ -75,7 +75,7 @@ const FILTERS: &[&str] = &[
 
 /// The families of all crates.
 pub static ALL: LazyLock<Families> = LazyLock::new(|| {
-    let levels = [&weir_http::families::ENGINE, &weir_proxy::family::LEVEL, &weir_stream::family::LEVEL, &LEVEL];
+    let levels = [&weir_http::read::families::ENGINE, &weir_proxy::family::LEVEL, &weir_stream::family::LEVEL, &LEVEL];
     Families::new(&levels, FILTERS)
 });
 

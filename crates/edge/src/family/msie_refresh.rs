@@ -2,11 +2,11 @@
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#msie_refresh>
 
-use weir_http::directive::{Arity, Directive, HSL};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::response_body::Body;
-use weir_http::value;
+use weir_http::exchange::response_body::Body;
+use weir_http::read::directive::{Arity, Directive, HSL};
+use weir_http::read::families::Family;
+use weir_http::text::value;
 use weir_wire::Known;
 use weir_wire::escape::{REFRESH, escape};
 

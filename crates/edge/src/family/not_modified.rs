@@ -4,11 +4,11 @@
 //! unchanged: the upstream saw the conditions itself, unless the cache held them back to keep the whole answer.
 
 use weir_cache::condition::{self, Since, Validators, is_modified, matches};
-use weir_http::directive::{Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::response_body::Body;
-use weir_http::value;
+use weir_http::exchange::response_body::Body;
+use weir_http::read::directive::{Directive, HSL, ONE};
+use weir_http::read::families::Family;
+use weir_http::text::value;
 use weir_proxy::family::cache::facts;
 use weir_wire::{Known, date};
 

@@ -7,14 +7,14 @@
 use std::os::unix::fs::MetadataExt;
 
 use weir_conf::Statement;
-use weir_http::directive::{Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::exchange::file_path::{self, errno};
+use weir_http::exchange::phase::{Next, Phase};
 use weir_http::family::disable_symlinks::{self, LinkFailed};
-use weir_http::file_path::{self, errno};
-use weir_http::phase::{Next, Phase};
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::read::directive::{Directive, HSL, ONE};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_net::log::{Level, Os};
 use weir_proxy::family::compression::{self, Coding};
 use weir_wire::Known;

@@ -6,12 +6,12 @@
 use std::fs;
 use std::io;
 
-use weir_http::directive::{Arity, Directive, LOCATION};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::file_path::{errno, path};
-use weir_http::phase::{Next, Phase};
-use weir_http::value;
+use weir_http::exchange::file_path::{errno, path};
+use weir_http::exchange::phase::{Next, Phase};
+use weir_http::read::directive::{Arity, Directive, LOCATION};
+use weir_http::read::families::Family;
+use weir_http::text::value;
 use weir_net::log::{Level, Os};
 use weir_net::opening;
 use weir_net::path::as_path;

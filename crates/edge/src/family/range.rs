@@ -7,11 +7,11 @@ use std::cell::Cell;
 use std::io::Write;
 
 use weir_cache::condition::{Validators, allows_range};
-use weir_http::directive::{Directive, HSL, ONE};
+use weir_http::exchange::response_body::{Body, BodyFilter, Part, Whole};
 use weir_http::exchange::{Exchange, Response};
-use weir_http::families::Family;
-use weir_http::response_body::{Body, BodyFilter, Part, Whole};
-use weir_http::value;
+use weir_http::read::directive::{Directive, HSL, ONE};
+use weir_http::read::families::Family;
+use weir_http::text::value;
 use weir_wire::{Known, Version};
 
 weir_http::settings! {

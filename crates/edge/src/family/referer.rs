@@ -5,17 +5,17 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Directive, LOCATION, ONE, SERVER};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::host_table::HostTable;
-use weir_http::refusal::Refusal;
-use weir_http::regex::{MatchFailed, Regex, SharedRegex};
-use weir_http::route::NameKind;
-use weir_http::template::Argument;
-use weir_http::value;
-use weir_http::variable::Variable;
+use weir_http::exchange::route::NameKind;
+use weir_http::exchange::variable::Variable;
+use weir_http::hold::host_table::HostTable;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, LOCATION, ONE, SERVER};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::regex::{MatchFailed, Regex, SharedRegex};
+use weir_http::text::template::Argument;
+use weir_http::text::value;
 use weir_wire::Known;
 
 weir_http::settings! {

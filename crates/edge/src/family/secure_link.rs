@@ -5,16 +5,16 @@
 
 use md5::{Digest, Md5};
 use weir_conf::Statement;
-use weir_http::base64;
-use weir_http::build::{Build, Scope};
-use weir_http::conf::Location;
-use weir_http::directive::{Directive, HSL, HTTP, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, VariablesRead};
-use weir_http::own::Owned;
-use weir_http::refusal::Refusal;
-use weir_http::template::{Argument, Template};
-use weir_http::variable::Variable;
+use weir_http::exchange::conf::Location;
+use weir_http::exchange::variable::Variable;
+use weir_http::hold::own::Owned;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Directive, HSL, HTTP, ONE};
+use weir_http::read::families::{Family, VariablesRead};
+use weir_http::text::base64;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::{Argument, Template};
 use weir_net::clock;
 
 /// Nothing is declared for all of `http`.
@@ -166,7 +166,7 @@ fn verdict(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool
 /// A Unix time above 0.
 fn seconds(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
-    weir_http::value::number(text).filter(|seconds| (1..=i64::MAX as u64).contains(seconds))
+    weir_http::text::value::number(text).filter(|seconds| (1..=i64::MAX as u64).contains(seconds))
 }
 
 /// The link in `/PREFIX/HASH/LINK`, if HASH is the MD5 of the link and the secret in hexadecimal digits.

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use weir_http::families::Family;
+use weir_http::read::families::Family;
 use weir_net::log::Level;
 use weir_net::{Address, Deadline, Stream};
 use weir_proxy::family::proxy_ssl;

@@ -8,13 +8,13 @@ use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::Sha256;
 use weir_conf::Statement;
-use weir_http::base64;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Contexts, Directive, LOCATION, LOCATION_IF, ONE, SERVER, SERVER_IF, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
 use weir_http::family::rewrite;
-use weir_http::refusal::Refusal;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Contexts, Directive, LOCATION, LOCATION_IF, ONE, SERVER, SERVER_IF, TWO};
+use weir_http::read::families::Family;
+use weir_http::text::base64;
+use weir_http::text::refusal::Refusal;
 use weir_net::log::Level;
 use weir_net::{clock, random};
 use weir_wire::date::Civil;
@@ -30,7 +30,7 @@ const PLACES: Contexts = SERVER.or(SERVER_IF).or(LOCATION).or(LOCATION_IF);
 /// A variable from itself, or from a second argument.
 const FROM_ONE: Arity = Arity::Between(1, 2);
 
-const fn one(name: &'static str, doc: &'static str, set: weir_http::directive::Set) -> Directive {
+const fn one(name: &'static str, doc: &'static str, set: weir_http::read::directive::Set) -> Directive {
     Directive::new(name, PLACES, FROM_ONE, doc, set).many()
 }
 
@@ -291,7 +291,7 @@ fn hmac<D: Digest>(key: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 fn set_random(exchange: &mut Exchange<'_>, of: &[Vec<u8>], out: &mut Vec<u8>) -> Result<(), String> {
-    let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(weir_http::value::number);
+    let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(weir_http::text::value::number);
     let mut ends = [0; 2];
     for (end, (text, name)) in ends.iter_mut().zip(of.iter().zip(["from", "to"])) {
         *end = number(text)
@@ -318,7 +318,7 @@ fn secure_random(
     out: &mut Vec<u8>,
 ) -> Result<(), String> {
     let text = of.first().map(Vec::as_slice).unwrap_or_default();
-    let length = std::str::from_utf8(text).ok().and_then(weir_http::value::number);
+    let length = std::str::from_utf8(text).ok().and_then(weir_http::text::value::number);
     let length = length.and_then(|length| usize::try_from(length).ok()).filter(|n| (1..=RANDOM_BYTES_MAX).contains(n));
     let Some(length) = length else {
         return Err(format!("set_random: bad \"length\" argument: {}", String::from_utf8_lossy(text)));

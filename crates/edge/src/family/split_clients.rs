@@ -3,13 +3,13 @@
 //! <https://nginx.org/en/docs/http/ngx_http_split_clients_module.html>
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Directive, HTTP, STREAM, TWO};
-use weir_http::families::Family;
+use weir_http::exchange::subject::Subject;
 use weir_http::family::rewrite::declarable;
-use weir_http::refusal::Refusal;
-use weir_http::subject::Subject;
-use weir_http::template::{Argument, Template};
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Directive, HTTP, STREAM, TWO};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::{Argument, Template};
 use weir_net::buffer;
 
 weir_http::settings! {}

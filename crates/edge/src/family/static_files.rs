@@ -9,15 +9,16 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 
-use weir_http::directive::{Arity, Directive, HSL};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
+use weir_http::exchange::file_path::{errno, path};
+use weir_http::exchange::phase::{Next, Phase};
+use weir_http::exchange::response_body::{Body, Part, Whole};
+use weir_http::exchange::{content_type, special};
 use weir_http::family::disable_symlinks::{self, LinkFailed};
 use weir_http::family::variables::find_argument;
-use weir_http::file_path::{errno, path};
-use weir_http::phase::{Next, Phase};
-use weir_http::response_body::{Body, Part, Whole};
-use weir_http::{content_type, special, value};
+use weir_http::read::directive::{Arity, Directive, HSL};
+use weir_http::read::families::Family;
+use weir_http::text::value;
 use weir_net::log::{Level, Os};
 use weir_wire::Known;
 

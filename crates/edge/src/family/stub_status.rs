@@ -4,14 +4,14 @@
 
 use std::fmt::Write;
 
-use weir_http::counters::{self, Counters};
-use weir_http::directive::{Arity, Directive, LOCATION, SERVER};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::phase::Next;
-use weir_http::response_body::Body;
-use weir_http::special;
-use weir_http::variable::Variable;
+use weir_http::exchange::phase::Next;
+use weir_http::exchange::response_body::Body;
+use weir_http::exchange::special;
+use weir_http::exchange::variable::Variable;
+use weir_http::hold::counters::{self, Counters};
+use weir_http::read::directive::{Arity, Directive, LOCATION, SERVER};
+use weir_http::read::families::Family;
 use weir_wire::encode;
 
 weir_http::settings! {}

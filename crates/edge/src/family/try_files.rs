@@ -4,17 +4,18 @@
 //! inner location or `if` does not have it, as in nginx.
 
 use weir_conf::{At, Statement};
-use weir_http::build::{Build, Scope};
-use weir_http::conf::Location;
-use weir_http::directive::{Arity, Directive, LOCATION, SERVER};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, VariablesRead};
+use weir_http::exchange::conf::Location;
+use weir_http::exchange::file_path::{Alias, alias, errno, path};
+use weir_http::exchange::phase::{Next, Phase};
+use weir_http::exchange::special;
 use weir_http::family::disable_symlinks::{self, LinkFailed};
-use weir_http::file_path::{Alias, alias, errno, path};
-use weir_http::phase::{Next, Phase};
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
-use weir_http::{special, value};
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, LOCATION, SERVER};
+use weir_http::read::families::{Family, VariablesRead};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
+use weir_http::text::value;
 use weir_net::log::{Level, Os};
 
 weir_http::settings! {
@@ -174,7 +175,7 @@ fn take(exchange: &mut Exchange<'_>, name: Vec<u8>, alias: Alias, is_directory: 
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use crate::of_text;
-    use weir_http::conf::Conf;
+    use weir_http::exchange::conf::Conf;
 
     fn tries_in(conf: &Conf, name: &str) -> bool {
         crate::values(conf.locations.iter().find(|location| location.name == name).unwrap()).try_files.tries.is_some()

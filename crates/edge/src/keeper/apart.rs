@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use weir_host as host;
-use weir_http::reach::Reach;
+use weir_http::hold::reach::Reach;
 use weir_net::clock::{self, Instant};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Channel, Identity, Life};

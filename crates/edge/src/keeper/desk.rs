@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use weir_http::board::lock;
-use weir_http::conf::Conf;
-use weir_http::reach::Reach;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::board::lock;
+use weir_http::hold::reach::Reach;
 use weir_net::path::as_path;
 use weir_net::process::{self, Channel, Identity};
 use weir_net::{clock, worker};

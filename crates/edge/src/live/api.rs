@@ -4,14 +4,14 @@
 //! <https://nginx.org/en/docs/http/ngx_http_api_module.html>
 
 use serde_json::{Map, Value, json};
-use weir_http::body::{self, BodyFailed};
-use weir_http::conf::Conf;
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::phase;
-use weir_http::response_body::Body;
-use weir_http::route::Pattern;
-use weir_http::texts::push_address;
+use weir_http::exchange::conf::Conf;
+use weir_http::exchange::phase;
+use weir_http::exchange::response_body::Body;
+use weir_http::exchange::route::Pattern;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::receive::body::{self, BodyFailed};
+use weir_http::text::texts::push_address;
 use weir_meter::live::Snapshot;
 use weir_proxy::family::upstream::Upstream;
 use weir_proxy::family::upstream::live::edit::Refused;

@@ -1,7 +1,7 @@
 //! Each limit and how much of it is used.
 
-use weir_http::bounds::{BUFFERS, MEMORY, STREAMS, TEMPORARY};
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::bounds::{BUFFERS, MEMORY, STREAMS, TEMPORARY};
 use weir_meter::live::cells::Why;
 use weir_meter::live::{Limit, Snapshot};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
 use weir_meter::live::{Certificate, Timestamp};
 
 use crate::acme::Cell;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 
-use weir_http::board::boards::peer_name;
-use weir_http::board::lock;
-use weir_http::bounds::MEMORY;
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::board::boards::peer_name;
+use weir_http::hold::board::lock;
+use weir_http::hold::bounds::MEMORY;
 use weir_meter::live::cells::{PeerSums, Why, ZoneSums};
 use weir_meter::live::histogram::Tally;
 use weir_meter::live::{
@@ -159,7 +159,7 @@ impl Gatherer {
         let sums = sums(live, &conf);
         let mut snapshot = Snapshot {
             nginx: shown::Nginx {
-                version: weir_http::respond::VERSION.to_owned(),
+                version: weir_http::send::respond::VERSION.to_owned(),
                 // Clients of NGINX Plus read the release here; this release introduced version 9.
                 build: format!("weir {} (nginx-plus-r30 API)", env!("CARGO_PKG_VERSION")),
                 address: String::new(),
@@ -235,7 +235,7 @@ impl Gatherer {
             Reset::LimitReq(name) | Reset::LimitConn(name) => {
                 let kind = if matches!(what, Reset::LimitReq(_)) { "req" } else { "conn" };
                 let key = format!("{kind}\0{name}");
-                let cell = live.boards.limits.find(&key).unwrap_or(weir_http::board::names::OTHERS);
+                let cell = live.boards.limits.find(&key).unwrap_or(weir_http::hold::board::names::OTHERS);
                 self.limits.reset(&key, limit_sums(live, cell));
             }
             Reset::Cache(name) => {

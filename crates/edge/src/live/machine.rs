@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use weir_host::{self as host, CpuKinds, Files};
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
 use weir_meter::live::{CpuShares, Host, VmRow};
 use weir_net::{clock, diag};
 

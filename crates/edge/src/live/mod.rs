@@ -35,10 +35,10 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use question::{Question, Reply};
-use weir_http::board::boards::Boards;
-use weir_http::board::lock;
-use weir_http::counters::AllCounters;
-use weir_http::worker::Worker;
+use weir_http::hold::board::boards::Boards;
+use weir_http::hold::board::lock;
+use weir_http::hold::counters::AllCounters;
+use weir_http::hold::worker::Worker;
 use weir_meter::live::Snapshot;
 
 pub use scene::Scene;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use weir_http::board::lock;
+use weir_http::hold::board::lock;
 use weir_net::identity::assume;
 use weir_net::process::Identity;
 use weir_net::{clock, worker};

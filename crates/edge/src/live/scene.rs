@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use weir_http::board::lock;
-use weir_http::board::names::OTHERS;
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::board::lock;
+use weir_http::hold::board::names::OTHERS;
 use weir_net::{Listening, Watched};
 
 use super::Live;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir_http::conf::Conf;
-use weir_http::counters;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::counters;
 use weir_meter::live::cells::{PeerSums, ZoneSums};
 use weir_meter::live::histogram::Tally;
 use weir_meter::live::{self as shown, OTHER, PATH};
@@ -104,7 +104,7 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
         path: vec![Tally::default(); PATH.len()],
     };
     for (name, number) in
-        live.boards.zones.all().into_iter().chain([(format!("{OTHER}\0"), weir_http::board::names::OTHERS)])
+        live.boards.zones.all().into_iter().chain([(format!("{OTHER}\0"), weir_http::hold::board::names::OTHERS)])
     {
         let mut cell = none();
         let known = live.boards.taken().filter_map(|(_, board)| board.known_zone(number));
@@ -114,7 +114,7 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
         }
         sums.all.merge(&cell);
         let (server, location) = name.split_once('\0').unwrap_or((&name, ""));
-        if number == weir_http::board::names::OTHERS {
+        if number == weir_http::hold::board::names::OTHERS {
             sums.servers.entry(OTHER.to_owned()).or_default().merge(&cell);
         } else if let Some(zone) = sums.servers.get_mut(server) {
             // The counts of a location that no longer exists still belong to its server.

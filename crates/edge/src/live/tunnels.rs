@@ -1,7 +1,7 @@
 //! Upgraded connections: the sums of all workers.
 
-use weir_http::board::tunnels::{Closer, Sender};
-use weir_http::conf::Conf;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::board::tunnels::{Closer, Sender};
 use weir_meter::live::histogram::Tally;
 use weir_meter::live::{AgeBucket, CLOSE_AGES_S, CloseCode, Times, WebSockets};
 
@@ -70,7 +70,7 @@ mod tests {
     use weir_meter::live::histogram::Count;
 
     use super::*;
-    use weir_http::board::tunnels::TunnelCell;
+    use weir_http::hold::board::tunnels::TunnelCell;
 
     #[test]
     fn ages_are_exact_at_their_ends_and_days_are_told_apart() {

@@ -2,8 +2,8 @@
 //! permission before it asks the observer.
 
 use serde_json::Value;
-use weir_http::conf::Conf;
 use weir_http::exchange::Exchange;
+use weir_http::exchange::conf::Conf;
 use weir_net::log::{self, Level};
 use weir_proxy::family::upstream::Upstream;
 use weir_proxy::family::upstream::live::edit::Refused;

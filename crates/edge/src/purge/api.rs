@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use weir_cache::store::{Purge, Zone};
-use weir_http::body::{self, BodyFailed};
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::phase;
-use weir_http::response_body::Body;
+use weir_http::exchange::phase;
+use weir_http::exchange::response_body::Body;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::receive::body::{self, BodyFailed};
 use weir_net::clock;
 use weir_wire::Known;
 

@@ -1,7 +1,7 @@
 //! The rules that hold for any bytes that weir reads as a configuration; shared by `mutate.rs` and `fuzz/`.
 
 use weir_conf::{Level, MemoryFiles};
-use weir_http::paths::Paths;
+use weir_http::hold::paths::Paths;
 
 /// Where no file is: nothing a configuration names is found.
 const NOWHERE: &str = "/nonexistent/weir-fuzz/";
@@ -19,7 +19,7 @@ pub fn configuration(text: &[u8]) {
         "nothing" => Ok(Vec::new()),
         _ => Err(format!("host not found in \"{host}\"")),
     };
-    let (conf, found) = weir_http::compile::compile(&tree, paths, &resolve, 1, &weir_edge::family::ALL);
+    let (conf, found) = weir_http::read::compile::compile(&tree, paths, &resolve, 1, &weir_edge::family::ALL);
     for problem in lexical.iter().chain(&found) {
         assert!(!weir_conf::render(problem, &tree, "nginx").is_empty());
     }

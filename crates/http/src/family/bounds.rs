@@ -1,13 +1,13 @@
 //! weir's own: the most that all clients together may make weir hold.
 //!
-//! nginx has such limits only for each client. Without these lines, the machine decides ([`crate::bounds`]).
+//! nginx has such limits only for each client. Without these lines, the machine decides ([`crate::hold::bounds`]).
 
 use weir_conf::Statement;
 
-use crate::directive::{Directive, MAIN, ONE};
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::value;
+use crate::read::directive::{Directive, MAIN, ONE};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::value;
 
 crate::settings! {
     /// `limit_memory`.

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, LOCATION_IF, ONE, SERVER, TWO};
-use crate::families::Family;
-use crate::patience::{self, BodyTimeout, SendTimeout};
-use crate::refusal::Refusal;
-use crate::template::Template;
-use crate::value;
+use crate::hold::patience::{self, BodyTimeout, SendTimeout};
+use crate::read::build::{Build, Scope};
+use crate::read::directive::{Arity, Directive, HSL, HTTP, LOCATION_IF, ONE, SERVER, TWO};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::template::Template;
+use crate::text::value;
 
 crate::settings! {
     /// `client_header_timeout`.
@@ -182,8 +182,8 @@ macro_rules! size {
     };
 }
 
-const HS: crate::directive::Contexts = HTTP.or(SERVER);
-const HSLI: crate::directive::Contexts = HSL.or(LOCATION_IF);
+const HS: crate::read::directive::Contexts = HTTP.or(SERVER);
+const HSLI: crate::read::directive::Contexts = HSL.or(LOCATION_IF);
 
 /// The family.
 pub static FAMILY: Family = Family::new("core", &[

@@ -9,13 +9,13 @@ use weir_conf::Statement;
 use weir_net::SocketAddress;
 use weir_net::log::Level;
 
-use crate::authority;
-use crate::build::Build;
-use crate::cidr::{Cidr, Peer};
-use crate::directive::{Directive, EVENTS, ONE};
 use crate::exchange::Exchange;
-use crate::families::Family;
-use crate::refusal::Refusal;
+use crate::read::authority;
+use crate::read::build::Build;
+use crate::read::directive::{Directive, EVENTS, ONE};
+use crate::read::families::Family;
+use crate::text::cidr::{Cidr, Peer};
+use crate::text::refusal::Refusal;
 
 crate::settings! {
     /// The clients.

@@ -12,12 +12,12 @@ use weir_net::opening;
 use weir_net::path::as_path;
 use weir_net::path::{self, Links};
 
-use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL};
 use crate::exchange::Exchange;
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::template::Template;
+use crate::read::build::Build;
+use crate::read::directive::{Arity, Directive, HSL};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::template::Template;
 
 crate::settings! {
     /// `disable_symlinks`; `None` for off.

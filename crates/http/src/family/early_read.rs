@@ -4,12 +4,12 @@
 
 use weir_conf::Statement;
 
-use crate::build::{Build, Scope};
-use crate::conf::Rule;
-use crate::directive::{Arity, Directive, HTTP, SERVER};
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::template::Template;
+use crate::exchange::conf::Rule;
+use crate::read::build::{Build, Scope};
+use crate::read::directive::{Arity, Directive, HTTP, SERVER};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::template::Template;
 
 crate::settings! {
     /// The texts of which one must be neither empty nor `0`.

@@ -10,10 +10,10 @@ use weir_net::log::file::LogFile;
 use weir_net::log::sink::{LogTarget, Sink, Sinks};
 use weir_net::log::syslog::Syslog;
 
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, SS, STREAM};
-use crate::families::Family;
-use crate::refusal::Refusal;
+use crate::read::build::{Build, Scope};
+use crate::read::directive::{Arity, Directive, HSL, HTTP, MAIN, SS, STREAM};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
 
 crate::settings! {
     /// The main level's logs: for lines about the process.

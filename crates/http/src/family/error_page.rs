@@ -5,12 +5,12 @@
 
 use weir_conf::Statement;
 
-use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL, LOCATION_IF};
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::template::Template;
-use crate::value;
+use crate::read::build::Build;
+use crate::read::directive::{Arity, Directive, HSL, LOCATION_IF};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::template::Template;
+use crate::text::value;
 
 crate::settings! {
     /// The page for each status; the first row of a status counts.

@@ -1,7 +1,7 @@
 //! `root`, `alias`, `types`: the file that a URI names, and its media type.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#root>. `crate::file_path` makes the path of a request,
-//! `crate::content_type` finds the type.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#root>. `crate::exchange::file_path` makes the path of a request,
+//! `crate::exchange::content_type` finds the type.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -11,15 +11,15 @@ use weir_conf::Statement;
 use weir_net::log::{Level, Os};
 use weir_net::path::as_path;
 
-use crate::build::{Build, Kind, Scope};
-use crate::directive::{Directive, HSL, LOCATION, LOCATION_IF, NONE, ONE};
 use crate::exchange::Exchange;
-use crate::families::Family;
-use crate::file_path::{Alias, Root, directory, path};
-use crate::refusal::Refusal;
-use crate::route::Pattern;
-use crate::template::{Argument, Template};
-use crate::variable::Variable;
+use crate::exchange::file_path::{Alias, Root, directory, path};
+use crate::exchange::route::Pattern;
+use crate::exchange::variable::Variable;
+use crate::read::build::{Build, Kind, Scope};
+use crate::read::directive::{Directive, HSL, LOCATION, LOCATION_IF, NONE, ONE};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::template::{Argument, Template};
 
 crate::settings! {
     /// `root` or `alias`; `finish` sets it at the outermost level, so every request has one.

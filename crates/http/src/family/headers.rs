@@ -7,14 +7,14 @@ use weir_conf::Statement;
 use weir_net::clock;
 use weir_wire::{Known, date};
 
-use crate::build::Build;
-use crate::conf::Location;
-use crate::directive::{Arity, Directive, HSL, LOCATION_IF, ONE};
 use crate::exchange::Exchange;
-use crate::families::{Family, VariablesRead};
-use crate::refusal::Refusal;
-use crate::template::Template;
-use crate::value;
+use crate::exchange::conf::Location;
+use crate::read::build::Build;
+use crate::read::directive::{Arity, Directive, HSL, LOCATION_IF, ONE};
+use crate::read::families::{Family, VariablesRead};
+use crate::text::refusal::Refusal;
+use crate::text::template::Template;
+use crate::text::value;
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();

@@ -4,14 +4,14 @@
 
 use weir_conf::Statement;
 
-use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL, HTTP, ONE, SERVER};
 use crate::exchange::Exchange;
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::template::Argument;
-use crate::value;
-use crate::variable::Variable;
+use crate::exchange::variable::Variable;
+use crate::read::build::Build;
+use crate::read::directive::{Arity, Directive, HSL, HTTP, ONE, SERVER};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::template::Argument;
+use crate::text::value;
 
 crate::settings! {
     /// `http2`.
@@ -27,7 +27,7 @@ crate::settings! {
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-const HS: crate::directive::Contexts = HTTP.or(SERVER);
+const HS: crate::read::directive::Contexts = HTTP.or(SERVER);
 
 /// nginx's limit of a window is the RFC's.
 const WINDOW_MAX: u64 = (1 << 31) - 1;

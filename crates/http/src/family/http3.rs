@@ -3,17 +3,17 @@
 //! Clients use HTTP/3 only if they can, and HTTP/2 or HTTP/1.1 otherwise. A `listen … quic` (`server`) is accepted for
 //! the same reason, if the server has another listener. <https://nginx.org/en/docs/http/ngx_http_v3_module.html>
 
-use crate::directive::{Arity, Directive, HTTP, MAIN, ONE, SERVER};
-use crate::families::Family;
-use crate::value;
-use crate::variable::Variable;
+use crate::exchange::variable::Variable;
+use crate::read::directive::{Arity, Directive, HTTP, MAIN, ONE, SERVER};
+use crate::read::families::Family;
+use crate::text::value;
 
 crate::settings! {}
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-const HS: crate::directive::Contexts = HTTP.or(SERVER);
+const HS: crate::read::directive::Contexts = HTTP.or(SERVER);
 
 const WHY: &str = "weir does not speak HTTP/3: clients use HTTP/2 or HTTP/1.1 over TCP";
 

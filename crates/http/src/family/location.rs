@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use weir_conf::Statement;
 
-use crate::build::{Build, Kind, Scope};
-use crate::directive::{Arity, Directive, LIMIT_EXCEPT, LOCATION, NONE, SERVER};
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::route::{Methods, Pattern};
+use crate::exchange::route::{Methods, Pattern};
+use crate::read::build::{Build, Kind, Scope};
+use crate::read::directive::{Arity, Directive, LIMIT_EXCEPT, LOCATION, NONE, SERVER};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
 
 crate::settings! {
     /// Only internal redirects may come here.

@@ -7,12 +7,12 @@ use std::time::Duration;
 use weir_conf::{At, Statement};
 use weir_net::worker::Coalesce;
 
-use crate::build::{Build, Kind, Scope};
-use crate::counters::WORKERS_MAX;
-use crate::directive::{Arity, Directive, EVENTS, MAIN, NONE, ONE, TWO};
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::value;
+use crate::hold::counters::WORKERS_MAX;
+use crate::read::build::{Build, Kind, Scope};
+use crate::read::directive::{Arity, Directive, EVENTS, MAIN, NONE, ONE, TWO};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::value;
 
 crate::settings! {
     /// `daemon`.

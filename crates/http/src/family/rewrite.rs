@@ -10,19 +10,19 @@ use std::sync::Arc;
 use weir_conf::Statement;
 use weir_net::log::Level;
 
-use crate::build::{Build, Kind, Scope};
-use crate::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
-use crate::directive::{Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, SERVER, SERVER_IF, TWO};
 use crate::exchange::Exchange;
 use crate::exchange::Get;
-use crate::families::Family;
-use crate::known::Known;
-use crate::refusal::Refusal;
-use crate::regex::Regex;
-use crate::slots::VariableId;
-use crate::template::{Argument, Definition};
-use crate::value;
-use crate::variable::Variable;
+use crate::exchange::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
+use crate::exchange::variable::Variable;
+use crate::read::build::{Build, Kind, Scope};
+use crate::read::directive::{Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, SERVER, SERVER_IF, TWO};
+use crate::read::families::Family;
+use crate::read::known::Known;
+use crate::text::refusal::Refusal;
+use crate::text::regex::Regex;
+use crate::text::slots::VariableId;
+use crate::text::template::{Argument, Definition};
+use crate::text::value;
 
 crate::settings! {
     /// `rewrite_log`.

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use weir_conf::{At, Statement};
 use weir_net::{Address, ListenOptions, SocketAddress};
 
-use crate::authority::split_host_port;
-use crate::build::{Build, Kind, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, NONE, SERVER};
-use crate::families::Family;
-use crate::listens::{Draft, ListenDraft};
-use crate::refusal::Refusal;
-use crate::route::{Name, NameKind};
-use crate::value;
+use crate::exchange::route::{Name, NameKind};
+use crate::read::authority::split_host_port;
+use crate::read::build::{Build, Kind, Scope};
+use crate::read::directive::{Arity, Directive, HSL, HTTP, MAIN, NONE, SERVER};
+use crate::read::families::Family;
+use crate::read::listens::{Draft, ListenDraft};
+use crate::text::refusal::Refusal;
+use crate::text::value;
 
 crate::settings! {
     /// `server_name_in_redirect`.

@@ -5,11 +5,11 @@
 
 use weir_conf::Statement;
 
-use crate::build::Build;
-use crate::directive::{Directive, LOCATION, LOCATION_IF, ONE, SERVER};
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::zone_names::NAME_BYTES_MAX;
+use crate::hold::zone_names::NAME_BYTES_MAX;
+use crate::read::build::Build;
+use crate::read::directive::{Directive, LOCATION, LOCATION_IF, ONE, SERVER};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
 
 crate::settings! {
     /// `status_zone` of the server.

@@ -15,11 +15,11 @@ use std::io::Write;
 use std::time::UNIX_EPOCH;
 
 use crate::exchange::Exchange;
-use crate::families::Family;
-use crate::respond::VERSION;
-use crate::template::Argument;
-use crate::texts::{decimal, seconds, text};
-use crate::variable::Variable;
+use crate::exchange::variable::Variable;
+use crate::read::families::Family;
+use crate::send::respond::VERSION;
+use crate::text::template::Argument;
+use crate::text::texts::{decimal, seconds, text};
 use weir_net::clock;
 use weir_net::log::{hostname, time};
 

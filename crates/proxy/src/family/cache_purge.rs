@@ -8,15 +8,15 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::{Build, Scope};
-use weir_http::cidr::Cidr;
-use weir_http::directive::{Arity, Directive, HSL, HTTP, LOCATION, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::phase::{Next, Outcome};
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
-use weir_http::value;
+use weir_http::exchange::phase::{Next, Outcome};
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, HSL, HTTP, LOCATION, ONE};
+use weir_http::read::families::Family;
+use weir_http::text::cidr::Cidr;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
+use weir_http::text::value;
 
 use crate::family::cache;
 use crate::family::cache::facts::Use;

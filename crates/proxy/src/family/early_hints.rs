@@ -9,15 +9,16 @@ use std::io;
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::conn::{Conn, Gone};
-use weir_http::directive::{Arity, Directive, HSL};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::message::Origin;
-use weir_http::refusal::Refusal;
-use weir_http::template::{Template, any_set};
-use weir_http::{framed, special};
+use weir_http::exchange::message::Origin;
+use weir_http::exchange::special;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Directive, HSL};
+use weir_http::read::families::Family;
+use weir_http::send::framed;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::{Template, any_set};
 use weir_wire::{Known, ResponseHead, Version, encode};
 
 use crate::family::proxy;

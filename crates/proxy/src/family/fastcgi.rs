@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, ONE, join};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::slots::Captures;
-use weir_http::value;
-use weir_http::variable::Variable;
+use weir_http::exchange::variable::Variable;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, ONE, join};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::slots::Captures;
+use weir_http::text::value;
 use weir_net::log::Level;
 use weir_wire::fastcgi;
 
@@ -78,7 +78,7 @@ const OWN: &[Directive] = &[
     )
     .default("off"),
     Directive::idle("fastcgi_send_lowat", HSL, ONE, "", "Linux has no such limit", |_, s| {
-        weir_http::value::size(s).map(drop)
+        weir_http::text::value::size(s).map(drop)
     }),
 ];
 

@@ -6,12 +6,12 @@
 //! <https://nginx.org/en/docs/http/ngx_http_grpc_module.html>
 
 use weir_conf::Statement;
-use weir_http::build::{Build, Scope};
-use weir_http::conf::Location;
-use weir_http::directive::{Directive, LOCATION, LOCATION_IF, ONE, join};
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::variable::Variable;
+use weir_http::exchange::conf::Location;
+use weir_http::exchange::variable::Variable;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Directive, LOCATION, LOCATION_IF, ONE, join};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
 use weir_wire::Version;
 
 use crate::family::proxy::pass::{Pass, Scheme};

@@ -1,7 +1,7 @@
 //! `grpc_ssl_*`: TLS to gRPC upstreams, for `grpc_pass grpcs://…`. All of it is `proxy_ssl`'s under another name.
 
-use weir_http::directive::HSL;
-use weir_http::families::Family;
+use weir_http::read::directive::HSL;
+use weir_http::read::families::Family;
 
 use crate::family::proxy_ssl::towards_origins;
 

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::regex::Regex;
-use weir_http::{media_types, value};
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, TWO};
+use weir_http::read::families::Family;
+use weir_http::read::media_types;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::regex::Regex;
+use weir_http::text::value;
 use weir_net::clock;
 use weir_net::log::Level;
 use weir_wire::{Known, Version, date};
@@ -225,7 +226,7 @@ pub fn is_allowed_without_proxy(exchange: &Exchange<'_>, settings: &Values) -> b
 /// nginx: an error of the regular expression engine also disables compression.
 fn is_disabled_by(exchange: &Exchange<'_>, pattern: &Regex, agent: &[u8]) -> bool {
     pattern.is_match(agent).unwrap_or_else(|failed| {
-        weir_http::line::exchange_line(exchange, Level::Alert, format_args!("{failed}"));
+        weir_http::exchange::line::exchange_line(exchange, Level::Alert, format_args!("{failed}"));
         true
     })
 }

@@ -24,14 +24,14 @@ use std::time::Duration;
 use grpc::Call;
 use matching::{Match, Test};
 use weir_conf::{At, Statement};
-use weir_http::build::{Build, Kind, Scope};
-use weir_http::conf::{Location, Server};
-use weir_http::directive::{Arity, Directive, HTTP, LOCATION, MATCH, ONE, TWO};
-use weir_http::families::Family;
-use weir_http::found::Found;
-use weir_http::refusal::Refusal;
-use weir_http::route::{LocationId, ServerId};
-use weir_http::value;
+use weir_http::exchange::conf::{Location, Server};
+use weir_http::exchange::route::{LocationId, ServerId};
+use weir_http::read::build::{Build, Kind, Scope};
+use weir_http::read::directive::{Arity, Directive, HTTP, LOCATION, MATCH, ONE, TWO};
+use weir_http::read::families::Family;
+use weir_http::read::found::Found;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_peers::health::Rule;
 
 use crate::family::proxy::pass::Scheme;
@@ -334,7 +334,7 @@ mod tests_of_reading {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use crate::of_text;
-    use weir_http::conf::Conf;
+    use weir_http::exchange::conf::Conf;
     use weir_peers::health::State;
 
     fn read(upstream: &str, location: &str) -> (Option<Conf>, Vec<String>) {

@@ -6,14 +6,15 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::{Build, Scope};
-use weir_http::conf::Location;
-use weir_http::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, ONE, join};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::phase::Next;
-use weir_http::refusal::Refusal;
-use weir_http::{special, value};
+use weir_http::exchange::conf::Location;
+use weir_http::exchange::phase::Next;
+use weir_http::exchange::special;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, ONE, join};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_peers::retry::Conditions;
 
 use crate::bundle::{self, Names, own};

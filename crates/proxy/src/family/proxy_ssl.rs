@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use command::Commands;
 use weir_conf::Statement;
-use weir_http::build::{Build, Scope};
-use weir_http::directive::{HSL, SS, STREAM_SERVER};
-use weir_http::families::Family;
+use weir_http::exchange::subject::Subject;
 use weir_http::family::certificates::source::{self, CertificateCache, Half};
 use weir_http::family::certificates::{self};
-use weir_http::refusal::Refusal;
-use weir_http::subject::Subject;
-use weir_http::template::{Reads, Template};
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{HSL, SS, STREAM_SERVER};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::{Reads, Template};
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, KeyLogFile, OriginOptions, Trust, certificates, revocation_lists};
 use weir_wire::Version;
@@ -134,9 +134,9 @@ impl AskedTls<'_> {
 /// The directives, under a family's prefix.
 macro_rules! towards_origins {
     ($prefix:literal, $places:expr, [$($path:tt)+] $(, $more:expr)* $(,)?) => {{
-        use weir_http::directive::{Arity, Directive, ONE, TWO};
+        use weir_http::read::directive::{Arity, Directive, ONE, TWO};
         use weir_http::family::certificates;
-        use weir_http::value;
+        use weir_http::text::value;
         use $crate::family::proxy_ssl::{ciphers, protocols};
         &[
             Directive::new(

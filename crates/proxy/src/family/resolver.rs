@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Directive, HSL, ONE, UPSTREAM};
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Directive, HSL, ONE, UPSTREAM};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 
-use weir_http::dns::{ResolverZone, Servers, TIMEOUT_DEFAULT, reading};
+use weir_http::hold::dns::{ResolverZone, Servers, TIMEOUT_DEFAULT, reading};
 
 weir_http::settings! {
     /// `resolver`.

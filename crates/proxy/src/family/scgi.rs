@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, ONE, join};
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, ONE, join};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
 use weir_wire::scgi;
 
 use crate::bundle::{self, Names, cgi_tables, own};

@@ -10,18 +10,20 @@ use std::os::unix::fs::FileExt;
 
 use weir_cache::partial::ContentRange;
 use weir_cache::store::{Piece, Reader};
-use weir_http::conn::{Conn, Gone};
-use weir_http::directive::{Directive, HSL, ONE};
+use weir_http::exchange::counting;
+use weir_http::exchange::phase::Outcome;
+use weir_http::exchange::request_body;
+use weir_http::exchange::response_body::{Body, BodyStream, Framing, Kept, Reading, Sending};
+use weir_http::exchange::variable::Variable;
 use weir_http::exchange::{Exchange, Parts};
-use weir_http::families::Family;
-use weir_http::filtering::PiecePlace;
-use weir_http::pace::Pace;
-use weir_http::phase::Outcome;
-use weir_http::refusal::Refusal;
-use weir_http::request_body;
-use weir_http::response_body::{Body, BodyStream, Framing, Kept, Reading, Sending};
-use weir_http::variable::Variable;
-use weir_http::{counting, filtering, value};
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::read::directive::{Directive, HSL, ONE};
+use weir_http::read::families::Family;
+use weir_http::send::filtering;
+use weir_http::send::filtering::PiecePlace;
+use weir_http::send::pace::Pace;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_net::log::Level;
 use weir_net::{Lease, buffer, clock};
 use weir_wire::Known;
@@ -250,7 +252,7 @@ async fn fetched(exchange: &mut Exchange<'_>, source: &mut Source) -> Result<Lea
 async fn stored(exchange: &mut Exchange<'_>, conn: &Conn, kept: Kept) -> Result<Lease, Gone> {
     let mut out = buffer::lease(usize::try_from(kept.length.unwrap_or(0)).unwrap_or(0));
     let mut reader = Reader::new(kept.object, kept.offset);
-    while let Some(piece) = weir_http::kept::next_piece(conn, &reader).await? {
+    while let Some(piece) = weir_http::send::kept::next_piece(conn, &reader).await? {
         match &piece {
             Piece::Memory(..) => out.extend_from_slice(piece.bytes().unwrap_or_default()),
             Piece::File(body) => {

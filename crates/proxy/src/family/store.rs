@@ -11,15 +11,17 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::conf::Location;
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::found::Found;
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
-use weir_http::visit::Along;
-use weir_http::{body, file_path, value};
+use weir_http::exchange::conf::Location;
+use weir_http::exchange::file_path;
+use weir_http::exchange::visit::Along;
+use weir_http::read::build::Build;
+use weir_http::read::families::Family;
+use weir_http::read::found::Found;
+use weir_http::receive::body;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
+use weir_http::text::value;
 use weir_net::log::{self, Level};
 use weir_net::path;
 
@@ -50,7 +52,7 @@ pub enum Store {
 /// family's settings for its cache and for these.
 macro_rules! storing {
     ($prefix:literal, ($($cache:tt)+), ($($path:tt)+)) => {{
-                use weir_http::directive::{Arity, Directive, HSL, ONE};
+                use weir_http::read::directive::{Arity, Directive, HSL, ONE};
         use $crate::family::store;
         &[
             Directive::new(

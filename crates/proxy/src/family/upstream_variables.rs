@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::message::Try;
-use weir_http::template::Argument;
-use weir_http::texts::{decimal, joined, seconds, set_cookie, text};
-use weir_http::variable::Variable;
+use weir_http::exchange::message::Try;
+use weir_http::exchange::variable::Variable;
+use weir_http::read::families::Family;
+use weir_http::text::template::Argument;
+use weir_http::text::texts::{decimal, joined, seconds, set_cookie, text};
 use weir_wire::Known;
 
 weir_http::settings! {}

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, TWO};
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::{media_types, value};
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, TWO};
+use weir_http::read::families::Family;
+use weir_http::read::media_types;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 
 weir_http::settings! {
     /// `zstd`.

@@ -4,7 +4,7 @@
 
 use weir_http::exchange::Exchange;
 use weir_http::family::otel;
-use weir_http::template::Template;
+use weir_http::text::template::Template;
 use weir_wire::Known;
 
 /// One `…_param`, as written.
@@ -191,7 +191,7 @@ fn upper(byte: u8) -> u8 {
 mod tests {
     use super::*;
     use weir_http::exchange::Get;
-    use weir_http::template::Names;
+    use weir_http::text::template::Names;
 
     fn pushed(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
         out.extend_from_slice(&[name, b"=", value, b";"].concat());

@@ -3,8 +3,8 @@
 
 use std::future::poll_fn;
 
-use weir_http::conn::Gone;
 use weir_http::exchange::Exchange;
+use weir_http::hold::conn::Gone;
 use weir_net::{Lease, buffer};
 
 use super::{READ_BYTES_FIRST, note};

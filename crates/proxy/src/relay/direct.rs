@@ -4,10 +4,10 @@
 use std::io;
 use std::task::Poll;
 
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::patience::SendTimeout;
-use weir_http::response_body::Framing;
+use weir_http::exchange::response_body::Framing;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::hold::patience::SendTimeout;
 use weir_net::splice::{PIPE_BYTES, Pipe};
 use weir_net::{Stream, Transport, buffer};
 

@@ -5,9 +5,9 @@
 
 use std::task::{Context, Poll};
 
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::response_body::{self, Broken, Framing};
+use weir_http::exchange::response_body::{self, Broken, Framing};
+use weir_http::hold::conn::{Conn, Gone};
 use weir_net::buffer;
 
 use super::aside::{drain, drain_rest, feed_first, keep};

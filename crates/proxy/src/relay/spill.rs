@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use weir_http::bounds::{Share, TEMPORARY};
+use weir_http::hold::bounds::{Share, TEMPORARY};
 
 /// The bytes in a file that wait for a slow client. The file keeps its length until all of it is read.
 pub struct Spill {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use weir_http::client::Proxied;
+use weir_http::hold::client::Proxied;
 use weir_meter::Step;
 use weir_net::Deadline;
 use weir_net::log::{Level, Os};

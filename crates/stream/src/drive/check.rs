@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use weir_groups::rounds::Ended;
-use weir_http::worker::{Generation, Worker};
+use weir_http::hold::worker::{Generation, Worker};
 use weir_meter::Step;
 use weir_net::log::Os;
 use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, Transport, buffer};

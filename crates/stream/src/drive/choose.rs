@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_http::authority::{literal_address, split_host_port};
-use weir_http::dns;
-use weir_http::template::Template;
+use weir_http::hold::dns;
+use weir_http::read::authority::{literal_address, split_host_port};
+use weir_http::text::template::Template;
 use weir_meter::Step;
 use weir_net::Address;
 use weir_net::log::Level;

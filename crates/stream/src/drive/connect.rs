@@ -5,9 +5,9 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-use weir_http::authority::split_host_port;
-use weir_http::table_place::TablePlace;
-use weir_http::worker::ROOMS_MAX;
+use weir_http::hold::table_place::TablePlace;
+use weir_http::hold::worker::ROOMS_MAX;
+use weir_http::read::authority::split_host_port;
 use weir_meter::Step;
 use weir_net::log::{Level, Os};
 use weir_net::{Address, ConnectOptions, Datagram, Deadline, Local, Stream, Transport, clock};
@@ -264,7 +264,7 @@ pub fn rates(session: &mut Session<'_>) -> [u64; 2] {
     let settings = &crate::values(&session.server.place).proxy;
     [&settings.upload_rate, &settings.download_rate].map(|rate| {
         let text = rate.as_ref().map(|rate| rate.text(session));
-        text.and_then(|text| weir_http::value::size_of(std::str::from_utf8(&text).ok()?)).unwrap_or(0)
+        text.and_then(|text| weir_http::text::value::size_of(std::str::from_utf8(&text).ok()?)).unwrap_or(0)
     })
 }
 

@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 
-use weir_http::counters;
-use weir_http::table_place::TablePlace;
-use weir_http::worker::{Generation, Worker};
+use weir_http::hold::counters;
+use weir_http::hold::table_place::TablePlace;
+use weir_http::hold::worker::{Generation, Worker};
 use weir_net::datagrams::{Arrived, DATAGRAM_BYTES_MAX, Receiver, Receiving};
 use weir_net::log::{self, Level, Os};
 use weir_net::worker::{Task, spawn, yield_now};

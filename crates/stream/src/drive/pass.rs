@@ -6,9 +6,9 @@
 
 use std::rc::Rc;
 
-use weir_http::conf::Conf;
-use weir_http::route::Socket;
-use weir_http::worker::{Entry, Generation};
+use weir_http::exchange::conf::Conf;
+use weir_http::exchange::route::Socket;
+use weir_http::hold::worker::{Entry, Generation};
 use weir_meter::Step;
 use weir_net::log::Level;
 use weir_net::{Address, SocketAddress, TlsStream, Transport};
@@ -158,7 +158,7 @@ pub fn hand(goal: Goal, entry: Entry, known: Known, elsewhere: Elsewhere) -> Opt
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use weir_http::authority::literal_address;
+    use weir_http::read::authority::literal_address;
 
     #[test]
     fn sockets_are_found_as_nginx_finds_them() {

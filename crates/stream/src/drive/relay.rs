@@ -6,7 +6,7 @@ use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_http::table_place::TablePlace;
+use weir_http::hold::table_place::TablePlace;
 use weir_meter::Step;
 use weir_net::log::{Level, Os};
 use weir_net::splice::{PIPE_BYTES, Pipe};

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use weir_http::template::Template;
+use weir_http::text::template::Template;
 use weir_meter::Step;
 use weir_net::Deadline;
 use weir_net::log::{Level, Os};

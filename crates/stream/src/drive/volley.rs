@@ -9,8 +9,8 @@ use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_http::counters;
-use weir_http::table_place::TablePlace;
+use weir_http::hold::counters;
+use weir_http::hold::table_place::TablePlace;
 use weir_meter::Step;
 use weir_net::datagrams::DATAGRAM_BYTES_MAX;
 use weir_net::log::{Level, Os};

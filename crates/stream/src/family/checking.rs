@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use weir_conf::At;
-use weir_http::regex::Regex;
-use weir_http::route::ServerId;
+use weir_http::exchange::route::ServerId;
+use weir_http::text::regex::Regex;
 
 use super::group::Live;
 
@@ -80,7 +80,7 @@ pub struct Placed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_http::slots::VariableId;
+    use weir_http::text::slots::VariableId;
 
     #[test]
     fn an_answer_meets_a_test_as_soon_as_it_has_the_bytes() {

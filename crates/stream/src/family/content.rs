@@ -2,8 +2,8 @@
 //!
 //! <https://nginx.org/en/docs/stream/ngx_stream_return_module.html>
 
-use weir_http::directive::{Directive, ONE, STREAM_SERVER};
-use weir_http::families::Family;
+use weir_http::read::directive::{Directive, ONE, STREAM_SERVER};
+use weir_http::read::families::Family;
 
 use super::server::{Written, serve_by};
 

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use weir_http::directive::{Arity, Directive, ONE, SS, STREAM};
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::read::directive::{Arity, Directive, ONE, SS, STREAM};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 
 weir_http::settings! {
     /// `tcp_nodelay`.

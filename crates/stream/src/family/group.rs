@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_conf::At;
 use weir_groups::Parts;
-use weir_http::template::Template;
+use weir_http::text::template::Template;
 use weir_net::{Address, clock};
 use weir_peers::balance::{Policy, Until};
 use weir_peers::group::Group;
@@ -172,7 +172,7 @@ impl Parts for Frame {
 mod tests {
     use super::*;
     use std::sync::atomic::Ordering;
-    use weir_http::authority::literal_address;
+    use weir_http::read::authority::literal_address;
 
     #[test]
     fn a_reload_goes_on_with_the_counts_of_the_same_addresses() {

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 use weir_groups::rounds::{self, Asked};
-use weir_http::build::{Build, Kind, Scope};
-use weir_http::directive::{Arity, Directive, ONE, SS, STREAM, STREAM_MATCH, STREAM_SERVER};
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::value;
-use weir_http::worker::{Generation, Worker};
+use weir_http::hold::worker::{Generation, Worker};
+use weir_http::read::build::{Build, Kind, Scope};
+use weir_http::read::directive::{Arity, Directive, ONE, SS, STREAM, STREAM_MATCH, STREAM_SERVER};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_net::log::Level;
 use weir_peers::group::Group;
 use weir_peers::health::Rule;

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_groups::Parts;
-use weir_http::build::Build;
-use weir_http::worker::Worker;
+use weir_http::hold::worker::Worker;
+use weir_http::read::build::Build;
 use weir_peers::group::Group;
 
 use super::group::{Frame, Live, Upstream};

@@ -3,11 +3,11 @@
 //! <https://nginx.org/en/docs/stream/ngx_stream_pass_module.html>
 
 use weir_conf::Statement;
-use weir_http::authority::{literal_address, split_host_port};
-use weir_http::build::Build;
-use weir_http::directive::{Directive, ONE, STREAM_SERVER};
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
+use weir_http::read::authority::{literal_address, split_host_port};
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Directive, ONE, STREAM_SERVER};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
 use weir_net::Address;
 
 use super::server::{Written, serve_by};

@@ -2,10 +2,10 @@
 //!
 //! <https://nginx.org/en/docs/stream/ngx_stream_ssl_preread_module.html>
 
-use weir_http::directive::{Arity, Directive, SS};
-use weir_http::families::Family;
-use weir_http::texts::text;
-use weir_http::value;
+use weir_http::read::directive::{Arity, Directive, SS};
+use weir_http::read::families::Family;
+use weir_http::text::texts::text;
+use weir_http::text::value;
 use weir_wire::client_hello::{self, Opening};
 
 use crate::session::Session;

@@ -6,12 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Directive, ONE, SS, STREAM_SERVER};
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
-use weir_http::value;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Directive, ONE, SS, STREAM_SERVER};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
+use weir_http::text::value;
 use weir_net::Local;
 
 use super::server::{Written, serve_by};

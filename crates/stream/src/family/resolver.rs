@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Directive, ONE, SS, STREAM_UPSTREAM};
-use weir_http::dns::{Servers, TIMEOUT_DEFAULT, reading};
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::hold::dns::{Servers, TIMEOUT_DEFAULT, reading};
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Directive, ONE, SS, STREAM_UPSTREAM};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 
 weir_http::settings! {
     /// `resolver`.

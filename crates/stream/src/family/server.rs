@@ -5,16 +5,16 @@
 use std::any::Any;
 
 use weir_conf::{At, Statement};
-use weir_http::build::{Build, Kind, Scope};
-use weir_http::directive::{Arity, Directive, MAIN, NONE, ONE, STREAM, STREAM_SERVER};
-use weir_http::families::Family;
+use weir_http::exchange::route::{Name, NameKind};
 use weir_http::family::server::{addresses, plain_listen, read_name, socket_parameter};
-use weir_http::listens::{Draft, ListenDraft};
-use weir_http::refusal::Refusal;
-use weir_http::route::{Name, NameKind};
-use weir_http::template::{Names, Template};
-use weir_http::value;
-use weir_http::zone_names::NAME_BYTES_MAX;
+use weir_http::hold::zone_names::NAME_BYTES_MAX;
+use weir_http::read::build::{Build, Kind, Scope};
+use weir_http::read::directive::{Arity, Directive, MAIN, NONE, ONE, STREAM, STREAM_SERVER};
+use weir_http::read::families::Family;
+use weir_http::read::listens::{Draft, ListenDraft};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::{Names, Template};
+use weir_http::text::value;
 use weir_net::Address;
 
 use crate::conf::{Onward, Stream};

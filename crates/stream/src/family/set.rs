@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Directive, STREAM_SERVER, TWO};
-use weir_http::families::Family;
 use weir_http::family::rewrite::declarable;
-use weir_http::refusal::Refusal;
-use weir_http::slots::VariableId;
-use weir_http::template::{Argument, Definition, Template};
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Directive, STREAM_SERVER, TWO};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::slots::VariableId;
+use weir_http::text::template::{Argument, Definition, Template};
 
 use crate::session::{Get, Session};
 use crate::variable;

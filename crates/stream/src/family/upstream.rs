@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use weir_conf::Statement;
 use weir_groups::{Members, Named, fits, named, parameter};
-use weir_http::authority::{literal_address, resolve_in, split_host_port};
-use weir_http::build::{Build, Kind, Scope};
-use weir_http::directive::{Arity, Directive, NONE, ONE, STREAM, STREAM_UPSTREAM};
-use weir_http::dns::TIMEOUT_DEFAULT;
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
-use weir_http::value;
+use weir_http::hold::dns::TIMEOUT_DEFAULT;
+use weir_http::read::authority::{literal_address, resolve_in, split_host_port};
+use weir_http::read::build::{Build, Kind, Scope};
+use weir_http::read::directive::{Arity, Directive, NONE, ONE, STREAM, STREAM_UPSTREAM};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
+use weir_http::text::value;
 use weir_net::Address;
 use weir_peers::balance::{Better, Policy};
 use weir_peers::group::Group;
@@ -266,7 +266,7 @@ fn random(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 mod tests {
     use super::*;
     use crate::of_text;
-    use weir_http::conf::Conf;
+    use weir_http::exchange::conf::Conf;
     use weir_peers::balance::Until;
 
     #[test]

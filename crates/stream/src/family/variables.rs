@@ -5,10 +5,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, UNIX_EPOCH};
 
-use weir_http::families::Family;
-use weir_http::respond::VERSION;
-use weir_http::template::Argument;
-use weir_http::texts::{decimal, push_address, push_ip, seconds, text};
+use weir_http::read::families::Family;
+use weir_http::send::respond::VERSION;
+use weir_http::text::template::Argument;
+use weir_http::text::texts::{decimal, push_address, push_ip, seconds, text};
 use weir_net::SocketAddress;
 use weir_net::clock;
 use weir_net::log::{hostname, time};
@@ -115,7 +115,7 @@ mod tests {
     use crate::conf::Content;
     use crate::tests::{Edge, on_worker};
     use std::rc::Rc;
-    use weir_http::client::Proxied;
+    use weir_http::hold::client::Proxied;
     use weir_net::Address;
 
     fn attempt(peer: &str, connect: Option<u64>, first: Option<u64>) -> Try {
@@ -191,7 +191,7 @@ mod tests {
                 ("unix:/a", b"unix:/a"),
             ] {
                 let mut out = Vec::new();
-                session.tell_remote(weir_http::authority::literal_address(remote).unwrap());
+                session.tell_remote(weir_http::read::authority::literal_address(remote).unwrap());
                 let nothing = Argument { name: String::new(), index: 0 };
                 assert!(binary_remote_addr(&mut session, &nothing, &mut out));
                 assert_eq!(out, expected, "{remote}");

@@ -4,8 +4,8 @@
 //! if the request is for Engine.IO, weir counts these messages as pings. Invariant: the memory for a WebSocket does not
 //! grow with its age.
 
-use weir_http::board::tunnels::{Sender, TunnelCell};
 use weir_http::exchange::Exchange;
+use weir_http::hold::board::tunnels::{Sender, TunnelCell};
 use weir_net::{Instant, clock};
 use weir_wire::Known;
 use weir_wire::websocket::{Mark, Passing, Seen};

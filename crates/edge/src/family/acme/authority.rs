@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_acme::{CertificateOrder, Issuer};
 use weir_conf::At;
-use weir_http::dns::Servers;
+use weir_http::hold::dns::Servers;
 use weir_net::tls;
 
 use crate::acme::state::Directory;

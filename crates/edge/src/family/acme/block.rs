@@ -9,10 +9,10 @@ use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use weir_acme::{AccountKey, ChallengeType, External, Issuer, KeyKind, Profile};
 use weir_conf::Statement;
-use weir_http::build::Build;
 use weir_http::family::certificates;
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 
 use super::authority::Authority;
 use super::dns;

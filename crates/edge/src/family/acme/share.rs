@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_net::process;
 use weir_redis::Server;
 

@@ -11,7 +11,7 @@ mod scrypt;
 use md5::{Digest, Md5};
 use sha_crypt::{PasswordVerifier, ShaCrypt};
 use sha1::Sha1;
-use weir_http::base64;
+use weir_http::text::base64;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

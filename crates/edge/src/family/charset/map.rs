@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::refusal::Refusal;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
 
 use super::recode::{Char, Pages, Recoding, Wide, decode};
 

@@ -10,14 +10,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::altered;
-use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Contexts, Directive, HSL, HTTP, LOCATION_IF, ONE, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, VariablesRead};
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
-use weir_http::{media_types, subrequest, value};
+use weir_http::exchange::subrequest;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Contexts, Directive, HSL, HTTP, LOCATION_IF, ONE, TWO};
+use weir_http::read::families::{Family, VariablesRead};
+use weir_http::read::media_types;
+use weir_http::send::altered;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
+use weir_http::text::value;
 use weir_net::log::Level;
 use weir_wire::Known;
 

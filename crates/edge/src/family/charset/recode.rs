@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_http::response_body::BodyFilter;
+use weir_http::exchange::response_body::BodyFilter;
 
 /// How to convert.
 #[derive(Clone)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use url::Url;
 use weir_conf::Statement;
 use weir_dash::verdict::State;
-use weir_http::build::Build;
 use weir_http::family::certificates;
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_net::log;
 use weir_words::Language;
 

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use weir_http::file_path::errno;
-use weir_http::value::directory_access;
+use weir_http::exchange::file_path::errno;
+use weir_http::text::value::directory_access;
 use weir_net::log::{Level, Os};
 use weir_net::path::{self, as_path};
 

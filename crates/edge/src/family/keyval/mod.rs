@@ -11,14 +11,15 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use weir_conf::{At, Statement};
-use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Directive, HTTP};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
 use weir_http::family::rewrite::declarable;
-use weir_http::refusal::Refusal;
-use weir_http::template::{Argument, Definition, Template};
-use weir_http::{value, zone};
+use weir_http::hold::zone;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, HTTP};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::{Argument, Definition, Template};
+use weir_http::text::value;
 use weir_net::{buffer, clock};
 
 pub use pairs::{KeyKind, Pairs};

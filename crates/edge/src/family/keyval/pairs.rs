@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::ops::Bound;
 
-use weir_http::cidr::{Cidr, Peer, mask4, mask6};
+use weir_http::text::cidr::{Cidr, Peer, mask4, mask6};
 
 /// The assumed cost of a pair, in bytes, besides its key and its value.
 const PAIR_BYTES: usize = 128;

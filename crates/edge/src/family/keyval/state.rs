@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weir_http::refusal::Refusal;
+use weir_http::text::refusal::Refusal;
 use weir_net::log::Os;
 use weir_net::whole_file;
 

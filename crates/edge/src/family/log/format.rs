@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use weir_http::refusal::Refusal;
-use weir_http::slots::VariableId;
-use weir_http::template::{Mentions, Reads};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::slots::VariableId;
+use weir_http::text::template::{Mentions, Reads};
 
 /// How values are escaped; `escape=` of `log_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn formats_are_compiled_over_words() {
-        let mut names: weir_http::template::Names<weir_http::exchange::Get> = Default::default();
+        let mut names: weir_http::text::template::Names<weir_http::exchange::Get> = Default::default();
         let format = Format::compile(&["a $uri", "${status}b$"], Escape::Default, &mut names);
         assert_eq!(format.err().map(|refusal| refusal.what).as_deref(), Some("invalid parameter \"$\""));
         let format = Format::compile(&["a $uri", "${status}b"], Escape::Default, &mut names).unwrap();

@@ -1,8 +1,8 @@
 //! Tests which `access_log`, `log_format` and `error_log` weir accepts, refuses and inherits.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use weir_http::conf::Conf;
-use weir_http::paths::Paths;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::paths::Paths;
 
 use super::*;
 
@@ -11,8 +11,13 @@ fn compile(text: &str) -> (Option<Conf>, Vec<String>) {
     let (tree, problems) = weir_conf::load(&files, "/c/nginx.conf", "/c/", &|_| false);
     assert!(problems.is_empty(), "{problems:?}");
     let paths = Paths { prefix: "/p/".to_owned(), conf_prefix: "/c/".to_owned(), ..Paths::default() };
-    let (conf, problems) =
-        weir_http::compile::compile(&tree, paths, &|_| Err("no resolver here".to_owned()), 1, &crate::family::ALL);
+    let (conf, problems) = weir_http::read::compile::compile(
+        &tree,
+        paths,
+        &|_| Err("no resolver here".to_owned()),
+        1,
+        &crate::family::ALL,
+    );
     (conf, problems.into_iter().map(|problem| problem.what).collect())
 }
 

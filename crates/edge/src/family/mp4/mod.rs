@@ -11,12 +11,12 @@ mod movie;
 
 use std::os::unix::fs::MetadataExt;
 
-use weir_http::bounds::{BUFFERS, EXCHANGE_BYTES};
-use weir_http::directive::{Arity, Directive, HSL, LOCATION, NONE, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::phase::Next;
-use weir_http::value;
+use weir_http::exchange::phase::Next;
+use weir_http::hold::bounds::{BUFFERS, EXCHANGE_BYTES};
+use weir_http::read::directive::{Arity, Directive, HSL, LOCATION, NONE, ONE};
+use weir_http::read::families::Family;
+use weir_http::text::value;
 use weir_net::log::Level;
 
 use crate::family::static_files::{self, Opened};

@@ -2,11 +2,11 @@
 //!
 //! The order of the checks and the words of the log are nginx's (`ngx_http_ssi_body_filter` and the handlers).
 
-use weir_http::composing::Compose;
-use weir_http::composing::queue::{Manner, Order, Queue};
 use weir_http::exchange::Exchange;
-use weir_http::special;
-use weir_http::subrequest::Stub;
+use weir_http::exchange::composing::Compose;
+use weir_http::exchange::composing::queue::{Manner, Order, Queue};
+use weir_http::exchange::special;
+use weir_http::exchange::subrequest::Stub;
 use weir_net::log::Level;
 use weir_wire::escape;
 

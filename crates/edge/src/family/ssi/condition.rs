@@ -1,8 +1,8 @@
 //! The expressions of `if` and `elif`: a text, `text = text`, `text != text`, `text = /regex/`, `text != /regex/`.
 
 use weir_http::exchange::Exchange;
-use weir_http::regex::Regex;
-use weir_http::slots::{Captures, VariableId};
+use weir_http::text::regex::Regex;
+use weir_http::text::slots::{Captures, VariableId};
 
 use super::shared::{Handle, TOO_MUCH};
 use super::text::{Failed, fail, value};

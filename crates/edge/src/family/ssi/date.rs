@@ -1,7 +1,7 @@
 //! `$date_local` and `$date_gmt`: the date in the format that `config timefmt` sets.
 
 use weir_http::exchange::Exchange;
-use weir_http::own::Owned;
+use weir_http::hold::own::Owned;
 use weir_net::clock;
 
 /// The format of dates that `config timefmt` sets, for the rest of a body.

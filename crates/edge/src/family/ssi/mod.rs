@@ -15,13 +15,15 @@ use std::sync::Arc;
 
 use commands::Reader;
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::variable::Variable;
-use weir_http::{composing, media_types, value};
+use weir_http::exchange::composing;
+use weir_http::exchange::variable::Variable;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE};
+use weir_http::read::families::Family;
+use weir_http::read::media_types;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_wire::Known;
 
 weir_http::settings! {

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use weir_http::exchange::Exchange;
-use weir_http::own::Owned;
-use weir_http::slots::Captures;
+use weir_http::hold::own::Owned;
+use weir_http::text::slots::Captures;
 
 /// Bytes of all variables and blocks of one request of a client, at most.
 pub const BYTES_MAX: usize = 1 << 20;

@@ -3,9 +3,9 @@
 use std::io;
 use std::rc::Rc;
 
-use weir_http::bounds::{MEMORY, Share};
-use weir_http::client::Agreed;
-use weir_http::worker::Worker;
+use weir_http::hold::bounds::{MEMORY, Share};
+use weir_http::hold::client::Agreed;
+use weir_http::hold::worker::Worker;
 use weir_net::clock;
 use weir_net::log::Os;
 use weir_net::tls::{Alert, Complaint, Noted, Purpose, TlsStream, failure};

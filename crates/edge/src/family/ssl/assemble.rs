@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use weir_http::build::{Build, Scope};
-use weir_http::directive::{SERVER, STREAM_SERVER};
+use weir_http::exchange::route::ServerId;
 use weir_http::family::certificates::source::{self, CertificateCache, CertificateSource, Watch};
 use weir_http::family::certificates::{self};
-use weir_http::found::Found;
-use weir_http::listens::Drafted;
-use weir_http::refusal::Refusal;
-use weir_http::route::ServerId;
-use weir_http::template::Template;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{SERVER, STREAM_SERVER};
+use weir_http::read::found::Found;
+use weir_http::read::listens::Drafted;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
 use weir_net::log::{self, Level};
 use weir_net::tls::{
     self, CertificateFacts, Context, Flaw, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of,

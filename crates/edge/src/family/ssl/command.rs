@@ -3,9 +3,9 @@
 //! <https://docs.openssl.org/3.0/man3/SSL_CONF_cmd/>. They apply after all directives, as in nginx.
 
 use weir_conf::Statement;
-use weir_http::build::Build;
 use weir_http::family::certificates::source::CertificateSource;
-use weir_http::refusal::Refusal;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
 use weir_net::tls::ciphers::{Groups, Protocols};
 use weir_net::tls::commands;
 

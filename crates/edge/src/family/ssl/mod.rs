@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Contexts, Directive, HTTP, ONE, SERVER, SS, TWO};
-use weir_http::families::Family;
 use weir_http::family::certificates;
 use weir_http::family::certificates::source::{CertificateCache, CertificateSource};
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, ONE, SERVER, SS, TWO};
+use weir_http::read::families::Family;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_net::tls::ciphers::{Ciphers, Groups, Nothing, Protocols};
 use weir_net::tls::{KeyLogFile, SessionCache};
 

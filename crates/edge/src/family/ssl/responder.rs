@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_fetch::{Answer, Failed};
-use weir_http::authority::{self, split_host_port};
-use weir_http::base64;
-use weir_http::build::Build;
-use weir_http::dns::{self, Servers};
-use weir_http::refusal::Refusal;
-use weir_http::worker::Worker;
+use weir_http::hold::dns::{self, Servers};
+use weir_http::hold::worker::Worker;
+use weir_http::read::authority::{self, split_host_port};
+use weir_http::read::build::Build;
+use weir_http::text::base64;
+use weir_http::text::refusal::Refusal;
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport};
 use weir_proxy::family::resolver;
 

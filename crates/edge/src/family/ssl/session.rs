@@ -8,8 +8,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use weir_http::client::TlsFacts;
-use weir_http::template::Definition;
+use weir_http::hold::client::TlsFacts;
+use weir_http::text::template::Definition;
 use weir_net::log::Level;
 use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, TlsStream};
 use weir_net::{Deadline, Transport};

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use weir_conf::Statement;
-use weir_http::build::Build;
 use weir_http::family::certificates;
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_net::tls::{SessionCache, TicketKeys};
 
 /// The number of sessions in nginx's `builtin` cache without a size.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use weir_http::build::Build;
-use weir_http::worker::Worker;
+use weir_http::hold::worker::Worker;
+use weir_http::read::build::Build;
 use weir_net::log::{self, Level};
 use weir_net::tls::ocsp::{self, Question, Signer, Status};
 use weir_net::tls::{KeyPair, Staple, Trust};

@@ -8,10 +8,10 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::refusal::Refusal;
-use weir_http::value;
-use weir_http::worker::Worker;
+use weir_http::hold::worker::Worker;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_net::log::{self, Level};
 use weir_net::tls::ocsp::{self, Question, Signer, Status};
 use weir_net::tls::{Complaint, Trust};
@@ -208,11 +208,11 @@ impl Checks {
 impl Asked {
     /// The responder that a client's certificate names: an address, or a name for the resolver.
     fn later(url: Url, resolver: &resolver::Settings) -> Result<Asked, String> {
-        let address: Option<Address> = weir_http::authority::literal_address(&url.authority);
+        let address: Option<Address> = weir_http::read::authority::literal_address(&url.authority);
         match (address, resolver.servers.clone().flatten()) {
             (Some(address), _) => Ok(Asked { url, resolver: None, addresses: vec![address] }),
             (None, Some(servers)) => {
-                let timeout = resolver.timeout.unwrap_or(weir_http::dns::TIMEOUT_DEFAULT);
+                let timeout = resolver.timeout.unwrap_or(weir_http::hold::dns::TIMEOUT_DEFAULT);
                 Ok(Asked { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
             }
             (None, None) => Err(format!("no resolver defined to resolve {}", url.authority)),

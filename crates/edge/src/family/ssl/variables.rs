@@ -1,10 +1,10 @@
 //! `$ssl_*`: the parameters of the connection, and the client's certificate. Not found without TLS.
 
-use weir_http::client::TlsFacts;
 use weir_http::exchange::Exchange;
-use weir_http::template::Argument;
-use weir_http::texts::text;
-use weir_http::variable::Variable;
+use weir_http::exchange::variable::Variable;
+use weir_http::hold::client::TlsFacts;
+use weir_http::text::template::Argument;
+use weir_http::text::texts::text;
 use weir_net::Transport;
 use weir_net::clock;
 use weir_net::tls::ciphers::{group_name, is_grease, suite_name};

@@ -9,14 +9,15 @@ mod replace;
 use std::sync::{Arc, OnceLock};
 
 use weir_conf::Statement;
-use weir_http::altered;
-use weir_http::build::Build;
-use weir_http::directive::{Arity, Directive, HSL, TWO};
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
-use weir_http::{media_types, value};
+use weir_http::read::build::Build;
+use weir_http::read::directive::{Arity, Directive, HSL, TWO};
+use weir_http::read::families::Family;
+use weir_http::read::media_types;
+use weir_http::send::altered;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
+use weir_http::text::value;
 
 use find::Patterns;
 use replace::Replace;

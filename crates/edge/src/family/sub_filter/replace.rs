@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_http::response_body::{BodyFilter, FilterState};
+use weir_http::exchange::response_body::{BodyFilter, FilterState};
 
 use super::find::{Found, Patterns};
 

@@ -14,11 +14,11 @@ use weir_conf::Statement;
 use weir_net::log::Os;
 use weir_net::{answers, opening};
 
-use crate::build::Build;
-use crate::directive::{Arity, Directive, MAIN};
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::value;
+use crate::read::build::Build;
+use crate::read::directive::{Arity, Directive, MAIN};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::value;
 
 crate::settings! {}
 

@@ -9,10 +9,10 @@ use weir_net::tls::{KeyError, KeyPair};
 use weir_net::{Instant, clock};
 
 use super::{Stamp, absolute, text};
-use crate::build::Build;
-use crate::refusal::Refusal;
-use crate::template::Template;
-use crate::value;
+use crate::read::build::Build;
+use crate::text::refusal::Refusal;
+use crate::text::template::Template;
+use crate::text::value;
 
 /// The source of a certificate or a key.
 #[derive(Clone)]

@@ -8,11 +8,11 @@ use weir_net::log::Os;
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, ClientOptions, OriginOptions, Trust, certificates};
 
-use crate::build::Build;
-use crate::refusal::Refusal;
-use crate::trace::Settings;
-use crate::trace::endpoint::Endpoint;
-use crate::value;
+use crate::exchange::trace::Settings;
+use crate::exchange::trace::endpoint::Endpoint;
+use crate::read::build::Build;
+use crate::text::refusal::Refusal;
+use crate::text::value;
 
 /// The most spans that may wait for each worker: the exporter allocates their room at start, 16 bytes each.
 const SPANS_MAX: u64 = 1 << 20;

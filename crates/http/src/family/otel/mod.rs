@@ -12,16 +12,16 @@ use weir_cache::store::Refreshed;
 use weir_net::process::Identity;
 
 use self::span::Told;
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, NONE, ONE, TWO};
 use crate::exchange::Exchange;
-use crate::families::Family;
-use crate::refusal::Refusal;
-use crate::template::Template;
-use crate::trace::context::{self, SpanContext, Trace};
-use crate::trace::{Counts, Exporter, Settings as ExporterSettings};
-use crate::value;
-use crate::variable::Variable;
+use crate::exchange::trace::context::{self, SpanContext, Trace};
+use crate::exchange::trace::{Counts, Exporter, Settings as ExporterSettings};
+use crate::exchange::variable::Variable;
+use crate::read::build::{Build, Scope};
+use crate::read::directive::{Arity, Directive, HSL, HTTP, NONE, ONE, TWO};
+use crate::read::families::Family;
+use crate::text::refusal::Refusal;
+use crate::text::template::Template;
+use crate::text::value;
 
 crate::settings! {
     /// `otel_trace`: "on" or "1" records.

@@ -7,9 +7,9 @@ use weir_wire::framing::BodyLength;
 use weir_wire::protobuf::{bytes, fixed, message, number};
 
 use crate::exchange::Exchange;
-use crate::message::Try;
-use crate::texts::push_address;
-use crate::trace::context::{self, STATE_BYTES_MAX, Trace};
+use crate::exchange::message::Try;
+use crate::exchange::trace::context::{self, STATE_BYTES_MAX, Trace};
+use crate::text::texts::push_address;
 
 /// The longest value of an attribute in bytes; the rest is cut off.
 const VALUE_BYTES_MAX: usize = 4096;

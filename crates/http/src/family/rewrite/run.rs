@@ -8,14 +8,14 @@ use weir_net::log::Level;
 use weir_wire::Known;
 use weir_wire::escape::{self, Unescape};
 
-use crate::body;
-use crate::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
 use crate::exchange::Exchange;
+use crate::exchange::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
+use crate::exchange::request_body::RequestBody;
+use crate::exchange::response_body::Body;
 use crate::family::disable_symlinks::{self, LinkFailed};
-use crate::regex::Regex;
-use crate::request_body::RequestBody;
-use crate::response_body::Body;
-use crate::template::{Template, any_set};
+use crate::receive::body;
+use crate::text::regex::Regex;
+use crate::text::template::{Template, any_set};
 
 /// The result of a list of rules.
 #[derive(Debug, PartialEq, Eq)]
@@ -309,7 +309,7 @@ fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
     let response = &mut exchange.response;
     response.content_length = Some(text.len() as u64);
     response.body = if text.is_empty() { Body::Empty } else { Body::Bytes(text) };
-    crate::content_type::set(exchange);
+    crate::exchange::content_type::set(exchange);
     Flow::Respond
 }
 

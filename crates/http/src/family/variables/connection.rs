@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::exchange::Exchange;
-use crate::template::Argument;
-use crate::texts::{decimal, push_address, push_ip};
+use crate::text::template::Argument;
+use crate::text::texts::{decimal, push_address, push_ip};
 use weir_net::SocketAddress;
 use weir_net::stream::TcpInfo;
 use weir_wire::proxy_protocol;

@@ -1,10 +1,10 @@
 //! Variables that read fields: `$http_…`, `$cookie_…`, `$sent_http_…`.
 
 use crate::exchange::Exchange;
+use crate::exchange::special;
 use crate::family::otel;
-use crate::special;
-use crate::template::Argument;
-use crate::texts::{cookie, decimal, joined, text};
+use crate::text::template::Argument;
+use crate::text::texts::{cookie, decimal, joined, text};
 use weir_wire::{Version, date};
 
 /// `$http_NAME`: the values of all such fields, joined by `, `.

@@ -4,11 +4,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 
 use crate::exchange::Exchange;
-use crate::request_body::RequestBody;
-use crate::subrequest;
-use crate::template::Argument;
-use crate::texts::{decimal, text};
-use crate::value;
+use crate::exchange::request_body::RequestBody;
+use crate::exchange::subrequest;
+use crate::text::template::Argument;
+use crate::text::texts::{decimal, text};
+use crate::text::value;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, Known};
 

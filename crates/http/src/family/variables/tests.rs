@@ -45,7 +45,7 @@ fn variables_of_a_request_are_as_the_client_wrote_it_or_as_weir_reads_it() {
         ("$pipe", "."),
         ("[$request_completion]", "[]"),
         ("$request", "POST /a%20b//c/../d?x=1&Y=%32&x=2&z HTTP/1.1"),
-        ("$nginx_version", crate::respond::VERSION),
+        ("$nginx_version", crate::send::respond::VERSION),
     ] {
         assert_eq!(value(text, request), expected, "{text}");
     }
@@ -107,7 +107,9 @@ fn variables_of_the_answer_show_what_the_client_got() {
             let (site, mut conn, _client) = Site::open(&http);
             let mut exchange = site.exchange(&whole(request));
             finish(&mut exchange);
-            let crate::conf::Rule::Return(_, text) = &exchange.conf.servers[1].rules[0] else { panic!("it returns") };
+            let crate::exchange::conf::Rule::Return(_, text) = &exchange.conf.servers[1].rules[0] else {
+                panic!("it returns")
+            };
             let first = text.text(&mut exchange);
             send(&mut exchange, &mut conn, None).await.unwrap();
             [first, text.text(&mut exchange)].map(|text| String::from_utf8(text).unwrap())

@@ -4,8 +4,8 @@ use weir_cache::policy::{Ignored, Policy};
 use weir_cache::store::{Object, Times, Variant};
 use weir_cache::validity::Validity;
 use weir_cache::vary;
-use weir_http::message::{Origin, Request};
-use weir_http::template::Template;
+use weir_http::exchange::message::{Origin, Request};
+use weir_http::text::template::Template;
 use weir_wire::fields::FieldRef;
 
 /// A field in the kept head that marks weir's own 502 and 504, which `proxy_cache_valid` may name.

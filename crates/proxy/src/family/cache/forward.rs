@@ -1,9 +1,9 @@
 //! Asks a location's cache, and its upstream if the cache has no answer.
 
-use weir_http::board::Leg;
-use weir_http::conn::Conn;
 use weir_http::exchange::Exchange;
-use weir_http::phase::Outcome;
+use weir_http::exchange::phase::Outcome;
+use weir_http::hold::board::Leg;
+use weir_http::hold::conn::Conn;
 
 use super::facts::Use;
 use super::{ask, keep};

@@ -31,14 +31,14 @@ use weir_cache::personal::ToldApart;
 use weir_cache::policy::{UseStale, Valid};
 use weir_cache::store::Zone;
 use weir_conf::Statement;
-use weir_http::build::{Build, Scope};
-use weir_http::conf::Location;
-use weir_http::directive::{Arity, Directive, HSL, join};
 use weir_http::exchange::Exchange;
-use weir_http::families::{Family, VariablesRead};
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
-use weir_http::value;
+use weir_http::exchange::conf::Location;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Directive, HSL, join};
+use weir_http::read::families::{Family, VariablesRead};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
+use weir_http::text::value;
 use weir_net::log::Level;
 use weir_net::process::Identity;
 
@@ -497,7 +497,7 @@ mod tests {
             let conf = conf.expect("there is no problem");
             let place = conf.locations.iter().find(|place| place.name == "/").expect("the location");
             assert_eq!(crate::values(place).cache.reads_body, cache, "{location}");
-            let waits = matches!(place.rules.first(), Some(weir_http::conf::Rule::ReadBody(_)));
+            let waits = matches!(place.rules.first(), Some(weir_http::exchange::conf::Rule::ReadBody(_)));
             assert_eq!(waits, rules, "{location}");
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use weir_cache::store::{Coding, Object, Packing};
 use weir_http::exchange::Exchange;
-use weir_http::response_body::{Body, Kept};
+use weir_http::exchange::response_body::{Body, Kept};
 
 /// The compressed body of a stored answer, if there is one in this coding.
 pub fn stored(exchange: &Exchange<'_>, coding: Coding) -> Option<Arc<Object>> {

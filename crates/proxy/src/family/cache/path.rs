@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use weir_cache::store::{Directory, Settings, Tuning, Zone};
 use weir_conf::Statement;
-use weir_http::build::Build;
-use weir_http::refusal::Refusal;
-use weir_http::value;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::value;
 use weir_net::log::{self, Level};
 use weir_net::process::Identity;
 

@@ -11,10 +11,10 @@ use weir_cache::ready::Ready;
 use weir_cache::reason::Reason;
 use weir_cache::request::RequestFacts;
 use weir_cache::store::{Object, Status};
-use weir_http::conf::Location;
+use weir_http::exchange::conf::Location;
+use weir_http::exchange::response_body::{Body, Framing, Kept};
 use weir_http::exchange::{Exchange, Plain};
-use weir_http::families::VariablesRead;
-use weir_http::response_body::{Body, Framing, Kept};
+use weir_http::read::families::VariablesRead;
 use weir_net::clock;
 use weir_wire::{Known, Version};
 

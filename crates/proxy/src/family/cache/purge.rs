@@ -6,9 +6,9 @@
 use weir_cache::invalidation::{self, Target};
 use weir_cache::store::{Force, Purge, Tag, Zone};
 use weir_http::exchange::Exchange;
-use weir_http::message::Origin;
-use weir_http::phase::Outcome;
-use weir_http::response_body::Body;
+use weir_http::exchange::message::Origin;
+use weir_http::exchange::phase::Outcome;
+use weir_http::exchange::response_body::Body;
 use weir_net::log::Level;
 
 use crate::family::cache::facts;

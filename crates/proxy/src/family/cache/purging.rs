@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use weir_cache::store::{Force, KEY_BYTES_MAX, Purge, Zone};
-use weir_http::cidr::{Cidr, Peer};
 use weir_http::exchange::Exchange;
-use weir_http::phase::Outcome;
-use weir_http::response_body::Body;
-use weir_http::template::Template;
+use weir_http::exchange::phase::Outcome;
+use weir_http::exchange::response_body::Body;
+use weir_http::text::cidr::{Cidr, Peer};
+use weir_http::text::template::Template;
 use weir_net::log::Level;
 use weir_wire::escape;
 

@@ -5,15 +5,15 @@
 
 use weir_cache::reason::Reason;
 use weir_cache::store::{Refreshed, Status};
-use weir_http::background::{Background, NoBackground};
-use weir_http::conn::Conn;
-use weir_http::counting;
 use weir_http::exchange::Exchange;
+use weir_http::exchange::background::{Background, NoBackground};
+use weir_http::exchange::counting;
+use weir_http::exchange::phase::Outcome;
+use weir_http::exchange::request_body::RequestBody;
+use weir_http::exchange::response_body::Source as _;
+use weir_http::exchange::visit::Visit;
 use weir_http::family::otel;
-use weir_http::phase::Outcome;
-use weir_http::request_body::RequestBody;
-use weir_http::response_body::Source as _;
-use weir_http::visit::Visit;
+use weir_http::hold::conn::Conn;
 use weir_net::log::{self, Level};
 
 use crate::family::cache::keep;

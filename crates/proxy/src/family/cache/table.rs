@@ -4,8 +4,8 @@
 /// the family's `…_use_stale` has a word, and the paths below `Settings` of the family's settings for files and for these.
 macro_rules! caching {
     ($prefix:literal, $key:literal, $has:expr, ($($store:tt)+), ($($path:tt)+)) => {{
-        use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
-        use weir_http::value;
+        use weir_http::read::directive::{Arity, Directive, HSL, HTTP, ONE};
+        use weir_http::text::value;
         use $crate::family::cache;
         &[
             Directive::new(concat!($prefix, "_cache_path"), HTTP, Arity::AtLeast(2),

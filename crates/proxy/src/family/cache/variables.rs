@@ -4,7 +4,7 @@
 //! `_last_modified` and `_etag` show values that nginx has only inside or does not document.
 
 use weir_http::exchange::Exchange;
-use weir_http::variable::Variable;
+use weir_http::exchange::variable::Variable;
 use weir_net::clock;
 use weir_wire::{date, encode};
 

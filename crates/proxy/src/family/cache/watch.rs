@@ -11,7 +11,7 @@ use weir_cache::divergence::{Detector, Noticed};
 use weir_cache::personal;
 use weir_cache::store::{Force, Purge, Zone};
 use weir_http::exchange::Exchange;
-use weir_http::visit::Along;
+use weir_http::exchange::visit::Along;
 use weir_net::clock;
 use weir_net::log::{self, Level};
 

@@ -3,8 +3,8 @@
 use brotli::enc::StandardAlloc;
 use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct};
 use flate2::{Compress, Compression, FlushCompress, Status};
-use weir_http::bounds::Share;
-use weir_http::response_body::{BodyFilter, FilterState};
+use weir_http::exchange::response_body::{BodyFilter, FilterState};
+use weir_http::hold::bounds::Share;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
@@ -352,7 +352,7 @@ mod tests {
         let mut out = Vec::with_capacity(4 << 20);
         let before = weir_net::counts::held_bytes();
         let mut zstd = (plan.coding == Coding::Zstd).then(|| Zstd::from(plan));
-        let mut filter = filter(plan, weir_http::bounds::BUFFERS.share());
+        let mut filter = filter(plan, weir_http::hold::bounds::BUFFERS.share());
         let mut most = 0;
         for piece in body.chunks(32 << 10) {
             out.clear();

@@ -11,12 +11,14 @@ mod coding;
 mod cost;
 
 use weir_cache::store::Coding as Kind;
-use weir_http::bounds::BUFFERS;
 use weir_http::exchange::Exchange;
-use weir_http::families::Family;
-use weir_http::response_body::BodyFilter;
-use weir_http::variable::Variable;
-use weir_http::{altered, composing, media_types};
+use weir_http::exchange::composing;
+use weir_http::exchange::response_body::BodyFilter;
+use weir_http::exchange::variable::Variable;
+use weir_http::hold::bounds::BUFFERS;
+use weir_http::read::families::Family;
+use weir_http::read::media_types;
+use weir_http::send::altered;
 use weir_wire::Known;
 
 pub use coding::Coding;

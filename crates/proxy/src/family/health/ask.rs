@@ -10,12 +10,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_groups::rounds::Ended;
-use weir_http::conn::Conn;
+use weir_http::exchange::message::{Origin, Request, Try};
+use weir_http::exchange::request_body::RequestBody;
 use weir_http::exchange::{Exchange, Parts};
-use weir_http::message::{Origin, Request, Try};
-use weir_http::request_body::RequestBody;
-use weir_http::slots::SlotStore;
-use weir_http::worker::{Generation, Worker};
+use weir_http::hold::conn::Conn;
+use weir_http::hold::worker::{Generation, Worker};
+use weir_http::text::slots::SlotStore;
 use weir_meter::Step;
 use weir_net::log;
 use weir_net::{Address, Deadline, buffer, clock};

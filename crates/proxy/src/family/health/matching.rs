@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::Build;
 use weir_http::exchange::Exchange;
-use weir_http::message::Origin;
-use weir_http::refusal::Refusal;
-use weir_http::regex::Regex;
-use weir_http::template::Template;
-use weir_http::value;
+use weir_http::exchange::message::Origin;
+use weir_http::read::build::Build;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::regex::Regex;
+use weir_http::text::template::Template;
+use weir_http::text::value;
 
 /// The tests of a `match` block; an answer has to pass them all.
 #[derive(Default)]

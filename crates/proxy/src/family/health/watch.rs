@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_groups::rounds::{self, Asked};
-use weir_http::line;
-use weir_http::worker::{Generation, Worker};
+use weir_http::exchange::line;
+use weir_http::hold::worker::{Generation, Worker};
 use weir_peers::group::Group;
 
 use super::{Check, ask};

@@ -3,8 +3,8 @@
 //! weir has no buffers of these sizes, but a file with sizes that do not fit is a file that nginx refuses.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_busy_buffers_size>
 
-use weir_http::build::{Build, Scope};
-use weir_http::refusal::Refusal;
+use weir_http::read::build::{Build, Scope};
+use weir_http::text::refusal::Refusal;
 
 use super::Settings;
 

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use weir_http::authority::split_host_port;
-use weir_http::refusal::Refusal;
-use weir_http::template::Template;
+use weir_http::read::authority::split_host_port;
+use weir_http::text::refusal::Refusal;
+use weir_http::text::template::Template;
 
 /// The family whose `…_pass` names a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Composes the upstream request: the request line, the fields, and the framing of the body.
 
 use weir_http::exchange::Exchange;
+use weir_http::exchange::trace::context::Trace;
 use weir_http::family::otel;
-use weir_http::template::Template;
-use weir_http::trace::context::Trace;
+use weir_http::text::template::Template;
 use weir_net::log;
 use weir_wire::fields::make_safe;
 use weir_wire::{Known, KnownSet, Version, encode, escape};

@@ -1,10 +1,11 @@
 //! Reads an upstream's head into the response: the fields to pass on, to obey and to hide.
 
+use weir_http::exchange::message::Origin;
+use weir_http::exchange::phase::{From, Outcome};
+use weir_http::exchange::response_body::Body;
 use weir_http::exchange::{Exchange, WithoutOwn};
-use weir_http::message::Origin;
-use weir_http::phase::{From, Outcome};
-use weir_http::response_body::Body;
-use weir_http::{special, value, walk};
+use weir_http::exchange::{special, walk};
+use weir_http::text::value;
 use weir_net::log::Level;
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Known, KnownSet, Version};

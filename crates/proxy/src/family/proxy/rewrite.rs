@@ -10,12 +10,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_http::build::{Build, Kind};
 use weir_http::exchange::Exchange;
-use weir_http::refusal::Refusal;
-use weir_http::regex::{Regex, SharedRegex};
-use weir_http::slots::Captures;
-use weir_http::template::Template;
+use weir_http::read::build::{Build, Kind};
+use weir_http::text::refusal::Refusal;
+use weir_http::text::regex::{Regex, SharedRegex};
+use weir_http::text::slots::Captures;
+use weir_http::text::template::Template;
 use weir_wire::Known;
 use weir_wire::fields::FieldRef;
 
@@ -423,8 +423,8 @@ mod tests {
     use weir_conf::MemoryFiles;
 
     use super::*;
-    use weir_http::build::Scope;
-    use weir_http::paths::Paths;
+    use weir_http::hold::paths::Paths;
+    use weir_http::read::build::Scope;
 
     fn read(text: &str) -> (Vec<String>, Scope) {
         let files = MemoryFiles::new().with("/nginx.conf", text);
@@ -502,7 +502,7 @@ mod tests {
         let files = MemoryFiles::new().with("/nginx.conf", text);
         let (tree, _) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
         let (conf, problems) =
-            weir_http::compile::compile(&tree, Paths::default(), &|_| Ok(Vec::new()), 1, crate::families());
+            weir_http::read::compile::compile(&tree, Paths::default(), &|_| Ok(Vec::new()), 1, crate::families());
         let utf8 = |bytes: Option<&[u8]>| String::from_utf8(bytes.unwrap().to_vec()).unwrap();
         let conf = conf.unwrap_or_else(|| panic!("{problems:?}"));
         let mut found = Vec::new();

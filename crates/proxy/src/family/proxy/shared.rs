@@ -6,8 +6,8 @@
 /// How weir talks to a peer, and when it asks another: every family has these.
 macro_rules! talking {
     ($prefix:literal, $($path:tt)+) => {{
-        use weir_http::directive::{Arity, Directive, HSL, ONE};
-        use weir_http::value;
+        use weir_http::read::directive::{Arity, Directive, HSL, ONE};
+        use weir_http::text::value;
         use $crate::family::proxy::bind;
         &[
             Directive::new(concat!($prefix, "_connect_timeout"), HSL, ONE, "The longest time for opening a connection.",
@@ -31,8 +31,8 @@ macro_rules! talking {
 /// `…_next_upstream` has a condition.
 macro_rules! heads {
     ($prefix:literal, $has:expr, $($path:tt)+) => {{
-        use weir_http::directive::{Arity, Directive, HSL, ONE};
-        use weir_http::value;
+        use weir_http::read::directive::{Arity, Directive, HSL, ONE};
+        use weir_http::text::value;
         use $crate::family::proxy::{ignore, next_upstream};
         &[
             Directive::new(concat!($prefix, "_hide_header"), HSL, ONE, "Names a field of the answer that weir does not pass on.", |b, s| {
@@ -62,8 +62,8 @@ macro_rules! heads {
 /// How weir passes bodies on in both directions, for families that have bodies in both.
 macro_rules! passing {
     ($prefix:literal, $($path:tt)+) => {{
-        use weir_http::directive::{Arity, Directive, HSL, ONE, TWO};
-        use weir_http::value;
+        use weir_http::read::directive::{Arity, Directive, HSL, ONE, TWO};
+        use weir_http::text::value;
         &[
             Directive::new(concat!($prefix, "_buffering"), HSL, Arity::Flag, "Reads the answer as fast as the upstream sends it.",
                 |b, s| { crate::settings(b).$($path)+.buffering = Some(value::flag(s)?); Ok(()) }).default("on"),
@@ -98,10 +98,10 @@ macro_rules! passing {
 /// `…_set_header`, for the families of HTTP.
 macro_rules! set_header {
     ($prefix:literal, $($path:tt)+) => {
-        weir_http::directive::Directive::new(
+        weir_http::read::directive::Directive::new(
             concat!($prefix, "_set_header"),
-            weir_http::directive::HSL,
-            weir_http::directive::TWO,
+            weir_http::read::directive::HSL,
+            weir_http::read::directive::TWO,
             "Sets a field of the request; an empty value removes the field.",
             |b, s| {
                 let template = b.inherited_template(s.text(1))?;

@@ -2,7 +2,7 @@
 //!
 //! <https://docs.openssl.org/3.0/man3/SSL_CONF_cmd/>
 
-use weir_http::refusal::Refusal;
+use weir_http::text::refusal::Refusal;
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::commands;
 

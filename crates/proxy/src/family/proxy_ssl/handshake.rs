@@ -7,11 +7,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use weir_http::board::count_fault;
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
 use weir_http::family::certificates::source;
-use weir_http::worker::Generation;
+use weir_http::hold::board::count_fault;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::hold::worker::Generation;
 use weir_meter::Step;
 use weir_meter::live::cells::Distrust;
 use weir_net::log::Os;

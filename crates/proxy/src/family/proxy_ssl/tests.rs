@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use weir_conf::{Level, MemoryFiles};
-use weir_http::conf::Conf;
-use weir_http::paths::Paths;
+use weir_http::exchange::conf::Conf;
+use weir_http::hold::paths::Paths;
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn compile(server: &str) -> (Option<Conf>, Vec<String>) {
     assert_eq!(problems, []);
     let address = |_: &str| Ok(vec!["127.0.0.1:0".parse().unwrap()]);
     let paths = Paths { prefix: "/".into(), conf_prefix: "/nowhere/".into(), ..Paths::default() };
-    let (conf, problems) = weir_http::compile::compile(&tree, paths, &address, 1, crate::families());
+    let (conf, problems) = weir_http::read::compile::compile(&tree, paths, &address, 1, crate::families());
     let grave = problems.into_iter().filter(|problem| matches!(problem.level, Level::Emerg));
     (conf, grave.map(|problem| problem.what).collect())
 }

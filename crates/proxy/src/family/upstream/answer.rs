@@ -1,9 +1,9 @@
 //! The result of asking a location's upstream.
 
-use weir_http::conn::Gone;
 use weir_http::exchange::Exchange;
-use weir_http::message::Origin;
-use weir_http::phase::Outcome;
+use weir_http::exchange::message::Origin;
+use weir_http::exchange::phase::Outcome;
+use weir_http::hold::conn::Gone;
 use weir_wire::BodyLength;
 
 use super::pool::Link;

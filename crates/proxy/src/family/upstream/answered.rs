@@ -1,8 +1,8 @@
 //! Interprets a peer's head: a tunnel, an answer with a body, or a redirect to another location.
 
 use weir_http::exchange::Exchange;
-use weir_http::message::Origin;
-use weir_http::phase::Outcome;
+use weir_http::exchange::message::Origin;
+use weir_http::exchange::phase::Outcome;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 

@@ -6,11 +6,11 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use weir_http::body;
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::message::Origin;
-use weir_http::worker::ROOMS_MAX;
+use weir_http::exchange::message::Origin;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::hold::worker::ROOMS_MAX;
+use weir_http::receive::body;
 use weir_meter::Step;
 use weir_net::{ConnectOptions, Deadline, Stream, Transport, clock};
 use weir_wire::BodyLength;

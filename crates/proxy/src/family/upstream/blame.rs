@@ -4,11 +4,11 @@ use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 
-use weir_http::body::BodyFailed;
-use weir_http::conn::Gone;
 use weir_http::exchange::Exchange;
-use weir_http::h2::reply::Lost;
-use weir_http::phase::Outcome;
+use weir_http::exchange::phase::Outcome;
+use weir_http::hold::conn::Gone;
+use weir_http::receive::body::BodyFailed;
+use weir_http::receive::h2::reply::Lost;
 use weir_meter::live::cells::Why;
 use weir_net::log::{self, Level};
 use weir_peers::retry;

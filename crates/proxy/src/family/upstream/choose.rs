@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::task::Poll;
 
-use weir_http::authority::{literal_address, split_host_port};
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::refusal::Refusal;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::read::authority::{literal_address, split_host_port};
+use weir_http::text::refusal::Refusal;
 use weir_net::log::Level;
 
 use super::Upstream;
@@ -16,7 +16,7 @@ use super::source::GroupRef;
 use crate::family::proxy;
 use crate::family::proxy::pass::Pass;
 use crate::family::proxy::request::Target;
-use weir_http::dns::{self, ResolvedAddress};
+use weir_http::hold::dns::{self, ResolvedAddress};
 
 /// The group to ask, and the target of a `proxy_pass` with variables.
 pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16> {

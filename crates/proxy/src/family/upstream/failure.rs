@@ -2,10 +2,10 @@
 
 use std::io;
 
-use weir_http::body::BodyFailed;
-use weir_http::conn::Gone;
-use weir_http::h2::ask::Unsent;
-use weir_http::h2::reply::Lost;
+use weir_http::hold::conn::Gone;
+use weir_http::receive::body::BodyFailed;
+use weir_http::receive::h2::ask::Unsent;
+use weir_http::receive::h2::reply::Lost;
 use weir_wire::Violation;
 
 use crate::family::proxy_ssl::fault::Fault;

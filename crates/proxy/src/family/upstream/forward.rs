@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_http::body::{self, BodyFailed};
-use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::phase::Outcome;
+use weir_http::exchange::request_body::RequestBody;
 use weir_http::exchange::{Exchange, Plain};
-use weir_http::phase::Outcome;
-use weir_http::request_body::RequestBody;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::receive::body::{self, BodyFailed};
 use weir_net::log::Level;
 use weir_wire::{BodyLength, Version};
 

@@ -4,8 +4,8 @@
 //! are still as the peer sent them: the source unwraps them like the bytes that it reads itself.
 
 use weir_http::exchange::Exchange;
-use weir_http::message::Origin;
-use weir_http::own::Owned;
+use weir_http::exchange::message::Origin;
+use weir_http::hold::own::Owned;
 use weir_net::log::Level;
 use weir_net::{Lease, buffer};
 use weir_wire::fastcgi::{self, FastCgiDecoder, FastCgiEvent, FastCgiFault};

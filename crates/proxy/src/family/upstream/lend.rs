@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use weir_http::worker::{Generation, Worker};
+use weir_http::hold::worker::{Generation, Worker};
 use weir_net::reply::{self, Reply};
 use weir_net::{Deadline, Stream, Transport};
 

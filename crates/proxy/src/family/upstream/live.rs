@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_conf::At;
-use weir_http::build::Build;
-use weir_http::template::Template;
-use weir_http::worker::Worker;
+use weir_http::hold::worker::Worker;
+use weir_http::read::build::Build;
+use weir_http::text::template::Template;
 use weir_net::{Address, clock};
 use weir_peers::balance::Policy;
 use weir_peers::budget::Budget;
@@ -145,7 +145,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
-    use weir_http::dns::ResolvedAddress;
+    use weir_http::hold::dns::ResolvedAddress;
     use weir_peers::peer::Peer;
 
     fn live(service: Option<&str>, fixed: &[&str]) -> Live {

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use weir_http::counters::{self, AllCounters};
-use weir_http::h2;
-use weir_http::table_place::TablePlace;
-use weir_http::worker::Generation;
+use weir_http::hold::counters::{self, AllCounters};
+use weir_http::hold::table_place::TablePlace;
+use weir_http::hold::worker::Generation;
+use weir_http::receive::h2;
 use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::{Finished, PoolPolicy};
 use weir_wire::h2::connection::Connection;

@@ -4,8 +4,8 @@ use std::io;
 use std::task::Poll;
 
 use weir_http::exchange::Exchange;
-use weir_http::h2;
-use weir_http::message::Origin;
+use weir_http::exchange::message::Origin;
+use weir_http::receive::h2;
 use weir_net::{Lease, buffer};
 use weir_wire::{Progress, Version};
 

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_http::body::{self, BodyFailed};
-use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::h2;
-use weir_http::h2::ask::Unsent;
-use weir_http::own::Owned;
-use weir_http::request_body::RequestBody;
+use weir_http::exchange::request_body::RequestBody;
+use weir_http::hold::conn::{Conn, Gone};
+use weir_http::hold::own::Owned;
+use weir_http::receive::body::{self, BodyFailed};
+use weir_http::receive::h2;
+use weir_http::receive::h2::ask::Unsent;
 use weir_net::{Deadline, Lease, buffer};
 use weir_wire::{encode, fastcgi};
 

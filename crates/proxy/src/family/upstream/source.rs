@@ -8,11 +8,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_groups::KnownPeer;
-use weir_http::board::boards::Boards;
 use weir_http::exchange::Exchange;
-use weir_http::h2::reply::Lost;
-use weir_http::message::Origin;
-use weir_http::worker::Generation;
+use weir_http::exchange::message::Origin;
+use weir_http::hold::board::boards::Boards;
+use weir_http::hold::worker::Generation;
+use weir_http::receive::h2::reply::Lost;
 use weir_net::log;
 use weir_net::{Lease, clock};
 use weir_peers::group::Outcome;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_http::worker::Worker;
+use weir_http::hold::worker::Worker;
 use weir_net::timer;
 
 use super::line::lines;

@@ -1,10 +1,10 @@
 //! The parts of an exchange that differ in another protocol than HTTP: the framing of the request's body, the body of the
 //! answer, and the head of an answer that has none.
 
-use weir_http::content_type;
 use weir_http::exchange::Exchange;
-use weir_http::message::Origin;
-use weir_http::request_body::RequestBody;
+use weir_http::exchange::content_type;
+use weir_http::exchange::message::Origin;
+use weir_http::exchange::request_body::RequestBody;
 use weir_net::buffer;
 use weir_wire::{BodyLength, Known, fastcgi, framing, memcached};
 
