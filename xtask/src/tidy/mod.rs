@@ -6,6 +6,8 @@ mod checkout;
 mod circles;
 mod code;
 mod documents;
+mod floors;
+mod imports;
 mod names;
 mod remark;
 mod scripts;
@@ -35,6 +37,7 @@ fn remarks(checkout: &Checkout) -> Vec<Remark> {
         arrows::arrows,
         arrows::printed,
         circles::circles,
+        floors::floors,
         code::unsafe_places,
         code::forbids_unsafe,
         code::threads,

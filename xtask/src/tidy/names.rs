@@ -4,8 +4,8 @@
 //! family of directives has.
 
 use super::checkout::Checkout;
-use super::circles::{code_of, folders};
 use super::code::ours;
+use super::imports::{code_of, folders};
 use super::remark::Remark;
 use std::collections::BTreeMap;
 
