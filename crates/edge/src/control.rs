@@ -13,12 +13,13 @@ use weir_http::exchange::conf::{Conf, Location};
 use weir_http::exchange::trace;
 use weir_http::hold::counters::AllCounters;
 use weir_net::log::{self, Level};
+use weir_net::process::Identity;
 use weir_net::worker::Remote;
 use weir_net::{Listening, process};
 use weir_proxy::family::cache::facts::Use;
 use weir_proxy::family::proxy;
 
-use crate::control::crew::{Crew, Left};
+use crate::control::crew::{Crew, Hired, Left};
 use crate::family::ALL;
 use crate::family::log::buffer;
 use crate::family::{acme, dashboard, purge};
@@ -73,25 +74,17 @@ impl Running {
     /// # Errors
     /// In nginx's words.
     pub fn start(mut conf: Conf, tree: &Tree, resources: Resources) -> Result<Running, String> {
-        let count = worker_count(&conf);
-        let identity = identity(&conf)?;
-        log_files::open_all(&conf)?;
-        dashboard::open(&conf)?;
+        let (count, identity) = (worker_count(&conf), identity(&conf)?);
+        prepare(&conf, identity.as_ref())?;
         log::install(conf.main.error_log.main.clone());
-        weir_proxy::declared(&conf).cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
-        purge::open(&conf);
-        acme::open(&conf, None, resources.dns.as_ref(), identity.as_ref());
-        trace::open(&conf, count, identity.as_ref());
         let mut crew = Crew::new();
         fit_tables(&mut conf, count);
         crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = crew.hire(&conf, None)?;
-        bounds::apply(&conf);
-        crew.take_over(&conf, hired, &resources);
-        show(&crew, &conf, &resources);
-        dashboard::show(&conf, tree);
+        put_in_force(&conf, None, &resources, identity.as_ref());
         dashboard::open_shelf(&conf, identity.as_ref())?;
+        hand_over(&mut crew, &conf, hired, &resources, tree);
         crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
         log::global(
             Level::Notice,
@@ -106,31 +99,23 @@ impl Running {
     /// The configuration does not fit to the present one, or its workers cannot be started.
     pub fn replace(&mut self, mut conf: Conf, tree: &Tree, resources: Resources) -> Result<(), String> {
         ALL.adopt(&mut conf, &self.conf)?;
-        let count = worker_count(&conf);
-        let identity = identity(&conf)?;
-        log_files::open_all(&conf)?;
-        dashboard::open(&conf)?;
-        weir_proxy::declared(&conf).cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
+        let (count, identity) = (worker_count(&conf), identity(&conf)?);
+        prepare(&conf, identity.as_ref())?;
         fit_tables(&mut conf, count);
         self.crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = self.crew.hire(&conf, Some(&self.conf))?;
-        bounds::apply(&conf);
         log::install(conf.main.error_log.main.clone());
+        put_in_force(&conf, Some(&self.conf), &resources, identity.as_ref());
         if !hired.is_empty() || count != self.crew.len() {
             log::global(Level::Notice, format_args!("start {} workers, {count} in all", hired.len()));
         }
-        purge::open(&conf);
-        acme::open(&conf, Some(&self.conf), resources.dns.as_ref(), identity.as_ref());
-        trace::open(&conf, count, identity.as_ref());
         if let Err(message) = dashboard::open_shelf(&conf, identity.as_ref()) {
             // weir serves requests without the thread that reads files; the dashboard shows that this thread does not
             // run.
             log::global(Level::Alert, format_args!("{message}"));
         }
-        self.crew.take_over(&conf, hired, &resources);
-        show(&self.crew, &conf, &resources);
-        dashboard::show(&conf, tree);
+        hand_over(&mut self.crew, &conf, hired, &resources, tree);
         purge::close(&self.conf, Some(&conf));
         self.conf = conf;
         self.resources = resources;
@@ -196,7 +181,25 @@ impl Running {
     }
 }
 
-/// Gives the observer the configuration in force.
-fn show(crew: &Crew, conf: &Arc<Conf>, resources: &Resources) {
+/// Opens the files and the caches that a configuration needs. Nothing is in force yet.
+fn prepare(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
+    log_files::open_all(conf)?;
+    dashboard::open(conf)?;
+    weir_proxy::declared(conf).cache.open(|number| cache_temporary(conf, number), identity);
+    Ok(())
+}
+
+/// Puts the parts in force that a process has once, however many configurations its workers know.
+fn put_in_force(conf: &Arc<Conf>, old: Option<&Conf>, resources: &Resources, identity: Option<&Identity>) {
+    bounds::apply(conf);
+    purge::open(conf);
+    acme::open(conf, old, resources.dns.as_ref(), identity);
+    trace::open(conf, worker_count(conf), identity);
+}
+
+/// Gives the workers a configuration and its sockets, and shows it on the dashboard and in the API.
+fn hand_over(crew: &mut Crew, conf: &Arc<Conf>, hired: Hired, resources: &Resources, tree: &Tree) {
+    crew.take_over(conf, hired, resources);
     crew.live().show(conf, resources.sockets.values().flatten().cloned().collect(), crew.seats());
+    dashboard::show(conf, tree);
 }
