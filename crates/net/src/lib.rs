@@ -15,7 +15,7 @@
 //! - `worker`, `core/`, `mailbox`, `bell`, `timer`, `wheel`, `alarm`, `slots`: a worker, its loop on epoll, its tasks
 //!   and deadlines; `aside` and `reply` let a task wait for work on another thread
 //! - `clock`, `instant`, `random`: the only clock; random numbers
-//! - `listener`, `stream`, `transport`, `splice`, `datagram`, `datagrams`, `frames`, `diag`, `address`: sockets
+//! - `listener`, `stream`, `transport`, `splice`, `pump/`, `datagram`, `datagrams`, `frames`, `diag`, `address`: sockets
 //! - `buffer`, `whole_file`, `path`, `opening`: memory on loan; files
 //! - `tls/`: handshakes and records by rustls, certificates, OCSP, tickets
 //! - `process/`: pid file, users, signals, upgrade, systemd; the roles in which a keeper starts itself again (`roles`)
@@ -47,6 +47,7 @@ mod mailbox;
 pub mod opening;
 pub mod path;
 pub mod process;
+pub mod pump;
 pub mod random;
 pub mod reply;
 pub mod slots;

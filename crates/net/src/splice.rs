@@ -7,18 +7,26 @@ use crate::core::{self, READ, WRITE};
 use crate::counts::{Kind, count};
 use crate::stream::Stream;
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, SpliceFlags};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::task::{Poll, ready};
 
 /// Bytes that a pipe holds, at most; the kernel may give less to a user with many pipes.
 pub const PIPE_BYTES: usize = 256 << 10;
 /// Empty pipes that a worker keeps.
 const PIPES_MAX: usize = 16;
+/// Pipes that a worker lends at a time. Each takes two descriptors, and holds bytes as long as a receiver is slow.
+const PIPES_LENT_MAX: usize = 64;
 
 thread_local! {
-    static POOL: RefCell<Vec<Ends>> = const { RefCell::new(Vec::new()) };
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { kept: Vec::new(), lent: 0 }) };
+}
+
+struct Pool {
+    kept: Vec<Ends>,
+    lent: usize,
 }
 
 struct Ends {
@@ -34,20 +42,50 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// An empty pipe.
-    pub fn lease() -> io::Result<Pipe> {
-        if let Some(ends) = POOL.with_borrow_mut(Vec::pop) {
-            return Ok(Pipe { ends: Some(ends), held: 0 });
-        }
-        let (out, into) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // Without the larger size, the pipe moves fewer bytes at a time.
-        let _ = rustix::pipe::fcntl_setpipe_size(&into, PIPE_BYTES);
-        Ok(Pipe { ends: Some(Ends { out, into }), held: 0 })
+    /// An empty pipe; `None` if too many are lent, or no descriptor is left: then the bytes go through memory.
+    pub fn lease() -> Option<Pipe> {
+        POOL.with_borrow_mut(|pool| {
+            if pool.lent >= PIPES_LENT_MAX {
+                return None;
+            }
+            let ends = pool.kept.pop().or_else(|| Ends::new().ok())?;
+            pool.lent += 1;
+            Some(Pipe { ends: Some(ends), held: 0 })
+        })
     }
 
     /// Bytes that are in it.
     pub fn held(&self) -> usize {
         self.held
+    }
+
+    /// Moves bytes that have arrived at a socket into the pipe, which is empty, at most `max`. 0 is the end. If nothing has
+    /// arrived, the current task is woken when something does.
+    pub fn poll_take(&mut self, from: &Stream, max: usize) -> Poll<io::Result<usize>> {
+        let Some(ends) = &self.ends else { return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())) };
+        let moved = poll_splice(from, READ, || {
+            count(Kind::Read);
+            splice(from, None, &ends.into, None, max, SpliceFlags::NONBLOCK)
+        });
+        moved.map_ok(|count| {
+            self.held += count;
+            count
+        })
+    }
+
+    /// Moves as many bytes as a socket takes now out of the pipe; `true` if none is left. Otherwise the current task is woken
+    /// when there is room.
+    pub fn try_give_rest(&mut self, to: &Stream) -> io::Result<bool> {
+        let Some(ends) = &self.ends else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        while self.held > 0 {
+            let moved = poll_splice(to, WRITE, || {
+                count(Kind::Write);
+                splice(&ends.out, None, to, None, self.held, SpliceFlags::NONBLOCK)
+            });
+            let Poll::Ready(count) = moved else { return Ok(false) };
+            self.held = self.held.saturating_sub(count?);
+        }
+        Ok(true)
     }
 
     /// Takes all its bytes out, and appends them.
@@ -68,50 +106,49 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        if let (Some(ends), 0) = (self.ends.take(), self.held) {
-            let _ = POOL.try_with(|pool| {
-                let mut pool = pool.borrow_mut();
-                if pool.len() < PIPES_MAX {
-                    pool.push(ends);
-                }
-            });
+        let _ = POOL.try_with(|pool| {
+            let mut pool = pool.borrow_mut();
+            pool.lent = pool.lent.saturating_sub(1);
+            if let (Some(ends), 0) = (self.ends.take(), self.held)
+                && pool.kept.len() < PIPES_MAX
+            {
+                pool.kept.push(ends);
+            }
+        });
+    }
+}
+
+impl Ends {
+    fn new() -> io::Result<Ends> {
+        let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        // Without the larger size, the pipe moves fewer bytes at a time.
+        let _ = fcntl_setpipe_size(&into, PIPE_BYTES);
+        Ok(Ends { out, into })
+    }
+}
+
+/// Calls `splice` until it moves bytes or fails, or the socket is not ready.
+fn poll_splice(
+    socket: &Stream,
+    bits: u8,
+    mut splice: impl FnMut() -> rustix::io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        match splice() {
+            Err(Errno::WOULDBLOCK) => {
+                core::with(|core| core.clear_ready(socket.key(), bits));
+                ready!(if bits == READ { socket.poll_readable() } else { socket.poll_writable() });
+            }
+            Err(Errno::INTR) => {}
+            done => return Poll::Ready(done.map_err(io::Error::from)),
         }
     }
 }
 
-impl Stream {
-    /// Moves bytes that have arrived into an empty pipe, at most `max`. 0 is the end; `WouldBlock` means wait.
-    pub fn try_splice_into(&self, pipe: &mut Pipe, max: usize) -> io::Result<usize> {
-        let Some(ends) = &pipe.ends else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        count(Kind::Read);
-        match rustix::pipe::splice(self, None, &ends.into, None, max, SpliceFlags::NONBLOCK) {
-            Ok(moved) => {
-                pipe.held += moved;
-                Ok(moved)
-            }
-            Err(error) => Err(self.blocked(error, READ)),
-        }
-    }
-
-    /// Moves bytes out of a pipe that is not empty. `WouldBlock` means wait.
-    pub fn try_splice_from(&self, pipe: &mut Pipe) -> io::Result<usize> {
-        let Some(ends) = &pipe.ends else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        count(Kind::Write);
-        match rustix::pipe::splice(&ends.out, None, self, None, pipe.held, SpliceFlags::NONBLOCK) {
-            Ok(moved) => {
-                pipe.held = pipe.held.saturating_sub(moved);
-                Ok(moved)
-            }
-            Err(error) => Err(self.blocked(error, WRITE)),
-        }
-    }
-
-    fn blocked(&self, error: Errno, bits: u8) -> io::Error {
-        if error == Errno::WOULDBLOCK {
-            core::with(|core| core.clear_ready(self.key(), bits));
-        }
-        error.into()
-    }
+/// Pipes that this worker lends now.
+#[cfg(test)]
+pub fn lent() -> usize {
+    POOL.with_borrow(|pool| pool.lent)
 }
 
 #[cfg(test)]
@@ -136,19 +173,32 @@ mod tests {
         block_on(async move {
             let (from, to) = (Stream::from_fd(from.into()).unwrap(), Stream::from_fd(to.into()).unwrap());
             let mut pipe = Pipe::lease().unwrap();
-            assert_eq!((from.try_splice_into(&mut pipe, 5).unwrap(), pipe.held()), (5, 5));
-            assert_eq!((to.try_splice_from(&mut pipe).unwrap(), pipe.held()), (5, 0));
-            assert_eq!(from.try_splice_into(&mut pipe, PIPE_BYTES).unwrap(), 5);
+            let moved = |polled: Poll<io::Result<usize>>, pipe: &Pipe| match polled {
+                Poll::Ready(moved) => (moved.unwrap(), pipe.held()),
+                Poll::Pending => panic!("the bytes are there"),
+            };
+            assert_eq!(moved(pipe.poll_take(&from, 5), &pipe), (5, 5));
+            assert_eq!((pipe.try_give_rest(&to).unwrap(), pipe.held()), (true, 0));
+            assert_eq!(moved(pipe.poll_take(&from, PIPE_BYTES), &pipe), (5, 5));
             let mut bytes = b"in memory:".to_vec();
             pipe.read_into(&mut bytes).unwrap();
             assert_eq!((&bytes[..], pipe.held()), (&b"in memory:bytes"[..], 0));
-            assert_eq!(from.try_splice_into(&mut pipe, PIPE_BYTES).unwrap(), 0);
+            assert_eq!(moved(pipe.poll_take(&from, PIPE_BYTES), &pipe), (0, 0));
             drop(pipe);
-            assert_eq!(POOL.with_borrow(Vec::len), 1);
+            assert_eq!(POOL.with_borrow(|pool| (pool.kept.len(), pool.lent)), (1, 0));
         })
         .unwrap();
         let mut text = String::new();
         far.read_to_string(&mut text).unwrap();
         assert_eq!(text, "many ");
+    }
+
+    #[test]
+    fn no_more_pipes_are_lent_than_the_bound_allows() {
+        POOL.with_borrow_mut(|pool| pool.lent = PIPES_LENT_MAX - 1);
+        let last = Pipe::lease();
+        assert!(last.is_some() && Pipe::lease().is_none());
+        drop(last);
+        assert!(Pipe::lease().is_some());
     }
 }

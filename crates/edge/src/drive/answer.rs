@@ -8,7 +8,7 @@ use weir_http::hold::conn::{Conn, Gone};
 use weir_http::receive::body::{self, BodyFailed};
 use weir_http::send::respond;
 use weir_net::clock;
-use weir_proxy::family::upstream::answer::Answer;
+use weir_proxy::family::upstream::answer::{Answer, Upgraded};
 use weir_proxy::family::upstream::forward;
 use weir_proxy::family::upstream::source::Source;
 use weir_proxy::way::{self, Way};
@@ -16,16 +16,16 @@ use weir_proxy::way::{self, Way};
 use super::chores;
 use super::open;
 use super::subrequest;
-use super::tunnel::{self, Joined};
+use super::tunnel;
 use crate::family::ALL;
 
-/// Turns an outcome into a response and sends it; returns the two joined connections if the response switched
-/// protocols.
+/// Turns an outcome into a response and sends it; returns the connection to the upstream if the response
+/// switched protocols.
 pub async fn answer(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     mut outcome: Outcome,
-) -> Result<Option<Joined>, Gone> {
+) -> Result<Option<Box<Upgraded>>, Gone> {
     loop {
         if matches!(outcome, Outcome::Forward)
             && let Some(why) = open::withheld(exchange)
@@ -92,7 +92,7 @@ pub async fn answer(
                         Some(status) => Outcome::Status(status),
                     },
                     Answer::Tunnel(upstream) => {
-                        return tunnel::open(exchange, conn, upstream).await.map(Some);
+                        return tunnel::open(exchange, conn).await.map(|()| Some(upstream));
                     }
                     Answer::Outcome(outcome) => outcome,
                     Answer::Gone(gone) => return Err(gone),

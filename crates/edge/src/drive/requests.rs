@@ -113,8 +113,8 @@ async fn one(
     };
     opened.close();
     let end = match end {
-        Ok(Some(joined)) => {
-            let (tunnel, left) = Tunnel::new(joined, exchange, conn);
+        Ok(Some(upgraded)) => {
+            let (tunnel, left) = Tunnel::new(*upgraded, exchange, conn);
             *parts = left;
             return After::Tunnel(tunnel);
         }

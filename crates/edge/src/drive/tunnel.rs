@@ -1,6 +1,7 @@
 //! Two connections joined after `101 Switching Protocols`: bytes both ways until one side ends.
 //!
-//! weir counts the messages of a WebSocket as they pass (`frames`); this delays and changes no byte.
+//! weir counts the messages of a WebSocket as they pass (`frames`); this delays and changes no byte. Bytes that it need not
+//! see may go inside the kernel: all bytes of other protocols, and the rest of a long payload.
 //!
 //! The idle timeout is `proxy_read_timeout`, for both directions together, as in nginx; close codes are the peers' own
 //! bytes and pass through. An idle tunnel holds no buffer, and only the future of its connection: weir puts its
@@ -22,7 +23,8 @@ use weir_http::hold::worker::Worker;
 use weir_http::read::families::log_phase;
 use weir_http::send::respond;
 use weir_net::log::{self, Level};
-use weir_net::{Deadline, Lease, Transport, buffer, clock};
+use weir_net::pump::{self, Pump, PumpFault, Terms};
+use weir_net::{Deadline, clock};
 use weir_peers::group::Outcome;
 use weir_proxy::family::upstream::answer::Upgraded;
 use weir_proxy::family::upstream::pool::Link;
@@ -31,104 +33,16 @@ use weir_proxy::family::upstream::source::{Hold, Source};
 use super::after::{After, parting};
 use super::aside::Aside;
 
-/// Bytes moved at a time.
+/// Bytes moved at a time through memory.
 const READ_BYTES: usize = 16 << 10;
 
-/// One direction. It holds a buffer only while there are bytes that were read and could not be written.
-#[derive(Default)]
-struct Flow {
-    pending: Option<Box<Pending>>,
-    moved: u64,
-    ended: bool,
-    finished: bool,
-}
-
-/// Bytes that were read, and how many of them are written.
-struct Pending {
-    bytes: Lease,
-    start: usize,
-}
-
-impl Flow {
-    fn of(bytes: &[u8]) -> Flow {
-        let mut flow = Flow::default();
-        if !bytes.is_empty() {
-            let mut lease = buffer::lease(bytes.len());
-            lease.extend_from_slice(bytes);
-            flow.pending = Some(Box::new(Pending { bytes: lease, start: 0 }));
-        }
-        flow
-    }
-
-    /// The bytes that arrived before the tunnel began.
-    fn early(&self) -> &[u8] {
-        self.pending.as_ref().map_or(&[], |pending| &pending.bytes)
-    }
-
-    /// Moves the bytes that can be moved at the moment and shows them to `watch`; `true` if it moved any.
-    fn turn(&mut self, from: &Transport, to: &Transport, mut watch: impl FnMut(&[u8])) -> io::Result<bool> {
-        let mut progress = false;
-        loop {
-            if let Some(pending) = &mut self.pending {
-                let before = pending.start;
-                let written = to.try_write_rest(&pending.bytes, &mut pending.start);
-                self.moved += (pending.start - before) as u64;
-                progress |= pending.start > before;
-                if !written? {
-                    return Ok(progress);
-                }
-                self.pending = None;
-            }
-            if self.ended {
-                if !self.finished {
-                    self.finished = true;
-                    // The other side sees the end of this direction; it may still answer.
-                    let _ = to.shutdown_write();
-                    return Ok(true);
-                }
-                return Ok(progress);
-            }
-            if from.poll_readable().is_pending() {
-                return Ok(progress);
-            }
-            let mut bytes = buffer::lease(READ_BYTES);
-            match from.try_read_vec(&mut bytes, READ_BYTES) {
-                Ok(0) => self.ended = true,
-                Ok(_) => {
-                    progress = true;
-                    watch(&bytes);
-                    let mut start = 0;
-                    let written = to.try_write_rest(&bytes, &mut start);
-                    self.moved += start as u64;
-                    if !written? {
-                        self.pending = Some(Box::new(Pending { bytes, start }));
-                        return Ok(true);
-                    }
-                }
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-/// Two connections that have agreed, with the bytes that each sent too early for the other to read.
-pub struct Joined {
-    upgraded: Box<Upgraded>,
-    up: Flow,
-    down: Flow,
-}
-
 /// Sends the 101.
-pub async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Box<Upgraded>) -> Result<Joined, Gone> {
+pub async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Gone> {
     exchange.flags.keeps_alive = false;
     exchange.response.header_only = true;
     respond::send::<Source>(exchange, conn, &mut None).await?;
     exchange.facts.step = weir_meter::Step::Tunnel;
-    let up = Flow::of(exchange.request.unread());
-    let early = exchange.origin.as_ref().and_then(|origin| origin.bytes.get(origin.head.len..));
-    let down = Flow::of(early.unwrap_or_default());
-    Ok(Joined { upgraded, up, down })
+    Ok(())
 }
 
 /// How a tunnel ended.
@@ -145,11 +59,41 @@ pub enum End {
 pub struct Tunnel {
     link: Box<Link>,
     hold: Hold,
-    up: Flow,
-    down: Flow,
+    up: Pump,
+    down: Pump,
     frames: Option<Frames>,
     exchange: Aside,
     writing: Writing,
+}
+
+/// Shows the bytes of one direction to the frames of a WebSocket.
+struct Watch<'t> {
+    from: Sender,
+    frames: &'t mut Option<Frames>,
+    cell: &'t TunnelCell,
+}
+
+impl Terms for Watch<'_> {
+    fn room(&mut self) -> Option<usize> {
+        Some(READ_BYTES)
+    }
+
+    fn unseen(&self) -> u64 {
+        self.frames.as_ref().map_or(u64::MAX, |frames| frames.unread(self.from))
+    }
+
+    #[inline]
+    fn came(&mut self, count: usize, bytes: Option<&[u8]>) {
+        match (self.frames.as_mut(), bytes) {
+            (Some(frames), Some(bytes)) => frames.came(self.from, bytes, self.cell),
+            (Some(frames), None) => frames.skip(self.from, count as u64),
+            (None, _) => {}
+        }
+    }
+
+    fn passes_end(&self) -> bool {
+        true
+    }
 }
 
 /// The tunnel counts as a connection in the state "writing" until this is dropped, also if its task panics.
@@ -169,55 +113,50 @@ impl Drop for Writing {
 }
 
 impl Tunnel {
-    /// Joins the two connections; returns the exchange's memory.
-    pub fn new(joined: Joined, exchange: Exchange<'_>, conn: &mut Conn) -> (Box<Tunnel>, Parts) {
-        let Joined { upgraded, up, down } = joined;
-        let Upgraded { link, hold } = *upgraded;
+    /// Joins the two connections. The bytes that each sent too early for the other to read go first. Returns the exchange's
+    /// memory.
+    pub fn new(upgraded: Upgraded, exchange: Exchange<'_>, conn: &mut Conn) -> (Box<Tunnel>, Parts) {
+        let Upgraded { link, hold } = upgraded;
         link.deadline.set(weir_proxy::values(exchange.location).proxy.read_timeout);
         // The two ends share one deadline.
         conn.deadline = Deadline::new();
         let writing = Writing::new(exchange.worker);
         let cell = &exchange.worker.board.tunnels;
         cell.opened.one();
+        let early_up = exchange.request.unread();
+        let origin = exchange.origin.as_ref();
+        let early_down = origin.and_then(|origin| origin.bytes.get(origin.head.len..)).unwrap_or_default();
         let mut frames = Frames::of(&exchange);
         if let Some(frames) = &mut frames {
             cell.watched.one();
-            frames.came(Sender::Client, up.early(), cell);
-            frames.came(Sender::Upstream, down.early(), cell);
+            frames.came(Sender::Client, early_up, cell);
+            frames.came(Sender::Upstream, early_down, cell);
         }
+        let (up, down) = (Pump::after(early_up), Pump::after(early_down));
         let (exchange, parts) = Aside::put(exchange);
         (Box::new(Tunnel { link, hold, up, down, frames, exchange, writing }), parts)
     }
 
     /// Moves bytes until the end.
     pub fn poll(&mut self, conn: &Conn) -> Poll<End> {
-        let (client, upstream) = (conn.stream(), &self.link.stream);
-        let cell = &self.writing.0.board.tunnels;
-        loop {
-            if conn.shared.has_ended() {
-                return Poll::Ready(End::Closed);
-            }
-            let frames = &mut self.frames;
-            let mut watch = |from, bytes: &[u8]| {
-                if let Some(frames) = frames {
-                    frames.came(from, bytes, cell);
-                }
-            };
-            let up = self.up.turn(client, upstream, |bytes| watch(Sender::Client, bytes));
-            let moved = match (up, self.down.turn(upstream, client, |bytes| watch(Sender::Upstream, bytes))) {
-                (Ok(up), Ok(down)) => up | down,
-                (Err(error), _) | (_, Err(error)) => return Poll::Ready(End::Broken(error)),
-            };
-            // nginx: the tunnel ends when the upstream ends, after the queued bytes are sent.
-            if self.down.finished && self.down.pending.is_none() {
-                return Poll::Ready(End::Closed);
-            }
-            if moved {
-                self.link.deadline.set(weir_proxy::values(self.exchange.location()).proxy.read_timeout);
-                continue;
-            }
-            return self.link.deadline.poll_expired().map(|()| End::TimedOut);
+        if conn.shared.has_ended() {
+            return Poll::Ready(End::Closed);
         }
+        let (client, upstream) = (conn.stream(), &self.link.stream);
+        let (frames, cell) = (&mut self.frames, &self.writing.0.board.tunnels);
+        let up = self.up.turn(client, upstream, &mut Watch { from: Sender::Client, frames, cell });
+        let down = self.down.turn(upstream, client, &mut Watch { from: Sender::Upstream, frames, cell });
+        let turns = match (up, down) {
+            (Ok(up), Ok(down)) => [up, down],
+            (Err(PumpFault::Read(error) | PumpFault::Write(error)), _)
+            | (_, Err(PumpFault::Read(error) | PumpFault::Write(error))) => return Poll::Ready(End::Broken(error)),
+        };
+        // nginx: the tunnel ends when the upstream ends, after the queued bytes are sent.
+        if self.down.is_done() {
+            return Poll::Ready(End::Closed);
+        }
+        let timeout = weir_proxy::values(self.exchange.location()).proxy.read_timeout;
+        pump::poll_timeout(turns, &self.link.deadline, Some(timeout)).map(|()| End::TimedOut)
     }
 
     /// Ends the exchange and writes its log line; returns the next step of the client's connection.
@@ -232,11 +171,11 @@ impl Tunnel {
                 let (code, sender) = frames.closed();
                 cell.codes.count(code, sender);
             }
-            exchange.bytes.body_sent += down.moved;
-            exchange.bytes.sent += down.moved;
+            exchange.bytes.body_sent += down.written();
+            exchange.bytes.sent += down.written();
             if let Some(attempt) = exchange.last_try() {
-                attempt.bytes_received += down.moved;
-                attempt.bytes_sent += up.moved;
+                attempt.bytes_received += down.written();
+                attempt.bytes_sent += up.written();
                 attempt.end();
             }
             hold.release(Outcome::Ok);
@@ -260,17 +199,17 @@ impl Tunnel {
 
 /// Counts the end of a tunnel. If both sides have ended, weir takes the client as the first: an upstream that ends
 /// first ends the tunnel at once.
-fn count_end(end: &End, up: &Flow, down: &Flow, cell: &TunnelCell) {
+fn count_end(end: &End, up: &Pump, down: &Pump, cell: &TunnelCell) {
     let closer = match end {
         End::TimedOut => Closer::Timeout,
         End::Broken(_) => Closer::Error,
-        End::Closed if up.ended => Closer::Client,
-        End::Closed if down.ended => Closer::Upstream,
+        End::Closed if up.has_ended() => Closer::Client,
+        End::Closed if down.has_ended() => Closer::Upstream,
         End::Closed => Closer::Edge,
     };
     if let Some(count) = cell.closed.get(closer as usize) {
         count.one();
     }
-    cell.received.add(up.moved);
-    cell.sent.add(down.moved);
+    cell.received.add(up.written());
+    cell.sent.add(down.written());
 }

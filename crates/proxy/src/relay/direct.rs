@@ -1,7 +1,6 @@
 //! Passes bytes of a large body from the upstream's socket to the client's inside the kernel, as long as the client takes
 //! them at once. When it does not, the bytes under way go to memory, and the relay goes on as usual.
 
-use std::io;
 use std::task::Poll;
 
 use weir_http::exchange::Exchange;
@@ -9,7 +8,7 @@ use weir_http::exchange::response_body::Framing;
 use weir_http::hold::conn::{Conn, Gone};
 use weir_http::hold::patience::SendTimeout;
 use weir_net::splice::{PIPE_BYTES, Pipe};
-use weir_net::{Stream, Transport, buffer};
+use weir_net::{Stream, buffer};
 
 use super::{End, Relay};
 use crate::family::upstream::sending::Upload;
@@ -38,8 +37,8 @@ impl Relay {
             && !exchange.cache.is_filling()
             && exchange.cache.saving.is_none()
             && exchange.own.get::<Upload>().is_none()
-            && plain(conn.stream()).is_some()
-            && source.link().is_some_and(|link| plain(&link.stream).is_some())
+            && conn.stream().bare().is_some()
+            && source.link().is_some_and(|link| link.stream.bare().is_some())
     }
 
     /// Passes bytes until none have come, the client takes no more, or only the rest is left. `Ready(Ok(true))` if some
@@ -55,31 +54,23 @@ impl Relay {
         let mut has_passed = false;
         loop {
             let left = source.exact_left().unwrap_or(0).saturating_sub(REST_BYTES);
-            let (Some(to), Some(link)) = (plain(conn.stream()), source.link()) else {
+            let (Some(to), Some(link)) = (conn.stream().bare(), source.link()) else {
                 return Poll::Ready(Ok(has_passed));
             };
-            let Some(from) = plain(&link.stream).filter(|_| left > 0) else { return Poll::Ready(Ok(has_passed)) };
-            let mut pipe = match Pipe::lease() {
-                Ok(pipe) => pipe,
-                // Without a descriptor, the body goes through memory.
-                Err(_) => return Poll::Ready(Ok(has_passed)),
-            };
+            let Some(from) = link.stream.bare().filter(|_| left > 0) else { return Poll::Ready(Ok(has_passed)) };
+            let Some(mut pipe) = Pipe::lease() else { return Poll::Ready(Ok(has_passed)) };
             let max = usize::try_from(left).unwrap_or(PIPE_BYTES).min(PIPE_BYTES);
-            match from.try_splice_into(&mut pipe, max) {
-                Ok(0) => return Poll::Ready(Err(End::Origin(Broken::Early))),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if from.poll_readable().is_ready() {
-                        continue;
-                    }
+            match pipe.poll_take(from, max) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Origin(Broken::Early))),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(End::Origin(Broken::Io(error)))),
+                Poll::Pending => {
                     return match link.deadline.poll_expired() {
                         Poll::Ready(()) => Poll::Ready(Err(End::Origin(Broken::TimedOut))),
                         Poll::Pending if has_passed => Poll::Ready(Ok(true)),
                         Poll::Pending => Poll::Pending,
                     };
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Poll::Ready(Err(End::Origin(Broken::Io(error)))),
             }
             let came = pipe.held() as u64;
             link.deadline.set(read_timeout);
@@ -98,34 +89,19 @@ impl Relay {
 
     /// Lets the client take the bytes in a pipe; `false` if it does not take all of them: the others wait in memory.
     fn give(&mut self, exchange: &mut Exchange<'_>, to: &Stream, pipe: &mut Pipe) -> Result<bool, Gone> {
-        while pipe.held() > 0 {
-            match to.try_splice_from(pipe) {
-                Ok(count) => {
-                    exchange.bytes.sent += count as u64;
-                    exchange.bytes.body_sent += count as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if to.poll_writable().is_ready() {
-                        continue;
-                    }
-                    let mut bytes = buffer::lease(pipe.held());
-                    let body = pipe.held() as u64;
-                    pipe.read_into(&mut bytes).map_err(Gone::Closed)?;
-                    self.push(bytes, body);
-                    self.is_blocked = true;
-                    return Ok(false);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Gone::Closed(error)),
-            }
+        let came = pipe.held();
+        let is_whole = pipe.try_give_rest(to);
+        let count = (came - pipe.held()) as u64;
+        exchange.bytes.sent += count;
+        exchange.bytes.body_sent += count;
+        if is_whole.map_err(Gone::Closed)? {
+            return Ok(true);
         }
-        Ok(true)
-    }
-}
-
-fn plain(transport: &Transport) -> Option<&Stream> {
-    match transport {
-        Transport::Plain(stream) => Some(stream),
-        Transport::Tls(_) | Transport::Carried(_) => None,
+        let mut bytes = buffer::lease(pipe.held());
+        let body = pipe.held() as u64;
+        pipe.read_into(&mut bytes).map_err(Gone::Closed)?;
+        self.push(bytes, body);
+        self.is_blocked = true;
+        Ok(false)
     }
 }

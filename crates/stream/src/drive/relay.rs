@@ -9,9 +9,8 @@ use std::time::Duration;
 use weir_http::hold::table_place::TablePlace;
 use weir_meter::Step;
 use weir_net::log::{Level, Os};
-use weir_net::splice::{PIPE_BYTES, Pipe};
-use weir_net::worker::Task;
-use weir_net::{Deadline, Lease, Stream, Transport, buffer, clock};
+use weir_net::pump::{self, Pump, PumpFault, Terms, Turn};
+use weir_net::{Deadline, Transport, clock};
 use weir_peers::group::Outcome;
 
 use super::hold::Hold;
@@ -19,21 +18,15 @@ use super::status::OK;
 use crate::family::proxy::Values;
 use crate::session::Session;
 
-/// So many reads in a row that fill the buffer make a direction move bytes inside the kernel.
-const FULL_READS: u8 = 2;
-/// Reads of one direction before other sessions have their turn.
-const READS_MAX: usize = 16;
-
 /// Two ends that are joined.
 pub struct Relay {
     hold: Hold,
     link: Transport,
     _place: TablePlace,
-    up: Flow,
-    down: Flow,
+    up: Side,
+    down: Side,
     deadline: Deadline,
     timeout: Duration,
-    half_close: bool,
 }
 
 /// How a relay ended.
@@ -48,29 +41,18 @@ pub enum End {
     Stopped,
 }
 
-/// One direction. It holds a buffer only while there are bytes that were read and could not be written.
-struct Flow {
-    pending: Option<Box<Pending>>,
-    pace: Option<Box<Pace>>,
-    read_max: usize,
-    read: u64,
-    written: u64,
-    /// The sender has ended.
-    ended: bool,
-    /// The receiver knows it.
-    is_shut: bool,
-    /// The error that ended it.
-    failed: Option<io::Error>,
-    /// Reads in a row that filled the buffer.
-    full_reads: u8,
-    /// Bytes on their way inside the kernel.
-    pipe: Option<Pipe>,
+/// One direction.
+struct Side {
+    pump: Pump,
+    limits: Limits,
 }
 
-/// Bytes that were read, and how many of them are written.
-struct Pending {
-    bytes: Lease,
-    start: usize,
+/// Limits of one direction, and the bytes that were read.
+struct Limits {
+    pace: Option<Box<Pace>>,
+    read_max: usize,
+    half_close: bool,
+    read: u64,
 }
 
 /// A rate: nginx's formula, with the pause after each read.
@@ -80,16 +62,6 @@ pub struct Pace {
     pause: Deadline,
     /// Nothing is read now.
     pub waits: bool,
-}
-
-/// The result of one turn of a direction.
-enum Turn {
-    /// Nothing: it waits for a side.
-    Idle,
-    /// It moved bytes, or it ended.
-    Moved,
-    /// It moved bytes, and more are waiting.
-    More,
 }
 
 impl Relay {
@@ -103,17 +75,11 @@ impl Relay {
         settings: &Values,
     ) -> Relay {
         let [upload, download] = rates;
-        let mut up = Flow::new(settings.buffer, upload);
-        if !first.is_empty() {
-            let mut bytes = buffer::lease(first.len());
-            bytes.extend_from_slice(first);
-            up.pending = Some(Box::new(Pending { bytes, start: 0 }));
-        }
+        let up = Side::new(Pump::after(first), upload, settings);
+        let down = Side::new(Pump::default(), download, settings);
         let deadline = Deadline::new();
         deadline.set(settings.timeout);
-        let down = Flow::new(settings.buffer, download);
-        let (timeout, half_close) = (settings.timeout, settings.half_close);
-        Relay { hold, link, _place: place, up, down, deadline, timeout, half_close }
+        Relay { hold, link, _place: place, up, down, deadline, timeout: settings.timeout }
     }
 
     /// Moves bytes until the end.
@@ -123,74 +89,51 @@ impl Relay {
         if shared.has_ended() {
             return Poll::Ready(End::Stopped);
         }
-        let down_had_ended = self.down.ended;
-        let up = self.up.turn(client, &self.link, self.half_close);
-        let up_ended_first = self.up.ended && !self.down.ended;
-        let down = self.down.turn(&self.link, client, self.half_close);
+        let down_had_ended = self.down.pump.has_ended();
+        let up = self.up.pump.turn(client, &self.link, &mut self.up.limits);
+        let up_ended_first = self.up.pump.has_ended() && !self.down.pump.has_ended();
+        let down = self.down.pump.turn(&self.link, client, &mut self.down.limits);
         self.note(session);
-        let (up, down) = match (up, down) {
-            (Ok(up), Ok(down)) => (up, down),
+        let up = written(up, session, Step::FromClient, Level::Info);
+        let down = written(down, session, Step::FromOrigin, Level::Error);
+        let turns = match (up, down) {
+            (Ok(up), Ok(down)) => [up, down],
             (Err(error), _) => return Poll::Ready(End::Broken(false, error)),
             (_, Err(error)) => return Poll::Ready(End::Broken(true, error)),
         };
         if self.is_done() {
             // nginx names the side whose end is also the end of the session: with half_close, the later one.
-            return Poll::Ready(End::Closed(if self.half_close { down_had_ended } else { up_ended_first }));
+            return Poll::Ready(End::Closed(if self.up.limits.half_close { down_had_ended } else { up_ended_first }));
         }
-        let waits = |flow: &Flow| flow.pace.as_ref().is_some_and(|pace| pace.waits);
-        if waits(&self.up) || waits(&self.down) {
-            self.deadline.clear();
-        } else if !matches!((&up, &down), (Turn::Idle, Turn::Idle)) || !self.deadline.is_set() {
-            self.deadline.set(self.timeout);
-        }
-        if matches!(up, Turn::More) || matches!(down, Turn::More) {
-            // Other sessions have their turn first.
-            Task::current().wake();
-            return Poll::Pending;
-        }
-        self.deadline.poll_expired().map(|()| End::TimedOut)
+        let timeout = (!self.up.waits() && !self.down.waits()).then_some(self.timeout);
+        pump::poll_timeout(turns, &self.deadline, timeout).map(|()| End::TimedOut)
     }
 
     /// nginx's rule: the session ends when a side has ended and the other has all of its bytes.
     fn is_done(&self) -> bool {
-        let (client_ended, peer_ended) = (self.up.ended, self.down.ended);
-        let (to_client, to_peer) = (self.down.has_waiting(), self.up.has_waiting());
-        if self.half_close {
-            return client_ended && peer_ended && !to_client && !to_peer;
+        let (up, down) = (&self.up.pump, &self.down.pump);
+        if self.up.limits.half_close {
+            return up.is_done() && down.is_done();
         }
-        match (client_ended, peer_ended) {
-            (false, false) => false,
-            (true, false) => !to_peer,
-            (false, true) => !to_client,
-            (true, true) => true,
-        }
+        up.is_done() || down.is_done() || up.has_ended() && down.has_ended()
     }
 
-    /// Copies the counts to the session, and logs errors of reading.
+    /// Copies the counts to the session.
     fn note(&mut self, session: &mut Session<'_>) {
+        let (up, down) = (&self.up, &self.down);
         let early = session.received.saturating_sub(session.relayed);
-        session.relayed = self.up.read;
-        session.received = early + self.up.read;
-        session.sent = self.down.written;
+        session.relayed = up.limits.read;
+        session.received = early + up.limits.read;
+        session.sent = down.pump.written();
         let (moved_up, moved_down) = (session.received, session.sent);
         if let Some(counted) = &mut session.counted {
             counted.moved(moved_up, moved_down);
         }
-        let (sent, received, has_answered) = (self.up.written, self.down.read, self.down.read > 0 || self.down.ended);
         if let Some(attempt) = session.last_try() {
-            (attempt.sent, attempt.received) = (sent, received);
-            if has_answered && attempt.first_byte.is_none() {
+            (attempt.sent, attempt.received) = (up.pump.written(), down.limits.read);
+            if (down.limits.read > 0 || down.pump.has_ended()) && attempt.first_byte.is_none() {
                 attempt.first_byte = Some(attempt.age());
                 self.hold.answered();
-            }
-        }
-        for (flow, step, level) in
-            [(&mut self.up, Step::FromClient, Level::Info), (&mut self.down, Step::FromOrigin, Level::Error)]
-        {
-            if let Some(error) = flow.failed.take() {
-                session.step = Some(step);
-                session.log(level, format_args!("recv() failed {}", Os(&error)));
-                session.step = Some(Step::Session);
             }
         }
     }
@@ -225,172 +168,62 @@ impl Relay {
             Level::Info,
             format_args!(
                 "{side} disconnected, bytes from/to client:{}/{}, bytes from/to upstream:{}/{}",
-                session.received, session.sent, self.down.read, self.up.written
+                session.received,
+                session.sent,
+                self.down.limits.read,
+                self.up.pump.written()
             ),
         );
     }
 }
 
-impl Flow {
-    fn new(read_max: usize, rate: u64) -> Flow {
-        let pace = Pace::new(rate).map(Box::new);
-        Flow {
-            pending: None,
-            pace,
-            read_max,
-            read: 0,
-            written: 0,
-            ended: false,
-            is_shut: false,
-            failed: None,
-            full_reads: 0,
-            pipe: None,
+/// Logs an error of reading, which ends only its direction; an error of writing is left.
+fn written(turn: Result<Turn, PumpFault>, session: &mut Session<'_>, step: Step, level: Level) -> io::Result<Turn> {
+    match turn {
+        Ok(turn) => Ok(turn),
+        Err(PumpFault::Write(error)) => Err(error),
+        Err(PumpFault::Read(error)) => {
+            session.step = Some(step);
+            session.log(level, format_args!("recv() failed {}", Os(&error)));
+            session.step = Some(Step::Session);
+            // The next turn passes the end on.
+            Ok(Turn::More)
         }
     }
+}
 
-    /// Whether there are bytes that were read and not written.
-    fn has_waiting(&self) -> bool {
-        self.pending.is_some() || self.pipe.as_ref().is_some_and(|pipe| pipe.held() > 0)
+impl Side {
+    fn new(pump: Pump, rate: u64, settings: &Values) -> Side {
+        let (pace, read_max, half_close) = (Pace::new(rate).map(Box::new), settings.buffer, settings.half_close);
+        Side { pump, limits: Limits { pace, read_max, half_close, read: 0 } }
     }
 
-    /// Moves bytes inside the kernel. Gives the pipe back when nothing more has arrived.
-    fn splice(&mut self, from: &Stream, to: &Stream) -> io::Result<Turn> {
-        let mut turn = Turn::Idle;
-        for _ in 0..READS_MAX {
-            let Some(pipe) = &mut self.pipe else { return Ok(turn) };
-            if pipe.held() > 0 {
-                match to.try_splice_from(pipe) {
-                    Ok(count) => {
-                        self.written += count as u64;
-                        turn = Turn::Moved;
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        if to.poll_writable().is_pending() {
-                            return Ok(turn);
-                        }
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-                continue;
-            }
-            match from.try_splice_into(pipe, PIPE_BYTES) {
-                Ok(0) => {
-                    self.ended = true;
-                    self.pipe = None;
-                    return Ok(Turn::Moved);
-                }
-                Ok(count) => {
-                    self.read += count as u64;
-                    turn = Turn::Moved;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if from.poll_readable().is_pending() {
-                        self.pipe = None;
-                        return Ok(turn);
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.ended = true;
-                    self.failed = Some(error);
-                    self.pipe = None;
-                    return Ok(Turn::Moved);
-                }
-            }
-        }
-        Ok(Turn::More)
+    fn waits(&self) -> bool {
+        self.limits.pace.as_ref().is_some_and(|pace| pace.waits)
     }
+}
 
-    /// Moves the bytes that can be moved at the moment; the error is one of writing.
-    fn turn(&mut self, from: &Transport, to: &Transport, half_close: bool) -> io::Result<Turn> {
-        let mut turn = Turn::Idle;
-        if self.pipe.is_some()
-            && let (Some(from), Some(to)) = (from.bare(), to.bare())
-        {
-            turn = self.splice(from, to)?;
-            if self.pipe.is_some() || !self.ended {
-                return Ok(turn);
-            }
-        }
-        for _ in 0..READS_MAX {
-            if let Some(pending) = &mut self.pending {
-                let before = pending.start;
-                let is_whole = to.try_write_rest(&pending.bytes, &mut pending.start)?;
-                self.written += (pending.start - before) as u64;
-                if pending.start > before {
-                    turn = Turn::Moved;
-                }
-                if !is_whole {
-                    return Ok(turn);
-                }
-                self.pending = None;
-            }
-            if self.ended {
-                if half_close && !self.is_shut {
-                    self.is_shut = true;
-                    // The other side sees the end of this direction; it may still answer.
-                    let _ = to.shutdown_write();
-                }
-                return Ok(turn);
-            }
-            let Some(room) = self.room() else { return Ok(turn) };
-            if from.poll_readable().is_pending() {
-                return Ok(turn);
-            }
-            let mut bytes = buffer::lease(room);
-            match from.try_read_vec(&mut bytes, room) {
-                Ok(0) => {
-                    self.ended = true;
-                    turn = Turn::Moved;
-                }
-                Ok(count) => {
-                    turn = Turn::Moved;
-                    self.took(count);
-                    self.full_reads = if count == room { self.full_reads.saturating_add(1) } else { 0 };
-                    let mut start = 0;
-                    let is_whole = to.try_write_rest(&bytes, &mut start);
-                    self.written += start as u64;
-                    if !is_whole? {
-                        self.pending = Some(Box::new(Pending { bytes, start }));
-                        return Ok(turn);
-                    }
-                    if self.full_reads >= FULL_READS
-                        && self.pace.is_none()
-                        && from.bare().is_some()
-                        && to.bare().is_some()
-                    {
-                        self.full_reads = 0;
-                        // Without a pipe, the bytes go on through memory.
-                        self.pipe = Pipe::lease().ok();
-                        if self.pipe.is_some() {
-                            return Ok(Turn::More);
-                        }
-                    }
-                }
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(error) => {
-                    self.ended = true;
-                    self.failed = Some(error);
-                    turn = Turn::Moved;
-                }
-            }
-        }
-        Ok(Turn::More)
-    }
-
-    /// How many bytes may be read now; `None` while the rate makes it wait.
+impl Terms for Limits {
     fn room(&mut self) -> Option<usize> {
         let Some(pace) = &mut self.pace else { return Some(self.read_max) };
         let left = pace.left(self.read)?;
         Some(self.read_max.min(usize::try_from(left).unwrap_or(usize::MAX)))
     }
 
-    fn took(&mut self, count: usize) {
+    fn unseen(&self) -> u64 {
+        // A rate limits each read.
+        if self.pace.is_some() { 0 } else { u64::MAX }
+    }
+
+    fn came(&mut self, count: usize, _: Option<&[u8]>) {
         self.read += count as u64;
         if let Some(pace) = &mut self.pace {
             pace.took(count);
         }
+    }
+
+    fn passes_end(&self) -> bool {
+        self.half_close
     }
 }
 
@@ -578,41 +411,6 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_reads_nothing_holds_back_the_other() {
-        on_worker(async {
-            let edge = Edge::new(&server("proxy_buffer_size 4k;"));
-            let mut joined = joined(&edge, b"");
-            let whole: Vec<u8> = (0..1 << 20).map(|at: u32| b'a' + (at / 4099 % 26) as u8).collect();
-            let (mut written, mut all) = (0, Vec::new());
-            let mut write = |joined: &Joined<'_>| {
-                while let Ok(count) = (&joined.client).write(&whole[written..]) {
-                    written += count;
-                    if count == 0 {
-                        break;
-                    }
-                }
-                written
-            };
-            write(&joined);
-            for _ in 0..50 {
-                assert!(joined.settle().await.is_none());
-                write(&joined);
-            }
-            let stuck = joined.session.received;
-            assert!(stuck < whole.len() as u64, "all bytes fit into the kernel: the peer holds nothing back");
-            assert!(joined.session.tries[0].sent <= stuck);
-            for _ in 0..1000 {
-                all.extend_from_slice(arrived(&joined.peer).0.as_bytes());
-                write(&joined);
-                assert!(joined.settle().await.is_none());
-            }
-            assert!(all == whole, "bytes keep their order, through memory and inside the kernel");
-            joined.client.shutdown(Shutdown::Write).unwrap();
-            assert!(matches!(joined.settle().await, Some(End::Closed(true))));
-        });
-    }
-
-    #[test]
     fn an_end_waits_for_bytes_that_the_other_side_has_not_taken() {
         on_worker(async {
             let edge = Edge::new(&server(""));
@@ -631,6 +429,8 @@ mod tests {
                 end = end.or(joined.settle().await);
             }
             assert!(got == sent && matches!(end, Some(End::Closed(true))), "{got} of {sent} bytes");
+            let (session, sent) = (&joined.session, sent as u64);
+            assert_eq!((session.received, session.tries[0].sent), (sent, sent), "inside the kernel they count too");
         });
     }
 

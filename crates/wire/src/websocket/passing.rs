@@ -71,15 +71,9 @@ impl Passing {
     #[inline]
     pub fn take(&mut self, mut bytes: &[u8], mut tell: impl FnMut(Seen)) {
         loop {
-            if self.stage == Stage::Payload {
-                let here = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
-                self.left -= here as u64;
-                bytes = bytes.get(here..).unwrap_or_default();
-                if self.left > 0 {
-                    return;
-                }
-                self.stage = Stage::First;
-            }
+            let here = usize::try_from(self.unread()).unwrap_or(usize::MAX).min(bytes.len());
+            self.skip(here as u64);
+            bytes = bytes.get(here..).unwrap_or_default();
             let Some((&byte, rest)) = bytes.split_first() else { return };
             bytes = rest;
             if let Some(seen) = self.step(byte) {
@@ -87,6 +81,25 @@ impl Passing {
             }
             if self.stage == Stage::Lost {
                 return;
+            }
+        }
+    }
+
+    /// How many of the next bytes report nothing: the rest of a payload, or all after [`Seen::Lost`].
+    pub fn unread(&self) -> u64 {
+        match self.stage {
+            Stage::Payload => self.left,
+            Stage::Lost => u64::MAX,
+            _ => 0,
+        }
+    }
+
+    /// Takes so many of these bytes, which the caller need not have.
+    pub fn skip(&mut self, count: u64) {
+        if self.stage == Stage::Payload {
+            self.left = self.left.saturating_sub(count);
+            if self.left == 0 {
+                self.stage = Stage::First;
             }
         }
     }
@@ -284,6 +297,21 @@ mod tests {
         #[test]
         fn pieces_make_no_difference(bytes: Vec<u8>, step in 1usize..20) {
             prop_assert_eq!(seen(&bytes, step), seen(&bytes, usize::MAX));
+        }
+
+        #[test]
+        fn unread_bytes_make_no_difference(bytes: Vec<u8>, step in 1usize..20) {
+            let (mut passing, mut all, mut rest) = (Passing::default(), Vec::new(), &bytes[..]);
+            while !rest.is_empty() {
+                let unread = usize::try_from(passing.unread()).unwrap_or(usize::MAX);
+                let (piece, after) = rest.split_at(step.min(rest.len()));
+                rest = after;
+                match unread >= piece.len() {
+                    true => passing.skip(piece.len() as u64),
+                    false => passing.take(piece, |seen| all.push(seen)),
+                }
+            }
+            prop_assert_eq!(all, seen(&bytes, usize::MAX));
         }
     }
 }

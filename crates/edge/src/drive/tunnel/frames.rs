@@ -74,6 +74,16 @@ impl Frames {
         });
     }
 
+    /// How many of the next bytes of this side change no count.
+    pub(super) fn unread(&self, from: Sender) -> u64 {
+        if from == Sender::Client { self.up.unread() } else { self.down.unread() }
+    }
+
+    /// So many of these bytes are on their way.
+    pub(super) fn skip(&mut self, from: Sender, count: u64) {
+        if from == Sender::Client { self.up.skip(count) } else { self.down.skip(count) }
+    }
+
     /// The close code, and the sender of the first Close.
     pub(super) fn closed(&self) -> (u16, Sender) {
         self.close.unwrap_or((NO_CLOSE, Sender::Nobody))
