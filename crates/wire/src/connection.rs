@@ -13,7 +13,7 @@ pub fn keeps_alive(version: Version, tokens: ConnectionTokens) -> bool {
         Version::Http09 => false,
         Version::Http10 => tokens.keep_alive && !tokens.close,
         Version::Http11 => !tokens.close,
-        Version::Http2 => true,
+        Version::Http2 | Version::Http3 => true,
     }
 }
 

@@ -1,13 +1,13 @@
 //! HTTP/2 (RFC 9113): frames, compressed fields, streams. No socket, no clock.
 
-pub mod composed;
 pub mod connection;
 pub mod frame;
 pub mod hpack;
-pub mod message;
 pub mod priority;
 
 use std::fmt;
+
+use crate::calm::Restless;
 
 /// Why a stream or a connection ends (RFC 9113 §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,6 +86,12 @@ impl H2Fault {
     /// A fault that ends a stream.
     pub const fn stream(stream: u32, code: ErrorCode, what: &'static str) -> H2Fault {
         H2Fault { stream: Some(stream), code, what }
+    }
+}
+
+impl From<Restless> for H2Fault {
+    fn from(_: Restless) -> H2Fault {
+        H2Fault::connection(ErrorCode::EnhanceYourCalm, Restless::WHAT)
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Version {
     Http11,
     /// HTTP/2 (RFC 9113): framed by streams, not by fields.
     Http2,
+    /// HTTP/3 (RFC 9114): as HTTP/2, over QUIC.
+    Http3,
 }
 
 /// A request's line and fields.

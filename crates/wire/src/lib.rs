@@ -18,13 +18,16 @@
 //!   host and path of a request
 //! - `violation`: each refusal with its name, its status and nginx's words
 //! - `encode`, `escape`, `date`, `status`: what is written
-//! - `h2/`: HTTP/2: frames, HPACK, a connection's streams, windows and priorities; `websocket/`: handshake, frames,
-//!   messages
+//! - `section/`: the common parts of HTTP/2 and HTTP/3: decoded field sections, the messages that they make, Huffman's
+//!   code; `calm`: limits the cost of a peer that does no useful work
+//! - `h2/`: HTTP/2: frames, HPACK, a connection's streams, windows and priorities
+//! - `websocket/`: handshake, frames, messages
 //! - `fastcgi`, `scgi`, `uwsgi`, `memcached`, `grpc`, `protobuf`: other protocols of origins; OpenTelemetry's messages
 //! - `dns/`: questions and answers of a stub resolver, a server of TXT records (`serve`), signed updates (`update`)
 //! - `client_hello`, `proxy_protocol/`: a client's first TLS message; the header of load balancers
 #![forbid(unsafe_code)]
 
+mod calm;
 pub mod chunked;
 pub mod client_hello;
 pub mod connection;
@@ -46,6 +49,7 @@ pub mod parse;
 pub mod protobuf;
 pub mod proxy_protocol;
 pub mod scgi;
+pub mod section;
 pub mod span;
 pub mod status;
 pub mod target;

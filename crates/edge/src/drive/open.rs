@@ -140,7 +140,7 @@ pub fn withheld(exchange: &Exchange<'_>) -> Option<&'static str> {
     if may_have_fragment && memchr::memchr(b'#', target).is_some() {
         return Some("client sent invalid request: a target with a fragment");
     }
-    let has_control = |field: &weir_wire::Field| weir_wire::h2::message::has_control(request.text(field.value));
+    let has_control = |field: &weir_wire::Field| weir_wire::section::message::has_control(request.text(field.value));
     let is_judged = request.version() == Version::Http2 && core.ignore_invalid_headers;
     (is_judged && request.fields().iter().any(has_control))
         .then_some("client sent invalid header line: a value with a control byte")

@@ -22,7 +22,8 @@ use weir_net::worker::Task;
 use weir_net::{Instant, clock};
 use weir_wire::Violation;
 use weir_wire::h2::connection::{H2Event, Limits};
-use weir_wire::h2::{ErrorCode, H2Fault, message};
+use weir_wire::h2::{ErrorCode, H2Fault};
+use weir_wire::section::message;
 
 use super::after::After;
 use super::open;

@@ -107,6 +107,8 @@ impl Answer {
             Version::Http09 | Version::Http10 => "1.0",
             Version::Http11 => "1.1",
             Version::Http2 => "2.0",
+            // As curl and browsers do.
+            Version::Http3 => "3",
         }
     }
 

@@ -11,23 +11,21 @@
 //! Invariants: [`Limits`] bounds the memory for all input; every field section is decoded, wanted or not, because
 //! later sections depend on it; a frame that the RFC forbids ends its stream or the connection with the RFC's code.
 
-mod calm;
 mod order;
 mod send;
 mod streams;
 #[cfg(test)]
 mod tests;
 
-use crate::framing::content_length;
-use crate::known::Known;
+use crate::calm::Calm;
+use crate::section::{Block, BodyCount};
 
 use super::frame::{
     self, Frame, FrameHeader, HEAD_BYTES, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, Settings, WINDOW_MAX,
 };
-use super::hpack::{Block, Encoder, HpackDecoder, TABLE_BYTES_DEFAULT};
+use super::hpack::{Encoder, HpackDecoder, TABLE_BYTES_DEFAULT};
 use super::{ErrorCode, H2Fault};
 
-use calm::Calm;
 use order::PriorityTree;
 pub use order::Turn;
 pub use streams::Role;
@@ -500,9 +498,9 @@ impl Connection {
         }
         let mut stream = H2Stream::new(self.peer.window, self.limits.window);
         let mut malformed = None;
-        match self.block_length(id) {
-            Ok(length) => stream.declared = length,
-            Err(fault) => malformed = Some(fault.what),
+        match BodyCount::of(&self.block) {
+            Ok(body) => stream.body = body,
+            Err(what) => malformed = Some(what),
         }
         if !ends {
             stream.incoming = Incoming::Body;
@@ -537,18 +535,6 @@ impl Connection {
                 Ok(H2Event::Trailers { stream: id })
             }
         }
-    }
-
-    fn block_length(&self, id: u32) -> Result<Option<u64>, H2Fault> {
-        let mut found = None;
-        for field in self.block.fields.iter().filter(|field| field.known == Some(Known::ContentLength)) {
-            let length = content_length(field.value.of(&self.block.bytes));
-            if length.is_none() || found.is_some_and(|before| Some(before) != length) {
-                return Err(H2Fault::stream(id, ErrorCode::Protocol, "a content-length that is none"));
-            }
-            found = length;
-        }
-        Ok(found)
     }
 
     fn reset_came(&mut self, id: u32, code: u32) -> Result<H2Event<'static>, H2Fault> {

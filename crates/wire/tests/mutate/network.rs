@@ -6,10 +6,10 @@ use weir_wire::dns::{self, Kind, Message, Name, serve, update};
 use weir_wire::escape::{self, EscapeSet, Unescape};
 use weir_wire::h2::connection::{Connection, H2Event, Limits, Role, Step};
 use weir_wire::h2::frame::{FrameHeader, HEAD_BYTES};
-use weir_wire::h2::hpack::{Block, Encoder, HpackDecoder};
-use weir_wire::h2::message;
+use weir_wire::h2::hpack::{Encoder, HpackDecoder};
+use weir_wire::section::{Block, SectionEncoder, message};
 use weir_wire::websocket::{DeflateOffer, HandshakeKey, Passing, Seen, check_answer};
-use weir_wire::{Parser, Progress, RequestHead, ResponseHead, date, grpc, host};
+use weir_wire::{Parser, Progress, RequestHead, ResponseHead, Version, date, grpc, host};
 
 /// The limits of the connections in [`http2`].
 const LIMITS: Limits =
@@ -90,7 +90,7 @@ fn answer(connection: &mut Connection, role: Role, act: Act, events: &mut Vec<St
             let mut block = std::mem::take(connection.block());
             assert!(block.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() <= LIMITS.section);
             let mut head = RequestHead::new();
-            match message::request(&mut block, true, &mut head) {
+            match message::request(&mut block, Version::Http2, true, &mut head) {
                 Ok(_) => {
                     for field in &head.fields {
                         one_line(field.name.of(&block.bytes));
@@ -106,7 +106,7 @@ fn answer(connection: &mut Connection, role: Role, act: Act, events: &mut Vec<St
         (Act::Head { stream, ends }, Role::Client) => {
             let mut block = std::mem::take(connection.block());
             let mut head = ResponseHead::new();
-            if message::response(&mut block, &mut head).is_ok() {
+            if message::response(&mut block, Version::Http2, &mut head).is_ok() {
                 assert!(head.status <= 999);
                 let declared = message::declared(&head, &block.bytes, false, ends);
                 connection.answered(stream, declared.unwrap_or_default());

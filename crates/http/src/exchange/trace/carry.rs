@@ -10,6 +10,7 @@ use weir_net::tls::Client;
 use weir_net::{ConnectOptions, Deadline, SocketAddress, Stream, TlsStream, Transport, process};
 use weir_wire::Known;
 use weir_wire::h2::connection::{Connection, H2Event, Limits, Role, Step};
+use weir_wire::section::SectionEncoder;
 
 use super::endpoint::{At, Endpoint, GRPC_PATH};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use weir_wire::h2::composed::Composed;
+use weir_wire::section::composed::Composed;
 
 use super::stream::Stream;
 

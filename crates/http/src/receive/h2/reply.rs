@@ -7,9 +7,11 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use weir_net::buffer;
+use weir_wire::Version;
 use weir_wire::fields::Fields;
+use weir_wire::h2::ErrorCode;
 use weir_wire::h2::connection::Connection;
-use weir_wire::h2::{ErrorCode, message};
+use weir_wire::section::message;
 
 use super::session::Session;
 use super::stream::Stream;
@@ -166,7 +168,7 @@ fn read(wire: &mut Connection, origin: &mut Origin) -> Result<(), Lost> {
     if block.is_too_large {
         return Err(Lost::TooBig);
     }
-    message::response(block, &mut origin.head).map_err(Lost::Malformed)?;
+    message::response(block, Version::Http2, &mut origin.head).map_err(Lost::Malformed)?;
     origin.bytes = buffer::lease(block.bytes.len().max(HEAD_BYTES));
     origin.bytes.extend_from_slice(&block.bytes);
     Ok(())

@@ -1,7 +1,7 @@
 //! Turns a field section into the request of an exchange, in the memory of exchanges.
 
 use weir_wire::h2::connection::Connection;
-use weir_wire::h2::message::{self, Malformed};
+use weir_wire::section::message::{self, Malformed};
 use weir_wire::{Field, HeadPolicy, InvalidFields, Known, Span, Version, Violation};
 
 use crate::exchange::Parts;
@@ -30,7 +30,7 @@ pub fn read(
     // Pseudo-header fields are not counted (nginx), nor are the fields that weir makes from them.
     let fields = block.iter().filter(|(name, _)| name.first() != Some(&b':')).count();
     let is_too_large = block.is_too_large;
-    let said = message::request(block, true, &mut request.head);
+    let said = message::request(block, Version::Http2, true, &mut request.head);
     std::mem::swap(&mut request.bytes, &mut block.bytes);
     request.sent = block.sent;
     request.is_open_ended = !ends;

@@ -11,6 +11,7 @@ use weir_net::{Carried, Lease, buffer};
 use weir_wire::Known;
 use weir_wire::h2::ErrorCode;
 use weir_wire::h2::hpack::Encoder;
+use weir_wire::section::SectionEncoder;
 
 use super::reply::{Lost, Replies};
 use super::session::{OUT_MAX, Session};

@@ -9,7 +9,8 @@ use weir_meter::Step;
 use weir_net::worker::Task;
 use weir_net::{Instant, Lease, buffer, clock, worker};
 use weir_wire::h2::connection::{self, H2Event};
-use weir_wire::h2::{ErrorCode, H2Fault, message};
+use weir_wire::h2::{ErrorCode, H2Fault};
+use weir_wire::section::message;
 
 use super::super::error::{Error, NOT_SPOKEN};
 use super::super::incoming::is_passing;

@@ -13,8 +13,8 @@ use weir_meter::Step;
 use weir_net::worker::Task;
 use weir_net::{Instant, Transport, clock};
 use weir_wire::h2::ErrorCode;
-use weir_wire::h2::composed::Composed;
 use weir_wire::h2::connection::{Connection, Limits, Role};
+use weir_wire::section::composed::Composed;
 
 use super::super::answer::Answer;
 use super::super::error::Error;

@@ -5,9 +5,10 @@ use std::cell::{Cell, RefCell};
 use weir_meter::Step;
 use weir_net::worker::Task;
 use weir_net::{Deadline, Instant, Lease, buffer};
+use weir_wire::Version;
+use weir_wire::h2::ErrorCode;
 use weir_wire::h2::frame::HEAD_BYTES;
-use weir_wire::h2::hpack::Block;
-use weir_wire::h2::{ErrorCode, message};
+use weir_wire::section::{Block, message};
 
 use super::super::answer::{Answer, BodyPlace, Head};
 use super::super::error::Error;
@@ -129,7 +130,7 @@ impl ReceivedParts {
             return Err(Lost::for_good(Error::named(Step::AwaitHead, "HPE_HEADER_OVERFLOW")));
         }
         let mut head = Head::lease();
-        message::response(block, &mut head).map_err(|_| broken())?;
+        message::response(block, Version::Http2, &mut head).map_err(|_| broken())?;
         let declared = message::declared(&head, &block.bytes, self.is_to_head, ends).map_err(|_| broken())?;
         if head.is_interim() {
             self.interims += 1;

@@ -3,6 +3,7 @@
 use crate::h2::ErrorCode;
 use crate::h2::frame::{self, FrameType, HEAD_BYTES, STREAM_MAX, WINDOW_MAX, flag};
 use crate::h2::hpack::Encoder;
+use crate::section::BodyCount;
 
 use super::streams::{H2Stream, Incoming, Outgoing};
 use super::{Connection, Role, STREAMS_UNTOLD, Turn};
@@ -116,8 +117,7 @@ impl Connection {
 
     /// How many bytes of a body are still to come, if the length was declared.
     pub fn expected(&self, stream: u32) -> Option<u64> {
-        let known = self.streams.peek(stream)?;
-        known.declared.map(|declared| declared.saturating_sub(known.received))
+        self.streams.peek(stream)?.body.left()
     }
 
     /// The turn of this stream, if several can send.
@@ -168,7 +168,7 @@ impl Connection {
         if known.incoming == Incoming::Head {
             known.incoming = Incoming::Body;
         }
-        known.declared = declared;
+        known.body = BodyCount::new(declared);
     }
 
     pub(super) fn return_window(&mut self, counted: usize) {

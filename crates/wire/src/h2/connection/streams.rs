@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::section::BodyCount;
+
 use super::super::frame::{STREAM_MAX, WINDOW_MAX};
 use super::super::{ErrorCode, H2Fault};
 
@@ -48,9 +50,7 @@ pub struct H2Stream {
     pub receive_window: i64,
     /// Bytes that were consumed but not yet returned to the peer's window.
     pub unreturned: u32,
-    /// The length in Content-Length.
-    pub declared: Option<u64>,
-    pub received: u64,
+    pub body: BodyCount,
 }
 
 impl H2Stream {
@@ -61,8 +61,7 @@ impl H2Stream {
             send_window: i64::from(send_window),
             receive_window: i64::from(receive_window),
             unreturned: 0,
-            declared: None,
-            received: 0,
+            body: BodyCount::default(),
         }
     }
 
@@ -79,20 +78,14 @@ impl H2Stream {
         if self.receive_window < 0 {
             return Err(H2Fault::stream(id, ErrorCode::FlowControl, "more than the stream's window"));
         }
-        self.received = self.received.saturating_add(length as u64);
-        if self.declared.is_some_and(|declared| self.received > declared) {
-            return Err(H2Fault::stream(id, ErrorCode::Protocol, "a body longer than its content-length"));
-        }
+        self.body.take(length).map_err(|what| H2Fault::stream(id, ErrorCode::Protocol, what))?;
         if ends { self.end_incoming(id) } else { Ok(()) }
     }
 
     /// The peer has sent everything: checks that a body has its declared length (RFC 9113 §8.1.1).
     pub fn end_incoming(&mut self, id: u32) -> Result<(), H2Fault> {
         self.incoming = Incoming::Done;
-        if self.declared.is_some_and(|declared| declared != self.received) {
-            return Err(H2Fault::stream(id, ErrorCode::Protocol, "a body shorter than its content-length"));
-        }
-        Ok(())
+        self.body.end().map_err(|what| H2Fault::stream(id, ErrorCode::Protocol, what))
     }
 
     fn is_over(&self) -> bool {

@@ -1,7 +1,9 @@
 use super::super::frame::{FrameType, flag, push_head};
-use super::super::message;
 use super::*;
+use crate::Version;
 use crate::head::RequestHead;
+use crate::known::Known;
+use crate::section::{SectionEncoder, message};
 
 /// A server that has received the client's SETTINGS and whose own SETTINGS the client has acknowledged.
 fn server(limits: Limits) -> Connection {
@@ -73,7 +75,7 @@ fn a_request_and_its_answer() {
     let bytes = made(FrameType::Headers, WHOLE, 1, &get(&[]));
     assert_eq!(feed(&mut server, &bytes), Ok(vec![H2Event::Head { stream: 1, ends: true, malformed: None }]));
     let mut head = RequestHead::default();
-    assert_eq!(message::request(server.block(), false, &mut head).map(|said| said.protocol), Ok(None));
+    assert_eq!(message::request(server.block(), Version::Http2, false, &mut head).map(|said| said.protocol), Ok(None));
     assert_eq!(head.line.of(&server.block().bytes), b"GET / HTTP/2.0");
 
     server.head(1, false, |encoder, out| encoder.status(200, out));

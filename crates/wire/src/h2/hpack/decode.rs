@@ -1,57 +1,12 @@
 //! Decodes blocks to fields.
 
 use crate::known::Known;
-use crate::span::{Field, Span};
+use crate::section::Block;
+use crate::section::integer::{self, HPACK_BITS};
+use crate::section::table::{Dynamic, TableEntry};
+use crate::section::text::{NotText, Text};
 
-use super::table::{self, Dynamic, TABLE_BYTES_DEFAULT};
-use super::{huffman, integer};
-
-/// A field section: one buffer, and each field as ranges of it, in order. Pseudo-header fields keep their colon.
-///
-/// If an object is reused, its memory stays.
-#[derive(Clone, Debug, Default)]
-pub struct Block {
-    /// Names and values.
-    pub bytes: Vec<u8>,
-    /// The fields.
-    pub fields: Vec<Field>,
-    /// Its length in bytes on the wire.
-    pub sent: usize,
-    /// The section was larger than the caller's limit: fields that did not fit are not in it.
-    pub is_too_large: bool,
-    size: usize,
-}
-
-impl Block {
-    /// Forgets the last section; the memory stays.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.fields.clear();
-        self.sent = 0;
-        self.is_too_large = false;
-        self.size = 0;
-    }
-
-    /// Names and values in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.fields.iter().map(|field| (field.name.of(&self.bytes), field.value.of(&self.bytes)))
-    }
-
-    /// Keeps a field unless the limit is exceeded; only names and values count, as in HTTP/1.1 and in nginx.
-    fn push(&mut self, name: &[u8], value: &[u8], known: Option<Known>, limit: usize) {
-        self.size = self.size.saturating_add(name.len() + value.len());
-        if self.size > limit {
-            self.is_too_large = true;
-            return;
-        }
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(name);
-        let middle = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        let end = self.bytes.len();
-        self.fields.push(Field { name: Span::new(start, middle), value: Span::new(middle, end), known });
-    }
-}
+use super::table::{self, TABLE_BYTES_DEFAULT};
 
 /// A block that no encoder makes: the connection cannot continue, because the tables of both sides may differ (RFC
 /// 9113 §4.3, `COMPRESSION_ERROR`).
@@ -135,7 +90,7 @@ impl HpackDecoder {
                 Some(0x20..0x40) => {}
                 _ => return if self.owed.is_some() { Err(BrokenBlock::NotResized) } else { Ok(rest) },
             }
-            let (size, after) = integer::decode(rest, 5).ok_or(BrokenBlock::Integer)?;
+            let (size, after) = number(rest, 5)?;
             if size > self.allowed {
                 return Err(BrokenBlock::Resize);
             }
@@ -147,7 +102,7 @@ impl HpackDecoder {
     }
 
     fn indexed<'b>(&self, bytes: &'b [u8], limit: usize, out: &mut Block) -> Result<&'b [u8], BrokenBlock> {
-        let (index, rest) = integer::decode(bytes, 7).ok_or(BrokenBlock::Integer)?;
+        let (index, rest) = number(bytes, 7)?;
         let entry = entry(&self.table, index)?;
         out.push(entry.name, entry.value, entry.known, limit);
         Ok(rest)
@@ -161,7 +116,7 @@ impl HpackDecoder {
         limit: usize,
         out: &mut Block,
     ) -> Result<&'b [u8], BrokenBlock> {
-        let (index, mut rest) = integer::decode(bytes, prefix).ok_or(BrokenBlock::Integer)?;
+        let (index, mut rest) = number(bytes, prefix)?;
         self.name.clear();
         self.value.clear();
         let known = if index == 0 {
@@ -181,7 +136,7 @@ impl HpackDecoder {
     }
 }
 
-fn entry(table: &Dynamic, index: usize) -> Result<table::TableEntry<'_>, BrokenBlock> {
+fn entry(table: &Dynamic, index: usize) -> Result<TableEntry<'_>, BrokenBlock> {
     match index.checked_sub(table::STATIC.len() + 1) {
         Some(dynamic) => table.get(dynamic),
         None => table::static_entry(index),
@@ -189,16 +144,16 @@ fn entry(table: &Dynamic, index: usize) -> Result<table::TableEntry<'_>, BrokenB
     .ok_or(BrokenBlock::Index)
 }
 
-/// Appends a string (RFC 7541 §5.2) to `out`; returns the bytes after it.
+fn number(bytes: &[u8], prefix: u32) -> Result<(usize, &[u8]), BrokenBlock> {
+    let (value, rest) = integer::decode(bytes, prefix, HPACK_BITS).map_err(|_| BrokenBlock::Integer)?;
+    Ok((usize::try_from(value).unwrap_or(usize::MAX), rest))
+}
+
+/// Appends a string to `out`; returns the bytes after it.
 fn string<'b>(bytes: &'b [u8], out: &mut Vec<u8>) -> Result<&'b [u8], BrokenBlock> {
-    let is_huffman = bytes.first().is_some_and(|first| first & 0x80 != 0);
-    let (length, rest) = integer::decode(bytes, 7).ok_or(BrokenBlock::Integer)?;
-    let (text, rest) = rest.split_at_checked(length).ok_or(BrokenBlock::String)?;
-    if is_huffman {
-        huffman::decode(text, out).map_err(|_| BrokenBlock::String)?;
-    } else {
-        out.extend_from_slice(text);
-    }
+    let broken = |what| if matches!(what, NotText::Length(_)) { BrokenBlock::Integer } else { BrokenBlock::String };
+    let (text, rest) = Text::find(bytes, 7).map_err(broken)?;
+    text.write(out).map_err(broken)?;
     Ok(rest)
 }
 

@@ -1,9 +1,10 @@
 //! Encodes fields to blocks.
 
 use crate::known::Known;
+use crate::section::table::Dynamic;
+use crate::section::{SectionEncoder, integer, is_secret, text};
 
-use super::table::{self, Dynamic, TABLE_BYTES_DEFAULT};
-use super::{huffman, integer};
+use super::table::{self, TABLE_BYTES_DEFAULT};
 
 /// One direction's encoder.
 ///
@@ -47,14 +48,39 @@ impl Encoder {
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if let Some((smallest, last)) = self.resized.take() {
             if smallest < last {
-                integer::encode(smallest, 5, 0x20, out);
+                integer::encode(smallest as u64, 5, 0x20, out);
             }
-            integer::encode(last, 5, 0x20, out);
+            integer::encode(last as u64, 5, 0x20, out);
         }
     }
 
-    /// Appends `:status`, which has three digits.
-    pub fn status(&mut self, status: u16, out: &mut Vec<u8>) {
+    fn write(&mut self, name: &[u8], value: &[u8], named: Option<usize>, form: Form, out: &mut Vec<u8>) {
+        let found = match form {
+            Form::Indexed => self.table.find(name, value),
+            Form::Once | Form::Secret => None,
+        };
+        let dynamic = |index: usize| index + table::STATIC.len() + 1;
+        if let Some((index, true)) = found {
+            return integer::encode(dynamic(index) as u64, 7, 0x80, out);
+        }
+        let index = named.or(found.map(|(index, _)| dynamic(index))).unwrap_or(0);
+        match form {
+            Form::Indexed => integer::encode(index as u64, 6, 0x40, out),
+            Form::Once => integer::encode(index as u64, 4, 0, out),
+            Form::Secret => integer::encode(index as u64, 4, 0x10, out),
+        }
+        if index == 0 {
+            text::encode(name, 7, 0, out);
+        }
+        text::encode(value, 7, 0, out);
+        if form == Form::Indexed {
+            self.table.add(name, value, Known::of(name));
+        }
+    }
+}
+
+impl SectionEncoder for Encoder {
+    fn status(&mut self, status: u16, out: &mut Vec<u8>) {
         let of_its_own = match status {
             200 => 8,
             204 => 9,
@@ -72,49 +98,23 @@ impl Encoder {
         self.write(b":status", &digits, Some(8), Form::Indexed, out);
     }
 
-    /// Appends a pseudo-header field of a request: `:method`, `:scheme`, `:authority`, `:path`.
-    pub fn pseudo(&mut self, name: &str, value: &[u8], out: &mut Vec<u8>) {
+    fn pseudo(&mut self, name: &str, value: &[u8], out: &mut Vec<u8>) {
         let same = |entry: &&(&str, &str)| entry.0 == name && entry.1.as_bytes() == value;
         if let Some(at) = table::STATIC.iter().position(|entry| same(&entry)) {
-            return integer::encode(at + 1, 7, 0x80, out);
+            return integer::encode(at as u64 + 1, 7, 0x80, out);
         }
         let named = table::STATIC.iter().position(|entry| entry.0 == name).map(|at| at + 1);
         let form = if name == ":path" { Form::Once } else { Form::Indexed };
         self.write(name.as_bytes(), value, named, form, out);
     }
 
-    /// Appends a field; its name is written in lower case (RFC 9113 §8.2.1).
-    pub fn field(&mut self, name: &[u8], value: &[u8], known: Option<Known>, out: &mut Vec<u8>) {
+    fn field(&mut self, name: &[u8], value: &[u8], known: Option<Known>, out: &mut Vec<u8>) {
         let mut lower = std::mem::take(&mut self.lower);
         lower.clear();
         lower.extend(name.iter().map(u8::to_ascii_lowercase));
         let named = known.and_then(table::static_name);
         self.write(&lower, value, named, form(known, value), out);
         self.lower = lower;
-    }
-
-    fn write(&mut self, name: &[u8], value: &[u8], named: Option<usize>, form: Form, out: &mut Vec<u8>) {
-        let found = match form {
-            Form::Indexed => self.table.find(name, value),
-            Form::Once | Form::Secret => None,
-        };
-        let dynamic = |index: usize| index + table::STATIC.len() + 1;
-        if let Some((index, true)) = found {
-            return integer::encode(dynamic(index), 7, 0x80, out);
-        }
-        let index = named.or(found.map(|(index, _)| dynamic(index))).unwrap_or(0);
-        match form {
-            Form::Indexed => integer::encode(index, 6, 0x40, out),
-            Form::Once => integer::encode(index, 4, 0, out),
-            Form::Secret => integer::encode(index, 4, 0x10, out),
-        }
-        if index == 0 {
-            string(name, out);
-        }
-        string(value, out);
-        if form == Form::Indexed {
-            self.table.add(name, value, Known::of(name));
-        }
     }
 }
 
@@ -123,12 +123,10 @@ const INDEXED_VALUE_MAX: usize = 256;
 
 fn form(known: Option<Known>, value: &[u8]) -> Form {
     match known {
-        Some(Known::Authorization | Known::ProxyAuthorization) => Form::Secret,
+        _ if is_secret(known, value) => Form::Secret,
         // Set-Cookie is not kept in the table either. It does not use the "never indexed" form, because some clients,
         // including nginx's test suite, cannot read it.
         Some(Known::SetCookie) => Form::Once,
-        // An attacker could guess a short cookie, one character at a time.
-        Some(Known::Cookie) if value.len() < 20 => Form::Secret,
         Some(
             Known::Age
             | Known::ContentLength
@@ -148,22 +146,11 @@ fn form(known: Option<Known>, value: &[u8]) -> Form {
     }
 }
 
-/// Appends a string, in Huffman's code if that is shorter.
-fn string(text: &[u8], out: &mut Vec<u8>) {
-    let coded = huffman::length(text);
-    if coded < text.len() {
-        integer::encode(coded, 7, 0x80, out);
-        huffman::encode(text, out);
-    } else {
-        integer::encode(text.len(), 7, 0, out);
-        out.extend_from_slice(text);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{Block, HpackDecoder};
+    use super::super::HpackDecoder;
     use super::*;
+    use crate::section::Block;
 
     fn written(encoder: &mut Encoder, status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
         let mut out = Vec::new();

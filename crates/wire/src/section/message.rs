@@ -1,23 +1,26 @@
-//! Turns field sections into requests, answers and trailers (RFC 9113 §8).
+//! Turns field sections into requests, answers and trailers (RFC 9113 §8, RFC 9114 §4).
 //!
 //! A request becomes the same kind of head as in HTTP/1.1, in the same buffer: its request line is written after the
 //! fields, the authority becomes its Host field, and the pieces of a cookie are joined. Messages that §8.1.1 calls
 //! malformed are refused here.
+//!
+//! The rules of both versions are the same, but for the Host field: HTTP/3 demands that a request has it or `:authority`
+//! (RFC 9114 §4.3.1). RFC numbers below are those of HTTP/2.
 
 use crate::framing::content_length;
 use crate::head::{RequestHead, ResponseHead, Version};
 use crate::known::Known;
 use crate::span::{Field, Span};
 
-use super::hpack::Block;
+use super::block::Block;
 
-/// Why a section is malformed: a stream error (RFC 9113 §8.1.1).
+/// Why a section is malformed: a stream error (RFC 9113 §8.1.1, RFC 9114 §4.1.2).
 pub type Malformed = &'static str;
 
 /// The facts of a request outside its head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extended {
-    /// `:protocol` of an extended CONNECT (RFC 8441 §4).
+    /// `:protocol` of an extended CONNECT (RFC 8441 §4, RFC 9220 §3).
     pub protocol: Option<Span>,
 }
 
@@ -25,7 +28,12 @@ pub struct Extended {
 /// fields.
 ///
 /// `is_connect_extended` is true if our SETTINGS allow `:protocol`.
-pub fn request(block: &mut Block, is_connect_extended: bool, head: &mut RequestHead) -> Result<Extended, Malformed> {
+pub fn request(
+    block: &mut Block,
+    version: Version,
+    is_connect_extended: bool,
+    head: &mut RequestHead,
+) -> Result<Extended, Malformed> {
     head.clear();
     let pseudo = Pseudo::take(block, head)?;
     let method = pseudo.method.ok_or("a request without :method")?;
@@ -53,16 +61,19 @@ pub fn request(block: &mut Block, is_connect_extended: bool, head: &mut RequestH
         }
     }
     name_host(block, head, pseudo.authority)?;
+    if version == Version::Http3 && head.value(&block.bytes, Known::Host).is_none_or(<[u8]>::is_empty) {
+        return Err("a request without :authority and Host");
+    }
     join_cookies(block, head);
     head.method = method;
-    head.version = Version::Http2;
+    head.version = version;
     write_line(block, head);
     head.len = block.bytes.len();
     Ok(extended)
 }
 
 /// Makes the head of an answer from a block, as [`request`].
-pub fn response(block: &mut Block, head: &mut ResponseHead) -> Result<(), Malformed> {
+pub fn response(block: &mut Block, version: Version, head: &mut ResponseHead) -> Result<(), Malformed> {
     head.clear();
     let mut status = None;
     for field in block.fields.drain(..) {
@@ -81,7 +92,7 @@ pub fn response(block: &mut Block, head: &mut ResponseHead) -> Result<(), Malfor
         head.fields.push(field);
     }
     let (line, code) = status.ok_or("an answer without :status")?;
-    head.version = Version::Http2;
+    head.version = version;
     head.status = code;
     head.status_line = line;
     head.reason = Span::new(line.end as usize, line.end as usize);
@@ -94,8 +105,8 @@ pub fn response(block: &mut Block, head: &mut ResponseHead) -> Result<(), Malfor
 /// The head's ranges refer to `bytes`; `ends` is true if nothing follows the head.
 pub fn declared(head: &ResponseHead, bytes: &[u8], is_to_head: bool, ends: bool) -> Result<Option<u64>, Malformed> {
     match head.status {
-        // RFC 9113 §8.6.
-        101 => return Err("101 over HTTP/2"),
+        // RFC 9113 §8.6, RFC 9114 §4.5.
+        101 => return Err("101, which only HTTP/1.1 has"),
         100..=199 if ends => return Err("an interim answer that ends its stream"),
         100..=199 | 204 | 304 => return Ok(None),
         _ if is_to_head => return Ok(None),
@@ -257,7 +268,7 @@ fn join_cookies(block: &mut Block, head: &mut RequestHead) {
     });
 }
 
-/// Writes `GET / HTTP/2.0`, which logs and variables show.
+/// Writes `GET / HTTP/2.0`, or `HTTP/3.0`, which logs and variables show.
 fn write_line(block: &mut Block, head: &mut RequestHead) {
     let start = block.bytes.len();
     for part in [head.method, head.target] {
@@ -265,7 +276,7 @@ fn write_line(block: &mut Block, head: &mut RequestHead) {
         block.bytes.push(b' ');
     }
     let protocol = block.bytes.len();
-    block.bytes.extend_from_slice(b"HTTP/2.0");
+    block.bytes.extend_from_slice(if head.version == Version::Http3 { b"HTTP/3.0" } else { b"HTTP/2.0" });
     head.protocol = Span::new(protocol, block.bytes.len());
     head.line = Span::new(start, block.bytes.len());
 }
@@ -279,7 +290,6 @@ fn three_digits(value: &[u8]) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hpack::HpackDecoder;
     use super::*;
 
     const GET: [(&str, &str); 4] =
@@ -287,21 +297,16 @@ mod tests {
 
     /// A block of these fields, as the decoder returns it.
     fn block(fields: &[(&str, &str)]) -> Block {
-        let (mut bytes, mut block) = (Vec::new(), Block::default());
+        let mut block = Block::default();
         for (name, value) in fields {
-            // Written unchanged: upper case must arrive.
-            bytes.extend([0, name.len() as u8]);
-            bytes.extend_from_slice(name.as_bytes());
-            bytes.push(value.len() as u8);
-            bytes.extend_from_slice(value.as_bytes());
+            block.push(name.as_bytes(), value.as_bytes(), Known::of(name.as_bytes()), 1 << 16);
         }
-        assert_eq!(HpackDecoder::default().decode(&bytes, 1 << 16, &mut block), Ok(()));
         block
     }
 
     fn read(fields: &[(&str, &str)]) -> Result<(Block, RequestHead), Malformed> {
         let (mut block, mut head) = (block(fields), RequestHead::default());
-        request(&mut block, false, &mut head)?;
+        request(&mut block, Version::Http2, false, &mut head)?;
         Ok((block, head))
     }
 
@@ -379,7 +384,7 @@ mod tests {
         fields[0] = (":method", "CONNECT");
         fields.insert(1, (":protocol", "websocket"));
         let mut extended = self::block(&fields);
-        let said = request(&mut extended, true, &mut RequestHead::default())?;
+        let said = request(&mut extended, Version::Http2, true, &mut RequestHead::default())?;
         assert_eq!(said.protocol.map(|span| span.of(&extended.bytes).to_vec()), Some(b"websocket".to_vec()));
         Ok(())
     }
@@ -387,12 +392,12 @@ mod tests {
     #[test]
     fn an_answer_has_a_status_of_three_digits() {
         let mut head = ResponseHead::default();
-        assert_eq!(response(&mut block(&[(":status", "204"), ("server", "x")]), &mut head), Ok(()));
+        assert_eq!(response(&mut block(&[(":status", "204"), ("server", "x")]), Version::Http2, &mut head), Ok(()));
         assert_eq!((head.status, head.fields.len(), head.version), (204, 1, Version::Http2));
         for fields in
             [&[("server", "x")][..], &[(":status", "20")], &[(":status", "+20")], &[("a", "b"), (":status", "200")]]
         {
-            assert!(response(&mut block(fields), &mut head).is_err(), "{fields:?}");
+            assert!(response(&mut block(fields), Version::Http2, &mut head).is_err(), "{fields:?}");
         }
     }
 

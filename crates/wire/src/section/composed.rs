@@ -1,11 +1,12 @@
-//! Turns a request that was composed for HTTP/1.1 into HTTP/2: one place composes requests for all protocols.
+//! Turns a request that was composed for HTTP/1.1 into HTTP/2 or HTTP/3: one place composes requests for all protocols.
 
 use crate::known::Known;
 
-use super::hpack::Encoder;
+use super::encoder::SectionEncoder;
 use super::message::Malformed;
 
-/// Fields of an HTTP/1.1 connection, which HTTP/2 forbids (RFC 9113 §8.2.2), and Host, which is `:authority`.
+/// Fields of an HTTP/1.1 connection, which HTTP/2 and HTTP/3 forbid (RFC 9113 §8.2.2, RFC 9114 §4.2),
+/// and Host, which is `:authority`.
 const FORBIDDEN: [Known; 7] = [
     Known::Host,
     Known::Connection,
@@ -27,7 +28,8 @@ pub struct Composed<'t> {
 }
 
 impl<'t> Composed<'t> {
-    /// Splits a head into its parts; the error names the part that no HTTP/2 message may contain (RFC 9113 §8.2.1).
+    /// Splits a head into its parts; the error names the part that no message of these versions may contain (RFC 9113
+    /// §8.2.1).
     pub fn read(head: &'t [u8]) -> Result<Composed<'t>, Malformed> {
         let end = memchr::memmem::find(head, b"\r\n").unwrap_or(head.len());
         let (line, rest) = head.split_at(end);
@@ -41,7 +43,7 @@ impl<'t> Composed<'t> {
     }
 
     /// Writes it as a field section, without the fields that only HTTP/1.1 has.
-    pub fn write(&self, scheme: &[u8], encoder: &mut Encoder, out: &mut Vec<u8>) {
+    pub fn write(&self, scheme: &[u8], encoder: &mut impl SectionEncoder, out: &mut Vec<u8>) {
         encoder.pseudo(":method", self.method, out);
         encoder.pseudo(":scheme", scheme, out);
         encoder.pseudo(":path", self.target, out);
@@ -88,8 +90,9 @@ fn is_field((name, value): (&[u8], &[u8])) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hpack::{Block, HpackDecoder};
     use super::*;
+    use crate::h2::hpack::{Encoder, HpackDecoder};
+    use crate::section::Block;
 
     #[test]
     fn a_head_is_taken_apart() {

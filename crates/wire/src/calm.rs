@@ -1,10 +1,8 @@
-//! Limits the cost of a peer that does no useful work: PING and SETTINGS floods, empty frames, streams that are begun
-//! and reset.
+//! Limits the cost of a peer of HTTP/2 or HTTP/3 that does no useful work: PING and SETTINGS floods, empty frames,
+//! streams that are begun and reset.
 //!
-//! Every frame costs one point; frames that serve a message pay it back. A peer that owes too many points gets
-//! ENHANCE_YOUR_CALM.
-
-use super::super::{ErrorCode, H2Fault};
+//! Every frame costs one point; frames that serve a message pay it back. A connection ends if its peer owes too many
+//! points.
 
 /// The points that a peer may owe, at most.
 const OWED_MAX: u32 = 1000;
@@ -19,6 +17,15 @@ const BYTES_PER_FRAME: usize = 256;
 /// The points that a DATA frame of ours pays back: for a WINDOW_UPDATE of the stream and one of the connection.
 const SENT_PAYS: u32 = 2;
 
+/// The peer owes too many points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restless;
+
+impl Restless {
+    /// The text for the log.
+    pub const WHAT: &str = "more frames than its messages need";
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Calm {
@@ -27,12 +34,12 @@ pub struct Calm {
 
 impl Calm {
     /// Counts a frame.
-    pub fn frame(&mut self) -> Result<(), H2Fault> {
+    pub fn frame(&mut self) -> Result<(), Restless> {
         self.cost(1)
     }
 
     /// Counts a stream that was reset before it was served, by the peer or for a fault of the peer.
-    pub fn reset(&mut self) -> Result<(), H2Fault> {
+    pub fn reset(&mut self) -> Result<(), Restless> {
         self.cost(RESET_COST)
     }
 
@@ -61,10 +68,10 @@ impl Calm {
         self.owed = self.owed.saturating_sub(amount);
     }
 
-    fn cost(&mut self, amount: u32) -> Result<(), H2Fault> {
+    fn cost(&mut self, amount: u32) -> Result<(), Restless> {
         self.owed = self.owed.saturating_add(amount);
         if self.owed > OWED_MAX {
-            return Err(H2Fault::connection(ErrorCode::EnhanceYourCalm, "more frames than its messages need"));
+            return Err(Restless);
         }
         Ok(())
     }

@@ -83,10 +83,10 @@ const fn code() -> Code {
 /// The bits are not a Huffman string: they contain an unknown code, EOS, or padding that is longer than a byte or not
 /// all ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotHuffman;
+pub struct NotHuffman;
 
 /// Appends the text of `bits` to `out`; at most `8 / 5` times as long.
-pub(super) fn decode(bits: &[u8], out: &mut Vec<u8>) -> Result<(), NotHuffman> {
+pub fn decode(bits: &[u8], out: &mut Vec<u8>) -> Result<(), NotHuffman> {
     // The next bits, from the left; `held` of them belong to the string, and ones follow, as at its end.
     let (mut window, mut held) = (u64::MAX, 0u32);
     let mut rest = bits;
@@ -150,13 +150,13 @@ fn next(window: u64) -> Result<(u8, u32), NotHuffman> {
 }
 
 /// The length of a text in this code, in bytes.
-pub(super) fn length(text: &[u8]) -> usize {
+pub fn length(text: &[u8]) -> usize {
     let bits: usize = text.iter().map(|&byte| usize::from(LENGTHS.get(byte as usize).copied().unwrap_or(0))).sum();
     bits.div_ceil(8)
 }
 
 /// Appends a text in this code, padded with ones.
-pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
+pub fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut window, mut held) = (0u64, 0u32);
     for &byte in text {
         let (Some(&code), Some(&length)) = (CODE.codes.get(byte as usize), LENGTHS.get(byte as usize)) else { return };
