@@ -21,6 +21,7 @@
 //! - `section/`: the common parts of HTTP/2 and HTTP/3: decoded field sections, the messages that they make, Huffman's
 //!   code; `calm`: limits the cost of a peer that does no useful work
 //! - `h2/`: HTTP/2: frames, HPACK, a connection's streams, windows and priorities
+//! - `h3/`: HTTP/3 over QUIC, which is elsewhere: frames, QPACK, a connection's streams
 //! - `websocket/`: handshake, frames, messages
 //! - `fastcgi`, `scgi`, `uwsgi`, `memcached`, `grpc`, `protobuf`: other protocols of origins; OpenTelemetry's messages
 //! - `dns/`: questions and answers of a stub resolver, a server of TXT records (`serve`), signed updates (`update`)
@@ -41,6 +42,7 @@ pub mod fields;
 pub mod framing;
 pub mod grpc;
 pub mod h2;
+pub mod h3;
 pub mod head;
 pub mod host;
 pub mod known;
