@@ -38,6 +38,11 @@ impl Calm {
         self.cost(1)
     }
 
+    /// Counts several frames, or things that cost as much.
+    pub fn frames(&mut self, count: usize) -> Result<(), Restless> {
+        self.cost(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
     /// Counts a stream that was reset before it was served, by the peer or for a fault of the peer.
     pub fn reset(&mut self) -> Result<(), Restless> {
         self.cost(RESET_COST)
@@ -50,8 +55,13 @@ impl Calm {
 
     /// The frame was a piece of a body.
     pub fn data(&mut self, length: usize, ends: bool) {
+        self.data_piece(length, ends || length > 0);
+    }
+
+    /// A piece of a DATA frame came; `is_last` is true if it completes the frame.
+    pub fn data_piece(&mut self, length: usize, is_last: bool) {
         let frames = u32::try_from(length / BYTES_PER_FRAME).unwrap_or(u32::MAX);
-        self.pay(frames.saturating_add(u32::from(ends || length > 0)));
+        self.pay(frames.saturating_add(u32::from(is_last)));
     }
 
     /// A DATA frame was sent.

@@ -19,7 +19,7 @@
 //! - `violation`: each refusal with its name, its status and nginx's words
 //! - `encode`, `escape`, `date`, `status`: what is written
 //! - `section/`: the common parts of HTTP/2 and HTTP/3: decoded field sections, the messages that they make, Huffman's
-//!   code; `calm`: limits the cost of a peer that does no useful work
+//!   code; `calm`: limits the cost of a peer that does no useful work; `role`: server or client
 //! - `h2/`: HTTP/2: frames, HPACK, a connection's streams, windows and priorities
 //! - `h3/`: HTTP/3 over QUIC, which is elsewhere: frames, QPACK, a connection's streams
 //! - `websocket/`: handshake, frames, messages
@@ -50,6 +50,7 @@ pub mod memcached;
 pub mod parse;
 pub mod protobuf;
 pub mod proxy_protocol;
+mod role;
 pub mod scgi;
 pub mod section;
 pub mod span;

@@ -17,9 +17,11 @@ pub(crate) mod integer;
 pub mod message;
 pub(crate) mod table;
 pub(crate) mod text;
+mod urgency;
 
 pub use block::Block;
 pub use count::BodyCount;
 pub use encoder::SectionEncoder;
 pub(crate) use encoder::is_secret;
 pub use table::ENTRY_OVERHEAD;
+pub use urgency::Urgency;

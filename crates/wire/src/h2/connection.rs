@@ -18,6 +18,7 @@ mod streams;
 mod tests;
 
 use crate::calm::Calm;
+pub use crate::role::Role;
 use crate::section::{Block, BodyCount};
 
 use super::frame::{
@@ -28,7 +29,6 @@ use super::{ErrorCode, H2Fault};
 
 use order::PriorityTree;
 pub use order::Turn;
-pub use streams::Role;
 use streams::{H2Stream, Incoming, Streams};
 
 /// The first bytes of a client (RFC 9113 §3.4).

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::role::Role;
 use crate::section::BodyCount;
 
 use super::super::frame::{STREAM_MAX, WINDOW_MAX};
@@ -9,15 +10,6 @@ use super::super::{ErrorCode, H2Fault};
 
 /// weir remembers this many streams that it reset: the peer's frames that are on their way to them are not a fault.
 const RESET_KEPT: usize = 64;
-
-/// The side that weir is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The peer's streams have odd numbers.
-    Server,
-    /// Our streams have odd numbers.
-    Client,
-}
 
 /// The part that the peer has still to send on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

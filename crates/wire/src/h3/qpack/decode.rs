@@ -27,8 +27,6 @@ pub struct QpackDecoder {
     blocked_max: usize,
     /// Streams with a section that waits, and the count that it needs.
     blocked: Vec<(u64, u64)>,
-    /// The insertions that the peer knows to have arrived (RFC 9204 §2.1.4).
-    acknowledged: u64,
     acks: Vec<u8>,
 }
 
@@ -37,24 +35,25 @@ impl QpackDecoder {
     /// SETTINGS.
     pub fn new(allowed: usize, blocked_max: usize) -> QpackDecoder {
         let inserts = Inserts::new(allowed);
-        QpackDecoder { inserts, blocked_max, blocked: Vec::new(), acknowledged: 0, acks: Vec::new() }
+        QpackDecoder { inserts, blocked_max, blocked: Vec::new(), acks: Vec::new() }
     }
 
     /// Takes bytes of the peer's encoder stream; returns the number of whole instructions.
     pub fn instructions(&mut self, bytes: &[u8]) -> Result<usize, H3Fault> {
         let wrong = |what| H3Fault::connection(H3Code::QpackEncoderStream, what);
-        let count = self.inserts.take(bytes).map_err(wrong)?;
-        let news = self.inserts.count() - self.acknowledged;
-        if news > 0 {
+        let before = self.inserts.count();
+        let instructions = self.inserts.take(bytes).map_err(wrong)?;
+        let inserted = self.inserts.count() - before;
+        if inserted > 0 {
             // Insert Count Increment (§4.4.3).
-            integer::encode(news, 6, 0, &mut self.acks);
-            self.acknowledged = self.inserts.count();
+            integer::encode(inserted, 6, 0, &mut self.acks);
         }
-        Ok(count)
+        Ok(instructions)
     }
 
     /// Appends the fields of a section to `out`, without those beyond `limit` bytes. A section that is blocked must come
-    /// again when [`QpackDecoder::take_ready`] returns its stream.
+    /// again when [`QpackDecoder::take_ready`] returns its stream. Then its count is unwrapped anew, to the same value:
+    /// the peer may not drop the entries that a section needs (§2.1.1).
     pub fn decode(&mut self, stream: u64, section: &[u8], limit: usize, out: &mut Block) -> Result<QpackRead, H3Fault> {
         let wrong = |what| H3Fault::connection(H3Code::QpackDecompression, what);
         let (count, allowed) = (self.inserts.count(), self.inserts.allowed());
@@ -66,7 +65,7 @@ impl QpackDecoder {
         if prefix.required > 0 {
             // Section Acknowledgment (§4.4.1).
             integer::encode(stream, 7, 0x80, &mut self.acks);
-            self.acknowledged = self.acknowledged.max(prefix.required);
+            self.blocked.retain(|&(blocked, _)| blocked != stream);
         }
         Ok(QpackRead::Whole)
     }
@@ -76,6 +75,11 @@ impl QpackDecoder {
         let count = self.inserts.count();
         let at = self.blocked.iter().position(|&(_, needed)| needed <= count)?;
         Some(self.blocked.swap_remove(at).0)
+    }
+
+    /// Whether [`QpackDecoder::take_ready`] has a stream.
+    pub fn is_ready(&self) -> bool {
+        self.blocked.iter().any(|&(_, needed)| needed <= self.inserts.count())
     }
 
     /// A stream was reset, or nothing more of it will be read: the peer may forget its references (RFC 9204 §2.2.2.2).

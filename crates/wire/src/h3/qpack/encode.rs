@@ -10,10 +10,10 @@ const SHORT_NAME: usize = 64;
 
 /// The encoder: static table and literals, as nginx's. It has no state.
 ///
-/// It has no dynamic table: a table of the peer's 4096 bytes or more for each connection would be most of an idle
-/// connection's memory; a section that refers to a lost insertion would block its stream; and an answer is larger than
-/// its head, so that few bytes would be saved. RFC 9204 §2.1 leaves this to the encoder. So weir opens no encoder stream
-/// (§4.2).
+/// It has no dynamic table, for three reasons. Each connection would need memory for the table and for the references that
+/// the peer has not acknowledged. A section that refers to an insertion has to wait if the packet of that insertion is
+/// lost (RFC 9204 §2.1.2). And another user of the connection could guess values that are in the table (§7.1). RFC 9204
+/// leaves the choice to the encoder, and an encoder without a table needs no encoder stream (§4.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QpackEncoder;
 

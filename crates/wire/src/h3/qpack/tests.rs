@@ -141,6 +141,14 @@ fn more_blocked_streams_than_allowed_are_refused() {
     decoder.cancel(4);
     assert_eq!(section(&mut decoder, 8, "0200 80"), "blocked until 1");
     assert_eq!(section(&mut decoder, 12, "0200 80"), "more blocked streams than SETTINGS allow");
+    // A section that comes again before it was asked for is not blocked either.
+    assert_eq!(decoder.instructions(&bytes("3fbd01 416100")), Ok(2));
+    assert_eq!(section(&mut decoder, 8, "0200 80"), "a=");
+    assert_eq!((decoder.take_ready(), decoder.take_ready()), (Some(0), None));
+    // Without a table there is nothing to forget.
+    let mut none = QpackDecoder::new(0, 0);
+    none.cancel(4);
+    assert_eq!(acks(&mut none), []);
     assert_eq!(section(&mut QpackDecoder::new(220, 0), 0, "0200 80"), "more blocked streams than SETTINGS allow");
 }
 
@@ -149,6 +157,7 @@ fn a_section_beyond_the_limit_is_read_but_not_kept() {
     let (mut decoder, mut block) = (QpackDecoder::new(0, 0), Block::default());
     let read = decoder.decode(0, &bytes("0000 2161 0162 2163 0164 51 022f61 c1"), 3, &mut block);
     assert_eq!((read, shown(&block), block.is_too_large), (Ok(QpackRead::Whole), "a=b".into(), true));
+    assert_eq!(block.bytes, b"ab");
 }
 
 fn written(status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
