@@ -4,6 +4,10 @@
 
 #[path = "mutate/framing.rs"]
 mod framing;
+#[path = "mutate/http3.rs"]
+mod http3;
+#[path = "mutate/http3_seeds.rs"]
+mod http3_seeds;
 #[path = "mutate/model.rs"]
 mod model;
 #[path = "mutate/network.rs"]
@@ -180,6 +184,14 @@ const PIECES: &[&[u8]] = &[
     b"\0\0\x06\x04\0\0\0\0\0\0\x01\0\0\0\0",
     b"\0\0\x05\x02\0\0\0\0\x03\x80\0\0\x01\xff",
     b"\0\0\x03\x09\x04\0\0\0\x01\x82\x86\x84",
+    b"\x01\x05\0\0\xd1\xd7\xc1",
+    b"\x40\x21\x01x",
+    b"\x80\x0f\x07\0\x03\x04u=",
+    b"\xc0\0\0\0\0\0\0\x01",
+    b"\x3f\xe1\x01",
+    b"\xc0\x01x",
+    b"\x02\0\x80",
+    b"\x02\x80\x10",
 ];
 
 /// Answers to a WebSocket's request, and a frame of gRPC.
@@ -333,6 +345,21 @@ fn http2_frames() {
 #[test]
 fn http2_field_sections() {
     mutate(SECTIONS, PIECES, network::sections);
+}
+
+#[test]
+fn h3_frames() {
+    mutate(&http3_seeds::frames(), PIECES, http3::frames);
+}
+
+#[test]
+fn qpack_sections() {
+    mutate(http3_seeds::QPACK, PIECES, http3::sections);
+}
+
+#[test]
+fn h3_connections() {
+    mutate(&http3_seeds::connections(), PIECES, http3::connections);
 }
 
 #[test]
