@@ -12,7 +12,7 @@ use authority::Authority;
 use server::{Nginx, Openssl, plain_server};
 use std::net::SocketAddr;
 use std::time::Duration;
-use weir_net::tls::{Client, ClientCertificate, ClientOptions, Sessions, failure};
+use weir_net::tls::{Client, ClientCertificate, ClientOptions, Noted, Sessions, failure};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, TlsStream, Transport, worker};
 
 /// The result of an attempt: `ok` or Node's code.
@@ -130,7 +130,8 @@ fn anyone_is_accepted_when_told_so() {
             let server = Openssl::start(&made, certificate, "", &[version]);
             let answer = worker::block_on(async move {
                 let tls = try_hands(server.address, &anyone(), "localhost", None).await?;
-                assert_eq!(tls.version(), Some(if version == "-tls1_2" { "TLSv1.2" } else { "TLSv1.3" }));
+                let agreed = tls.agreement(Noted::default()).unwrap();
+                assert_eq!(agreed.version, if version == "-tls1_2" { "TLSv1.2" } else { "TLSv1.3" });
                 ask(&tls.into(), b"GET / HTTP/1.0\r\n\r\n", |_| false).await
             });
             let answer = answer.unwrap().unwrap();

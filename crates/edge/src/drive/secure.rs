@@ -198,7 +198,8 @@ async fn agree(conn: &Conn, worker: &Rc<Worker>, server: &Server, conf: &Conf, t
     let Some(facts) = conn.client.facts() else { return };
     let speaks = &crate::values(conf.location(server.root)).ssl.tls;
     // There is one handshake per connection, so nothing was set before.
-    let _ = facts.agreed.set(agree::agreed(worker, speaks.as_deref(), tls, noted).await);
+    let agreement = tls.agreement(noted).unwrap_or_default();
+    let _ = facts.agreed.set(agree::agreed(worker, speaks.as_deref(), agreement).await);
 }
 
 fn default_root(conf: &Conf, conn: &Conn) -> LocationId {

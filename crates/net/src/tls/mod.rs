@@ -16,6 +16,7 @@
 //! (`origin`), and for certificates of clients, OpenSSL's rules apply (`chain`), as nginx's users expect.
 
 mod accept;
+mod agreement;
 mod chain;
 pub mod ciphers;
 mod client;
@@ -44,6 +45,7 @@ mod x509;
 
 pub use self::der::Flaw;
 pub use accept::{Alert, Beginning};
+pub use agreement::Agreement;
 pub use chain::{Complaint, Purpose, Trust};
 pub use client::{Client, ClientCertificate, ClientOptions, OptionError, system_authorities};
 pub use describe::{Described, pem as pem_of, section, subject_der};

@@ -41,7 +41,7 @@ pub struct ServerOptions {
     pub alpn: Vec<Vec<u8>>,
     /// Asks clients for a certificate, with the subjects (in DER) of the trusted authorities. It accepts every
     /// certificate if the client has its key: the caller judges the chain from
-    /// [`TlsStream::with_peer`](super::TlsStream).
+    /// [`Agreement::certificates`](super::Agreement).
     pub asks_for: Option<Vec<Vec<u8>>>,
     /// The keys that seal tickets; `None` sends no tickets.
     pub tickets: Option<Arc<TicketKeys>>,

@@ -1,15 +1,17 @@
 //! A TLS connection over a stream: a client's from its beginning, a server's after the client's hello (`accept`).
 
+use super::agreement::Agreement;
 use super::client::Client;
 use super::error::Failure;
 use super::records::{PlaintextSink, Session, TlsState, TurnEnd, Want};
+use super::server::Noted;
 use super::sessions::{Sessions, among};
 use crate::buffer::lease;
 use crate::stream::Stream;
 use crate::timer::{Deadline, TimedOut};
+use rustls::HandshakeKind;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::{DnsName, ServerName};
-use rustls::{HandshakeKind, ProtocolVersion};
 use std::cell::RefCell;
 use std::fmt;
 use std::future::poll_fn;
@@ -327,32 +329,9 @@ impl TlsStream {
         state.session.common().and_then(|common| common.handshake_kind()) == Some(HandshakeKind::Resumed)
     }
 
-    /// The version agreed on, as OpenSSL writes it.
-    pub fn version(&self) -> Option<&'static str> {
-        match self.state.borrow().session.common()?.protocol_version()? {
-            ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
-            ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
-            _ => None,
-        }
-    }
-
-    /// The number of the cipher suite agreed on; [`ciphers::suite_name`](super::ciphers::suite_name) names it.
-    pub fn cipher(&self) -> Option<u16> {
-        Some(u16::from(self.state.borrow().session.common()?.negotiated_cipher_suite()?.suite()))
-    }
-
-    /// The number of the group for the key exchange; [`ciphers::group_name`](super::ciphers::group_name) names it.
-    /// `None` also if no key exchange was needed.
-    pub fn group(&self) -> Option<u16> {
-        Some(u16::from(self.state.borrow().session.common()?.negotiated_key_exchange_group()?.name()))
-    }
-
-    /// Runs `look` over the peer's certificates in DER, its own first; `None` without any.
-    pub fn with_peer<T>(&self, look: impl FnOnce(&[&[u8]]) -> T) -> Option<T> {
-        let state = self.state.borrow();
-        let certificates = state.session.common()?.peer_certificates()?;
-        let certificates: Vec<&[u8]> = certificates.iter().map(AsRef::as_ref).collect();
-        (!certificates.is_empty()).then(|| look(&certificates))
+    /// What the handshake agreed on, with the facts noted meanwhile; `None` before TLS.
+    pub fn agreement(&self, noted: Noted) -> Option<Agreement> {
+        Some(Agreement::of(self.state.borrow().session.common()?, noted))
     }
 
     /// Whether the handshake is still under way: received bytes are early data, which an attacker may have replayed.

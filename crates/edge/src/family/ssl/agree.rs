@@ -8,7 +8,7 @@ use weir_http::hold::client::Agreed;
 use weir_http::hold::worker::Worker;
 use weir_net::clock;
 use weir_net::log::Os;
-use weir_net::tls::{Alert, Complaint, Noted, Purpose, TlsStream, failure};
+use weir_net::tls::{Agreement, Alert, Complaint, Purpose, TlsStream, failure};
 
 use super::assemble::ServerTls;
 
@@ -27,32 +27,30 @@ pub fn room(tls: &TlsStream) -> Option<Share> {
 }
 
 /// Judges the client's certificate chain, and collects the parameters of the session.
-pub async fn agreed(worker: &Rc<Worker>, speaks: Option<&ServerTls>, tls: &TlsStream, noted: Noted) -> Agreed {
+pub async fn agreed(worker: &Rc<Worker>, speaks: Option<&ServerTls>, agreement: Agreement) -> Agreed {
     let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
-    let judged = tls.with_peer(|chain| {
-        let verdict = match speaks {
-            Some(speaks) => speaks.trust.judge(chain, Purpose::Client, speaks.depth, now),
-            None => Err(Complaint::NO_LOCAL_ISSUER),
-        };
-        (chain.first().map(|der| Box::from(*der)), verdict)
-    });
-    let (certificate, mut verdict) = judged.unwrap_or((None, Ok(())));
+    let chain: Vec<&[u8]> = agreement.certificates.iter().map(Box::as_ref).collect();
+    let mut verdict = match speaks {
+        _ if chain.is_empty() => Ok(()),
+        Some(speaks) => speaks.trust.judge(&chain, Purpose::Client, speaks.depth, now),
+        None => Err(Complaint::NO_LOCAL_ISSUER),
+    };
     if let Some(speaks) = speaks
         && let Some(checks) = &speaks.checks
-        && certificate.is_some()
+        && !chain.is_empty()
         && verdict.is_ok()
     {
-        let chain = tls.with_peer(|chain| speaks.trust.chain(chain, speaks.depth)).unwrap_or_default();
+        let chain = speaks.trust.chain(&chain, speaks.depth);
         verdict = Box::pin(checks.judge(worker, &speaks.trust, &chain)).await;
     }
     Agreed {
-        protocol: tls.version().unwrap_or_default(),
-        cipher: tls.cipher().unwrap_or(0),
-        group: tls.group().unwrap_or(0),
-        alpn: tls.alpn().unwrap_or_default(),
-        is_resumed: tls.is_resumed(),
-        noted,
-        certificate,
+        protocol: agreement.version,
+        cipher: agreement.cipher,
+        group: agreement.group,
+        alpn: agreement.alpn,
+        is_resumed: agreement.is_resumed,
+        noted: agreement.noted,
+        certificate: agreement.certificates.into_iter().next(),
         verdict,
     }
 }
