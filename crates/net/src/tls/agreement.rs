@@ -26,6 +26,9 @@ pub struct Agreement {
 impl Agreement {
     pub(super) fn of(common: &CommonState, noted: Noted) -> Agreement {
         let certificates = common.peer_certificates().unwrap_or_default();
+        let is_resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
+        // rustls chooses a certificate before it knows whether it needs one.
+        let signature = noted.signature.filter(|_| !is_resumed);
         Agreement {
             version: match common.protocol_version() {
                 Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
@@ -35,8 +38,8 @@ impl Agreement {
             cipher: common.negotiated_cipher_suite().map_or(0, |suite| u16::from(suite.suite())),
             group: common.negotiated_key_exchange_group().map_or(0, |group| u16::from(group.name())),
             alpn: common.alpn_protocol().map(<[u8]>::to_vec).unwrap_or_default(),
-            is_resumed: common.handshake_kind() == Some(HandshakeKind::Resumed),
-            noted,
+            is_resumed,
+            noted: Noted { signature, ..noted },
             certificates: certificates.iter().map(|der| Box::from(der.as_ref())).collect(),
         }
     }
