@@ -26,6 +26,8 @@ pub enum Beginning {
 pub enum Alert {
     /// There is no certificate for the requested name.
     HandshakeFailure = 40,
+    /// The server does not speak a version that the client may use here.
+    ProtocolVersion = 70,
     /// An internal error.
     InternalError = 80,
     /// No server of that name speaks TLS.

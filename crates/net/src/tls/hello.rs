@@ -42,6 +42,8 @@ const HANDSHAKE: u8 = 22;
 const SSL2: u8 = 0x80;
 const CLIENT_HELLO: u8 = 1;
 const RECORD_HEAD_BYTES: usize = 5;
+/// The type of a message and its length.
+const MESSAGE_HEAD_BYTES: usize = 4;
 /// RFC 8446 §5.1, with the bytes that a sender may add.
 const RECORD_BYTES_MAX: usize = (16 << 10) + 256;
 
@@ -96,10 +98,29 @@ pub fn open(bytes: &[u8]) -> HelloOpening {
     HelloOpening::Broken
 }
 
+/// As [`open`], for handshake messages without records (RFC 9001 §4.1.3). A message that would be longer than
+/// [`HELLO_BYTES_MAX`] is broken as soon as its length is there.
+pub fn open_message(bytes: &[u8]) -> HelloOpening {
+    match bytes {
+        [] => return HelloOpening::Partial,
+        [CLIENT_HELLO, ..] => {}
+        _ => return HelloOpening::NotTls,
+    }
+    match message_len(bytes) {
+        Some(len) if len > HELLO_BYTES_MAX => HelloOpening::Broken,
+        _ => message(bytes).map_or(HelloOpening::Partial, read),
+    }
+}
+
 /// The body of the ClientHello at the beginning, if it is complete.
 fn message(bytes: &[u8]) -> Option<&[u8]> {
-    let [CLIENT_HELLO, high, middle, low, rest @ ..] = bytes else { return None };
-    rest.get(..usize::try_from(u32::from_be_bytes([0, *high, *middle, *low])).ok()?)
+    bytes.get(MESSAGE_HEAD_BYTES..message_len(bytes)?)
+}
+
+/// The length of the ClientHello at the beginning, with its head.
+fn message_len(bytes: &[u8]) -> Option<usize> {
+    let [CLIENT_HELLO, high, middle, low, ..] = bytes else { return None };
+    Some(MESSAGE_HEAD_BYTES + usize::try_from(u32::from_be_bytes([0, *high, *middle, *low])).ok()?)
 }
 
 fn read(message: &[u8]) -> HelloOpening {
@@ -208,6 +229,12 @@ mod tests {
 
     /// A ClientHello in records of at most `piece` bytes.
     fn written(hello: &ClientHello, piece: usize) -> Vec<u8> {
+        let message = composed(hello);
+        message.chunks(piece).flat_map(|piece| [&[HANDSHAKE, 3, 1][..], &list16(piece)].concat()).collect()
+    }
+
+    /// The message without records.
+    fn composed(hello: &ClientHello) -> Vec<u8> {
         let words = |words: &[u16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
         let mut body = vec![3, 3];
         body.extend_from_slice(&hello.random);
@@ -235,7 +262,7 @@ mod tests {
         let mut message = vec![CLIENT_HELLO];
         message.extend_from_slice(&u32::try_from(body.len()).unwrap().to_be_bytes()[1..]);
         message.extend(body);
-        message.chunks(piece).flat_map(|piece| [&[HANDSHAKE, 3, 1][..], &list16(piece)].concat()).collect()
+        message
     }
 
     prop_compose! {
@@ -258,6 +285,13 @@ mod tests {
         }
 
         #[test]
+        fn records_do_not_change_what_is_read(hello in hellos(), cut in any::<prop::sample::Index>()) {
+            let whole = composed(&hello);
+            prop_assert_eq!(open_message(&whole), HelloOpening::Hello(Box::new(hello)));
+            prop_assert_eq!(open_message(&whole[..cut.index(whole.len())]), HelloOpening::Partial);
+        }
+
+        #[test]
         fn a_beginning_is_partial(hello in hellos(), piece in 200usize..2000, cut in any::<prop::sample::Index>()) {
             let whole = written(&hello, piece);
             let cut = cut.index(whole.len());
@@ -267,6 +301,7 @@ mod tests {
         #[test]
         fn no_bytes_panic(bytes in vec(any::<u8>(), 0..600)) {
             let _ = open(&bytes);
+            let _ = open_message(&bytes);
             let mut record = vec![HANDSHAKE, 3, 1];
             record.extend(list16(&bytes));
             let _ = open(&record);
@@ -286,6 +321,8 @@ mod tests {
         assert_eq!(open(&[22, 3, 1, 0xff, 0xff]), HelloOpening::Broken);
         assert_eq!(open(&[22, 3, 1, 0, 0]), HelloOpening::Broken);
         assert_eq!(open(&[22, 3, 1, 0, 4, 2, 0, 0, 0]), HelloOpening::Broken);
+        assert_eq!(open_message(&[2, 0, 0, 0]), HelloOpening::NotTls);
+        assert_eq!(open_message(&[CLIENT_HELLO, 0, 0, 1, 0]), HelloOpening::Broken);
     }
 
     #[test]
@@ -310,5 +347,8 @@ mod tests {
         assert_eq!(open(&bytes), HelloOpening::Broken);
         bytes.truncate(HELLO_BYTES_MAX);
         assert_eq!(open(&bytes), HelloOpening::Broken);
+        assert_eq!(open_message(&first[..4]), HelloOpening::Broken);
+        assert_eq!(open_message(&first[..3]), HelloOpening::Partial);
+        assert_eq!(open_message(&[CLIENT_HELLO, 0, 0xff, 0xfc]), HelloOpening::Partial);
     }
 }

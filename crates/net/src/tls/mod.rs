@@ -10,6 +10,10 @@
 //!  Stream ─ TlsStream::accepted ─ hear ─► ClientHello ─ choose a Server, begin ─ shake ─► the same calls
 //! ```
 //!
+//! ```text
+//!  CRYPTO frames ─ open_message ─► ClientHello ─ choose a Server, Server::quic ─► QuicHandshake
+//! ```
+//!
 //! rustls has no buffers of its own here: weir decrypts records in a buffer on loan from the worker, so a waiting
 //! connection holds only its keys. If weir is a client in its own right, webpki judges the server; a refusal gets the
 //! name of Node (that is, OpenSSL), so that reports look as people know them ([`Failure`]). If weir is a proxy
@@ -34,6 +38,7 @@ mod mutate;
 pub mod ocsp;
 mod origin;
 mod pem;
+mod quic;
 mod records;
 mod server;
 mod sessions;
@@ -51,9 +56,10 @@ pub use client::{Client, ClientCertificate, ClientOptions, OptionError, system_a
 pub use describe::{Described, pem as pem_of, section, subject_der};
 pub use error::{Failure, HandshakeFault, failure};
 pub use facts::CertificateFacts;
-pub use hello::{ClientHello, HELLO_BYTES_MAX};
+pub use hello::{ClientHello, HELLO_BYTES_MAX, HelloOpening, open_message};
 pub use keys::{KeyError, KeyPair, Staple, certificates, key_der, revocation_lists};
 pub use origin::OriginOptions;
+pub use quic::{Fatal, QuicHandshake};
 pub use server::{KeyLogFile, Noted, Server, ServerOptions, Unusable, signature_name};
 pub use sessions::Sessions;
 pub use stream::TlsStream;

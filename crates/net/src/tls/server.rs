@@ -3,7 +3,7 @@
 use super::ciphers::{Ciphers, Groups, Protocols};
 use super::keys::KeyPair;
 use super::signature;
-use super::tickets::{Context, SessionCache, Stored, TicketKeys, Tickets};
+use super::tickets::{Context, SessionCache, Stored, TicketKeys, Tickets, context_of};
 use super::x509::X509;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs};
@@ -84,11 +84,28 @@ impl Default for ServerOptions {
     }
 }
 
+impl ServerOptions {
+    /// The same for QUIC: TLS 1.3 alone (RFC 9001 §4.2), and early data that TLS itself does not limit (§4.6.1).
+    ///
+    /// Sessions are bound to `limits` besides the context: a client that sends early data uses the limits of
+    /// streams and data that it learned with its session, so a server with other limits must not accept it (RFC 9000
+    /// §7.4.1).
+    pub fn for_quic(&self, alpn: &[&[u8]], limits: &[u8]) -> ServerOptions {
+        ServerOptions {
+            protocols: Protocols { tls12: false, ..self.protocols },
+            alpn: alpn.iter().map(|name| name.to_vec()).collect(),
+            context: context_of([&self.context[..], b"quic", limits]),
+            early_data_max: if self.early_data_max > 0 { u32::MAX } else { 0 },
+            ..self.clone()
+        }
+    }
+}
+
 /// A server's configuration, ready for use; clones and threads share it.
 #[derive(Clone)]
 pub struct Server {
     pub(super) config: Arc<ServerConfig>,
-    speaks_tls13: bool,
+    pub(super) speaks_tls13: bool,
 }
 
 impl fmt::Debug for Server {
@@ -199,14 +216,16 @@ thread_local! {
 pub(super) async fn noting<T>(work: impl Future<Output = T>) -> (T, Noted) {
     let mut work = pin!(work);
     let mut noted = Noted::default();
-    let done = poll_fn(|context| {
-        NOTED.set(noted);
-        let polled = work.as_mut().poll(context);
-        noted = NOTED.get();
-        polled
-    })
-    .await;
+    let done = poll_fn(|context| note_into(&mut noted, || work.as_mut().poll(context))).await;
     (done, noted)
+}
+
+/// Runs `work`, and adds the facts that it notes.
+pub(super) fn note_into<T>(noted: &mut Noted, work: impl FnOnce() -> T) -> T {
+    NOTED.set(*noted);
+    let done = work();
+    *noted = NOTED.get();
+    done
 }
 
 /// RFC 8446's name of a signature scheme, or its number.
