@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-acme", &["weir-wire", "weir-net"]),
     ("weir-cache", &["weir-wire", "weir-net"]),
     ("weir-redis", &["weir-net"]),
+    ("weir-quic", &["weir-net"]),
     ("weir-fetch", &["weir-wire", "weir-net"]),
     ("weir-http", &["weir-fetch", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-cache"]),
     ("weir-groups", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-peers"]),
