@@ -181,6 +181,7 @@ pub fn datagram_options(options: &ListenOptions) -> DatagramOptions {
         receive_buffer_bytes: options.receive_buffer_bytes,
         send_buffer_bytes: options.send_buffer_bytes,
         ipv6only: options.ipv6only,
+        is_quic: false,
     }
 }
 

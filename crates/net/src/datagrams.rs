@@ -4,14 +4,16 @@
 //! kernel gives all datagrams of one client to one worker. A [`Receiver`] is a worker's registration of it. On a
 //! wildcard address each datagram comes with the address that it was sent to, and the answer leaves from there.
 
-use crate::core::{self, OpenedBy, READ};
+use crate::control::Control;
+use crate::core::{self, OpenedBy, READ, WRITE};
 use crate::counts::{Kind, count};
 use crate::slots::SlotKey;
-use crate::sys;
 pub use crate::sys::Arrived;
+use crate::sys::{self, OutgoingMessage};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -39,6 +41,9 @@ pub struct DatagramOptions {
     pub send_buffer_bytes: usize,
     /// `IPV6_V6ONLY`; set by default.
     pub ipv6only: Option<bool>,
+    /// For QUIC: each datagram tells the address that it was sent to and its ECN bits, the kernel joins datagrams, and no
+    /// router cuts one that weir sends.
+    pub is_quic: bool,
 }
 
 /// Binds a socket. Several sockets may have one address: each worker has one.
@@ -72,10 +77,27 @@ fn prepare(address: SocketAddr, options: &DatagramOptions) -> io::Result<OwnedFd
     if options.send_buffer_bytes > 0 {
         sockopt::set_socket_send_buffer_size(&fd, options.send_buffer_bytes)?;
     }
-    if address.ip().is_unspecified() {
+    if address.ip().is_unspecified() || options.is_quic {
         sys::tell_destination(fd.as_fd(), address.is_ipv4())?;
     }
+    if options.is_quic {
+        prepare_quic(fd.as_fd(), address.is_ipv4())?;
+    }
     Ok(fd)
+}
+
+fn prepare_quic(fd: BorrowedFd<'_>, is_v4: bool) -> io::Result<()> {
+    // Also on a socket of IPv6: datagrams of IPv4 may reach it.
+    sys::set_option(fd, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+    // QUIC looks for the longest datagram itself (RFC 9000, section 14.3).
+    sys::set_option(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
+    if !is_v4 {
+        sys::set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+        sys::set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
+    }
+    // A kernel before Linux 5.0 joins nothing.
+    let _ = sys::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1);
+    Ok(())
 }
 
 impl Receiving {
@@ -110,6 +132,10 @@ impl fmt::Debug for Receiving {
 pub struct Receiver {
     key: SlotKey,
     socket: Receiving,
+    /// Whether datagrams that arrive are events.
+    receives: Cell<bool>,
+    /// Whether room to send is an event.
+    waits_for_room: Cell<bool>,
     not_send: PhantomData<*const ()>,
 }
 
@@ -118,7 +144,8 @@ impl Receiver {
     pub fn new(socket: &Receiving) -> io::Result<Receiver> {
         let key = core::with(|core| core.register(socket.fd.as_fd(), OpenedBy::Theirs, READ, EventFlags::IN))
             .unwrap_or_else(|| Err(core::not_a_worker()))?;
-        Ok(Receiver { key, socket: socket.clone(), not_send: PhantomData })
+        let (receives, waits_for_room) = (Cell::new(true), Cell::new(false));
+        Ok(Receiver { key, socket: socket.clone(), receives, waits_for_room, not_send: PhantomData })
     }
 
     /// Its address.
@@ -129,34 +156,78 @@ impl Receiver {
     /// Receives one datagram; a datagram longer than `buf` is cut off. `WouldBlock` means wait.
     pub fn try_receive(&self, buf: &mut [u8]) -> io::Result<Arrived> {
         count(Kind::Read);
-        match sys::receive_from(self.socket.fd.as_fd(), buf) {
-            Ok(arrived) => Ok(arrived),
-            Err(error) => {
-                if error.raw_os_error() == Some(Errno::WOULDBLOCK.raw_os_error()) {
-                    core::with(|core| core.clear_ready(self.key, READ));
-                }
-                Err(error)
-            }
+        match sys::receive_many::<1>(self.fd(), buf) {
+            Ok([arrived]) => arrived.ok_or_else(|| io::ErrorKind::InvalidData.into()),
+            Err(error) => Err(self.after_receive(error)),
         }
+    }
+
+    /// Notes the error of a call that received nothing.
+    pub(crate) fn after_receive(&self, error: io::Error) -> io::Error {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            self.is_drained();
+        }
+        error
+    }
+
+    /// Notes that no datagram waits.
+    pub(crate) fn is_drained(&self) {
+        core::with(|core| core.clear_ready(self.key, READ));
     }
 
     /// Sends one datagram, from this address if it is given. A datagram without room is lost, as it may also be lost on
     /// its way.
     pub fn try_send(&self, bytes: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<()> {
         count(Kind::Write);
-        sys::send_from(self.socket.fd.as_fd(), bytes, to, from)
+        let control = Control::of(from, to.is_ipv4(), 0, None);
+        sys::send_many::<1>(self.fd(), [OutgoingMessage { bytes, to, control }].into_iter()).map(drop)
     }
 
     /// Ready if a datagram may have arrived; otherwise the current task is woken when one has.
     pub fn poll_readable(&self) -> Poll<()> {
         core::with(|core| core.poll_ready(self.key, READ)).unwrap_or(Poll::Pending)
     }
+
+    /// Ready if there may be room to send again, after a call that found none; otherwise the current task is woken when
+    /// there is.
+    pub fn poll_writable(&self) -> Poll<()> {
+        core::with(|core| core.poll_ready(self.key, WRITE)).unwrap_or(Poll::Pending)
+    }
+
+    /// From now on this worker only sends: another process receives from the socket.
+    pub fn stop_receiving(&self) {
+        self.receives.set(false);
+        self.watch();
+        self.is_drained();
+    }
+
+    /// Asks for the event that there is room, or for no such events: else each datagram that leaves the machine is one.
+    pub(crate) fn wait_for_room(&self, waits: bool) {
+        if waits {
+            core::with(|core| core.clear_ready(self.key, WRITE));
+        }
+        // The kernel looks at the socket again, so that room that has come meanwhile is an event too.
+        if self.waits_for_room.replace(waits) || waits {
+            self.watch();
+        }
+    }
+
+    fn watch(&self) {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, self.receives.get());
+        flags.set(EventFlags::OUT, self.waits_for_room.get());
+        core::with(|core| core.watch(self.key, self.fd(), flags));
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd.as_fd()
+    }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
         // The control thread has a copy of the socket, so it must be removed from epoll.
-        core::with(|core| core.unregister(self.key, self.socket.fd.as_fd()));
+        core::with(|core| core.unregister(self.key, self.fd()));
     }
 }
 

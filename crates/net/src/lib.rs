@@ -15,7 +15,8 @@
 //! - `worker`, `core/`, `mailbox`, `bell`, `timer`, `wheel`, `alarm`, `slots`: a worker, its loop on epoll, its tasks
 //!   and deadlines; `aside` and `reply` let a task wait for work on another thread
 //! - `clock`, `instant`, `random`: the only clock; random numbers
-//! - `listener`, `stream`, `transport`, `splice`, `pump/`, `datagram`, `datagrams`, `frames`, `diag`, `address`: sockets
+//! - `listener`, `stream`, `transport`, `splice`, `pump/`, `frames`, `diag`, `address`: sockets; `datagram`, `datagrams`, `batch`,
+//!   `control`: those of UDP
 //! - `buffer`, `whole_file`, `path`, `opening`: memory on loan; files
 //! - `tls/`: handshakes and records by rustls, certificates, OCSP, tickets
 //! - `process/`: pid file, users, signals, upgrade, systemd; the roles in which a keeper starts itself again (`roles`)
@@ -30,9 +31,11 @@ pub mod address;
 mod alarm;
 pub mod answers;
 pub mod aside;
+pub mod batch;
 mod bell;
 pub mod buffer;
 pub mod clock;
+mod control;
 mod core;
 pub mod counts;
 pub mod datagram;

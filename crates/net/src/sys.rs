@@ -4,6 +4,7 @@
 //! rustix does not wrap. Everything else goes through rustix's safe calls. Invariant: each block says why it is sound.
 #![allow(unsafe_code)]
 
+use crate::control::{self, CONTROL_BYTES, Control};
 use crate::counts::{Allocator, Kind, count, hold, release};
 use rustix::event::Timespec;
 use rustix::event::epoll::Event;
@@ -246,13 +247,6 @@ pub(crate) fn recv_spare(
     Ok(len)
 }
 
-/// Room for the control message with an address: `in6_pktinfo` is the larger one.
-const CONTROL_BYTES: usize = 64;
-
-/// Memory for control messages, aligned as their heads are.
-#[repr(C, align(8))]
-struct Control([u8; CONTROL_BYTES]);
-
 /// Makes a UDP socket tell the address that each datagram was sent to.
 pub(crate) fn tell_destination(fd: BorrowedFd<'_>, is_v4: bool) -> io::Result<()> {
     if is_v4 {
@@ -265,57 +259,57 @@ pub(crate) fn tell_destination(fd: BorrowedFd<'_>, is_v4: bool) -> io::Result<()
 /// A datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// Its length.
+    /// Its length; of all datagrams that the kernel has joined, if it has.
     pub length: usize,
     /// The sender.
     pub from: SocketAddr,
-    /// The address that it was sent to, if the socket has a wildcard address.
+    /// The address that it was sent to, if the socket tells it.
     pub to: Option<IpAddr>,
+    /// Its ECN bits (RFC 3168), if the socket tells them.
+    pub ecn: u8,
+    /// The kernel has joined datagrams of this many bytes; the last one may be shorter.
+    pub segment_bytes: Option<usize>,
 }
 
-/// Receives a datagram with its sender and, if the socket tells it, the address that it was sent to.
-pub(crate) fn receive_from(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<Arrived> {
-    let mut name = MaybeUninit::<libc::sockaddr_storage>::zeroed();
-    let mut control = Control([0; CONTROL_BYTES]);
-    let mut piece = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
-    // SAFETY: `msghdr` is plain integers and pointers, for which zeroes are valid.
-    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    message.msg_name = name.as_mut_ptr().cast();
-    message.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-    message.msg_iov = &raw mut piece;
-    message.msg_iovlen = 1;
-    message.msg_control = control.0.as_mut_ptr().cast();
-    message.msg_controllen = CONTROL_BYTES;
-    // SAFETY: all pointers are to memory of ours that lives during the call, with the lengths beside them; the kernel
-    // writes no more than these lengths.
-    let length = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, 0) };
-    let Ok(length) = usize::try_from(length) else { return Err(io::Error::last_os_error()) };
-    // SAFETY: zeroed first, and plain integers.
-    let from = address_of(&unsafe { name.assume_init() }).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Arrived { length, from, to: destination(&message) })
-}
-
-/// The address in the control messages of a received message.
-fn destination(message: &libc::msghdr) -> Option<IpAddr> {
-    // SAFETY: the kernel filled the control memory and set its length; the macros of libc stay inside this length, and
-    // the memory is aligned for their heads. The data is read without an assumption about its alignment.
-    unsafe {
-        let mut head = libc::CMSG_FIRSTHDR(message);
-        while !head.is_null() {
-            match ((*head).cmsg_level, (*head).cmsg_type) {
-                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                    let info: libc::in_pktinfo = ptr::read_unaligned(libc::CMSG_DATA(head).cast());
-                    return Some(IpAddr::V4(u32::from_be(info.ipi_addr.s_addr).into()));
-                }
-                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    let info: libc::in6_pktinfo = ptr::read_unaligned(libc::CMSG_DATA(head).cast());
-                    return Some(IpAddr::V6(info.ipi6_addr.s6_addr.into()));
-                }
-                _ => head = libc::CMSG_NXTHDR(message, head),
-            }
-        }
+/// Receives up to `N` datagrams by one call, each into its part of `bytes`. A datagram of no known family is left out.
+pub(crate) fn receive_many<const N: usize>(fd: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<[Option<Arrived>; N]> {
+    // SAFETY: plain integers, for which zeroes are valid.
+    let mut names: [libc::sockaddr_storage; N] = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: plain integers and pointers, for which zeroes are valid.
+    let mut pieces: [libc::iovec; N] = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: as above.
+    let mut heads: [libc::mmsghdr; N] = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut controls = [const { Control::new() }; N];
+    let mut count = 0;
+    let parts = bytes.chunks_exact_mut((bytes.len() / N.max(1)).max(1));
+    let memory = names.iter_mut().zip(&mut pieces).zip(&mut controls).zip(parts);
+    for (head, (((name, piece), control), part)) in heads.iter_mut().zip(memory) {
+        *piece = libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() };
+        head.msg_hdr.msg_name = ptr::from_mut(name).cast();
+        head.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        head.msg_hdr.msg_iov = piece;
+        head.msg_hdr.msg_iovlen = 1;
+        head.msg_hdr.msg_control = control.bytes.as_mut_ptr().cast();
+        head.msg_hdr.msg_controllen = CONTROL_BYTES;
+        count += 1;
     }
-    None
+    // SAFETY: all pointers of the first `count` heads are to memory of ours that lives during the call, with the lengths
+    // beside them; no two heads share memory, and the kernel writes no more than these lengths.
+    let found = unsafe { libc::recvmmsg(fd.as_raw_fd(), heads.as_mut_ptr(), count, 0, ptr::null_mut()) };
+    let Ok(found) = usize::try_from(found) else { return Err(io::Error::last_os_error()) };
+    let mut arrived = [None; N];
+    let messages = heads.iter().zip(&names).zip(&controls).take(found);
+    for (into, ((head, name), control)) in arrived.iter_mut().zip(messages) {
+        let told = control::told(control.bytes.get(..head.msg_hdr.msg_controllen).unwrap_or_default());
+        *into = address_of(name).map(|from| Arrived {
+            length: head.msg_len as usize,
+            from,
+            to: told.to,
+            ecn: told.ecn,
+            segment_bytes: told.segment_bytes,
+        });
+    }
+    Ok(arrived)
 }
 
 fn address_of(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
@@ -336,64 +330,68 @@ fn address_of(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Sends a datagram, from this address if it is given.
-pub(crate) fn send_from(fd: BorrowedFd<'_>, bytes: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<()> {
-    let Some(from) = from else {
-        return Ok(rustix::net::sendto(fd, bytes, rustix::net::SendFlags::NOSIGNAL, &to).map(drop)?);
-    };
-    let mut control = Control([0; CONTROL_BYTES]);
-    // SAFETY: these two are plain integers, for which zeroes are valid.
-    let (mut v4, mut v6): (libc::sockaddr_in, libc::sockaddr_in6) =
-        unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
-    let (name, name_length): (*mut libc::c_void, usize) = match to {
-        SocketAddr::V4(to) => {
+/// A message to send.
+pub(crate) struct OutgoingMessage<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) to: SocketAddr,
+    pub(crate) control: Control,
+}
+
+/// Sends the first of the messages, up to `N`, by one call; returns how many it has sent.
+///
+/// # Errors
+/// The kernel did not take the first one. The error of a later one is told when it is the first.
+pub(crate) fn send_many<'a, const N: usize>(
+    fd: BorrowedFd<'_>,
+    messages: impl Iterator<Item = OutgoingMessage<'a>>,
+) -> io::Result<usize> {
+    // SAFETY: plain integers, for which zeroes are valid.
+    let mut names: [libc::sockaddr_storage; N] = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: plain integers and pointers, for which zeroes are valid.
+    let mut pieces: [libc::iovec; N] = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: as above.
+    let mut heads: [libc::mmsghdr; N] = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut controls = [const { Control::new() }; N];
+    let mut count = 0;
+    let memory = names.iter_mut().zip(&mut pieces).zip(&mut controls);
+    for ((head, ((name, piece), control)), message) in heads.iter_mut().zip(memory).zip(messages) {
+        *piece = libc::iovec { iov_base: message.bytes.as_ptr().cast_mut().cast(), iov_len: message.bytes.len() };
+        *control = message.control;
+        head.msg_hdr.msg_namelen = put_address(name, message.to);
+        head.msg_hdr.msg_name = ptr::from_mut(name).cast();
+        head.msg_hdr.msg_iov = piece;
+        head.msg_hdr.msg_iovlen = 1;
+        head.msg_hdr.msg_control = control.bytes.as_mut_ptr().cast();
+        head.msg_hdr.msg_controllen = control.length;
+        count += 1;
+    }
+    // SAFETY: all pointers of the first `count` heads are to memory that lives during the call, with the lengths beside
+    // them: ours, and the bytes of the messages, which `'a` outlives. The kernel writes only the lengths in the heads.
+    let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), heads.as_mut_ptr(), count, libc::MSG_NOSIGNAL) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Writes an address in the kernel's form; returns its length.
+fn put_address(storage: &mut libc::sockaddr_storage, address: SocketAddr) -> libc::socklen_t {
+    match address {
+        SocketAddr::V4(address) => {
+            // SAFETY: the storage is large enough and aligned for this type, which is plain integers.
+            let v4: &mut libc::sockaddr_in = unsafe { &mut *ptr::from_mut(storage).cast() };
             v4.sin_family = libc::AF_INET as libc::sa_family_t;
-            v4.sin_port = to.port().to_be();
-            v4.sin_addr.s_addr = u32::from(*to.ip()).to_be();
-            ((&raw mut v4).cast(), size_of::<libc::sockaddr_in>())
+            v4.sin_port = address.port().to_be();
+            v4.sin_addr.s_addr = u32::from(*address.ip()).to_be();
+            size_of::<libc::sockaddr_in>() as libc::socklen_t
         }
-        SocketAddr::V6(to) => {
+        SocketAddr::V6(address) => {
+            // SAFETY: as above.
+            let v6: &mut libc::sockaddr_in6 = unsafe { &mut *ptr::from_mut(storage).cast() };
             v6.sin6_family = libc::AF_INET6 as libc::sa_family_t;
-            v6.sin6_port = to.port().to_be();
-            v6.sin6_addr.s6_addr = to.ip().octets();
-            v6.sin6_scope_id = to.scope_id();
-            ((&raw mut v6).cast(), size_of::<libc::sockaddr_in6>())
+            v6.sin6_port = address.port().to_be();
+            v6.sin6_addr.s6_addr = address.ip().octets();
+            v6.sin6_scope_id = address.scope_id();
+            size_of::<libc::sockaddr_in6>() as libc::socklen_t
         }
-    };
-    let mut piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: as in `receive_from`.
-    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    message.msg_name = name;
-    message.msg_namelen = name_length as libc::socklen_t;
-    message.msg_iov = &raw mut piece;
-    message.msg_iovlen = 1;
-    message.msg_control = control.0.as_mut_ptr().cast();
-    message.msg_controllen = CONTROL_BYTES;
-    // SAFETY: the control memory has room for either message, and the macros of libc stay inside it. The kernel only
-    // reads what the pointers lead to, all of which lives during the call.
-    let sent = unsafe {
-        let head = libc::CMSG_FIRSTHDR(&raw const message);
-        let length = match from {
-            IpAddr::V4(from) => {
-                let mut info: libc::in_pktinfo = MaybeUninit::zeroed().assume_init();
-                info.ipi_spec_dst.s_addr = u32::from(from).to_be();
-                ((*head).cmsg_level, (*head).cmsg_type) = (libc::IPPROTO_IP, libc::IP_PKTINFO);
-                ptr::write_unaligned(libc::CMSG_DATA(head).cast(), info);
-                size_of::<libc::in_pktinfo>()
-            }
-            IpAddr::V6(from) => {
-                let mut info: libc::in6_pktinfo = MaybeUninit::zeroed().assume_init();
-                info.ipi6_addr.s6_addr = from.octets();
-                ((*head).cmsg_level, (*head).cmsg_type) = (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO);
-                ptr::write_unaligned(libc::CMSG_DATA(head).cast(), info);
-                size_of::<libc::in6_pktinfo>()
-            }
-        };
-        (*head).cmsg_len = libc::CMSG_LEN(length as u32) as usize;
-        message.msg_controllen = libc::CMSG_SPACE(length as u32) as usize;
-        libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
-    };
-    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
 }
 
 /// `epoll_pwait2`: as `epoll_wait`, with a timeout in nanoseconds. Events go into the spare capacity of `events`.

@@ -34,6 +34,16 @@ impl Core {
         Ok(key)
     }
 
+    /// Asks for other events of a registered descriptor; what is so already is an event at once.
+    pub(crate) fn watch(&self, key: SlotKey, fd: BorrowedFd<'_>, flags: epoll::EventFlags) {
+        if let Some(epoll) = self.epoll.borrow().as_ref() {
+            count(Kind::EpollCtl);
+            // It fails only for a descriptor that is not registered.
+            let _ =
+                epoll::modify(epoll.as_fd(), fd, epoll::EventData::new_u64(key.pack()), flags | epoll::EventFlags::ET);
+        }
+    }
+
     /// Forgets a descriptor that is about to be closed: closing the last copy of a
     /// descriptor takes it out of the epoll set without a syscall of ours.
     pub(crate) fn forget(&self, key: SlotKey) {
