@@ -16,7 +16,7 @@
 //!   and deadlines; `aside` and `reply` let a task wait for work on another thread
 //! - `clock`, `instant`, `random`: the only clock; random numbers
 //! - `listener`, `stream`, `transport`, `splice`, `pump/`, `frames`, `diag`, `address`: sockets; `datagram`, `datagrams`, `batch`,
-//!   `control`: those of UDP
+//!   `control`, `forward`: those of UDP
 //! - `buffer`, `whole_file`, `path`, `opening`: memory on loan; files
 //! - `tls/`: handshakes and records by rustls, certificates, OCSP, tickets
 //! - `process/`: pid file, users, signals, upgrade, systemd; the roles in which a keeper starts itself again (`roles`)
@@ -41,6 +41,7 @@ pub mod counts;
 pub mod datagram;
 pub mod datagrams;
 pub mod diag;
+pub mod forward;
 pub mod frames;
 pub mod identity;
 mod instant;
