@@ -166,10 +166,8 @@ fn open_datagrams(conf: &Conf, known: &Datagrams, workers: usize) -> Result<Data
         let options = datagram_options(&socket.options);
         let mut set = known.get(&address).cloned().unwrap_or_default();
         set.truncate(workers);
-        while set.len() < workers {
-            let bound = datagrams::bind(address, &options);
-            set.push(bound.map_err(|error| format!("bind() to {address} failed {}", log::Os(&error)))?);
-        }
+        let bound = datagrams::bind_more(&mut set, address, &options, workers);
+        bound.map_err(|error| format!("bind() to {address} failed {}", log::Os(&error)))?;
         open.insert(address, set);
     }
     Ok(open)

@@ -54,6 +54,25 @@ pub fn bind(address: SocketAddr, options: &DatagramOptions) -> io::Result<Receiv
     Receiving::from_fd(fd)
 }
 
+/// Binds sockets of one address until there are `count` of them. The order is that of the kernel's numbers for them
+/// ([`crate::steer`]), so those that are there keep their places.
+///
+/// # Errors
+/// As [`bind`]; the sockets that are bound by then are in `sockets`.
+pub fn bind_more(
+    sockets: &mut Vec<Receiving>,
+    address: SocketAddr,
+    options: &DatagramOptions,
+    count: usize,
+) -> io::Result<()> {
+    // If the address has port 0, the first socket knows the real one.
+    while sockets.len() < count {
+        let address = sockets.first().map_or(address, Receiving::local_addr);
+        sockets.push(bind(address, options)?);
+    }
+    Ok(())
+}
+
 /// As [`crate::listener::try_bind`].
 ///
 /// # Errors

@@ -16,7 +16,7 @@
 //!   and deadlines; `aside` and `reply` let a task wait for work on another thread
 //! - `clock`, `instant`, `random`: the only clock; random numbers
 //! - `listener`, `stream`, `transport`, `splice`, `pump/`, `frames`, `diag`, `address`: sockets; `datagram`, `datagrams`, `batch`,
-//!   `control`, `forward`: those of UDP
+//!   `control`, `steer`, `forward`: those of UDP
 //! - `buffer`, `whole_file`, `path`, `opening`: memory on loan; files
 //! - `tls/`: handshakes and records by rustls, certificates, OCSP, tickets
 //! - `process/`: pid file, users, signals, upgrade, systemd; the roles in which a keeper starts itself again (`roles`)
@@ -56,6 +56,7 @@ pub mod random;
 pub mod reply;
 pub mod slots;
 pub mod splice;
+pub mod steer;
 pub mod stream;
 mod sync;
 mod sys;

@@ -256,6 +256,20 @@ pub(crate) fn tell_destination(fd: BorrowedFd<'_>, is_v4: bool) -> io::Result<()
     }
 }
 
+/// Gives a group of sockets of one address (`SO_REUSEPORT`) a program that chooses the socket of each datagram.
+pub(crate) fn attach_choice(fd: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
+    let len = u16::try_from(program.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `program`, which leads to `len` steps; all of it lives during the call,
+    // and the kernel only reads it. The kernel refuses a program that would read other memory than the datagram's.
+    let result = unsafe {
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF);
+        libc::setsockopt(fd.as_raw_fd(), level, name, ptr::from_ref(&program).cast(), length)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// A datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
