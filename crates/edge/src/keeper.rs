@@ -12,6 +12,7 @@ pub mod order;
 pub mod passed;
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -431,14 +432,14 @@ impl<S: Server> Keeper<S> {
             log::global(Level::Alert, format_args!("rename() \"{}\" failed {}", pid.display(), log::Os(&error)));
             return;
         }
-        let sockets: Vec<Listening> = self.in_force.resources.sockets.values().flatten().cloned().collect();
+        let sockets = self.in_force.resources.sockets.values().flatten().map(AsFd::as_fd).collect();
         let mut args = std::env::args_os();
         let program = args.next().unwrap_or_default();
         let args: Vec<_> = args.collect();
         // The file does not name the dashboard's address, so the successor would inherit a socket that its file does
         // not ask for.
         let dashboard = self.in_force.dashboard.map(|address| (place::ENV_ADDRESS, address.to_string()));
-        match process::exec_new_binary(&program, &args, &sockets, dashboard.as_slice()) {
+        match process::exec_new_binary(&program, &args, &[(process::ENV_SOCKETS, sockets)], dashboard.as_slice()) {
             Ok(child) => {
                 log::global(Level::Notice, format_args!("start new binary process {}", child.id()));
                 self.successor = Some(child);

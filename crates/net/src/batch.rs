@@ -310,7 +310,7 @@ mod tests {
     type Owned = (Vec<u8>, SocketAddr, Option<IpAddr>, u8);
 
     /// Receives until that many datagrams have come.
-    async fn receive(receiver: &Receiver, count: usize) -> Vec<Owned> {
+    async fn receive_all(receiver: &Receiver, count: usize) -> Vec<Owned> {
         let (mut batch, mut all) = (ReceiveBatch::new(), Vec::new());
         while all.len() < count {
             poll_fn(|_| receiver.poll_readable()).await;
@@ -335,7 +335,7 @@ mod tests {
                 }
                 let before = counts::snapshot();
                 assert!(from.try_send_batch(&mut batch) && batch.is_empty());
-                let received = receive(&to, 200).await;
+                let received = receive_all(&to, 200).await;
                 let calls = counts::snapshot().since(&before);
                 // The kernel cuts 64 datagrams at most from a message; without GSO a call sends 32 datagrams.
                 assert_eq!((calls.write, cuts && calls.read > 1), (if cuts { 1 } else { 7 }, false));
@@ -368,13 +368,13 @@ mod tests {
                 }
                 assert!(client.try_send_batch(&mut batch));
                 let mut batch = server.send_batch(true);
-                for (at, (bytes, from, to, ecn)) in receive(&server, 12).await.into_iter().enumerate() {
+                for (at, (bytes, from, to, ecn)) in receive_all(&server, 12).await.into_iter().enumerate() {
                     assert_eq!((to, usize::from(ecn)), (Some(asked), at / 3), "{bound} {asked}");
                     assert_eq!(from.ip().to_canonical(), client.local_addr().ip());
                     batch.push(Transmit { from: to, ecn: 1, ..transmit(from, None, &bytes) });
                 }
                 assert!(server.try_send_batch(&mut batch));
-                for (bytes, from, _, ecn) in receive(&client, 12).await {
+                for (bytes, from, _, ecn) in receive_all(&client, 12).await {
                     assert!(b"abcde".windows(bytes.len()).any(|part| part == bytes));
                     assert_eq!((from, ecn), (to, 1), "the answer leaves from the address that was asked");
                 }
@@ -398,7 +398,7 @@ mod tests {
             batch.push(Transmit { from: stranger, ..transmit(to.local_addr(), Some(1), b"xy") });
             batch.push(transmit(to.local_addr(), Some(1), b"bc"));
             assert!(from.try_send_batch(&mut batch));
-            let received: Vec<u8> = receive(&to, 3).await.into_iter().flat_map(|one| one.0).collect();
+            let received: Vec<u8> = receive_all(&to, 3).await.into_iter().flat_map(|one| one.0).collect();
             assert_eq!((&received[..], batch.cuts()), (&b"abc"[..], true));
             // A kernel that calls an address that is not here an invalid argument gets that transmit as two messages.
             assert!([3, 4].contains(&batch.lost()));
@@ -417,7 +417,7 @@ mod tests {
             batch.push(transmit(to.local_addr(), Some(3), b"one two"));
             batch.push(transmit(to.local_addr(), None, b"three"));
             assert!(from.try_send_batch(&mut batch));
-            let received: Vec<Vec<u8>> = receive(&to, 4).await.into_iter().map(|one| one.0).collect();
+            let received: Vec<Vec<u8>> = receive_all(&to, 4).await.into_iter().map(|one| one.0).collect();
             assert_eq!(received, [&b"one"[..], b" tw", b"o", b"three"]);
             assert_eq!(batch.lost(), 0);
         })
@@ -483,7 +483,7 @@ mod tests {
         block_on(async {
             let one = socket("127.0.0.1:0");
             let receiver = Receiver::new(&one).unwrap();
-            receiver.stop_receiving();
+            receiver.receive(false);
             let client = UdpSocket::bind("127.0.0.1:0").unwrap();
             client.send_to(b"a", one.local_addr()).unwrap();
             crate::timer::sleep(std::time::Duration::from_millis(20)).await;
@@ -492,6 +492,9 @@ mod tests {
             receiver.wait_for_room(true);
             poll_fn(|_| receiver.poll_writable()).await;
             assert_eq!(poll_fn(|_| Poll::Ready(receiver.poll_readable())).await, Poll::Pending);
+            // The datagram has waited.
+            receiver.receive(true);
+            assert_eq!(receive_all(&receiver, 1).await[0].0, b"a");
         })
         .unwrap();
     }

@@ -11,14 +11,14 @@ use crate::slots::SlotKey;
 pub use crate::sys::Arrived;
 use crate::sys::{self, OutgoingMessage};
 use rustix::event::epoll::EventFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -120,6 +120,17 @@ fn prepare_quic(fd: BorrowedFd<'_>, is_v4: bool) -> io::Result<()> {
 }
 
 impl Receiving {
+    /// Takes over the UDP socket that another process left us under this number; `None`, and nothing is changed, if there is
+    /// none. A number may be taken over once.
+    pub(crate) fn from_number(number: RawFd) -> Option<Receiving> {
+        let fd = sys::adopt_inherited(number, |fd| {
+            let is_udp = sockopt::socket_type(fd).is_ok_and(|kind| kind == SocketType::DGRAM);
+            is_udp && sockopt::socket_domain(fd).is_ok_and(|family| family != AddressFamily::UNIX)
+        })?;
+        fcntl_setfd(&fd, FdFlags::CLOEXEC).ok()?;
+        Receiving::from_fd(fd).ok()
+    }
+
     /// Takes over a bound socket, such as one that another process passed.
     ///
     /// # Errors
@@ -213,11 +224,12 @@ impl Receiver {
         core::with(|core| core.poll_ready(self.key, WRITE)).unwrap_or(Poll::Pending)
     }
 
-    /// From now on this worker only sends: another process receives from the socket.
-    pub fn stop_receiving(&self) {
-        self.receives.set(false);
-        self.watch();
+    /// Whether this worker receives from now on. If another process receives from the socket, this one only sends.
+    pub fn receive(&self, receives: bool) {
+        self.receives.set(receives);
         self.is_drained();
+        // What waits already is an event at once.
+        self.watch();
     }
 
     /// Asks for the event that there is room, or for no such events: else each datagram that leaves the machine is one.

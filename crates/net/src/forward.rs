@@ -10,12 +10,12 @@ use crate::counts::{Kind, count};
 use crate::slots::SlotKey;
 use crate::sys;
 use rustix::event::epoll::EventFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::io;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -152,11 +152,18 @@ impl ForwardEnd {
     /// # Errors
     /// It is no such end.
     pub fn from_fd(fd: OwnedFd) -> io::Result<ForwardEnd> {
-        let is_end = sockopt::socket_type(&fd)? == SocketType::SEQPACKET;
-        match is_end && sockopt::socket_domain(&fd)? == AddressFamily::UNIX {
+        match is_end(fd.as_fd()) {
             true => Ok(ForwardEnd(Arc::new(fd))),
             false => Err(io::ErrorKind::InvalidInput.into()),
         }
+    }
+
+    /// Takes over the end that another process left us under this number; `None`, and nothing is changed, if there is none. A
+    /// number may be taken over once.
+    pub(crate) fn from_number(number: RawFd) -> Option<ForwardEnd> {
+        let fd = sys::adopt_inherited(number, is_end)?;
+        fcntl_setfd(&fd, FdFlags::CLOEXEC).ok()?;
+        Some(ForwardEnd(Arc::new(fd)))
     }
 
     /// Sends a packet.
@@ -168,6 +175,11 @@ impl ForwardEnd {
         count(Kind::Write);
         Ok(net::send(&self.0, packet, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).map(drop)?)
     }
+}
+
+fn is_end(fd: BorrowedFd<'_>) -> bool {
+    sockopt::socket_type(fd).is_ok_and(|kind| kind == SocketType::SEQPACKET)
+        && sockopt::socket_domain(fd).is_ok_and(|family| family == AddressFamily::UNIX)
 }
 
 impl AsFd for ForwardEnd {
@@ -417,7 +429,7 @@ mod tests {
         });
         block_on(async move {
             let (socket, forwards) = (Receiver::new(&socket).unwrap(), ForwardReceiver::new(&here).unwrap());
-            socket.stop_receiving();
+            socket.receive(false);
             let mut packet = Vec::new();
             loop {
                 poll_fn(|_| forwards.poll_readable()).await;

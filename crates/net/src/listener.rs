@@ -106,7 +106,7 @@ impl Listening {
     /// Takes over the listening socket that another process left us under this number; `None`, and nothing is changed, if
     /// there is none. A number may be taken over once.
     pub(crate) fn from_number(number: RawFd) -> Option<Listening> {
-        let fd = sys::adopt_inherited(number)?;
+        let fd = sys::adopt_inherited(number, |fd| sockopt::socket_acceptconn(fd).unwrap_or(false))?;
         fcntl_setfd(&fd, FdFlags::CLOEXEC).ok()?;
         Listening::from_fd(fd).ok()
     }

@@ -448,10 +448,10 @@ pub(crate) fn unblock(signals: &[i32]) -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
-/// Takes ownership of a listening socket our parent process left open for us.
+/// Takes ownership of a socket of this kind that our parent process left open for us.
 ///
-/// `None`, and nothing is touched, if the number is not an open listening socket.
-pub(crate) fn adopt_inherited(number: RawFd) -> Option<OwnedFd> {
+/// `None`, and nothing is touched, if the number is not an open socket of this kind.
+pub(crate) fn adopt_inherited(number: RawFd, is_one: impl FnOnce(BorrowedFd<'_>) -> bool) -> Option<OwnedFd> {
     // SAFETY: F_GETFD takes no pointer and accepts any number; it only checks whether the descriptor is open.
     if number < 0 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
         return None;
@@ -459,11 +459,11 @@ pub(crate) fn adopt_inherited(number: RawFd) -> Option<OwnedFd> {
     // SAFETY: the descriptor was open a moment ago, and the borrow ends before
     // anything here could close it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
-    if !rustix::net::sockopt::socket_acceptconn(borrowed).unwrap_or(false) {
+    if !is_one(borrowed) {
         return None;
     }
     // SAFETY: open as just seen. Our parent opened it and passed its number to us to own; the caller uses each number
-    // once, at start-up, before this process has opened listening sockets of its own.
+    // once, at start-up, before this process has opened sockets of this kind of its own.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

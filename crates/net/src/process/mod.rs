@@ -39,7 +39,10 @@ pub use secret::kept_elsewhere;
 pub use signal::{Sender, Signal, Signals, SignalsHandle, ignore_signals, send_signal, signals};
 pub use stack::stack_of;
 pub use terminal::terminal_size;
-pub use upgrade::{ENV_SOCKETS, detach, exec_new_binary, inherited, is_successor};
+pub use upgrade::{
+    ENV_DATAGRAMS, ENV_FORWARDS, ENV_SOCKETS, detach, exec_new_binary, inherited, inherited_datagrams,
+    inherited_forwards, is_successor,
+};
 
 /// Whether an error means that the process or the machine has no free file descriptor.
 pub fn is_out_of_files(error: &std::io::Error) -> bool {

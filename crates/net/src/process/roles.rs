@@ -7,7 +7,7 @@ use super::daemon::{ENV_ROLE, is_background, unmark};
 use super::manager::keep_from_manager;
 use super::privilege::{Identity, confine, drop_privileges_this_thread, is_root};
 use super::sandbox::restrict_calls;
-use super::upgrade::ENV_SOCKETS;
+use super::upgrade::forget_sockets;
 use crate::log;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::{SocketType, sockopt};
@@ -72,7 +72,8 @@ fn start_with(role: &str, mut command: Command) -> io::Result<(Child, Channel)> 
     }
     unmark(&mut command);
     keep_from_manager(&mut command);
-    command.env_remove(ENV_SOCKETS).env(ENV_ROLE, role);
+    forget_sockets(&mut command);
+    command.env(ENV_ROLE, role);
     Ok((command.spawn()?, here))
 }
 
