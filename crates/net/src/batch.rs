@@ -483,7 +483,7 @@ mod tests {
         block_on(async {
             let one = socket("127.0.0.1:0");
             let receiver = Receiver::new(&one).unwrap();
-            receiver.receive(false);
+            receiver.set_receiving(false);
             let client = UdpSocket::bind("127.0.0.1:0").unwrap();
             client.send_to(b"a", one.local_addr()).unwrap();
             crate::timer::sleep(std::time::Duration::from_millis(20)).await;
@@ -493,7 +493,7 @@ mod tests {
             poll_fn(|_| receiver.poll_writable()).await;
             assert_eq!(poll_fn(|_| Poll::Ready(receiver.poll_readable())).await, Poll::Pending);
             // The datagram has waited.
-            receiver.receive(true);
+            receiver.set_receiving(true);
             assert_eq!(receive_all(&receiver, 1).await[0].0, b"a");
         })
         .unwrap();

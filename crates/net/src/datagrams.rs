@@ -225,7 +225,7 @@ impl Receiver {
     }
 
     /// Whether this worker receives from now on. If another process receives from the socket, this one only sends.
-    pub fn receive(&self, receives: bool) {
+    pub fn set_receiving(&self, receives: bool) {
         self.receives.set(receives);
         self.is_drained();
         // What waits already is an event at once.

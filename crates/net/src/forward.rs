@@ -429,7 +429,7 @@ mod tests {
         });
         block_on(async move {
             let (socket, forwards) = (Receiver::new(&socket).unwrap(), ForwardReceiver::new(&here).unwrap());
-            socket.receive(false);
+            socket.set_receiving(false);
             let mut packet = Vec::new();
             loop {
                 poll_fn(|_| forwards.poll_readable()).await;
