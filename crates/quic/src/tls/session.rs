@@ -8,8 +8,9 @@
 //! After the handshake only the secrets for the next keys remain: QUIC has no message of TLS that a client may send
 //! then, and rustls' connection takes some kilobytes.
 
+use super::handshake::Handshake;
+use super::initial;
 use super::waiting::Waiting;
-use super::{Handshake, initial_keys, quic_keys};
 use quinn_proto::crypto::{ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session};
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side, TransportError, TransportErrorCode};
@@ -119,7 +120,7 @@ fn fatal(alert: u8, detail: &str) -> Fatal {
 
 impl Session for TlsSession {
     fn initial_keys(&self, id: &ConnectionId, side: Side) -> Keys {
-        initial_keys(self.suite, id, side)
+        initial::keys(self.suite, id, side)
     }
 
     /// Nothing: [`Handshake::take`] has it.
@@ -184,7 +185,7 @@ impl Session for TlsSession {
         if !shaking.tls.is_handshaking() && self.next.is_some() {
             self.stage = Stage::Done;
         }
-        keys.map(quic_keys)
+        keys.map(initial::converted)
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
