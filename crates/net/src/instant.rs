@@ -3,6 +3,7 @@
 use crate::sys;
 use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A moment of the monotonic clock, in nanoseconds: a subtraction takes ten times as long with `std`'s type, and a
@@ -42,11 +43,26 @@ impl Instant {
         self.0.get()
     }
 
+    /// The same moment as the standard library writes it, for libraries that take one.
+    pub fn std(self) -> std::time::Instant {
+        let (base, base_ns) = *BASE;
+        base + Duration::from_nanos(self.0.get().saturating_sub(base_ns))
+    }
+
+    /// The moment of the standard library; the beginning of the process if it was earlier.
+    pub fn of_std(at: std::time::Instant) -> Instant {
+        let (base, base_ns) = *BASE;
+        Instant::of_ns(base_ns) + at.saturating_duration_since(base)
+    }
+
     #[inline]
     pub(crate) fn ns_since(self, earlier: Instant) -> u64 {
         self.0.get().saturating_sub(earlier.0.get())
     }
 }
+
+/// One moment in both forms. A moment before it becomes this one.
+static BASE: LazyLock<(std::time::Instant, u64)> = LazyLock::new(|| (std::time::Instant::now(), sys::monotonic_ns()));
 
 impl Add<Duration> for Instant {
     type Output = Instant;

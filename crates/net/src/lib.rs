@@ -15,8 +15,8 @@
 //! - `worker`, `core/`, `mailbox`, `bell`, `timer`, `wheel`, `alarm`, `slots`: a worker, its loop on epoll, its tasks
 //!   and deadlines; `aside` and `reply` let a task wait for work on another thread
 //! - `clock`, `instant`, `random`: the only clock; random numbers
-//! - `listener`, `stream`, `transport`, `splice`, `pump/`, `frames`, `diag`, `address`: sockets; `datagram`, `datagrams`, `batch`,
-//!   `control`, `steer`, `forward`: those of UDP
+//! - `listener`, `stream`, `transport`, `splice`, `pump/`, `frames`, `diag`, `address`: sockets; `datagram`, `datagrams`,
+//!   `batch`, `control`, `steer`, `forward`: those of UDP
 //! - `buffer`, `whole_file`, `path`, `opening`: memory on loan; files
 //! - `tls/`: handshakes and records by rustls, certificates, OCSP, tickets
 //! - `process/`: pid file, users, signals, upgrade, systemd; the roles in which a keeper starts itself again (`roles`)

@@ -36,7 +36,7 @@ impl Keys {
         Some(Keys {
             token: Arc::new(Prk::new_less_safe(HKDF_SHA256, &token)),
             reset: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &reset)),
-            id: Arc::new(IdKey::new(id.first_chunk()?)?),
+            id: Arc::new(IdKey::new(id.first_chunk()?, id.last_chunk()?)?),
         })
     }
 }

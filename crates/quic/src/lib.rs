@@ -1,10 +1,25 @@
 //! QUIC (RFC 9000) for clients of the edge: connections over UDP sockets, and streams that are read and written like a
 //! socket. The library quinn-proto keeps the protocol's state; it does no I/O.
 //!
+//! ```text
+//!  datagrams ─ Port ─► QuicConnection ─ next ─► events ─► the task that serves the connection
+//!  datagrams ◄─ Port ◄─ listed ◄─ write, finish, close ◄─ that task, and the tasks of its streams
+//! ```
+//!
+//! - `port`, `listed`, `timers`: one UDP socket of one worker; the connections that have something to send; the moments at
+//!   which connections want to be looked at
+//! - `connection`: one connection, and its streams by their numbers
+//! - `settings`, `keys`, `id`, `tokens`: the settings of a port; its keys, from `quic_host_key`; connection ids that name a
+//!   process and a worker; the tokens that clients have used
 //! - `tls/`: TLS of connections, with settings for each server name
-//! - `keys`: the keys of an endpoint, from `quic_host_key`; `id`: connection ids that name a process and a worker
 #![forbid(unsafe_code)]
 
+pub mod connection;
 pub mod id;
 pub mod keys;
+mod listed;
+pub mod port;
+pub mod settings;
+mod timers;
 pub mod tls;
+mod tokens;

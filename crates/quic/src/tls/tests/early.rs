@@ -2,7 +2,7 @@
 
 use super::always;
 use super::pair::{Identity, Pair, client, server, serving};
-use crate::id::Place;
+use crate::id::WorkerPlace;
 use quinn_proto::{Connection, Dir, StreamId};
 use std::sync::Arc;
 use weir_net::tls::{ServerOptions, SessionCache, TicketKeys};
@@ -85,7 +85,7 @@ fn early_data_is_accepted_once_for_a_session() {
     let (near, _) = pair.connected();
     assert!(near.connection.accepted_0rtt());
     // An attacker sends the same datagrams to another worker.
-    pair.server = serving(&pair.keys, Place { generation: 1, worker: 3 });
+    pair.server = serving(&pair.keys, WorkerPlace { generation: 1, worker: 3, socket: 0 });
     (pair.far, pair.handshake) = (None, None);
     pair.receives(flight);
     let far = &mut pair.far.as_mut().unwrap().connection;

@@ -5,7 +5,7 @@ mod pair;
 mod retry;
 mod session;
 
-use crate::id::{Place, destination};
+use crate::id::{WorkerPlace, destination};
 use pair::{Identity, Pair, client, server};
 use quinn_proto::{ConnectionError, DatagramEvent, Dir, Event, TransportErrorCode};
 use rustls::pki_types::CertificateDer;
@@ -189,7 +189,7 @@ fn extra_parameters_reach_the_client_and_ids_name_the_place() {
     assert!(format!("{parameters:?}").contains("disable_active_migration: true"), "{parameters:?}");
     near.connection.ping();
     let sent = pair.sends();
-    let place = Place { generation: 1, worker: 2 };
+    let place = WorkerPlace { generation: 1, worker: 2, socket: 0 };
     assert!(!sent.is_empty());
     assert!(sent.iter().all(|datagram| pair.keys.id.open(destination(datagram).unwrap()) == Some(place)));
 }

@@ -1,7 +1,7 @@
 //! A client of quinn-proto and a server with weir's TLS, in memory: datagrams go from one endpoint to the other.
 
 use super::super::{Chooser, Crypto, Handshake, NO_ACTIVE_MIGRATION};
-use crate::id::{Ids, Place};
+use crate::id::{Ids, WorkerPlace};
 use crate::keys::Keys;
 use bytes::BytesMut;
 use quinn_proto::crypto::rustls::QuicClientConfig;
@@ -119,7 +119,7 @@ fn datagram(transmit: &Transmit, bytes: &[u8]) -> BytesMut {
 }
 
 /// Makes an endpoint for a server at `place`.
-pub fn serving(keys: &Keys, place: Place) -> Endpoint {
+pub fn serving(keys: &Keys, place: WorkerPlace) -> Endpoint {
     let mut config = EndpointConfig::new(keys.reset.clone());
     let id = keys.id.clone();
     config.cid_generator(move || Box::new(Ids::new(id.clone(), place)));
@@ -155,7 +155,7 @@ impl Pair {
     #[allow(clippy::disallowed_methods)]
     pub fn new(choice: impl Fn(&ClientHello) -> Result<Server, Alert> + 'static) -> Pair {
         let keys = Keys::of(&[7; 32]).unwrap();
-        let server = serving(&keys, Place { generation: 1, worker: 2 });
+        let server = serving(&keys, WorkerPlace { generation: 1, worker: 2, socket: 0 });
         let client = Endpoint::new(Arc::new(EndpointConfig::new(keys.reset.clone())), None, true, None);
         let choice = Rc::new(choice);
         let now = Instant::now();

@@ -2,7 +2,7 @@
 
 use super::always;
 use super::pair::{Identity, Pair, client, server, serving};
-use crate::id::Place;
+use crate::id::WorkerPlace;
 use crate::keys::Keys;
 use bytes::BytesMut;
 use quinn_proto::{DatagramEvent, Incoming};
@@ -28,7 +28,7 @@ fn a_token_is_valid_after_a_restart_with_the_same_host_key_alone() {
         assert!(!asked.remote_address_validated() && asked.may_retry());
         pair.retries(asked);
         pair.keys = Keys::of(&host_key).unwrap();
-        pair.server = serving(&pair.keys, Place { generation: 2, worker: 0 });
+        pair.server = serving(&pair.keys, WorkerPlace { generation: 2, worker: 0, socket: 0 });
         let second = pair.sends();
         let asked = incoming(&mut pair, second);
         assert_eq!(asked.remote_address_validated(), holds);
