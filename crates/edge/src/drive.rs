@@ -4,6 +4,7 @@
 //!  accept ─► serve ─► seat ─► requests ─► open ─► phases ─► answer ─► respond
 //!              │        ▲                              └─► tunnel (another protocol)
 //!              └► streams (HTTP/2: one task per stream)  └─► subrequest (for another exchange)
+//!  quic ─► http3 (one task per stream) ─► seat
 //! ```
 //!
 //! Nothing below imports this folder: it stands on the engine and on the families.
@@ -13,8 +14,10 @@ mod after;
 mod answer;
 mod aside;
 mod chores;
+mod http3;
 mod open;
 mod proxied;
+pub mod quic;
 mod requests;
 mod seat;
 mod secure;

@@ -92,7 +92,7 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
         conf.show(address);
     }
     if let Some(conf) = &mut conf {
-        conf.places_fixed += all_sockets(conf) - conf.sockets.len();
+        conf.places_fixed += all_sockets(conf) - conf.sockets.len() - conf.quic.len();
     }
     problems.extend(found);
     problems.extend(no_events(conf.as_ref(), &problems, &tree));
@@ -197,7 +197,13 @@ fn unknown_user(conf: &Conf, tree: &Tree) -> Option<Problem> {
 
 /// How many addresses the configuration listens on.
 pub fn all_sockets(conf: &Conf) -> usize {
-    stream_sockets(conf).count() + weir_stream::conf::of(conf).datagrams.sockets.len()
+    stream_sockets(conf).count() + datagram_sockets(conf).count()
+}
+
+/// The UDP sockets: those of `stream`, and those for QUIC, which are marked.
+pub fn datagram_sockets(conf: &Conf) -> impl Iterator<Item = (&Socket, bool)> {
+    let of_stream = weir_stream::conf::of(conf).datagrams.sockets.iter().map(|socket| (socket, false));
+    of_stream.chain(conf.quic.iter().map(|socket| (socket, true)))
 }
 
 /// The sockets of connections: those of `http`, then those of `stream`.

@@ -19,6 +19,7 @@ const WITH: &[(&str, &str)] = &[
     ("http_stub_status_module", "stub_status"),
     ("http_sub_module", "sub_filter"),
     ("http_v2_module", "http2"),
+    ("http_v3_module", "http3"),
 ];
 
 /// nginx's modules that are on by default, and the family that implements each in weir.

@@ -8,12 +8,12 @@ use std::path::Path;
 
 use weir_conf::{At, Level, Problem, Tree};
 use weir_http::exchange::conf::Conf;
-use weir_net::datagrams;
+use weir_net::datagrams::{self, DatagramOptions};
 use weir_net::log::Os;
 use weir_net::{listener, path, process};
 
 use crate::family::dashboard;
-use crate::load::{Origin, pid_file, stream_sockets};
+use crate::load::{Origin, datagram_sockets, pid_file, stream_sockets};
 use crate::log_files;
 use crate::resources::datagram_options;
 
@@ -71,9 +71,10 @@ fn names(word: &str, directory: &Path) -> bool {
 
 fn sockets(conf: &Conf) -> Vec<Problem> {
     let streams = stream_sockets(conf).map(|socket| (socket, listener::try_bind(&socket.address, &socket.options)));
-    let datagrams = weir_stream::conf::of(conf).datagrams.sockets.iter().filter_map(|socket| {
+    let datagrams = datagram_sockets(conf).filter_map(|(socket, is_quic)| {
         let address = socket.address.tcp()?;
-        Some((socket, datagrams::try_bind(address, &datagram_options(&socket.options))))
+        let options = DatagramOptions { is_quic, ..datagram_options(&socket.options) };
+        Some((socket, datagrams::try_bind(address, &options)))
     });
     let unbound = streams.chain(datagrams).filter_map(|(socket, tried)| {
         let error = tried.err()?;

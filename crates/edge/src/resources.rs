@@ -19,7 +19,7 @@ use weir_net::{Address, ListenOptions, Listening, listener, path};
 
 use crate::acme::responder;
 use crate::family::{acme, dashboard};
-use crate::load::{stream_sockets, worker_count};
+use crate::load::{datagram_sockets, stream_sockets, worker_count};
 use crate::log_files;
 
 /// The UDP sockets: one for each worker, so that the kernel gives all datagrams of a client to one worker.
@@ -33,7 +33,7 @@ pub type Sockets = HashMap<Address, Vec<Listening>>;
 pub struct Resources {
     /// The listening sockets, by the address in the file.
     pub sockets: Sockets,
-    /// The UDP sockets of `stream`.
+    /// The UDP sockets of `stream`, and those for QUIC.
     pub datagrams: Datagrams,
     /// The sockets of `acme_dns_port`.
     pub dns: Option<responder::ResponderSockets>,
@@ -161,11 +161,14 @@ fn open_sockets(
 /// Binds the UDP sockets that are not bound yet.
 fn open_datagrams(conf: &Conf, known: &Datagrams, workers: usize) -> Result<Datagrams, String> {
     let mut open = Datagrams::new();
-    for socket in &weir_stream::conf::of(conf).datagrams.sockets {
+    for (socket, is_quic) in datagram_sockets(conf) {
         let Some(address) = socket.address.tcp() else { continue };
-        let options = datagram_options(&socket.options);
+        let options = DatagramOptions { is_quic, ..datagram_options(&socket.options) };
         let mut set = known.get(&address).cloned().unwrap_or_default();
-        set.truncate(workers);
+        // A socket of QUIC stays for as long as the file names its address: a connection id may name it.
+        if !is_quic {
+            set.truncate(workers);
+        }
         let bound = datagrams::bind_more(&mut set, address, &options, workers);
         bound.map_err(|error| format!("bind() to {address} failed {}", log::Os(&error)))?;
         open.insert(address, set);

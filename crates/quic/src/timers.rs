@@ -74,6 +74,7 @@ impl Timers {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods)]
     use super::*;
 
     fn at(base: Instant, ms: u64) -> Option<Instant> {

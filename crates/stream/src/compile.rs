@@ -7,7 +7,7 @@ use weir_http::exchange::conf::Location;
 use weir_http::exchange::route::ServerId;
 use weir_http::hold::zone_names;
 use weir_http::read::build::{Build, Unknown};
-use weir_http::read::listens::{self, Draft, Drafted, ListenDraft, Objection};
+use weir_http::read::listens::{self, Draft, Drafted, Grouped, ListenDraft, Objection};
 use weir_http::text::refusal::Refusal;
 use weir_http::text::template::{Definition, Names};
 
@@ -77,7 +77,7 @@ fn settled(b: &mut Build<'_>, content: Written) -> Result<Content, Refusal> {
 }
 
 fn sockets(b: &mut Build<'_>, drafts: &[Drafted]) -> Sockets {
-    let (sockets, listens) = listens::listens(drafts, &mut |objection| match objection {
+    let Grouped { sockets, listens, .. } = listens::listens(drafts, &mut |objection| match objection {
         Objection::Refused(refusal, at) => b.refuse_at("listen", refusal, at),
         Objection::Ignored(text) => b.warn(text, None),
     });

@@ -23,6 +23,14 @@ pub enum Version {
     Http3,
 }
 
+impl Version {
+    /// Whether frames carry the message, each on a stream of its own: HTTP/2 and later.
+    #[inline]
+    pub fn is_framed(self) -> bool {
+        self >= Version::Http2
+    }
+}
+
 /// A request's line and fields.
 ///
 /// All spans are ranges of the buffer given to [`crate::Parser::request`].

@@ -20,7 +20,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-redis", &["weir-net"]),
     ("weir-quic", &["weir-net"]),
     ("weir-fetch", &["weir-wire", "weir-net"]),
-    ("weir-http", &["weir-fetch", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-cache"]),
+    (
+        "weir-http",
+        &["weir-fetch", "weir-quic", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-cache"],
+    ),
     ("weir-groups", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-peers"]),
     (
         "weir-proxy",
@@ -45,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-cache",
             "weir-peers",
             "weir-redis",
+            "weir-quic",
         ],
     ),
     ("weir-doctor", &["weir-words", "weir-conf", "weir-http", "weir-host", "weir-meter"]),

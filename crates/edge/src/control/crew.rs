@@ -27,6 +27,7 @@ use weir_stream::drive::datagrams;
 
 use crate::drive;
 use crate::drive::accept::{Stop, accept};
+use crate::drive::quic::{self, PortSockets};
 use crate::family::ALL;
 use crate::live::{self, Live};
 use crate::load::{identity, worker_count};
@@ -111,13 +112,16 @@ impl Crew {
         for (index, member) in self.serving.iter().enumerate() {
             let mine: Vec<Listening> =
                 resources.sockets.values().filter_map(|set| set.get(index % set.len().max(1)).cloned()).collect();
-            let own: Vec<Receiving> = resources.datagrams.values().filter_map(|set| set.get(index).cloned()).collect();
+            let own = own_datagrams(conf, resources, index, self.serving.len());
             member.remote.run(move || {
                 with_here(|here| {
                     here.accept_from(mine);
                     here.receive_from(own);
                 });
             });
+        }
+        for (address, set) in resources.datagrams.iter().filter(|(address, _)| is_quic(conf, **address)) {
+            quic::steer(conf, *address, set, self.serving.len());
         }
         dismissed.iter().for_each(|member| member.dismiss(true));
         self.finishing.extend(dismissed);
@@ -218,6 +222,32 @@ impl Crew {
     }
 }
 
+/// Whether an address is one of QUIC.
+fn is_quic(conf: &Conf, address: SocketAddr) -> bool {
+    conf.quic.iter().any(|socket| socket.address == Address::Tcp(address))
+}
+
+/// The UDP sockets that worker `index` of `count` reads. PortSockets of QUIC stay when there are fewer workers, and each has a
+/// reader: what their queues hold is not lost.
+fn own_datagrams(conf: &Conf, resources: &Resources, index: usize, count: usize) -> Vec<Own> {
+    let own = |(address, set): (&SocketAddr, &Vec<Receiving>)| {
+        if is_quic(conf, *address) {
+            let all: Vec<Receiving> = set.iter().skip(index).step_by(count.max(1)).cloned().collect();
+            return (!all.is_empty()).then(|| Own::Quic(*address, PortSockets { all, number: index }));
+        }
+        set.get(index).cloned().map(Own::Sessions)
+    };
+    resources.datagrams.iter().filter_map(own).collect()
+}
+
+/// UDP sockets of one address for one worker.
+enum Own {
+    /// For sessions of `stream`.
+    Sessions(Receiving),
+    /// For connections of QUIC.
+    Quic(SocketAddr, PortSockets),
+}
+
 impl Default for Crew {
     fn default() -> Crew {
         Crew::new()
@@ -291,8 +321,25 @@ fn seed(index: usize) -> u64 {
 struct Here {
     worker: Rc<Worker>,
     accepting: HashMap<Address, Rc<Stop>>,
-    receiving: HashMap<SocketAddr, Rc<datagrams::Stop>>,
+    receiving: HashMap<SocketAddr, Stopping>,
     _unfinished: Unfinished,
+}
+
+/// Ends the task that receives from a UDP socket.
+enum Stopping {
+    /// Sessions of `stream`.
+    Sessions(Rc<datagrams::Stop>),
+    /// Connections of QUIC.
+    Quic(Rc<quic::PortStop>),
+}
+
+impl Stopping {
+    fn set(&self) {
+        match self {
+            Stopping::Sessions(stop) => stop.set(),
+            Stopping::Quic(stop) => stop.set(),
+        }
+    }
 }
 
 thread_local! {
@@ -335,18 +382,42 @@ impl Here {
     }
 
     /// Receives datagrams from these sockets and from no others.
-    fn receive_from(&mut self, sockets: Vec<Receiving>) {
+    fn receive_from(&mut self, sockets: Vec<Own>) {
         let mut before = std::mem::take(&mut self.receiving);
-        for socket in sockets {
-            let address = socket.local_addr();
-            let stop = before.remove(&address).unwrap_or_else(|| {
-                let stop = Rc::new(datagrams::Stop::default());
-                weir_net::worker::spawn(datagrams::serve(self.worker.clone(), socket, stop.clone()));
-                stop
-            });
+        for own in sockets {
+            let (address, stop) = match own {
+                Own::Sessions(socket) => {
+                    let address = socket.local_addr();
+                    (address, self.receive_sessions(socket, before.remove(&address)))
+                }
+                Own::Quic(address, sockets) => (address, self.receive_quic(sockets, before.remove(&address))),
+            };
             self.receiving.insert(address, stop);
         }
-        before.values().for_each(|stop| stop.set());
+        before.values().for_each(Stopping::set);
+    }
+
+    fn receive_sessions(&self, socket: Receiving, before: Option<Stopping>) -> Stopping {
+        match before {
+            Some(stop @ Stopping::Sessions(_)) => return stop,
+            other => other.iter().for_each(Stopping::set),
+        }
+        let stop = Rc::new(datagrams::Stop::default());
+        weir_net::worker::spawn(datagrams::serve(self.worker.clone(), socket, stop.clone()));
+        Stopping::Sessions(stop)
+    }
+
+    fn receive_quic(&self, mut sockets: PortSockets, before: Option<Stopping>) -> Stopping {
+        match before {
+            Some(Stopping::Quic(stop)) => {
+                stop.read_also(sockets.all.split_off(1));
+                return Stopping::Quic(stop);
+            }
+            other => other.iter().for_each(Stopping::set),
+        }
+        let stop = Rc::new(quic::PortStop::default());
+        weir_net::worker::spawn(quic::serve(self.worker.clone(), sockets, stop.clone()));
+        Stopping::Quic(stop)
     }
 
     /// Stops accepting, finishes the work under way, then ends the thread.

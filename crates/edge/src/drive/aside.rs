@@ -21,7 +21,7 @@ use weir_http::receive::head;
 use weir_http::text::slots::{Captures, SlotStore, VariableId};
 use weir_net::buffer;
 use weir_wire::fields::Fields;
-use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
+use weir_wire::{BodyLength, ConnectionTokens, RequestHead};
 
 /// An exchange that was put aside.
 pub struct Aside {
@@ -170,7 +170,7 @@ impl RequestFacts {
             // Only a client's own request becomes a tunnel.
             is_copy: _,
         } = request;
-        let head = (head.version == Version::Http2 || *is_changed).then(|| Box::new(head.clone()));
+        let head = (head.version.is_framed() || *is_changed).then(|| Box::new(head.clone()));
         RequestFacts { length: *length, port: *port, pipelined: *pipelined, method_override: *method_override, head }
     }
 

@@ -75,7 +75,7 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
 fn stand_in(exchange: &mut Exchange<'_>, violation: Violation) {
     let request = &mut exchange.request;
     let is_unread =
-        request.version() != Version::Http2 && (request.head.line.is_empty() || violation == Violation::TargetTooLong);
+        !request.version().is_framed() && (request.head.line.is_empty() || violation == Violation::TargetTooLong);
     let is_of_line = is_unread
         || matches!(violation, Violation::InvalidTarget | Violation::TargetByte | Violation::InvalidTargetHost);
     let mut name = None;
@@ -141,7 +141,7 @@ pub fn withheld(exchange: &Exchange<'_>) -> Option<&'static str> {
         return Some("client sent invalid request: a target with a fragment");
     }
     let has_control = |field: &weir_wire::Field| weir_wire::section::message::has_control(request.text(field.value));
-    let is_judged = request.version() == Version::Http2 && core.ignore_invalid_headers;
+    let is_judged = request.version().is_framed() && core.ignore_invalid_headers;
     (is_judged && request.fields().iter().any(has_control))
         .then_some("client sent invalid header line: a value with a control byte")
 }
@@ -314,10 +314,15 @@ pub fn server_of_handshake<'c>(conf: &'c Conf, listen: &Listen, named: Option<&s
     conf.server(found.and_then(Result::ok).unwrap_or_else(|| listen.hosts.default_server()))
 }
 
-/// Whether the request came over HTTP/2 to a server that does not speak it, on a connection of another server.
+/// Whether the request came over HTTP/2 or HTTP/3 to a server that does not speak it, on a connection of another server.
 fn is_unwanted(exchange: &Exchange<'_>) -> bool {
-    let listen = exchange.client.listen.get();
-    exchange.request.version() == Version::Http2
-        && !exchange.conf.location(exchange.server.root).values.http2.is_on
-        && !exchange.conf.listens.get(listen).is_some_and(|listen| listen.http2)
+    let values = &exchange.conf.location(exchange.server.root).values;
+    match exchange.request.version() {
+        Version::Http2 => {
+            let listen = exchange.conf.listens.get(exchange.client.listen.get());
+            !values.http2.is_on && !listen.is_some_and(|listen| listen.http2)
+        }
+        Version::Http3 => !values.http3.is_on,
+        Version::Http09 | Version::Http10 | Version::Http11 => false,
+    }
 }

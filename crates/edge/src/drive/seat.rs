@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use weir_http::exchange::Parts;
 use weir_http::hold::conn::Conn;
 use weir_http::hold::worker::{SPARE_BYTES_MAX, Worker};
-use weir_http::receive::h2::request::Begun;
+use weir_http::receive::request::Begun;
 
 use super::after::After;
 use super::requests;

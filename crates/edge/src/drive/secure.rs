@@ -4,9 +4,11 @@
 //! this server. A client that speaks plain HTTP gets nginx's 400 (`head`). The result is kept with the client as a
 //! small [`Secured`], for variables and for HTTP/2's streams.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use weir_http::exchange::conf::{Conf, Server};
@@ -14,7 +16,7 @@ use weir_http::exchange::line;
 use weir_http::exchange::route::{LocationId, ServerId};
 use weir_http::exchange::{Exchange, Parts};
 use weir_http::hold::board::{Leg, count_fault};
-use weir_http::hold::client::{Secured, TlsFacts};
+use weir_http::hold::client::{Client, Secured, TlsFacts};
 use weir_http::hold::conn::Conn;
 use weir_http::hold::worker::{Generation, Worker};
 use weir_http::receive::head::default_core;
@@ -23,9 +25,13 @@ use weir_http::text::template::{Definition, Template};
 use weir_meter::live::cells::{Distrust, SslCell};
 use weir_net::log::Level;
 use weir_net::tls::{self, Alert, Beginning, ClientHello, Complaint, Noted, TlsStream};
-use weir_net::{Transport, clock};
+use weir_net::worker::Task;
+use weir_net::{Instant, Transport, clock};
+use weir_quic::connection::{QuicConnection, QuicEnd};
+use weir_quic::tls::Handshake;
 
 use crate::acme::Unregistered;
+use crate::family::ssl::assemble::Above;
 use crate::family::ssl::{Verify, agree};
 
 /// Begins TLS; logs the reason and returns `false` if the connection must be closed.
@@ -66,6 +72,75 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
     count_success(worker, conf, root, conn);
     conn.deadline.set(default_core(conf, conn.client.listen.get()).header_timeout);
     true
+}
+
+/// Waits for the handshake of a connection of QUIC; logs the reason and returns `false` if there is none.
+pub async fn shaken(
+    conn: &Conn,
+    worker: &Rc<Worker>,
+    quic: &QuicConnection,
+    (handshake, chosen): &(Handshake, Rc<Cell<Option<ServerId>>>),
+    begun: Instant,
+) -> bool {
+    let result = poll_fn(|_| {
+        quic.keep(Task::current());
+        conn.shared.keep(Task::current());
+        match handshake.take() {
+            Some(Ok(agreement)) => Poll::Ready(Ok(agreement)),
+            Some(Err(failure)) => Poll::Ready(Err(Some(failure))),
+            None if quic.has_ended() || conn.shared.has_ended() => Poll::Ready(Err(None)),
+            None => conn.deadline.poll_expired().map(|()| Err(None)),
+        }
+    })
+    .await;
+    let generation = worker.generation();
+    let conf = &generation.conf;
+    let root = chosen.get().map_or(default_root(conf, conn), |server| conf.server(server).root);
+    match result {
+        Ok(agreement) => {
+            if let Some(facts) = conn.client.facts() {
+                let speaks = &crate::values(conf.location(root)).ssl.tls;
+                // There is one handshake per connection, so nothing was set before.
+                let _ = facts.agreed.set(agree::agreed(worker, speaks.as_deref(), agreement).await);
+            }
+            worker.board.took(Leg::Tls, clock::now().us_since(begun));
+            count_success(worker, conf, root, conn);
+            true
+        }
+        Err(failure) => {
+            let told = match &failure {
+                Some(failure) => format!("SSL_do_handshake() failed (SSL: {failure})"),
+                None if quic.has_ended() => "peer closed connection in SSL handshake".to_owned(),
+                None => "client timed out (110: Connection timed out)".to_owned(),
+            };
+            quic.close(0, b"");
+            cell(worker, conf, root).failed.one();
+            line::client_line(conf, &conn.client, Level::Info, format_args!("{told} while SSL handshaking"));
+            false
+        }
+    }
+}
+
+/// Counts and logs a handshake of QUIC that failed with the first packet.
+pub fn quic_failed(
+    conn: &Conn,
+    worker: &Rc<Worker>,
+    (handshake, chosen): (&Handshake, Option<ServerId>),
+    end: &QuicEnd,
+) {
+    let generation = worker.generation();
+    let conf = &generation.conf;
+    let root = chosen.map_or(default_root(conf, conn), |server| conf.server(server).root);
+    cell(worker, conf, root).failed.one();
+    match handshake.take() {
+        Some(Err(failure)) => {
+            let told = format_args!("SSL_do_handshake() failed (SSL: {failure}) while SSL handshaking");
+            line::client_line(conf, &conn.client, Level::Info, told);
+        }
+        // The choice of the server has logged why.
+        _ if chosen.is_none() => {}
+        _ => line::client_line(conf, &conn.client, Level::Info, format_args!("{end} while SSL handshaking")),
+    }
 }
 
 /// Shows the certificate of a challenge to an authority (RFC 8737 §3): the handshake is all it wants.
@@ -111,60 +186,86 @@ fn serve_as(
     generation: &Rc<Generation>,
     tls: &TlsStream,
     hello: Option<Box<ClientHello>>,
-) -> Option<weir_http::exchange::route::ServerId> {
+) -> Option<ServerId> {
+    let chosen = choose(&conn.client, worker, generation, Carrier::Tcp, hello.as_deref());
+    let begun = chosen.and_then(|(id, session)| match tls.begin(&session) {
+        Ok(()) => Ok(id),
+        Err(failure) => {
+            line::client_line(
+                &generation.conf,
+                &conn.client,
+                Level::Error,
+                format_args!("{failure} while SSL handshaking"),
+            );
+            Err(Alert::InternalError)
+        }
+    });
+    begun.map_err(|alert| tls.refuse(alert)).ok()
+}
+
+/// What carries the bytes of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// A connection of TCP.
+    Tcp,
+    /// QUIC, whose clients speak HTTP/3.
+    Quic,
+}
+
+/// Chooses the server for a client by its hello, and the TLS settings; notes the facts with the client. An alert refuses the
+/// client, and the reason is in the log.
+///
+/// # Errors
+/// The alert for the client.
+pub fn choose(
+    client: &Rc<Client>,
+    worker: &Rc<Worker>,
+    generation: &Rc<Generation>,
+    carrier: Carrier,
+    hello: Option<&ClientHello>,
+) -> Result<(ServerId, tls::Server), Alert> {
     let conf: &Conf = &generation.conf;
-    let listen = conf.listens.get(conn.client.listen.get())?;
-    let name = hello.as_ref().and_then(|hello| hello.server_name.clone());
+    let refuse = |alert, level, why: std::fmt::Arguments<'_>| {
+        line::client_line(conf, client, level, format_args!("{why} while SSL handshaking"));
+        alert
+    };
+    let listen = conf.listens.get(client.listen.get()).ok_or(Alert::InternalError)?;
+    let name = hello.and_then(|hello| hello.server_name.clone());
     let asked = name.as_ref().map(|name| name.trim_end_matches('.').to_ascii_lowercase());
     let found = match &asked {
-        Some(asked) => match listen.hosts.find(asked.as_bytes(), &mut SlotStore::default()) {
-            Ok(server) => server,
-            Err(failed) => {
-                tls.refuse(Alert::InternalError);
-                line::client_line(conf, &conn.client, Level::Alert, format_args!("{failed} while SSL handshaking"));
-                return None;
-            }
-        },
+        Some(asked) => listen
+            .hosts
+            .find(asked.as_bytes(), &mut SlotStore::default())
+            .map_err(|failed| refuse(Alert::InternalError, Level::Alert, format_args!("{failed}")))?,
         None => listen.hosts.default_server(),
     };
     let ssl = |server: &Server| &crate::values(conf.location(server.root)).ssl;
     let server = conf.server(found);
     if ssl(server).rejects {
-        tls.refuse(Alert::UnrecognizedName);
-        line::client_line(
-            conf,
-            &conn.client,
-            Level::Info,
-            format_args!("SSL handshake rejected while SSL handshaking"),
-        );
-        return None;
+        return Err(refuse(Alert::UnrecognizedName, Level::Info, format_args!("SSL handshake rejected")));
     }
     // A server without certificates uses those of the default server.
     let own = if ssl(server).tls.is_some() { server } else { conf.server(listen.hosts.default_server()) };
-    let Some(speaks) = ssl(own).tls.clone() else {
-        tls.refuse(Alert::UnrecognizedName);
-        return None;
-    };
-    let held = agree::room(tls)?;
+    let speaks = ssl(own).tls.clone().ok_or(Alert::UnrecognizedName)?;
     let facts = TlsFacts {
-        held,
+        held: agree::room().ok_or(Alert::InternalError)?,
         server_name: name,
         context: speaks.context,
         generation: conf.generation,
-        random: hello.as_ref().map_or([0; 32], |hello| hello.random),
-        offered: hello.filter(|_| wants_offer(conf)),
+        random: hello.map_or([0; 32], |hello| hello.random),
+        offered: hello.filter(|_| wants_offer(conf)).map(|hello| Box::new(hello.clone())),
         agreed: OnceCell::new(),
     };
-    conn.client.secured.set(Rc::new(Secured::Tls(facts))).ok()?;
-    let http2 = listen.http2 || conf.location(server.root).values.http2.is_on;
-    let session = speaks.server(http2, |template| evaluate(conn, worker, generation, server, template));
-    match session.map(|session| tls.begin(&session).map_err(|failure| (Level::Error, failure.to_string()))) {
-        Ok(Ok(())) => Some(own.id),
-        Ok(Err((level, error))) | Err((level, error)) => {
-            tls.refuse(Alert::InternalError);
-            line::client_line(conf, &conn.client, level, format_args!("{error} while SSL handshaking"));
-            None
-        }
+    client.secured.set(Rc::new(Secured::Tls(facts))).map_err(|_| Alert::InternalError)?;
+    let above = match carrier {
+        Carrier::Quic => Above::Http3,
+        Carrier::Tcp if listen.http2 || conf.location(server.root).values.http2.is_on => Above::Http2,
+        Carrier::Tcp => Above::Http1,
+    };
+    let session = speaks.server(above, |template| evaluate(client, worker, generation, server, template));
+    match session {
+        Ok(session) => Ok((own.id, session)),
+        Err((level, error)) => Err(refuse(Alert::InternalError, level, format_args!("{error}"))),
     }
 }
 
@@ -180,7 +281,7 @@ fn wants_offer(conf: &Conf) -> bool {
 
 /// A file name of a certificate, for this client: there is no request yet, so variables about a request are empty.
 fn evaluate(
-    conn: &Conn,
+    client: &Rc<Client>,
     worker: &Rc<Worker>,
     generation: &Rc<Generation>,
     server: &Server,
@@ -189,7 +290,7 @@ fn evaluate(
     let conf: &Conf = &generation.conf;
     let now = clock::now();
     let parts = Parts::default();
-    let mut exchange = Exchange::new(conf, worker, generation, &conn.client, server, parts, now, clock::unix_ms());
+    let mut exchange = Exchange::new(conf, worker, generation, client, server, parts, now, clock::unix_ms());
     String::from_utf8_lossy(&template.text(&mut exchange)).into_owned()
 }
 

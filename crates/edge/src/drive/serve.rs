@@ -51,7 +51,8 @@ pub fn passed(passed: Passed) {
     begin(conn, entry, listen);
 }
 
-fn conn(entry: &Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize, number: u64) -> Box<Conn> {
+/// A client that has just arrived.
+pub fn conn(entry: &Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize, number: u64) -> Box<Conn> {
     let shared = entry.shared.clone();
     let generation = entry.worker.generation();
     let core = default_core(&generation.conf, listen);

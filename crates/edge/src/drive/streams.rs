@@ -13,17 +13,17 @@ use weir_http::hold::bounds::{MEMORY, STREAMS, Share};
 use weir_http::hold::conn::Conn;
 use weir_http::hold::worker::{Entry, Worker};
 use weir_http::receive::h2::input::{Input, Over};
-use weir_http::receive::h2::request::{self, Begun};
 use weir_http::receive::h2::session::{Carrier, OUT_MAX, Session};
 use weir_http::receive::h2::stream::Stream;
 use weir_http::receive::head::{self, default_core, default_values};
+use weir_http::receive::request::{self, Begun};
 use weir_net::log::{self, Level};
 use weir_net::worker::Task;
 use weir_net::{Instant, clock};
-use weir_wire::Violation;
 use weir_wire::h2::connection::{H2Event, Limits};
 use weir_wire::h2::{ErrorCode, H2Fault};
 use weir_wire::section::message;
+use weir_wire::{Version, Violation};
 
 use super::after::After;
 use super::open;
@@ -381,7 +381,8 @@ fn begin(
     // Sec-WebSocket-Key proves nothing (RFC 6455 §10.3): any number will do.
     let mut key = [0; 16];
     key.fill_with(|| worker.random(256) as u8);
-    let (mut begun, fields) = request::read(&mut session.wire.borrow_mut(), Parts::lease(worker), ends, &policy, key);
+    let (mut begun, fields) =
+        request::read(session.wire.borrow_mut().block(), Version::Http2, Parts::lease(worker), ends, &policy, key);
     begun.parts.request().started = Some(clock::now());
     let mut share = STREAMS.share();
     let has_memory = !MEMORY.is_full();

@@ -38,6 +38,8 @@ pub struct Conf {
     pub main: Values,
     /// The sockets to listen on.
     pub sockets: Vec<Socket>,
+    /// The UDP sockets for QUIC.
+    pub quic: Vec<Socket>,
     /// Address and port to servers.
     pub listens: Vec<Listen>,
     /// All servers, in the order of the file.

@@ -123,6 +123,8 @@ pub struct Listen {
     pub ssl: bool,
     /// HTTP/2 is spoken, also if the servers do not ask for it.
     pub http2: bool,
+    /// QUIC is spoken, over UDP.
+    pub quic: bool,
 }
 
 /// Host names to servers, in nginx's order of precedence: exact, `*.x`, `x.*`, regex, default.

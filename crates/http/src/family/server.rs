@@ -87,11 +87,6 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let at = b.at();
     let mut scope = b.block(Scope::new(Kind::Server(Draft::default()), SERVER, at), statement)?;
     if let Kind::Server(draft) = &mut scope.kind {
-        if draft.listens.is_empty() && draft.quic {
-            return Err(Refusal::whole("the \"quic\" parameter requires a module that weir does not have")
-                .weirs_own()
-                .todo("add a listener over TCP, such as: listen 443 ssl;"));
-        }
         if draft.listens.is_empty() {
             // nginx: port 80 for root, 8000 for other users. weir takes 80 and reports it at start instead of guessing.
             draft.listens.push(plain_listen(wildcard(), at));
@@ -120,7 +115,7 @@ pub fn plain_listen(address: Address, at: At) -> ListenDraft {
         proxy_protocol: false,
         ssl: false,
         http2: false,
-        http3: false,
+        quic: false,
         at,
     }
 }
@@ -132,18 +127,10 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     for word in statement.args.iter().skip(1) {
         listen_parameter(&mut draft, &word.text)?;
     }
-    if draft.http3 && draft.ssl {
-        return Err(Refusal::directive("\"ssl\" parameter is incompatible with \"quic\""));
-    }
-    if draft.http3 {
-        if b.first_in_file("quic") {
-            let todo = "you may keep the lines: clients use HTTP/2 or HTTP/1.1 over TCP. Remove an Alt-Svc field that names h3";
-            b.warn("weir does not speak HTTP/3: the \"quic\" listeners have no effect", Some(todo.to_owned()));
-        }
-        if let Kind::Server(server) = &mut b.scope().kind {
-            server.quic = true;
-        }
-        return Ok(());
+    if draft.quic
+        && let Some(other) = not_of_quic(&draft, statement)
+    {
+        return Err(Refusal::directive(format!("\"{other}\" parameter is incompatible with \"quic\"")));
     }
     if draft.http2 {
         b.warn("the \"listen ... http2\" directive is deprecated, use the \"http2\" directive instead", None);
@@ -153,15 +140,36 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     {
         return Err(Refusal::whole(format!("ipv6only is not supported on addr \"{}\"", statement.text(0))));
     }
+    if draft.quic && addresses.iter().any(|address| matches!(address, Address::Unix(_))) {
+        return Err(
+            Refusal::whole(format!("\"quic\" needs an address of UDP, not \"{}\"", statement.text(0))).weirs_own()
+        );
+    }
     for address in addresses {
         let listen = ListenDraft { address, ..draft.clone() };
         let Kind::Server(server) = &mut b.scope().kind else { continue };
-        if server.listens.iter().any(|known| known.address == listen.address) {
+        if server.listens.iter().any(|known| known.address == listen.address && known.quic == listen.quic) {
             return Err(Refusal::whole(format!("a duplicate listen {}", listen.shown())));
         }
         server.listens.push(listen);
     }
     Ok(())
+}
+
+/// The parameter that a listen of QUIC must not have, in nginx's order.
+fn not_of_quic(draft: &ListenDraft, statement: &Statement) -> Option<&'static str> {
+    let has = |key: &str| statement.args.iter().skip(1).any(|word| word.text.split('=').next() == Some(key));
+    [
+        ("fastopen", has("fastopen")),
+        ("backlog", has("backlog")),
+        ("deferred", has("deferred")),
+        ("ssl", draft.ssl),
+        ("http2", draft.http2),
+        ("so_keepalive", draft.options.keepalive.is_some()),
+        ("proxy_protocol", draft.proxy_protocol),
+    ]
+    .into_iter()
+    .find_map(|(name, is_set)| is_set.then_some(name))
 }
 
 /// The address forms of `listen`: `IP:PORT`, `IP`, `PORT`, `*:PORT`, `[IPv6]:PORT`, `HOST:PORT`, `PORT-PORT`,
@@ -226,7 +234,7 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
         "proxy_protocol" => draft.proxy_protocol = true,
         "ssl" => draft.ssl = true,
         "http2" => draft.http2 = true,
-        "quic" => draft.http3 = true,
+        "quic" => draft.quic = true,
         _ => {
             if word != "bind" {
                 socket_parameter(&mut draft.options, word)?;

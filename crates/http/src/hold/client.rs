@@ -42,17 +42,26 @@ impl Client {
 
     /// The same client, over another transport.
     pub fn over(&self, shared: Rc<Shared>) -> Rc<Client> {
-        Rc::new(Client {
+        Rc::new(self.copy(self.remote.clone(), shared))
+    }
+
+    /// The same client at another address.
+    pub fn moved(&self, remote: SocketAddress) -> Rc<Client> {
+        Rc::new(self.copy(remote, self.shared.clone()))
+    }
+
+    fn copy(&self, remote: SocketAddress, shared: Rc<Shared>) -> Client {
+        Client {
             number: self.number,
             accepted: self.accepted,
-            remote: self.remote.clone(),
+            remote,
             local: self.local.clone(),
             listen: self.listen.clone(),
             proxied: self.proxied.clone(),
             secured: self.secured.clone(),
             before: OnceCell::new(),
             shared,
-        })
+        }
     }
 
     /// The facts about its TLS; `None` if it speaks no TLS.

@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -67,6 +68,14 @@ impl Conn {
         self.served += 1;
         let (deadline, left_ms) = (Deadline::new(), Cell::new(0));
         Conn { shared, deadline, client, socket, carried: Some(stream), left_ms, served: before }
+    }
+
+    /// Follows a client that has moved to another address (RFC 9000 §9): later exchanges see that address.
+    pub fn follow(&mut self, remote: SocketAddr) {
+        let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+        if self.client.remote.tcp() != Some(remote) {
+            self.client = self.client.moved(remote.into());
+        }
     }
 
     /// Waits up to `timeout` for the next request.

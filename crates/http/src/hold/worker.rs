@@ -1,6 +1,7 @@
 //! The data of one worker thread: no other thread shares it, so it needs no locks.
 
 use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,6 +67,13 @@ impl Generation {
         }
         let local = stream.and_then(|stream| stream.local_addr().ok()).and_then(|address| address.tcp());
         Some(socket.listen_for(local.as_ref()))
+    }
+
+    /// The listen for clients of a UDP socket that send to this address.
+    pub fn listen_of_quic(&self, socket: SocketAddr, to: Option<IpAddr>) -> Option<usize> {
+        let socket = self.conf.quic.iter().find(|known| known.address == Address::Tcp(socket))?;
+        let local = to.map(|ip| SocketAddr::new(ip.to_canonical(), 0));
+        Some(if socket.by_address.is_empty() { socket.fallback } else { socket.listen_for(local.as_ref()) })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::read::build::{Build, Kind, Resolve, Scope};
 use crate::read::directive;
 use crate::read::families::{BODY_VARIABLES, Families, VariablesRead};
 use crate::read::found::Found;
-use crate::read::listens::{self, Draft, Drafted, ListenDraft, Objection};
+use crate::read::listens::{self, Draft, Drafted, Grouped, ListenDraft, Objection};
 use crate::receive::body;
 use crate::text::refusal::Refusal;
 
@@ -77,7 +77,7 @@ impl Compiler<'_> {
 
     fn server(&mut self, mut scope: Scope, outer: &Scope) {
         let Kind::Server(draft) = std::mem::replace(&mut scope.kind, Kind::Plain) else { return };
-        let Draft { listens, names, answers_connect, quic: _ } = draft;
+        let Draft { listens, names, answers_connect } = draft;
         scope.inherit(outer);
         self.build.names.inherit(|at| scope.inherits(at));
         self.finish_scope(&mut scope);
@@ -271,14 +271,14 @@ impl Compiler<'_> {
 
     fn finish(mut self, main: Values, generation: u32, tree: &Tree) -> (Option<Conf>, Vec<Problem>) {
         let drafts = std::mem::take(&mut self.drafts);
-        let (sockets, listens) = listens::listens(&drafts, &mut |objection| match objection {
+        let Grouped { sockets, quic, listens } = listens::listens(&drafts, &mut |objection| match objection {
             Objection::Refused(refusal, at) => self.build.refuse_at("listen", refusal, at),
             Objection::Ignored(text) => self.build.warn(text, None),
         });
-        let places_fixed = sockets.len() + 1;
+        let places_fixed = sockets.len() + quic.len() + 1;
         if let Some(connections) = main.process.connections.filter(|connections| *connections < places_fixed) {
             let few =
-                format!("{connections} worker_connections are not enough for {} listening sockets", sockets.len());
+                format!("{connections} worker_connections are not enough for {} listening sockets", places_fixed - 1);
             self.build.refuse_at("worker_connections", Refusal::whole(few), main.process.connections_at);
         }
         let found = Found { servers: &self.servers, locations: &self.locations, listens: &listens, drafts: &drafts };
@@ -308,6 +308,7 @@ impl Compiler<'_> {
             holders: AtomicUsize::new(0),
             main,
             sockets,
+            quic,
             listens,
             servers: self.servers,
             locations: self.locations,

@@ -13,8 +13,6 @@ use crate::text::refusal::Refusal;
 pub struct Draft {
     /// Its `listen` statements; `*:80` if there are none.
     pub listens: Vec<ListenDraft>,
-    /// It has a `listen … quic`, which is in no list: weir does not speak HTTP/3.
-    pub quic: bool,
     /// Its names; one empty name if there are none.
     pub names: Vec<Name>,
     /// A place in it answers CONNECT (nginx: `allow_connect`).
@@ -40,13 +38,18 @@ pub struct ListenDraft {
     pub ssl: bool,
     /// `http2`.
     pub http2: bool,
-    /// `quic`: it has no effect.
-    pub http3: bool,
+    /// `quic`: HTTP/3 over UDP.
+    pub quic: bool,
     /// The place of the statement.
     pub at: At,
 }
 
 impl ListenDraft {
+    /// Whether this is the address of a listen: one of TCP and one of QUIC may look alike.
+    pub fn is_at(&self, listen: &Listen) -> bool {
+        listen.address == self.address && listen.quic == self.quic
+    }
+
     /// The address as nginx prints it in messages.
     pub fn shown(&self) -> String {
         match &self.address {
@@ -67,15 +70,25 @@ pub enum Objection {
     Ignored(String),
 }
 
+/// The sockets of a configuration, and the servers of their addresses.
+pub struct Grouped {
+    /// Those of connections.
+    pub sockets: Vec<Socket>,
+    /// Those of QUIC: one address may have one of each.
+    pub quic: Vec<Socket>,
+    /// The addresses.
+    pub listens: Vec<Listen>,
+}
+
 /// Groups the `listen` statements of all servers into listens and sockets.
-pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<Socket>, Vec<Listen>) {
+pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> Grouped {
     let mut listens: Vec<Listen> = Vec::new();
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut explicit_default: Vec<bool> = Vec::new();
     let mut servers: Vec<usize> = Vec::new();
     for (server, drafts, names) in drafts {
         for draft in drafts {
-            let index = match listens.iter().position(|listen| listen.address == draft.address) {
+            let index = match listens.iter().position(|listen| draft.is_at(listen)) {
                 Some(index) => {
                     if draft.is_default {
                         if explicit_default[index] {
@@ -111,6 +124,7 @@ pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<So
                         proxy_protocol: draft.proxy_protocol,
                         ssl: draft.ssl,
                         http2: draft.http2,
+                        quic: draft.quic,
                     });
                     wanted.push(Wanted::by(draft));
                     explicit_default.push(draft.is_default);
@@ -132,7 +146,7 @@ pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<So
         }
     }
     for (draft, names) in drafts.iter().flat_map(|(_, drafts, names)| drafts.iter().map(move |draft| (draft, names))) {
-        let is_shared = |(listen, count): (&Listen, &usize)| listen.address == draft.address && *count > 1;
+        let is_shared = |(listen, count): (&Listen, &usize)| draft.is_at(listen) && *count > 1;
         if listens.iter().zip(&servers).any(is_shared) {
             // A single server answers all hosts of its address, so nginx does not look at its names there.
             for name in names.iter().filter(|name| name.kinds.is_empty()) {
@@ -142,7 +156,8 @@ pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<So
             }
         }
     }
-    (sockets(&listens, &wanted), listens)
+    let (sockets, quic) = (sockets(&listens, &wanted, false), sockets(&listens, &wanted, true));
+    Grouped { sockets, quic, listens }
 }
 
 /// How a socket is to be opened.
@@ -172,18 +187,19 @@ impl Wanted {
 }
 
 /// One socket per address; a wildcard socket also serves the specific addresses of its port (nginx: `bind`).
-fn sockets(listens: &[Listen], wanted: &[Wanted]) -> Vec<Socket> {
+fn sockets(listens: &[Listen], wanted: &[Wanted], quic: bool) -> Vec<Socket> {
+    let of_kind = || listens.iter().zip(wanted).enumerate().filter(|(_, (listen, _))| listen.quic == quic);
     let wildcard = |address: &Address| match address {
         Address::Tcp(tcp) if tcp.ip().is_unspecified() => Some((tcp.port(), tcp.is_ipv4())),
         Address::Tcp(_) | Address::Unix(_) => None,
     };
     let mut sockets: Vec<Socket> = Vec::new();
-    for (index, (listen, wanted)) in listens.iter().zip(wanted).enumerate() {
+    for (index, (listen, wanted)) in of_kind() {
         if wildcard(&listen.address).is_some() {
             sockets.push(wanted.socket(&listen.address, index));
         }
     }
-    for (index, (listen, wanted)) in listens.iter().zip(wanted).enumerate() {
+    for (index, (listen, wanted)) in of_kind() {
         if wildcard(&listen.address).is_some() {
             continue;
         }

@@ -18,7 +18,6 @@
 pub mod ask;
 pub mod input;
 pub mod reply;
-pub mod request;
 pub mod session;
 pub mod stream;
 

@@ -101,7 +101,7 @@ fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
         Some(conditions) => any_set(exchange, &conditions),
         // RFC 8297 §3: over HTTP/1.1 only to clients that are known to handle it. A client of the Fetch standard does,
         // and sends `Sec-Fetch-Mode`; Python's http.client takes the first head for the answer.
-        None => exchange.request.version() == Version::Http2 || is_of_fetch(exchange),
+        None => exchange.request.version().is_framed() || is_of_fetch(exchange),
     }
 }
 

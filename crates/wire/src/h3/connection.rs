@@ -13,7 +13,7 @@
 //! ends its stream or the connection with the RFC's code.
 
 use crate::calm::Calm;
-use crate::role::Role;
+pub use crate::role::Role;
 use crate::section::{Block, Urgency};
 
 use super::control::{ControlFrame, ControlReader};

@@ -8,7 +8,7 @@ use weir_http::hold::client::Agreed;
 use weir_http::hold::worker::Worker;
 use weir_net::clock;
 use weir_net::log::Os;
-use weir_net::tls::{Agreement, Alert, Complaint, Purpose, TlsStream, failure};
+use weir_net::tls::{Agreement, Complaint, Purpose, failure};
 
 use super::assemble::ServerTls;
 
@@ -16,14 +16,10 @@ use super::assemble::ServerTls;
 /// handshakes in one second would pass a limit on memory that is only measured.
 const SESSION_BYTES: u64 = 48 << 10;
 
-/// The memory of a session, counted before the session is made. Without it, the client gets an alert.
-pub fn room(tls: &TlsStream) -> Option<Share> {
+/// The memory of a session, counted before the session is made; `None` if there is none.
+pub fn room() -> Option<Share> {
     let mut share = MEMORY.share();
-    if share.grow(SESSION_BYTES) {
-        return Some(share);
-    }
-    tls.refuse(Alert::InternalError);
-    None
+    share.grow(SESSION_BYTES).then_some(share)
 }
 
 /// Judges the client's certificate chain, and collects the parameters of the session.

@@ -68,20 +68,41 @@ enum Certificates {
     Named(Speakers),
 }
 
-/// The server with and without HTTP/2.
+/// What a client may ask for above TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Above {
+    /// HTTP/1.1, or the protocols of a `server` of `stream`.
+    Http1,
+    /// HTTP/2 too.
+    Http2,
+    /// HTTP/3, in QUIC.
+    Http3,
+}
+
+/// The server for each kind of client.
 #[derive(Clone)]
 struct Speakers {
     http1: Server,
     http2: Server,
+    /// `None` without TLS 1.3.
+    http3: Option<Server>,
 }
 
 impl Speakers {
     fn with(&self, identities: &[KeyPair]) -> Speakers {
-        Speakers { http1: self.http1.with_identities(identities), http2: self.http2.with_identities(identities) }
+        let with = |server: &Server| server.with_identities(identities);
+        Speakers { http1: with(&self.http1), http2: with(&self.http2), http3: self.http3.as_ref().map(with) }
     }
 
-    fn one(&self, http2: bool) -> Server {
-        if http2 { self.http2.clone() } else { self.http1.clone() }
+    fn one(&self, above: Above) -> Result<Server, (Level, String)> {
+        match above {
+            Above::Http1 => Ok(self.http1.clone()),
+            Above::Http2 => Ok(self.http2.clone()),
+            Above::Http3 => {
+                let lacks = || (Level::Error, "\"ssl_protocols\" of this server have no TLSv1.3".to_owned());
+                self.http3.clone().ok_or_else(lacks)
+            }
+        }
     }
 }
 
@@ -95,14 +116,14 @@ const EARLY_BYTES_MAX: u32 = 16 << 10;
 impl ServerTls {
     /// The server for a connection, with current certificates; `value` evaluates their names. The error is for the
     /// log, with its level.
-    pub fn server(&self, http2: bool, value: impl FnMut(&Template) -> String) -> Result<Server, (Level, String)> {
+    pub fn server(&self, above: Above, value: impl FnMut(&Template) -> String) -> Result<Server, (Level, String)> {
         match &self.certificates {
-            Certificates::Fixed(speakers) => Ok(speakers.one(http2)),
+            Certificates::Fixed(speakers) => speakers.one(above),
             Certificates::Watched(watched) => {
                 let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
                 let (speakers, watch) = &mut *watched;
                 self.look_again(speakers, watch);
-                Ok(speakers.one(http2))
+                speakers.one(above)
             }
             Certificates::Issued(wanted, current) => {
                 let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,11 +135,11 @@ impl ServerTls {
                 if current.0 != version {
                     *current = (version, current.1.with(std::slice::from_ref(&held.pair)));
                 }
-                Ok(current.1.one(http2))
+                current.1.one(above)
             }
             Certificates::Named(speakers) => {
                 let pairs = self.load(value).map_err(|why| (Level::Error, why))?;
-                Ok(speakers.with(&self.stapled(pairs)).one(http2))
+                speakers.with(&self.stapled(pairs)).one(above)
             }
         }
     }
@@ -437,10 +458,11 @@ fn speakers(
             .about("ssl_protocols", 0)
     })?;
     if is_stream {
-        return Ok(Speakers { http2: http1.clone(), http1 });
+        return Ok(Speakers { http2: http1.clone(), http3: None, http1 });
     }
+    let http3 = Server::new(&options.for_quic(&[b"h3"], &[])).ok();
     // HTTP/2 streams cannot tell which of them came early, and only `$ssl_early_data` makes early data safe.
-    Ok(Speakers { http2: http1.with_alpn(&HTTP2).without_early_data(), http1 })
+    Ok(Speakers { http2: http1.with_alpn(&HTTP2).without_early_data(), http3, http1 })
 }
 
 /// The default server of an address that speaks TLS needs a certificate. If that server refuses TLS handshakes, the
@@ -448,14 +470,18 @@ fn speakers(
 pub fn require_certificates(b: &mut Build<'_>, found: &Found<'_>) {
     let lacks = |id| found.root(id).is_some_and(|root| crate::values(root).ssl.certificates.is_empty());
     let rejects = |id| found.root(id).is_some_and(|root| crate::values(root).ssl.rejects);
-    for listen in found.listens.iter().filter(|listen| listen.ssl) {
-        let default = listen.hosts.default_server();
+    let lacks_tls13 = |id| found.root(id).is_some_and(|root| !crate::values(root).ssl.protocols.tls13);
+    for listen in found.listens.iter().filter(|listen| listen.ssl || listen.quic) {
+        let (default, name) = (listen.hosts.default_server(), if listen.quic { "quic" } else { "ssl" });
         for (id, addresses, _) in found.drafts {
-            let draft = addresses.iter().find(|draft| draft.address == listen.address);
+            let Some(draft) = addresses.iter().find(|draft| draft.is_at(listen)) else { continue };
             let counts = *id == default || (lacks(default) && rejects(default));
-            if let Some(draft) = draft.filter(|_| counts && lacks(*id) && !rejects(*id)) {
-                let what = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+            if counts && lacks(*id) && !rejects(*id) {
+                let what = format!("no \"ssl_certificate\" is defined for the \"listen ... {name}\" directive");
                 b.refuse_at("listen", Refusal::whole(what).needs("ssl_certificate", ""), draft.at);
+            } else if listen.quic && *id == default && !lacks(default) && lacks_tls13(default) {
+                let what = "\"ssl_protocols\" must enable TLSv1.3 for the \"listen ... quic\" directive";
+                b.refuse_at("listen", Refusal::whole(what), draft.at);
             }
         }
     }

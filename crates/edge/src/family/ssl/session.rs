@@ -17,7 +17,7 @@ use weir_stream::drive::status::INTERNAL;
 use weir_stream::part::{Next, Part};
 use weir_stream::session::Session;
 
-use super::assemble::ServerTls;
+use super::assemble::{Above, ServerTls};
 use super::{Verify, agree, variables};
 
 /// TLS, for sessions.
@@ -90,7 +90,10 @@ fn begin(session: &mut Session<'_>, tls: &TlsStream, hello: Option<Box<ClientHel
         tls.refuse(Alert::UnrecognizedName);
         return None;
     };
-    let held = agree::room(tls)?;
+    let Some(held) = agree::room() else {
+        tls.refuse(Alert::InternalError);
+        return None;
+    };
     let facts = TlsFacts {
         held,
         server_name: name,
@@ -101,7 +104,7 @@ fn begin(session: &mut Session<'_>, tls: &TlsStream, hello: Option<Box<ClientHel
         agreed: OnceCell::new(),
     };
     let _ = session.facts.set(Box::new(facts));
-    let made = speaks.server(false, |template| String::from_utf8_lossy(&template.text(session)).into_owned());
+    let made = speaks.server(Above::Http1, |template| String::from_utf8_lossy(&template.text(session)).into_owned());
     match made.map(|server| tls.begin(&server).map_err(|failure| (Level::Error, failure.to_string()))) {
         Ok(Ok(())) => Some(speaks),
         Ok(Err((level, error))) | Err((level, error)) => {

@@ -4,7 +4,7 @@ use weir_http::exchange::Exchange;
 use weir_http::exchange::message::Origin;
 use weir_http::exchange::phase::Outcome;
 use weir_wire::chunked::{ChunkEvent, Decoder};
-use weir_wire::{BodyLength, Version, Violation};
+use weir_wire::{BodyLength, Violation};
 
 use super::answer::{Answer, Judge, Upgraded};
 use super::attempt::Answered;
@@ -85,7 +85,7 @@ pub(super) fn take_answer(
         }
         None => {
             // HTTP/1.1 has trailers in chunks alone: for them, weir does not take the length away.
-            exchange.response.expects_trailers |= trails && exchange.request.version() == Version::Http2;
+            exchange.response.expects_trailers |= trails && exchange.request.version().is_framed();
             exchange.cache.saving = store::begin(exchange, values);
             *to = Some(body);
             Answer::Response

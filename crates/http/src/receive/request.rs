@@ -1,6 +1,6 @@
-//! Turns a field section into the request of an exchange, in the memory of exchanges.
+//! Turns a field section of HTTP/2 or HTTP/3 into the request of an exchange, in the memory of exchanges.
 
-use weir_wire::h2::connection::Connection;
+use weir_wire::section::Block;
 use weir_wire::section::message::{self, Malformed};
 use weir_wire::{Field, HeadPolicy, InvalidFields, Known, Span, Version, Violation};
 
@@ -16,21 +16,21 @@ pub struct Begun {
     pub refusal: Option<Violation>,
 }
 
-/// Reads the section that has just arrived; also returns why it is malformed. `ends` if no body follows; `key` is the
+/// Reads a section of HTTP/2 or HTTP/3; also returns why it is malformed. `ends` if no body follows; `key` is the
 /// WebSocket key for a request to open a WebSocket.
 pub fn read(
-    wire: &mut Connection,
+    block: &mut Block,
+    version: Version,
     mut parts: Parts,
     ends: bool,
     policy: &HeadPolicy,
     key: [u8; 16],
 ) -> (Begun, Option<Malformed>) {
     let request = parts.request();
-    let block = wire.block();
     // Pseudo-header fields are not counted (nginx), nor are the fields that weir makes from them.
     let fields = block.iter().filter(|(name, _)| name.first() != Some(&b':')).count();
     let is_too_large = block.is_too_large;
-    let said = message::request(block, Version::Http2, true, &mut request.head);
+    let said = message::request(block, version, true, &mut request.head);
     std::mem::swap(&mut request.bytes, &mut block.bytes);
     request.sent = block.sent;
     request.is_open_ended = !ends;
@@ -48,13 +48,13 @@ pub fn read(
     if said.is_err() {
         request.head.clear();
         request.bytes.clear();
-        request.head.version = Version::Http2;
+        request.head.version = version;
     }
     request.used = request.head.len;
     (Begun { parts, refusal }, malformed)
 }
 
-/// A WebSocket over HTTP/2 (RFC 8441) becomes the request for an upgrade that phases and origins know: GET, with the
+/// A WebSocket over HTTP/2 (RFC 8441) or HTTP/3 (RFC 9220) becomes the request for an upgrade that phases and origins know: GET, with the
 /// fields that HTTP/1.1 needs. The client's bytes on the stream are the WebSocket's bytes, and no body.
 fn upgrade(request: &mut Request, protocol: Span, key: [u8; 16]) -> Option<Violation> {
     if protocol.of(&request.bytes) != b"websocket" {
@@ -81,7 +81,7 @@ fn push(bytes: &mut Vec<u8>, text: &[u8]) -> Span {
     Span::new(start, bytes.len())
 }
 
-/// Strange names: nginx has rules for them, HTTP/2 has none.
+/// Strange names: nginx has rules for them, HTTP/2 and HTTP/3 have none.
 fn judge(request: &mut Request, policy: &HeadPolicy) {
     if policy.invalid_fields == InvalidFields::Drop {
         let bytes = &request.bytes;
@@ -109,7 +109,7 @@ fn line(field: &Field) -> weir_wire::Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_wire::h2::connection::{Limits, Role, Step};
+    use weir_wire::h2::connection::{Connection, Limits, Role, Step};
 
     const GET: [(&str, &str); 4] = [(":method", "GET"), (":scheme", "http"), (":path", "/x"), (":authority", "a.test")];
 
@@ -128,7 +128,7 @@ mod tests {
         let limits = Limits { section, is_connect_extended: true, ..Limits::default() };
         let mut wire = Connection::new(Role::Server, limits);
         assert!(matches!(wire.next(&bytes), Ok(Step::Took { .. })), "{fields:?}");
-        read(&mut wire, Parts::default(), false, policy, [7; 16])
+        read(wire.block(), Version::Http2, Parts::default(), false, policy, [7; 16])
     }
 
     fn policy() -> HeadPolicy {

@@ -1,0 +1,404 @@
+//! Drives an HTTP/3 connection: the handshake, the client's streams, and the end.
+//!
+//! QUIC delivers each stream by itself, so this task reads only the client's control streams and the heads of requests; a
+//! request's task reads and writes its own stream.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_http::exchange::Parts;
+use weir_http::exchange::conf::Conf;
+use weir_http::exchange::line;
+use weir_http::exchange::route::ServerId;
+use weir_http::hold::bounds::{MEMORY, STREAMS, Share};
+use weir_http::hold::conn::Conn;
+use weir_http::hold::worker::{Entry, Worker};
+use weir_http::receive::h3::session::H3Session;
+use weir_http::receive::h3::stream::{H3Stream, Heard};
+use weir_http::receive::head::{self, default_core, default_values};
+use weir_http::receive::request;
+use weir_net::log::Level;
+use weir_net::worker::Task;
+use weir_net::{Instant, clock};
+use weir_quic::connection::{QuicConnection, QuicEnd, QuicEvent, StreamId};
+use weir_quic::settings::STREAMS_FIRST;
+use weir_quic::tls::Handshake;
+use weir_wire::h3::H3Code;
+use weir_wire::h3::connection::H3News;
+use weir_wire::h3::settings::H3Limits;
+use weir_wire::{Version, Violation};
+
+use super::after::After;
+use super::open;
+use super::seat::{self, Guest};
+use super::secure;
+
+/// The code of an end without an error (RFC 9114 §8.1).
+pub const NO_ERROR: u64 = H3Code::NoError as u64;
+
+/// How long weir waits after it has announced the end: requests that are on their way arrive in a round trip.
+const NOTICE: Duration = Duration::from_secs(1);
+
+/// Parts of the idle time after which weir shows that it lives, while a request is under way (RFC 9000 §10.1.2).
+const SIGNS: u32 = 3;
+
+/// The server that the client named, once it has.
+pub type Chosen = Rc<Cell<Option<ServerId>>>;
+
+/// Serves a connection that has just begun.
+pub fn serve(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake: (Handshake, Chosen)) {
+    weir_net::worker::spawn(Box::pin(live(conn, entry, quic, handshake)));
+}
+
+async fn live(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake: (Handshake, Chosen)) {
+    let begun = clock::now();
+    if !secure::shaken(&conn, &entry.worker, &quic, &handshake, begun).await {
+        quic.keep(Task::NONE);
+        return;
+    }
+    let generation = entry.worker.generation();
+    let limits = limits(&generation.conf, conn.client.listen.get());
+    let session = H3Session::new(quic, limits);
+    let mut drive =
+        Drive { conn, entry, session, heads: Vec::new(), streams: Vec::new(), waits: Waits::Unset, notice_until: None };
+    let end = poll_fn(|_| drive.poll()).await;
+    drive.session.kill();
+    drive.streams.iter().for_each(|stream| stream.wake());
+    drive.conn.shared.keep(Task::NONE);
+    drive.tell(&end);
+}
+
+/// The limits that the default server of a listen sets.
+fn limits(conf: &Conf, listen: usize) -> H3Limits {
+    let (count, size) = default_values(conf, listen).core.large_headers;
+    let section = usize::try_from(u64::from(count) * size).unwrap_or(usize::MAX);
+    H3Limits { section, is_connect_extended: true, ..H3Limits::default() }
+}
+
+/// The wait that the connection's deadline bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// None is chosen yet.
+    Unset,
+    /// A request is under way: weir shows from time to time that it lives.
+    Requests,
+    /// The head of a request: `client_header_timeout`.
+    Head,
+    /// A request: `keepalive_timeout`.
+    Idle,
+    /// The requests that were on their way when weir announced the end: [`NOTICE`].
+    Notice,
+}
+
+struct Drive {
+    conn: Box<Conn>,
+    entry: Entry,
+    session: Rc<H3Session>,
+    /// Streams whose heads are not complete.
+    heads: Vec<Rc<H3Stream>>,
+    /// Streams whose requests have a task, or whose answers wait for the client's windows.
+    streams: Vec<Rc<H3Stream>>,
+    waits: Waits,
+    /// weir has announced the end of the connection, and begins requests until then.
+    notice_until: Option<Instant>,
+}
+
+impl Drive {
+    fn poll(&mut self) -> Poll<QuicEnd> {
+        self.session.driven_here();
+        self.conn.shared.keep(Task::current());
+        if self.conn.shared.has_ended() {
+            self.session.quic.close(NO_ERROR, b"");
+        }
+        while let Some(event) = self.session.quic.next() {
+            if event == QuicEvent::Ended {
+                return Poll::Ready(self.session.end().unwrap_or(QuicEnd::Ours));
+            }
+            self.happened(event);
+        }
+        self.streams.retain(|stream| !stream.is_done());
+        self.go_if_told();
+        self.session.flush();
+        if let Some(fault) = self.session.fault() {
+            self.session.quic.close(fault.code as u64, fault.what.as_bytes());
+            return Poll::Ready(QuicEnd::Fault(fault.code as u64, fault.what.to_owned()));
+        }
+        let is_free = self.streams.is_empty() && self.heads.is_empty();
+        if self.is_going() && is_free {
+            self.session.quic.close(NO_ERROR, b"");
+            return Poll::Ready(QuicEnd::Ours);
+        }
+        self.poll_deadline()
+    }
+
+    fn stream(&self, id: StreamId) -> Option<&Rc<H3Stream>> {
+        self.streams.iter().find(|stream| stream.id() == id)
+    }
+
+    fn is_going(&self) -> bool {
+        self.session.wire.borrow().is_going()
+    }
+
+    fn happened(&mut self, event: QuicEvent) {
+        match event {
+            QuicEvent::Opened(id) if id.is_bidirectional() => self.opened(id),
+            QuicEvent::Opened(id) => self.read_uni(id),
+            QuicEvent::Readable(id) if id.is_bidirectional() => self.readable(id),
+            QuicEvent::Readable(id) => self.read_uni(id),
+            QuicEvent::Writable(id) => {
+                if let Some(stream) = self.stream(id) {
+                    stream.writable();
+                }
+            }
+            QuicEvent::Stopped(id, _) => self.stopped(id),
+            QuicEvent::Connected | QuicEvent::Finished(_) | QuicEvent::Ended => {}
+        }
+    }
+
+    fn opened(&mut self, id: StreamId) {
+        match H3Stream::accept(&self.session, id) {
+            Ok(stream) => {
+                self.heads.push(stream);
+                self.readable(id);
+            }
+            Err(fault) => {
+                self.session.quic.reset(id, fault.code as u64);
+                self.session.quic.stop(id, fault.code as u64);
+            }
+        }
+    }
+
+    /// A stream has bytes: of its head, or for its task.
+    fn readable(&mut self, id: StreamId) {
+        let Some(at) = self.heads.iter().position(|stream| stream.id() == id) else {
+            if let Some(stream) = self.stream(id) {
+                stream.readable();
+            }
+            return;
+        };
+        let Some(stream) = self.heads.get(at).cloned() else { return };
+        stream.readable();
+        match stream.hear() {
+            Heard::Nothing => return,
+            Heard::Over => {}
+            Heard::Head { ends, malformed } => self.begin(stream, ends, malformed),
+        }
+        self.heads.swap_remove(at);
+    }
+
+    fn stopped(&mut self, id: StreamId) {
+        self.session.quic.reset(id, H3Code::RequestCancelled as u64);
+        if let Err(fault) = self.session.wire.borrow_mut().reset_came(id.number()) {
+            self.session.blame(fault);
+        }
+        self.heads.retain(|stream| stream.id() != id);
+        if let Some(stream) = self.stream(id) {
+            stream.stopped();
+        }
+    }
+
+    fn read_uni(&mut self, id: StreamId) {
+        let mut ready = false;
+        let streams = &self.streams;
+        let read = self.session.read_uni(id, &mut |news| match news {
+            H3News::Priority(id, urgency) => {
+                if let Some(stream) = streams.iter().find(|stream| stream.id().number() == id) {
+                    stream.set_urgency(urgency);
+                }
+            }
+            H3News::Ready => ready = true,
+            H3News::Settings | H3News::GoAway(_) | H3News::Unwanted => {}
+        });
+        if let Err(fault) = read {
+            return self.session.blame(fault);
+        }
+        while ready && let Some(number) = { self.session.wire.borrow_mut().take_ready() } {
+            let all = self.heads.iter().chain(&self.streams);
+            let waiting = all.map(|stream| stream.id()).find(|id| id.number() == number);
+            if let Some(id) = waiting {
+                self.readable(id);
+            }
+        }
+    }
+
+    /// Starts a task for a request.
+    fn begin(&mut self, stream: Rc<H3Stream>, ends: bool, length: Option<&'static str>) {
+        let Drive { conn, entry, session, streams, .. } = self;
+        let worker = &entry.worker;
+        let generation = worker.generation();
+        let listen = conn.client.listen.get();
+        let policy = head::policy(default_core(&generation.conf, listen));
+        // Sec-WebSocket-Key proves nothing (RFC 6455 §10.3): any number will do.
+        let mut key = [0; 16];
+        key.fill_with(|| worker.random(256) as u8);
+        let (mut begun, fields) =
+            request::read(session.wire.borrow_mut().block(), Version::Http3, Parts::lease(worker), ends, &policy, key);
+        begun.parts.request().started = Some(clock::now());
+        let mut share = STREAMS.share();
+        let has_memory = !MEMORY.is_full();
+        if !has_memory {
+            MEMORY.refuse();
+        }
+        if !has_memory || !share.grow(1) {
+            return stream.reject(H3Code::RequestRejected);
+        }
+        if let Some(malformed) = fields.or(length) {
+            note(conn, &generation.conf, malformed);
+            begun.refusal.get_or_insert(Violation::MalformedRequest);
+            stream.blame();
+        }
+        stream.apply_urgency();
+        streams.push(stream.clone());
+        conn.follow(session.quic.remote());
+        let own = Box::new(conn.of_stream(stream.clone()));
+        weir_net::worker::spawn(serve_stream(Served(stream, share), own, worker.clone(), begun));
+        let values = default_values(&generation.conf, listen);
+        if conn.served() == u64::from(STREAMS_FIRST) / 2 && values.http3.streams_max > STREAMS_FIRST {
+            session.quic.allow_streams(values.http3.streams_max);
+        }
+        let age = clock::now().saturating_duration_since(conn.client.accepted);
+        let core = &values.core;
+        if conn.served() >= core.keepalive_requests || age > core.keepalive_time || core.keepalive_timeout.0.is_zero() {
+            session.wire.borrow_mut().goaway();
+        }
+    }
+
+    /// A stop or a reload: requests go on. After a reload, the next requests have the next configuration, as those of a
+    /// connection of HTTP/1.1 do, unless it says other things about this address.
+    fn go_if_told(&mut self) {
+        let Drive { conn, entry, session, streams, notice_until, .. } = self;
+        let (worker, generation) = (&entry.worker, entry.worker.generation());
+        let is_other = conn.shared.generation.get() != generation.conf.generation;
+        if !is_other && !worker.is_draining() || session.wire.borrow().is_going() && notice_until.is_none() {
+            return;
+        }
+        let socket = conn.socket.tcp();
+        let to = conn.client.local().tcp().map(|local| local.ip());
+        let listen = socket.and_then(|socket| generation.listen_of_quic(socket, to));
+        listen.inspect(|listen| conn.client.listen.set(*listen));
+        if !worker.is_draining() && listen.is_some_and(|listen| may_go_on(conn, session, &generation.conf, listen)) {
+            if streams.is_empty() {
+                conn.shared.generation.set(generation.conf.generation);
+            }
+            return;
+        }
+        match *notice_until {
+            Some(until) if clock::now() < until => {}
+            Some(_) => {
+                session.wire.borrow_mut().goaway();
+                *notice_until = None;
+            }
+            None if streams.is_empty() && conn.served() > 0 && worker.is_last() => session.wire.borrow_mut().goaway(),
+            None => {
+                session.wire.borrow_mut().announce_end();
+                *notice_until = Some(clock::now() + NOTICE);
+            }
+        }
+    }
+
+    /// Sets the deadline for the current wait.
+    fn poll_deadline(&mut self) -> Poll<QuicEnd> {
+        let has_requests = !self.streams.is_empty();
+        let waits = match () {
+            () if self.notice_until.is_some() => Waits::Notice,
+            () if has_requests => Waits::Requests,
+            () if !self.heads.is_empty() || self.conn.served() == 0 => Waits::Head,
+            () => Waits::Idle,
+        };
+        if waits != self.waits {
+            self.waits = waits;
+            self.set_deadline(waits);
+        }
+        if has_requests {
+            self.conn.shared.wake();
+        } else {
+            self.conn.shared.lie_idle();
+        }
+        if self.conn.deadline.poll_expired().is_pending() {
+            return Poll::Pending;
+        }
+        match waits {
+            Waits::Requests => {
+                self.session.quic.ping();
+                self.set_deadline(waits);
+                let _ = self.conn.deadline.poll_expired();
+                return Poll::Pending;
+            }
+            Waits::Notice => Task::current().wake(),
+            Waits::Head | Waits::Idle | Waits::Unset => {
+                self.session.quic.close(NO_ERROR, b"");
+                return Poll::Ready(QuicEnd::Ours);
+            }
+        }
+        Poll::Pending
+    }
+
+    fn set_deadline(&self, waits: Waits) {
+        let generation = self.entry.worker.generation();
+        let core = default_core(&generation.conf, self.conn.client.listen.get());
+        let keepalive = core.keepalive_timeout.0.max(Duration::from_millis(1));
+        self.conn.deadline.set(match waits {
+            Waits::Unset => return self.conn.deadline.clear(),
+            Waits::Requests => keepalive / SIGNS,
+            Waits::Head => core.header_timeout,
+            Waits::Idle => keepalive,
+            Waits::Notice => NOTICE,
+        });
+    }
+
+    /// Logs why the connection has ended, if it did not end in order.
+    fn tell(&self, end: &QuicEnd) {
+        if matches!(end, QuicEnd::Ours | QuicEnd::Idle | QuicEnd::Closed(0 | NO_ERROR, _)) {
+            return;
+        }
+        let generation = self.entry.worker.generation();
+        line::client_line(
+            &generation.conf,
+            &self.conn.client,
+            Level::Info,
+            format_args!("{end} while processing HTTP/3 connection"),
+        );
+    }
+}
+
+/// Whether a connection may go on with another configuration: this address still has HTTP/3, with the same limits.
+fn may_go_on(conn: &Conn, session: &H3Session, conf: &Conf, listen: usize) -> bool {
+    let named = conn.client.facts().and_then(|facts| facts.server_name.as_deref());
+    let speaks = conf.listens.get(listen).is_some_and(|listen| {
+        listen.quic && conf.location(open::server_of_handshake(conf, listen, named).root).values.http3.is_on
+    });
+    speaks && session.wire.borrow().limits() == limits(conf, listen)
+}
+
+fn note(conn: &Conn, conf: &Conf, what: &str) {
+    line::client_line(
+        conf,
+        &conn.client,
+        Level::Info,
+        format_args!("client sent {what} while processing HTTP/3 connection"),
+    );
+}
+
+/// Ends its stream when it is dropped, also if the task panics.
+struct Served(Rc<H3Stream>, #[expect(dead_code, reason = "it counts the stream until both end")] Share);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+async fn serve_stream(served: Served, conn: Box<Conn>, worker: Rc<Worker>, begun: request::Begun) {
+    let _served = served;
+    let mut seat = seat::lease();
+    seat.take(Guest { conn, worker: worker.clone(), early: None, begun: Some(Box::new(begun)) });
+    let (conn, after) = poll_fn(|context| seat.poll(context)).await;
+    seat::give_back(seat);
+    if let After::Tunnel(mut tunnel) = after {
+        let end = poll_fn(|_| tunnel.poll(&conn)).await;
+        tunnel.close(end, &conn, &worker);
+    }
+}

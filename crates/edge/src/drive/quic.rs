@@ -1,0 +1,317 @@
+//! QUIC on this worker: one port for each UDP socket of a `listen … quic`, and the clients that begin on it.
+//!
+//! The settings of QUIC are those of the default server of an address, as in nginx; those of TLS are the settings of the
+//! server that the client names.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::task::Poll;
+
+use weir_http::exchange::conf::Conf;
+use weir_http::exchange::route::ServerId;
+use weir_http::hold::counters;
+use weir_http::hold::worker::Worker;
+use weir_http::receive::head::default_values;
+use weir_net::batch::{ReceiveBatch, ReceivedDatagram};
+use weir_net::datagrams::{Receiver, Receiving};
+use weir_net::forward::{self, ForwardBatch};
+use weir_net::log::{self, Level};
+use weir_net::worker::Task;
+use weir_net::{Address, Carried, Transport};
+use weir_quic::connection::{QuicConnection, QuicEnd};
+use weir_quic::id::WorkerPlace;
+use weir_quic::port::{Admission, Asks, Port, PortHost};
+use weir_quic::settings::{self, PortSettings};
+use weir_quic::tls::Handshake;
+
+use super::{http3, secure, serve};
+
+/// The sockets of one address that a worker reads. The worker sends on the first one, whose number is its own; others are
+/// those of workers that have gone.
+pub struct PortSockets {
+    /// The sockets, at least one.
+    pub all: Vec<Receiving>,
+    /// The number of the first one among those of the address.
+    pub number: usize,
+}
+
+/// Ends the task of a port from outside.
+#[derive(Default)]
+pub struct PortStop {
+    is_set: Cell<bool>,
+    /// PortSockets to read besides the first one, if they are to change.
+    others: Cell<Option<Vec<Receiving>>>,
+    task: Cell<Option<Task>>,
+}
+
+impl PortStop {
+    /// Takes no more clients; connections go on to their end.
+    pub fn set(&self) {
+        self.is_set.set(true);
+        self.wake();
+    }
+
+    /// Reads these sockets besides the first one, and no others.
+    pub fn read_also(&self, others: Vec<Receiving>) {
+        self.others.set(Some(others));
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(task) = self.task.get() {
+            task.wake();
+        }
+    }
+}
+
+thread_local! {
+    /// The memory for arriving datagrams of all ports of a worker: a batch is handled before the next one is read.
+    static BATCH: RefCell<Option<ReceiveBatch>> = const { RefCell::new(None) };
+    /// The ports of this worker, for datagrams that other workers pass on.
+    static PORTS: RefCell<Vec<(SocketAddr, Weak<ServedPort>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A port, and what it has around it.
+struct ServedPort {
+    port: Rc<Port>,
+    here: Here,
+}
+
+/// Serves the sockets of an address until the port is stopped and its last connection has ended.
+pub async fn serve(worker: Rc<Worker>, sockets: PortSockets, stop: Rc<PortStop>) {
+    let PortSockets { all, number } = sockets;
+    let Some((first, others)) = all.split_first() else { return };
+    let address = first.local_addr();
+    let generation = worker.generation();
+    let made = Receiver::new(first).map_err(|error| log::Os(&error).to_string()).and_then(|receiver| {
+        let place = WorkerPlace {
+            generation: this_process(),
+            worker: u16::try_from(generation.seat).unwrap_or(u16::MAX),
+            socket: u8::try_from(number).unwrap_or(u8::MAX),
+        };
+        let settings = port_settings(&generation.conf, address).ok_or("no random numbers")?;
+        Ok(Port::new(receiver, place, &settings))
+    });
+    let port = match made {
+        Ok(port) => port,
+        Err(why) => return log::global(Level::Emerg, format_args!("QUIC on {address} could not begin: {why}")),
+    };
+    let conf = generation.conf.generation;
+    drop(generation);
+    let here = Here {
+        worker,
+        address,
+        socket: Rc::new(Address::Tcp(address)),
+        generation: Cell::new(conf),
+        passed_on: RefCell::default(),
+    };
+    let served = Rc::new(ServedPort { port, here });
+    PORTS.with_borrow_mut(|ports| {
+        ports.retain(|(_, port)| port.strong_count() > 0);
+        ports.push((address, Rc::downgrade(&served)));
+    });
+    let mut others: Vec<Receiver> = others.iter().filter_map(|socket| Receiver::new(socket).ok()).collect();
+    poll_fn(|_| {
+        stop.task.set(Some(Task::current()));
+        if stop.is_set.get() || served.here.worker.is_draining() {
+            served.port.stop();
+        }
+        if let Some(sockets) = stop.others.take() {
+            others = sockets.iter().filter_map(|socket| Receiver::new(socket).ok()).collect();
+        }
+        served.here.adopt(&served.port);
+        let done = BATCH.with_borrow_mut(|batch| {
+            let batch = batch.get_or_insert_default();
+            others.iter().for_each(|socket| served.port.read_also(socket, batch, &served.here));
+            served.port.poll(batch, &served.here)
+        });
+        served.here.pass_on();
+        done
+    })
+    .await;
+}
+
+/// The number of this process in connection ids: a process that replaces another one has another number.
+fn this_process() -> u16 {
+    (std::process::id() & 0xffff) as u16
+}
+
+/// Takes the datagrams that another worker got for a connection of this one.
+fn passed_on(address: SocketAddr, packet: &[u8]) {
+    let served = PORTS.with_borrow(|ports| {
+        let all = ports.iter().filter(|(other, _)| *other == address).filter_map(|(_, port)| port.upgrade());
+        all.collect::<Vec<_>>()
+    });
+    // After a stop and a start there are two for a while: the older one has connections to end.
+    for datagram in forward::forwarded(packet) {
+        let owner = served.iter().find(|served| served.port.knows(&datagram)).or(served.last());
+        if let Some(owner) = owner {
+            owner.port.take(&datagram, &owner.here);
+        }
+    }
+}
+
+/// Makes the kernel give each datagram of QUIC to the worker of its connection. A kernel that cannot leaves it to the
+/// workers, which pass datagrams on.
+pub fn steer(conf: &Conf, address: SocketAddr, sockets: &[Receiving], workers: usize) {
+    let attached = port_settings(conf, address).map(|settings| settings.steering().attach(sockets, workers));
+    if let Some(Err(error)) = attached {
+        let what = "setsockopt(SO_ATTACH_REUSEPORT_CBPF) failed";
+        log::global(Level::Notice, format_args!("{what} {}: workers of {address} pass datagrams on", log::Os(&error)));
+    }
+}
+
+/// The settings of an address, which are those of its default server.
+fn port_settings(conf: &Conf, address: SocketAddr) -> Option<PortSettings> {
+    let socket = conf.quic.iter().find(|socket| socket.address == Address::Tcp(address))?;
+    let values = default_values(conf, socket.fallback);
+    // Without keepalive, a client still has the time for its request.
+    let idle = values.core.keepalive_timeout.0.max(values.core.header_timeout);
+    settings::port_settings(&settings::Wanted {
+        host_key: values.http3.host_key.as_deref(),
+        idle,
+        streams: values.http3.streams_max,
+        stream_window: values.http3.stream_buffer,
+        cuts: values.http3.gso,
+    })
+}
+
+/// What a port has around it.
+struct Here {
+    worker: Rc<Worker>,
+    address: SocketAddr,
+    socket: Rc<Address>,
+    /// The configuration whose settings the port has.
+    generation: Cell<u32>,
+    /// Datagrams for other workers, by their seats.
+    passed_on: RefCell<Vec<(u16, ForwardBatch)>>,
+}
+
+impl Here {
+    /// Sends the datagrams for other workers.
+    fn pass_on(&self) {
+        for (seat, mut batch) in self.passed_on.take() {
+            if let Some(packet) = batch.take() {
+                self.send_to(seat, packet);
+            }
+        }
+    }
+
+    /// Sends datagrams to another worker; `false` if it has gone. A worker that has too much to do loses them.
+    fn send_to(&self, seat: u16, packet: Vec<u8>) -> bool {
+        let address = self.address;
+        self.worker.on_colleague(seat.into(), move |_| passed_on(address, &packet))
+    }
+
+    /// Gives the port the settings of the configuration in force.
+    fn adopt(&self, port: &Port) {
+        let generation = self.worker.generation();
+        if self.generation.replace(generation.conf.generation) != generation.conf.generation
+            && let Some(settings) = port_settings(&generation.conf, self.address)
+        {
+            port.adopt(&settings);
+        }
+    }
+}
+
+impl PortHost for Here {
+    fn admit(&self, asks: Asks) -> Admission {
+        let worker = &self.worker;
+        let generation = worker.generation();
+        let Some(listen) = generation.listen_of_quic(self.address, asks.to) else { return Admission::Refuse };
+        if default_values(&generation.conf, listen).http3.retry && asks.may_retry && !asks.is_validated {
+            return Admission::Retry;
+        }
+        counters::add(&worker.counters().accepted, 1);
+        let Some(place) = worker.take_place_of_client() else { return Admission::Refuse };
+        let carrier = Rc::new(QuicCarrier::default());
+        let entry = worker.enlist(Transport::Carried(carrier.clone()), place, &generation);
+        let number = worker.next_connection_number();
+        let remote = SocketAddr::new(asks.from.ip().to_canonical(), asks.from.port());
+        let conn = serve::conn(&entry, remote.into(), self.socket.clone(), listen, number);
+        let local = asks.to.map_or(self.address.ip(), |ip| ip.to_canonical());
+        let _ = conn.client.local.set(SocketAddr::new(local, self.address.port()).into());
+        let chosen = Rc::new(Cell::new(None));
+        let (client, told, owner) = (conn.client.clone(), chosen.clone(), worker.clone());
+        let chooser = move |hello: &weir_net::tls::ClientHello| {
+            let (server, session): (ServerId, _) =
+                secure::choose(&client, &owner, &owner.generation(), secure::Carrier::Quic, Some(hello))?;
+            told.set(Some(server));
+            Ok(session)
+        };
+        let begun = move |result: Result<Rc<QuicConnection>, QuicEnd>, handshake: Handshake| match result {
+            Ok(quic) => {
+                let _ = carrier.0.set(quic.clone());
+                http3::serve(conn, entry, quic, (handshake, chosen));
+            }
+            Err(end) => {
+                secure::quic_failed(&conn, &entry.worker, (&handshake, chosen.get()), &end);
+            }
+        };
+        Admission::Accept(Box::new(chooser), Box::new(begun))
+    }
+
+    fn forward(&self, place: WorkerPlace, datagram: &ReceivedDatagram<'_>) -> bool {
+        if place.generation != this_process() {
+            return false;
+        }
+        let mut passed_on = self.passed_on.borrow_mut();
+        let at = passed_on.iter().position(|(seat, _)| *seat == place.worker).unwrap_or_else(|| {
+            passed_on.push((place.worker, ForwardBatch::default()));
+            passed_on.len() - 1
+        });
+        let full = passed_on.get_mut(at).and_then(|(_, batch)| batch.push(datagram));
+        drop(passed_on);
+        full.is_none_or(|packet| self.send_to(place.worker, packet))
+    }
+}
+
+/// A whole connection of QUIC in the place of a socket: nobody reads or writes it, but it can be ended.
+#[derive(Debug, Default)]
+struct QuicCarrier(OnceCell<Rc<QuicConnection>>);
+
+impl Carried for QuicCarrier {
+    fn socket(&self) -> Option<&weir_net::Stream> {
+        None
+    }
+
+    fn is_secure(&self) -> bool {
+        true
+    }
+
+    fn poll_readable(&self) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn poll_writable(&self) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn poll_closed(&self) -> Poll<()> {
+        match self.0.get() {
+            Some(quic) if quic.has_ended() => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn try_read_vec(&self, _: &mut Vec<u8>, _: usize) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn try_write_vectored(&self, _: &[IoSlice<'_>]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn shutdown_write(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn shutdown(&self) {
+        if let Some(quic) = self.0.get() {
+            quic.close(http3::NO_ERROR, b"");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The state that the streams of a connection share: QUIC and the frames.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use weir_net::buffer;
+use weir_net::worker::Task;
+use weir_quic::connection::{Follows, QuicConnection, QuicEnd, StreamId};
+
+use weir_wire::h3::connection::{H3Connection, H3News, OurStream, Role};
+use weir_wire::h3::settings::H3Limits;
+use weir_wire::h3::{H3Code, H3Fault};
+
+/// Bytes read from a unidirectional stream at a time.
+const READ_BYTES: usize = 4 << 10;
+
+/// A connection of HTTP/3.
+pub struct H3Session {
+    /// The connection of QUIC.
+    pub quic: Rc<QuicConnection>,
+    /// Its frames and tables.
+    pub wire: RefCell<H3Connection>,
+    /// Our control stream and our decoder stream, once they are open.
+    ours: [Cell<Option<StreamId>>; 2],
+    driver: Cell<Task>,
+    fault: Cell<Option<H3Fault>>,
+    is_dead: Cell<bool>,
+}
+
+impl H3Session {
+    /// A session over a connection whose handshake may go on; its SETTINGS wait to be sent.
+    pub fn new(quic: Rc<QuicConnection>, limits: H3Limits) -> Rc<H3Session> {
+        Rc::new(H3Session {
+            quic,
+            wire: RefCell::new(H3Connection::new(Role::Server, limits)),
+            ours: [Cell::new(None), Cell::new(None)],
+            driver: Cell::new(Task::NONE),
+            fault: Cell::new(None),
+            is_dead: Cell::new(false),
+        })
+    }
+
+    /// Notes that the current task drives the connection.
+    pub fn driven_here(&self) {
+        self.driver.set(Task::current());
+        self.quic.keep(Task::current());
+    }
+
+    /// Wakes the driving task.
+    pub fn tell_driver(&self) {
+        self.driver.get().wake();
+    }
+
+    /// Whether nothing can be sent or received any more.
+    pub fn is_dead(&self) -> bool {
+        self.is_dead.get()
+    }
+
+    /// Reads all that has come on a unidirectional stream of the client; hands news to `act`.
+    ///
+    /// # Errors
+    /// The client broke a rule, which ends the connection.
+    pub fn read_uni(&self, id: StreamId, act: &mut dyn FnMut(H3News)) -> Result<(), H3Fault> {
+        let mut bytes = buffer::lease(READ_BYTES);
+        loop {
+            bytes.clear();
+            let follows = self.quic.read(id, &mut bytes, READ_BYTES);
+            self.uni_came(id, &bytes, act)?;
+            match follows {
+                Follows::More => {}
+                Follows::Nothing | Follows::Gone => return Ok(()),
+                Follows::End => return self.wire.borrow_mut().uni(id.number(), &[], true).map(drop),
+                Follows::Reset(_) => return self.wire.borrow_mut().uni_reset(id.number()),
+            }
+        }
+    }
+
+    fn uni_came(&self, id: StreamId, bytes: &[u8], act: &mut dyn FnMut(H3News)) -> Result<(), H3Fault> {
+        let mut rest = bytes;
+        loop {
+            let (used, news) = self.wire.borrow_mut().uni(id.number(), rest, false)?;
+            rest = rest.get(used..).unwrap_or_default();
+            match news {
+                Some(H3News::Unwanted) => {
+                    self.quic.stop(id, H3Code::StreamCreation as u64);
+                    return Ok(());
+                }
+                Some(news) => act(news),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Sends the bytes of our own unidirectional streams, as far as the client's windows allow.
+    pub fn flush(&self) {
+        for (stream, place) in [OurStream::Control, OurStream::Decoder].into_iter().zip(&self.ours) {
+            let mut wire = self.wire.borrow_mut();
+            let bytes = wire.output(stream);
+            if bytes.is_empty() {
+                continue;
+            }
+            let id = place.get().or_else(|| self.quic.open_unidirectional());
+            place.set(id);
+            if let Some(id) = id
+                && let Ok(count) = self.quic.write(id, &[std::io::IoSlice::new(bytes)])
+            {
+                bytes.drain(..count.min(bytes.len()));
+            }
+        }
+    }
+
+    /// Notes the rule that the client broke on a stream; the driver ends the connection.
+    pub fn blame(&self, fault: H3Fault) {
+        if self.fault.replace(Some(fault)).is_none() {
+            self.tell_driver();
+        }
+    }
+
+    /// The rule that the client broke.
+    pub fn fault(&self) -> Option<H3Fault> {
+        self.fault.get()
+    }
+
+    /// Why the connection has ended.
+    pub fn end(&self) -> Option<QuicEnd> {
+        self.quic.end()
+    }
+
+    /// Ends the session. The driver wakes every stream, so that it notices.
+    pub fn kill(&self) {
+        self.is_dead.set(true);
+        self.driver.set(Task::NONE);
+        self.quic.keep(Task::NONE);
+    }
+}
