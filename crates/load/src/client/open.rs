@@ -11,7 +11,7 @@ use weir_net::tls::{HandshakeFault, Sessions};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
 
 use super::error::{Error, NOT_AGREED};
-use super::incoming::{IncomingAnswer, is_passing};
+use super::incoming::IncomingAnswer;
 use super::link::OriginConnection;
 use super::origin::{Origin, Proxy};
 use super::peers;
@@ -90,18 +90,9 @@ async fn reach(origin: &Origin, resolver: &Resolver, deadline: &Deadline) -> Res
 
 /// Asks a proxy for a tunnel; the connection then leads to the origin.
 async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline) -> Result<Stream, Error> {
-    let link = OriginConnection::over(stream.into());
-    let request = proxy.request(to);
-    let mut left = request.as_slice();
-    while !left.is_empty() {
-        match link.try_write(left) {
-            Ok(len) => left = left.get(len..).unwrap_or_default(),
-            Err(error) if is_passing(&error) => {
-                link.writable(deadline).await.map_err(|_| Error::timed_out(Step::Connect))?;
-            }
-            Err(error) => return Err(Error::io(Step::Connect, &error)),
-        }
-    }
+    let stream = Transport::from(stream);
+    stream.write_all(&proxy.request(to), deadline).await.map_err(|error| Error::io(Step::Connect, &error))?;
+    let link = OriginConnection::over(stream);
     let now = clock::precise();
     let none = Duration::ZERO;
     let timings =
@@ -138,7 +129,5 @@ async fn addresses(
 
 async fn connect(address: &Address, deadline: &Deadline) -> io::Result<Stream> {
     address.tcp().into_iter().for_each(peers::remember);
-    let stream = Stream::connect(address, &ConnectOptions::default())?;
-    stream.connected(deadline).await?;
-    Ok(stream)
+    Stream::connect_by(address, &ConnectOptions::default(), deadline).await
 }
