@@ -1,4 +1,6 @@
 //! Asks nginx, weir, and nginx again, one request after another at a bounded rate.
+//!
+//! By `load`'s client and not by `fetch`: it also sends HEAD, keeps the bytes of a field as they came, and decodes bodies.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -138,16 +140,7 @@ impl Sender {
             "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {AGENT}\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n",
             request.method, request.target, request.host
         );
-        let call = ReadyRequest {
-            origin: &origin,
-            method: request.method.as_bytes(),
-            head: head.as_bytes(),
-            body: b"",
-            wants_body: true,
-            sessions: None,
-            timeout: TIMEOUT,
-            started: None,
-        };
+        let call = ReadyRequest::alone(&origin, request.method, head.as_bytes(), b"", TIMEOUT);
         let mut kept: Option<KeptConnection> = None;
         let answer =
             client::exchange(&mut kept, &call, &self.resolver).await.map_err(|error| error.name.into_owned())?;

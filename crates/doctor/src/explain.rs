@@ -8,7 +8,7 @@ use crate::defaults::{DEFAULTS, Default, SHIPPED};
 use crate::target::Target;
 use crate::version::Version;
 use crate::view::{Spot, View};
-use weir_words::Language;
+use weir_words::{Language, Said, say, texts};
 
 /// The values of one directive. With `None`: of every directive that is written, or matters although it is not
 /// written. One line each: name, value, origin.
@@ -23,13 +23,10 @@ pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>, 
         let outermost = written.iter().any(|spot| matches!(spot.scope().name(), "main" | "events" | "http"));
         let says = |value: &str| (directive.is_some() || !default.note.en.is_empty()) && !value.is_empty();
         if let Some(value) = value_of(default, target).filter(|value| !outermost && says(value)) {
-            rows.push([default.name.to_owned(), value.to_owned(), compiled(default, target, language)]);
+            rows.push([default.name.to_owned(), value.to_owned(), compiled(default, target).say(language).to_owned()]);
         }
-        rows.extend(
-            written
-                .iter()
-                .map(|spot| [default.name.to_owned(), spot.text(), origin(tree, *spot, default, target, language)]),
-        );
+        let origin = |spot: &Spot<'_>| origin(tree, *spot, default, target).say(language).to_owned();
+        rows.extend(written.iter().map(|spot| [default.name.to_owned(), spot.text(), origin(spot)]));
     }
     if let Some(name) = directive.filter(|name| !DEFAULTS.iter().any(|default| default.name == *name)) {
         rows.extend(view.named(name).map(|spot| [name.to_owned(), spot.text(), place(tree, spot.at())]));
@@ -82,68 +79,49 @@ fn place_of(default: &Default) -> Vec<String> {
     path.iter().map(|block| (*block).to_owned()).collect()
 }
 
-fn compiled(default: &Default, target: Target, language: Language) -> String {
-    if language == Language::Korean {
-        return compiled_korean(default, target);
-    }
-    let Target::Nginx(version) = target else {
-        let scope = if default.place == "upstream" { " in upstreams" } else { "" };
-        let theirs = default.at(crate::version::NEWEST).unwrap_or("nothing");
-        let same = value_of(default, target).is_some_and(|ours| default.is_same(ours, theirs));
-        return if same {
-            format!("weir's default{scope}, the same as nginx's")
-        } else {
-            format!("weir's default{scope}; nginx's default is {theirs}")
-        };
-    };
-    let since = default.history.iter().rev().find(|(since, _)| version >= *since);
-    let (scope, since) =
-        (if default.place == "upstream" { " in upstreams" } else { "" }, since.map(|(since, _)| *since));
-    match since.filter(|since| *since > Version(0, 0, 0)) {
-        Some(since) => format!("nginx {version}'s default{scope} (since {since})"),
-        None => format!("nginx {version}'s default{scope}"),
-    }
+texts! {
+    IN_UPSTREAMS: " in upstreams", "upstream에서 ";
+    NOTHING: "nothing", "없음";
+    SAME: "weir's default{0}, the same as nginx's", "{0}weir 기본값, nginx와 같음";
+    OTHER: "weir's default{0}; nginx's default is {1}", "{0}weir 기본값, nginx 기본값은 {1}";
+    OF_NGINX: "nginx {1}'s default{0}", "{0}nginx {1} 기본값";
+    OF_NGINX_SINCE: "nginx {1}'s default{0} (since {2})", "{0}nginx {1} 기본값({2}부터)";
+    INSIDE: " in {0}", " ({0} 안)";
+    IS_DEFAULT: ", which is the default", ", 기본값과 같음";
+    DEFAULT_IS: ", default {0}", ", 기본값은 {0}";
+    AS_IN: "; as in {0}", "; {0}와 같음";
 }
 
-/// As [`compiled`], in Korean.
-fn compiled_korean(default: &Default, target: Target) -> String {
-    let scope = if default.place == "upstream" { "upstream에서 " } else { "" };
+fn compiled(default: &Default, target: Target) -> Said {
+    let scope = if default.place == "upstream" { say!(IN_UPSTREAMS) } else { Said::default() };
     let Target::Nginx(version) = target else {
-        let theirs = default.at(crate::version::NEWEST).unwrap_or("없음");
-        let same = value_of(default, target).is_some_and(|ours| default.is_same(ours, theirs));
-        return if same {
-            format!("{scope}weir 기본값, nginx와 같음")
-        } else {
-            format!("{scope}weir 기본값, nginx 기본값은 {theirs}")
-        };
+        let theirs = default.at(crate::version::NEWEST);
+        let same = value_of(default, target).is_some_and(|ours| default.is_same(ours, theirs.unwrap_or_default()));
+        let theirs = theirs.map_or_else(|| say!(NOTHING), Said::from);
+        return if same { say!(SAME, scope) } else { say!(OTHER, scope, theirs) };
     };
     let since = default.history.iter().rev().find(|(since, _)| version >= *since).map(|(since, _)| *since);
     match since.filter(|since| *since > Version(0, 0, 0)) {
-        Some(since) => format!("{scope}nginx {version} 기본값({since}부터)"),
-        None => format!("{scope}nginx {version} 기본값"),
+        Some(since) => say!(OF_NGINX_SINCE, scope, version.to_string(), since.to_string()),
+        None => say!(OF_NGINX, scope, version.to_string()),
     }
 }
 
-fn origin(tree: &Tree, spot: Spot<'_>, default: &Default, target: Target, language: Language) -> String {
-    let is_korean = language == Language::Korean;
-    let mut origin = place(tree, spot.at());
+fn origin(tree: &Tree, spot: Spot<'_>, default: &Default, target: Target) -> Said {
+    let mut origin = Said::from(place(tree, spot.at()));
     let blocks: Vec<String> =
         spot.around().map(|block| block.line()).filter(|line| line != "http" && line != "events").collect();
     if let Some(nearest) = blocks.first() {
-        origin.push_str(&if is_korean { format!(" ({nearest} 안)") } else { format!(" in {nearest}") });
+        origin += say!(INSIDE, nearest);
     }
     let shipped = SHIPPED.iter().find(|(name, value, _)| *name == spot.name() && default.is_same(value, &spot.text()));
     match value_of(default, target) {
-        Some(value) if default.is_same(value, &spot.text()) => {
-            origin.push_str(if is_korean { ", 기본값과 같음" } else { ", which is the default" });
-        }
-        Some(value) if is_korean => origin.push_str(&format!(", 기본값은 {value}")),
-        Some(value) => origin.push_str(&format!(", default {value}")),
+        Some(value) if default.is_same(value, &spot.text()) => origin += say!(IS_DEFAULT),
+        Some(value) => origin += say!(DEFAULT_IS, value),
         None => {}
     }
     if let Some((_, _, whose)) = shipped {
-        let whose = whose.say(language);
-        origin.push_str(&if is_korean { format!("; {whose}와 같음") } else { format!("; as in {whose}") });
+        origin += say!(AS_IN, *whose);
     }
     origin
 }
@@ -176,5 +154,10 @@ mod tests {
         };
         assert!(weirs.contains("/n:1, which is the default"), "{weirs}");
         assert!(of(text, Version(1, 18, 0), Some("keepalive_requests")).contains("100  nginx 1.18.0's default\n"));
+    }
+
+    #[test]
+    fn every_text_is_there_in_both_languages() {
+        assert_eq!(weir_words::check_texts(ALL), Vec::<String>::new());
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use weir_conf::Tree;
-use weir_words::{Language, left, width, words};
+use weir_words::{Language, left, said, width, words};
 
 use crate::explain::place;
 use crate::facts::Facts;
@@ -140,24 +140,16 @@ pub(crate) fn summary(subject: &Subject<'_>, findings: &[Finding], language: Lan
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     let (wrong, risk, note) = (count(FindingLevel::Wrong), count(FindingLevel::Risk), count(FindingLevel::Note));
     let is_known = subject.version_is_told || subject.target == Target::Weir;
-    let whose = match (is_known, language) {
-        (true, _) => format!("for {}", subject.target),
-        (false, Language::English) => format!(
-            "weir does not know nginx's version: it assumes {} and also reports problems of older versions (name the version with --nginx PATH or --nginx-version)",
-            subject.target
-        ),
-        (false, Language::Korean) => format!(
-            "nginx 버전을 알 수 없습니다: {}로 가정하고, 이전 버전의 문제도 함께 알립니다 (--nginx PATH 또는 --nginx-version으로 버전을 지정하세요)",
+    let whose = match is_known {
+        true => said!("for {}\n", "{} 기준\n", subject.target),
+        false => said!(
+            "weir does not know nginx's version: it assumes {} and also reports problems of older versions (name the version with --nginx PATH or --nginx-version)\n",
+            "nginx 버전을 알 수 없습니다: {}로 가정하고, 이전 버전의 문제도 함께 알립니다 (--nginx PATH 또는 --nginx-version으로 버전을 지정하세요)\n",
             subject.target
         ),
     };
-    match language {
-        Language::English => format!("{wrong} wrong, {risk} at risk, {note} notes; {whose}\n"),
-        Language::Korean => {
-            let whose = whose.strip_prefix("for ").map_or(whose.clone(), |target| format!("{target} 기준"));
-            format!("오류 {wrong}건, 위험 {risk}건, 참고 {note}건; {whose}\n")
-        }
-    }
+    let counts = said!("{} wrong, {} at risk, {} notes; ", "오류 {}건, 위험 {}건, 참고 {}건; ", wrong, risk, note);
+    (counts + whose).say(language).to_owned()
 }
 
 /// The examined processes, a line each; then the sentence about the limit and its source, if there is one.

@@ -19,63 +19,88 @@ pub struct Answer {
     pub is_kept: bool,
 }
 
-/// Reads an answer. `None` if its end is not there, and the server has not closed the connection; also the number of
-/// bytes that belong to it.
-///
-/// # Errors
-/// The bytes are not HTTP: the violation.
-pub fn whole(bytes: &[u8], is_closed: bool) -> Result<Option<(Answer, usize)>, String> {
-    let Some((at, head)) = head(bytes)? else { return Ok(None) };
-    let own = bytes.get(at..).unwrap_or_default();
-    let rest = own.get(head.len..).unwrap_or_default();
-    let length = weir_wire::response_body(own, &head, b"GET").map_err(|violation| violation.to_string())?;
-    let found = match length {
-        BodyLength::None => Some((Vec::new(), 0)),
-        BodyLength::Exact(length) => {
-            usize::try_from(length).ok().and_then(|length| Some((rest.get(..length)?.to_vec(), length)))
-        }
-        BodyLength::UntilClose => is_closed.then(|| (rest.to_vec(), rest.len())),
-        BodyLength::Chunked => chunks(rest)?,
-    };
-    let Some((body, length)) = found else { return Ok(None) };
-    let text = |span: Span| String::from_utf8_lossy(span.of(own)).into_owned();
-    let fields = head.fields.iter().map(|field| (text(field.name).to_ascii_lowercase(), text(field.value)));
-    let is_kept = !is_closed && connection::answer_keeps_alive(own, &head);
-    Ok(Some((Answer { status: head.status, fields: fields.collect(), body, is_kept }, at + head.len + length)))
+/// An answer while its bytes arrive. The work is linear in their number, however they arrive.
+#[derive(Default)]
+pub struct Arriving {
+    parser: Parser,
+    head: ResponseHead,
+    /// Where the head begins: behind the interim answers.
+    begin: usize,
+    interim: usize,
+    /// The length of the body; `None` until the final head is complete.
+    length: Option<BodyLength>,
+    chunks: Decoder,
+    /// Bytes of chunks that are decoded, and their content.
+    decoded: usize,
+    content: Vec<u8>,
 }
 
-/// The status of the final head; 0 if it is not there.
-pub fn status(bytes: &[u8]) -> u16 {
-    head(bytes).ok().flatten().map_or(0, |(_, head)| head.status)
-}
-
-/// The final head, and where it begins.
-fn head(bytes: &[u8]) -> Result<Option<(usize, ResponseHead)>, String> {
-    let mut at = 0;
-    for _ in 0..INTERIM_MAX {
-        let mut head = ResponseHead::default();
-        match Parser::new().response(bytes.get(at..).unwrap_or_default(), &mut head) {
-            Ok(Progress::Done) if head.is_interim() => at += head.len,
-            Ok(Progress::Done) => return Ok(Some((at, head))),
-            Ok(Progress::Partial { .. }) => return Ok(None),
-            Err(violation) => return Err(violation.to_string()),
-        }
+impl Arriving {
+    /// Reads on. `bytes` are all that arrived: those of the last call, and more. `None` if the answer's end is not there,
+    /// and the server has not closed the connection; also the number of bytes that belong to the answer.
+    ///
+    /// # Errors
+    /// The bytes are not HTTP: the violation.
+    pub fn read(&mut self, bytes: &[u8], is_closed: bool) -> Result<Option<(Answer, usize)>, String> {
+        let Some(length) = self.length(bytes)? else { return Ok(None) };
+        let own = bytes.get(self.begin..).unwrap_or_default();
+        let rest = own.get(self.head.len..).unwrap_or_default();
+        let found = match length {
+            BodyLength::None => Some(0),
+            BodyLength::Exact(length) => usize::try_from(length).ok().filter(|length| *length <= rest.len()),
+            BodyLength::UntilClose => is_closed.then_some(rest.len()),
+            BodyLength::Chunked => self.decode(rest)?.then_some(self.decoded),
+        };
+        let Some(end) = found else { return Ok(None) };
+        let body = match length {
+            BodyLength::Chunked => std::mem::take(&mut self.content),
+            _ => rest.get(..end).unwrap_or_default().to_vec(),
+        };
+        let head = &self.head;
+        let text = |span: Span| String::from_utf8_lossy(span.of(own)).into_owned();
+        let fields = head.fields.iter().map(|field| (text(field.name).to_ascii_lowercase(), text(field.value)));
+        let is_kept = !is_closed && connection::answer_keeps_alive(own, head);
+        let answer = Answer { status: head.status, fields: fields.collect(), body, is_kept };
+        Ok(Some((answer, self.begin + head.len + end)))
     }
-    Err("too many interim answers".to_owned())
-}
 
-/// The content of chunks, and the number of their bytes; `None` if the last one is not there.
-fn chunks(rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, String> {
-    let (mut decoder, mut at, mut parts) = (Decoder::new(), 0, Vec::new());
-    loop {
-        match decoder.next(rest, &mut at).map_err(|violation| violation.to_string())? {
-            ChunkEvent::Data { start, end } => parts.push(start..end),
-            ChunkEvent::NeedMore => return Ok(None),
-            // Only now: this function looks again after each read, and would copy the same bytes again.
-            ChunkEvent::End => {
-                let mut body = Vec::new();
-                parts.into_iter().for_each(|part| body.extend_from_slice(rest.get(part).unwrap_or_default()));
-                return Ok(Some((body, at)));
+    /// The status of the final head; 0 if it is not there.
+    pub fn status(&self) -> u16 {
+        self.length.map_or(0, |_| self.head.status)
+    }
+
+    /// The length of the body, once the final head is there.
+    fn length(&mut self, bytes: &[u8]) -> Result<Option<BodyLength>, String> {
+        while self.length.is_none() {
+            let own = bytes.get(self.begin..).unwrap_or_default();
+            match self.parser.response(own, &mut self.head).map_err(|violation| violation.to_string())? {
+                Progress::Partial { .. } => break,
+                Progress::Done if self.head.is_interim() => {
+                    self.interim += 1;
+                    if self.interim == INTERIM_MAX {
+                        return Err("too many interim answers".to_owned());
+                    }
+                    self.begin += self.head.len;
+                    self.parser.reset();
+                }
+                Progress::Done => {
+                    let length = weir_wire::response_body(own, &self.head, b"GET");
+                    self.length = Some(length.map_err(|violation| violation.to_string())?);
+                }
+            }
+        }
+        Ok(self.length)
+    }
+
+    /// Decodes chunks; true if the last one is there.
+    fn decode(&mut self, rest: &[u8]) -> Result<bool, String> {
+        loop {
+            match self.chunks.next(rest, &mut self.decoded).map_err(|violation| violation.to_string())? {
+                ChunkEvent::Data { start, end } => {
+                    self.content.extend_from_slice(rest.get(start..end).unwrap_or_default());
+                }
+                ChunkEvent::NeedMore => return Ok(false),
+                ChunkEvent::End => return Ok(true),
             }
         }
     }
@@ -85,6 +110,10 @@ fn chunks(rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    fn whole(bytes: &[u8], is_closed: bool) -> Result<Option<(Answer, usize)>, String> {
+        Arriving::default().read(bytes, is_closed)
+    }
 
     fn read(text: &str, is_closed: bool) -> Option<(u16, String, usize)> {
         let (answer, length) = whole(text.as_bytes(), is_closed).ok()??;
@@ -137,7 +166,11 @@ mod tests {
                     assert!(length <= bytes.len() && answer.body.len() <= length);
                     assert_eq!(whole(&[bytes, b"more"].concat(), false), Ok(Some((answer, length))));
                 }
-                let _ = (whole(bytes, true), status(bytes));
+                let mut arriving = Arriving::default();
+                let mut piecewise = (0..=bytes.len()).map(|length| arriving.read(bytes.get(..length).unwrap(), false));
+                let first = piecewise.find(|read| *read != Ok(None)).unwrap_or(Ok(None));
+                assert_eq!(first, whole(bytes, false));
+                let _ = whole(bytes, true);
             });
         }
     }

@@ -39,10 +39,8 @@ impl Call<'_> {
         let host = self.host();
         let answer = exchange(&transport, &mut Vec::new(), request, bytes_max, deadline).await;
         answer.map_err(|failed| match failed {
-            Failed::Send(error) => format!("send() failed {} ({host})", Os(&error)),
-            Failed::Receive(error) => format!("recv() failed {} ({host})", Os(&error)),
-            Failed::Large(_) => format!("recv() failed (the response is larger than {}k) ({host})", bytes_max >> 10),
             Failed::Closed | Failed::Invalid(_) => format!("{host} sent an invalid or incomplete response"),
+            failed => format!("{failed} ({host})"),
         })
     }
 
@@ -82,9 +80,7 @@ impl Call<'_> {
 async fn connect_to(address: SocketAddr) -> io::Result<Stream> {
     let deadline = Deadline::new();
     deadline.set(CONNECT_TIMEOUT);
-    let stream = Stream::connect(&Address::Tcp(address), &ConnectOptions::default())?;
-    stream.connected(&deadline).await?;
-    Ok(stream)
+    Stream::connect_by(&Address::Tcp(address), &ConnectOptions::default(), &deadline).await
 }
 
 /// Why TLS failed, in nginx's words.

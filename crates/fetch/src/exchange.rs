@@ -1,10 +1,14 @@
-//! One exchange on a connection that the caller made.
+//! One exchange: on a connection that the caller made, or over a new one.
 
+use std::fmt;
 use std::io;
+use std::time::Duration;
 
-use weir_net::{Deadline, Transport};
+use url::{Position, Url};
+use weir_net::log::Os;
+use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, worker};
 
-use crate::answer::{self, Answer, whole};
+use crate::answer::{Answer, Arriving};
 
 /// Bytes to read at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -12,16 +16,51 @@ const READ_BYTES: usize = 16 << 10;
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum Failed {
+    /// There is no connection.
+    Connect(io::Error),
     /// The request could not be sent.
     Send(io::Error),
     /// The answer could not be received.
     Receive(io::Error),
     /// The server closed the connection before the end of its answer.
     Closed,
-    /// The answer is larger than the caller wants; its status, or 0.
-    Large(u16),
+    /// The answer is larger than the caller wants.
+    Large {
+        /// Its status, or 0.
+        status: u16,
+        /// The most bytes that the caller wants.
+        bytes_max: usize,
+    },
     /// The answer is not HTTP: the violation.
     Invalid(String),
+}
+
+/// For the log, in nginx's words.
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failed::Connect(error) => write!(f, "connect() failed {}", Os(error)),
+            Failed::Send(error) => write!(f, "send() failed {}", Os(error)),
+            Failed::Receive(error) => write!(f, "recv() failed {}", Os(error)),
+            Failed::Large { bytes_max, .. } => {
+                write!(f, "recv() failed (the response is larger than {}k)", bytes_max >> 10)
+            }
+            Failed::Closed | Failed::Invalid(_) => f.write_str("the response is invalid or incomplete"),
+        }
+    }
+}
+
+/// The bytes of a request after which the server closes the connection, with `fields` beside those that every request has.
+pub fn compose(method: &str, url: &Url, fields: &[(&str, &str)], body: &str) -> Vec<u8> {
+    let target = &url[Position::BeforePath..Position::AfterQuery];
+    let host = &url[Position::BeforeHost..Position::AfterPort];
+    let agent = concat!("weir/", env!("CARGO_PKG_VERSION"));
+    let mut out = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\nConnection: close\r\n");
+    fields.iter().for_each(|(name, value)| out += &format!("{name}: {value}\r\n"));
+    if !body.is_empty() {
+        out += &format!("Content-Length: {}\r\n", body.len());
+    }
+    (out + "\r\n" + body).into_bytes()
 }
 
 /// Sends a request, and reads the answer of at most `bytes_max` bytes with its head. `input` has the bytes that arrived and
@@ -36,10 +75,10 @@ pub async fn exchange(
     bytes_max: usize,
     deadline: &Deadline,
 ) -> Result<Answer, Failed> {
-    send(transport, request, deadline).await.map_err(Failed::Send)?;
-    let mut is_closed = false;
+    transport.write_all(request, deadline).await.map_err(Failed::Send)?;
+    let (mut arriving, mut is_closed) = (Arriving::default(), false);
     loop {
-        if let Some((answer, length)) = whole(input, is_closed).map_err(Failed::Invalid)? {
+        if let Some((answer, length)) = arriving.read(input, is_closed).map_err(Failed::Invalid)? {
             input.drain(..length);
             return Ok(answer);
         }
@@ -47,39 +86,72 @@ pub async fn exchange(
             return Err(Failed::Closed);
         }
         if input.len() >= bytes_max {
-            return Err(Failed::Large(answer::status(input)));
+            return Err(Failed::Large { status: arriving.status(), bytes_max });
         }
-        is_closed = receive(transport, input, deadline).await.map_err(Failed::Receive)?;
+        is_closed = transport.read_more(input, READ_BYTES, deadline).await.map_err(Failed::Receive)? == 0;
     }
 }
 
-/// Sends bytes.
+/// One exchange as [`exchange`], over a new connection without TLS; `timeout` is for all of it.
 ///
 /// # Errors
-/// Those of the connection, or the deadline has passed.
-pub async fn send(transport: &Transport, mut rest: &[u8], deadline: &Deadline) -> io::Result<()> {
-    while !rest.is_empty() {
-        match transport.try_write(rest) {
-            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => transport.writable(deadline).await?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+/// As [`exchange`], or there is no connection.
+pub async fn ask(address: &Address, request: &[u8], bytes_max: usize, timeout: Duration) -> Result<Answer, Failed> {
+    let deadline = Deadline::new();
+    deadline.set(timeout);
+    let stream = Stream::connect_by(address, &ConnectOptions::default(), &deadline).await.map_err(Failed::Connect)?;
+    exchange(&Transport::from(stream), &mut Vec::new(), request, bytes_max, &deadline).await
 }
 
-/// Waits for more bytes; true if the other side has closed the connection.
+/// As [`ask`], for a thread that may block and is not a worker.
 ///
 /// # Errors
-/// As [`send`].
-pub async fn receive(transport: &Transport, input: &mut Vec<u8>, deadline: &Deadline) -> io::Result<bool> {
-    loop {
-        match transport.try_read_vec(input, READ_BYTES) {
-            Ok(count) => return Ok(count == 0),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => transport.readable(deadline).await?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+/// As [`ask`].
+pub fn ask_and_block(
+    address: Address,
+    request: Vec<u8>,
+    bytes_max: usize,
+    timeout: Duration,
+) -> Result<Answer, Failed> {
+    let asked = worker::block_on(async move { ask(&address, &request, bytes_max, timeout).await });
+    asked.unwrap_or_else(|error| Err(Failed::Connect(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn requests_name_their_target_and_their_host() {
+        let url = Url::parse("https://user@ca.test:14000/a/b?c=d#e").unwrap();
+        let get = String::from_utf8(compose("GET", &url, &[], "")).unwrap();
+        assert!(get.starts_with("GET /a/b?c=d HTTP/1.1\r\nHost: ca.test:14000\r\n") && get.ends_with("\r\n\r\n"));
+        let url = Url::parse("https://[::1]/").unwrap();
+        let post = String::from_utf8(compose("POST", &url, &[("X-A", "b")], "{}")).unwrap();
+        assert!(post.contains("Host: [::1]\r\n") && post.ends_with("X-A: b\r\nContent-Length: 2\r\n\r\n{}"));
+    }
+
+    #[test]
+    fn a_thread_that_blocks_asks_a_unix_socket() {
+        let path = std::env::temp_dir().join(format!("weir-fetch-{}.sock", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        let served = std::thread::spawn(move || {
+            for answer in ["HTTP/1.0 200 OK\r\n\r\nabc", "HTTP/1.0 200 OK\r\n\r\nabcdefghijk", "HTTP"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.read_exact(&mut [0; 4]).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let asked = || ask_and_block(Address::Unix(path.clone()), b"GET ".to_vec(), 24, Duration::from_secs(9));
+        assert_eq!(asked().unwrap().body, b"abc");
+        assert!(matches!(asked(), Err(Failed::Large { status: 200, .. })));
+        assert!(matches!(asked(), Err(Failed::Closed)));
+        served.join().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(asked(), Err(Failed::Connect(_))));
     }
 }

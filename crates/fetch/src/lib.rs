@@ -1,12 +1,12 @@
 //! One HTTP/1 exchange with a server that weir itself asks: an OCSP responder, an authority, a receiver of alerts, a
-//! collector of traces.
+//! collector of traces, a page of figures.
 //!
-//! [`exchange`] works on a connection that the caller made, and may keep. [`Call`] also connects. The caller knows the
-//! addresses, and writes the bytes of the request. Not here: redirects, cookies, codings. Invariant: an answer is
-//! bounded, and everything ends with the deadline.
+//! [`exchange`] works on a connection that the caller made, and may keep. [`ask`] also connects, [`Call`] also speaks TLS.
+//! The caller knows the addresses. Not here: redirects, cookies, codings. Invariant: an answer is bounded, and everything
+//! ends with the deadline.
 //!
-//! - `exchange`: one exchange on a connection of the caller; `call`: one with a connection of its own; `answer`: the
-//!   bytes of an answer
+//! - `exchange`: one exchange, the bytes of a request; `call`: one with a server by its URL; `answer`: the bytes of an
+//!   answer
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -15,4 +15,4 @@ mod exchange;
 
 pub use answer::Answer;
 pub use call::{Call, DISTRUST, literal};
-pub use exchange::{Failed, exchange, receive, send};
+pub use exchange::{Failed, ask, ask_and_block, compose, exchange};

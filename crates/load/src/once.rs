@@ -1,4 +1,6 @@
 //! Sends one request and reads its answer, for verbs that query an edge.
+//!
+//! By the client of a run and not by `fetch`: a failure has Node's name and a step, which the message says in two languages.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -38,16 +40,7 @@ pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), Said> {
         let tls: Rc<Tls> = Rc::default();
         let tls = if once.insecure { tls.accepting_anyone() } else { tls };
         let origin = Rc::new(Origin::of(&url, &tls));
-        let call = ReadyRequest {
-            origin: &origin,
-            method: once.method.as_bytes(),
-            head: &head,
-            body: &once.json,
-            wants_body: true,
-            sessions: None,
-            timeout: once.timeout,
-            started: None,
-        };
+        let call = ReadyRequest::alone(&origin, once.method, &head, &once.json, once.timeout);
         let answer = client::exchange(&mut None, &call, &Resolver::default()).await;
         answer.map(|answer| (answer.status(), answer.body().to_vec()))
     });

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use weir_net::{ConnectOptions, Deadline, Lease, ListenOptions, Listener, Stream};
-use weir_net::{buffer, listener, stream, worker};
+use weir_net::{buffer, listener, worker};
 
 const IDLE: Duration = Duration::from_secs(75);
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -59,11 +59,7 @@ async fn serve(client: Stream, origin: SocketAddr, pool: Pool) -> io::Result<()>
         let pooled = std::iter::from_fn(|| pool.borrow_mut().pop()).find(|s| !s.peek_closed());
         let upstream = match pooled {
             Some(upstream) => upstream,
-            None => {
-                let upstream = stream::connect(&origin.into(), &ConnectOptions::default())?;
-                upstream.connected(&deadline).await?;
-                upstream
-            }
+            None => Stream::connect_by(&origin.into(), &ConnectOptions::default(), &deadline).await?,
         };
         write(&upstream, &request, &deadline).await?;
         drop(request);

@@ -115,6 +115,17 @@ impl Stream {
         Ok(stream)
     }
 
+    /// Connects, and waits until the connection is made: [`Stream::connect`] and [`Stream::connected`].
+    pub async fn connect_by(
+        address: &SocketAddress,
+        options: &ConnectOptions,
+        deadline: &Deadline,
+    ) -> io::Result<Stream> {
+        let stream = Stream::connect(address, options)?;
+        stream.connected(deadline).await?;
+        Ok(stream)
+    }
+
     /// Takes over a connected socket; it is made non-blocking.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let flags = rustix::fs::fcntl_getfl(&fd)?;
@@ -202,15 +213,6 @@ impl Stream {
     }
 
     // Reading and writing.
-
-    /// Reads the available bytes. 0 is the end; `WouldBlock` means wait.
-    #[inline]
-    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        let room = buf.len();
-        count(Kind::Read);
-        let result = net::recv(&self.fd, &mut *buf, RecvFlags::empty()).map(|(len, _)| len);
-        self.after_read(result, room)
-    }
 
     /// Reads at most `max` bytes into the spare capacity, without zeroing it.
     ///
@@ -518,9 +520,4 @@ pub(crate) fn apply_keepalive(fd: BorrowedFd<'_>, keepalive: &Keepalive) -> io::
         sockopt::set_tcp_keepcnt(fd, count)?;
     }
     Ok(())
-}
-
-/// Starts connecting; the same as [`Stream::connect`].
-pub fn connect(address: &SocketAddress, options: &ConnectOptions) -> io::Result<Stream> {
-    Stream::connect(address, options)
 }

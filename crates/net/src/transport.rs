@@ -164,6 +164,32 @@ impl Transport {
         Ok(true)
     }
 
+    /// Writes all bytes; waits for room.
+    ///
+    /// # Errors
+    /// Those of the connection; `ETIMEDOUT` if the deadline passes first.
+    pub async fn write_all(&self, bytes: &[u8], deadline: &Deadline) -> io::Result<()> {
+        let mut start = 0;
+        while !self.try_write_rest(bytes, &mut start)? {
+            self.writable(deadline).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes, and appends at most `max` of them; 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// As [`Transport::write_all`].
+    pub async fn read_more(&self, buf: &mut Vec<u8>, max: usize, deadline: &Deadline) -> io::Result<usize> {
+        loop {
+            match self.try_read_vec(buf, max) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable(deadline).await?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+
     /// [`Stream::try_write_vectored`], with the same condition.
     #[inline]
     pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {

@@ -324,7 +324,7 @@ fn sleeps_while_serving(clients: usize, how: Coalesce, opens: Option<SocketAddr>
             worker::spawn(async move {
                 let deadline = Deadline::new();
                 while stream.readable(&deadline).await.is_ok() {
-                    match stream.try_read(&mut [0; 64]) {
+                    match stream.try_read_vec(&mut Vec::new(), 64) {
                         Ok(0) => return,
                         Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
                         _ => {}

@@ -56,7 +56,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-origin", &["weir-wire", "weir-net"]),
     (
         "weir-lab",
-        &["weir-load", "weir-words", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"],
+        &[
+            "weir-fetch",
+            "weir-load",
+            "weir-words",
+            "weir-conf",
+            "weir-wire",
+            "weir-net",
+            "weir-host",
+            "weir-meter",
+            "weir-dash",
+        ],
     ),
     (
         "weir-adopt",

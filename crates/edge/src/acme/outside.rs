@@ -11,7 +11,7 @@ use weir_acme::surroundings::BODY_BYTES_MAX;
 use weir_acme::{
     Answer, Begun, CertificateOrder, ChallengeType, Issued, KeyKind, Method, Proof, Record, Request, Surroundings,
 };
-use weir_fetch::{Answer as Answered, Call};
+use weir_fetch::{Answer as Answered, Call, compose};
 use weir_http::hold::dns;
 use weir_net::log::{self, Level, Os};
 use weir_net::{Deadline, aside, clock, random, timer};
@@ -98,22 +98,12 @@ impl Outside {
     }
 }
 
-fn compose(request: &Request<'_>) -> Vec<u8> {
-    let url = request.url;
-    let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
-    let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
-    let (method, kind) = match request.method {
-        Method::Get => ("GET", String::new()),
-        Method::Post => {
-            ("POST", format!("Content-Type: application/jose+json\r\nContent-Length: {}\r\n", request.body.len()))
-        }
-    };
-    let version = weir_http::send::respond::VERSION;
-    let head = format!(
-        "{method} {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: weir/{version}\r\nAccept-Language: en\r\n\
-         Connection: close\r\n{kind}\r\n"
-    );
-    [head.as_bytes(), request.body.as_bytes()].concat()
+fn composed(request: &Request<'_>) -> Vec<u8> {
+    let (language, kind) = (("Accept-Language", "en"), ("Content-Type", "application/jose+json"));
+    match request.method {
+        Method::Get => compose("GET", request.url, &[language], ""),
+        Method::Post => compose("POST", request.url, &[language, kind], request.body),
+    }
 }
 
 impl Surroundings for Outside {
@@ -124,7 +114,7 @@ impl Surroundings for Outside {
         let tls = self.work.tls.as_ref().map_err(Clone::clone);
         let call = Call { url: request.url, addresses: &addresses, tls, verifies: self.work.verifies };
         let bytes_max = HEAD_BYTES_MAX + BODY_BYTES_MAX;
-        let Answered { status, fields, body, .. } = call.exchange(&compose(&request), bytes_max, &deadline).await?;
+        let Answered { status, fields, body, .. } = call.exchange(&composed(&request), bytes_max, &deadline).await?;
         let host = request.url.host_str().unwrap_or_default();
         match body.len() <= BODY_BYTES_MAX {
             true => Ok(Answer { status, fields, body }),
@@ -220,21 +210,5 @@ impl Surroundings for Outside {
 
     fn say(&self, level: Level, line: fmt::Arguments<'_>) {
         log::global(level, line);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn requests_name_their_target_and_their_host() {
-        let url = url::Url::parse("https://user@ca.test:14000/a/b?c=d#e").unwrap();
-        let get = String::from_utf8(compose(&Request { method: Method::Get, url: &url, body: "" })).unwrap();
-        assert!(get.starts_with("GET /a/b?c=d HTTP/1.1\r\nHost: ca.test:14000\r\n") && get.ends_with("\r\n\r\n"));
-        let url = url::Url::parse("https://[::1]/").unwrap();
-        let post = String::from_utf8(compose(&Request { method: Method::Post, url: &url, body: "{}" })).unwrap();
-        assert!(post.contains("Host: [::1]\r\n") && post.ends_with("Content-Length: 2\r\n\r\n{}"));
     }
 }

@@ -116,17 +116,14 @@ async fn one_connection(stream: Stream, ttl_s: u32, challenges: &Challenges) -> 
             let asked = bytes.get(2..length).unwrap_or_default();
             let Some(answer) = serve::answer(asked, ttl_s, |name| challenges.record(name)) else { return Ok(()) };
             let framed = [&(answer.len() as u16).to_be_bytes()[..], &answer].concat();
-            weir_fetch::send(&transport, &framed, &deadline).await?;
+            transport.write_all(&framed, &deadline).await?;
             bytes.drain(..length);
         }
         if bytes.len() > QUESTION_BYTES_MAX + 2 {
             return Ok(());
         }
-        match transport.try_read_vec(&mut bytes, QUESTION_BYTES_MAX) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => transport.readable(&deadline).await?,
-            Err(error) => return Err(error),
+        if transport.read_more(&mut bytes, QUESTION_BYTES_MAX, &deadline).await? == 0 {
+            return Ok(());
         }
     }
 }

@@ -16,10 +16,10 @@ use std::sync::mpsc::{Receiver as List, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use url::{Position, Url};
+use url::Url;
 use weir_dash::alarm::{Alarm, Alert};
 use weir_dash::verdict::Verdict;
-use weir_fetch::{Call, DISTRUST, literal};
+use weir_fetch::{Call, DISTRUST, compose, literal};
 use weir_http::hold::board::lock;
 use weir_http::text::base64;
 use weir_net::identity::assume;
@@ -119,26 +119,16 @@ impl Line {
 /// The whole request.
 fn request(receiver: &Receiver, alert: &Alert) -> Vec<u8> {
     let body = body::of(receiver, alert);
-    let url = &receiver.url;
-    let target = match receiver.form {
-        Form::Alertmanager if url.path() == "/" => body::ALERTMANAGER_PATH,
-        _ => &url[Position::BeforePath..Position::AfterQuery],
-    };
-    let host = &url[Position::BeforeHost..Position::AfterPort];
-    let version = weir_http::send::respond::VERSION;
-    let login = match (url.username(), url.password()) {
-        ("", None) => String::new(),
-        (user, password) => {
-            let pair = format!("{user}:{}", password.unwrap_or_default());
-            format!("Authorization: Basic {}\r\n", base64::encode(pair.as_bytes()))
-        }
-    };
-    format!(
-        "POST {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: weir/{version}\r\n{login}Content-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
-    .into_bytes()
+    let mut url = receiver.url.clone();
+    if receiver.form == Form::Alertmanager && url.path() == "/" {
+        url.set_path(body::ALERTMANAGER_PATH);
+        url.set_query(None);
+    }
+    let pair = format!("{}:{}", url.username(), url.password().unwrap_or_default());
+    let login = format!("Basic {}", base64::encode(pair.as_bytes()));
+    let login = (pair != ":").then_some(("Authorization", login.as_str()));
+    let fields: Vec<_> = login.into_iter().chain([("Content-Type", "application/json")]).collect();
+    compose("POST", &url, &fields, &body)
 }
 
 fn say(level: Level, receiver: &Receiver, what: std::fmt::Arguments<'_>) {

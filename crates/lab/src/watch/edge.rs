@@ -1,12 +1,11 @@
 //! Reads the account of a loaded edge: weir's API, or nginx's `stub_status` and private log, in one form.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use weir_meter::live::Snapshot;
+use weir_net::Address;
 
 use super::account::{Account, Acted};
 use super::plan::WatchPlan;
@@ -16,7 +15,7 @@ use super::sink::Sink;
 /// it.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Most bytes of an answer.
-const ANSWER_MAX: u64 = 8 << 20;
+const ANSWER_MAX: usize = 8 << 20;
 
 /// Reads the edge's account.
 pub fn account(plan: &WatchPlan, sink: Option<&Sink>) -> Account {
@@ -56,15 +55,9 @@ fn nginx(page: &str, logged: Account) -> Account {
 }
 
 fn get(socket: &Path) -> Option<String> {
-    let mut stream = UnixStream::connect(socket).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    stream.set_write_timeout(Some(PATIENCE)).ok()?;
-    stream.write_all(b"GET /weir HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer).ok()?;
-    let text = String::from_utf8(answer).ok()?;
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    head.lines().next()?.contains(" 200").then(|| body.to_owned())
+    let request = b"GET /weir HTTP/1.0\r\nHost: localhost\r\n\r\n".to_vec();
+    let answer = weir_fetch::ask_and_block(Address::Unix(socket.to_owned()), request, ANSWER_MAX, PATIENCE).ok()?;
+    (answer.status == 200).then(|| String::from_utf8(answer.body).ok())?
 }
 
 /// `Active connections: 1 \nserver accepts handled requests\n 1 1 1 \nReading: 0 Writing: 1 Waiting: 0`.

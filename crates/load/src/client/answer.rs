@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use weir_net::Lease;
 use weir_wire::{Known, ResponseHead, Version};
 
-use super::link::OriginConnection;
 use super::timings::Timings;
 
 /// Parsed heads that a worker keeps for the next answers.
@@ -85,8 +84,6 @@ pub struct Answer {
     pub received_bytes: u64,
     /// The times of the exchange.
     pub timings: Timings,
-    /// After 101: the connection, which speaks another protocol from here on.
-    pub upgraded: Option<OriginConnection>,
 }
 
 impl Answer {

@@ -2,13 +2,12 @@
 
 use weir_meter::Step;
 use weir_net::buffer::{self, Lease};
-use weir_net::{Deadline, clock};
+use weir_net::{Deadline, Transport, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Parser, Progress, Violation, answer_keeps_alive, response_body};
 
 use super::answer::{Answer, BodyPlace, Head};
 use super::error::{self, Error};
-use super::link::OriginConnection;
 use super::timings::Timings;
 
 /// Most bytes of one read.
@@ -22,7 +21,7 @@ pub const BODY_BYTES_MAX: usize = 256 << 20;
 
 /// One answer being read.
 pub(super) struct IncomingAnswer<'c> {
-    pub(super) link: &'c OriginConnection,
+    pub(super) link: &'c Transport,
     pub(super) deadline: &'c Deadline,
     input: Option<Lease>,
     received: u64,
@@ -35,7 +34,7 @@ pub(super) struct Read {
 }
 
 impl<'c> IncomingAnswer<'c> {
-    pub(super) fn new(link: &'c OriginConnection, deadline: &'c Deadline) -> IncomingAnswer<'c> {
+    pub(super) fn new(link: &'c Transport, deadline: &'c Deadline) -> IncomingAnswer<'c> {
         IncomingAnswer { link, deadline, input: None, received: 0 }
     }
 
@@ -69,7 +68,7 @@ impl<'c> IncomingAnswer<'c> {
         };
         let buffer = self.input.take().unwrap_or_else(|| buffer::lease(0));
         let received_bytes = self.received;
-        let answer = Answer { head, buffer, body, body_bytes, received_bytes, timings, upgraded: None };
+        let answer = Answer { head, buffer, body, body_bytes, received_bytes, timings };
         // Bytes after the answer belong to no request: do not reuse the connection.
         Ok(Read { answer, keeps: keeps && is_clean })
     }

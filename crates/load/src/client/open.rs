@@ -11,8 +11,7 @@ use weir_net::tls::{HandshakeFault, Sessions};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
 
 use super::error::{Error, NOT_AGREED};
-use super::incoming::{IncomingAnswer, is_passing};
-use super::link::OriginConnection;
+use super::incoming::IncomingAnswer;
 use super::origin::{Origin, Proxy};
 use super::peers;
 use super::resolve::Resolver;
@@ -21,7 +20,7 @@ use crate::url::Scheme;
 
 /// A new connection.
 pub(super) struct Opened {
-    pub(super) link: OriginConnection,
+    pub(super) link: Transport,
     /// Time at which the address was known.
     pub(super) resolved: Instant,
     /// Time at which the connection was established.
@@ -48,8 +47,7 @@ pub(super) async fn open(
     };
     let connected = clock::precise();
     if origin.scheme != Scheme::Https {
-        let link = OriginConnection::over(stream.into());
-        return Ok(Opened { link, resolved, connected, secured: None });
+        return Ok(Opened { link: stream.into(), resolved, connected, secured: None });
     }
     // This future is large, and only TLS needs it. It is boxed so that other waiting virtual users do not need its
     // memory.
@@ -60,7 +58,7 @@ pub(super) async fn open(
         }
         _ => Error::io(Step::TlsOrigin, &error),
     })?;
-    Ok(Opened { link: OriginConnection::over(stream), resolved, connected, secured: Some(clock::precise()) })
+    Ok(Opened { link: stream, resolved, connected, secured: Some(clock::precise()) })
 }
 
 /// Connects to one of the addresses, and returns the time at which they were known.
@@ -90,18 +88,8 @@ async fn reach(origin: &Origin, resolver: &Resolver, deadline: &Deadline) -> Res
 
 /// Asks a proxy for a tunnel; the connection then leads to the origin.
 async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline) -> Result<Stream, Error> {
-    let link = OriginConnection::over(stream.into());
-    let request = proxy.request(to);
-    let mut left = request.as_slice();
-    while !left.is_empty() {
-        match link.try_write(left) {
-            Ok(len) => left = left.get(len..).unwrap_or_default(),
-            Err(error) if is_passing(&error) => {
-                link.writable(deadline).await.map_err(|_| Error::timed_out(Step::Connect))?;
-            }
-            Err(error) => return Err(Error::io(Step::Connect, &error)),
-        }
-    }
+    let link = Transport::from(stream);
+    link.write_all(&proxy.request(to), deadline).await.map_err(|error| Error::io(Step::Connect, &error))?;
     let now = clock::precise();
     let none = Duration::ZERO;
     let timings =
@@ -116,7 +104,7 @@ async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline)
             return Err(Error { name, ..Error::named(Step::Connect, "") });
         }
     }
-    match link.into_transport() {
+    match link {
         Transport::Plain(stream) => Ok(stream),
         Transport::Tls(_) | Transport::Carried(_) => Err(Error::named(Step::Connect, "EPROTO")),
     }
@@ -138,7 +126,5 @@ async fn addresses(
 
 async fn connect(address: &Address, deadline: &Deadline) -> io::Result<Stream> {
     address.tcp().into_iter().for_each(peers::remember);
-    let stream = Stream::connect(address, &ConnectOptions::default())?;
-    stream.connected(deadline).await?;
-    Ok(stream)
+    Stream::connect_by(address, &ConnectOptions::default(), deadline).await
 }

@@ -1,5 +1,6 @@
 //! One exchange: takes a kept connection or opens a new one, sends the request, reads the answer.
 
+use std::io::IoSlice;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -7,13 +8,12 @@ use weir_net::Instant;
 
 use weir_meter::Step;
 use weir_net::tls::Sessions;
-use weir_net::{Deadline, clock};
+use weir_net::{Deadline, Transport, clock};
 use weir_wire::Known;
 
 use super::answer::Answer;
 use super::error::Error;
 use super::incoming::{IncomingAnswer, Read, is_passing};
-use super::link::OriginConnection;
 use super::open;
 use super::origin::Origin;
 use super::resolve::Resolver;
@@ -32,7 +32,7 @@ pub struct KeptConnection {
     /// The origin of the connection.
     pub origin: Rc<Origin>,
     /// The connection.
-    pub link: OriginConnection,
+    pub(super) link: Transport,
     /// End of the last answer.
     pub idle_since: Instant,
     /// Longest time after that in which a request may begin, from the server's `Keep-Alive: timeout=`.
@@ -51,7 +51,8 @@ impl KeptConnection {
 
     /// True if the server has closed the connection, or announced to close it by now.
     fn is_stale(&self, now: Instant) -> bool {
-        self.idle_max.is_some_and(|most| now.saturating_duration_since(self.idle_since) >= most) || self.link.is_stale()
+        self.idle_max.is_some_and(|most| now.saturating_duration_since(self.idle_since) >= most)
+            || self.link.peek_closed()
     }
 }
 
@@ -73,6 +74,14 @@ pub struct ReadyRequest<'r> {
     pub timeout: Duration,
     /// Start time of the exchange; `None` reads the clock.
     pub started: Option<Instant>,
+}
+
+impl<'r> ReadyRequest<'r> {
+    /// A request outside of a run, with its body. It keeps the body of the answer.
+    pub fn alone(origin: &'r Rc<Origin>, method: &'r str, head: &'r [u8], body: &'r [u8], timeout: Duration) -> Self {
+        let method = method.as_bytes();
+        ReadyRequest { origin, method, head, body, wants_body: true, sessions: None, timeout, started: None }
+    }
 }
 
 /// Carries out one exchange, over the connection in `kept` if there is one. Keeps the connection there if another
@@ -119,15 +128,13 @@ async fn open(
 }
 
 fn settle(kept: &mut Option<KeptConnection>, mut used: KeptConnection, read: Read) -> Answer {
-    let Read { mut answer, keeps } = read;
+    let Read { answer, keeps } = read;
     if keeps {
         // A connection that is not in use needs no deadline.
         used.deadline.clear();
         used.idle_since = answer.timings.end;
         used.idle_max = answer.value(Known::KeepAlive).and_then(idle_max);
         *kept = Some(used);
-    } else if answer.status() == 101 {
-        answer.upgraded = Some(used.link);
     }
     answer
 }
@@ -141,7 +148,7 @@ pub(crate) fn idle_max(field: &[u8]) -> Option<Duration> {
 }
 
 async fn over(
-    link: &OriginConnection,
+    link: &Transport,
     call: &ReadyRequest<'_>,
     deadline: &Deadline,
     mut timings: Timings,
@@ -170,14 +177,14 @@ async fn over(
 }
 
 /// Sends everything; true if the kernel took it in one call.
-async fn send(link: &OriginConnection, head: &[u8], body: &[u8], deadline: &Deadline) -> Result<bool, Error> {
+async fn send(link: &Transport, head: &[u8], body: &[u8], deadline: &Deadline) -> Result<bool, Error> {
     let (mut head, mut body) = (head, body);
     let mut calls = 0;
     while !head.is_empty() || !body.is_empty() {
         let result = match (head, body) {
             (_, []) => link.try_write(head),
             ([], _) => link.try_write(body),
-            _ => link.try_write_both(head, body),
+            _ => link.try_write_vectored(&[IoSlice::new(head), IoSlice::new(body)]),
         };
         calls += 1;
         match result {

@@ -179,9 +179,7 @@ async fn connect(address: SocketAddr, options: &ConnectOptions, deadline: &Deadl
         ConnectRefused::new(Step::Connect, Some(code), format!("connect {code} {address}"))
     };
     peers::remember(address);
-    let stream = Stream::connect(&Address::Tcp(address), options).map_err(failed)?;
-    stream.connected(deadline).await.map_err(failed)?;
-    Ok(stream)
+    Stream::connect_by(&Address::Tcp(address), options, deadline).await.map_err(failed)
 }
 
 /// Does the TLS handshake if the place needs TLS.
@@ -201,18 +199,9 @@ pub(crate) async fn secure(
 }
 
 /// Writes all bytes.
-pub(crate) async fn write_all(stream: &Transport, mut bytes: &[u8], deadline: &Deadline) -> Result<(), ConnectRefused> {
-    while !bytes.is_empty() {
-        match stream.try_write(bytes) {
-            Ok(len) => bytes = bytes.get(len..).unwrap_or_default(),
-            Err(error) if is_passing(&error) => {
-                let wait = stream.writable(deadline).await;
-                wait.map_err(|_| ConnectRefused::new(Step::SendRequest, Some("ETIMEDOUT"), "write ETIMEDOUT"))?;
-            }
-            Err(error) => return Err(ConnectRefused::of_io(Step::SendRequest, "write", &error)),
-        }
-    }
-    Ok(())
+pub(crate) async fn write_all(stream: &Transport, bytes: &[u8], deadline: &Deadline) -> Result<(), ConnectRefused> {
+    let written = stream.write_all(bytes, deadline).await;
+    written.map_err(|error| ConnectRefused::of_io(Step::SendRequest, "write", &error))
 }
 
 /// Reads the head of an answer, and the bytes read with it, into `buf`. Skips interim answers (1xx except 101).
@@ -255,15 +244,8 @@ pub(crate) async fn read_more(
     deadline: &Deadline,
     buf: &mut Lease,
 ) -> Result<usize, ConnectRefused> {
-    loop {
-        let wait = stream.readable(deadline).await;
-        wait.map_err(|_| ConnectRefused::new(Step::AwaitHead, Some("ETIMEDOUT"), "read ETIMEDOUT"))?;
-        match stream.try_read_vec(buf, READ_BYTES) {
-            Ok(len) => return Ok(len),
-            Err(error) if is_passing(&error) => {}
-            Err(error) => return Err(ConnectRefused::of_io(Step::AwaitHead, "read", &error)),
-        }
-    }
+    let read = stream.read_more(buf, READ_BYTES, deadline).await;
+    read.map_err(|error| ConnectRefused::of_io(Step::AwaitHead, "read", &error))
 }
 
 /// True if the caller must wait and try again.

@@ -1,4 +1,6 @@
 //! Sends one POST, from a thread that may block.
+//!
+//! By the client of a run and not by `fetch`: failures have Node's names, and `ca` means the same as for targets.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -29,16 +31,8 @@ pub(super) fn post(post: Post) -> Result<(), String> {
     let outcome = worker::block_on(async move {
         let origin = Rc::new(Origin::of(&post.url, &tls(post.ca.as_deref())?));
         let head = head(&post);
-        let call = ReadyRequest {
-            origin: &origin,
-            method: b"POST",
-            head: &head,
-            body: &post.body,
-            wants_body: false,
-            sessions: None,
-            timeout: post.timeout,
-            started: None,
-        };
+        let call = ReadyRequest::alone(&origin, "POST", &head, &post.body, post.timeout);
+        let call = ReadyRequest { wants_body: false, ..call };
         let answer = client::exchange(&mut None, &call, &post.resolver).await;
         match answer.map_err(|error| error.name.into_owned())?.status() {
             200..=299 => Ok(()),

@@ -82,7 +82,7 @@ pub fn reference() -> String {
                 Does::No => "no",
                 Does::Nothing => "no effect",
             };
-            let _ = writeln!(text, "| `{}` | {does} | {} |", key.name, key.about.replace('|', "\\|"));
+            let _ = writeln!(text, "| `{}` | {does} | {} |", key.name, key.about.en.replace('|', "\\|"));
         }
     }
     text
@@ -99,9 +99,9 @@ mod tests {
             for (index, key) in object.keys.iter().enumerate() {
                 let is_alone = object.keys.iter().skip(index + 1).all(|other| other.name != key.name);
                 assert!(is_alone, "{}.{}", object.path, key.name);
-                assert!(key.about.ends_with(|c: char| c != ' ' && c != '.'), "{}.{}", object.path, key.name);
+                assert!(key.about.en.ends_with(|c: char| c != ' ' && c != '.'), "{}.{}", object.path, key.name);
                 let warns = matches!(key.does, Does::No | Does::Nothing);
-                assert_eq!(weir_words::is_korean(key.about_ko), warns, "{}.{}", object.path, key.name);
+                assert_eq!(weir_words::is_korean(key.about.ko), warns, "{}.{}", object.path, key.name);
             }
         }
     }

@@ -99,8 +99,7 @@ async fn connect(
     deadline: &Deadline,
 ) -> Result<Transport, Ended> {
     let unmade = |error| unconnected(&error);
-    let stream = Stream::connect(address, options).map_err(unmade)?;
-    stream.connected(deadline).await.map_err(unmade)?;
+    let stream = Stream::connect_by(address, options, deadline).await.map_err(unmade)?;
     let protocol = crate::values(&session.server.place).proxy.protocol;
     let header = header(session, protocol);
     if !header.is_empty() {
@@ -121,32 +120,14 @@ async fn connect(
 /// Sends the bytes, and waits for those that the test wants.
 async fn talk(link: &Transport, tests: Option<&Match>, deadline: &Deadline) -> Result<(), String> {
     let Some(Match { send, expect }) = tests else { return Ok(()) };
-    let mut rest = send.as_slice();
-    while !rest.is_empty() {
-        match link.try_write(rest) {
-            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                link.writable(deadline).await.map_err(|late| told("send()", &late.into()))?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(told("send()", &error)),
-        }
-    }
+    link.write_all(send, deadline).await.map_err(|error| told("send()", &error))?;
     let Some(expect) = expect else { return Ok(()) };
     let mut answer = buffer::lease(ANSWER_BYTES_MAX);
     while !expect.is_met(&answer) {
         let room = ANSWER_BYTES_MAX - answer.len();
-        if room == 0 {
+        let read = async { link.read_more(&mut answer, room, deadline).await };
+        if room == 0 || read.await.map_err(|error| told("recv()", &error))? == 0 {
             return Err("the answer does not match".to_owned());
-        }
-        match link.try_read_vec(&mut answer, room) {
-            Ok(0) => return Err("the answer does not match".to_owned()),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                link.readable(deadline).await.map_err(|late| told("recv()", &late.into()))?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(told("recv()", &error)),
         }
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! Asks an OCSP responder over plain HTTP (RFC 6960 appendix A): by GET, as in nginx, so that caches may answer.
 
-use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use weir_http::read::authority::{self, split_host_port};
 use weir_http::read::build::Build;
 use weir_http::text::base64;
 use weir_http::text::refusal::Refusal;
-use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport};
+use weir_net::Address;
 use weir_proxy::family::resolver;
 
 /// The largest answer in bytes with its head: a response with a chain of certificates has some ten thousand.
@@ -96,22 +95,11 @@ impl Asked {
 
 /// Asks one address; the error is for the log.
 async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, String> {
-    let deadline = Deadline::new();
-    deadline.set(TIMEOUT);
-    let failed = |what: &str, error: &io::Error| format!("{what} failed {}", weir_net::log::Os(error));
-    let stream = Stream::connect(address, &ConnectOptions::default()).map_err(|error| failed("connect()", &error))?;
-    stream.connected(&deadline).await.map_err(|error| failed("connect()", &error))?;
-    let transport = Transport::from(stream);
-    let request = compose(url, request);
-    match weir_fetch::exchange(&transport, &mut Vec::new(), &request, ANSWER_BYTES_MAX, &deadline).await {
+    match weir_fetch::ask(address, &compose(url, request), ANSWER_BYTES_MAX, TIMEOUT).await {
         Ok(Answer { status: 200, body, .. }) => Ok(body),
         Ok(Answer { status, .. }) => Err(format!("OCSP responder answered with status {status}")),
-        Err(Failed::Send(error)) => Err(failed("send()", &error)),
-        Err(Failed::Receive(error)) => Err(failed("recv()", &error)),
-        Err(Failed::Large(_)) => {
-            Err(format!("recv() failed (the response is larger than {}k)", ANSWER_BYTES_MAX >> 10))
-        }
         Err(Failed::Closed | Failed::Invalid(_)) => Err("OCSP responder sent an invalid response".to_owned()),
+        Err(failed) => Err(failed.to_string()),
     }
 }
 

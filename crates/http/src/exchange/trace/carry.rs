@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use weir_fetch::Answer as Posted;
+use weir_fetch::{Answer as Posted, Failed};
 use weir_net::tls::Client;
 use weir_net::{ConnectOptions, Deadline, SocketAddress, Stream, TlsStream, Transport, process};
 use weir_wire::Known;
@@ -18,6 +18,8 @@ use super::endpoint::{At, Endpoint, GRPC_PATH};
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const EXPORT_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Bytes to read at a time.
+const READ_BYTES: usize = 16 << 10;
 /// Bytes of a collector's answer that weir reads, at most; a longer answer ends the connection.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a collector's message that the log shows.
@@ -121,12 +123,7 @@ impl SpanCarrier {
         deadline.set(CONNECT_PATIENCE);
         let mut failed = io::Error::other("the collector's name has no address");
         for address in self.addresses()? {
-            let connected = async {
-                let stream = Stream::connect(&address, &ConnectOptions::default())?;
-                stream.connected(&deadline).await?;
-                io::Result::Ok(stream)
-            };
-            match connected.await {
+            match Stream::connect_by(&address, &ConnectOptions::default(), &deadline).await {
                 Ok(stream) => return self.begin(stream, &deadline).await,
                 Err(error) => failed = error,
             }
@@ -202,7 +199,7 @@ impl SpanCarrier {
                 out.extend_from_slice(rest.get(sent..sent + count).unwrap_or_default());
                 sent += count;
             }
-            weir_fetch::send(&link.stream, &out, deadline).await?;
+            link.stream.write_all(&out, deadline).await?;
             link.take_frames(h2, stream, &mut answer)?;
             if let Some(outcome) = answer.outcome() {
                 // The collector answered before weir had sent all of the stream: both sides end it.
@@ -230,10 +227,10 @@ impl SpanCarrier {
         let exchanged = weir_fetch::exchange(&link.stream, &mut link.input, &out, ANSWER_BYTES_MAX, deadline).await;
         link.is_kept = exchanged.as_ref().is_ok_and(|answer| answer.is_kept);
         let status = match exchanged {
-            Ok(Posted { status, .. }) | Err(weir_fetch::Failed::Large(status)) => status,
-            Err(weir_fetch::Failed::Send(error) | weir_fetch::Failed::Receive(error)) => return Err(error.into()),
-            Err(weir_fetch::Failed::Closed) => return Err(closed()),
-            Err(weir_fetch::Failed::Invalid(violation)) => {
+            Ok(Posted { status, .. }) | Err(Failed::Large { status, .. }) => status,
+            Err(Failed::Connect(error) | Failed::Send(error) | Failed::Receive(error)) => return Err(error.into()),
+            Err(Failed::Closed) => return Err(closed()),
+            Err(Failed::Invalid(violation)) => {
                 return Err(ExportFailed::Refused(format!("the collector's answer is not HTTP: {violation}")));
             }
         };
@@ -311,9 +308,9 @@ impl Link {
     }
 
     async fn read(&mut self, deadline: &Deadline) -> Result<(), ExportFailed> {
-        match weir_fetch::receive(&self.stream, &mut self.input, deadline).await? {
-            true => Err(closed()),
-            false => Ok(()),
+        match self.stream.read_more(&mut self.input, READ_BYTES, deadline).await? {
+            0 => Err(closed()),
+            _ => Ok(()),
         }
     }
 

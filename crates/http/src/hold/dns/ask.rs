@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_net::log::{self, Level};
-use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, clock, random};
+use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, Transport, clock, random};
 use weir_wire::dns::{self, Code, Message, Reply};
 
 use super::Resolver;
@@ -188,39 +188,28 @@ fn unexpected(what: &str, flight: &Flight, server: SocketAddr) {
 async fn ask_over_tcp(flight: &Flight, server: SocketAddr) -> io::Result<Reply> {
     let deadline = Deadline::new();
     deadline.set(TCP_TIMEOUT);
-    let stream = Stream::connect(&Address::Tcp(server), &ConnectOptions::default())?;
-    stream.connected(&deadline).await?;
+    let stream = Stream::connect_by(&Address::Tcp(server), &ConnectOptions::default(), &deadline).await?;
+    let stream = Transport::from(stream);
     let id = random::word()?;
     let query = dns::query(id, &flight.key.0, flight.key.1);
     let mut out = (query.len() as u16).to_be_bytes().to_vec();
     out.extend_from_slice(&query);
-    let mut rest = out.as_slice();
-    while !rest.is_empty() {
-        match stream.try_write(rest) {
-            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable(&deadline).await?,
-            Err(error) => return Err(error),
-        }
-    }
-    let mut length = [0; 2];
-    read_exact(&stream, &mut length, &deadline).await?;
-    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-    read_exact(&stream, &mut answer, &deadline).await?;
+    stream.write_all(&out, &deadline).await?;
+    let length = read_exact(&stream, 2, &deadline).await?;
+    let length = length.try_into().map_or(0, u16::from_be_bytes);
+    let answer = read_exact(&stream, usize::from(length), &deadline).await?;
     match dns::read(&answer, id, &flight.key.0, flight.key.1) {
         Message::Reply(reply) => Ok(reply),
         Message::Truncated | Message::Foreign | Message::Malformed => Err(io::Error::other("invalid TCP DNS response")),
     }
 }
 
-async fn read_exact(stream: &Stream, mut into: &mut [u8], deadline: &Deadline) -> io::Result<()> {
-    while !into.is_empty() {
-        match stream.try_read(into) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => into = into.get_mut(count..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.readable(deadline).await?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+async fn read_exact(stream: &Transport, length: usize, deadline: &Deadline) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let left @ 1.. = length - bytes.len() {
+        if stream.read_more(&mut bytes, left, deadline).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    Ok(())
+    Ok(bytes)
 }

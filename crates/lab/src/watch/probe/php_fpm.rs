@@ -3,15 +3,12 @@
 //! A pool whose workers are all busy answers this page late: it needs a worker as well. `pm.status_listen` gives the page
 //! a process of its own. <https://www.php.net/manual/en/install.fpm.configuration.php>
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-
 use serde::Deserialize;
 use weir_wire::fastcgi::{
     END_OF_STDIN, FastCgiDecoder, FastCgiEvent, begin_params, end_params, push_begin, push_param,
 };
 
-use super::ways::{ANSWER_MAX, PATIENCE, Reading, connect, url};
+use super::ways::{Reading, ask, url};
 
 /// The page in JSON. Names are PHP-FPM's.
 #[derive(Deserialize)]
@@ -36,16 +33,8 @@ struct Page {
 pub fn read(at: &str) -> Result<Reading, String> {
     let (at, path) = place(at);
     let path = path.unwrap_or_else(|| "/status".to_owned());
-    let failed = |error: std::io::Error| format!("{at}: {error}");
     let request = request(&path).ok_or_else(|| format!("{at}: the path {path} is too long"))?;
-    let answer = if at.starts_with('/') {
-        let stream = UnixStream::connect(&at).map_err(failed)?;
-        let timed = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
-        timed.and_then(|()| ask(stream, &request)).map_err(failed)?
-    } else {
-        ask(connect(&at)?, &request).map_err(failed)?
-    };
-    let body = body(&answer).ok_or_else(|| format!("{at}: the answer is not FastCGI"))?;
+    let body = body(&ask(&at, &request)?).ok_or_else(|| format!("{at}: the answer is not FastCGI"))?;
     let colon = if at.starts_with('/') { ":" } else { "" };
     of(&body).ok_or_else(|| {
         format!("{at}: no status page at {path}: write pm.status_path = {path} into the pool, or --probe php-fpm={at}{colon}/PATH")
@@ -75,13 +64,6 @@ fn request(path: &str) -> Option<Vec<u8>> {
     end_params(&mut out, at).ok()?;
     out.extend_from_slice(&END_OF_STDIN);
     Some(out)
-}
-
-fn ask(mut stream: impl Read + Write, request: &[u8]) -> std::io::Result<Vec<u8>> {
-    stream.write_all(request)?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer)?;
-    Ok(answer)
 }
 
 /// The bytes after the head of the answer.
@@ -121,6 +103,8 @@ fn of(page: &str) -> Option<Reading> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::io::{Read, Write};
+
     use super::*;
 
     fn page(manager: &str, reached: u32) -> String {

@@ -3,12 +3,9 @@
 //! The stats server is a thread of its own: it answers even if all workers are busy.
 //! <https://uwsgi-docs.readthedocs.io/en/latest/StatsServer.html>
 
-use std::io::Read;
-use std::os::unix::net::UnixStream;
-
 use serde::Deserialize;
 
-use super::ways::{ANSWER_MAX, PATIENCE, Reading, connect, url};
+use super::ways::{Reading, ask, url};
 
 /// The part of the answer that is read. Names are uWSGI's.
 #[derive(Deserialize)]
@@ -28,24 +25,11 @@ struct Worker {
 /// Takes a reading. The place is `HOST:PORT` or the path of a socket.
 pub fn read(at: &str) -> Result<Reading, String> {
     let at = if at.starts_with('/') { at.to_owned() } else { url(at).0 };
-    let failed = |error: std::io::Error| format!("{at}: {error}");
-    let text = if at.starts_with('/') {
-        let stream = UnixStream::connect(&at).map_err(failed)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        all_of(stream).map_err(failed)?
-    } else {
-        all_of(connect(&at)?).map_err(failed)?
-    };
+    // The stats server writes its answer as soon as somebody connects, and closes.
+    let text = String::from_utf8_lossy(&ask(&at, b"")?).into_owned();
     of(&text).ok_or_else(|| {
         format!("{at}: no stats server of uWSGI: start uwsgi with --stats 127.0.0.1:9191, and name that address")
     })
-}
-
-/// The stats server writes its answer as soon as somebody connects, and closes.
-fn all_of(stream: impl Read) -> std::io::Result<String> {
-    let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer)?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 fn of(text: &str) -> Option<Reading> {

@@ -133,7 +133,7 @@ impl Line {
                 opened.connected - opened.resolved,
                 opened.secured.map(|secured| secured - opened.connected),
             );
-            let transport = opened.link.into_transport();
+            let transport = opened.link;
             match &transport {
                 Transport::Tls(tls) if tls.alpn().as_deref() == Some(b"h2") => {}
                 Transport::Plain(_) if self.origin.scheme == Scheme::Http => {}

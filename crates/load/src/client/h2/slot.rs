@@ -189,7 +189,7 @@ impl ReceivedParts {
         let buffer = std::mem::replace(&mut self.buffer, Lease::none());
         let body = if self.wants_body { BodyPlace::Here(self.body_at..buffer.len()) } else { BodyPlace::Gone };
         let (body_bytes, received_bytes) = (self.body_bytes, self.received);
-        Some(Answer { head, buffer, body, body_bytes, received_bytes, timings, upgraded: None })
+        Some(Answer { head, buffer, body, body_bytes, received_bytes, timings })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::script::node::{Node, NodeValue};
 use crate::script::notes::Notes;
 use crate::script::source::SourcePlace;
 use crate::texts::script as texts;
-use weir_words::{Said, say};
+use weir_words::{Said, Words, say, words};
 
 /// An object of a script.
 #[derive(Debug)]
@@ -27,10 +27,9 @@ pub(crate) struct ObjectKey {
     pub name: &'static str,
     /// Whether weir supports it.
     pub does: Does,
-    /// A sentence about the meaning; for a key that weir does not support, the reason and the alternative.
-    pub about: &'static str,
-    /// The same sentence in Korean, for a key that causes a warning; otherwise empty.
-    pub about_ko: &'static str,
+    /// A sentence about the meaning; for a key that weir does not support, the reason and the alternative. Only a key that
+    /// causes a warning has Korean.
+    pub about: Words,
 }
 
 /// Whether weir does what a key means.
@@ -55,7 +54,7 @@ impl Object {
     /// Warns about keys of a node that are unknown, or that weir does not support.
     pub fn check(&self, node: &Node, notes: &mut Notes) {
         for (name, member) in node.map().into_iter().flatten() {
-            let of = |key: &ObjectKey| (format!("{}.{name}", self.path), Said::of_both(key.about, key.about_ko));
+            let of = |key: &ObjectKey| (format!("{}.{name}", self.path), Said::from(key.about));
             match self.key(name).map(|key| (key.does, of(key))) {
                 Some((Does::Yes | Does::Partly, _)) => {}
                 Some((Does::No, (path, about))) => notes.warn(member.at, say!(texts::UNSUPPORTED, path, about)),
@@ -92,17 +91,17 @@ impl Object {
 }
 
 pub(super) const fn yes(name: &'static str, about: &'static str) -> ObjectKey {
-    ObjectKey { name, does: Does::Yes, about, about_ko: "" }
+    ObjectKey { name, does: Does::Yes, about: words(about, "") }
 }
 
 pub(super) const fn partly(name: &'static str, about: &'static str) -> ObjectKey {
-    ObjectKey { name, does: Does::Partly, about, about_ko: "" }
+    ObjectKey { name, does: Does::Partly, about: words(about, "") }
 }
 
 pub(super) const fn no(name: &'static str, about: &'static str, about_ko: &'static str) -> ObjectKey {
-    ObjectKey { name, does: Does::No, about, about_ko }
+    ObjectKey { name, does: Does::No, about: words(about, about_ko) }
 }
 
 pub(super) const fn nothing(name: &'static str, about: &'static str, about_ko: &'static str) -> ObjectKey {
-    ObjectKey { name, does: Does::Nothing, about, about_ko }
+    ObjectKey { name, does: Does::Nothing, about: words(about, about_ko) }
 }
