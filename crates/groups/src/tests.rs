@@ -1,67 +1,111 @@
 //! A small group for the tests of this crate, and the laws of groups that change.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use weir_conf::At;
+use weir_http::exchange::conf::Conf;
 use weir_http::hold::dns::{ResolvedAddress, ResolverZone, Servers};
+use weir_http::read::authority::literal_address;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, NONE, ONE, UPSTREAM, join};
+use weir_http::read::families::{ENGINE, Families, Family};
 use weir_net::Address;
 use weir_peers::balance::{Affinity, Policy};
-use weir_peers::group::{Group, Outcome, Part};
+use weir_peers::group::{Outcome, Part};
 use weir_peers::health::{Rule, State};
 use weir_peers::peer::Peer;
 
-use crate::{Live, Members, Named, Parts};
+use crate::{Frame, Live, Measure, Members, Named, Parts, Upstream, Written, adopt, block, finish, resolver};
 
-/// The parts of a group that only has peers.
-#[derive(Clone)]
+/// A group that only has peers.
+#[derive(Clone, Default)]
 pub struct Plain {
-    policy: Policy,
     renewals: Arc<AtomicUsize>,
+    /// The numbers of the group that this one replaced.
+    replaced: Option<Vec<usize>>,
 }
 
-/// A version of such a group.
-pub struct Built {
-    group: Group,
-    pub addresses: Vec<Address>,
-    pub ids: Vec<usize>,
-    /// The numbers of the group that this one replaced.
-    pub replaced: Option<Vec<usize>>,
-    live: Option<Arc<Live<Plain>>>,
+/// The settings of the families of this crate's tests.
+#[derive(Clone, Default)]
+pub struct Settings {
+    group: Written,
+    resolver: resolver::Settings,
+}
+
+impl Settings {
+    fn inherit(&mut self, outer: &Settings) {
+        self.resolver.inherit(&outer.resolver);
+    }
+
+    fn values(self) -> Values {}
+}
+
+type Values = ();
+
+#[derive(Default)]
+pub struct Declared {
+    upstream: crate::Declared<Plain>,
+    resolver: resolver::Declared,
+}
+
+static FAMILIES: &[&Family] = &[&Family::new("plain", &ALL).adopt(adopt::<Plain>).finish(finish::<Plain>)];
+static ALL: [Directive; OWN.len() + RESOLVER.len()] = join(&[OWN, &RESOLVER]);
+const RESOLVER: [Directive; 2] = resolver::directives::<Plain>(HTTP.or(UPSTREAM));
+const OWN: &[Directive] = &[
+    Directive::new("upstream", HTTP, ONE, "", block::upstream::<Plain>).many().block(),
+    Directive::new("server", UPSTREAM, Arity::AtLeast(1), "", block::server::<Plain>).many(),
+    Directive::new("zone", UPSTREAM, Arity::Between(1, 2), "", block::zone::<Plain>),
+    Directive::new("state", UPSTREAM, ONE, "", block::state::<Plain>),
+    Directive::new("least_conn", UPSTREAM, NONE, "", block::least_conn::<Plain>),
+    Directive::new("least_time", UPSTREAM, Arity::Between(1, 2), "", block::least_time::<Plain>),
+    Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "", block::hash::<Plain>),
+    Directive::new("random", UPSTREAM, Arity::Between(0, 2), "", block::random::<Plain>),
+];
+
+weir_http::above!(0);
+
+/// Reads these upstreams.
+pub fn of_text(http: &str) -> (Option<Conf>, Vec<String>) {
+    static ALL: LazyLock<Families> = LazyLock::new(|| Families::new(&[&ENGINE, &LEVEL], &["headers"]));
+    weir_http::read::compile::of_text(&format!("events {{}} http {{ {http} }}"), &ALL)
 }
 
 impl Parts for Plain {
-    type Built = Built;
+    const AROUND: Contexts = HTTP;
+    const INSIDE: Contexts = UPSTREAM;
     const PORT_DEFAULT: Option<u16> = Some(80);
+    const MEASURES: &'static [(&'static str, Measure)] = &[("connect", Measure::Connect), ("all", Measure::LastByte)];
+    const MEASURE_DEFAULT: Option<Measure> = None;
+    const IS_STICKY: bool = false;
 
-    fn name(&self) -> &str {
-        "u"
+    fn declaring<'b>(b: &'b mut Build<'_>) -> &'b mut crate::Declared<Plain> {
+        &mut declaring(b).upstream
     }
 
-    fn policy(&self) -> Policy {
-        self.policy
+    fn declared(conf: &Conf) -> &crate::Declared<Plain> {
+        &declared(conf).upstream
     }
 
-    fn at(&self) -> At {
-        At::default()
+    fn declared_mut(conf: &mut Conf) -> &mut crate::Declared<Plain> {
+        &mut declared_mut(conf).upstream
     }
 
-    fn build(&self, group: Group, addresses: Vec<Address>, ids: Vec<usize>, before: Option<&Built>) -> Built {
-        Built { group, addresses, ids, replaced: before.map(|before| before.ids.clone()), live: None }
+    fn written(scope: &mut Scope) -> &mut Written {
+        &mut written_mut(scope).group
     }
 
-    fn group(built: &Built) -> &Group {
-        &built.group
+    fn resolver(scope: &mut Scope) -> &mut resolver::Settings {
+        &mut written_mut(scope).resolver
     }
 
-    fn live(built: &Built) -> Option<&Arc<Live<Plain>>> {
-        built.live.as_ref()
+    fn resolvers<'b>(b: &'b mut Build<'_>) -> &'b mut resolver::Declared {
+        &mut declaring(b).resolver
     }
 
-    fn group_mut(built: &mut Built) -> &mut Group {
-        &mut built.group
+    fn follow(&mut self, _: &[Address], before: Option<&Upstream<Plain>>) {
+        self.replaced = before.and_then(|before| before.ids.clone());
     }
 
     fn renewed(&self) {
@@ -69,18 +113,15 @@ impl Parts for Plain {
     }
 }
 
-impl Built {
-    /// The entry of a configuration for a group that changes.
-    pub fn pointing_to(live: &Arc<Live<Plain>>) -> Arc<Built> {
-        let group = Group::nobody("u", Policy::RoundRobin);
-        Arc::new(Built { group, addresses: vec![], ids: vec![], replaced: None, live: Some(live.clone()) })
-    }
+/// The entry of a configuration for a group that changes.
+pub fn pointing_to(live: &Arc<Live<Plain>>) -> Arc<Upstream<Plain>> {
+    Arc::new(Upstream::pointing_to(live.clone()))
+}
 
-    /// The entry of a configuration for a group that stays as it is.
-    pub fn fixed(addresses: &[&str]) -> Arc<Built> {
-        let group = Group::of_now("u", addresses.iter().map(|address| peer(address)).collect(), Policy::RoundRobin);
-        Arc::new(Built { group: group.unwrap(), addresses: vec![], ids: vec![], replaced: None, live: None })
-    }
+/// The entry of a configuration for a group that stays as it is.
+pub fn fixed(addresses: &[&str]) -> Arc<Upstream<Plain>> {
+    let addresses: Vec<Address> = addresses.iter().filter_map(|text| literal_address(text)).collect();
+    Arc::new(Upstream::implicit("u", &addresses).unwrap())
 }
 
 pub fn peer(address: &str) -> Peer {
@@ -104,7 +145,7 @@ pub fn live_of(addresses: &[&str], names: &[&str]) -> Live<Plain> {
 pub fn live(policy: Policy, addresses: &[&str], names: &[&str], state: Option<String>) -> Live<Plain> {
     let fixed = addresses.iter().map(|address| peer(address)).collect();
     let members = Members::new(fixed, names.iter().map(|host| name(host, 80)).collect());
-    Live::new(Plain { policy, renewals: Arc::default() }, members, state).unwrap()
+    Live::new(Frame { name: "u".to_owned(), policy, ..Frame::default() }, members, state).unwrap()
 }
 
 /// A resolver that is never asked.
@@ -116,7 +157,7 @@ pub fn resolver() -> Arc<Servers> {
 fn numbered(live: &Live<Plain>) -> Vec<(String, usize)> {
     let current = live.current();
     let peers = current.group.peers().map(|peer| peer.address.clone());
-    peers.zip(current.ids.iter().copied()).collect()
+    peers.enumerate().map(|(at, address)| (address, current.id(at))).collect()
 }
 
 fn with_numbers(expected: &[(&str, usize)]) -> Vec<(String, usize)> {
@@ -162,7 +203,7 @@ fn a_version_is_higher_exactly_if_its_peers_are_newer() {
         assert_eq!((now.0 > seen.0, now.1 != seen.1), (changes, changes), "server {id} gets {places:?}");
         seen = now;
     }
-    assert_eq!(live.parts().renewals.load(Ordering::Relaxed), 3);
+    assert_eq!(live.frame().own.renewals.load(Ordering::Relaxed), 3);
 }
 
 #[test]
@@ -178,7 +219,7 @@ fn an_address_keeps_its_number_while_it_is_in_the_group() {
         assert_eq!(numbered(&live), with_numbers(expected), "{places:?}");
         assert_eq!(live.current().addresses.len(), expected.len());
     }
-    assert_eq!(live.current().replaced, Some(vec![1, 3]), "a version is built from the version before it");
+    assert_eq!(live.current().own.replaced, Some(vec![1, 3]), "a version is built from the version before it");
     let twice = live_of(&["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:1"], &[]);
     let expected = [("127.0.0.1:1", 1), ("127.0.0.1:2", 2), ("127.0.0.1:1", 1)];
     assert_eq!(numbered(&twice), with_numbers(&expected), "two servers with one address share its number");

@@ -14,8 +14,8 @@ use weir_http::receive::body::{self, BodyFailed};
 use weir_http::text::texts::push_address;
 use weir_meter::live::Snapshot;
 use weir_proxy::family::upstream::Upstream;
-use weir_proxy::family::upstream::live::edit::Refused;
-use weir_proxy::family::upstream::live::written_time;
+use weir_proxy::family::upstream::edit::Refused;
+use weir_proxy::family::upstream::written_time;
 use weir_wire::Known;
 
 use super::gather::Reset;

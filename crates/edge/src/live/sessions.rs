@@ -47,7 +47,7 @@ fn group(declared: &Arc<Upstream>, trends: &Trends, now_ms: u64) -> SessionUpstr
     let none = PeerCounts::default();
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let peers = upstream.group.peers().zip(&views).enumerate().map(|(number, (peer, view))| {
-        let counts = upstream.counts.get(number).map_or(&none, |counts| counts);
+        let counts = upstream.own.counts.get(number).map_or(&none, |counts| counts);
         let selected = read(&counts.selected_ms);
         let outage = trends.outage(&outage_name(&upstream.name, &peer.address));
         SessionPeer {

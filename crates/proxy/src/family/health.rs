@@ -24,18 +24,19 @@ use std::time::Duration;
 use grpc::Call;
 use matching::{Match, Test};
 use weir_conf::{At, Statement};
-use weir_http::exchange::conf::{Location, Server};
-use weir_http::exchange::route::{LocationId, ServerId};
+use weir_groups::Live;
 use weir_http::read::build::{Build, Kind, Scope};
+use weir_http::exchange::conf::{Location, Server};
 use weir_http::read::directive::{Arity, Directive, HTTP, LOCATION, MATCH, ONE, TWO};
 use weir_http::read::families::Family;
 use weir_http::read::found::Found;
 use weir_http::text::refusal::Refusal;
+use weir_http::exchange::route::{LocationId, ServerId};
 use weir_http::text::value;
 use weir_peers::health::Rule;
 
 use crate::family::proxy::pass::Scheme;
-use crate::family::upstream::live::Live;
+use crate::family::upstream::HttpParts;
 
 weir_http::settings! {
     /// The numbers of the checks written in this block or around it.
@@ -97,7 +98,7 @@ pub struct Placed {
     /// The number of the group to check.
     pub group: usize,
     /// The group.
-    pub live: Arc<Live>,
+    pub live: Arc<Live<HttpParts>>,
     /// The check's number among the checks of the group.
     pub number: usize,
     /// The tests for an answer; without them 2xx and 3xx pass.
@@ -250,7 +251,7 @@ impl Check {
 fn settle(b: &mut Build<'_>, found: &Found<'_>) {
     let checks = crate::declaring(b).health.checks.clone();
     let mut seen = vec![false; checks.len()];
-    let mut rules: BTreeMap<usize, (Arc<Live>, Vec<Rule>)> = BTreeMap::new();
+    let mut rules: BTreeMap<usize, (Arc<Live<HttpParts>>, Vec<Rule>)> = BTreeMap::new();
     // A location comes before the locations inside it, which inherit its checks.
     for location in found.locations {
         for number in &crate::values(location).health.checks {

@@ -1,75 +1,23 @@
-//! `resolver` and `resolver_timeout`: the DNS servers for names at run time.
+//! `resolver` and `resolver_timeout` of `http`, `upstream` and their servers and locations.
 //!
-//! `dns` sends the queries; `upstream::forward` resolves names in `proxy_pass`, and `upstream::live` resolves names of
-//! upstreams' servers. <https://nginx.org/en/docs/http/ngx_http_core_module.html#resolver>
+//! `dns` sends the queries; `upstream::forward` resolves names in `proxy_pass`, and `weir_groups` resolves names of
+//! upstreams' servers.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use weir_conf::Statement;
-use weir_http::read::build::Build;
-use weir_http::read::directive::{Arity, Directive, HSL, ONE, UPSTREAM};
+use weir_groups::resolver::directives;
+use weir_http::read::directive::{Directive, HSL, UPSTREAM};
 use weir_http::read::families::Family;
-use weir_http::text::refusal::Refusal;
-use weir_http::text::value;
 
-use weir_http::hold::dns::{ResolverZone, Servers, TIMEOUT_DEFAULT, reading};
+pub use weir_groups::resolver::{Declared, Settings, Values};
 
-weir_http::settings! {
-    /// `resolver`.
-    servers: Option<Arc<Servers>> = None,
-    /// `resolver_timeout`.
-    timeout: Duration = TIMEOUT_DEFAULT,
-}
+use crate::family::upstream::HttpParts;
 
-/// All resolvers of a configuration.
-#[derive(Default)]
-pub struct Declared {
-    /// By their number.
-    pub all: Vec<Arc<Servers>>,
-}
-
-impl Declared {
-    /// The status zones, each once, in the order of the file.
-    pub fn zones(&self) -> Vec<&Arc<ResolverZone>> {
-        reading::zones(&self.all)
-    }
-}
+const ALL: [Directive; 2] = directives::<HttpParts>(HSL.or(UPSTREAM));
 
 /// The family.
-pub static FAMILY: Family = Family::new(
-    "resolver",
-    &[
-        Directive::new(
-            "resolver",
-            HSL.or(UPSTREAM),
-            Arity::AtLeast(1),
-            "Names the DNS servers that weir asks at run time: addresses, valid= ipv4= ipv6= status_zone=.",
-            resolver,
-        ),
-        Directive::new("resolver_timeout", HSL.or(UPSTREAM), ONE, "The longest time for resolving a name.", |b, s| {
-            crate::settings(b).resolver.timeout = Some(value::time(s)?);
-            Ok(())
-        })
-        .default("30s"),
-    ],
-)
-.adopt(|new, old| {
-    for zone in crate::declared(new).resolver.zones() {
-        if let Some(old) = crate::declared(old).resolver.zones().into_iter().find(|old| old.name == zone.name) {
-            zone.adopt(old);
-        }
-    }
+pub static FAMILY: Family = Family::new("resolver", &ALL).adopt(|new, old| {
+    crate::declared(new).resolver.adopt(&crate::declared(old).resolver);
     Ok(())
 });
-
-fn resolver(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut all = std::mem::take(&mut crate::declaring(b).resolver.all);
-    let read = reading::read(b, statement, &mut all);
-    crate::declaring(b).resolver.all = all;
-    crate::settings(b).resolver.servers = Some(Some(read?));
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests {

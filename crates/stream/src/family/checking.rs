@@ -8,7 +8,8 @@ use weir_conf::At;
 use weir_http::exchange::route::ServerId;
 use weir_http::text::regex::Regex;
 
-use super::group::Live;
+use super::group::StreamParts;
+use weir_groups::Live;
 
 /// A `match` block.
 #[derive(Default)]
@@ -70,7 +71,7 @@ pub struct Placed {
     /// The server.
     pub server: ServerId,
     /// The group.
-    pub live: Arc<Live>,
+    pub live: Arc<Live<StreamParts>>,
     /// The check's number among the checks of the group.
     pub number: usize,
     /// The bytes to send, and the test.

@@ -1,170 +1,75 @@
-//! A group of peers of `stream`, and its fixed parts.
+//! The groups of `stream`: their counts, and the differences from those of `http`.
 
 use std::sync::Arc;
 
-use weir_conf::At;
-use weir_groups::Parts;
-use weir_http::text::template::Template;
-use weir_net::{Address, clock};
-use weir_peers::balance::{Policy, Until};
-use weir_peers::group::Group;
-use weir_peers::peer::Peer;
+use weir_groups::resolver;
+use weir_groups::{Measure, Parts, Written};
+use weir_http::exchange::conf::Conf;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Contexts, STREAM, STREAM_UPSTREAM};
+use weir_net::Address;
 
 use crate::counts::PeerCounts;
 
 /// A worker's record of a group.
-pub type Local = weir_groups::Local<Frame>;
+pub type Local = weir_groups::Local<StreamParts>;
 
 /// A worker's records of the groups of a configuration.
-pub type Locals = weir_groups::Locals<Frame>;
+pub type Locals = weir_groups::Locals<StreamParts>;
 
 /// A group of peers.
-pub struct Upstream {
-    /// The name of the block, or the `host:port` of a `proxy_pass`.
-    pub name: String,
-    /// The peers.
-    pub group: Group,
-    /// The peers' addresses, by the group's index.
-    pub addresses: Vec<Address>,
+pub type Upstream = weir_groups::Upstream<StreamParts>;
+
+/// All groups.
+pub type Declared = weir_groups::Declared<StreamParts>;
+
+/// The parts of a group that only `stream` has.
+#[derive(Clone, Default)]
+pub struct StreamParts {
     /// The peers' counts, by the group's index.
     pub counts: Vec<Arc<PeerCounts>>,
-    /// The time that the method compares.
-    pub measure: Option<Measure>,
-    /// The key of `hash`.
-    pub hash_key: Option<Template>,
-    /// The name of its `zone`.
-    pub zone: Option<String>,
-    /// A `proxy_pass` created it, not a block.
-    pub is_implicit: bool,
-    /// The group changes at run time: this entry only points to it.
-    pub live: Option<Arc<Live>>,
 }
 
-/// The time that `least_time` compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// Until the connection is made.
-    Connect,
-    /// Until the peer's first byte.
-    FirstByte,
-    /// Until the end of the session.
-    LastByte,
-}
+impl Parts for StreamParts {
+    const AROUND: Contexts = STREAM;
+    const INSIDE: Contexts = STREAM_UPSTREAM;
+    const PORT_DEFAULT: Option<u16> = None;
+    const MEASURES: &'static [(&'static str, Measure)] =
+        &[("connect", Measure::Connect), ("first_byte", Measure::FirstByte), ("last_byte", Measure::LastByte)];
+    const MEASURE_DEFAULT: Option<Measure> = None;
+    const IS_STICKY: bool = false;
 
-impl Measure {
-    /// The time of this name.
-    pub fn of(word: &str) -> Option<Measure> {
-        match word {
-            "connect" => Some(Measure::Connect),
-            "first_byte" => Some(Measure::FirstByte),
-            "last_byte" => Some(Measure::LastByte),
-            _ => None,
-        }
+    fn declaring<'b>(b: &'b mut Build<'_>) -> &'b mut Declared {
+        &mut crate::declaring(b).upstream
     }
 
-    /// The time for `weir_peers`: it knows one time before the end of an attempt.
-    pub fn until(self) -> Until {
-        match self {
-            Measure::Connect | Measure::FirstByte => Until::Header,
-            Measure::LastByte => Until::LastByte,
-        }
-    }
-}
-
-impl Upstream {
-    /// A group for addresses that a session found by itself.
-    pub fn implicit(name: &str, addresses: &[Address]) -> Result<Upstream, String> {
-        let peer = |address: &Address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) };
-        let policy = Policy::RoundRobin;
-        let group =
-            Group::new(name, addresses.iter().map(peer).collect(), policy).map_err(|error| error.to_string())?;
-        let frame =
-            Frame { name: name.to_owned(), policy, measure: None, hash_key: None, zone: None, at: At::default() };
-        Ok(Upstream { is_implicit: true, ..Upstream::of(frame, group, addresses.to_vec()) })
+    fn declared(conf: &Conf) -> &Declared {
+        &crate::declared(conf).upstream
     }
 
-    /// A group of these peers in this frame.
-    pub fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
-        let Frame { name, policy: _, measure, hash_key, zone, at: _ } = frame;
-        let counts = addresses.iter().map(|_| Arc::default()).collect();
-        Upstream { name, group, addresses, counts, measure, hash_key, zone, is_implicit: false, live: None }
+    fn declared_mut(conf: &mut Conf) -> &mut Declared {
+        &mut crate::declared_mut(conf).upstream
     }
 
-    /// The group with its present peers.
-    pub fn now(self: &Arc<Self>) -> Arc<Upstream> {
-        self.live.as_ref().map_or_else(|| self.clone(), |live| live.current())
+    fn written(scope: &mut Scope) -> &mut Written {
+        crate::written_mut(scope).upstream.group.get_or_insert_default()
+    }
+
+    fn resolver(scope: &mut Scope) -> &mut resolver::Settings {
+        &mut crate::written_mut(scope).resolver
+    }
+
+    fn resolvers<'b>(b: &'b mut Build<'_>) -> &'b mut resolver::Declared {
+        &mut crate::declaring(b).resolver
     }
 
     /// Goes on with the counts of the peers that both groups have.
-    pub fn count_as(&mut self, old: &Upstream) {
-        for (address, counts) in self.addresses.iter().zip(&mut self.counts) {
-            let known = old.addresses.iter().position(|known| known == address);
-            if let Some(before) = known.and_then(|number| old.counts.get(number)) {
-                *counts = before.clone();
-            }
-        }
-    }
-}
-
-/// The fixed parts of a group, without its peers.
-#[derive(Clone)]
-pub struct Frame {
-    /// The group's name.
-    pub name: String,
-    /// The balancing method.
-    pub policy: Policy,
-    /// The time that the method compares.
-    pub measure: Option<Measure>,
-    /// The key of `hash`.
-    pub hash_key: Option<Template>,
-    /// The name of its `zone`.
-    pub zone: Option<String>,
-    /// The place of its block.
-    pub at: At,
-}
-
-/// A group whose peers change.
-pub type Live = weir_groups::Live<Frame>;
-
-impl Parts for Frame {
-    type Built = Upstream;
-    const PORT_DEFAULT: Option<u16> = None;
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn policy(&self) -> Policy {
-        self.policy
-    }
-
-    fn at(&self) -> At {
-        self.at
-    }
-
-    fn build(&self, group: Group, addresses: Vec<Address>, _: Vec<usize>, before: Option<&Upstream>) -> Upstream {
-        let mut built = Upstream::of(self.clone(), group, addresses);
-        if let Some(before) = before {
-            built.count_as(before);
-        }
-        built
-    }
-
-    fn group(built: &Upstream) -> &Group {
-        &built.group
-    }
-
-    fn live(built: &Upstream) -> Option<&Arc<Live>> {
-        built.live.as_ref()
-    }
-
-    fn group_mut(built: &mut Upstream) -> &mut Group {
-        &mut built.group
-    }
-
-    fn adopt(built: &mut Upstream, old: &Upstream) {
-        built.group.adopt(&old.group, clock::unix_ms());
-        built.count_as(old);
+    fn follow(&mut self, addresses: &[Address], before: Option<&Upstream>) {
+        let known = |address: &Address| {
+            let number = before?.addresses.iter().position(|known| known == address)?;
+            before?.own.counts.get(number).cloned()
+        };
+        self.counts = addresses.iter().map(|address| known(address).unwrap_or_default()).collect();
     }
 }
 
@@ -181,11 +86,12 @@ mod tests {
             Upstream::implicit("u", &addresses).unwrap()
         };
         let old = upstream(&["127.0.0.1:1", "127.0.0.1:2"]);
-        old.counts[1].failed(true);
+        old.own.counts[1].failed(true);
         let mut new = upstream(&["127.0.0.1:2", "127.0.0.1:3"]);
-        new.count_as(&old);
-        let fails = |at: usize| new.counts[at].fails.load(Ordering::Relaxed);
+        let addresses = new.addresses.clone();
+        new.frame.own.follow(&addresses, Some(&old));
+        let fails = |at: usize| new.own.counts[at].fails.load(Ordering::Relaxed);
         assert_eq!((fails(0), fails(1)), (1, 0));
-        assert!(Arc::ptr_eq(&new.counts[0], &old.counts[1]), "sessions of both configurations count together");
+        assert!(Arc::ptr_eq(&new.own.counts[0], &old.own.counts[1]), "sessions of both configurations count together");
     }
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_groups::Live;
 use weir_groups::rounds::{self, Asked};
 use weir_http::hold::worker::{Generation, Worker};
 use weir_http::read::build::{Build, Kind, Scope};
@@ -22,7 +23,7 @@ use weir_peers::group::Group;
 use weir_peers::health::Rule;
 
 use super::checking::{Check, Expect, Match, Placed};
-use super::group::{Frame, Live, Upstream};
+use super::group::{StreamParts, Upstream};
 use crate::conf::{Content, Server, Target};
 use crate::drive::check;
 
@@ -198,7 +199,7 @@ impl Check {
 /// Runs after all servers are read: each check finds its group, each group its checks.
 pub fn settle(b: &mut Build<'_>, servers: &[Server]) {
     let checks = crate::declaring(b).health.checks.clone();
-    let mut rules: BTreeMap<usize, (Arc<Live>, Vec<Rule>)> = BTreeMap::new();
+    let mut rules: BTreeMap<usize, (Arc<Live<StreamParts>>, Vec<Rule>)> = BTreeMap::new();
     for server in servers {
         for check in crate::values(&server.place).health.checks.iter().filter_map(|number| checks.get(*number)) {
             match place(b, check, server) {
@@ -258,11 +259,11 @@ fn watch(worker: &Rc<Worker>) {
 /// One running `health_check`.
 struct Running {
     check: Arc<Check>,
-    live: Arc<Live>,
+    live: Arc<Live<StreamParts>>,
 }
 
 impl rounds::Check for Running {
-    type Parts = Frame;
+    type Parts = StreamParts;
     type Seen = Arc<Upstream>;
     type Kept = ();
 
@@ -274,7 +275,7 @@ impl rounds::Check for Running {
         self.check.jitter
     }
 
-    fn live(&self) -> &Live {
+    fn live(&self) -> &Live<StreamParts> {
         &self.live
     }
 

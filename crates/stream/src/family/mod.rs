@@ -4,7 +4,6 @@ use crate::variable::Variable;
 
 pub mod checking;
 pub mod group;
-mod live;
 
 weir_http::declare! {
     server

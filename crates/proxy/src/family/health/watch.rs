@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use weir_groups::Live;
 use weir_groups::rounds::{self, Asked};
 use weir_http::exchange::line;
 use weir_http::hold::worker::{Generation, Worker};
 use weir_peers::group::Group;
 
 use super::{Check, ask};
-use crate::family::upstream::live::{Frame, Live};
+use crate::family::upstream::HttpParts;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::GroupRef;
 
@@ -31,7 +32,7 @@ pub fn watch(worker: &Rc<Worker>) {
 /// One running `health_check`.
 struct Running {
     check: Arc<Check>,
-    live: Arc<Live>,
+    live: Arc<Live<HttpParts>>,
     /// The number of the group.
     group: usize,
 }
@@ -44,7 +45,7 @@ pub(super) struct CheckTarget {
 }
 
 impl rounds::Check for Running {
-    type Parts = Frame;
+    type Parts = HttpParts;
     type Seen = GroupRef;
     type Kept = CheckTarget;
 
@@ -56,7 +57,7 @@ impl rounds::Check for Running {
         self.check.jitter
     }
 
-    fn live(&self) -> &Live {
+    fn live(&self) -> &Live<HttpParts> {
         &self.live
     }
 
