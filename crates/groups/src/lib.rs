@@ -14,10 +14,12 @@
 //!   `resolver`
 //! - `members`, `watch`: the servers; resolves their names
 //! - `edit`, `state`: the API's view; the file that stores changes
-//! - `rounds`: the schedule of health checks; `local`: a worker's record of each group
+//! - `checks`, `rounds`: reads `health_check` and `match`; the schedule of the checks
+//! - `local`: a worker's record of each group
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod checks;
 pub mod edit;
 mod local;
 mod members;

@@ -5,18 +5,23 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use weir_http::exchange::conf::Conf;
+use weir_http::exchange::conf::{Conf, Location};
+use weir_http::exchange::route::LocationId;
 use weir_http::hold::dns::{ResolvedAddress, ResolverZone, Servers};
+use weir_http::hold::worker::Generation;
 use weir_http::read::authority::literal_address;
 use weir_http::read::build::{Build, Scope};
-use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, NONE, ONE, UPSTREAM, join};
+use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, LOCATION, MATCH, NONE, ONE, UPSTREAM, join};
 use weir_http::read::families::{ENGINE, Families, Family};
+use weir_http::read::found::Found;
+use weir_http::text::refusal::Refusal;
 use weir_net::Address;
 use weir_peers::balance::{Affinity, Policy};
 use weir_peers::group::{Outcome, Part};
 use weir_peers::health::{Rule, State};
 use weir_peers::peer::Peer;
 
+use crate::checks::{self, Asked, Asks, Ended, Parameter};
 use crate::{Frame, Live, Measure, Members, Named, Parts, Upstream, Written, adopt, block, finish, resolver};
 
 /// A group that only has peers.
@@ -32,25 +37,33 @@ pub struct Plain {
 pub struct Settings {
     group: Written,
     resolver: resolver::Settings,
+    checks: Values,
 }
 
 impl Settings {
     fn inherit(&mut self, outer: &Settings) {
-        self.resolver.inherit(&outer.resolver);
+        if self.checks.is_empty() {
+            self.checks.clone_from(&outer.checks);
+        }
     }
 
-    fn values(self) -> Values {}
+    fn values(self) -> Values {
+        self.checks
+    }
 }
 
-type Values = ();
+/// The numbers of the checks in a place.
+type Values = Vec<usize>;
 
 #[derive(Default)]
 pub struct Declared {
     upstream: crate::Declared<Plain>,
     resolver: resolver::Declared,
+    checks: checks::Declared<PlainCheck>,
 }
 
-static FAMILIES: &[&Family] = &[&Family::new("plain", &ALL).adopt(adopt::<Plain>).finish(finish::<Plain>)];
+static FAMILIES: &[&Family] =
+    &[&Family::new("plain", &ALL).adopt(adopt::<Plain>).finish(finish::<Plain>).check(settle)];
 static ALL: [Directive; OWN.len() + RESOLVER.len()] = join(&[OWN, &RESOLVER]);
 const RESOLVER: [Directive; 2] = resolver::directives::<Plain>(HTTP.or(UPSTREAM));
 const OWN: &[Directive] = &[
@@ -62,6 +75,8 @@ const OWN: &[Directive] = &[
     Directive::new("least_time", UPSTREAM, Arity::Between(1, 2), "", block::least_time::<Plain>),
     Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "", block::hash::<Plain>),
     Directive::new("random", UPSTREAM, Arity::Between(0, 2), "", block::random::<Plain>),
+    Directive::new("health_check", LOCATION, Arity::AtLeast(0), "", checks::health_check::<PlainCheck>).many(),
+    Directive::new("match", HTTP, ONE, "", checks::tests::<PlainCheck>).many().block(),
 ];
 
 weir_http::above!(0);
@@ -111,6 +126,64 @@ impl Parts for Plain {
     fn renewed(&self) {
         self.renewals.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// A check that asks nobody.
+#[derive(Default)]
+pub struct PlainCheck {
+    /// `group=`: the group to check.
+    group: Option<usize>,
+    /// The peers that it asked.
+    pub asked: AtomicUsize,
+}
+
+impl Asks for PlainCheck {
+    type Parts = Plain;
+    type Tests = ();
+    type Place = LocationId;
+    type Kept = ();
+    const INSIDE: Contexts = MATCH;
+    const EXAMPLE: &'static str = "";
+    const ZONELESS: [&'static str; 2] = ["of an address", "of a block"];
+
+    fn declaring<'b>(b: &'b mut Build<'_>) -> &'b mut checks::Declared<PlainCheck> {
+        &mut declaring(b).checks
+    }
+
+    fn declared(conf: &Conf) -> &checks::Declared<PlainCheck> {
+        &declared(conf).checks
+    }
+
+    fn numbers(scope: &mut Scope) -> &mut Vec<usize> {
+        &mut written_mut(scope).checks
+    }
+
+    fn tests(_: &mut Scope) {}
+
+    fn parameter(&mut self, word: Parameter<'_>) -> Result<bool, Refusal> {
+        if word.name == "group" {
+            self.group = Some(word.count::<usize>()? - 1);
+        }
+        Ok(word.name == "group")
+    }
+
+    fn asks(&self) -> String {
+        String::new()
+    }
+
+    fn location<'g>(generation: &'g Generation, place: &LocationId) -> Option<&'g Location> {
+        Some(generation.conf.location(*place))
+    }
+
+    async fn ask(asked: &Asked<'_, PlainCheck>) -> Ended {
+        asked.check.own.asked.fetch_add(1, Ordering::Relaxed);
+        Ended::Passed
+    }
+}
+
+fn settle(b: &mut Build<'_>, found: &Found<'_>) {
+    let places = found.locations.iter().map(|location| (values(location), location.id));
+    checks::settle(b, places, |check: &PlainCheck, id| Ok(check.group.map(|group| (group, *id))));
 }
 
 /// The entry of a configuration for a group that changes.

@@ -32,9 +32,9 @@ use std::time::Duration;
 
 use queue::Queue;
 use weir_conf::Statement;
-use weir_groups::{Measure, Parts, Written, block};
-use weir_http::read::build::{Build, Scope};
+use weir_groups::{Measure, Parts, Written, block, resolver};
 use weir_http::exchange::conf::Conf;
+use weir_http::read::build::{Build, Scope};
 use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, NONE, ONE, UPSTREAM};
 use weir_http::read::families::Family;
 use weir_http::text::refusal::Refusal;
@@ -44,7 +44,6 @@ use weir_peers::budget::Budget;
 use weir_peers::pool_policy::PoolPolicy;
 
 use crate::family::proxy_ssl::sessions::AllSessions;
-use crate::family::resolver;
 use crate::family::sticky::Sticky;
 
 weir_http::settings! {
