@@ -6,6 +6,7 @@ use weir_conf::Statement;
 use weir_http::hold::dns::TIMEOUT_DEFAULT;
 use weir_http::read::authority::{literal_address, resolve, split_host_port};
 use weir_http::read::build::{Build, Kind, Scope};
+use weir_http::read::directive::{Arity, Directive, NONE, ONE};
 use weir_http::text::refusal::Refusal;
 use weir_http::text::template::Template;
 use weir_http::text::value;
@@ -37,8 +38,27 @@ pub struct Written {
     state: Option<String>,
 }
 
-/// `upstream`.
-pub fn upstream<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// The directives. These are the sentences of `server`, `least_conn`, `least_time` and `random` for the reference.
+pub const fn directives<P: Parts>(
+    of_server: &'static str,
+    of_least_conn: &'static str,
+    of_least_time: &'static str,
+    of_random: &'static str,
+) -> [Directive; 7] {
+    let of_zone = "Names the group's state: all workers take its servers in one turn, and the API can change them.";
+    let of_hash = "Chooses by a key; consistent moves few keys when peers change.";
+    [
+        Directive::new("upstream", P::AROUND, ONE, "Defines a group of servers.", upstream::<P>).many().block(),
+        Directive::new("server", P::INSIDE, Arity::AtLeast(1), of_server, server::<P>).many(),
+        Directive::new("zone", P::INSIDE, Arity::Between(1, 2), of_zone, zone::<P>).many(),
+        Directive::new("least_conn", P::INSIDE, NONE, of_least_conn, least_conn::<P>).many(),
+        Directive::new("least_time", P::INSIDE, Arity::Between(1, 2), of_least_time, least_time::<P>),
+        Directive::new("hash", P::INSIDE, Arity::Between(1, 2), of_hash, hash::<P>).many(),
+        Directive::new("random", P::INSIDE, Arity::Between(0, 2), of_random, random::<P>).many(),
+    ]
+}
+
+fn upstream<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = statement.text(0).to_owned();
     if P::declaring(b).find(&name).is_some() {
         return Err(Refusal::whole(format!("duplicate upstream \"{name}\"")));
@@ -98,7 +118,7 @@ fn build<P: Parts>(
 }
 
 /// The addresses of `HOST:PORT` or `unix:PATH`.
-pub fn addresses<P: Parts>(b: &Build<'_>, text: &str) -> Result<Vec<Address>, Refusal> {
+fn addresses<P: Parts>(b: &Build<'_>, text: &str) -> Result<Vec<Address>, Refusal> {
     if P::PORT_DEFAULT.is_none() && !text.starts_with("unix:") && split_host_port(text).1.is_none() {
         return Err(Refusal::whole(format!("no port in upstream \"{text}\"")));
     }
@@ -122,8 +142,7 @@ fn state_and_server() -> Refusal {
         .todo("remove the server directives: the state file contains the servers")
 }
 
-/// `server` of an upstream.
-pub fn server<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+fn server<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if P::written(b.scope()).state.is_some() {
         return Err(state_and_server());
     }
@@ -167,8 +186,7 @@ pub fn state<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
     Ok(())
 }
 
-/// `zone` of an upstream.
-pub fn zone<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+fn zone<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     P::written(b.scope()).zone = Some(members::zone(statement)?);
     Ok(())
 }
@@ -182,13 +200,11 @@ pub fn method<P: Parts>(b: &mut Build<'_>, policy: Policy) -> Result<(), Refusal
     Ok(())
 }
 
-/// `least_conn`.
-pub fn least_conn<P: Parts>(b: &mut Build<'_>, _: &Statement) -> Result<(), Refusal> {
+fn least_conn<P: Parts>(b: &mut Build<'_>, _: &Statement) -> Result<(), Refusal> {
     method::<P>(b, Policy::LeastConn)
 }
 
-/// `least_time`.
-pub fn least_time<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+fn least_time<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let inflight = value::has_word(statement, 1, "inflight")?;
     let text = statement.text(0);
     let measure = measure::<P>(text).ok_or_else(|| Refusal::whole(format!("invalid value \"{text}\"")))?;
@@ -200,16 +216,14 @@ fn measure<P: Parts>(word: &str) -> Option<Measure> {
     P::MEASURES.iter().find(|(known, _)| *known == word).map(|(_, measure)| *measure)
 }
 
-/// `hash`.
-pub fn hash<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+fn hash<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let consistent = value::has_word(statement, 1, "consistent")?;
     let key = b.template(statement.text(0))?;
     P::written(b.scope()).hash_key = Some(key);
     method::<P>(b, Policy::Hash { consistent })
 }
 
-/// `random`.
-pub fn random<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+fn random<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let word = |index: usize| statement.args.get(index).map(|word| word.text.as_str());
     let mut time = None;
     let two = match (word(0), word(1)) {

@@ -154,16 +154,11 @@ pub fn is_ours(error: &io::Error) -> bool {
 }
 
 /// The checks and the tests of a configuration.
+#[derive(Default)]
 pub struct Declared<A: Asks> {
     /// By number.
     pub checks: Vec<Arc<Check<A>>>,
     matches: Vec<(String, Arc<A::Tests>)>,
-}
-
-impl<A: Asks> Default for Declared<A> {
-    fn default() -> Declared<A> {
-        Declared { checks: Vec::new(), matches: Vec::new() }
-    }
 }
 
 impl<A: Asks> Declared<A> {

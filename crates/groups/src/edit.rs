@@ -12,7 +12,7 @@ use weir_peers::peer::Peer;
 
 use crate::members::{Kind, Member, Members, ROUTE_BYTES_MAX, ignored, named};
 use crate::state::written_time;
-use crate::{Live, Parts, assemble, lock, state};
+use crate::{Live, Parts, Upstream, assemble, lock, state};
 
 /// Why the API refuses to read or change a server: the status, NGINX Plus' code, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,6 +196,22 @@ fn position(members: &Members, id: u32) -> Result<usize, Refused> {
             "server is immutable: its address comes from resolving a name",
         )),
         None => Err(Refused::unknown()),
+    }
+}
+
+impl<P: Parts> Upstream<P> {
+    /// All servers, as `GET …/servers/` shows them; those of a group without a `zone` by their addresses.
+    pub fn servers(&self) -> Vec<Value> {
+        if let Some(live) = &self.live {
+            return live.servers();
+        }
+        let of_address = |peer: &Peer| {
+            let mut fields = shown(peer, peer.id);
+            fields.insert("server".to_owned(), json!(peer.address));
+            fields.insert("drain".to_owned(), json!(peer.drain));
+            Value::Object(fields)
+        };
+        self.group.peers().map(of_address).collect()
     }
 }
 

@@ -34,7 +34,6 @@ mod watch;
 pub use block::Written;
 pub use local::{KnownPeer, Local, Locals};
 pub use members::{Kind, Member, Members, Named};
-pub use state::written_time;
 pub use upstream::{Declared, Frame, Measure, Parts, Upstream, adopt, finish, watch};
 
 use std::collections::{HashMap, HashSet};
@@ -61,14 +60,15 @@ pub struct Live<P: Parts> {
     /// The rules that turn results of health checks into states.
     rules: OnceLock<Arc<[Rule]>>,
     /// Guards the known peers; a thread that learns or changes something holds the lock while it builds the group.
-    known: Mutex<Known<Upstream<P>>>,
+    known: Mutex<Known<P>>,
     current: Mutex<Arc<Upstream<P>>>,
     version: AtomicU64,
     /// The tasks that wait for the next version.
     waiting: Mutex<Vec<Waker>>,
 }
 
-struct Known<B> {
+#[derive(Default)]
+struct Known<P: Parts> {
     members: Members,
     /// The names that a worker resolves.
     watched: HashSet<u32>,
@@ -76,7 +76,7 @@ struct Known<B> {
     ids: HashMap<String, usize>,
     next_id: usize,
     /// Older groups that exchanges may still use, for counting them.
-    before: Vec<Weak<B>>,
+    before: Vec<Weak<Upstream<P>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -209,7 +209,7 @@ impl<P: Parts> Live<P> {
     }
 
     /// Puts the current servers into force.
-    fn renew(&self, known: &mut Known<Upstream<P>>) {
+    fn renew(&self, known: &mut Known<P>) {
         let name = &self.frame.name;
         let (peers, too_many) = known.members.peers();
         if too_many {
@@ -224,7 +224,7 @@ impl<P: Parts> Live<P> {
         }
     }
 
-    fn put(&self, mut upstream: Upstream<P>, known: &mut Known<Upstream<P>>) {
+    fn put(&self, mut upstream: Upstream<P>, known: &mut Known<P>) {
         let mut current = lock(&self.current);
         if let Some(rules) = self.rules.get() {
             upstream.group.guard(rules);
@@ -244,7 +244,7 @@ impl<P: Parts> Live<P> {
 fn assemble<P: Parts>(
     frame: &Frame<P>,
     peers: Vec<Peer>,
-    known: &mut Known<Upstream<P>>,
+    known: &mut Known<P>,
     before: Option<&Upstream<P>>,
 ) -> Result<Upstream<P>, GroupError> {
     let mut group = Group::of_now(&frame.name, peers, frame.policy)?;
@@ -267,16 +267,4 @@ fn assemble<P: Parts>(
     }
     known.ids = numbers;
     Ok(Upstream { ids: Some(ids), ..Upstream::of(frame.clone(), group, addresses, before) })
-}
-
-impl<B> Default for Known<B> {
-    fn default() -> Known<B> {
-        Known {
-            members: Members::default(),
-            watched: HashSet::new(),
-            ids: HashMap::new(),
-            next_id: 0,
-            before: Vec::new(),
-        }
-    }
 }

@@ -66,3 +66,37 @@ fn resolver_timeout<P: Parts>(b: &mut Build<'_>, statement: &Statement) -> Resul
     P::resolver(b.scope()).timeout = Some(value::time(statement)?);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::{declared, of_text};
+    use std::sync::atomic::Ordering;
+    use weir_wire::dns::Kind;
+
+    #[test]
+    fn what_is_wrong_is_told_in_nginx_words() {
+        for (words, told) in [
+            ("127.0.0.1 valid=x", "invalid parameter: valid=x"),
+            ("127.0.0.1 ipv6=maybe", "invalid parameter: ipv6=maybe"),
+            ("127.0.0.1 ipv4=off ipv6=off", "\"ipv4\" and \"ipv6\" cannot both be \"off\""),
+            ("valid=5s", "no name servers defined"),
+            ("127.0.0.1:0", "invalid port in resolver \"127.0.0.1:0\""),
+            ("unix:/x", "invalid address in resolver \"unix:/x\""),
+            ("127.0.0.1; resolver 127.0.0.2", "\"resolver\" directive is duplicate"),
+        ] {
+            assert_eq!(of_text(&format!("resolver {words};")).1, [told], "{words}");
+        }
+    }
+
+    #[test]
+    fn a_zone_is_shared_and_outlives_a_reload() {
+        let text = "resolver 127.0.0.1 status_zone=z; upstream u { zone u; server a.test resolve; resolver 127.0.0.2 status_zone=z; }
+                    upstream v { zone v; server a.test resolve; resolver 127.0.0.3:5353 [::1]; }";
+        let [old, new] = [(); 2].map(|()| of_text(text).0.unwrap());
+        let zones = declared(&old).resolver.zones();
+        assert_eq!(zones.iter().map(|zone| zone.name.as_str()).collect::<Vec<_>>(), ["z", "127.0.0.3:5353 [::1]:53"]);
+        zones[0].counters().asked(Kind::A);
+        declared(&new).resolver.adopt(&declared(&old).resolver);
+        assert_eq!(declared(&new).resolver.zones()[0].counters().name.load(Ordering::Relaxed), 1);
+    }
+}

@@ -11,7 +11,7 @@ use weir_http::hold::dns::{ResolvedAddress, ResolverZone, Servers};
 use weir_http::hold::worker::Generation;
 use weir_http::read::authority::literal_address;
 use weir_http::read::build::{Build, Scope};
-use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, LOCATION, MATCH, NONE, ONE, UPSTREAM, join};
+use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, LOCATION, MATCH, ONE, UPSTREAM, join};
 use weir_http::read::families::{ENGINE, Families, Family};
 use weir_http::read::found::Found;
 use weir_http::text::refusal::Refusal;
@@ -58,23 +58,17 @@ type Values = Vec<usize>;
 #[derive(Default)]
 pub struct Declared {
     upstream: crate::Declared<Plain>,
-    resolver: resolver::Declared,
+    pub resolver: resolver::Declared,
     checks: checks::Declared<PlainCheck>,
 }
 
 static FAMILIES: &[&Family] =
     &[&Family::new("plain", &ALL).adopt(adopt::<Plain>).finish(finish::<Plain>).check(settle)];
-static ALL: [Directive; OWN.len() + RESOLVER.len()] = join(&[OWN, &RESOLVER]);
+static ALL: [Directive; OWN.len() + RESOLVER.len() + SHARED.len()] = join(&[OWN, &RESOLVER, &SHARED]);
 const RESOLVER: [Directive; 2] = resolver::directives::<Plain>(HTTP.or(UPSTREAM));
+const SHARED: [Directive; 7] = block::directives::<Plain>("", "", "", "");
 const OWN: &[Directive] = &[
-    Directive::new("upstream", HTTP, ONE, "", block::upstream::<Plain>).many().block(),
-    Directive::new("server", UPSTREAM, Arity::AtLeast(1), "", block::server::<Plain>).many(),
-    Directive::new("zone", UPSTREAM, Arity::Between(1, 2), "", block::zone::<Plain>),
     Directive::new("state", UPSTREAM, ONE, "", block::state::<Plain>),
-    Directive::new("least_conn", UPSTREAM, NONE, "", block::least_conn::<Plain>),
-    Directive::new("least_time", UPSTREAM, Arity::Between(1, 2), "", block::least_time::<Plain>),
-    Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "", block::hash::<Plain>),
-    Directive::new("random", UPSTREAM, Arity::Between(0, 2), "", block::random::<Plain>),
     Directive::new("health_check", LOCATION, Arity::AtLeast(0), "", checks::health_check::<PlainCheck>).many(),
     Directive::new("match", HTTP, ONE, "", checks::tests::<PlainCheck>).many().block(),
 ];

@@ -162,15 +162,10 @@ impl<P: Parts> Upstream<P> {
 }
 
 /// All groups: those of `upstream` blocks, and those for addresses in a `proxy_pass`.
+#[derive(Default)]
 pub struct Declared<P: Parts> {
     /// By number; `proxy_pass` keeps the number.
     pub groups: Vec<Arc<Upstream<P>>>,
-}
-
-impl<P: Parts> Default for Declared<P> {
-    fn default() -> Declared<P> {
-        Declared { groups: Vec::new() }
-    }
 }
 
 impl<P: Parts> Declared<P> {

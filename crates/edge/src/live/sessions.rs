@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir_http::exchange::conf::Conf;
 use weir_meter::live::{SessionPeer, SessionStatuses, SessionUpstream, SessionZone, Stream, Timestamp};
 use weir_stream::counts::{PeerCounts, ZoneCounts};
-use weir_stream::family::group::Upstream;
+use weir_stream::family::upstream::Upstream;
 
 use super::peers;
 use super::trends::Trends;

@@ -9,7 +9,7 @@ use weir_peers::group::{NoLivePeers, Outcome};
 use weir_peers::selection::Selection;
 
 use crate::attempt::Try;
-use crate::family::group::Local;
+use crate::family::upstream::Local;
 
 /// A session's way through a group.
 pub struct Hold {

@@ -19,7 +19,7 @@ use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
 
 use super::checking::{Expect, Match, StreamCheck};
-use super::group::StreamParts;
+use super::upstream::StreamParts;
 use crate::conf::{self, Content, Server, Target};
 use crate::drive::check;
 

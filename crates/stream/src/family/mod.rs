@@ -3,7 +3,6 @@
 use crate::variable::Variable;
 
 pub mod checking;
-pub mod group;
 
 weir_http::declare! {
     server

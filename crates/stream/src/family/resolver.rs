@@ -8,7 +8,7 @@ use weir_http::read::families::Family;
 
 pub use weir_groups::resolver::{Declared, Settings, Values};
 
-use super::group::StreamParts;
+use super::upstream::StreamParts;
 
 const ALL: [Directive; 2] = directives::<StreamParts>(SS.or(STREAM_UPSTREAM));
 

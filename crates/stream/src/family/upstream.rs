@@ -1,80 +1,101 @@
-//! `upstream` of `stream`: groups of peers. `weir_groups` reads the directives, `weir_peers` chooses a peer for a session.
+//! `upstream` of `stream`: groups of peers and their counts. `weir_groups` reads the directives, `weir_peers` chooses a
+//! peer for a session.
 //!
 //! <https://nginx.org/en/docs/stream/ngx_stream_upstream_module.html>
 
-use weir_groups::{Written, block};
-use weir_http::read::build::Build;
-use weir_http::read::directive::{Arity, Directive, NONE, ONE, STREAM, STREAM_UPSTREAM};
+use std::sync::Arc;
+
+use weir_groups::{Measure, Parts, Written, block, resolver};
+use weir_http::exchange::conf::Conf;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Contexts, Directive, STREAM, STREAM_UPSTREAM};
 use weir_http::read::families::Family;
 use weir_http::text::refusal::Refusal;
+use weir_net::Address;
 
-pub use super::group::Declared;
-use super::group::StreamParts;
+use crate::counts::PeerCounts;
 
 weir_http::settings! {
     /// The statements that `http` has too.
     group: Written = Written::default(),
 }
 
+const ALL: [Directive; 7] = block::directives::<StreamParts>(
+    "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= slow_start= backup down resolve \
+     service=.",
+    "Prefers the peer with the fewest sessions.",
+    "Prefers the peer with the shortest time until connect, first_byte or last_byte, and the fewest sessions; \
+     inflight also counts sessions whose time is not over.",
+    "Chooses at random; two chooses the better of two random peers, by least_conn or least_time=.",
+);
+
 /// The family.
-pub static FAMILY: Family = Family::new(
-    "stream_upstream",
-    &[
-        Directive::new("upstream", STREAM, ONE, "Defines a group of servers.", block::upstream::<StreamParts>).many().block(),
-        Directive::new(
-            "server",
-            STREAM_UPSTREAM,
-            Arity::AtLeast(1),
-            "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= slow_start= backup down resolve \
-             service=.",
-            block::server::<StreamParts>,
-        )
-        .many(),
-        Directive::new(
-            "zone",
-            STREAM_UPSTREAM,
-            Arity::Between(1, 2),
-            "Names the group's state: all workers take its servers in one turn, and the API can change them.",
-            block::zone::<StreamParts>,
-        )
-        .many(),
-        Directive::new(
-            "least_conn",
-            STREAM_UPSTREAM,
-            NONE,
-            "Prefers the peer with the fewest sessions.",
-            block::least_conn::<StreamParts>,
-        )
-        .many(),
-        Directive::new(
-            "hash",
-            STREAM_UPSTREAM,
-            Arity::Between(1, 2),
-            "Chooses by a key; consistent moves few keys when peers change.",
-            block::hash::<StreamParts>,
-        )
-        .many(),
-        Directive::new(
-            "random",
-            STREAM_UPSTREAM,
-            Arity::Between(0, 2),
-            "Chooses at random; two chooses the better of two random peers, by least_conn or least_time=.",
-            block::random::<StreamParts>,
-        )
-        .many(),
-        Directive::new(
-            "least_time",
-            STREAM_UPSTREAM,
-            Arity::Between(1, 2),
-            "Prefers the peer with the shortest time until connect, first_byte or last_byte, and the fewest sessions; \
-             inflight also counts sessions whose time is not over.",
-            block::least_time::<StreamParts>,
-        ),
-    ],
-)
-.adopt(weir_groups::adopt::<StreamParts>)
-.finish(weir_groups::finish::<StreamParts>)
-.watch(weir_groups::watch::<StreamParts>);
+pub static FAMILY: Family = Family::new("stream_upstream", &ALL)
+    .adopt(weir_groups::adopt::<StreamParts>)
+    .finish(weir_groups::finish::<StreamParts>)
+    .watch(weir_groups::watch::<StreamParts>);
+
+/// A worker's record of a group.
+pub type Local = weir_groups::Local<StreamParts>;
+
+/// A worker's records of the groups of a configuration.
+pub type Locals = weir_groups::Locals<StreamParts>;
+
+/// A group of peers.
+pub type Upstream = weir_groups::Upstream<StreamParts>;
+
+/// All groups.
+pub type Declared = weir_groups::Declared<StreamParts>;
+
+/// The parts of a group that only `stream` has.
+#[derive(Clone, Default)]
+pub struct StreamParts {
+    /// The peers' counts, by the group's index.
+    pub counts: Vec<Arc<PeerCounts>>,
+}
+
+impl Parts for StreamParts {
+    const AROUND: Contexts = STREAM;
+    const INSIDE: Contexts = STREAM_UPSTREAM;
+    const PORT_DEFAULT: Option<u16> = None;
+    const MEASURES: &'static [(&'static str, Measure)] =
+        &[("connect", Measure::Connect), ("first_byte", Measure::FirstByte), ("last_byte", Measure::LastByte)];
+    const MEASURE_DEFAULT: Option<Measure> = None;
+    const IS_STICKY: bool = false;
+
+    fn declaring<'b>(b: &'b mut Build<'_>) -> &'b mut Declared {
+        &mut crate::declaring(b).upstream
+    }
+
+    fn declared(conf: &Conf) -> &Declared {
+        &crate::declared(conf).upstream
+    }
+
+    fn declared_mut(conf: &mut Conf) -> &mut Declared {
+        &mut crate::declared_mut(conf).upstream
+    }
+
+    fn written(scope: &mut Scope) -> &mut Written {
+        crate::written_mut(scope).upstream.group.get_or_insert_default()
+    }
+
+    fn resolver(scope: &mut Scope) -> &mut resolver::Settings {
+        &mut crate::written_mut(scope).resolver
+    }
+
+    fn resolvers<'b>(b: &'b mut Build<'_>) -> &'b mut resolver::Declared {
+        &mut crate::declaring(b).resolver
+    }
+
+    /// Goes on with the counts of the peers that both groups have.
+    fn follow(&mut self, addresses: &[Address], before: Option<&Upstream>) {
+        let known = |address: &Address| {
+            let number = before?.addresses.iter().position(|known| known == address)?;
+            before?.own.counts.get(number).cloned()
+        };
+        self.counts = addresses.iter().map(|address| known(address).unwrap_or_default()).collect();
+    }
+}
 
 /// The number of the group that a `proxy_pass` without variables names: a block, or an address.
 pub fn of_pass(b: &mut Build<'_>, text: &str) -> Result<usize, Refusal> {
@@ -86,9 +107,10 @@ pub fn of_pass(b: &mut Build<'_>, text: &str) -> Result<usize, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::of_text;
-    use weir_groups::Measure;
-    use weir_http::exchange::conf::Conf;
+    use std::sync::atomic::Ordering;
+    use weir_http::read::authority::literal_address;
 
     #[test]
     fn a_server_needs_a_port_and_has_no_parameters_of_sticky() {
@@ -145,5 +167,21 @@ mod tests {
         assert_eq!((declared.find("a.TEST"), declared.find("127.0.0.1:2")), (Some(0), None));
         let told = groups("upstream u { server 127.0.0.1:1; } upstream U { server 127.0.0.1:2; }").1;
         assert_eq!(told, ["duplicate upstream \"U\""]);
+    }
+
+    #[test]
+    fn a_reload_goes_on_with_the_counts_of_the_same_addresses() {
+        let upstream = |addresses: &[&str]| {
+            let addresses: Vec<Address> = addresses.iter().filter_map(|text| literal_address(text)).collect();
+            Upstream::implicit("u", &addresses).unwrap()
+        };
+        let old = upstream(&["127.0.0.1:1", "127.0.0.1:2"]);
+        old.own.counts[1].failed(true);
+        let mut new = upstream(&["127.0.0.1:2", "127.0.0.1:3"]);
+        let addresses = new.addresses.clone();
+        new.frame.own.follow(&addresses, Some(&old));
+        let fails = |at: usize| new.own.counts[at].fails.load(Ordering::Relaxed);
+        assert_eq!((fails(0), fails(1)), (1, 0));
+        assert!(Arc::ptr_eq(&new.own.counts[0], &old.own.counts[1]), "sessions of both configurations count together");
     }
 }

@@ -25,7 +25,7 @@ mod sweep;
 mod walk;
 mod wrapped;
 
-pub use weir_groups::{edit, written_time};
+pub use weir_groups::edit;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ use weir_conf::Statement;
 use weir_groups::{Measure, Parts, Written, block, resolver};
 use weir_http::exchange::conf::Conf;
 use weir_http::read::build::{Build, Scope};
-use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, NONE, ONE, UPSTREAM};
+use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, NONE, ONE, UPSTREAM, join};
 use weir_http::read::families::Family;
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
@@ -164,39 +164,76 @@ impl Parts for HttpParts {
     }
 }
 
+/// The directives that `stream` has too.
+const SHARED: [Directive; 7] = block::directives::<HttpParts>(
+    "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= slow_start= backup down drain route= resolve service=.",
+    "Prefers the peer with the fewest active connections.",
+    "Prefers the peer with the shortest answers, until their header or their last_byte, and the fewest active connections; inflight also counts answers that have not come.",
+    "Chooses at random; two chooses the better of two random peers, by least_conn or least_time.",
+);
+
+const OWN: &[Directive] = &[
+    Directive::new(
+        "state",
+        UPSTREAM,
+        ONE,
+        "The file that stores the group's servers and the API's changes; it replaces the server directives.",
+        block::state::<HttpParts>,
+    ),
+    Directive::new(
+        "ip_hash",
+        UPSTREAM,
+        NONE,
+        "Chooses by the client's address: three octets of IPv4, all of IPv6.",
+        |b, _| block::method::<HttpParts>(b, Policy::IpHash),
+    )
+    .many(),
+    Directive::new(
+        "queue",
+        UPSTREAM,
+        Arity::Between(1, 2),
+        "The number of requests that wait until a server is free, and timeout=; a request above it gets 502.",
+        queue::read,
+    ),
+    Directive::new(
+        "keepalive",
+        UPSTREAM,
+        Arity::Between(1, 2),
+        "The idle connections that each worker keeps to the group; 0 keeps none.",
+        keepalive,
+    )
+    .default("1024 (nginx: 32)"),
+    Directive::new(
+        "keepalive_requests",
+        UPSTREAM,
+        ONE,
+        "The largest number of requests on one connection to a peer.",
+        |b, s| {
+            crate::settings(b).upstream.keepalive_requests = Some(value::first_number(s)?);
+            Ok(())
+        },
+    )
+    .default("1000"),
+    Directive::new("keepalive_time", UPSTREAM, ONE, "How long weir may use one connection to a peer.", |b, s| {
+        crate::settings(b).upstream.keepalive_time = Some(value::time(s)?);
+        Ok(())
+    })
+    .default("1h"),
+    Directive::new("keepalive_timeout", UPSTREAM, ONE, "How long weir keeps an idle connection to a peer.", |b, s| {
+        crate::settings(b).upstream.keepalive_timeout = Some(value::time(s)?);
+        Ok(())
+    })
+    .default("60s"),
+];
+
+static ALL: [Directive; SHARED.len() + OWN.len()] = join(&[&SHARED, OWN]);
+
 /// The family.
-pub static FAMILY: Family = Family::new("upstream", &[
-    Directive::new("upstream", HTTP, ONE, "Defines a group of servers.", block::upstream::<HttpParts>).many().block(),
-    Directive::new("server", UPSTREAM, Arity::AtLeast(1),
-        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= slow_start= backup down drain route= resolve service=.", block::server::<HttpParts>).many(),
-    Directive::new("zone", UPSTREAM, Arity::Between(1, 2),
-        "Names the group's state: all workers take its servers in one turn, and the API can change them.", block::zone::<HttpParts>).many(),
-    Directive::new("state", UPSTREAM, ONE, "The file that stores the group's servers and the API's changes; it replaces the server directives.",
-        block::state::<HttpParts>),
-    Directive::new("least_conn", UPSTREAM, NONE, "Prefers the peer with the fewest active connections.",
-        block::least_conn::<HttpParts>).many(),
-    Directive::new("least_time", UPSTREAM, Arity::Between(1, 2),
-        "Prefers the peer with the shortest answers, until their header or their last_byte, and the fewest active connections; inflight also counts answers that have not come.",
-        block::least_time::<HttpParts>),
-    Directive::new("ip_hash", UPSTREAM, NONE, "Chooses by the client's address: three octets of IPv4, all of IPv6.",
-        |b, _| block::method::<HttpParts>(b, Policy::IpHash)).many(),
-    Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "Chooses by a key; consistent moves few keys when peers change.", block::hash::<HttpParts>).many(),
-    Directive::new("random", UPSTREAM, Arity::Between(0, 2), "Chooses at random; two chooses the better of two random peers, by least_conn or least_time.", block::random::<HttpParts>).many(),
-    Directive::new("queue", UPSTREAM, Arity::Between(1, 2),
-        "The number of requests that wait until a server is free, and timeout=; a request above it gets 502.", queue::read),
-    Directive::new("keepalive", UPSTREAM, Arity::Between(1, 2), "The idle connections that each worker keeps to the group; 0 keeps none.",
-        keepalive).default("1024 (nginx: 32)"),
-    Directive::new("keepalive_requests", UPSTREAM, ONE, "The largest number of requests on one connection to a peer.",
-        |b, s| { crate::settings(b).upstream.keepalive_requests = Some(value::first_number(s)?); Ok(()) }).default("1000"),
-    Directive::new("keepalive_time", UPSTREAM, ONE, "How long weir may use one connection to a peer.",
-        |b, s| { crate::settings(b).upstream.keepalive_time = Some(value::time(s)?); Ok(()) }).default("1h"),
-    Directive::new("keepalive_timeout", UPSTREAM, ONE, "How long weir keeps an idle connection to a peer.",
-        |b, s| { crate::settings(b).upstream.keepalive_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
-])
-.adopt(weir_groups::adopt::<HttpParts>)
-.finish(weir_groups::finish::<HttpParts>)
-.start(sweep::start)
-.watch(weir_groups::watch::<HttpParts>);
+pub static FAMILY: Family = Family::new("upstream", &ALL)
+    .adopt(weir_groups::adopt::<HttpParts>)
+    .finish(weir_groups::finish::<HttpParts>)
+    .start(sweep::start)
+    .watch(weir_groups::watch::<HttpParts>);
 
 fn keepalive(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     value::has_word(statement, 1, "local")?;
