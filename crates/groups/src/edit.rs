@@ -12,7 +12,7 @@ use weir_peers::peer::Peer;
 
 use crate::members::{Kind, Member, Members, ROUTE_BYTES_MAX, ignored, named};
 use crate::state::written_time;
-use crate::{Live, Parts, assemble, lock, state};
+use crate::{Live, Parts, Upstream, assemble, lock, state};
 
 /// Why the API refuses to read or change a server: the status, NGINX Plus' code, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,6 +199,22 @@ fn position(members: &Members, id: u32) -> Result<usize, Refused> {
     }
 }
 
+impl<P: Parts> Upstream<P> {
+    /// All servers, as `GET …/servers/` shows them; those of a group without a `zone` by their addresses.
+    pub fn servers(&self) -> Vec<Value> {
+        if let Some(live) = &self.live {
+            return live.servers();
+        }
+        let of_address = |peer: &Peer| {
+            let mut fields = shown(peer, peer.id);
+            fields.insert("server".to_owned(), json!(peer.address));
+            fields.insert("drain".to_owned(), json!(peer.drain));
+            Value::Object(fields)
+        };
+        self.group.peers().map(of_address).collect()
+    }
+}
+
 impl<P: Parts> Live<P> {
     /// All servers, as `GET …/servers/` shows them.
     pub fn servers(&self) -> Vec<Value> {
@@ -256,7 +272,7 @@ impl<P: Parts> Live<P> {
         let done = change(&mut members)?;
         // A server that the file gives may have such a parameter, if the method stands after it.
         let misfit =
-            |members: &Members| members.list.iter().find_map(|member| ignored(self.parts.policy(), member.pattern()));
+            |members: &Members| members.list.iter().find_map(|member| ignored(self.frame.policy, member.pattern()));
         if let Some(parameter) = misfit(&members).filter(|_| misfit(&known.members).is_none()) {
             return Err(Refused::format(format!("balancing method does not support parameter \"{parameter}\"")));
         }
@@ -265,7 +281,7 @@ impl<P: Parts> Live<P> {
             return Err(Refused::format(format!("more than {MAX_PEERS} servers in upstream")));
         }
         let ids = known.ids.clone();
-        let upstream = assemble(&self.parts, peers, &mut known, Some(&*self.current()))
+        let upstream = assemble(&self.frame, peers, &mut known, Some(&*self.current()))
             .map_err(|error| Refused::format(error.to_string()))?;
         if let Some(path) = &self.state
             && let Err(error) = state::write(path, &members)
@@ -298,7 +314,7 @@ mod tests {
     }
 
     fn peers(live: &Live<Plain>) -> Vec<String> {
-        Plain::group(&live.current()).peers().map(|peer| peer.address.clone()).collect()
+        live.current().group.peers().map(|peer| peer.address.clone()).collect()
     }
 
     #[test]
@@ -375,7 +391,7 @@ mod tests {
             assert_eq!((live.server(0), live.version()), (Ok(expected.clone()), version + 1), "{name}");
         }
         let current = live.current();
-        let group = Plain::group(&current);
+        let group = &current.group;
         let peer = group.peers().find(|peer| peer.id == 0).unwrap();
         assert_eq!((peer.address.as_str(), peer.weight, peer.drain), ("127.0.0.1:7", 5, true));
         assert_eq!(group.peers().last().unwrap().id, 0, "a backup stands after the primaries");

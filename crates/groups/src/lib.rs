@@ -7,28 +7,34 @@
 //!  the API changes a server ─► edit ──┘
 //! ```
 //!
-//! The groups of `http` and those of `stream` have different data beside their peers: [`Parts`]. An exchange or a
-//! session keeps the peers it began with. Resolved names survive a reload, by group, name and service; changes by the
+//! The groups of `http` and those of `stream` differ only in their [`Parts`]. An exchange or a session keeps the peers it began with. Resolved names survive a reload, by group, name and service; changes by the
 //! API survive it through `state`. Invariant: a version is higher than another exactly if its peers are newer.
 //!
+//! - `upstream`, `block`, `resolver`: a group with its peers; reads `upstream` and the directives inside it; reads
+//!   `resolver`
 //! - `members`, `watch`: the servers; resolves their names
 //! - `edit`, `state`: the API's view; the file that stores changes
-//! - `rounds`: the schedule of health checks; `local`: a worker's record of each group
+//! - `checks`, `rounds`: reads `health_check` and `match`; the schedule of the checks
+//! - `local`: a worker's record of each group
 #![forbid(unsafe_code)]
 
+pub mod block;
+pub mod checks;
 pub mod edit;
 mod local;
 mod members;
+pub mod resolver;
 pub mod rounds;
 mod state;
 #[cfg(test)]
 mod tests;
+mod upstream;
 mod watch;
 
+pub use block::Written;
 pub use local::{KnownPeer, Local, Locals};
-pub use members::{Kind, Member, Members, Named, ROUTE_BYTES_MAX, fits, named, parameter, zone};
-pub use state::{read, written_time};
-pub use watch::watch;
+pub use members::{Kind, Member, Members, Named};
+pub use upstream::{Declared, Frame, Measure, Parts, Upstream, adopt, finish, watch};
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,71 +42,33 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use weir_conf::At;
 use weir_http::hold::dns::{ResolvedAddress, Servers, TIMEOUT_DEFAULT};
 use weir_http::read::authority::literal_address;
 use weir_http::text::refusal::Refusal;
 use weir_net::log::{self, Level};
 use weir_net::{Address, clock};
-use weir_peers::balance::Policy;
 use weir_peers::group::{Group, GroupError, MAX_PEERS};
 use weir_peers::health::Rule;
 use weir_peers::peer::Peer;
 
-/// The parts of a group that do not change with its peers.
-pub trait Parts: Clone + Send + Sync + 'static {
-    /// A group with its peers.
-    type Built: Send + Sync + 'static;
-    /// The port of a server without one; `None` if each server needs one.
-    const PORT_DEFAULT: Option<u16>;
-    /// The group's name.
-    fn name(&self) -> &str;
-    /// The balancing method.
-    fn policy(&self) -> Policy;
-    /// The place of its block.
-    fn at(&self) -> At;
-    /// The group with these peers. Each has an address, and a number that it keeps as long as that address is in the
-    /// group. `before` is the group that this one replaces.
-    fn build(
-        &self,
-        group: Group,
-        addresses: Vec<Address>,
-        ids: Vec<usize>,
-        before: Option<&Self::Built>,
-    ) -> Self::Built;
-    /// Its peers.
-    fn group(built: &Self::Built) -> &Group;
-    /// The group that changes, if a configuration's entry only points to it.
-    fn live(built: &Self::Built) -> Option<&Arc<Live<Self>>>
-    where
-        Self: Sized;
-    /// The same, mutable.
-    fn group_mut(built: &mut Self::Built) -> &mut Group;
-    /// Takes over what an older configuration knows.
-    fn adopt(built: &mut Self::Built, old: &Self::Built) {
-        Self::group_mut(built).adopt(Self::group(old), clock::unix_ms());
-    }
-    /// Another version is in force.
-    fn renewed(&self) {}
-}
-
 /// A group whose peers change.
 pub struct Live<P: Parts> {
-    parts: P,
+    frame: Frame<P>,
     /// The file that stores the API's changes (`state`).
     state: Option<String>,
     resolver: OnceLock<(Arc<Servers>, Duration)>,
     /// The rules that turn results of health checks into states.
     rules: OnceLock<Arc<[Rule]>>,
     /// Guards the known peers; a thread that learns or changes something holds the lock while it builds the group.
-    known: Mutex<Known<P::Built>>,
-    current: Mutex<Arc<P::Built>>,
+    known: Mutex<Known<P>>,
+    current: Mutex<Arc<Upstream<P>>>,
     version: AtomicU64,
     /// The tasks that wait for the next version.
     waiting: Mutex<Vec<Waker>>,
 }
 
-struct Known<B> {
+#[derive(Default)]
+struct Known<P: Parts> {
     members: Members,
     /// The names that a worker resolves.
     watched: HashSet<u32>,
@@ -108,7 +76,7 @@ struct Known<B> {
     ids: HashMap<String, usize>,
     next_id: usize,
     /// Older groups that exchanges may still use, for counting them.
-    before: Vec<Weak<B>>,
+    before: Vec<Weak<Upstream<P>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -118,12 +86,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<P: Parts> Live<P> {
     /// A group of these servers; no name among them is resolved yet.
-    pub fn new(parts: P, members: Members, state: Option<String>) -> Result<Live<P>, GroupError> {
+    pub fn new(frame: Frame<P>, members: Members, state: Option<String>) -> Result<Live<P>, GroupError> {
         let mut known = Known::default();
-        let current = assemble(&parts, members.peers().0, &mut known, None)?;
+        let current = assemble(&frame, members.peers().0, &mut known, None)?;
         known.members = members;
         Ok(Live {
-            parts,
+            frame,
             state,
             resolver: OnceLock::new(),
             rules: OnceLock::new(),
@@ -135,12 +103,12 @@ impl<P: Parts> Live<P> {
     }
 
     /// The parts that do not change.
-    pub fn parts(&self) -> &P {
-        &self.parts
+    pub fn frame(&self) -> &Frame<P> {
+        &self.frame
     }
 
     /// The current peers.
-    pub fn current(&self) -> Arc<P::Built> {
+    pub fn current(&self) -> Arc<Upstream<P>> {
         lock(&self.current).clone()
     }
 
@@ -169,7 +137,7 @@ impl<P: Parts> Live<P> {
                 Ok(())
             }
             None if has_names() => {
-                let name = self.parts.name();
+                let name = &self.frame.name;
                 let what = format!("no resolver defined to resolve names at run time in upstream \"{name}\"");
                 Err(Refusal::whole(what)
                     .todo(format!("name a resolver in {block} or in the upstream: resolver 127.0.0.53;"))
@@ -182,7 +150,7 @@ impl<P: Parts> Live<P> {
     /// Sets the rules of health checks: called once, before the configuration comes into force.
     pub fn guard(&self, rules: Arc<[Rule]>) {
         if let Some(current) = Arc::get_mut(&mut lock(&self.current)) {
-            P::group_mut(current).guard(&rules);
+            current.group.guard(&rules);
         }
         let _ = self.rules.set(rules);
     }
@@ -212,7 +180,7 @@ impl<P: Parts> Live<P> {
         let here = |address: &str| known.ids.contains_key(address);
         let mut gone = HashSet::new();
         for upstream in &old {
-            let group = P::group(upstream);
+            let group = &upstream.group;
             let views = group.view(0);
             let busy = group.peers().zip(&views).filter(|(peer, view)| view.conns > 0 && !here(&peer.address));
             gone.extend(busy.map(|(peer, _)| peer.address.clone()));
@@ -236,13 +204,13 @@ impl<P: Parts> Live<P> {
         self.renew(&mut known);
         let mut current = lock(&self.current);
         if let Some(current) = Arc::get_mut(&mut current) {
-            P::adopt(current, &lock(&old.current));
+            current.adopt(&lock(&old.current));
         }
     }
 
     /// Puts the current servers into force.
-    fn renew(&self, known: &mut Known<P::Built>) {
-        let name = self.parts.name();
+    fn renew(&self, known: &mut Known<P>) {
+        let name = &self.frame.name;
         let (peers, too_many) = known.members.peers();
         if too_many {
             log::global(
@@ -250,18 +218,18 @@ impl<P: Parts> Live<P> {
                 format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, weir ignores the others"),
             );
         }
-        match assemble(&self.parts, peers, known, Some(&*self.current())) {
+        match assemble(&self.frame, peers, known, Some(&*self.current())) {
             Ok(upstream) => self.put(upstream, known),
             Err(error) => log::global(Level::Error, format_args!("upstream \"{name}\" keeps its servers: {error}")),
         }
     }
 
-    fn put(&self, mut upstream: P::Built, known: &mut Known<P::Built>) {
+    fn put(&self, mut upstream: Upstream<P>, known: &mut Known<P>) {
         let mut current = lock(&self.current);
         if let Some(rules) = self.rules.get() {
-            P::group_mut(&mut upstream).guard(rules);
+            upstream.group.guard(rules);
         }
-        P::group_mut(&mut upstream).adopt(P::group(&current), clock::unix_ms());
+        upstream.group.adopt(&current.group, clock::unix_ms());
         known.before.retain(|upstream| upstream.strong_count() > 0);
         known.before.push(Arc::downgrade(&current));
         *current = Arc::new(upstream);
@@ -269,17 +237,17 @@ impl<P: Parts> Live<P> {
         for waker in lock(&self.waiting).drain(..) {
             waker.wake();
         }
-        self.parts.renewed();
+        self.frame.own.renewed();
     }
 }
 
 fn assemble<P: Parts>(
-    parts: &P,
+    frame: &Frame<P>,
     peers: Vec<Peer>,
-    known: &mut Known<P::Built>,
-    before: Option<&P::Built>,
-) -> Result<P::Built, GroupError> {
-    let mut group = Group::of_now(parts.name(), peers, parts.policy())?;
+    known: &mut Known<P>,
+    before: Option<&Upstream<P>>,
+) -> Result<Upstream<P>, GroupError> {
+    let mut group = Group::of_now(&frame.name, peers, frame.policy)?;
     // Groups whose peers change have a `zone`.
     group.share();
     // weir wrote these addresses, or checked them when it read the file.
@@ -298,17 +266,5 @@ fn assemble<P: Parts>(
         ids.push(id);
     }
     known.ids = numbers;
-    Ok(parts.build(group, addresses, ids, before))
-}
-
-impl<B> Default for Known<B> {
-    fn default() -> Known<B> {
-        Known {
-            members: Members::default(),
-            watched: HashSet::new(),
-            ids: HashMap::new(),
-            next_id: 0,
-            before: Vec::new(),
-        }
-    }
+    Ok(Upstream { ids: Some(ids), ..Upstream::of(frame.clone(), group, addresses, before) })
 }

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use weir_http::hold::board::boards::Boards;
 use weir_peers::group::Part;
 
-use crate::Parts;
+use crate::{Parts, Upstream};
 
 /// A peer's name, which tries at this peer share, and the number of the cell that counts them.
 pub type KnownPeer = (Rc<str>, u32);
 
 /// A version of a group.
 pub struct Local<P: Parts> {
-    built: Arc<P::Built>,
+    built: Arc<Upstream<P>>,
     version: u64,
     /// The worker's part of it.
     pub part: Part,
@@ -28,17 +28,17 @@ pub struct Local<P: Parts> {
 
 impl<P: Parts> Local<P> {
     /// A group that the worker begins to use.
-    pub fn new(built: Arc<P::Built>) -> Rc<Local<P>> {
+    pub fn new(built: Arc<Upstream<P>>) -> Rc<Local<P>> {
         Local::of_version(built, 0)
     }
 
-    fn of_version(built: Arc<P::Built>, version: u64) -> Rc<Local<P>> {
-        Rc::new(Local { part: P::group(&built).part(), built, version, peers: OnceCell::new() })
+    fn of_version(built: Arc<Upstream<P>>, version: u64) -> Rc<Local<P>> {
+        Rc::new(Local { part: built.group.part(), built, version, peers: OnceCell::new() })
     }
 
     /// A peer by its index.
     pub fn peer(&self, boards: &Boards, index: usize) -> KnownPeer {
-        let group = P::group(&self.built);
+        let group = &self.built.group;
         let known = |address: &str| (address.into(), boards.peer(group.name(), address));
         let peers = self.peers.get_or_init(|| group.peers().map(|peer| known(&peer.address)).collect());
         peers.get(index).cloned().unwrap_or_default()
@@ -46,9 +46,9 @@ impl<P: Parts> Local<P> {
 }
 
 impl<P: Parts> Deref for Local<P> {
-    type Target = P::Built;
+    type Target = Upstream<P>;
 
-    fn deref(&self) -> &P::Built {
+    fn deref(&self) -> &Upstream<P> {
         &self.built
     }
 }
@@ -64,9 +64,9 @@ impl<P: Parts> Default for Locals<P> {
 
 impl<P: Parts> Locals<P> {
     /// The current version of the group of a number; `all` are those of the configuration.
-    pub fn get(&self, all: &[Arc<P::Built>], number: usize) -> Option<Rc<Local<P>>> {
+    pub fn get(&self, all: &[Arc<Upstream<P>>], number: usize) -> Option<Rc<Local<P>>> {
         let declared = all.get(number)?;
-        let live = P::live(declared);
+        let live = declared.live.as_ref();
         let version = live.map_or(0, |live| live.version());
         let mut known = self.0.borrow_mut();
         if let Some(Some(local)) = known.get(number)
@@ -90,33 +90,33 @@ impl<P: Parts> Locals<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{Built, Plain, live_of, place};
+    use crate::tests::{Plain, fixed, live_of, place, pointing_to};
 
     fn addresses(local: &Local<Plain>) -> Vec<&str> {
-        Plain::group(local).peers().map(|peer| peer.address.as_str()).collect()
+        local.group.peers().map(|peer| peer.address.as_str()).collect()
     }
 
     #[test]
     fn a_worker_has_one_record_of_each_version() {
         let live = Arc::new(live_of(&["127.0.0.1:1"], &["a.test"]));
-        let all = [Built::fixed(&["127.0.0.1:9"]), Built::pointing_to(&live)];
+        let all = [fixed(&["127.0.0.1:9"]), pointing_to(&live)];
         let locals = Locals::<Plain>::default();
         let get = |number| locals.get(&all, number).unwrap();
-        let (fixed, first) = (get(0), get(1));
-        assert!(Rc::ptr_eq(&first, &get(1)) && Rc::ptr_eq(&fixed, &get(0)));
+        let (still, first) = (get(0), get(1));
+        assert!(Rc::ptr_eq(&first, &get(1)) && Rc::ptr_eq(&still, &get(0)));
         live.learn(1, vec![place("10.0.0.1:0")]);
         let second = get(1);
-        assert!(!Rc::ptr_eq(&first, &second) && Rc::ptr_eq(&second, &get(1)) && Rc::ptr_eq(&fixed, &get(0)));
+        assert!(!Rc::ptr_eq(&first, &second) && Rc::ptr_eq(&second, &get(1)) && Rc::ptr_eq(&still, &get(0)));
         assert_eq!(addresses(&first), ["127.0.0.1:1"], "an exchange keeps the version it began with");
         assert_eq!(addresses(&second), ["127.0.0.1:1", "10.0.0.1:80"]);
-        assert_eq!(addresses(&fixed), ["127.0.0.1:9"]);
+        assert_eq!(addresses(&still), ["127.0.0.1:9"]);
         assert!(locals.get(&all, 2).is_none());
     }
 
     #[test]
     fn a_peer_has_one_cell_in_all_versions() {
         let live = Arc::new(live_of(&["127.0.0.1:1"], &["a.test"]));
-        let (all, locals, boards) = ([Built::pointing_to(&live)], Locals::<Plain>::default(), Boards::default());
+        let (all, locals, boards) = ([pointing_to(&live)], Locals::<Plain>::default(), Boards::default());
         live.learn(1, vec![place("10.0.0.1:0"), place("10.0.0.2:0")]);
         let before = locals.get(&all, 0).unwrap();
         let [fixed, last] = [0, 2].map(|index| before.peer(&boards, index));

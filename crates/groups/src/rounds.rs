@@ -9,84 +9,41 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use weir_http::exchange::line;
 use weir_http::hold::worker::{Generation, Worker};
 use weir_net::log::Level;
 use weir_net::{Deadline, clock, timer};
 use weir_peers::group::Group;
 use weir_peers::health::State;
 
-use crate::{Live, Parts};
+use crate::checks::{Asked, Asks, Check, Ended, Placed};
+use crate::{Local, Locals, Parts};
 
 /// The most peers that one `health_check` asks at a time; the others wait their turn.
 const ASKED_AT_ONCE: usize = 64;
 
-/// One `health_check` of a group.
-pub trait Check: Sized + 'static {
-    /// The group's other parts.
-    type Parts: Parts;
-    /// A version of the group, for one round.
-    type Seen: Clone + 'static;
-    /// Values that last from one check of a peer to the next.
-    type Kept: Default + 'static;
-    /// The time between the starts of two rounds.
-    fn interval(&self) -> Duration;
-    /// The longest random delay of each check in a round.
-    fn jitter(&self) -> Duration;
-    /// The group.
-    fn live(&self) -> &Live<Self::Parts>;
-    /// The present version of the group.
-    fn look(&self, generation: &Rc<Generation>) -> Option<Self::Seen>;
-    /// The peers of a version.
-    fn group(seen: &Self::Seen) -> &Group;
-    /// Checks one peer, and notes the result.
-    fn ask(&self, at: Asked<'_, Self>) -> impl Future<Output = ()>;
-}
-
-/// The peer that a check asks, and its surroundings.
-pub struct Asked<'a, C: Check> {
-    /// The worker.
-    pub worker: &'a Rc<Worker>,
-    /// The configuration.
-    pub generation: &'a Rc<Generation>,
-    /// The version of the group.
-    pub seen: &'a C::Seen,
-    /// The index of the peer.
-    pub peer: usize,
-    /// Values from the last check of the peer.
-    pub kept: &'a C::Kept,
-}
-
-/// The result of a check.
-pub enum Ended {
-    /// The peer is healthy.
-    Passed,
-    /// The check failed: the reason, and the step.
-    Failed {
-        /// The reason.
-        why: String,
-        /// The step, as in lines of the error log.
-        doing: &'static str,
-    },
-    /// The check could not be made; this is not the peer's fault.
-    NotMade(String),
-}
-
-/// Runs a check in this worker, while the configuration is in force.
-pub fn run<C: Check>(worker: &Rc<Worker>, generation: &Rc<Generation>, check: C) {
-    let generation = Rc::downgrade(generation);
-    let rounds = Rounds { worker: worker.clone(), generation, check, turns: Turns::default() };
-    weir_net::worker::spawn(Rc::new(rounds).run());
+/// Starts all checks of the configuration in force that no other worker runs.
+pub fn watch<A: Asks>(worker: &Rc<Worker>) {
+    let generation = worker.generation();
+    for check in &A::declared(&generation.conf).checks {
+        if check.placed.get().is_some() && !check.is_watched.swap(true, Ordering::Relaxed) {
+            let (worker, generation, check) = (worker.clone(), Rc::downgrade(&generation), check.clone());
+            weir_net::worker::spawn(Rc::new(Rounds { worker, generation, check, turns: Turns::default() }).run());
+        }
+    }
 }
 
 /// One running `health_check`.
-struct Rounds<C: Check> {
+struct Rounds<A: Asks> {
     worker: Rc<Worker>,
     /// Weak, because the task sleeps: a strong reference would keep the old configuration in memory after a reload.
     generation: Weak<Generation>,
-    check: C,
+    check: Arc<Check<A>>,
     turns: Turns,
 }
 
@@ -105,20 +62,21 @@ type Name = (u32, String);
 /// The targets of a check, by name.
 type Targets<K> = HashMap<Name, Rc<Target<K>>>;
 
-impl<C: Check> Rounds<C> {
+impl<A: Asks> Rounds<A> {
     async fn run(self: Rc<Self>) {
+        let Some(Placed { live, .. }) = self.check.placed.get() else { return };
         let (mut targets, mut due) = (HashMap::new(), clock::now());
         let wake = Deadline::new();
         while let Some(generation) = self.generation() {
-            let (seen, now) = (self.check.live().version(), clock::now());
+            let (seen, now) = (live.version(), clock::now());
             let is_due = now >= due;
             if is_due {
-                due = now + self.check.interval();
+                due = now + self.check.interval;
             }
             targets = self.begin(&generation, targets, is_due);
             drop(generation);
             wake.set_at(due);
-            poll_fn(|context| match self.check.live().poll_newer(seen, context) {
+            poll_fn(|context| match live.poll_newer(seen, context) {
                 Poll::Ready(()) => Poll::Ready(()),
                 Poll::Pending => wake.poll_expired(),
             })
@@ -137,12 +95,14 @@ impl<C: Check> Rounds<C> {
     fn begin(
         self: &Rc<Self>,
         generation: &Rc<Generation>,
-        mut before: Targets<C::Kept>,
+        mut before: Targets<A::Kept>,
         is_due: bool,
-    ) -> Targets<C::Kept> {
+    ) -> Targets<A::Kept> {
         let mut targets = HashMap::new();
-        let Some(seen) = self.check.look(generation) else { return targets };
-        for (index, peer) in C::group(&seen).peers().enumerate() {
+        let Some(placed) = self.check.placed.get() else { return targets };
+        let groups = &A::Parts::declared(&generation.conf).groups;
+        let Some(seen) = generation.own.of(Locals::default).get(groups, placed.group) else { return targets };
+        for (index, peer) in seen.group.peers().enumerate() {
             let name = (peer.id, peer.address.clone());
             let known = before.remove(&name);
             let is_new = known.as_ref().is_none_or(|target| target.was_down.get());
@@ -157,19 +117,23 @@ impl<C: Check> Rounds<C> {
     }
 
     /// Checks one peer.
-    async fn ask(self: Rc<Self>, seen: C::Seen, peer: usize, target: Rc<Target<C::Kept>>) {
-        let jitter = self.check.jitter();
+    async fn ask(self: Rc<Self>, seen: Rc<Local<A::Parts>>, peer: usize, target: Rc<Target<A::Kept>>) {
+        let jitter = self.check.jitter;
         if !jitter.is_zero() {
             let most = u32::try_from(jitter.as_millis()).unwrap_or(u32::MAX);
             timer::sleep(Duration::from_millis(self.worker.random(most).into())).await;
         }
         let turn = self.turns.take().await;
         // The configuration may have changed during the wait.
-        if let Some(generation) = self.generation() {
-            let (worker, kept) = (&self.worker, &target.kept);
-            let asked = Asked { worker, generation: &generation, seen: &seen, peer, kept };
+        if let (Some(generation), Some(placed)) = (self.generation(), self.check.placed.get())
+            && let Some(location) = A::location(&generation, &placed.place)
+        {
+            let (worker, check, kept) = (&self.worker, &*self.check, &target.kept);
+            let asked = Asked { worker, generation: &generation, check, placed, seen: &seen, peer, kept };
             // Boxed: a waiting task would take up its size.
-            Box::pin(self.check.ask(asked)).await;
+            let ended = Box::pin(A::ask(&asked)).await;
+            let say = |level, what: fmt::Arguments<'_>| line::place_line(location, level, what);
+            note(&seen.group, peer, (placed.number, check.name()), &ended, &say);
         }
         drop(turn);
         target.is_asked.set(false);
@@ -178,7 +142,7 @@ impl<C: Check> Rounds<C> {
 
 /// Records the result of a check with the peer, and says the changes that it makes. `number` is the check's number
 /// among those of the group, `check` its name in the log.
-pub fn note(
+fn note(
     group: &Group,
     index: usize,
     (number, check): (usize, &str),
@@ -253,7 +217,7 @@ impl Drop for Turn<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{Counting, peer};
+    use crate::tests::{Counting, Plain, PlainCheck, of_text, peer};
     use std::pin::pin;
     use std::task::Context;
     use weir_peers::balance::Policy;
@@ -281,6 +245,28 @@ mod tests {
         drop(turn);
         assert_eq!(later_counting.times(), 1);
         assert!(second.as_mut().poll(&mut later).is_ready());
+    }
+
+    #[test]
+    fn one_worker_runs_a_check_and_all_see_the_result() {
+        weir_net::worker::block_on(async {
+            let text = "error_log stderr emerg; upstream u { zone z; server 127.0.0.1:1; server 127.0.0.1:2 down; }
+                        server { listen 80; location / { health_check group=1 mandatory interval=1h; } }";
+            let conf = Arc::new(of_text(text).0.unwrap());
+            for _ in 0..2 {
+                let worker =
+                    Worker::new(0, conf.clone(), Default::default(), Default::default(), Default::default(), 1);
+                watch::<PlainCheck>(&worker);
+            }
+            let serves = || Plain::declared(&conf).groups[0].now().group.health(0).unwrap().lets_serve();
+            assert!(!serves(), "a mandatory check must pass first");
+            while !serves() {
+                timer::sleep(Duration::from_millis(1)).await;
+            }
+            let asked = PlainCheck::declared(&conf).checks[0].own.asked.load(Ordering::Relaxed);
+            assert_eq!(asked, 1, "no second worker asks, and nobody asks a peer that is down");
+        })
+        .unwrap();
     }
 
     #[test]

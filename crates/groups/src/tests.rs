@@ -1,67 +1,120 @@
 //! A small group for the tests of this crate, and the laws of groups that change.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use weir_conf::At;
+use weir_http::exchange::conf::{Conf, Location};
+use weir_http::exchange::route::LocationId;
 use weir_http::hold::dns::{ResolvedAddress, ResolverZone, Servers};
+use weir_http::hold::worker::Generation;
+use weir_http::read::authority::literal_address;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Contexts, Directive, HTTP, LOCATION, MATCH, ONE, UPSTREAM, join};
+use weir_http::read::families::{ENGINE, Families, Family};
+use weir_http::read::found::Found;
+use weir_http::text::refusal::Refusal;
 use weir_net::Address;
 use weir_peers::balance::{Affinity, Policy};
-use weir_peers::group::{Group, Outcome, Part};
+use weir_peers::group::{Outcome, Part};
 use weir_peers::health::{Rule, State};
 use weir_peers::peer::Peer;
 
-use crate::{Live, Members, Named, Parts};
+use crate::checks::{self, Asked, Asks, Ended, Parameter};
+use crate::{Frame, Live, Measure, Members, Named, Parts, Upstream, Written, adopt, block, finish, resolver};
 
-/// The parts of a group that only has peers.
-#[derive(Clone)]
+/// A group that only has peers.
+#[derive(Clone, Default)]
 pub struct Plain {
-    policy: Policy,
     renewals: Arc<AtomicUsize>,
+    /// The numbers of the group that this one replaced.
+    replaced: Option<Vec<usize>>,
 }
 
-/// A version of such a group.
-pub struct Built {
-    group: Group,
-    pub addresses: Vec<Address>,
-    pub ids: Vec<usize>,
-    /// The numbers of the group that this one replaced.
-    pub replaced: Option<Vec<usize>>,
-    live: Option<Arc<Live<Plain>>>,
+/// The settings of the families of this crate's tests.
+#[derive(Clone, Default)]
+pub struct Settings {
+    group: Written,
+    resolver: resolver::Settings,
+    checks: Values,
+}
+
+impl Settings {
+    fn inherit(&mut self, outer: &Settings) {
+        if self.checks.is_empty() {
+            self.checks.clone_from(&outer.checks);
+        }
+    }
+
+    fn values(self) -> Values {
+        self.checks
+    }
+}
+
+/// The numbers of the checks in a place.
+type Values = Vec<usize>;
+
+#[derive(Default)]
+pub struct Declared {
+    upstream: crate::Declared<Plain>,
+    pub resolver: resolver::Declared,
+    checks: checks::Declared<PlainCheck>,
+}
+
+static FAMILIES: &[&Family] =
+    &[&Family::new("plain", &ALL).adopt(adopt::<Plain>).finish(finish::<Plain>).check(settle)];
+static ALL: [Directive; OWN.len() + RESOLVER.len() + SHARED.len()] = join(&[OWN, &RESOLVER, &SHARED]);
+const RESOLVER: [Directive; 2] = resolver::directives::<Plain>(HTTP.or(UPSTREAM));
+const SHARED: [Directive; 7] = block::directives::<Plain>("", "", "", "");
+const OWN: &[Directive] = &[
+    Directive::new("state", UPSTREAM, ONE, "", block::state::<Plain>),
+    Directive::new("health_check", LOCATION, Arity::AtLeast(0), "", checks::health_check::<PlainCheck>).many(),
+    Directive::new("match", HTTP, ONE, "", checks::tests::<PlainCheck>).many().block(),
+];
+
+weir_http::above!(0);
+
+/// Reads these upstreams.
+pub fn of_text(http: &str) -> (Option<Conf>, Vec<String>) {
+    static ALL: LazyLock<Families> = LazyLock::new(|| Families::new(&[&ENGINE, &LEVEL], &["headers"]));
+    weir_http::read::compile::of_text(&format!("events {{}} http {{ {http} }}"), &ALL)
 }
 
 impl Parts for Plain {
-    type Built = Built;
+    const AROUND: Contexts = HTTP;
+    const INSIDE: Contexts = UPSTREAM;
     const PORT_DEFAULT: Option<u16> = Some(80);
+    const MEASURES: &'static [(&'static str, Measure)] = &[("connect", Measure::Connect), ("all", Measure::LastByte)];
+    const MEASURE_DEFAULT: Option<Measure> = None;
+    const IS_STICKY: bool = false;
 
-    fn name(&self) -> &str {
-        "u"
+    fn declaring<'b>(b: &'b mut Build<'_>) -> &'b mut crate::Declared<Plain> {
+        &mut declaring(b).upstream
     }
 
-    fn policy(&self) -> Policy {
-        self.policy
+    fn declared(conf: &Conf) -> &crate::Declared<Plain> {
+        &declared(conf).upstream
     }
 
-    fn at(&self) -> At {
-        At::default()
+    fn declared_mut(conf: &mut Conf) -> &mut crate::Declared<Plain> {
+        &mut declared_mut(conf).upstream
     }
 
-    fn build(&self, group: Group, addresses: Vec<Address>, ids: Vec<usize>, before: Option<&Built>) -> Built {
-        Built { group, addresses, ids, replaced: before.map(|before| before.ids.clone()), live: None }
+    fn written(scope: &mut Scope) -> &mut Written {
+        &mut written_mut(scope).group
     }
 
-    fn group(built: &Built) -> &Group {
-        &built.group
+    fn resolver(scope: &mut Scope) -> &mut resolver::Settings {
+        &mut written_mut(scope).resolver
     }
 
-    fn live(built: &Built) -> Option<&Arc<Live<Plain>>> {
-        built.live.as_ref()
+    fn resolvers<'b>(b: &'b mut Build<'_>) -> &'b mut resolver::Declared {
+        &mut declaring(b).resolver
     }
 
-    fn group_mut(built: &mut Built) -> &mut Group {
-        &mut built.group
+    fn follow(&mut self, _: &[Address], before: Option<&Upstream<Plain>>) {
+        self.replaced = before.and_then(|before| before.ids.clone());
     }
 
     fn renewed(&self) {
@@ -69,18 +122,73 @@ impl Parts for Plain {
     }
 }
 
-impl Built {
-    /// The entry of a configuration for a group that changes.
-    pub fn pointing_to(live: &Arc<Live<Plain>>) -> Arc<Built> {
-        let group = Group::nobody("u", Policy::RoundRobin);
-        Arc::new(Built { group, addresses: vec![], ids: vec![], replaced: None, live: Some(live.clone()) })
+/// A check that asks nobody.
+#[derive(Default)]
+pub struct PlainCheck {
+    /// `group=`: the group to check.
+    group: Option<usize>,
+    /// The peers that it asked.
+    pub asked: AtomicUsize,
+}
+
+impl Asks for PlainCheck {
+    type Parts = Plain;
+    type Tests = ();
+    type Place = LocationId;
+    type Kept = ();
+    const INSIDE: Contexts = MATCH;
+    const EXAMPLE: &'static str = "";
+    const ZONELESS: [&'static str; 2] = ["of an address", "of a block"];
+
+    fn declaring<'b>(b: &'b mut Build<'_>) -> &'b mut checks::Declared<PlainCheck> {
+        &mut declaring(b).checks
     }
 
-    /// The entry of a configuration for a group that stays as it is.
-    pub fn fixed(addresses: &[&str]) -> Arc<Built> {
-        let group = Group::of_now("u", addresses.iter().map(|address| peer(address)).collect(), Policy::RoundRobin);
-        Arc::new(Built { group: group.unwrap(), addresses: vec![], ids: vec![], replaced: None, live: None })
+    fn declared(conf: &Conf) -> &checks::Declared<PlainCheck> {
+        &declared(conf).checks
     }
+
+    fn numbers(scope: &mut Scope) -> &mut Vec<usize> {
+        &mut written_mut(scope).checks
+    }
+
+    fn tests(_: &mut Scope) {}
+
+    fn parameter(&mut self, word: Parameter<'_>) -> Result<bool, Refusal> {
+        if word.name == "group" {
+            self.group = Some(word.count::<usize>()? - 1);
+        }
+        Ok(word.name == "group")
+    }
+
+    fn asks(&self) -> String {
+        String::new()
+    }
+
+    fn location<'g>(generation: &'g Generation, place: &LocationId) -> Option<&'g Location> {
+        Some(generation.conf.location(*place))
+    }
+
+    async fn ask(asked: &Asked<'_, PlainCheck>) -> Ended {
+        asked.check.own.asked.fetch_add(1, Ordering::Relaxed);
+        Ended::Passed
+    }
+}
+
+fn settle(b: &mut Build<'_>, found: &Found<'_>) {
+    let places = found.locations.iter().map(|location| (values(location), location.id));
+    checks::settle(b, places, |check: &PlainCheck, id| Ok(check.group.map(|group| (group, *id))));
+}
+
+/// The entry of a configuration for a group that changes.
+pub fn pointing_to(live: &Arc<Live<Plain>>) -> Arc<Upstream<Plain>> {
+    Arc::new(Upstream::pointing_to(live.clone()))
+}
+
+/// The entry of a configuration for a group that stays as it is.
+pub fn fixed(addresses: &[&str]) -> Arc<Upstream<Plain>> {
+    let addresses: Vec<Address> = addresses.iter().filter_map(|text| literal_address(text)).collect();
+    Arc::new(Upstream::implicit("u", &addresses).unwrap())
 }
 
 pub fn peer(address: &str) -> Peer {
@@ -104,7 +212,7 @@ pub fn live_of(addresses: &[&str], names: &[&str]) -> Live<Plain> {
 pub fn live(policy: Policy, addresses: &[&str], names: &[&str], state: Option<String>) -> Live<Plain> {
     let fixed = addresses.iter().map(|address| peer(address)).collect();
     let members = Members::new(fixed, names.iter().map(|host| name(host, 80)).collect());
-    Live::new(Plain { policy, renewals: Arc::default() }, members, state).unwrap()
+    Live::new(Frame { name: "u".to_owned(), policy, ..Frame::default() }, members, state).unwrap()
 }
 
 /// A resolver that is never asked.
@@ -116,7 +224,7 @@ pub fn resolver() -> Arc<Servers> {
 fn numbered(live: &Live<Plain>) -> Vec<(String, usize)> {
     let current = live.current();
     let peers = current.group.peers().map(|peer| peer.address.clone());
-    peers.zip(current.ids.iter().copied()).collect()
+    peers.enumerate().map(|(at, address)| (address, current.id(at))).collect()
 }
 
 fn with_numbers(expected: &[(&str, usize)]) -> Vec<(String, usize)> {
@@ -162,7 +270,7 @@ fn a_version_is_higher_exactly_if_its_peers_are_newer() {
         assert_eq!((now.0 > seen.0, now.1 != seen.1), (changes, changes), "server {id} gets {places:?}");
         seen = now;
     }
-    assert_eq!(live.parts().renewals.load(Ordering::Relaxed), 3);
+    assert_eq!(live.frame().own.renewals.load(Ordering::Relaxed), 3);
 }
 
 #[test]
@@ -178,7 +286,7 @@ fn an_address_keeps_its_number_while_it_is_in_the_group() {
         assert_eq!(numbered(&live), with_numbers(expected), "{places:?}");
         assert_eq!(live.current().addresses.len(), expected.len());
     }
-    assert_eq!(live.current().replaced, Some(vec![1, 3]), "a version is built from the version before it");
+    assert_eq!(live.current().own.replaced, Some(vec![1, 3]), "a version is built from the version before it");
     let twice = live_of(&["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:1"], &[]);
     let expected = [("127.0.0.1:1", 1), ("127.0.0.1:2", 2), ("127.0.0.1:1", 1)];
     assert_eq!(numbered(&twice), with_numbers(&expected), "two servers with one address share its number");

@@ -9,7 +9,7 @@ use weir_http::hold::worker::{Generation, Worker};
 use weir_net::{SocketAddress, Stream, Transport};
 
 use crate::conf;
-use crate::family::group::{Local, Locals};
+use crate::family::upstream::{Local, Locals};
 use crate::session::{Around, Session};
 
 /// A worker and its configuration.

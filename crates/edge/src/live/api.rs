@@ -13,9 +13,7 @@ use weir_http::hold::conn::{Conn, Gone};
 use weir_http::receive::body::{self, BodyFailed};
 use weir_http::text::texts::push_address;
 use weir_meter::live::Snapshot;
-use weir_proxy::family::upstream::Upstream;
-use weir_proxy::family::upstream::live::edit::Refused;
-use weir_proxy::family::upstream::live::written_time;
+use weir_proxy::family::upstream::edit::Refused;
 use weir_wire::Known;
 
 use super::gather::Reset;
@@ -399,10 +397,7 @@ impl Asked<'_> {
         let (name, id) = path.rsplit_once("/servers").ok_or(UPSTREAM_NOT_FOUND)?;
         let groups = self.conf.iter().flat_map(|conf| &weir_proxy::declared(conf).upstream.groups);
         let upstream = groups.into_iter().find(|upstream| upstream.name == name).ok_or(UPSTREAM_NOT_FOUND)?;
-        let mut servers = match &upstream.live {
-            Some(live) => live.servers(),
-            None => servers(upstream),
-        };
+        let mut servers = upstream.servers();
         match id.trim_matches('/') {
             "" => Ok(Value::Array(servers)),
             id => {
@@ -413,25 +408,6 @@ impl Asked<'_> {
             }
         }
     }
-}
-
-fn servers(upstream: &Upstream) -> Vec<Value> {
-    let shown = upstream.group.peers().map(|peer| {
-        json!({
-            "id": peer.id,
-            "server": peer.address,
-            "weight": peer.weight,
-            "max_conns": peer.max_conns,
-            "max_fails": peer.max_fails,
-            "fail_timeout": format!("{}s", peer.fail_timeout_s),
-            "slow_start": written_time(peer.slow_start_ms),
-            "route": peer.route,
-            "backup": peer.backup,
-            "down": peer.down,
-            "drain": peer.drain,
-        })
-    });
-    shown.collect()
 }
 
 /// The counters that a DELETE sets to zero.

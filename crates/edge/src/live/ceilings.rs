@@ -75,7 +75,7 @@ impl<F: FnMut(&str, String, &str, f64, f64, u64, &str)> Push for F {}
 fn upstreams(conf: &Conf, scene: &Scene, snapshot: &Snapshot, push: &mut impl Push) {
     for upstream in &weir_proxy::declared(conf).upstream.groups {
         let Some(shown) = snapshot.http.upstreams.get(&upstream.name) else { continue };
-        let most = upstream.pooling.max_idle * scene.seats.len();
+        let most = upstream.own.pooling.max_idle * scene.seats.len();
         push("pool", upstream.name.clone(), "count", shown.keepalive as f64, most as f64, 0, "keepalive");
         if let Some(queue) = &shown.queue {
             let (used, most) = (queue.size as f64, queue.max_size as f64);

@@ -22,9 +22,7 @@ use super::certificates;
 use super::machine::{Machine, Share};
 use super::peers;
 use super::sessions;
-use super::sums::{
-    Flow, Sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums, traces,
-};
+use super::sums::{Flow, Sums, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums, traces};
 use super::trends::Trends;
 use super::tunnels::websockets;
 use super::{Live, Scene};
@@ -143,7 +141,7 @@ impl Gatherer {
             }
         }
         for upstream in
-            weir_stream::declared(&conf).upstream.groups.iter().map(weir_stream::family::group::Upstream::now)
+            weir_stream::declared(&conf).upstream.groups.iter().map(weir_stream::family::upstream::Upstream::now)
         {
             for (peer, view) in upstream.group.peers().zip(upstream.group.view(now_ms)) {
                 second.outage(sessions::outage_name(&upstream.name, &peer.address), view.is_out());
@@ -183,7 +181,7 @@ impl Gatherer {
             }
             let zombies = upstream.live.as_ref().map_or(0, |live| live.zombies());
             let is_tls = secure.contains(upstream.name.as_str());
-            self.upstream(live, &current(upstream), is_tls, zombies, now_ms, &mut snapshot);
+            self.upstream(live, &upstream.now(), is_tls, zombies, now_ms, &mut snapshot);
         }
         resolvers(&conf, &mut snapshot);
         snapshot.weir.uptime_ms = self.trends.uptime_ms(now_ms);
@@ -458,13 +456,13 @@ impl Gatherer {
             keepalive: idle,
             zombies: zombies as u64,
             zone: upstream.zone.clone().unwrap_or_else(|| upstream.name.clone()),
-            queue: upstream.queue.as_ref().map(|queue| {
+            queue: upstream.own.queue.as_ref().map(|queue| {
                 let counted = queue.counted();
                 shown::Queue { size: counted.size, max_size: queue.most as u64, overflows: counted.overflows }
             }),
         };
         snapshot.http.upstreams.insert(upstream.name.clone(), group);
-        if let Some(queue) = &upstream.queue {
+        if let Some(queue) = &upstream.own.queue {
             let counted = queue.counted();
             let account = shown::QueueAccount { waited: counted.waited, timed_out: counted.timed_out };
             snapshot.weir.queues.insert(upstream.name.clone(), account);

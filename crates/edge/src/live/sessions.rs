@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir_http::exchange::conf::Conf;
 use weir_meter::live::{SessionPeer, SessionStatuses, SessionUpstream, SessionZone, Stream, Timestamp};
 use weir_stream::counts::{PeerCounts, ZoneCounts};
-use weir_stream::family::group::Upstream;
+use weir_stream::family::upstream::Upstream;
 
 use super::peers;
 use super::trends::Trends;
@@ -47,7 +47,7 @@ fn group(declared: &Arc<Upstream>, trends: &Trends, now_ms: u64) -> SessionUpstr
     let none = PeerCounts::default();
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let peers = upstream.group.peers().zip(&views).enumerate().map(|(number, (peer, view))| {
-        let counts = upstream.counts.get(number).map_or(&none, |counts| counts);
+        let counts = upstream.own.counts.get(number).map_or(&none, |counts| counts);
         let selected = read(&counts.selected_ms);
         let outage = trends.outage(&outage_name(&upstream.name, &peer.address));
         SessionPeer {

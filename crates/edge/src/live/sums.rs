@@ -20,14 +20,9 @@ pub(super) struct Sums {
     pub(super) all: ZoneSums,
     pub(super) path: Vec<Tally>,
 }
-/// A group with its current peers.
-pub(super) fn current(upstream: &Arc<Upstream>) -> Arc<Upstream> {
-    upstream.live.as_ref().map_or_else(|| upstream.clone(), |live| live.current())
-}
-
 /// All groups with their current peers.
 pub(crate) fn groups(conf: &Conf) -> Vec<Arc<Upstream>> {
-    weir_proxy::declared(conf).upstream.groups.iter().map(current).collect()
+    weir_proxy::declared(conf).upstream.groups.iter().map(Upstream::now).collect()
 }
 
 /// The questions of resolvers and their answers.

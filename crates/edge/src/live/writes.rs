@@ -6,7 +6,7 @@ use weir_http::exchange::Exchange;
 use weir_http::exchange::conf::Conf;
 use weir_net::log::{self, Level};
 use weir_proxy::family::upstream::Upstream;
-use weir_proxy::family::upstream::live::edit::Refused;
+use weir_proxy::family::upstream::edit::Refused;
 
 use super::api::No;
 use super::question::Question;

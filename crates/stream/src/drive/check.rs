@@ -6,19 +6,16 @@
 use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::task::Poll;
 
-use weir_groups::rounds::Ended;
-use weir_http::hold::worker::{Generation, Worker};
+use weir_groups::checks::{self, Asked, Ended};
 use weir_meter::Step;
 use weir_net::log::Os;
 use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, Transport, buffer};
 
 use super::connect::{header, host_of, local_address, options};
-use crate::conf::{self, Server};
-use crate::family::checking::{Check, Match, Placed};
-use crate::family::group::Upstream;
+use crate::conf;
+use crate::family::checking::{Match, StreamCheck};
 use crate::session::{Around, Session};
 
 /// The bytes of an answer that the test sees, at most.
@@ -28,22 +25,13 @@ const ANSWER_BYTES_MAX: usize = 16 << 10;
 const DATAGRAM: &[u8] = b"nginx health check";
 
 /// Checks one peer.
-pub async fn ask(
-    worker: &Rc<Worker>,
-    generation: &Rc<Generation>,
-    (check, placed, server): (&Check, &Placed, &Server),
-    upstream: &Upstream,
-    peer: usize,
-) -> Ended {
+pub async fn ask(asked: &Asked<'_, StreamCheck>) -> Ended {
+    let Asked { worker, generation, check, placed, .. } = *asked;
     let stream = conf::of(&generation.conf);
     let listen = stream.streams.listens.first().or(stream.datagrams.listens.first());
-    let (Some(listen), Some(address)) = (listen, upstream.addresses.get(peer)) else {
+    let (Some(listen), Some(server), Some(address)) = (listen, stream.server(placed.place), asked.address()) else {
         return Ended::NotMade("no server to ask".to_owned());
     };
-    let mut address = address.clone();
-    if let (Address::Tcp(address), Some(port)) = (&mut address, check.port) {
-        address.set_port(port);
-    }
     let Some(_place) = worker.take_place() else {
         return Ended::NotMade("worker_connections are not enough".to_owned());
     };
@@ -54,12 +42,12 @@ pub async fn ask(
     let options = options(&session, &address, local);
     let tests = placed.tests.as_deref();
     let deadline = Deadline::new();
-    if check.is_udp {
+    if check.own.is_udp {
         deadline.set(crate::values(&server.place).health.timeout);
         return by_datagrams(&address, &options, tests, &deadline).await;
     }
     deadline.set(settings.connect_timeout);
-    let link = match connect(&mut session, &address, &options, &host_of(upstream), &deadline).await {
+    let link = match connect(&mut session, &address, &options, &host_of(asked.seen), &deadline).await {
         Ok(link) => link,
         Err(ended) => return ended,
     };
@@ -84,10 +72,7 @@ fn told(call: &str, error: &io::Error) -> String {
 /// Why there is no connection. A lack of weir's own is not the peer's fault.
 fn unconnected(error: &io::Error) -> Ended {
     let why = told("connect()", error);
-    if weir_net::is_out_of_files(error) || error.kind() == io::ErrorKind::AddrNotAvailable {
-        return Ended::NotMade(why);
-    }
-    failed(why, Some(Step::Connect))
+    if checks::is_ours(error) { Ended::NotMade(why) } else { failed(why, Some(Step::Connect)) }
 }
 
 /// Connects as a session does.
@@ -175,16 +160,15 @@ async fn by_datagrams(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conf::Content;
     use crate::tests::{Edge, on_worker, pair};
     use std::io::{Read, Write};
     use std::net::Shutdown;
+    use std::sync::Arc;
 
     /// The `match` block with this content.
-    fn tests_of(edge: &Edge) -> Rc<Match> {
+    fn tests_of(edge: &Edge) -> Arc<Match> {
         let check = &crate::declared(&edge.generation.conf).health.checks[0];
-        let placed = check.placed.get().unwrap().tests.as_deref().unwrap();
-        Rc::new(Match { send: placed.send.clone(), expect: placed.expect.clone() })
+        check.placed.get().unwrap().tests.clone().unwrap()
     }
 
     #[test]
@@ -269,11 +253,10 @@ mod tests {
                 "upstream u { zone u 64k; server 127.0.0.1:1; } \
                  server { listen 127.0.0.1:2; proxy_pass u; health_check; }",
             );
-            let check = crate::declared(&edge.generation.conf).health.checks[0].clone();
-            let server = &conf::of(&edge.generation.conf).servers[0];
-            assert!(matches!(server.content, Content::Proxy(_)));
-            let around = (&*check, check.placed.get().unwrap(), server);
-            let ended = ask(&edge.worker, &edge.generation, around, &edge.group("u"), 7).await;
+            let Edge { worker, generation } = &edge;
+            let check = &*crate::declared(&generation.conf).health.checks[0];
+            let (placed, seen) = (check.placed.get().unwrap(), &edge.group("u"));
+            let ended = ask(&Asked { worker, generation, check, placed, seen, peer: 7, kept: &() }).await;
             assert!(matches!(ended, Ended::NotMade(why) if why == "no server to ask"));
         });
     }

@@ -12,7 +12,7 @@ use weir_net::log::Level;
 
 use super::status::INTERNAL;
 use crate::conf::Target;
-use crate::family::group::{Local, Locals, Upstream};
+use crate::family::upstream::{Local, Locals, Upstream};
 use crate::session::Session;
 
 /// The group, or the status that ends the session.

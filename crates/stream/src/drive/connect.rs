@@ -20,8 +20,8 @@ use super::relay::Relay;
 use super::status::{BAD_GATEWAY, INTERNAL, OK};
 use crate::attempt::Try;
 use crate::conf::Target;
-use crate::family::group::Upstream;
 use crate::family::proxy::{Bind, Header, local};
+use crate::family::upstream::Upstream;
 use crate::part::Unreached as Trouble;
 use crate::session::Session;
 

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
+use weir_groups::Measure;
 use weir_net::clock;
 use weir_peers::balance::Affinity;
 use weir_peers::group::{NoLivePeers, Outcome};
 use weir_peers::selection::Selection;
 
 use crate::attempt::Try;
-use crate::family::group::{Local, Measure};
+use crate::family::upstream::Local;
 
 /// A session's way through a group.
 pub struct Hold {
@@ -32,7 +33,7 @@ impl Hold {
         let picked =
             self.upstream.group.pick(&self.upstream.part, &mut self.selection, &affinity, random, clock::unix_ms())?;
         self.peer = picked.peer;
-        if let Some(counts) = self.upstream.counts.get(picked.peer) {
+        if let Some(counts) = self.upstream.own.counts.get(picked.peer) {
             counts.chosen();
         }
         Ok(picked.peer)
@@ -40,7 +41,7 @@ impl Hold {
 
     /// Counts the end of a session with the peer.
     pub fn ended(&self, attempt: &Try) {
-        if let Some(counts) = self.upstream.counts.get(self.peer) {
+        if let Some(counts) = self.upstream.own.counts.get(self.peer) {
             counts.ended(attempt);
         }
     }
@@ -72,7 +73,7 @@ impl Hold {
             self.upstream.group.release(&self.upstream.part, &mut self.selection, outcome, clock::unix_ms());
         if is_held
             && outcome == Outcome::Failed
-            && let Some(counts) = self.upstream.counts.get(self.peer)
+            && let Some(counts) = self.upstream.own.counts.get(self.peer)
         {
             counts.failed(is_ejected);
         }
@@ -100,7 +101,7 @@ mod tests {
     /// Sessions in progress, sessions begun, failures and ejections of the peers.
     fn counts(upstream: &Local) -> Vec<(u32, u64, u64, u64)> {
         let views = upstream.group.view(clock::unix_ms());
-        let all = views.iter().zip(&upstream.counts).map(|(view, counts)| {
+        let all = views.iter().zip(&upstream.own.counts).map(|(view, counts)| {
             let read = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
             (view.conns, read(&counts.sessions), read(&counts.fails), read(&counts.ejected))
         });

@@ -1,14 +1,8 @@
-//! The health checks of `stream`: the bytes that they send, their tests, and their groups.
+//! The health checks of `stream`: their parameters, the bytes that they send, and the test for the answer.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
-use weir_conf::At;
-use weir_http::exchange::route::ServerId;
 use weir_http::text::regex::Regex;
-
-use super::group::Live;
 
 /// A `match` block.
 #[derive(Default)]
@@ -37,44 +31,11 @@ impl Expect {
     }
 }
 
-/// One `health_check`.
-pub struct Check {
-    /// The time between two checks.
-    pub interval: Duration,
-    /// The time that may be added to it.
-    pub jitter: Duration,
-    /// Failures in a row until a peer is unhealthy.
-    pub fails: u32,
-    /// Successes in a row until it is healthy again.
-    pub passes: u32,
-    /// The port, if not the server's port.
-    pub port: Option<u16>,
+/// The parameters of a check that only `stream` has.
+#[derive(Default)]
+pub struct StreamCheck {
     /// Checks by UDP.
     pub is_udp: bool,
-    /// The name of its `match`.
-    pub match_name: Option<String>,
-    /// A peer is unhealthy until its first check has passed.
-    pub mandatory: bool,
-    /// A reload keeps the result for mandatory checks.
-    pub persistent: bool,
-    /// The place of the statement.
-    pub at: At,
-    /// The place of the check, once all servers are read.
-    pub placed: OnceLock<Placed>,
-    /// A worker makes this check.
-    pub is_watched: AtomicBool,
-}
-
-/// The place of a check.
-pub struct Placed {
-    /// The server.
-    pub server: ServerId,
-    /// The group.
-    pub live: Arc<Live>,
-    /// The check's number among the checks of the group.
-    pub number: usize,
-    /// The bytes to send, and the test.
-    pub tests: Option<Arc<Match>>,
 }
 
 #[cfg(test)]

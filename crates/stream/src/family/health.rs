@@ -3,27 +3,24 @@
 //! `weir_groups` makes the rounds, `drive/check` one check. NGINX Plus:
 //! <https://nginx.org/en/docs/stream/ngx_stream_upstream_hc_module.html>
 
-use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
-use weir_groups::rounds::{self, Asked};
-use weir_http::hold::worker::{Generation, Worker};
-use weir_http::read::build::{Build, Kind, Scope};
-use weir_http::read::directive::{Arity, Directive, ONE, SS, STREAM, STREAM_MATCH, STREAM_SERVER};
+use weir_groups::checks::{self, Asked, Asks, Ended, Parameter};
+use weir_groups::rounds;
+use weir_http::exchange::conf::{Conf, Location};
+use weir_http::exchange::route::ServerId;
+use weir_http::hold::worker::Generation;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Arity, Contexts, Directive, ONE, SS, STREAM, STREAM_MATCH, STREAM_SERVER};
 use weir_http::read::families::Family;
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
-use weir_net::log::Level;
-use weir_peers::group::Group;
-use weir_peers::health::Rule;
 
-use super::checking::{Check, Expect, Match, Placed};
-use super::group::{Frame, Live, Upstream};
-use crate::conf::{Content, Server, Target};
+use super::checking::{Expect, Match, StreamCheck};
+use super::upstream::StreamParts;
+use crate::conf::{self, Content, Server, Target};
 use crate::drive::check;
 
 weir_http::settings! {
@@ -38,15 +35,7 @@ weir_http::settings! {
 }
 
 /// The checks and the tests of `stream`.
-#[derive(Default)]
-pub struct Declared {
-    /// By number.
-    pub checks: Vec<Arc<Check>>,
-    matches: Vec<(String, Arc<Match>)>,
-}
-
-/// The shortest interval: a task that never sleeps would occupy its worker.
-const INTERVAL_MIN: Duration = Duration::from_millis(1);
+pub type Declared = checks::Declared<StreamCheck>;
 
 /// The family.
 pub static FAMILY: Family = Family::new(
@@ -58,7 +47,7 @@ pub static FAMILY: Family = Family::new(
             Arity::AtLeast(0),
             "Checks each server of the group behind proxy_pass periodically, and sends no sessions to a server that fails: \
              interval= jitter= fails= passes= port= match= mandatory [persistent] udp.",
-            health_check,
+            checks::health_check::<StreamCheck>,
         )
         .many()
         .default("interval=5s jitter=0 fails=1 passes=1"),
@@ -67,7 +56,7 @@ pub static FAMILY: Family = Family::new(
             Ok(())
         })
         .default("5s"),
-        Directive::new("match", STREAM, ONE, "Names the bytes of a health check and the test for the answer.", tests)
+        Directive::new("match", STREAM, ONE, "Names the bytes of a health check and the test for the answer.", checks::tests::<StreamCheck>)
             .many()
             .block(),
         Directive::new("send", STREAM_MATCH, ONE, "The bytes that the check sends; \\x and two digits write any byte.", |b, s| {
@@ -83,7 +72,7 @@ pub static FAMILY: Family = Family::new(
         ),
     ],
 )
-.watch(watch);
+.watch(rounds::watch::<StreamCheck>);
 
 fn invalid(text: &str) -> Refusal {
     Refusal::whole(format!("invalid value \"{text}\"")).todo("write two hexadecimal digits after \\x")
@@ -115,192 +104,60 @@ fn expect(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn tests(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let name = statement.text(0).to_owned();
-    if crate::declaring(b).health.matches.iter().any(|(known, _)| *known == name) {
-        return Err(Refusal::whole(format!("duplicate match \"{name}\"")));
-    }
-    let mut scope = b.block(Scope::new(Kind::Plain, STREAM_MATCH, b.at()), statement)?;
-    let written = std::mem::take(&mut crate::written_mut(&mut scope).health);
-    let found = Match { send: written.send.flatten().unwrap_or_default(), expect: written.expect.flatten() };
-    crate::declaring(b).health.matches.push((name, Arc::new(found)));
-    Ok(())
-}
-
-fn health_check(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut check = Check {
-        interval: Duration::from_secs(5),
-        jitter: Duration::ZERO,
-        fails: 1,
-        passes: 1,
-        port: None,
-        is_udp: false,
-        match_name: None,
-        mandatory: false,
-        persistent: false,
-        at: b.at(),
-        placed: OnceLock::new(),
-        is_watched: AtomicBool::new(false),
-    };
-    for word in &statement.args {
-        check.parameter(&word.text)?;
-    }
-    if check.persistent && !check.mandatory {
-        return Err(Refusal::whole("\"persistent\" requires \"mandatory\"").todo("write: mandatory persistent"));
-    }
-    let number = crate::declaring(b).health.checks.len();
-    crate::declaring(b).health.checks.push(Arc::new(check));
-    crate::settings(b).health.checks.get_or_insert_default().push(number);
-    Ok(())
-}
-
-impl Check {
-    fn parameter(&mut self, text: &str) -> Result<(), Refusal> {
-        let invalid = || Refusal::whole(format!("invalid parameter \"{text}\""));
-        let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        let time = || value::long_time_of(value).ok_or_else(invalid);
-        let count = || value::number(value).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0).ok_or_else(invalid);
-        match name {
-            "mandatory" if name == text => self.mandatory = true,
-            "persistent" if name == text => self.persistent = true,
-            "udp" if name == text => self.is_udp = true,
-            "interval" => {
-                self.interval = time()?;
-                if self.interval < INTERVAL_MIN {
-                    return Err(invalid().todo("write an interval of at least 1ms"));
-                }
-            }
-            "jitter" => self.jitter = time()?,
-            "fails" => self.fails = count()?,
-            "passes" => self.passes = count()?,
-            "port" => self.port = Some(count()?.try_into().map_err(|_| invalid())?),
-            "match" if !value.is_empty() => self.match_name = Some(value.to_owned()),
-            _ => return Err(invalid()),
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> &str {
-        self.match_name.as_deref().unwrap_or_default()
-    }
-
-    fn rule(&self) -> Rule {
-        Rule {
-            asks: format!("{:?} {:?} {}", self.port, self.match_name, self.is_udp),
-            fails: self.fails,
-            passes: self.passes,
-            mandatory: self.mandatory,
-            persistent: self.persistent,
-        }
-    }
-}
-
-/// Runs after all servers are read: each check finds its group, each group its checks.
-pub fn settle(b: &mut Build<'_>, servers: &[Server]) {
-    let checks = crate::declaring(b).health.checks.clone();
-    let mut rules: BTreeMap<usize, (Arc<Live>, Vec<Rule>)> = BTreeMap::new();
-    for server in servers {
-        for check in crate::values(&server.place).health.checks.iter().filter_map(|number| checks.get(*number)) {
-            match place(b, check, server) {
-                Ok((group, mut placed)) => {
-                    let (_, rules) = rules.entry(group).or_insert_with(|| (placed.live.clone(), Vec::new()));
-                    placed.number = rules.len();
-                    rules.push(check.rule());
-                    let _ = check.placed.set(placed);
-                }
-                Err(refusal) => b.refuse_at("health_check", refusal, check.at),
-            }
-        }
-    }
-    for (live, rules) in rules.into_values() {
-        live.guard(rules.into());
-    }
-}
-
-/// The group of a check, and its place.
-fn place(b: &Build<'_>, check: &Check, server: &Server) -> Result<(usize, Placed), Refusal> {
-    let Content::Proxy(Target::Group(group)) = &server.content else {
-        return Err(Refusal::directive("needs a \"proxy_pass\" without variables in the same server")
-            .todo("add to the server: proxy_pass GROUP; where GROUP is an upstream with a zone")
-            .needs("proxy_pass", ""));
-    };
-    let declared = crate::declared_so_far(b);
-    let upstream = declared.upstream.groups.get(*group);
-    let Some(live) = upstream.and_then(|upstream| upstream.live.clone()) else {
-        let name = upstream.map_or("", |upstream| &upstream.name);
-        return Err(Refusal::directive(format!("requires upstream \"{name}\" to be in shared memory"))
-            .todo("write upstream GROUP { zone GROUP 64k; server …; } and proxy_pass GROUP;")
-            .needs("upstream", name));
-    };
-    let found = |name: &String| declared.health.matches.iter().find(|(known, _)| known == name);
-    let tests = match &check.match_name {
-        None => None,
-        Some(name) => Some(found(name).map(|(_, tests)| tests.clone()).ok_or_else(|| {
-            Refusal::whole(format!("match \"{name}\" is not found"))
-                .todo(format!("add in stream: match {name} {{ send \"…\"; expect \"…\"; }}"))
-                .needs("match", name)
-        })?),
-    };
-    Ok((*group, Placed { server: server.id, live, number: 0, tests }))
-}
-
-/// Starts all checks of the configuration in force that no other worker runs.
-fn watch(worker: &Rc<Worker>) {
-    let generation = worker.generation();
-    for check in &crate::declared(&generation.conf).health.checks {
-        let Some(placed) = check.placed.get() else { continue };
-        if !check.is_watched.swap(true, Ordering::Relaxed) {
-            rounds::run(worker, &generation, Running { check: check.clone(), live: placed.live.clone() });
-        }
-    }
-}
-
-/// One running `health_check`.
-struct Running {
-    check: Arc<Check>,
-    live: Arc<Live>,
-}
-
-impl rounds::Check for Running {
-    type Parts = Frame;
-    type Seen = Arc<Upstream>;
+impl Asks for StreamCheck {
+    type Parts = StreamParts;
+    type Tests = Match;
+    type Place = ServerId;
     type Kept = ();
+    const INSIDE: Contexts = STREAM_MATCH;
+    const EXAMPLE: &'static str = "send \"…\"; expect \"…\";";
+    const ZONELESS: [&'static str; 2] = ["write upstream GROUP { zone GROUP 64k; server …; } and proxy_pass GROUP;"; 2];
 
-    fn interval(&self) -> Duration {
-        self.check.interval
+    fn declaring<'b>(b: &'b mut Build<'_>) -> &'b mut Declared {
+        &mut crate::declaring(b).health
     }
 
-    fn jitter(&self) -> Duration {
-        self.check.jitter
+    fn declared(conf: &Conf) -> &Declared {
+        &crate::declared(conf).health
     }
 
-    fn live(&self) -> &Live {
-        &self.live
+    fn numbers(scope: &mut Scope) -> &mut Vec<usize> {
+        crate::written_mut(scope).health.checks.get_or_insert_default()
     }
 
-    fn look(&self, _: &Rc<Generation>) -> Option<Arc<Upstream>> {
-        Some(self.live.current())
+    fn tests(scope: &mut Scope) -> Match {
+        let written = std::mem::take(&mut crate::written_mut(scope).health);
+        Match { send: written.send.flatten().unwrap_or_default(), expect: written.expect.flatten() }
     }
 
-    fn group(seen: &Arc<Upstream>) -> &Group {
-        &seen.group
+    fn parameter(&mut self, word: Parameter<'_>) -> Result<bool, Refusal> {
+        let is_udp = word.name == "udp" && word.is_bare();
+        self.is_udp |= is_udp;
+        Ok(is_udp)
     }
 
-    async fn ask(&self, Asked { worker, generation, seen, peer, .. }: Asked<'_, Self>) {
-        let Some(placed) = self.check.placed.get() else { return };
-        let Some(server) = crate::conf::of(&generation.conf).server(placed.server) else { return };
-        let ended = check::ask(worker, generation, (&self.check, placed, server), seen, peer).await;
-        let sinks = &server.place.values.error_log.sinks;
-        let say = |level: Level, what: std::fmt::Arguments<'_>| {
-            if sinks.takes(level) {
-                weir_net::log::compose(level, |line| {
-                    weir_net::log::push(line, what);
-                    sinks.write(level, line);
-                });
-            }
-        };
-        rounds::note(&seen.group, peer, (placed.number, self.check.name()), &ended, &say);
+    fn asks(&self) -> String {
+        self.is_udp.to_string()
     }
+
+    fn location<'g>(generation: &'g Generation, place: &ServerId) -> Option<&'g Location> {
+        conf::of(&generation.conf).server(*place).map(|server| &server.place)
+    }
+
+    async fn ask(asked: &Asked<'_, StreamCheck>) -> Ended {
+        check::ask(asked).await
+    }
+}
+
+/// Runs after all servers are read: each check finds its group.
+pub fn settle(b: &mut Build<'_>, servers: &[Server]) {
+    let places = servers.iter().map(|server| (&crate::values(&server.place).health.checks, server));
+    checks::settle(b, places, |_: &StreamCheck, server| match &server.content {
+        Content::Proxy(Target::Group(group)) => Ok(Some((*group, server.id))),
+        _ => Err(Refusal::directive("needs a \"proxy_pass\" without variables in the same server")
+            .todo("add to the server: proxy_pass GROUP; where GROUP is an upstream with a zone")
+            .needs("proxy_pass", "")),
+    });
 }
 
 #[cfg(test)]
@@ -308,7 +165,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::of_text;
-    use crate::tests::problems;
+
+    const ZONE: &str = "upstream u { zone u 64k; server 127.0.0.1:1; }";
 
     #[test]
     fn any_byte_can_be_written() {
@@ -321,7 +179,6 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told() {
-        let zone = "upstream u { zone u 64k; server 127.0.0.1:1; }";
         for (text, words) in [
             (
                 "server { listen 1; proxy_pass u; health_check interval=1s match=m; } match m { send a; expect ~ b; }",
@@ -337,66 +194,25 @@ mod tests {
             ),
             ("server { listen 1; proxy_pass u; health_check match=x; }", Some("match \"x\" is not found")),
             ("server { listen 1; proxy_pass u; health_check uri=/; }", Some("invalid parameter \"uri=/\"")),
+            ("server { listen 1; proxy_pass u; health_check udp=on; }", Some("invalid parameter \"udp=on\"")),
             ("match m { expect = a; }", Some("invalid operator \"=\"")),
             (r#"match m { send "\\x1"; }"#, Some(r#"invalid value "\x1""#)),
         ] {
-            let found = of_text(&format!("events {{}}\nstream {{ {zone} {text} }}")).1;
+            let found = of_text(&format!("events {{}}\nstream {{ {ZONE} {text} }}")).1;
             assert_eq!(found, words.into_iter().collect::<Vec<_>>(), "{text}");
         }
     }
 
     #[test]
-    fn parameters_of_a_check_are_read_or_refused() {
-        let server = |words: &str| {
-            format!(
-                "upstream u {{ zone u 64k; server 127.0.0.1:1; }} server {{ listen 1; proxy_pass u; health_check {words}; }}"
-            )
+    fn a_check_by_udp_asks_something_else() {
+        let check = |words: &str| {
+            let text = format!("{ZONE} server {{ listen 1; proxy_pass u; health_check {words}; }}");
+            let (conf, told) = of_text(&format!("events {{}}\nstream {{ {text} }}"));
+            assert_eq!(told, [""; 0], "{words}");
+            crate::declared(&conf.unwrap()).health.checks[0].clone()
         };
-        for words in [
-            "interval=x",
-            "interval=0",
-            "jitter=1x",
-            "fails=0",
-            "passes=-1",
-            "port=0",
-            "port=65536",
-            "match=",
-            "mandatory=1",
-            "udp=on",
-            "persistent=x",
-            "nothing",
-        ] {
-            assert_eq!(problems(&server(words)), [format!("invalid parameter \"{words}\"")], "{words}");
-        }
-        assert_eq!(problems(&server("persistent")), ["\"persistent\" requires \"mandatory\""]);
-        let text = server("interval=7s jitter=20ms fails=3 passes=4 port=81 udp mandatory persistent");
-        let (conf, told) = of_text(&format!("events {{}}\nstream {{ {text} }}"));
-        assert_eq!(told, [""; 0]);
-        let conf = conf.unwrap();
-        let check = &crate::declared(&conf).health.checks[0];
-        assert_eq!((check.interval.as_millis(), check.jitter.as_millis(), check.port), (7000, 20, Some(81)));
-        let rule = check.rule();
-        assert_eq!((rule.fails, rule.passes, rule.mandatory, rule.persistent, check.is_udp), (3, 4, true, true, true));
-    }
-
-    #[test]
-    fn a_check_is_the_same_after_a_reload_if_it_asks_the_same() {
-        let asks = |words: &str| {
-            let text = format!(
-                "events {{}}\nstream {{ upstream u {{ zone u 64k; server 127.0.0.1:1; }} match m {{ send a; }} match n {{ send a; }}                  server {{ listen 1; proxy_pass u; health_check {words}; }} }}"
-            );
-            let conf = of_text(&text).0.unwrap();
-            crate::declared(&conf).health.checks[0].rule().asks
-        };
-        let same = asks("match=m");
-        for (words, is_same) in [
-            ("match=m fails=9 passes=9 interval=1s mandatory", true),
-            ("match=n", false),
-            ("", false),
-            ("match=m port=1", false),
-            ("match=m udp", false),
-        ] {
-            assert_eq!(asks(words) == same, is_same, "{words}");
-        }
+        let (tcp, udp) = (check("port=81"), check("port=81 udp"));
+        assert_eq!((tcp.own.is_udp, udp.own.is_udp), (false, true));
+        assert_ne!(tcp.rule().asks, udp.rule().asks);
     }
 }

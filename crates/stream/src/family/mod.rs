@@ -3,8 +3,6 @@
 use crate::variable::Variable;
 
 pub mod checking;
-pub mod group;
-mod live;
 
 weir_http::declare! {
     server

@@ -1,303 +1,133 @@
-//! `upstream` of `stream`: groups of peers, and the choice of a peer for a session. `weir_peers` makes the decisions.
+//! `upstream` of `stream`: groups of peers and their counts. `weir_groups` reads the directives, `weir_peers` chooses a
+//! peer for a session.
 //!
 //! <https://nginx.org/en/docs/stream/ngx_stream_upstream_module.html>
 
 use std::sync::Arc;
 
-use weir_conf::Statement;
-use weir_groups::{Members, Named, fits, named, parameter};
-use weir_http::hold::dns::TIMEOUT_DEFAULT;
-use weir_http::read::authority::{literal_address, resolve_in, split_host_port};
-use weir_http::read::build::{Build, Kind, Scope};
-use weir_http::read::directive::{Arity, Directive, NONE, ONE, STREAM, STREAM_UPSTREAM};
+use weir_groups::{Measure, Parts, Written, block, resolver};
+use weir_http::exchange::conf::Conf;
+use weir_http::read::build::{Build, Scope};
+use weir_http::read::directive::{Contexts, Directive, STREAM, STREAM_UPSTREAM};
 use weir_http::read::families::Family;
 use weir_http::text::refusal::Refusal;
-use weir_http::text::template::Template;
-use weir_http::text::value;
 use weir_net::Address;
-use weir_peers::balance::{Better, Policy};
-use weir_peers::group::Group;
-use weir_peers::peer::Peer;
 
-use super::group::{Frame, Live, Measure, Upstream};
-use super::live;
+use crate::counts::PeerCounts;
 
 weir_http::settings! {
-    /// The servers of this block so far.
-    servers: Vec<Peer> = Vec::new(),
-    /// The servers with `resolve`.
-    named: Vec<Named> = Vec::new(),
-    /// The method of this block.
-    policy: Policy = Policy::RoundRobin,
-    /// The time that the method compares.
-    measure: Option<Measure> = None,
-    /// The key of `hash`.
-    hash_key: Option<Template> = None,
-    /// `zone`: its name. Such a group has one turn for all workers, and its peers can change.
-    zone: Option<String> = None,
+    /// The statements that `http` has too.
+    group: Written = Written::default(),
 }
 
-/// All groups: those of `upstream` blocks, and those for addresses in a `proxy_pass`.
-#[derive(Default)]
-pub struct Declared {
-    /// By number; a server keeps the number.
-    pub groups: Vec<Arc<Upstream>>,
-}
-
-const METHOD_NOTE: &str = "load balancing method redefined";
+const ALL: [Directive; 7] = block::directives::<StreamParts>(
+    "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= slow_start= backup down resolve \
+     service=.",
+    "Prefers the peer with the fewest sessions.",
+    "Prefers the peer with the shortest time until connect, first_byte or last_byte, and the fewest sessions; \
+     inflight also counts sessions whose time is not over.",
+    "Chooses at random; two chooses the better of two random peers, by least_conn or least_time=.",
+);
 
 /// The family.
-pub static FAMILY: Family = Family::new(
-    "stream_upstream",
-    &[
-        Directive::new("upstream", STREAM, ONE, "Defines a group of servers.", upstream).many().block(),
-        Directive::new(
-            "server",
-            STREAM_UPSTREAM,
-            Arity::AtLeast(1),
-            "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= slow_start= backup down resolve \
-             service=.",
-            server,
-        )
-        .many(),
-        Directive::new(
-            "zone",
-            STREAM_UPSTREAM,
-            Arity::Between(1, 2),
-            "Names the group's state: all workers take its servers in one turn, and the API can change them.",
-            zone,
-        )
-        .many(),
-        Directive::new("least_conn", STREAM_UPSTREAM, NONE, "Prefers the peer with the fewest sessions.", |b, _| {
-            method(b, Policy::LeastConn)
-        })
-        .many(),
-        Directive::new(
-            "hash",
-            STREAM_UPSTREAM,
-            Arity::Between(1, 2),
-            "Chooses by a key; consistent moves few keys when peers change.",
-            hash,
-        )
-        .many(),
-        Directive::new(
-            "random",
-            STREAM_UPSTREAM,
-            Arity::Between(0, 2),
-            "Chooses at random; two chooses the better of two random peers, by least_conn or least_time=.",
-            random,
-        )
-        .many(),
-        Directive::new(
-            "least_time",
-            STREAM_UPSTREAM,
-            Arity::Between(1, 2),
-            "Prefers the peer with the shortest time until connect, first_byte or last_byte, and the fewest sessions; \
-             inflight also counts sessions whose time is not over.",
-            least_time,
-        ),
-    ],
-)
-.adopt(|new, old| {
-    live::adopt(&mut crate::declared_mut(new).upstream.groups, &crate::declared(old).upstream.groups);
-    Ok(())
-})
-.finish(|b, scope| {
-    if scope.context == STREAM {
-        live::give_resolver(b, &crate::written(scope).resolver);
-    }
-})
-.watch(live::watch);
+pub static FAMILY: Family = Family::new("stream_upstream", &ALL)
+    .adopt(weir_groups::adopt::<StreamParts>)
+    .finish(weir_groups::finish::<StreamParts>)
+    .watch(weir_groups::watch::<StreamParts>);
 
-impl Declared {
-    /// The number of the group of an `upstream` block.
-    pub fn find(&self, name: &str) -> Option<usize> {
-        self.groups.iter().position(|upstream| !upstream.is_implicit && upstream.name.eq_ignore_ascii_case(name))
+/// A worker's record of a group.
+pub type Local = weir_groups::Local<StreamParts>;
+
+/// A worker's records of the groups of a configuration.
+pub type Locals = weir_groups::Locals<StreamParts>;
+
+/// A group of peers.
+pub type Upstream = weir_groups::Upstream<StreamParts>;
+
+/// All groups.
+pub type Declared = weir_groups::Declared<StreamParts>;
+
+/// The parts of a group that only `stream` has.
+#[derive(Clone, Default)]
+pub struct StreamParts {
+    /// The peers' counts, by the group's index.
+    pub counts: Vec<Arc<PeerCounts>>,
+}
+
+impl Parts for StreamParts {
+    const AROUND: Contexts = STREAM;
+    const INSIDE: Contexts = STREAM_UPSTREAM;
+    const PORT_DEFAULT: Option<u16> = None;
+    const MEASURES: &'static [(&'static str, Measure)] =
+        &[("connect", Measure::Connect), ("first_byte", Measure::FirstByte), ("last_byte", Measure::LastByte)];
+    const MEASURE_DEFAULT: Option<Measure> = None;
+    const IS_STICKY: bool = false;
+
+    fn declaring<'b>(b: &'b mut Build<'_>) -> &'b mut Declared {
+        &mut crate::declaring(b).upstream
+    }
+
+    fn declared(conf: &Conf) -> &Declared {
+        &crate::declared(conf).upstream
+    }
+
+    fn declared_mut(conf: &mut Conf) -> &mut Declared {
+        &mut crate::declared_mut(conf).upstream
+    }
+
+    fn written(scope: &mut Scope) -> &mut Written {
+        crate::written_mut(scope).upstream.group.get_or_insert_default()
+    }
+
+    fn resolver(scope: &mut Scope) -> &mut resolver::Settings {
+        &mut crate::written_mut(scope).resolver
+    }
+
+    fn resolvers<'b>(b: &'b mut Build<'_>) -> &'b mut resolver::Declared {
+        &mut crate::declaring(b).resolver
+    }
+
+    /// Goes on with the counts of the peers that both groups have.
+    fn follow(&mut self, addresses: &[Address], before: Option<&Upstream>) {
+        let known = |address: &Address| {
+            let number = before?.addresses.iter().position(|known| known == address)?;
+            before?.own.counts.get(number).cloned()
+        };
+        self.counts = addresses.iter().map(|address| known(address).unwrap_or_default()).collect();
     }
 }
 
 /// The number of the group that a `proxy_pass` without variables names: a block, or an address.
 pub fn of_pass(b: &mut Build<'_>, text: &str) -> Result<usize, Refusal> {
-    let declared = &crate::declared_so_far(b).upstream;
-    if let Some(number) = declared.find(text) {
-        return Ok(number);
+    match crate::declaring(b).upstream.find(text) {
+        Some(number) => Ok(number),
+        None => block::implicit::<StreamParts>(b, text, text),
     }
-    if let Some(number) = declared.groups.iter().position(|known| known.is_implicit && known.name == text) {
-        return Ok(number);
-    }
-    let addresses = addresses(b, text).map_err(|refusal| refusal.needs("upstream", text))?;
-    let built = Upstream::implicit(text, &addresses).map_err(Refusal::whole)?;
-    let groups = &mut crate::declaring(b).upstream.groups;
-    groups.push(Arc::new(built));
-    Ok(groups.len() - 1)
-}
-
-/// The addresses of `HOST:PORT` or `unix:PATH`.
-fn addresses(b: &Build<'_>, text: &str) -> Result<Vec<Address>, Refusal> {
-    if !text.starts_with("unix:") && split_host_port(text).1.is_none() {
-        return Err(Refusal::whole(format!("no port in upstream \"{text}\"")));
-    }
-    resolve_in(b, text, 0, "upstream")
-}
-
-fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let name = statement.text(0).to_owned();
-    if crate::declaring(b).upstream.find(&name).is_some() {
-        return Err(Refusal::whole(format!("duplicate upstream \"{name}\"")));
-    }
-    let mut scope = b.block(Scope::new(Kind::Plain, STREAM_UPSTREAM, b.at()), statement)?;
-    let written = std::mem::take(crate::written_mut(&mut scope));
-    let settings = written.upstream;
-    let is_empty = settings.servers.as_ref().is_none_or(Vec::is_empty);
-    if is_empty && settings.named.as_ref().is_none_or(Vec::is_empty) {
-        if b.has_lost("upstream", &name) {
-            return Ok(()); // the servers have errors, but they are there
-        }
-        b.lose(statement);
-        let empty = Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS:PORT;");
-        b.refuse_at("upstream", empty, statement.end);
-        return Ok(());
-    }
-    let Values { servers, named, policy, measure, hash_key, zone } = settings.values();
-    let frame = Frame { name: name.clone(), policy, measure, hash_key, zone, at: b.at() };
-    let built = if frame.zone.is_some() {
-        let made = Live::new(frame, Members::new(servers, named), None);
-        let live = made.map_err(|error| Refusal::whole(format!("{error} \"{name}\"")))?;
-        if let Some(Some(servers)) = written.resolver.servers {
-            live.set_resolver(servers, written.resolver.timeout.unwrap_or(TIMEOUT_DEFAULT));
-        }
-        live::declared(live)
-    } else if named.is_empty() {
-        fixed(frame, servers)?
-    } else {
-        let what = format!("resolving names at run time requires upstream \"{}\" to be in shared memory", frame.name);
-        return Err(Refusal::whole(what).todo("add: zone NAME 64k;"));
-    };
-    crate::declaring(b).upstream.groups.push(Arc::new(built));
-    Ok(())
-}
-
-/// A group of addresses.
-fn fixed(frame: Frame, mut servers: Vec<Peer>) -> Result<Upstream, Refusal> {
-    servers.iter_mut().zip(0..).for_each(|(peer, id)| peer.id = id);
-    let group = Group::new(&frame.name, servers, frame.policy)
-        .map_err(|error| Refusal::whole(format!("{error} \"{}\"", frame.name)))?;
-    // `server` wrote these addresses.
-    let addresses = group.peers().filter_map(|peer| literal_address(&peer.address)).collect();
-    Ok(Upstream::of(frame, group, addresses))
-}
-
-fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let written = statement.text(0).to_owned();
-    let mut pattern = Peer { server: written.clone(), ..Peer::new(written.clone()) };
-    let (mut resolves, mut service) = (false, None);
-    for word in statement.args.iter().skip(1) {
-        match word.text.as_str() {
-            "resolve" => resolves = true,
-            "service=" => return Err(Refusal::whole("service is empty")),
-            text => match text.strip_prefix("service=") {
-                Some(name) => service = Some(name.to_owned()),
-                None if text == "drain" || text.starts_with("route=") => {
-                    return Err(Refusal::whole(format!("invalid parameter \"{text}\"")));
-                }
-                None => parameter(&mut pattern, text)?,
-            },
-        }
-    }
-    fits(crate::settings(b).upstream.policy, &pattern)?;
-    if let Some(named) = named(&written, &pattern, resolves, service, None)? {
-        crate::settings(b).upstream.named.get_or_insert_default().push(named);
-        return Ok(());
-    }
-    for address in addresses(b, &written)? {
-        let peer = Peer { address: address.to_string(), ..pattern.clone() };
-        crate::settings(b).upstream.servers.get_or_insert_default().push(peer);
-    }
-    Ok(())
-}
-
-fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    crate::settings(b).upstream.zone = Some(Some(weir_groups::zone(statement)?));
-    Ok(())
-}
-
-fn method(b: &mut Build<'_>, policy: Policy) -> Result<(), Refusal> {
-    if crate::settings(b).upstream.policy.is_some() {
-        b.warn(METHOD_NOTE, None);
-    }
-    crate::settings(b).upstream.policy = Some(policy);
-    Ok(())
-}
-
-fn least_time(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let inflight = value::has_word(statement, 1, "inflight")?;
-    let text = statement.text(0);
-    let measure = Measure::of(text).ok_or_else(|| Refusal::whole(format!("invalid value \"{text}\"")))?;
-    crate::settings(b).upstream.measure = Some(Some(measure));
-    method(b, Policy::LeastTime { until: measure.until(), inflight })
-}
-
-fn hash(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let consistent = value::has_word(statement, 1, "consistent")?;
-    let key = b.template(statement.text(0))?;
-    crate::settings(b).upstream.hash_key = Some(Some(key));
-    method(b, Policy::Hash { consistent })
-}
-
-fn random(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let word = |index: usize| statement.args.get(index).map(|word| word.text.as_str());
-    let invalid = |word: &str| Refusal::whole(format!("invalid parameter \"{word}\""));
-    let mut measure = None;
-    let two = match (word(0), word(1)) {
-        (None, _) => None,
-        (Some("two"), None | Some("least_conn")) => Some(Better::LeastConn),
-        (Some("two"), Some(other)) => {
-            let found = other.strip_prefix("least_time=").and_then(Measure::of).ok_or_else(|| invalid(other))?;
-            measure = Some(found);
-            Some(Better::LeastTime(found.until()))
-        }
-        (Some(other), _) => return Err(invalid(other)),
-    };
-    crate::settings(b).upstream.measure = Some(measure);
-    method(b, Policy::Random { two })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::of_text;
-    use weir_http::exchange::conf::Conf;
-    use weir_peers::balance::Until;
+    use std::sync::atomic::Ordering;
+    use weir_http::read::authority::literal_address;
 
     #[test]
-    fn what_is_wrong_is_told_in_nginx_words() {
+    fn a_server_needs_a_port_and_has_no_parameters_of_sticky() {
         for (upstream, words) in [
-            ("", "no servers are inside upstream"),
             ("server 127.0.0.1;", "no port in upstream \"127.0.0.1\""),
-            ("server 127.0.0.1:1 weight=0;", "invalid parameter \"weight=0\""),
-            ("hash $remote_addr; server 127.0.0.1:1 backup;", "balancing method does not support parameter \"backup\""),
-            ("server 127.0.0.1:1; hash $remote_addr x;", "invalid parameter \"x\""),
-            ("server 127.0.0.1:1; zone z 1k;", "invalid zone size \"1k\""),
             ("server 127.0.0.1:1 drain;", "invalid parameter \"drain\""),
             ("server 127.0.0.1 resolve;", "no port in upstream \"127.0.0.1\""),
             ("server a.example resolve; zone z 1m;", "no port in upstream \"a.example\""),
             (
-                "server a.example:1 resolve;",
-                "resolving names at run time requires upstream \"u\" to be in shared memory",
-            ),
-            (
                 "server a.example:1 resolve; zone z 1m;",
                 "no resolver defined to resolve names at run time in upstream \"u\"",
             ),
-            ("server a.example service=x; zone z 1m;", "service upstream \"a.example\" requires \"resolve\" parameter"),
             ("server a.example:1 service=x resolve; zone z 1m;", "service upstream \"a.example:1\" may not have port"),
             ("server 127.0.0.1:1; least_time header;", "invalid value \"header\""),
-            ("server 127.0.0.1:1; least_time connect x;", "invalid parameter \"x\""),
             ("server 127.0.0.1:1; random two least_time;", "invalid parameter \"least_time\""),
-            ("random; server 127.0.0.1:1 slow_start=5s;", "balancing method does not support parameter \"slow_start\""),
         ] {
-            let text = format!("events {{}}\nstream {{ upstream u {{ {upstream} }} }}");
-            assert_eq!(of_text(&text).1, [words], "{upstream}");
+            assert_eq!(groups(&format!("upstream u {{ {upstream} }}")).1, [words], "{upstream}");
         }
     }
 
@@ -306,36 +136,17 @@ mod tests {
     }
 
     #[test]
-    fn each_method_is_a_policy_and_the_last_one_wins_with_a_warning() {
-        use Policy::{Hash, IpHash, LeastConn, LeastTime, Random, RoundRobin};
-        let two = |better| Random { two: Some(better) };
-        for (method, policy, measure) in [
-            ("", RoundRobin, None),
-            ("least_conn;", LeastConn, None),
-            ("hash $remote_addr;", Hash { consistent: false }, None),
-            ("hash $remote_addr consistent;", Hash { consistent: true }, None),
-            ("random;", Random { two: None }, None),
-            ("random two;", two(Better::LeastConn), None),
-            ("random two least_conn;", two(Better::LeastConn), None),
-            ("random two least_time=connect;", two(Better::LeastTime(Until::Header)), Some(Measure::Connect)),
-            ("random two least_time=last_byte;", two(Better::LeastTime(Until::LastByte)), Some(Measure::LastByte)),
-            ("least_time connect;", LeastTime { until: Until::Header, inflight: false }, Some(Measure::Connect)),
-            ("least_time first_byte;", LeastTime { until: Until::Header, inflight: false }, Some(Measure::FirstByte)),
-            (
-                "least_time last_byte inflight;",
-                LeastTime { until: Until::LastByte, inflight: true },
-                Some(Measure::LastByte),
-            ),
+    fn a_time_ends_with_the_connection_the_first_or_the_last_byte() {
+        for (method, measure) in [
+            ("", None),
+            ("random two least_time=connect;", Some(Measure::Connect)),
+            ("least_time first_byte;", Some(Measure::FirstByte)),
+            ("least_time last_byte inflight;", Some(Measure::LastByte)),
         ] {
             let (conf, told) = groups(&format!("upstream u {{ {method} server 127.0.0.1:1; }}"));
             assert_eq!(told, [""; 0], "{method}");
-            let conf = conf.unwrap();
-            let group = &crate::declared(&conf).upstream.groups[0];
-            assert_eq!((group.group.policy(), group.measure), (policy, measure), "{method}");
-            assert_ne!(policy, IpHash, "stream has no ip_hash");
+            assert_eq!(crate::declared(&conf.unwrap()).upstream.groups[0].measure, measure, "{method}");
         }
-        let told = groups("upstream u { hash $remote_addr; least_conn; server 127.0.0.1:1; }").1;
-        assert_eq!(told, ["load balancing method redefined"]);
     }
 
     #[test]
@@ -356,5 +167,21 @@ mod tests {
         assert_eq!((declared.find("a.TEST"), declared.find("127.0.0.1:2")), (Some(0), None));
         let told = groups("upstream u { server 127.0.0.1:1; } upstream U { server 127.0.0.1:2; }").1;
         assert_eq!(told, ["duplicate upstream \"U\""]);
+    }
+
+    #[test]
+    fn a_reload_goes_on_with_the_counts_of_the_same_addresses() {
+        let upstream = |addresses: &[&str]| {
+            let addresses: Vec<Address> = addresses.iter().filter_map(|text| literal_address(text)).collect();
+            Upstream::implicit("u", &addresses).unwrap()
+        };
+        let old = upstream(&["127.0.0.1:1", "127.0.0.1:2"]);
+        old.own.counts[1].failed(true);
+        let mut new = upstream(&["127.0.0.1:2", "127.0.0.1:3"]);
+        let addresses = new.addresses.clone();
+        new.frame.own.follow(&addresses, Some(&old));
+        let fails = |at: usize| new.own.counts[at].fails.load(Ordering::Relaxed);
+        assert_eq!((fails(0), fails(1)), (1, 0));
+        assert!(Arc::ptr_eq(&new.own.counts[0], &old.own.counts[1]), "sessions of both configurations count together");
     }
 }

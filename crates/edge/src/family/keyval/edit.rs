@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use weir_net::clock;
 use weir_net::log::Os;
-use weir_proxy::family::upstream::live::edit::Refused;
+use weir_proxy::family::upstream::edit::Refused;
 
 use super::pairs::{Misfit, Pair, Pairs};
 use super::{TIMEOUT_MAX, Zone, state};

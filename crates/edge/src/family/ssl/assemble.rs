@@ -211,10 +211,7 @@ pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
     let is_stream = scope.context == STREAM_SERVER;
     let resolver = match is_stream {
-        true => {
-            let own = &weir_stream::written(scope).resolver;
-            resolver::Settings { servers: own.servers.clone(), timeout: own.timeout }
-        }
+        true => weir_stream::written(scope).resolver.clone(),
         false => weir_proxy::written(scope).resolver.clone(),
     };
     // Warnings about certificates that cannot be stapled point at `ssl_stapling`.

@@ -9,12 +9,11 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_groups::rounds::Ended;
+use weir_groups::checks::{self, Asked, Ended};
 use weir_http::exchange::message::{Origin, Request, Try};
 use weir_http::exchange::request_body::RequestBody;
 use weir_http::exchange::{Exchange, Parts};
 use weir_http::hold::conn::Conn;
-use weir_http::hold::worker::{Generation, Worker};
 use weir_http::text::slots::SlotStore;
 use weir_meter::Step;
 use weir_net::log;
@@ -23,8 +22,7 @@ use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Version};
 
 use super::grpc;
 use super::matching::{self, Failed};
-use super::watch::CheckTarget;
-use super::{Check, Placed};
+use super::{CheckTarget, HttpCheck};
 use crate::family::proxy::pass::Pass;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::fault::Fault;
@@ -46,28 +44,19 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// One check with its peer and address.
 struct Question<'q> {
-    check: &'q Check,
-    placed: &'q Placed,
+    asked: &'q Asked<'q, HttpCheck>,
+    check: &'q HttpCheck,
     pass: &'q Pass,
-    group: &'q GroupRef,
-    peer: usize,
+    group: GroupRef,
     address: Address,
 }
 
 /// Checks one peer and judges its answer.
-pub(super) async fn ask(
-    worker: &Rc<Worker>,
-    generation: &Rc<Generation>,
-    check: &Check,
-    placed: &Placed,
-    group: &GroupRef,
-    peer: usize,
-    target: &CheckTarget,
-) -> Ended {
-    let conf = &*generation.conf;
-    let location = conf.location(placed.location);
-    let address = group.get().addresses.get(peer).map(|address| at_port(address, check.port));
-    let (Some(pass), Some(address)) = (&crate::values(location).proxy.pass, address) else {
+pub(super) async fn ask(asked: &Asked<'_, HttpCheck>) -> Ended {
+    let Asked { worker, generation, placed, seen, .. } = *asked;
+    let (conf, check) = (&*generation.conf, &asked.check.own);
+    let location = conf.location(placed.place.location);
+    let (Some(pass), Some(address)) = (&crate::values(location).proxy.pass, asked.address()) else {
         return Ended::NotMade("no server to ask".to_owned());
     };
     // The other end of the pair lives as long as this one.
@@ -81,26 +70,18 @@ pub(super) async fn ask(
     let parts = Parts::of(request(check), SlotStore::default(), path.into(), args.into());
     let (now, wall_ms) = (clock::now(), clock::unix_ms());
     let mut exchange =
-        Exchange::new(conf, worker, generation, &client, conf.server(placed.server), parts, now, wall_ms);
+        Exchange::new(conf, worker, generation, &client, conf.server(placed.place.server), parts, now, wall_ms);
     exchange.location = location;
     exchange.body = RequestBody::Gone;
-    let question = Question { check, placed, pass, group, peer, address };
-    let ended = within_time(&mut exchange, &mut conn, &question, target).await;
+    let group = GroupRef::Declared(generation.clone(), placed.group, seen.clone());
+    let question = Question { asked, check, pass, group, address };
+    let ended = within_time(&mut exchange, &mut conn, &question, asked.kept).await;
     drop(exchange.into_parts());
     ended
 }
 
-/// The server's address, with this port if one is given. An address without ports does not change.
-fn at_port(address: &Address, port: Option<u16>) -> Address {
-    let mut address = address.clone();
-    if let (Address::Tcp(address), Some(port)) = (&mut address, port) {
-        address.set_port(port);
-    }
-    address
-}
-
 /// The request in place of a client's request; most variables that read a request are empty.
-fn request(check: &Check) -> Request {
+fn request(check: &HttpCheck) -> Request {
     let mut request = Request::default();
     let text = match &check.grpc {
         None => format!("GET {} HTTP/1.0\r\n\r\n", check.uri),
@@ -147,7 +128,7 @@ impl Question<'_> {
         self.compose(exchange, framing, &mut head);
         let values = crate::values(exchange.location);
         let asked = proxy_ssl::asked(exchange, self.pass.host.as_bytes());
-        let (name, _) = self.group.known_peer(&exchange.worker.boards, self.peer);
+        let (name, _) = self.group.known_peer(&exchange.worker.boards, self.asked.peer);
         let is_tls = !matches!(asked, AskedTls::Nothing);
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, ..Try::at(name) });
         let answered = self
@@ -199,10 +180,10 @@ impl Question<'_> {
         }
         let link = if crate::values(exchange.location).proxy.version == Version::Http2 {
             let (opened, _) = attempt::dial(exchange, conn, &self.address, terms).await?;
-            let line = Line::new(opened, self.peer, terms, exchange.worker, None);
+            let line = Line::new(opened, self.asked.peer, terms, exchange.worker, None);
             line.begin().ok_or(Failure::Closed)?.0
         } else {
-            attempt::connect(exchange, conn, &self.address, self.peer, terms).await?
+            attempt::connect(exchange, conn, &self.address, self.asked.peer, terms).await?
         };
         let origin = attempt::exchange_heads(exchange, conn, &link, outgoing, &mut Progressed::default()).await?;
         Ok((origin, link))
@@ -230,7 +211,7 @@ impl Question<'_> {
         if let Some(call) = &self.check.grpc {
             return self.judge_call(exchange, &origin, link, call).await;
         }
-        let tests = self.placed.tests.as_deref();
+        let tests = self.asked.placed.tests.as_deref();
         let looks_at_body = tests.is_some_and(matching::Match::looks_at_body);
         let mut body = buffer::lease(0);
         if looks_at_body || self.check.keepalive_time.is_some() {
@@ -320,9 +301,7 @@ impl Question<'_> {
 /// Whether a failure has its cause in weir, not in the peer.
 fn is_ours(failure: &Failure) -> bool {
     match failure {
-        Failure::Connect(error) => {
-            weir_net::is_out_of_files(error) || error.kind() == std::io::ErrorKind::AddrNotAvailable
-        }
+        Failure::Connect(error) => checks::is_ours(error),
         Failure::Tls(Fault::Certificate(_)) | Failure::TableFull | Failure::Unsendable(_) => true,
         Failure::Tls(Fault::Handshake(_) | Fault::OtherName(_))
         | Failure::Send(_)

@@ -22,7 +22,7 @@ use weir_http::exchange::conf::Location;
 use weir_http::exchange::phase::Next;
 use weir_http::exchange::request_body::RequestBody;
 use weir_http::exchange::variable::Variable;
-use weir_http::read::authority::{self, split_host_port};
+use weir_http::read::authority::split_host_port;
 use weir_http::read::build::{Build, Kind, Scope};
 use weir_http::read::directive::{Arity, Contexts, Directive, HSL, LIMIT_EXCEPT, LOCATION, LOCATION_IF, ONE, join};
 use weir_http::read::families::{Family, VariablesRead};
@@ -36,7 +36,7 @@ use weir_wire::{BodyLength, Known, Version};
 
 use crate::family::proxy::pass::{Pass, Scheme, parse_url};
 use crate::family::proxy::shared::{heads, passing, set_header, talking};
-use crate::family::upstream::Upstream;
+use crate::family::upstream::HttpParts;
 use crate::protocol::Protocol;
 
 weir_http::settings! {
@@ -538,14 +538,7 @@ fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
     if pass.lacks_port() {
         return Err(Refusal::whole(format!("no port in upstream \"{host}\"")));
     }
-    let name = pass.dialled();
-    if let Some(group) = crate::declaring(b).upstream.find_implicit(&name) {
-        return Ok(group);
-    }
-    let addresses = authority::resolve(b, &name, 80).map_err(|refusal| refusal.needs("upstream", host))?;
-    let upstream = Upstream::implicit(&name, &addresses).map_err(|error| Refusal::whole(error.to_string()))?;
-    crate::declaring(b).upstream.groups.push(Arc::new(upstream));
-    Ok(crate::declaring(b).upstream.groups.len() - 1)
+    weir_groups::block::implicit::<HttpParts>(b, &pass.dialled(), host)
 }
 
 /// Whether weir may drop the upstream request once the client has left: no other request waits for the answer, and

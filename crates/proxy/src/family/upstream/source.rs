@@ -21,10 +21,9 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Version, Violation, fastcgi, memcached};
 
-use super::Upstream;
-use super::live::{Local, Locals};
 use super::pool::{Link, UNTOLD, pools};
 use super::records::{self, End, Records};
+use super::{Local, Locals, Upstream};
 use crate::family::sticky::Sticky;
 use crate::protocol::Protocol;
 
@@ -97,14 +96,14 @@ impl Hold {
     /// The group's `sticky` and the name it has for the held peer; `upstream` is the group itself.
     #[inline]
     pub fn bond<'u>(&self, upstream: &'u Upstream) -> Option<(&'u Sticky, &'u str)> {
-        Some((upstream.sticky.as_deref()?, upstream.group.name_of(self.selection.peer()?)))
+        Some((upstream.own.sticky.as_deref()?, upstream.group.name_of(self.selection.peer()?)))
     }
 
     /// Gives the peer back; `true` if the peer is disabled from this moment.
     pub fn release(&mut self, outcome: Outcome) -> bool {
         let upstream = self.group.get();
         let is_disabled = upstream.group.release(&upstream.part, &mut self.selection, outcome, clock::unix_ms());
-        if let Some(queue) = &upstream.queue {
+        if let Some(queue) = &upstream.own.queue {
             queue.offer();
         }
         is_disabled
@@ -548,6 +547,6 @@ fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
         // allows. A connection with an old certificate would outlive both. A block with `keepalive` accepts that.
         let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
         let is_reusable = !may_be_stale && !may_be_unread(exchange, upstream) && !exchange.worker.is_draining();
-        pools(generation).put(number, link, &upstream.pooling, is_reusable);
+        pools(generation).put(number, link, &upstream.own.pooling, is_reusable);
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use weir_http::hold::worker::Worker;
 use weir_net::timer;
 
+use super::HttpParts;
 use super::line::lines;
-use super::live;
 use super::pool::pools;
 use super::source::GroupRef;
 
@@ -26,7 +26,7 @@ async fn sweep(worker: Rc<Worker>) {
         timer::sleep(SWEEP_EVERY).await;
         pools(&worker.generation()).sweep();
         // The API may have added names.
-        live::watch(&worker);
+        weir_groups::watch::<HttpParts>(&worker);
         publish(&worker);
     }
 }
@@ -40,7 +40,7 @@ fn publish(worker: &Worker) {
         let upstream = group.get();
         for peer in 0..upstream.addresses.len() {
             let (_, cell) = group.known_peer(&worker.boards, peer);
-            worker.board.peer(cell).idle.set(idle.get(upstream.pool_id(peer)).copied().unwrap_or(0));
+            worker.board.peer(cell).idle.set(idle.get(upstream.id(peer)).copied().unwrap_or(0));
         }
     });
 }

@@ -86,7 +86,7 @@ impl<'g> Walk<'g> {
         let proxy = &outgoing.values.proxy;
         let timeout_ms = proxy.tries_timeout.as_millis() as u64;
         let policy = RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms };
-        upstream.budget.earn();
+        upstream.own.budget.earn();
         Walk {
             upstream,
             outgoing,
@@ -120,7 +120,7 @@ impl<'g> Walk<'g> {
 
     /// Others wait in the group's queue, so this exchange waits behind them.
     fn is_behind_others(&self) -> bool {
-        match &self.upstream.queue {
+        match &self.upstream.own.queue {
             Some(queue) => self.ticket.is_none() && self.hold.selection.picks() == 0 && !queue.is_empty(),
             None => false,
         }
@@ -134,7 +134,7 @@ impl<'g> Walk<'g> {
         conn: &Conn,
     ) -> ControlFlow<Answer, Option<(GroupRef, Ticket)>> {
         let upstream = self.upstream;
-        let Some(queue) = upstream.queue.as_ref().filter(|_| upstream.group.may_wait(&self.hold.selection)) else {
+        let Some(queue) = upstream.own.queue.as_ref().filter(|_| upstream.group.may_wait(&self.hold.selection)) else {
             return ControlFlow::Break(self.unserved(exchange));
         };
         let watched = proxy::is_for_its_client_alone(exchange).then_some(conn);
@@ -182,7 +182,7 @@ impl<'g> Walk<'g> {
         let client = if is_single { None } else { exchange.remote().tcp().map(|address| address.ip()) };
         let worker = exchange.worker;
         let mut random = |below: u32| worker.random(below);
-        let bound = self.upstream.sticky.as_ref().and_then(|sticky| sticky.bound(exchange));
+        let bound = self.upstream.own.sticky.as_ref().and_then(|sticky| sticky.bound(exchange));
         let affinity = Affinity { key: &key, client, bound: bound.as_deref() };
         let Hold { group, selection } = &mut self.hold;
         let picked = self.upstream.group.pick(&group.get().part, selection, &affinity, &mut random, clock::unix_ms());
@@ -195,14 +195,14 @@ impl<'g> Walk<'g> {
             return None;
         }
         let (generation, number) = self.hold.group.home()?;
-        pools(generation).take(number, self.upstream.pool_id(next.peer), terms)
+        pools(generation).take(number, self.upstream.id(next.peer), terms)
     }
 
     /// The terms that a connection for this exchange must meet.
     pub fn terms(&self, exchange: &mut Exchange<'_>) -> Terms<'g> {
         let bind = self.outgoing.values.proxy.bind.as_ref();
         let bound = bind.and_then(|bind| bind.local(exchange));
-        Terms { bound, party: self.party, sessions: self.upstream.sessions.as_deref() }
+        Terms { bound, party: self.party, sessions: self.upstream.own.sessions.as_deref() }
     }
 
     /// Opens a connection or a stream, or takes a kept connection of another worker; returns whether others have used it.
@@ -221,7 +221,7 @@ impl<'g> Walk<'g> {
         if next.may_reuse
             && let Some((generation, number)) = self.hold.group.home()
         {
-            let (worker, id) = (exchange.worker, self.upstream.pool_id(next.peer));
+            let (worker, id) = (exchange.worker, self.upstream.id(next.peer));
             let asked = lend::ask(worker, generation, number, id, terms, lend::Kind::Link);
             if let Some(asked) = asked
                 && let Some(link) = asked.link(worker, id).await
@@ -279,7 +279,7 @@ impl<'g> Walk<'g> {
         terms: Terms<'_>,
     ) -> Result<(Box<Link>, bool), Failure> {
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
-        let link = attempt::connect(exchange, conn, address, self.upstream.pool_id(peer), terms).await?;
+        let link = attempt::connect(exchange, conn, address, self.upstream.id(peer), terms).await?;
         Ok((link, false))
     }
 
@@ -293,7 +293,7 @@ impl<'g> Walk<'g> {
         terms: Terms<'_>,
     ) -> Result<(Box<Link>, bool), Failure> {
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
-        let (home, id) = (self.hold.group.home(), self.upstream.pool_id(peer));
+        let (home, id) = (self.hold.group.home(), self.upstream.id(peer));
         if let (Some((generation, number)), true) = (home, may_reuse) {
             let give_up = Deadline::new();
             give_up.set(self.outgoing.values.proxy.connect_timeout);
@@ -322,7 +322,7 @@ impl<'g> Walk<'g> {
             None => attempt::dial(exchange, conn, address, terms).await?.0,
         };
         let opened = Opened { opening, ..opened };
-        let kept = home.map(|(generation, group)| Kept { generation, group, policy: self.upstream.pooling });
+        let kept = home.map(|(generation, group)| Kept { generation, group, policy: self.upstream.own.pooling });
         let line = Line::new(opened, id, terms, exchange.worker, kept);
         line.begin().ok_or(Failure::Closed)
     }
@@ -343,7 +343,7 @@ impl<'g> Walk<'g> {
         let proxy = &self.outgoing.values.proxy;
         let (give_up, watch) = (clock::now() + proxy.connect_timeout, proxy.follows_client(exchange));
         // Other tries already wait, so no port is free: weir does not try to connect.
-        let id = self.upstream.pool_id(peer);
+        let id = self.upstream.id(peer);
         let mut waiting = match self.hold.group.home() {
             Some((home, number)) if bound.is_none() && pools(home).is_awaited(number, id) => {
                 Some(pools(home).wait(number, id, party))
@@ -475,7 +475,7 @@ impl<'g> Walk<'g> {
             tries_left: self.upstream.group.tries_after(&self.hold.selection),
             elapsed_ms: clock::now().ms_since(self.first_started),
         };
-        self.policy.decide(&attempt, &self.upstream.budget, clock::unix_seconds())
+        self.policy.decide(&attempt, &self.upstream.own.budget, clock::unix_seconds())
     }
 
     /// Whether the request's body can be sent again: it was kept, or there is none.
