@@ -80,23 +80,27 @@ impl DerefMut for Lease {
 }
 
 impl Drop for Lease {
+    #[inline]
     fn drop(&mut self) {
-        let mut buf = std::mem::take(&mut self.buf);
-        let capacity = buf.capacity();
-        if capacity < CLASS_BYTES_MIN {
-            return;
+        if self.buf.capacity() >= CLASS_BYTES_MIN {
+            give_back(std::mem::take(&mut self.buf));
         }
-        buf.clear();
-        // The largest class that this buffer fits: its owner may have grown it.
-        let class = (capacity.ilog2() - CLASS_BITS_MIN) as usize;
-        let _ = POOLS.try_with(|pools| {
-            if let Some(pool) = pools.borrow_mut().get_mut(class)
-                && (pool.len() + 1) * capacity <= POOL_BYTES_MAX
-            {
-                pool.push(buf);
-            }
-        });
     }
+}
+
+/// Keeps a buffer of a class for the next loan, if its pool has room.
+fn give_back(mut buf: Vec<u8>) {
+    let capacity = buf.capacity();
+    buf.clear();
+    // The largest class that this buffer fits: its owner may have grown it.
+    let class = (capacity.ilog2() - CLASS_BITS_MIN) as usize;
+    let _ = POOLS.try_with(|pools| {
+        if let Some(pool) = pools.borrow_mut().get_mut(class)
+            && (pool.len() + 1) * capacity <= POOL_BYTES_MAX
+        {
+            pool.push(buf);
+        }
+    });
 }
 
 impl fmt::Debug for Lease {

@@ -191,9 +191,6 @@ impl Core {
 
     #[inline]
     fn wake_in(&self, queue: &RefCell<VecDeque<u32>>, task: SlotKey) {
-        if task == SlotKey::NONE {
-            return;
-        }
         if let Some(task_slot) = self.tasks.borrow_mut().get_mut(task)
             && !task_slot.queued
         {

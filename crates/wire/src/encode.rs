@@ -38,6 +38,8 @@ pub fn chunk_head(length: u64, space: &mut [u8; CHUNK_HEAD_BYTES]) -> &[u8] {
 }
 
 /// Appends `name: value` and CRLF.
+// Inlined: most callers write a name that they know.
+#[inline]
 pub fn push_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     debug_assert!(memchr::memchr2(b'\r', b'\n', name).is_none());
     debug_assert!(memchr::memchr2(b'\r', b'\n', value).is_none());

@@ -99,7 +99,7 @@ pub static FAMILY: Family = Family::new(
         true
     }),
 ])
-.enter(listen_to_proxy)
+.enter(|conf| conf.locations.iter().any(|location| !crate::values(location).realip.from.is_empty()), listen_to_proxy)
 .phase(
     Phase::Preaccess,
     |location| !crate::values(location).realip.from.is_empty(),

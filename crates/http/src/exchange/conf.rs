@@ -1,8 +1,8 @@
 //! The compiled configuration: it is immutable, all workers share it, and a reload replaces it as a whole.
 //!
 //! Blocks become flat arenas of servers and locations that refer to each other by number. A location
-//! keeps only the phase handlers and filters that its settings activate. The handlers that families have for each request
-//! (`enter`, `enter_location`, `log`) are called for all requests.
+//! keeps only the phase handlers and filters that its settings activate. The configuration keeps only the steps of each request
+//! (`enter`, `enter_location`, `log`) that one of its locations needs.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -69,13 +69,13 @@ pub struct Conf {
     pub places_by_files: usize,
     /// For each variable, by number, whether its value is made of the request's body; empty if none is.
     pub reads_body: Vec<bool>,
-    /// The families' steps before the rules of a server.
+    /// The families' steps before the rules of a server, only those that have something to do.
     pub enter: Vec<fn(&mut Exchange<'_>)>,
-    /// The families' steps before the rules of a location.
+    /// The same before the rules of a location.
     pub enter_location: Vec<fn(&mut Exchange<'_>)>,
     /// The families' facts for lines of the error log.
     pub context: Vec<fn(&Exchange<'_>, &mut Vec<u8>)>,
-    /// The families' handlers in the log phase.
+    /// The same in the log phase.
     pub log: Vec<fn(&mut Exchange<'_>)>,
 }
 

@@ -10,6 +10,7 @@ use weir_net::SocketAddress;
 use weir_net::log::Level;
 
 use crate::exchange::Exchange;
+use crate::exchange::conf::{Conf, Location};
 use crate::read::authority;
 use crate::read::build::Build;
 use crate::read::directive::{Directive, EVENTS, ONE};
@@ -37,7 +38,7 @@ pub static FAMILY: Family = Family::new(
     )
     .many()],
 )
-.log(tell);
+.log(writes, tell);
 
 impl Values {
     /// Whether the client of this address is one of them.
@@ -61,6 +62,12 @@ fn debug_connection(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
     };
     b.settings().debug_connection.clients.get_or_insert_default().extend(found);
     Ok(())
+}
+
+/// Whether a log takes the line at the end of an exchange.
+fn writes(conf: &Conf) -> bool {
+    let takes = |location: &Location| location.values.error_log.sinks.takes(Level::Debug);
+    !conf.main.debug_connection.clients.is_empty() || conf.locations.iter().any(takes)
 }
 
 /// The line at the end of an exchange.

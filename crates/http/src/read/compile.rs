@@ -14,7 +14,7 @@ use crate::hold::paths::Paths;
 use crate::hold::zone_names::{self, ZoneNames};
 use crate::read::build::{Build, Kind, Resolve, Scope};
 use crate::read::directive;
-use crate::read::families::{BODY_VARIABLES, Families, VariablesRead};
+use crate::read::families::{BODY_VARIABLES, EachTime, Families, Family, Run, VariablesRead};
 use crate::read::found::Found;
 use crate::read::listens::{self, Draft, Drafted, Grouped, ListenDraft, Objection};
 use crate::receive::body;
@@ -303,7 +303,7 @@ impl Compiler<'_> {
             conf::read_bodies_first(&mut self.servers, &mut self.locations, &|text| reading.reads_body(text));
         }
         let fails = problems.iter().any(|problem| matches!(problem.level, weir_conf::Level::Emerg));
-        let conf = Conf {
+        let mut conf = Conf {
             generation,
             holders: AtomicUsize::new(0),
             main,
@@ -323,11 +323,14 @@ impl Compiler<'_> {
             places_fixed,
             dashboard: None,
             places_by_files: usize::MAX,
-            enter: families.all.iter().filter_map(|family| family.enter).collect(),
-            enter_location: families.all.iter().filter_map(|family| family.enter_location).collect(),
+            enter: Vec::new(),
+            enter_location: Vec::new(),
             context: families.all.iter().filter_map(|family| family.context).collect(),
-            log: families.all.iter().filter_map(|family| family.log).collect(),
+            log: Vec::new(),
         };
+        conf.enter = needed(families, &conf, |family| family.enter);
+        conf.enter_location = needed(families, &conf, |family| family.enter_location);
+        conf.log = needed(families, &conf, |family| family.log);
         ((!fails).then_some(conf), problems)
     }
 }
@@ -341,6 +344,12 @@ fn bind_children(rules: &mut [Rule], children: &[LocationId]) {
             bind_children(inner, children);
         }
     }
+}
+
+/// The families' steps of one kind that have something to do in this configuration.
+fn needed(families: &Families, conf: &Conf, kind: fn(&Family) -> Option<EachTime>) -> Vec<Run> {
+    let all = families.all.iter().filter_map(|family| kind(family));
+    all.filter(|step| (step.active)(conf)).map(|step| step.run).collect()
 }
 
 /// Chooses the handlers and filters that have something to do in this location.

@@ -100,8 +100,12 @@ impl Core {
                 }
             }
         }
-        self.wake_in(queue, reader);
-        self.wake_in(queue, writer);
+        if reader != SlotKey::NONE {
+            self.wake_in(queue, reader);
+        }
+        if writer != SlotKey::NONE {
+            self.wake_in(queue, writer);
+        }
     }
 
     /// Notes that a write failed: the bytes that came before, or the failure, can be read.

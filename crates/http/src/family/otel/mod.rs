@@ -127,12 +127,15 @@ pub static FAMILY: Family = Family::new("otel", &[
         true
     }),
 ])
-.enter_location(|exchange| {
-    if exchange.location.values.otel.is_active {
-        enter(exchange);
-    }
-})
-.log(ended)
+.enter_location(
+    |conf| conf.locations.iter().any(|location| location.values.otel.is_active),
+    |exchange| {
+        if exchange.location.values.otel.is_active {
+            enter(exchange);
+        }
+    },
+)
+.log(|conf| conf.declared.otel.settings.is_some(), ended)
 .adopt(|new, old| { new.declared.otel.adopt(&old.declared.otel); Ok(()) })
 .finish(finish);
 

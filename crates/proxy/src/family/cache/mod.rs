@@ -210,7 +210,7 @@ static ALL: [Directive; TABLE.len() + OWN.len()] = join(&[TABLE, OWN]);
 /// The family.
 pub static FAMILY: Family = Family::new("cache", &ALL)
     .variables(variables::VARIABLES)
-    .log(count)
+    .log(|conf| !crate::declared(conf).cache.paths.is_empty(), count)
     .adopt(|new, old| crate::declared_mut(new).cache.adopt(&crate::declared(old).cache))
     .finish(finish)
     .judge(judge);

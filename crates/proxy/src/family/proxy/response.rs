@@ -98,8 +98,11 @@ pub fn accept(exchange: &mut Exchange<'_>, values: &Values, length: BodyLength) 
             BodyLength::Chunked | BodyLength::UntilClose => None,
         };
     }
+    let known = origin.head.known();
     exchange.origin = Some(origin);
-    rewrite::fields(exchange, first);
+    if rewrite::FIELDS.iter().any(|name| known.contains(*name)) {
+        rewrite::fields(exchange, first);
+    }
     if let Some(target) = target {
         return Some(elsewhere(exchange, &target));
     }

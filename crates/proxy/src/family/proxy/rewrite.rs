@@ -168,6 +168,9 @@ pub fn implied(pass: &Pass) -> Option<Redirects> {
     default_change(pass).map(|change| Redirects::List(vec![change]))
 }
 
+/// The fields that have addresses of the upstream.
+pub const FIELDS: [Known; 3] = [Known::Location, Known::Refresh, Known::SetCookie];
+
 /// Changes the addresses in the response's fields from this place on. The upstream's answer is in the exchange: the
 /// replacements may be made of it.
 pub fn fields(exchange: &mut Exchange<'_>, first: usize) {

@@ -42,7 +42,7 @@ pub async fn forward(
 ) -> Answer {
     let Some(pass) = &values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
     exchange.flags.is_forwarded = true;
-    if judge.is_none() {
+    if judge.is_none() && exchange.flags.internal {
         leave_before(exchange);
     }
     if values.proxy.pass_reads_body
@@ -162,7 +162,7 @@ async fn ask_peers(
     let mut ticket = None;
     loop {
         let upstream = group.get();
-        let mut walk = Walk::begin(exchange, &group, upstream, party, outgoing).with(ticket);
+        let mut walk = Walk::begin(exchange, &group, upstream, party, outgoing, ticket);
         let renewed = loop {
             let Some(next) = walk.next_peer(exchange) else {
                 // Boxed: few exchanges wait for a peer.

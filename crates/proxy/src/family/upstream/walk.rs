@@ -76,12 +76,14 @@ pub(super) struct FailedTry {
 }
 
 impl<'g> Walk<'g> {
+    /// Before the first try. A `ticket` is the place in the group's queue that the exchange has already.
     pub fn begin(
         exchange: &Exchange<'_>,
         group: &GroupRef,
         upstream: &'g Upstream,
         party: Option<&'g Arc<Party>>,
         outgoing: Outgoing<'g>,
+        ticket: Option<Ticket>,
     ) -> Walk<'g> {
         let proxy = &outgoing.values.proxy;
         let timeout_ms = proxy.tries_timeout.as_millis() as u64;
@@ -96,7 +98,7 @@ impl<'g> Walk<'g> {
             first_started: clock::now(),
             stale: None,
             after_redirect: !exchange.tries.is_empty(),
-            ticket: None,
+            ticket,
         }
     }
 
@@ -166,11 +168,6 @@ impl<'g> Walk<'g> {
         exchange.log(Level::Error, format_args!("no live upstreams"));
         exchange.cache.trouble = Some(Trouble::Error);
         Answer::Outcome(Outcome::Status(502))
-    }
-
-    /// Goes on with the place in the queue that the exchange has.
-    pub fn with(self, ticket: Option<Ticket>) -> Self {
-        Walk { ticket, ..self }
     }
 
     fn pick(&mut self, exchange: &mut Exchange<'_>) -> Option<usize> {
