@@ -193,17 +193,18 @@ pub struct WithoutOwn {
     pub server: bool,
 }
 
-/// The parts of an exchange whose memory is reused. The default has no memory yet, so taking the parts costs no allocation.
+/// The parts of an exchange whose memory is used again: the exchange borrows them from their owner.
 #[derive(Default)]
 pub struct Parts {
-    // Boxed: the parts are moved several times per request, and a pointer is cheaper to move.
-    request: Option<Box<Request>>,
+    // Boxed: the parts of a stream's request are moved several times, and a pointer is cheaper to move.
+    request: Box<Request>,
     uri: Vec<u8>,
     args: Vec<u8>,
-    response: Option<Box<Response>>,
-    slots: Option<Box<SlotStore>>,
+    response: Box<Response>,
+    slots: Box<SlotStore>,
     tries: Vec<Try>,
-    visit: Option<Box<Visit>>,
+    visit: Box<Visit>,
+    head: Vec<u8>,
 }
 
 /// One request and its answer.
@@ -221,25 +222,27 @@ pub struct Exchange<'c> {
     /// The location in force now.
     pub location: &'c Location,
     /// The request.
-    pub request: Box<Request>,
+    pub request: &'c mut Request,
     /// `$uri`: decoded, normalised, as rewritten.
-    pub uri: Vec<u8>,
+    pub uri: &'c mut Vec<u8>,
     /// `$args`, as rewritten.
-    pub args: Vec<u8>,
+    pub args: &'c mut Vec<u8>,
     /// The answer.
-    pub response: Box<Response>,
+    pub response: &'c mut Response,
     /// The request's body.
     pub body: RequestBody,
     /// The reader of the body, once reading has begun.
     pub reader: Option<crate::exchange::request_body::Reader>,
     /// `set` variables and captures.
-    pub slots: Box<SlotStore>,
+    pub slots: &'c mut SlotStore,
     /// Attempts at upstreams.
-    pub tries: Vec<Try>,
+    pub tries: &'c mut Vec<Try>,
+    /// Memory for a head that goes out: to the upstream, then to the client.
+    pub head: &'c mut Vec<u8>,
     /// The upstream's answer.
     pub origin: Option<Box<Origin>>,
     /// The cache's part in this exchange.
-    pub cache: Box<Visit>,
+    pub cache: &'c mut Visit,
     /// Whether its head is copied from a ready one, or will become one.
     pub plain: Plain,
     /// The values that families keep with it, until it ends.
@@ -344,7 +347,7 @@ pub struct Rare {
 pub const REDIRECTS_MAX: u8 = 10;
 
 impl<'c> Exchange<'c> {
-    /// A new exchange in reused memory.
+    /// A new exchange in this memory, which must be clear but for the request.
     // A call would copy the whole exchange from its result.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)] // long: called in one place, with all that is known at the start
@@ -354,10 +357,11 @@ impl<'c> Exchange<'c> {
         generation: &'c Rc<Generation>,
         client: &'c Client,
         server: &'c Server,
-        parts: Parts,
+        parts: &'c mut Parts,
         started: Instant,
         wall_ms: u64,
     ) -> Exchange<'c> {
+        let Parts { request, uri, args, response, slots, tries, visit, head } = parts;
         Exchange {
             conf,
             worker,
@@ -365,16 +369,17 @@ impl<'c> Exchange<'c> {
             client,
             server,
             location: conf.location(server.root),
-            request: parts.request.unwrap_or_default(),
-            uri: parts.uri,
-            args: parts.args,
-            response: parts.response.unwrap_or_default(),
+            request,
+            uri,
+            args,
+            response,
             body: RequestBody::default(),
             reader: None,
-            slots: parts.slots.unwrap_or_default(),
-            tries: parts.tries,
+            slots,
+            tries,
+            head,
             origin: None,
-            cache: parts.visit.unwrap_or_default(),
+            cache: visit,
             plain: Plain::No,
             own: Own::default(),
             facts: Facts {
@@ -443,28 +448,6 @@ impl<'c> Exchange<'c> {
         }
     }
 
-    /// Ends the exchange; returns its memory and the bytes after this request.
-    // A call would copy the whole exchange to its argument.
-    #[inline(always)]
-    pub fn into_parts(mut self) -> Parts {
-        self.forget_answer();
-        self.uri.clear();
-        self.args.clear();
-        self.response.clear();
-        self.slots.clear();
-        self.tries.clear();
-        self.cache.clear();
-        Parts {
-            request: Some(self.request),
-            uri: self.uri,
-            args: self.args,
-            response: Some(self.response),
-            slots: Some(self.slots),
-            tries: self.tries,
-            visit: Some(self.cache),
-        }
-    }
-
     /// Reads a variable into `out`; `false` when it is not found.
     pub fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
         let conf = self.conf;
@@ -528,6 +511,13 @@ impl<'c> Exchange<'c> {
     }
 }
 
+impl Drop for Exchange<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.forget_answer();
+    }
+}
+
 impl Reads for Exchange<'_> {
     #[inline]
     fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
@@ -561,23 +551,24 @@ impl Parts {
 
     /// Parts of an exchange made from another.
     pub fn of(request: Request, slots: SlotStore, uri: Vec<u8>, args: Vec<u8>) -> Parts {
-        Parts { request: Some(Box::new(request)), slots: Some(Box::new(slots)), uri, args, ..Parts::default() }
+        Parts { request: Box::new(request), slots: Box::new(slots), uri, args, ..Parts::default() }
     }
 
     /// The request's buffer, to read a head into.
     pub fn request(&mut self) -> &mut Request {
-        self.request.get_or_insert_default()
+        &mut self.request
     }
 
     /// The slots, for captures of a `server_name`.
     pub fn slots(&mut self) -> &mut SlotStore {
-        self.slots.get_or_insert_default()
+        &mut self.slots
     }
 
-    /// Clears the last request, and keeps the bytes that follow it (pipelining).
+    /// Clears the last request and its answer, and keeps the bytes that follow it (pipelining).
     #[inline]
     pub fn next_request(&mut self) {
-        let request = self.request();
+        self.clear_answer();
+        let request = &mut self.request;
         let left = request.bytes.len().saturating_sub(request.used);
         if left > 0 {
             request.bytes.copy_within(request.used.., 0);
@@ -591,14 +582,24 @@ impl Parts {
 
     /// Bytes of memory it would keep.
     pub fn capacity(&self) -> usize {
-        let request = self.request.as_ref().map_or(0, |request| request.bytes.capacity());
-        request + self.uri.capacity() + self.args.capacity()
+        self.request.bytes.capacity() + self.uri.capacity() + self.args.capacity() + self.head.capacity()
     }
 
     /// Empties everything.
     pub fn clear(&mut self) {
-        self.request().clear();
-        self.slots().clear();
+        self.clear_answer();
+        self.request.clear();
+    }
+
+    /// Empties everything but the request.
+    #[inline]
+    fn clear_answer(&mut self) {
+        self.uri.clear();
+        self.args.clear();
+        self.response.clear();
+        self.slots.clear();
+        self.tries.clear();
+        self.visit.clear();
     }
 }
 

@@ -120,9 +120,15 @@ impl Site {
 
     /// An exchange of this request, as `drive/open` of `edge` leaves it before its phases.
     pub fn exchange(&self, request: &str) -> Exchange<'_> {
+        // Few exchanges of tests: their memory is never given back.
+        self.exchange_in(Box::leak(Box::default()), request)
+    }
+
+    /// The same in this memory.
+    pub fn exchange_in<'s>(&'s self, parts: &'s mut Parts, request: &str) -> Exchange<'s> {
         let conf = &self.generation.conf;
         let server = conf.server(conf.listens[0].hosts.default_server());
-        let (started, mut parts) = (clock::now(), Parts::default());
+        let started = clock::now();
         let read = parts.request();
         // As large as the first piece that `head::read` reads.
         read.bytes.reserve(2 << 10);
@@ -155,8 +161,8 @@ fn understand(exchange: &mut Exchange<'_>) {
     exchange.enter(exchange.server.root);
     let raw = exchange.request.text(exchange.request.head.path).to_vec();
     let found = target::normalise(&raw, true, &mut exchange.uri).unwrap();
-    exchange.uri = found.path(&raw, &exchange.uri.clone()).to_vec();
-    exchange.args = found.args(&raw).to_vec();
+    *exchange.uri = found.path(&raw, &exchange.uri.clone()).to_vec();
+    *exchange.args = found.args(&raw).to_vec();
     exchange.flags.target_is_valid = true;
     exchange.flags.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
 }

@@ -322,6 +322,7 @@ impl Stream {
         core::with(|core| core.clear_ready(self.socket.key, bits));
     }
 
+    #[inline]
     fn ready(&self) -> u8 {
         core::with(|core| core.ready(self.socket.key)).unwrap_or(0)
     }
@@ -330,14 +331,16 @@ impl Stream {
 
     /// For a pooled connection: whether the peer has closed it, or sent unsolicited bytes. Costs a syscall only if
     /// something happened since the last read.
+    #[inline]
     pub fn peek_closed(&self) -> bool {
-        let ready = self.ready();
-        if ready & (HUNG_UP | FAILED) != 0 {
-            return true;
+        match self.ready() {
+            ready if ready & (HUNG_UP | FAILED) != 0 => true,
+            ready => ready & READ != 0 && self.has_closed_or_sent(),
         }
-        if ready & READ == 0 {
-            return false;
-        }
+    }
+
+    /// Looks whether a socket that may have something to read was closed, or has bytes.
+    fn has_closed_or_sent(&self) -> bool {
         count(Kind::Peek);
         let mut byte = [0u8; 1];
         match net::recv(&self.fd, &mut byte, RecvFlags::PEEK) {

@@ -84,6 +84,18 @@ impl Deadline {
         }
     }
 
+    /// Moves it to `after` from now and polls it: [`Deadline::set`] and [`Deadline::poll_expired`] in one.
+    pub fn poll_after(&self, after: Duration) -> Poll<()> {
+        let expired = core::with(|core| {
+            let (at, now, task) = (core.clock.after_ms(after), core.clock.now_ms(), core.current());
+            let mut wheel = core.wheel.borrow_mut();
+            let timer = self.timer_in(&mut wheel);
+            wheel.want(timer, at);
+            wheel.poll(timer, now, task)
+        });
+        if expired == Some(true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
     /// Waits for the moment; forever if it is not set.
     pub async fn expired(&self) {
         poll_fn(|_| self.poll_expired()).await;

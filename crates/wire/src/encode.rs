@@ -37,10 +37,10 @@ pub fn chunk_head(length: u64, space: &mut [u8; CHUNK_HEAD_BYTES]) -> &[u8] {
     }
 }
 
-/// Appends `name: value` and CRLF.
-// Inlined: most callers write a name that they know.
+/// Appends `name: value` and CRLF. A name of known length costs no copy of its own.
 #[inline]
-pub fn push_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+pub fn push_field(out: &mut Vec<u8>, name: &(impl AsRef<[u8]> + ?Sized), value: &[u8]) {
+    let name = name.as_ref();
     debug_assert!(memchr::memchr2(b'\r', b'\n', name).is_none());
     debug_assert!(memchr::memchr2(b'\r', b'\n', value).is_none());
     out.reserve(name.len() + value.len() + 4);
@@ -52,7 +52,7 @@ pub fn push_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 
 /// Appends `name: number` and CRLF.
 #[inline]
-pub fn push_field_decimal(out: &mut Vec<u8>, name: &[u8], value: u64) {
+pub fn push_field_decimal(out: &mut Vec<u8>, name: &(impl AsRef<[u8]> + ?Sized), value: u64) {
     push_field(out, name, decimal(value, &mut [0; DECIMAL_BYTES]));
 }
 

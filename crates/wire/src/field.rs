@@ -101,7 +101,7 @@ const USUAL_NAME_MAX: usize = 64;
 
 /// Reads the kind of line that nearly all lines are: complete, in plain spelling, with nothing to tolerate or to
 /// refuse; or the empty line at the end of the section. `None` for any other line.
-#[inline]
+#[inline(always)] // handing the line over from a call would cost as much as reading it
 fn usual(buf: &[u8], start: usize) -> Option<FieldLine> {
     let rest = buf.get(start..)?;
     if rest.starts_with(b"\r\n") {
@@ -270,13 +270,15 @@ fn value(buf: &[u8], resume: &mut Resume, side: SectionSender) -> Value {
 
 /// `start..end` without surrounding OWS.
 #[inline]
-fn trimmed(buf: &[u8], mut start: usize, mut end: usize) -> Span {
-    if let Some([b' ', first, .., last]) = buf.get(start..end)
-        && !is_space(*first)
-        && !is_space(*last)
-    {
-        return Span::new(start + 1, end);
+fn trimmed(buf: &[u8], start: usize, end: usize) -> Span {
+    match buf.get(start..end) {
+        Some([b' ', first, .., last]) if !is_space(*first) && !is_space(*last) => Span::new(start + 1, end),
+        _ => trimmed_by_byte(buf, start, end),
     }
+}
+
+/// As `trimmed`, for any space around the value.
+fn trimmed_by_byte(buf: &[u8], mut start: usize, mut end: usize) -> Span {
     while start < end && buf.get(start).copied().is_some_and(is_space) {
         start += 1;
     }

@@ -70,9 +70,8 @@ struct Unusual {
 }
 
 impl Aside {
-    /// Puts an exchange aside and returns its memory. Forgets bytes behind the request's head: they belong to the
-    /// tunnel.
-    pub fn put(mut exchange: Exchange<'_>) -> (Aside, Parts) {
+    /// Puts an exchange aside. Forgets bytes behind the request's head: they belong to the tunnel.
+    pub fn put(exchange: &mut Exchange<'_>) -> Aside {
         // Every field by its name: a new one does not compile until this function handles it.
         let Exchange {
             conf: _,
@@ -89,6 +88,7 @@ impl Aside {
             reader: _,
             slots: _,
             tries: _,
+            head: _,
             origin: _,
             cache: _,
             plain: _,
@@ -97,22 +97,22 @@ impl Aside {
             flags,
             bytes,
             rare: _,
-        } = &exchange;
+        } = &*exchange;
         let aside = Aside {
             generation: (*generation).clone(),
             server: server.id,
             location: location.id,
-            texts: pack(&exchange),
+            texts: pack(exchange),
             facts: *facts,
             flags: *flags,
             bytes: *bytes,
             request: RequestFacts::of(request),
             response: ResponseFacts::of(response),
             tries: exchange.tries.drain(..).collect(),
-            unusual: Unusual::of(&mut exchange),
+            unusual: Unusual::of(exchange),
         };
         exchange.request.used = exchange.request.bytes.len();
-        (aside, exchange.into_parts())
+        aside
     }
 
     /// The location it ended up in.
@@ -125,14 +125,14 @@ impl Aside {
         let Aside { generation, server, location, texts, tries, request, response, facts, flags, bytes, unusual } =
             self;
         let conf = &*generation.conf;
-        let (server, parts) = (conf.server(server), Parts::lease(worker));
+        let (server, mut parts) = (conf.server(server), Parts::lease(worker));
         let (started, wall_ms) = (facts.started, facts.started_wall_ms);
-        let mut exchange = Exchange::new(conf, worker, &generation, client, server, parts, started, wall_ms);
+        let mut exchange = Exchange::new(conf, worker, &generation, client, server, &mut parts, started, wall_ms);
         exchange.location = conf.location(location);
         unpack(&texts, &mut exchange);
         exchange.tries.extend(tries);
-        request.give_to(&mut exchange.request);
-        response.give_to(&mut exchange.response);
+        request.give_to(exchange.request);
+        response.give_to(exchange.response);
         (exchange.facts, exchange.flags, exchange.bytes) = (facts, flags, bytes);
         // Only a client's exchange becomes a tunnel, and its start was already counted.
         exchange.flags.is_counted = true;
@@ -141,7 +141,8 @@ impl Aside {
             None => exchange.body = RequestBody::Gone,
         }
         let result = end(&mut exchange);
-        exchange.into_parts().give_back(worker);
+        drop(exchange);
+        parts.give_back(worker);
         result
     }
 }

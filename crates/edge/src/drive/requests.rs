@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use weir_http::exchange::conf::Conf;
 use weir_http::exchange::counting;
-use weir_http::exchange::request_body::RequestBody;
 use weir_http::exchange::route::ServerId;
 use weir_http::exchange::{Exchange, Parts};
 use weir_http::hold::conn::{Conn, Gone};
@@ -88,7 +87,7 @@ fn follow(conn: &Conn, generation: &Generation) -> bool {
     true
 }
 
-/// One request and its answer. Takes `parts` for the exchange, and puts them back.
+/// One request and its answer, in the memory of `parts`.
 async fn one(
     conn: &mut Conn,
     worker: &Rc<Worker>,
@@ -103,7 +102,7 @@ async fn one(
     let number = conn.count_request();
     let client = conn.client.clone();
     let mut exchange =
-        Exchange::new(conf, worker, generation, &client, server, std::mem::take(parts), started, clock::unix_ms());
+        Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
     exchange.facts.number_on_connection = number;
     let begun = open::open(&mut exchange, refusal);
     let opened = counting::begin(&mut exchange);
@@ -114,9 +113,7 @@ async fn one(
     opened.close();
     let end = match end {
         Ok(Some(upgraded)) => {
-            let (tunnel, left) = Tunnel::new(*upgraded, exchange, conn);
-            *parts = left;
-            return After::Tunnel(tunnel);
+            return After::Tunnel(Tunnel::new(*upgraded, &mut exchange, conn));
         }
         Ok(None) => Ok(()),
         Err(gone) => Err(gone),
@@ -128,14 +125,11 @@ async fn one(
         Box::pin(subrequest::post_action(&mut exchange)).await;
     }
     log_phase(&mut exchange);
-    let after = match conn.carried {
+    match conn.carried {
         // The stream ends with its task. The bytes it sent decide how it ends.
         Some(_) => After::Close,
         None => finish(&mut exchange, conn, end).await,
-    };
-    exchange.body = RequestBody::Gone;
-    *parts = exchange.into_parts();
-    after
+    }
 }
 
 fn note(exchange: &mut Exchange<'_>, gone: &Gone) {

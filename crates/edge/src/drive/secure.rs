@@ -289,8 +289,8 @@ fn evaluate(
 ) -> String {
     let conf: &Conf = &generation.conf;
     let now = clock::now();
-    let parts = Parts::default();
-    let mut exchange = Exchange::new(conf, worker, generation, client, server, parts, now, clock::unix_ms());
+    let mut parts = Parts::default();
+    let mut exchange = Exchange::new(conf, worker, generation, client, server, &mut parts, now, clock::unix_ms());
     String::from_utf8_lossy(&template.text(&mut exchange)).into_owned()
 }
 

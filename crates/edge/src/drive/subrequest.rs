@@ -6,7 +6,7 @@ use weir_http::exchange::phase::{BodyPlace, From, Outcome, Resume};
 use weir_http::exchange::request_body::{Reader, RequestBody};
 use weir_http::exchange::response_body::{Body, Source as _};
 use weir_http::exchange::subrequest::{self, Ask, Child, Stub, Subrequest, Way};
-use weir_http::exchange::{Exchange, Plain};
+use weir_http::exchange::{Exchange, Parts, Plain};
 use weir_http::exchange::{counting, special, walk};
 use weir_http::hold::conn::{Conn, Gone};
 use weir_http::hold::worker::Worker;
@@ -29,7 +29,8 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, resume: Resume) -
     let Some(ask) = exchange.own.take::<Ask>() else { return Ok(Outcome::Status(500)) };
     let Some(subrequest) = Subrequest::of(exchange, ask.uri, ask.args) else { return Ok(Outcome::Status(500)) };
     let (place, ends) = ((exchange.worker, exchange.generation), (exchange.client, exchange.server));
-    let mut asked = subrequest.begin(exchange.conf, place, ends, SlotStore::default());
+    let mut parts = Parts::default();
+    let mut asked = subrequest.begin(exchange.conf, place, ends, SlotStore::default(), &mut parts);
     subrequest::swap_variables(exchange, &mut asked);
     let outcome = walk::walk(&mut asked, From::Server);
     let result = match head(&mut asked, conn, outcome, None).await {
@@ -48,7 +49,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, resume: Resume) -
     };
     subrequest::swap_variables(exchange, &mut asked);
     log(&mut asked);
-    drop(asked.into_parts());
+    drop(asked);
     result.map(|()| walk::resume(exchange, resume))
 }
 

@@ -15,7 +15,7 @@ use std::task::Poll;
 
 use frames::Frames;
 use weir_http::exchange::request_body::RequestBody;
-use weir_http::exchange::{Exchange, Parts};
+use weir_http::exchange::Exchange;
 use weir_http::hold::board::tunnels::{Closer, Sender, TunnelCell};
 use weir_http::hold::conn::{Conn, Gone};
 use weir_http::hold::counters;
@@ -113,9 +113,8 @@ impl Drop for Writing {
 }
 
 impl Tunnel {
-    /// Joins the two connections. The bytes that each sent too early for the other to read go first. Returns the exchange's
-    /// memory.
-    pub fn new(upgraded: Upgraded, exchange: Exchange<'_>, conn: &mut Conn) -> (Box<Tunnel>, Parts) {
+    /// Joins the two connections, and puts the exchange aside. The bytes that each sent too early for the other to read go first.
+    pub fn new(upgraded: Upgraded, exchange: &mut Exchange<'_>, conn: &mut Conn) -> Box<Tunnel> {
         let Upgraded { link, hold } = upgraded;
         link.deadline.set(weir_proxy::values(exchange.location).proxy.read_timeout);
         // The two ends share one deadline.
@@ -126,15 +125,15 @@ impl Tunnel {
         let early_up = exchange.request.unread();
         let origin = exchange.origin.as_ref();
         let early_down = origin.and_then(|origin| origin.bytes.get(origin.head.len..)).unwrap_or_default();
-        let mut frames = Frames::of(&exchange);
+        let mut frames = Frames::of(exchange);
         if let Some(frames) = &mut frames {
             cell.watched.one();
             frames.came(Sender::Client, early_up, cell);
             frames.came(Sender::Upstream, early_down, cell);
         }
         let (up, down) = (Pump::after(early_up), Pump::after(early_down));
-        let (exchange, parts) = Aside::put(exchange);
-        (Box::new(Tunnel { link, hold, up, down, frames, exchange, writing }), parts)
+        let exchange = Aside::put(exchange);
+        Box::new(Tunnel { link, hold, up, down, frames, exchange, writing })
     }
 
     /// Moves bytes until the end.

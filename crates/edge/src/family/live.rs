@@ -155,7 +155,7 @@ fn mishap(exchange: &Exchange<'_>, was_answered: bool) -> Option<Mishap> {
 /// Reports tries that failed although the client, if there is one, got an answer.
 #[inline]
 fn tell_tries(exchange: &Exchange<'_>) {
-    for attempt in &exchange.tries {
+    for attempt in &*exchange.tries {
         if let Some(why) = attempt.why {
             tell(exchange, Mishap::Tried(why), attempt.peer.to_string());
         }

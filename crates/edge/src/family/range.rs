@@ -62,11 +62,11 @@ enum Asked {
 
 fn filter(exchange: &mut Exchange<'_>) {
     let response = &exchange.response;
-    let Some(length) = response.content_length else { return };
+    let Some(length) = response.content_length.filter(|_| response.allows_ranges) else { return };
     // RFC 9110 §14.2: Range is for GET. As nginx, weir also answers HEAD as it would GET.
     let may_ask =
         matches!(exchange.request.method(), b"GET" | b"HEAD") && exchange.request.version() != Version::Http09;
-    if response.status.get() != 200 || !response.allows_ranges || !may_ask {
+    if response.status.get() != 200 || !may_ask {
         return;
     }
     match asked(exchange, length) {

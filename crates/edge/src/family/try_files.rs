@@ -158,14 +158,14 @@ fn evaluate(exchange: &mut Exchange<'_>, name: &Template, alias: Alias) -> Vec<u
 /// Sets the URI to the file that was found.
 fn take(exchange: &mut Exchange<'_>, name: Vec<u8>, alias: Alias, is_directory: bool) {
     match alias {
-        Alias::Off => exchange.uri = name,
+        Alias::Off => *exchange.uri = name,
         Alias::Prefix(length) => {
             exchange.uri.truncate(length);
             exchange.uri.extend_from_slice(&name);
         }
         Alias::Whole if is_directory => {}
         Alias::Whole => {
-            exchange.uri = name;
+            *exchange.uri = name;
             exchange.flags.alias_takes_uri = true;
         }
     }

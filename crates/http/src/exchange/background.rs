@@ -113,14 +113,14 @@ impl Background {
 
     async fn run(mut self, uri: Vec<u8>, work: impl AsyncFnOnce(&mut Exchange<'_>, &mut Conn)) {
         let (conf, client) = (&*self.generation.conf, self.conn.client.clone());
-        let parts = Parts::of(self.request, self.slots, uri, self.args);
+        let mut parts = Parts::of(self.request, self.slots, uri, self.args);
         let (now, wall_ms) = (clock::now(), clock::unix_ms());
         let (worker, generation, server) = (&self.worker, &self.generation, conf.server(self.server));
-        let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, now, wall_ms);
+        let mut exchange = Exchange::new(conf, worker, generation, &client, server, &mut parts, now, wall_ms);
         exchange.follow(self.told_address, None);
         exchange.own = self.own;
         work(&mut exchange, &mut self.conn).await;
-        drop(exchange.into_parts());
+        drop(exchange);
         drop(self.held);
     }
 }

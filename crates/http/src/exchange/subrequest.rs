@@ -150,20 +150,21 @@ impl Subrequest {
         })
     }
 
-    /// The exchange, with these values of variables.
+    /// The exchange in this memory, with these values of variables.
     pub fn begin<'c>(
         self,
         conf: &'c Conf,
         (worker, generation): (&'c Rc<Worker>, &'c Rc<Generation>),
         (client, server): (&'c Client, &'c Server),
         slots: SlotStore,
+        parts: &'c mut Parts,
     ) -> Exchange<'c> {
         let mut request = self.request;
         let is_bodiless = matches!(self.body, RequestBody::Gone);
         if !is_bodiless {
             request.length = Some(BodyLength::Exact(self.body.length()));
         }
-        let parts = Parts::of(request, slots, self.uri, self.args);
+        *parts = Parts::of(request, slots, self.uri, self.args);
         let (now, wall_ms) = (clock::now(), clock::unix_ms());
         let mut exchange = Exchange::new(conf, worker, generation, client, server, parts, now, wall_ms);
         exchange.flags.is_subrequest = true;
@@ -215,7 +216,7 @@ fn descend(exchange: &mut Exchange<'_>, is_whole: bool) -> Result<Lineage, (Leve
 /// Lends the values of one exchange's variables to another, and later gives them back: nginx keeps them once for a
 /// request and its subrequests. Each keeps its own captures.
 pub fn swap_variables(one: &mut Exchange<'_>, other: &mut Exchange<'_>) {
-    std::mem::swap(&mut one.slots, &mut other.slots);
+    std::mem::swap(&mut *one.slots, &mut *other.slots);
     std::mem::swap(&mut one.slots.captures, &mut other.slots.captures);
 }
 
@@ -339,12 +340,13 @@ impl Child {
         let (conf, client) = (&*self.generation.conf, self.conn.client.clone());
         let before = self.slots.clone();
         let (place, ends) = ((&self.worker, &self.generation), (&*client, conf.server(self.server)));
-        let mut exchange = self.subrequest.begin(conf, place, ends, self.slots);
+        let mut parts = Parts::default();
+        let mut exchange = self.subrequest.begin(conf, place, ends, self.slots, &mut parts);
         let way = Way { stub: self.stub, is_whole: self.is_whole, pipe: self.pipe.clone() };
         let result = work(&mut exchange, &mut self.conn, way).await;
-        let changes = changes(&before, &exchange.slots);
+        let changes = changes(&before, exchange.slots);
         self.pipe.end(result.is_ok(), exchange.response.status.get(), changes);
-        drop(exchange.into_parts());
+        drop(exchange);
         drop(self.turn);
     }
 }

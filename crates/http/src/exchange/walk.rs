@@ -20,24 +20,18 @@ pub fn walk(exchange: &mut Exchange<'_>, from: From) -> Outcome {
 
 fn go(exchange: &mut Exchange<'_>, mut next: Jump) -> Outcome {
     loop {
-        let step = match next {
-            Jump::Server => match server_rewrites(exchange) {
-                Some(outcome) => return outcome,
-                None => locate(exchange),
-            },
+        let ended = match next {
+            Jump::Server => server_rewrites(exchange).or_else(|| locate(exchange)),
             Jump::Location => locate(exchange),
             Jump::Named(name) => named(exchange, &name),
         };
-        let step = match step {
-            Step::Inside => inside(exchange),
+        if let Some(outcome) = ended {
+            return outcome;
+        }
+        match inside(exchange) {
             Step::Over(outcome) => return outcome,
-            Step::Jump(jump) => Step::Jump(jump),
-        };
-        next = match step {
-            Step::Over(outcome) => return outcome,
-            Step::Inside => return Outcome::Status(500),
-            Step::Jump(jump) => jump,
-        };
+            Step::Jump(jump) => next = jump,
+        }
     }
 }
 
@@ -56,7 +50,6 @@ pub fn resume(exchange: &mut Exchange<'_>, resume: Resume) -> Outcome {
 fn over(exchange: &mut Exchange<'_>, step: impl FnOnce(&mut Exchange<'_>) -> Step) -> Outcome {
     match step(exchange) {
         Step::Over(outcome) => outcome,
-        Step::Inside => Outcome::Status(500),
         Step::Jump(jump) => go(exchange, jump),
     }
 }
@@ -76,7 +69,6 @@ enum Jump {
 }
 
 enum Step {
-    Inside,
     Over(Outcome),
     Jump(Jump),
 }
@@ -99,9 +91,9 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
         return Err(Outcome::Status(500));
     }
     exchange.own.redirect();
-    exchange.uri = uri;
+    *exchange.uri = uri;
     if let Some(args) = args {
-        exchange.args = args;
+        *exchange.args = args;
     }
     exchange.flags.internal = true;
     exchange.flags.target_is_valid = false;
@@ -126,14 +118,15 @@ fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
     }
 }
 
+/// Enters the location of the URI; the outcome if none may answer.
 #[inline]
-fn locate(exchange: &mut Exchange<'_>) -> Step {
+fn locate(exchange: &mut Exchange<'_>) -> Option<Outcome> {
     exchange.flags.looks_up = false;
     let place = match exchange.conf.place(exchange.server, &exchange.uri, &mut exchange.slots) {
         Ok(place) => place,
         Err(failed) => {
             exchange.match_failed(&failed);
-            return Step::Over(Outcome::Status(500));
+            return Some(Outcome::Status(500));
         }
     };
     match place {
@@ -141,17 +134,14 @@ fn locate(exchange: &mut Exchange<'_>) -> Step {
         route::Place::Nowhere => exchange.enter(exchange.server.root),
     }
     if exchange.location.values.location.internal && !exchange.flags.internal {
-        return Step::Over(Outcome::Status(404));
+        return Some(Outcome::Status(404));
     }
     if crate::receive::body::is_too_large(exchange) {
         // nginx: for a client that waits for `100 Continue`, the 413 is the answer.
         exchange.flags.expectation_met = true;
-        return Step::Over(Outcome::Status(413));
+        return Some(Outcome::Status(413));
     }
-    if matches!(place, route::Place::AddSlash(_)) {
-        return Step::Over(add_slash(exchange));
-    }
-    Step::Inside
+    matches!(place, route::Place::AddSlash(_)).then(|| add_slash(exchange))
 }
 
 /// nginx: a prefix location that ends in a slash and asks an origin redirects the URI without the slash.
@@ -167,27 +157,28 @@ fn add_slash(exchange: &mut Exchange<'_>) -> Outcome {
     Outcome::Status(301)
 }
 
-fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
+/// Enters a named location; the outcome if it may not answer.
+fn named(exchange: &mut Exchange<'_>, name: &str) -> Option<Outcome> {
     if !may_change(exchange) {
         exchange.log(
             weir_net::log::Level::Error,
             format_args!("rewrite or internal redirection cycle while redirect to named location \"@{name}\""),
         );
-        return Step::Over(Outcome::Status(500));
+        return Some(Outcome::Status(500));
     }
     if exchange.uri.is_empty() {
         exchange.log(weir_net::log::Level::Error, format_args!("empty URI in redirect to named location \"@{name}\""));
-        return Step::Over(Outcome::Status(500));
+        return Some(Outcome::Status(500));
     }
     let Some(id) = exchange.server.named.get(name) else {
         exchange.log(weir_net::log::Level::Error, format_args!("could not find named location \"@{name}\""));
-        return Step::Over(Outcome::Status(500));
+        return Some(Outcome::Status(500));
     };
     exchange.own.redirect();
     exchange.flags.looks_up = false;
     exchange.flags.internal = true;
     exchange.enter(*id);
-    Step::Inside
+    None
 }
 
 /// The location's rewrites, then its handlers.
@@ -295,6 +286,7 @@ fn content(exchange: &mut Exchange<'_>, from: usize) -> Step {
     if let Some(handler) = location.handler {
         match handler(exchange) {
             Next::Continue => {}
+            Next::Forward => return Step::Over(Outcome::Forward),
             other => return again(exchange, other, Resume::Handler(first, None)),
         }
     }

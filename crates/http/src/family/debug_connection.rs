@@ -76,7 +76,7 @@ fn tell(exchange: &mut Exchange<'_>) {
         return;
     }
     let mut asked = String::new();
-    for attempt in &exchange.tries {
+    for attempt in &*exchange.tries {
         let written = write!(asked, ", asked {}: {}", attempt.peer, attempt.status);
         debug_assert!(written.is_ok());
         for (what, us) in [("head", attempt.header_us), ("end", attempt.response_us)] {

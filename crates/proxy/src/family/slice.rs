@@ -327,7 +327,7 @@ async fn part(
     etag: &[u8],
 ) -> Result<Lease, Gone> {
     let size = crate::values(exchange.location).slice.size;
-    let parts = Parts::of(
+    let mut parts = Parts::of(
         exchange.request.head_alone(),
         (*exchange.slots).clone(),
         exchange.uri.clone(),
@@ -340,7 +340,7 @@ async fn part(
         exchange.generation,
         exchange.client,
         server,
-        parts,
+        &mut parts,
         clock::now(),
         clock::unix_ms(),
     );
@@ -367,7 +367,6 @@ async fn part(
         Err(message) => fail(&mut sub, &mut source, &message),
     };
     counting::count_tries(&sub);
-    drop(sub.into_parts());
     result
 }
 

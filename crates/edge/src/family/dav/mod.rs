@@ -425,9 +425,9 @@ fn ordered(exchange: &mut Exchange<'_>, moves: bool) -> Result<Transfer, u16> {
     }
     let overwrites = overwrites(exchange)?;
     let (source, _) = file_path::path(exchange).ok_or(500_u16)?;
-    let uri = std::mem::replace(&mut exchange.uri, target_uri);
+    let uri = std::mem::replace(exchange.uri, target_uri);
     let target = file_path::path(exchange);
-    exchange.uri = uri;
+    *exchange.uri = uri;
     let (target, _) = target.ok_or(500_u16)?;
     for path in [&source, &target] {
         if let Some(Next::Status(status)) = refused(exchange, path) {

@@ -67,17 +67,15 @@ pub(super) async fn ask(asked: &Asked<'_, HttpCheck>) -> Ended {
     };
     let client = conn.client.clone();
     let (path, args) = check.asked().split_once('?').unwrap_or((check.asked(), ""));
-    let parts = Parts::of(request(check), SlotStore::default(), path.into(), args.into());
+    let mut parts = Parts::of(request(check), SlotStore::default(), path.into(), args.into());
     let (now, wall_ms) = (clock::now(), clock::unix_ms());
     let mut exchange =
-        Exchange::new(conf, worker, generation, &client, conf.server(placed.place.server), parts, now, wall_ms);
+        Exchange::new(conf, worker, generation, &client, conf.server(placed.place.server), &mut parts, now, wall_ms);
     exchange.location = location;
     exchange.body = RequestBody::Gone;
-    let group = GroupRef::Declared(generation.clone(), placed.group, seen.clone());
+    let group = GroupRef::of(generation.clone(), placed.group, seen.clone());
     let question = Question { asked, check, pass, group, address };
-    let ended = within_time(&mut exchange, &mut conn, &question, asked.kept).await;
-    drop(exchange.into_parts());
-    ended
+    within_time(&mut exchange, &mut conn, &question, asked.kept).await
 }
 
 /// The request in place of a client's request; most variables that read a request are empty.

@@ -42,7 +42,8 @@ pub(super) fn measure(
 pub(super) fn take_answer(
     exchange: &mut Exchange<'_>,
     values: &Values,
-    (Answered { mut origin, link, length }, hold): (Answered, Hold),
+    Answered { mut origin, link, length }: Answered,
+    hold: Hold,
     judge: Option<Judge>,
     to: &mut Option<Source>,
 ) -> Answer {
@@ -58,7 +59,7 @@ pub(super) fn take_answer(
         && let Some(judge) = judge
         && let Some(answer) = judge(exchange, &mut origin, length)
     {
-        source(exchange, values, (link, hold), &origin, length).dismiss(exchange);
+        source(exchange, values, link, hold, &origin, length).dismiss(exchange);
         exchange.worker.return_origin(origin);
         return answer;
     }
@@ -66,7 +67,7 @@ pub(super) fn take_answer(
     if is_missing || response::is_intercepted(exchange, status) {
         // The cache keeps only the status of an intercepted answer.
         exchange.cache.keep(b"", true);
-        source(exchange, values, (link, hold), &origin, length).dismiss(exchange);
+        source(exchange, values, link, hold, &origin, length).dismiss(exchange);
         exchange.origin = Some(origin);
         response::pass_authentication(exchange);
         return Answer::Outcome(Outcome::Status(status));
@@ -74,20 +75,20 @@ pub(super) fn take_answer(
     let trails = values.proxy.pass_trailers && may_trail(&link);
     // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
-    let mut body = source(exchange, values, (link, hold), &origin, to_read);
+    let body = to.insert(source(exchange, values, link, hold, &origin, to_read));
     // From here on, texts and the other location may read `$upstream_http_…`.
     exchange.origin = Some(origin);
     match response::accept(exchange, values, length) {
         Some(elsewhere) => {
             exchange.cache.cut();
             body.finish(exchange);
+            *to = None;
             Answer::Outcome(elsewhere.enter(exchange))
         }
         None => {
             // HTTP/1.1 has trailers in chunks alone: for them, weir does not take the length away.
             exchange.response.expects_trailers |= trails && exchange.request.version().is_framed();
             exchange.cache.saving = store::begin(exchange, values);
-            *to = Some(body);
             Answer::Response
         }
     }
@@ -107,7 +108,8 @@ fn asks_for_upgrade(exchange: &mut Exchange<'_>, values: &Values) -> bool {
 fn source(
     exchange: &mut Exchange<'_>,
     values: &Values,
-    (link, hold): (Box<Link>, Hold),
+    link: Box<Link>,
+    hold: Hold,
     origin: &Origin,
     length: BodyLength,
 ) -> Source {

@@ -142,9 +142,8 @@ pub async fn exchange_heads(
     loop {
         match poll_fn(|_| heads.poll(exchange, conn)).await? {
             Received::Final(origin) => {
-                let Heads { sending, progressed, .. } = heads;
-                if link.h2.is_some() && !progressed.request_complete {
-                    exchange.own.set(sending.into_upload());
+                if link.h2.is_some() && !heads.progressed.request_complete {
+                    exchange.own.set(heads.sending.into_upload());
                 }
                 return Ok(origin);
             }
@@ -186,12 +185,13 @@ impl Heads<'_> {
 
     fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<Received, Failure>> {
         let (link, proxy) = (self.link, &self.values.proxy);
+        let mut was_sent = false;
         if !self.progressed.request_complete {
             match self.sending.poll(exchange, conn, link, proxy, self.progressed) {
                 Poll::Ready(Ok(())) => {
                     self.progressed.request_complete = true;
                     exchange.facts.step = Step::AwaitHead;
-                    link.deadline.set(proxy.read_timeout);
+                    was_sent = true;
                 }
                 // The peer may have answered before it stopped reading: look for the answer first.
                 Poll::Ready(Err(Failure::Send(error))) => {
@@ -222,6 +222,8 @@ impl Heads<'_> {
             link.deadline.set(proxy.send_timeout.max(proxy.read_timeout));
             return conn.deadline.poll_expired().map(|()| Err(Failure::Client(Gone::TimedOut)));
         }
-        link.deadline.poll_expired().map(|()| Err(Failure::TimedOut))
+        // The time for the answer begins with the end of the request.
+        let late = if was_sent { link.deadline.poll_after(proxy.read_timeout) } else { link.deadline.poll_expired() };
+        late.map(|()| Err(Failure::TimedOut))
     }
 }

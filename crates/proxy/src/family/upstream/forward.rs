@@ -66,7 +66,7 @@ pub async fn forward(
         return answer;
     }
     let text = values.proxy.set_body.as_ref().map(|template| Rc::from(template.text(exchange)));
-    let mut head = exchange.worker.lease_out();
+    let mut head = std::mem::take(exchange.head);
     let mut framing = framing(exchange, values, text.as_ref());
     match &values.proxy.protocol {
         Protocol::Http1 | Protocol::Http2 => {
@@ -74,7 +74,8 @@ pub async fn forward(
         }
         other => {
             if let Err(status) = other.compose(exchange, values.proxy.pass_headers, &mut head) {
-                exchange.worker.return_out(head);
+                head.clear();
+                *exchange.head = head;
                 return Answer::Outcome(Outcome::Status(status));
             }
             framing = wrapped::framing(exchange, other, framing, &mut head);
@@ -85,9 +86,10 @@ pub async fn forward(
         None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),
         Some(_) | None => AskedTls::Nothing,
     };
-    let asking = (asked.party(), Outgoing { head: &head, framing, text: text.as_ref(), values }, judge);
-    let answer = ask_peers(exchange, conn, group, asking, source).await;
-    exchange.worker.return_out(head);
+    let outgoing = Outgoing { head: &head, framing, text: text.as_ref(), values };
+    let answer = ask_peers(exchange, conn, group, asked.party(), outgoing, judge, source).await;
+    head.clear();
+    *exchange.head = head;
     answer
 }
 
@@ -148,21 +150,20 @@ fn framing(exchange: &Exchange<'_>, values: &Values, text: Option<&Rc<[u8]>>) ->
     }
 }
 
-/// The TLS party, the request, and the judge of its answer.
-type Asking<'a> = (Option<&'a Arc<Party>>, Outgoing<'a>, Option<Judge>);
-
 /// Asks one peer after the other, until one gives an answer or none is left.
 async fn ask_peers(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     mut group: GroupRef,
-    (party, outgoing, judge): Asking<'_>,
+    party: Option<&Arc<Party>>,
+    outgoing: Outgoing<'_>,
+    judge: Option<Judge>,
     source: &mut Option<Source>,
 ) -> Answer {
     let mut ticket = None;
     loop {
         let upstream = group.get();
-        let mut walk = Walk::begin(exchange, &group, upstream, party, outgoing, ticket);
+        let mut walk = Walk::begin(exchange, &group, upstream, party, &outgoing, ticket);
         let renewed = loop {
             let Some(next) = walk.next_peer(exchange) else {
                 // Boxed: few exchanges wait for a peer.
@@ -196,7 +197,7 @@ async fn ask_peers(
                 Ok(answered) if walk.passes_over(exchange, answered.origin.head.status) => {}
                 Ok(answered) => {
                     walk.note_head();
-                    return take(exchange, upstream, (answered, walk.hold), (outgoing.values, judge), source);
+                    return take(exchange, upstream, answered, walk.hold, outgoing.values, judge, source);
                 }
                 Err(failure) => {
                     let failed = FailedTry { peer: next.peer, failure, progressed, reused };
@@ -217,8 +218,10 @@ async fn ask_peers(
 fn take(
     exchange: &mut Exchange<'_>,
     upstream: &Upstream,
-    (answered, hold): (Answered, Hold),
-    (values, judge): (&Values, Option<Judge>),
+    answered: Answered,
+    hold: Hold,
+    values: &Values,
+    judge: Option<Judge>,
     source: &mut Option<Source>,
 ) -> Answer {
     let bond = hold.bond(upstream);
@@ -226,7 +229,7 @@ fn take(
         sticky.mark(exchange, peer);
     }
     // Do not learn a sticky session from a response that weir rejected.
-    let answer = take_answer(exchange, values, (answered, hold), judge, source);
+    let answer = take_answer(exchange, values, answered, hold, judge, source);
     let is_whole = !matches!(answer, Answer::Response);
     if let Some((sticky, peer)) = bond.filter(|(sticky, _)| is_whole || sticky.learns_at_head()) {
         sticky.learn(exchange, peer);

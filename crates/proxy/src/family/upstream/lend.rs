@@ -12,8 +12,9 @@ use weir_http::hold::worker::{Generation, Worker};
 use weir_net::reply::{self, Reply};
 use weir_net::{Deadline, Stream, Transport};
 
+use super::groups::pools;
 use super::line::{Opened, Past, lines};
-use super::pool::{Link, Loan, Terms, UNTOLD, pools};
+use super::pool::{Link, Loan, Terms, UNTOLD};
 
 /// The longest wait for the other worker; a worker that is busy for longer is skipped.
 const ANSWER_TIME: Duration = Duration::from_millis(20);

@@ -12,6 +12,7 @@ pub mod blame;
 mod choose;
 pub mod failure;
 pub mod forward;
+pub mod groups;
 mod heads;
 mod lend;
 pub mod line;

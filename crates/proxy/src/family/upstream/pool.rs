@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use weir_http::hold::counters::{self, AllCounters};
 use weir_http::hold::table_place::TablePlace;
-use weir_http::hold::worker::Generation;
 use weir_http::receive::h2;
 use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::{Finished, PoolPolicy};
@@ -205,16 +204,6 @@ impl Drop for Pools {
             idle.iter().for_each(|idle| self.shelf.shift(group, &idle.link, -1));
         }
     }
-}
-
-/// The pools of a configuration on this worker.
-pub fn pools(generation: &Generation) -> &Pools {
-    let shelf = || Shelf {
-        counters: generation.all_counters.clone(),
-        seat: generation.seat,
-        generation: generation.conf.generation,
-    };
-    generation.own.of(|| Pools::new(shelf()))
 }
 
 impl Pools {

@@ -21,17 +21,19 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Version, Violation, fastcgi, memcached};
 
-use super::pool::{Link, UNTOLD, pools};
+use super::groups::{Groups, groups};
+use super::pool::{Link, Pools, UNTOLD};
 use super::records::{self, End, Records};
-use super::{Local, Locals, Upstream};
+use super::{Local, Upstream};
 use crate::family::sticky::Sticky;
 use crate::protocol::Protocol;
 
 /// The group of an exchange: from the configuration, or made for this exchange.
 #[derive(Clone)]
 pub enum GroupRef {
-    /// The group, as it was at the start of the exchange, and its number; keeps its configuration alive.
-    Declared(Rc<Generation>, usize, Rc<Local>),
+    /// The group, as it was at the start of the exchange, and its number among the worker's groups; keeps its configuration
+    /// alive.
+    Declared(Rc<Generation>, usize, Rc<Groups>, Rc<Local>),
     /// The address that a `proxy_pass` with variables gave.
     Own(Rc<Local>),
 }
@@ -39,9 +41,15 @@ pub enum GroupRef {
 impl GroupRef {
     /// A group of a configuration, in its current version; `None` if the configuration has no group of this number.
     pub fn declared(generation: Rc<Generation>, number: usize) -> Option<GroupRef> {
-        let groups = &crate::declared(&generation.conf).upstream.groups;
-        let local = generation.own.of(Locals::default).get(groups, number)?;
-        Some(GroupRef::Declared(generation, number, local))
+        let groups = groups(&generation).clone();
+        let local = groups.locals.get(&crate::declared(&generation.conf).upstream.groups, number)?;
+        Some(GroupRef::Declared(generation, number, groups, local))
+    }
+
+    /// A group of a configuration, in this version.
+    pub fn of(generation: Rc<Generation>, number: usize, local: Rc<Local>) -> GroupRef {
+        let groups = groups(&generation).clone();
+        GroupRef::Declared(generation, number, groups, local)
     }
 
     /// The group of one exchange.
@@ -51,9 +59,9 @@ impl GroupRef {
 
     /// The group in its current version, if that is newer than this one.
     pub fn renewed(&self) -> Option<GroupRef> {
-        let GroupRef::Declared(generation, number, local) = self else { return None };
+        let GroupRef::Declared(generation, number, _, local) = self else { return None };
         match GroupRef::declared(generation.clone(), *number)? {
-            GroupRef::Declared(_, _, now) if Rc::ptr_eq(&now, local) => None,
+            GroupRef::Declared(.., now) if Rc::ptr_eq(&now, local) => None,
             renewed => Some(renewed),
         }
     }
@@ -61,7 +69,15 @@ impl GroupRef {
     /// The configuration that keeps connections to its peers, and the number of the group.
     pub fn home(&self) -> Option<(&Rc<Generation>, usize)> {
         match self {
-            GroupRef::Declared(generation, number, _) => Some((generation, *number)),
+            GroupRef::Declared(generation, number, ..) => Some((generation, *number)),
+            GroupRef::Own(_) => None,
+        }
+    }
+
+    /// The pools that keep connections to its peers, and the number of the group.
+    pub fn pools(&self) -> Option<(&Pools, usize)> {
+        match self {
+            GroupRef::Declared(_, number, groups, _) => Some((&groups.pools, *number)),
             GroupRef::Own(_) => None,
         }
     }
@@ -69,7 +85,7 @@ impl GroupRef {
     /// A peer. No cell of its own counts the tries at a peer that belongs to one exchange.
     pub fn known_peer(&self, boards: &Boards, index: usize) -> KnownPeer {
         match self {
-            GroupRef::Declared(_, _, local) => local.peer(boards, index),
+            GroupRef::Declared(.., local) => local.peer(boards, index),
             GroupRef::Own(local) => {
                 (local.group.peer(index).map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
             }
@@ -79,7 +95,7 @@ impl GroupRef {
     /// The group.
     pub fn get(&self) -> &Local {
         match self {
-            GroupRef::Declared(_, _, local) | GroupRef::Own(local) => local,
+            GroupRef::Declared(.., local) | GroupRef::Own(local) => local,
         }
     }
 }
@@ -541,12 +557,12 @@ fn may_be_unread(exchange: &Exchange<'_>, upstream: &Upstream) -> bool {
 
 /// Puts a connection back into the worker's pool, if its group is declared. Only `Source::release` may call this.
 fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
-    if let Some((generation, number)) = group.home() {
+    if let Some((pools, number)) = group.pools() {
         let upstream = group.get();
         // If variables name a certificate, weir loads it for each connection, as in nginx, or keeps it while its cache
         // allows. A connection with an old certificate would outlive both. A block with `keepalive` accepts that.
         let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
         let is_reusable = !may_be_stale && !may_be_unread(exchange, upstream) && !exchange.worker.is_draining();
-        pools(generation).put(number, link, &upstream.own.pooling, is_reusable);
+        pools.put(number, link, &upstream.own.pooling, is_reusable);
     }
 }

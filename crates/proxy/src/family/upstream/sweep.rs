@@ -8,7 +8,7 @@ use weir_net::timer;
 
 use super::HttpParts;
 use super::line::lines;
-use super::pool::pools;
+use super::groups::pools;
 use super::source::GroupRef;
 
 /// How often weir checks idle upstream connections.

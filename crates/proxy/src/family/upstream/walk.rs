@@ -30,9 +30,10 @@ use super::answered;
 use super::attempt::{self, Answered};
 use super::blame::{blame, why};
 use super::failure::{Failure, Progressed};
+use super::groups::pools;
 use super::lend;
 use super::line::{Awaited, Kept, Line, Opened, lines};
-use super::pool::{Handover, Link, News, Terms, pools};
+use super::pool::{Handover, Link, News, Terms};
 use super::queue::{self, Ticket};
 use super::sending::Outgoing;
 use super::source::{GroupRef, Hold};
@@ -44,12 +45,11 @@ use crate::protocol::Protocol;
 /// The state of one exchange between its tries.
 pub(super) struct Walk<'g> {
     upstream: &'g Upstream,
-    outgoing: Outgoing<'g>,
+    outgoing: &'g Outgoing<'g>,
     /// The TLS party.
     party: Option<&'g Arc<Party>>,
     /// The hold on the last peer, with the record of all peers asked.
     pub hold: Hold,
-    policy: RetryPolicy,
     first_started: Instant,
     /// The peer whose kept connection turned out dead: asked again, on a new connection.
     stale: Option<usize>,
@@ -82,19 +82,15 @@ impl<'g> Walk<'g> {
         group: &GroupRef,
         upstream: &'g Upstream,
         party: Option<&'g Arc<Party>>,
-        outgoing: Outgoing<'g>,
+        outgoing: &'g Outgoing<'g>,
         ticket: Option<Ticket>,
     ) -> Walk<'g> {
-        let proxy = &outgoing.values.proxy;
-        let timeout_ms = proxy.tries_timeout.as_millis() as u64;
-        let policy = RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms };
         upstream.own.budget.earn();
         Walk {
             upstream,
             outgoing,
             party,
-            hold: Hold { group: group.clone(), selection: upstream.group.begin(policy.tries) },
-            policy,
+            hold: Hold { group: group.clone(), selection: upstream.group.begin(outgoing.values.proxy.tries) },
             first_started: clock::now(),
             stale: None,
             after_redirect: !exchange.tries.is_empty(),
@@ -145,7 +141,7 @@ impl<'g> Walk<'g> {
             Ok(ticket) => match self.hold.group.renewed() {
                 Some(group) => return ControlFlow::Continue(Some((group, ticket))),
                 None => {
-                    self.hold.selection = upstream.group.begin(self.policy.tries);
+                    self.hold.selection = upstream.group.begin(self.outgoing.values.proxy.tries);
                     self.ticket = Some(ticket);
                 }
             },
@@ -191,8 +187,8 @@ impl<'g> Walk<'g> {
         if !next.may_reuse || matches!(self.outgoing.values.proxy.protocol, Protocol::Http2 | Protocol::Tunnel) {
             return None;
         }
-        let (generation, number) = self.hold.group.home()?;
-        pools(generation).take(number, self.upstream.id(next.peer), terms)
+        let (pools, number) = self.hold.group.pools()?;
+        pools.take(number, self.upstream.id(next.peer), terms)
     }
 
     /// The terms that a connection for this exchange must meet.
@@ -472,7 +468,10 @@ impl<'g> Walk<'g> {
             tries_left: self.upstream.group.tries_after(&self.hold.selection),
             elapsed_ms: clock::now().ms_since(self.first_started),
         };
-        self.policy.decide(&attempt, &self.upstream.own.budget, clock::unix_seconds())
+        let proxy = &self.outgoing.values.proxy;
+        let timeout_ms = proxy.tries_timeout.as_millis() as u64;
+        let policy = RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms };
+        policy.decide(&attempt, &self.upstream.own.budget, clock::unix_seconds())
     }
 
     /// Whether the request's body can be sent again: it was kept, or there is none.
