@@ -90,8 +90,7 @@ impl Deadline {
             let (at, now, task) = (core.clock.after_ms(after), core.clock.now_ms(), core.current());
             let mut wheel = core.wheel.borrow_mut();
             let timer = self.timer_in(&mut wheel);
-            wheel.want(timer, at);
-            wheel.poll(timer, now, task)
+            wheel.want_and_poll(timer, at, now, task)
         });
         if expired == Some(true) { Poll::Ready(()) } else { Poll::Pending }
     }

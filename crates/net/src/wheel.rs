@@ -108,6 +108,20 @@ impl Wheel {
         false
     }
 
+    /// Sets the moment when the timer is wanted, and polls it.
+    #[inline]
+    pub(crate) fn want_and_poll(&mut self, key: SlotKey, at: u64, now: u64, task: SlotKey) -> bool {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return false;
+        };
+        entry.wanted = at;
+        entry.task = task;
+        if at < entry.linked {
+            self.relink(key);
+        }
+        at <= now
+    }
+
     /// Moves the wheel to `now` and passes on every task whose timer is due.
     pub(crate) fn advance(&mut self, now: u64, mut wake: impl FnMut(SlotKey)) {
         while let Some((level, slot, start)) = self.first() {

@@ -101,7 +101,7 @@ const USUAL_NAME_MAX: usize = 64;
 
 /// Reads the kind of line that nearly all lines are: complete, in plain spelling, with nothing to tolerate or to
 /// refuse; or the empty line at the end of the section. `None` for any other line.
-#[inline(always)] // handing the line over from a call would cost as much as reading it
+#[inline]
 fn usual(buf: &[u8], start: usize) -> Option<FieldLine> {
     let rest = buf.get(start..)?;
     if rest.starts_with(b"\r\n") {

@@ -55,6 +55,7 @@ pub fn compose(exchange: &mut Exchange<'_>, change: impl FnOnce(&mut Composed)) 
 }
 
 /// Whether the response of an exchange is composed.
+#[inline]
 pub fn is_composed(exchange: &Exchange<'_>) -> bool {
     exchange.own.get::<Composed>().is_some()
 }

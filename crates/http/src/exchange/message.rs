@@ -258,6 +258,9 @@ pub struct Origin {
     pub trailers: Fields,
 }
 
+/// The room for bytes of an answer before the length of its body is known.
+pub const ANSWER_BYTES: usize = 16 << 10;
+
 impl Default for Origin {
     fn default() -> Origin {
         Origin { bytes: Lease::none(), head: ResponseHead::new(), parser: Parser::new(), trailers: Fields::default() }
@@ -273,7 +276,7 @@ impl Origin {
 
     /// Forgets the answer. Keeps the room for its fields, and with it the last head, until the next head is parsed.
     pub fn clear(&mut self) {
-        self.bytes = Lease::none();
+        self.bytes.clear();
         self.parser.reset();
         self.trailers.clear();
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use weir_net::log::{self, Level};
 use weir_net::slots::{SlotKey, Slots};
-use weir_net::{Address, Stream, Transport, clock, timer};
+use weir_net::{Address, Lease, Stream, Transport, clock, timer};
 
 use crate::exchange::conf::Conf;
-use crate::exchange::message::Origin;
+use crate::exchange::message::{ANSWER_BYTES, Origin};
 use crate::hold::board::Board;
 use crate::hold::board::boards::Boards;
 use crate::hold::bounds::MEMORY;
@@ -82,6 +82,9 @@ pub const SPARE_MAX: usize = 256;
 
 /// Larger buffers are not kept.
 pub const SPARE_BYTES_MAX: usize = 64 << 10;
+
+/// Memory for upstreams' answers that keeps its buffer, per worker: as many bytes as a pool of buffers keeps.
+const SPARE_BUFFERS_MAX: usize = weir_net::buffer::POOL_BYTES_MAX / ANSWER_BYTES;
 
 /// How long weir waits for ended connections to free their descriptors.
 const ROOM_PAUSE: Duration = Duration::from_millis(10);
@@ -484,8 +487,12 @@ impl Worker {
 
     /// Takes it back.
     pub fn return_origin(&self, mut origin: Box<Origin>) {
-        origin.clear();
         let mut spare = self.spare_origins.borrow_mut();
+        origin.clear();
+        let is_usual = (ANSWER_BYTES..2 * ANSWER_BYTES).contains(&origin.bytes.capacity());
+        if !is_usual || spare.len() >= SPARE_BUFFERS_MAX {
+            origin.bytes = Lease::none();
+        }
         if spare.len() < SPARE_MAX {
             spare.push(origin);
         }

@@ -162,8 +162,9 @@ async fn ask_peers(
 ) -> Answer {
     let mut ticket = None;
     loop {
-        let upstream = group.get();
-        let mut walk = Walk::begin(exchange, &group, upstream, party, &outgoing, ticket);
+        let local = group.get().clone();
+        let upstream = &*local;
+        let mut walk = Walk::begin(exchange, group, upstream, party, &outgoing, ticket);
         let renewed = loop {
             let Some(next) = walk.next_peer(exchange) else {
                 // Boxed: few exchanges wait for a peer.

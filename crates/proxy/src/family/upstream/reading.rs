@@ -4,7 +4,7 @@ use std::io;
 use std::task::Poll;
 
 use weir_http::exchange::Exchange;
-use weir_http::exchange::message::Origin;
+use weir_http::exchange::message::{ANSWER_BYTES, Origin};
 use weir_http::receive::h2;
 use weir_net::{Lease, buffer};
 use weir_wire::{Progress, Version};
@@ -14,9 +14,6 @@ use super::heads::Head;
 use super::pool::Link;
 use crate::family::proxy::Values;
 use crate::protocol::Protocol;
-
-/// Bytes to read at a time before the length of the body is known.
-const READ_BYTES: usize = 16 << 10;
 
 /// The most interim answers (1xx) before the final one.
 const INTERIM_MAX: u32 = 16;
@@ -183,10 +180,10 @@ fn receive(
     bytes: &mut Lease,
     progressed: &mut Progressed,
 ) -> Result<bool, Failure> {
-    if bytes.is_empty() {
-        *bytes = buffer::lease(READ_BYTES);
+    if bytes.capacity() == 0 {
+        *bytes = buffer::lease(ANSWER_BYTES);
     }
-    match link.stream.try_read_vec(bytes, READ_BYTES) {
+    match link.stream.try_read_vec(bytes, ANSWER_BYTES) {
         Ok(0) => Err(Failure::Closed),
         Ok(count) => {
             progressed.response_begun = true;

@@ -93,7 +93,7 @@ impl GroupRef {
     }
 
     /// The group.
-    pub fn get(&self) -> &Local {
+    pub fn get(&self) -> &Rc<Local> {
         match self {
             GroupRef::Declared(.., local) | GroupRef::Own(local) => local,
         }

@@ -79,7 +79,7 @@ impl<'g> Walk<'g> {
     /// Before the first try. A `ticket` is the place in the group's queue that the exchange has already.
     pub fn begin(
         exchange: &Exchange<'_>,
-        group: &GroupRef,
+        group: GroupRef,
         upstream: &'g Upstream,
         party: Option<&'g Arc<Party>>,
         outgoing: &'g Outgoing<'g>,
@@ -90,7 +90,7 @@ impl<'g> Walk<'g> {
             upstream,
             outgoing,
             party,
-            hold: Hold { group: group.clone(), selection: upstream.group.begin(outgoing.values.proxy.tries) },
+            hold: Hold { group, selection: upstream.group.begin(outgoing.values.proxy.tries) },
             first_started: clock::now(),
             stale: None,
             after_redirect: !exchange.tries.is_empty(),

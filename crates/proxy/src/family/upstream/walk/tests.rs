@@ -34,7 +34,7 @@ fn after(settings: &str, method: &str, failure: fn() -> Failure, came: Came) -> 
         let outgoing = Outgoing { head: b"", framing, text: None, values };
         let group = GroupRef::declared(site.generation.clone(), 0).unwrap();
         let upstream = group.get();
-        let mut walk = Walk::begin(&exchange, &group, upstream, None, &outgoing, None);
+        let mut walk = Walk::begin(&exchange, group.clone(), upstream, None, &outgoing, None);
         let first = walk.next_peer(&mut exchange).unwrap();
         let progressed =
             Progressed { request_sent: came.sent, response_begun: came.begun, request_complete: came.sent };
