@@ -172,7 +172,7 @@ async fn whole(
     let sent = head.len() as u64 + length;
     let result = if body.len() <= writing::COPY_MAX {
         head.extend_from_slice(body);
-        conn.write_all(&mut [IoSlice::new(head)], timeout).await
+        conn.write(head, timeout).await
     } else {
         conn.write_all(&mut [IoSlice::new(head), IoSlice::new(body)], timeout).await
     };

@@ -101,7 +101,7 @@ const USUAL_NAME_MAX: usize = 64;
 
 /// Reads the kind of line that nearly all lines are: complete, in plain spelling, with nothing to tolerate or to
 /// refuse; or the empty line at the end of the section. `None` for any other line.
-#[inline]
+#[inline(always)] // handing the line over from a call would cost as much as a part of reading it
 fn usual(buf: &[u8], start: usize) -> Option<FieldLine> {
     let rest = buf.get(start..)?;
     if rest.starts_with(b"\r\n") {
@@ -127,7 +127,7 @@ fn usual(buf: &[u8], start: usize) -> Option<FieldLine> {
 const SHORT_VALUE_MAX: usize = 48;
 
 /// The position of the first LF, CR or NUL.
-#[inline]
+#[inline(always)] // as above
 fn value_end(value: &[u8]) -> Option<usize> {
     let ends = |byte: u8| matches!(byte, b'\n' | b'\r' | 0);
     match word::find_below(value, b'\r' + 1, SHORT_VALUE_MAX) {

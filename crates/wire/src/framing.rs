@@ -115,12 +115,20 @@ pub fn request_method(buf: &[u8], head: &RequestHead, body: BodyLength, allow_co
 /// Content-Length's value: digits only, up to [`CONTENT_LENGTH_MAX`]. No sign,
 /// no list, no space inside, not empty (RFC 9110 §8.6).
 pub fn content_length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() {
+        return None;
+    }
     let mut length = 0u64;
     for &byte in value {
-        let digit = char::from(byte).to_digit(10)?;
-        length = length.checked_mul(10)?.checked_add(u64::from(digit))?;
+        if !byte.is_ascii_digit() || length > CONTENT_LENGTH_MAX / 10 {
+            return None;
+        }
+        length = length * 10 + u64::from(byte - b'0');
+        if length > CONTENT_LENGTH_MAX {
+            return None;
+        }
     }
-    (!value.is_empty() && length <= CONTENT_LENGTH_MAX).then_some(length)
+    Some(length)
 }
 
 /// Transfer-Encoding's value must be this one coding, without parameters.

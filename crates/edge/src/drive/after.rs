@@ -10,7 +10,7 @@ use super::tunnel::Tunnel;
 
 /// The next step of a connection after a request.
 pub enum After {
-    /// The connection waits this long for the next request.
+    /// The connection waits this long for the next request; its deadline is set.
     Idle(Duration),
     /// weir closes the connection.
     Close,

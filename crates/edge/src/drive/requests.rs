@@ -32,15 +32,16 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, parts: &mut Parts) -> 
         let may_carry = conn.served() == 0
             && !conn.shared.is_secure()
             && streams::is_on(&generation.conf, conn.client.listen.get());
+        let core = default_core(&generation.conf, conn.client.listen.get());
         let reading = counters::raise(&worker.counters().reading);
-        let head = head::read(conn, parts, default_core(&generation.conf, conn.client.listen.get()), may_carry).await;
+        let head = head::read(conn, parts, core, may_carry).await;
         drop(reading);
         let refusal = match head {
             Head::Complete => None,
             Head::Refused(refused) => Some(refused),
             Head::Nothing => {
-                let core = default_core(&generation.conf, conn.client.listen.get());
                 let timeout = if conn.served() == 0 { core.header_timeout } else { core.keepalive_timeout.0 };
+                conn.await_request(timeout, core.send_timeout.first);
                 return After::Idle(timeout);
             }
             Head::Closed => return After::Close,
@@ -56,7 +57,11 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, parts: &mut Parts) -> 
         parts.next_request();
         match after {
             After::Idle(_) if !parts.request().bytes.is_empty() => {}
-            After::Idle(_) | After::Close | After::Linger(..) | After::Tunnel(_) | After::Streams(_) => return after,
+            After::Idle(timeout) => {
+                conn.await_request(timeout, core.send_timeout.first);
+                return after;
+            }
+            After::Close | After::Linger(..) | After::Tunnel(_) | After::Streams(_) => return after,
         }
     }
 }

@@ -140,7 +140,7 @@ fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl
                 after = tunnel.close(end, &conn, &entry.worker);
             }
             match after {
-                After::Idle(timeout) if lie_down(&conn, &entry.worker, timeout) => {}
+                After::Idle(_) if !entry.worker.is_draining() => conn.shared.lie_idle(),
                 After::Linger(time, timeout) => return Box::pin(linger(&conn, &entry.worker, time, timeout)).await,
                 After::Streams(early) => return streams::serve(conn, entry, &early),
                 After::Close if conn.stream().has_failed() => return Box::pin(secure::say_why(&conn)).await,
@@ -148,16 +148,6 @@ fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl
             }
         }
     }
-}
-
-fn lie_down(conn: &Conn, worker: &Worker, timeout: Duration) -> bool {
-    if worker.is_draining() {
-        return false;
-    }
-    let generation = worker.generation();
-    let first = default_core(&generation.conf, conn.client.listen.get()).send_timeout.first;
-    conn.wait_idle(timeout, first);
-    true
 }
 
 /// Closes the sending side and reads the rest of the client's data. Closing at once would destroy the answer on its

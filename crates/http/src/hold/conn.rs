@@ -78,12 +78,11 @@ impl Conn {
         }
     }
 
-    /// Waits up to `timeout` for the next request.
+    /// Gives the client `timeout` for its next request; looks after the time `first` whether it has accepted its answer.
     #[inline]
-    pub fn wait_idle(&self, timeout: Duration, first: Duration) {
+    pub fn await_request(&self, timeout: Duration, first: Duration) {
         self.deadline.set(timeout.min(first));
         self.left_ms.set(millis(timeout.saturating_sub(first)));
-        self.shared.lie_idle();
     }
 
     /// Counts a request; returns how many there were with it.
@@ -203,6 +202,27 @@ impl Conn {
         }
     }
 
+    /// Writes all bytes; waits at most `timeout` between two writes.
+    pub async fn write(&mut self, mut bytes: &[u8], timeout: SendTimeout) -> Result<(), Gone> {
+        while !bytes.is_empty() {
+            match self.stream().try_write(bytes) {
+                Ok(0) => return Err(Gone::Closed(io::ErrorKind::WriteZero.into())),
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(error) => self.after_failed_write(error, timeout).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the client accepts more data, if that is why it accepted none.
+    async fn after_failed_write(&mut self, error: io::Error, timeout: SendTimeout) -> Result<(), Gone> {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => self.until_writable(timeout).await,
+            io::ErrorKind::Interrupted => Ok(()),
+            _ => Err(Gone::Closed(error)),
+        }
+    }
+
     /// Writes all pieces, as many in one call as the kernel takes; waits at most `timeout` between two writes.
     pub async fn write_all(&mut self, mut pieces: &mut [IoSlice<'_>], timeout: SendTimeout) -> Result<(), Gone> {
         IoSlice::advance_slices(&mut pieces, 0);
@@ -214,11 +234,7 @@ impl Conn {
             match written {
                 Ok(0) => return Err(Gone::Closed(io::ErrorKind::WriteZero.into())),
                 Ok(written) => IoSlice::advance_slices(&mut pieces, written),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.until_writable(timeout).await?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Gone::Closed(error)),
+                Err(error) => self.after_failed_write(error, timeout).await?,
             }
         }
         Ok(())

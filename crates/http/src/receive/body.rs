@@ -193,7 +193,7 @@ pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
         return Ok(());
     }
     let timeout = exchange.location.values.core.send_timeout;
-    conn.write_all(&mut [io::IoSlice::new(b"HTTP/1.1 100 Continue\r\n\r\n")], timeout).await
+    conn.write(b"HTTP/1.1 100 Continue\r\n\r\n", timeout).await
 }
 
 /// Reads the whole body, to memory or to a file as `client_body_buffer_size` and `client_body_in_file_only` say.

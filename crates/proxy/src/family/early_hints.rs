@@ -141,7 +141,7 @@ fn compose<'o>(status: u16, fields: impl Iterator<Item = (&'o [u8], &'o [u8], Op
 async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<usize, Gone> {
     if proxy::is_for_its_client_alone(exchange) {
         return conn
-            .write_all(&mut [io::IoSlice::new(text)], exchange.location.values.core.send_timeout)
+            .write(text, exchange.location.values.core.send_timeout)
             .await
             .map(|()| text.len());
     }

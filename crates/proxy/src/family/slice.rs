@@ -444,7 +444,7 @@ mod tests {
         ] {
             let found = on_worker(async move {
                 let (site, _conn, _client) = Site::open(&proxied("slice 10;"));
-                let mut exchange = site.exchange(&whole("GET /"));
+                let exchange = site.exchange(&whole("GET /"));
                 exchange.response.content_length = told;
                 if !range.is_empty() {
                     exchange.response.fields.push_known(b"Content-Range", range.as_bytes(), Some(Known::ContentRange));
