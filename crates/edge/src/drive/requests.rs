@@ -106,8 +106,7 @@ async fn one(
     let started = parts.request().started.take().unwrap_or_else(clock::now);
     let number = conn.count_request();
     let client = conn.client.clone();
-    let mut exchange =
-        Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
+    let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
     exchange.facts.number_on_connection = number;
     let begun = open::open(&mut exchange, refusal);
     let opened = counting::begin(&mut exchange);

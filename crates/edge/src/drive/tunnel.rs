@@ -14,8 +14,8 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use frames::Frames;
-use weir_http::exchange::request_body::RequestBody;
 use weir_http::exchange::Exchange;
+use weir_http::exchange::request_body::RequestBody;
 use weir_http::hold::board::tunnels::{Closer, Sender, TunnelCell};
 use weir_http::hold::conn::{Conn, Gone};
 use weir_http::hold::counters;

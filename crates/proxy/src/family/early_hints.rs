@@ -140,10 +140,7 @@ fn compose<'o>(status: u16, fields: impl Iterator<Item = (&'o [u8], &'o [u8], Op
 /// Sends the text; returns the number of bytes sent.
 async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<usize, Gone> {
     if proxy::is_for_its_client_alone(exchange) {
-        return conn
-            .write(text, exchange.location.values.core.send_timeout)
-            .await
-            .map(|()| text.len());
+        return conn.write(text, exchange.location.values.core.send_timeout).await.map(|()| text.len());
     }
     match conn.stream().try_write(text) {
         Ok(written) if written == text.len() => Ok(written),

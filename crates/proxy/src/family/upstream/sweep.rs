@@ -7,8 +7,8 @@ use weir_http::hold::worker::Worker;
 use weir_net::timer;
 
 use super::HttpParts;
-use super::line::lines;
 use super::groups::pools;
+use super::line::lines;
 use super::source::GroupRef;
 
 /// How often weir checks idle upstream connections.
