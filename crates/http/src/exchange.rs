@@ -526,7 +526,7 @@ impl Reads for Exchange<'_> {
 
     #[inline]
     fn slots(&mut self) -> &mut SlotStore {
-        &mut self.slots
+        self.slots
     }
 }
 

@@ -156,11 +156,11 @@ fn understand(exchange: &mut Exchange<'_>) {
     if length == BodyLength::None {
         exchange.body = RequestBody::Gone;
     }
-    let id = exchange.conf.listens[0].hosts.find(&exchange.request.host, &mut exchange.slots).unwrap();
+    let id = exchange.conf.listens[0].hosts.find(&exchange.request.host, exchange.slots).unwrap();
     exchange.server = exchange.conf.server(id);
     exchange.enter(exchange.server.root);
     let raw = exchange.request.text(exchange.request.head.path).to_vec();
-    let found = target::normalise(&raw, true, &mut exchange.uri).unwrap();
+    let found = target::normalise(&raw, true, exchange.uri).unwrap();
     *exchange.uri = found.path(&raw, &exchange.uri.clone()).to_vec();
     *exchange.args = found.args(&raw).to_vec();
     exchange.flags.target_is_valid = true;
@@ -277,12 +277,12 @@ pub fn shown(exchange: &Exchange<'_>, outcome: &Outcome) -> Walked {
         (Outcome::Respond, _) => exchange.response.status.get().to_string(),
         (other, _) => format!("{other:?}"),
     };
-    let args = if exchange.args.is_empty() { String::new() } else { format!("?{}", text(&exchange.args)) };
+    let args = if exchange.args.is_empty() { String::new() } else { format!("?{}", text(exchange.args)) };
     Walked {
         outcome,
         location: exchange.location.name.clone(),
         trail: exchange.own.get::<Trail>().map(|trail| trail.0.join(" ")).unwrap_or_default(),
-        uri: text(&exchange.uri) + &args,
+        uri: text(exchange.uri) + &args,
         to: text(exchange.response.fields.get(Known::Location).unwrap_or_default()),
     }
 }

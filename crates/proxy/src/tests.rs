@@ -89,7 +89,7 @@ fn understand(exchange: &mut Exchange<'_>) {
         exchange.body = RequestBody::Gone;
     }
     let raw = exchange.request.text(exchange.request.head.path).to_vec();
-    let found = target::normalise(&raw, true, &mut exchange.uri).unwrap();
+    let found = target::normalise(&raw, true, exchange.uri).unwrap();
     *exchange.uri = found.path(&raw, &exchange.uri.clone()).to_vec();
     *exchange.args = found.args(&raw).to_vec();
     exchange.flags.target_is_valid = true;

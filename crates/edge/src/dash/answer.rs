@@ -117,7 +117,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
 
 /// The history on disk.
 fn history(exchange: &mut Exchange<'_>) -> Outcome {
-    let (from, to, now) = stretch(&exchange.args, clock::unix_ms());
+    let (from, to, now) = stretch(exchange.args, clock::unix_ms());
     let points = crate::declared(exchange.conf).dashboard.hall().day(from, to, now);
     text(exchange, 200, b"application/json", serde_json::to_vec(&points).unwrap_or_default())
 }
@@ -240,7 +240,7 @@ fn samples(exchange: &mut Exchange<'_>) -> Outcome {
 }
 
 fn class_of<'s>(exchange: &Exchange<'_>, snapshot: &'s Snapshot) -> Option<&'s ErrorClass> {
-    let place = std::str::from_utf8(&exchange.args).ok()?.parse::<usize>().ok()?;
+    let place = std::str::from_utf8(exchange.args).ok()?.parse::<usize>().ok()?;
     snapshot.weir.errors.get(place)
 }
 
@@ -286,7 +286,7 @@ async fn lab_runs(exchange: &mut Exchange<'_>) -> Outcome {
             "the dashboard shows no lab runs: name their directory with dashboard_lab DIRECTORY;\n",
         );
     };
-    let id = String::from_utf8_lossy(&exchange.args).into_owned();
+    let id = String::from_utf8_lossy(exchange.args).into_owned();
     if id.is_empty() {
         return shelved(exchange, Want::Runs(lab)).await;
     }

@@ -275,8 +275,8 @@ fn pack(exchange: &Exchange<'_>) -> Box<[u8]> {
     let mut out = buffer::lease(0);
     push(&mut out, request.bytes.get(..request.head.len));
     push(&mut out, Some(&request.host));
-    push(&mut out, Some(&exchange.uri));
-    push(&mut out, Some(&exchange.args));
+    push(&mut out, Some(exchange.uri));
+    push(&mut out, Some(exchange.args));
     push(&mut out, exchange.origin.as_ref().and_then(|origin| origin.bytes.get(..origin.head.len)));
     push(&mut out, Some(&response.status_line));
     push(&mut out, Some(&response.content_type));
@@ -327,7 +327,7 @@ fn unpack(mut texts: &[u8], exchange: &mut Exchange<'_>) {
     if let Some(origin) = &mut exchange.origin {
         pull_fields(from, &mut origin.trailers);
     }
-    pull_slots(from, &mut exchange.slots);
+    pull_slots(from, exchange.slots);
     read_head(exchange);
 }
 

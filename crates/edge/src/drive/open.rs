@@ -103,7 +103,7 @@ fn stand_in(exchange: &mut Exchange<'_>, violation: Violation) {
 /// Enters the server of this name, the default one without a name.
 fn place(exchange: &mut Exchange<'_>, name: Option<&[u8]>) {
     let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) else { return };
-    let found = name.map(|name| listen.hosts.find(name, &mut exchange.slots));
+    let found = name.map(|name| listen.hosts.find(name, exchange.slots));
     let id = match found {
         Some(Ok(id)) => id,
         Some(Err(failed)) => {
@@ -235,9 +235,9 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
             // A request without a host is for the server name of the TLS handshake.
             Some(name) if exchange.request.host.is_empty() => {
                 let name = name.trim_end_matches('.').to_ascii_lowercase();
-                listen.hosts.find(name.as_bytes(), &mut exchange.slots)
+                listen.hosts.find(name.as_bytes(), exchange.slots)
             }
-            _ => listen.hosts.find(&exchange.request.host, &mut exchange.slots),
+            _ => listen.hosts.find(&exchange.request.host, exchange.slots),
         };
         let id = match id {
             Ok(id) => id,
@@ -278,7 +278,7 @@ fn read_target(exchange: &mut Exchange<'_>, path: Span) -> Result<(), Violation>
     check_target(core, raw)?;
     let merges_slashes = merges_slashes(exchange);
     let target =
-        weir_wire::target::normalise(raw, merges_slashes, &mut exchange.uri).inspect_err(|_| exchange.uri.clear())?;
+        weir_wire::target::normalise(raw, merges_slashes, exchange.uri).inspect_err(|_| exchange.uri.clear())?;
     // RFC 9112 §3.2.2: a target in absolute form may lack a path, which is `/` then.
     exchange.flags.target_is_valid = raw.starts_with(b"/");
     exchange.flags.uri_was_quoted = target.quoted;

@@ -179,7 +179,7 @@ fn answer(exchange: &mut Exchange<'_>) -> bool {
     if exchange.request.method() != b"GET" {
         return false;
     }
-    let Some(text) = crate::declared(exchange.conf).acme.challenges.text(&exchange.uri) else { return false };
+    let Some(text) = crate::declared(exchange.conf).acme.challenges.text(exchange.uri) else { return false };
     exchange.flags.keeps_alive = false;
     let response = &mut exchange.response;
     response.status.answer(200);

@@ -136,7 +136,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     }
     let settings = &crate::values(exchange.location).autoindex;
     let callback = match settings.format {
-        ListingFormat::Jsonp => match callback(&exchange.args) {
+        ListingFormat::Jsonp => match callback(exchange.args) {
             Ok(name) => name.to_vec(),
             Err((what, name)) => {
                 let name = String::from_utf8_lossy(name).into_owned();
@@ -153,7 +153,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     };
     let offset = if settings.localtime { clock::utc_offset_minutes(clock::unix_seconds() as i64) } else { 0 };
     let (kind, bytes) = match settings.format {
-        ListingFormat::Html => ("text/html", html(&exchange.uri, &entries, settings.exact_size, offset)),
+        ListingFormat::Html => ("text/html", html(exchange.uri, &entries, settings.exact_size, offset)),
         ListingFormat::Xml => ("text/xml; charset=utf-8", xml(&entries)),
         ListingFormat::Jsonp if !callback.is_empty() => {
             let list = json(&entries);

@@ -116,7 +116,7 @@ pub static FAMILY: Family = Family::new(
     Variable::without_answer("echo_client_request_method", method),
     Variable::without_answer("echo_client_request_headers", request_head),
     Variable::without_answer("echo_request_uri", |exchange, _, out| {
-        out.extend_from_slice(&exchange.uri);
+        out.extend_from_slice(exchange.uri);
         true
     }),
     Variable::without_answer("echo_timer_elapsed", elapsed),

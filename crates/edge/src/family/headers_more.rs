@@ -225,7 +225,7 @@ fn change_answer(exchange: &mut Exchange<'_>) {
         }
         for field in &command.fields {
             let value = field.text(exchange);
-            set(&mut exchange.response, field, &value, command.appends);
+            set(exchange.response, field, &value, command.appends);
         }
     }
 }

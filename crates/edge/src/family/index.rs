@@ -74,7 +74,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         let directory = found.len();
         found.extend_from_slice(&name);
         match disable_symlinks::metadata(exchange, &found) {
-            Ok(_) => return Next::Redirect { uri: [&exchange.uri, name.as_slice()].concat(), args: None },
+            Ok(_) => return Next::Redirect { uri: [exchange.uri, name.as_slice()].concat(), args: None },
             Err(error) => {
                 if let Some(next) = missing(exchange, &found, directory, &error, &mut directory_is_known) {
                     return next;

@@ -79,7 +79,7 @@ fn filter(exchange: &mut Exchange<'_>) {
 fn of_cache(exchange: &Exchange<'_>, since: Option<Since>) -> Verdict {
     let response = &exchange.response;
     let stored = Validators { etag: response.fields.get(Known::Etag), last_modified: response.last_modified };
-    let fields = facts::request_fields(&exchange.request);
+    let fields = facts::request_fields(exchange.request);
     match condition::judge(fields, stored, since.unwrap_or(Since::Before)) {
         condition::Verdict::Send => Verdict::Send,
         condition::Verdict::NotModified => Verdict::NotModified,

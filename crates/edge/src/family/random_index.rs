@@ -58,7 +58,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         Err(error) => return failed(exchange, &shown, &error),
     };
     match choose(exchange, &directory, names) {
-        Ok(Some(name)) => Next::Redirect { uri: [&exchange.uri, name.as_slice()].concat(), args: None },
+        Ok(Some(name)) => Next::Redirect { uri: [exchange.uri, name.as_slice()].concat(), args: None },
         Ok(None) => Next::Continue,
         Err(error) => {
             exchange.log(Level::Crit, format_args!("readdir() \"{shown}\" failed {}", Os(&error)));

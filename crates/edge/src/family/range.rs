@@ -70,7 +70,7 @@ fn filter(exchange: &mut Exchange<'_>) {
         return;
     }
     match asked(exchange, length) {
-        Asked::Whole => offer(&mut exchange.response),
+        Asked::Whole => offer(exchange.response),
         Asked::Nothing => {
             content_range(exchange, |out| write!(out, "bytes */{length}"));
             exchange.response.content_length = None;

@@ -113,7 +113,7 @@ pub fn open_media(exchange: &mut Exchange<'_>) -> Result<Opened, Next> {
 
 /// An argument of the query string.
 pub fn argument(exchange: &Exchange<'_>, name: &[u8]) -> Option<Vec<u8>> {
-    find_argument(&exchange.args, name).map(<[u8]>::to_vec)
+    find_argument(exchange.args, name).map(<[u8]>::to_vec)
 }
 
 /// Logs a file that cannot be opened; returns the status.
@@ -132,11 +132,11 @@ fn failed(exchange: &mut Exchange<'_>, path: &str, LinkFailed { call, error }: &
 /// The URI names a directory without the final slash: redirects to the URI with the slash.
 fn add_slash(exchange: &mut Exchange<'_>) -> Next {
     let mut location = Vec::with_capacity(exchange.uri.len() + exchange.args.len() + 2);
-    weir_wire::escape::escape_uri(&exchange.uri, &mut location);
+    weir_wire::escape::escape_uri(exchange.uri, &mut location);
     location.push(b'/');
     if !exchange.args.is_empty() {
         location.push(b'?');
-        location.extend_from_slice(&exchange.args);
+        location.extend_from_slice(exchange.args);
     }
     exchange.response.fields.replace(b"Location", &location, Known::Location);
     exchange.response.own_location = true;

@@ -119,7 +119,7 @@ fn question(exchange: &mut Exchange<'_>) -> Question {
     Question {
         method: lossy(exchange.request.method()),
         path: crate::values(exchange.location).live.is_api.then(|| rest(exchange)),
-        query: lossy(&exchange.args),
+        query: lossy(exchange.args),
         may_write: crate::values(exchange.location).live.may_write,
         client: lossy(&client),
         body: Vec::new(),
@@ -131,7 +131,7 @@ fn question(exchange: &mut Exchange<'_>) -> Question {
 
 /// The part of the path after the location.
 fn rest(exchange: &Exchange<'_>) -> String {
-    let uri = String::from_utf8_lossy(&exchange.uri);
+    let uri = String::from_utf8_lossy(exchange.uri);
     let prefix = match &exchange.location.pattern {
         Some(Pattern::Prefix { path, .. } | Pattern::Exact(path)) => path.as_str(),
         Some(Pattern::Regex(_) | Pattern::Named(_)) | None => "",

@@ -8,7 +8,7 @@ pub fn set(exchange: &mut Exchange<'_>) {
         return;
     }
     let settings = &exchange.location.values.files;
-    let kind = extension(&exchange.uri).and_then(|extension| {
+    let kind = extension(exchange.uri).and_then(|extension| {
         let lower;
         let extension = if extension.bytes().any(|b| b.is_ascii_uppercase()) {
             lower = extension.to_ascii_lowercase();

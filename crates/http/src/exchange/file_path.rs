@@ -58,9 +58,9 @@ pub fn path(exchange: &mut Exchange<'_>) -> Option<(Vec<u8>, usize)> {
     directory(exchange, &mut path);
     let root = path.len();
     match alias {
-        Alias::Off => path.extend_from_slice(&exchange.uri),
+        Alias::Off => path.extend_from_slice(exchange.uri),
         Alias::Prefix(skipped) => path.extend_from_slice(exchange.uri.get(skipped..).unwrap_or_default()),
-        Alias::Whole if exchange.flags.alias_takes_uri => path.extend_from_slice(&exchange.uri),
+        Alias::Whole if exchange.flags.alias_takes_uri => path.extend_from_slice(exchange.uri),
         Alias::Whole => {}
     }
     Some((path, root))

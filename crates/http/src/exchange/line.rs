@@ -123,7 +123,7 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
         quoted(line, ", request: \"", request_line);
     }
     if exchange.flags.is_subrequest {
-        quoted(line, ", subrequest: \"", &exchange.uri);
+        quoted(line, ", subrequest: \"", exchange.uri);
     }
     for context in &exchange.conf.context {
         context(exchange, line);

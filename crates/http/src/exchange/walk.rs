@@ -122,7 +122,7 @@ fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
 #[inline]
 fn locate(exchange: &mut Exchange<'_>) -> Option<Outcome> {
     exchange.flags.looks_up = false;
-    let place = match exchange.conf.place(exchange.server, &exchange.uri, &mut exchange.slots) {
+    let place = match exchange.conf.place(exchange.server, exchange.uri, exchange.slots) {
         Ok(place) => place,
         Err(failed) => {
             exchange.match_failed(&failed);
@@ -150,7 +150,7 @@ fn add_slash(exchange: &mut Exchange<'_>) -> Outcome {
     weir_wire::escape::escape_uri(exchange.location.name.as_bytes(), &mut location);
     if !exchange.args.is_empty() {
         location.push(b'?');
-        location.extend_from_slice(&exchange.args);
+        location.extend_from_slice(exchange.args);
     }
     exchange.response.fields.replace(b"Location", &location, weir_wire::Known::Location);
     exchange.response.own_location = true;
@@ -198,7 +198,7 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
             rewrite::Flow::Continue | rewrite::Flow::Break => {}
             rewrite::Flow::Last => {
                 if !may_change(exchange) {
-                    let shown = String::from_utf8_lossy(&exchange.uri).into_owned();
+                    let shown = String::from_utf8_lossy(exchange.uri).into_owned();
                     exchange.log(
                         weir_net::log::Level::Error,
                         format_args!("rewrite or internal redirection cycle while processing \"{shown}\""),

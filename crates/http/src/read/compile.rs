@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use weir_conf::{Problem, Tree};
 
+use crate::exchange::Exchange;
 use crate::exchange::conf::{self, Conf, Location, Rule, Server};
 use crate::exchange::phase::Phase;
 use crate::exchange::route::{LocationId, Pattern, Places, ServerId};
@@ -14,7 +15,7 @@ use crate::hold::paths::Paths;
 use crate::hold::zone_names::{self, ZoneNames};
 use crate::read::build::{Build, Kind, Resolve, Scope};
 use crate::read::directive;
-use crate::read::families::{BODY_VARIABLES, EachTime, Families, Family, Run, VariablesRead};
+use crate::read::families::{BODY_VARIABLES, EachStep, Families, Family, VariablesRead};
 use crate::read::found::Found;
 use crate::read::listens::{self, Draft, Drafted, Grouped, ListenDraft, Objection};
 use crate::receive::body;
@@ -347,7 +348,7 @@ fn bind_children(rules: &mut [Rule], children: &[LocationId]) {
 }
 
 /// The families' steps of one kind that have something to do in this configuration.
-fn needed(families: &Families, conf: &Conf, kind: fn(&Family) -> Option<EachTime>) -> Vec<Run> {
+fn needed(families: &Families, conf: &Conf, kind: fn(&Family) -> Option<EachStep>) -> Vec<fn(&mut Exchange<'_>)> {
     let all = families.all.iter().filter_map(|family| kind(family));
     all.filter(|step| (step.active)(conf)).map(|step| step.run).collect()
 }

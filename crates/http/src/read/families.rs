@@ -34,15 +34,12 @@ pub struct PhaseHandler {
 
 /// A family's step in each exchange, whatever its location.
 #[derive(Clone, Copy)]
-pub struct EachTime {
+pub struct EachStep {
     /// Whether a configuration needs the step; called once, when the configuration is compiled.
     pub active: fn(&Conf) -> bool,
     /// The step.
-    pub run: Run,
+    pub run: fn(&mut Exchange<'_>),
 }
-
-/// A step that only changes the exchange.
-pub type Run = fn(&mut Exchange<'_>);
 
 /// A change to the response's head before it is sent (nginx's header filters).
 #[derive(Clone, Copy)]
@@ -94,7 +91,7 @@ pub struct Family {
     /// How it answers a request whose handler returns `Next::Answer` with the family's name.
     pub answer: Option<Answering>,
     /// Its handler in the log phase, after the response was sent.
-    pub log: Option<EachTime>,
+    pub log: Option<EachStep>,
     /// Takes over state from the previous configuration that must survive a reload; an error refuses the new one.
     pub adopt: Option<Adopt>,
     /// Compiles the inherited settings of a block: called once per block, from the outermost inwards.
@@ -108,9 +105,9 @@ pub struct Family {
     /// Judges the places once the variables that the configuration reads are known.
     pub judge: Option<fn(&mut [Location], &VariablesRead<'_>)>,
     /// Called for a request whose server is known, before the server's rules.
-    pub enter: Option<EachTime>,
+    pub enter: Option<EachStep>,
     /// Called when an exchange has found its location, before the location's rules.
-    pub enter_location: Option<EachTime>,
+    pub enter_location: Option<EachStep>,
     /// Appends facts about the exchange to a line of the error log.
     pub context: Option<fn(&Exchange<'_>, &mut Vec<u8>)>,
     /// Starts its work on a worker, before the worker accepts.
@@ -186,8 +183,8 @@ impl Family {
     }
 
     /// Adds a handler in the log phase.
-    pub const fn log(mut self, active: fn(&Conf) -> bool, run: Run) -> Family {
-        self.log = Some(EachTime { active, run });
+    pub const fn log(mut self, active: fn(&Conf) -> bool, run: fn(&mut Exchange<'_>)) -> Family {
+        self.log = Some(EachStep { active, run });
         self
     }
 
@@ -228,14 +225,14 @@ impl Family {
     }
 
     /// Adds a step before the rules of a server.
-    pub const fn enter(mut self, active: fn(&Conf) -> bool, run: Run) -> Family {
-        self.enter = Some(EachTime { active, run });
+    pub const fn enter(mut self, active: fn(&Conf) -> bool, run: fn(&mut Exchange<'_>)) -> Family {
+        self.enter = Some(EachStep { active, run });
         self
     }
 
     /// Adds a step before the rules of a location.
-    pub const fn enter_location(mut self, active: fn(&Conf) -> bool, run: Run) -> Family {
-        self.enter_location = Some(EachTime { active, run });
+    pub const fn enter_location(mut self, active: fn(&Conf) -> bool, run: fn(&mut Exchange<'_>)) -> Family {
+        self.enter_location = Some(EachStep { active, run });
         self
     }
 

@@ -39,7 +39,7 @@ const READ_BYTES: usize = 64 << 10;
 pub fn is_consumed(exchange: &Exchange<'_>) -> bool {
     match &exchange.reader {
         Some(reader) => reader.is_done(),
-        None => Reader::of(&exchange.request).is_done(),
+        None => Reader::of(exchange.request).is_done(),
     }
 }
 
@@ -52,7 +52,7 @@ pub fn is_too_large(exchange: &mut Exchange<'_>) -> bool {
             exchange.log(Level::Error, format_args!("client intended to send too large body: {length} bytes"));
             exchange.flags.discards_body = true;
             exchange.body = RequestBody::Gone;
-            exchange.reader = Some(Reader::of(&exchange.request));
+            exchange.reader = Some(Reader::of(exchange.request));
             true
         }
         _ => false,
@@ -62,7 +62,7 @@ pub fn is_too_large(exchange: &mut Exchange<'_>) -> bool {
 /// Appends body bytes to `out`: `Ready(Ok(true))` when the body is complete. `Pending` until the client sends more.
 pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) -> Poll<Result<bool, BodyFailed>> {
     if exchange.reader.is_none() {
-        exchange.reader = Some(Reader::of(&exchange.request));
+        exchange.reader = Some(Reader::of(exchange.request));
     }
     loop {
         match take(exchange, out) {
@@ -372,7 +372,7 @@ pub fn skim(exchange: &mut Exchange<'_>) -> Option<u16> {
         return None;
     }
     exchange.body = RequestBody::Gone;
-    exchange.reader = Some(Reader::of(&exchange.request));
+    exchange.reader = Some(Reader::of(exchange.request));
     let taken = take(exchange, &mut Vec::new());
     // An error page does not refuse it again.
     exchange.flags.discards_body = true;

@@ -105,7 +105,7 @@ pub static FAMILY: Family = Family::new("fastcgi", &ALL)
 /// Appends the name of the script: of a directory, its index.
 fn script_name(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
     let captures = split(exchange);
-    let name = captures.get(1).unwrap_or(&exchange.uri);
+    let name = captures.get(1).unwrap_or(exchange.uri);
     out.extend_from_slice(name);
     if name.ends_with(b"/")
         && let Some(split) = &crate::values(exchange.location).fastcgi.split
@@ -121,7 +121,7 @@ fn split(exchange: &mut Exchange<'_>) -> Captures {
     let Some(regex) = crate::values(location).fastcgi.split.as_ref().and_then(|split| split.regex.as_ref()) else {
         return captures;
     };
-    match regex.capture(&exchange.uri, &mut captures) {
+    match regex.capture(exchange.uri, &mut captures) {
         Ok(true) => {}
         Ok(false) => captures.clear(),
         Err(failed) => {

@@ -22,31 +22,31 @@ pub type Declared = ();
 /// The family.
 pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
     Variable::without_answer("upstream_addr", |x, _, out| {
-        list(&x.tries, out, |one, out| text(out, one.peer.as_bytes()))
+        list(x.tries, out, |one, out| text(out, one.peer.as_bytes()))
     }),
     Variable::without_answer("upstream_status", |x, _, out| {
-        list(&x.tries, out, |one, out| one.status != 0 && decimal(out, u64::from(one.status)))
+        list(x.tries, out, |one, out| one.status != 0 && decimal(out, u64::from(one.status)))
     }),
     Variable::without_answer("upstream_connect_time", |x, _, out| {
-        list(&x.tries, out, |one, out| time(one.connect_us.map(u64::from), out))
+        list(x.tries, out, |one, out| time(one.connect_us.map(u64::from), out))
     }),
     Variable::without_answer("upstream_queue_time", |x, _, out| {
-        list(&x.tries, out, |one, out| time(Some(one.queue_us), out))
+        list(x.tries, out, |one, out| time(Some(one.queue_us), out))
     }),
     Variable::without_answer("upstream_header_time", |x, _, out| {
-        list(&x.tries, out, |one, out| time(one.header_us, out))
+        list(x.tries, out, |one, out| time(one.header_us, out))
     }),
     Variable::without_answer("upstream_response_time", |x, _, out| {
-        list(&x.tries, out, |one, out| time(one.response_us, out))
+        list(x.tries, out, |one, out| time(one.response_us, out))
     }),
     Variable::without_answer("upstream_response_length", |x, _, out| {
-        list(&x.tries, out, |one, out| decimal(out, one.response_length))
+        list(x.tries, out, |one, out| decimal(out, one.response_length))
     }),
     Variable::without_answer("upstream_bytes_received", |x, _, out| {
-        list(&x.tries, out, |one, out| decimal(out, one.bytes_received))
+        list(x.tries, out, |one, out| decimal(out, one.bytes_received))
     }),
     Variable::without_answer("upstream_bytes_sent", |x, _, out| {
-        list(&x.tries, out, |one, out| decimal(out, one.bytes_sent))
+        list(x.tries, out, |one, out| decimal(out, one.bytes_sent))
     }),
     Variable::new("upstream_http_", http),
     Variable::new("upstream_cookie_", cookie),

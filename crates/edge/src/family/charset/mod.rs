@@ -208,7 +208,7 @@ fn filter(exchange: &mut Exchange<'_>) {
                 Some(recoding) => {
                     name_it(exchange, told.bare, &target);
                     if !recoding.keeps_length() {
-                        altered::forget_length(&mut exchange.response);
+                        altered::forget_length(exchange.response);
                     }
                     exchange.response.body_filters.push(recode::filter(recoding));
                 }

@@ -192,7 +192,7 @@ fn end(exchange: &mut Exchange<'_>, done: DavDone, has_location: bool) -> Next {
 fn respond(exchange: &mut Exchange<'_>, status: u16, has_location: bool) -> Next {
     if has_location {
         let mut location = Vec::with_capacity(exchange.uri.len());
-        escape::escape_uri(&exchange.uri, &mut location);
+        escape::escape_uri(exchange.uri, &mut location);
         exchange.response.fields.replace(b"Location", &location, Known::Location);
         exchange.response.own_location = true;
     }
@@ -289,7 +289,7 @@ const EISDIR: i32 = 21;
 
 fn delete(exchange: &mut Exchange<'_>, values: &Values) -> Next {
     if values.min_delete_depth > 0 {
-        let depth = parts_of(&exchange.uri);
+        let depth = parts_of(exchange.uri);
         if depth < values.min_delete_depth {
             exchange.log(Level::Error, format_args!("insufficient URI depth:{depth} to DELETE"));
             return Next::Status(409);
@@ -397,7 +397,7 @@ fn ordered(exchange: &mut Exchange<'_>, moves: bool) -> Result<Transfer, u16> {
     let (written, target_uri) = destination(exchange)?;
     let shown = String::from_utf8_lossy(&written).into_owned();
     if exchange.uri.ends_with(b"/") != written.ends_with(b"/") {
-        let uri = String::from_utf8_lossy(&exchange.uri).into_owned();
+        let uri = String::from_utf8_lossy(exchange.uri).into_owned();
         exchange.log(
             Level::Error,
             format_args!(
@@ -440,7 +440,7 @@ fn ordered(exchange: &mut Exchange<'_>, moves: bool) -> Result<Transfer, u16> {
         target: merge_slashes(&target),
         overwrites,
         access: crate::values(exchange.location).dav.access,
-        uri: String::from_utf8_lossy(&exchange.uri).into_owned(),
+        uri: String::from_utf8_lossy(exchange.uri).into_owned(),
         destination: shown,
     };
     match order.conflict() {

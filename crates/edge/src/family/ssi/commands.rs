@@ -257,7 +257,7 @@ fn include(
     // nginx waits for each file.
     let waits = waits(exchange, parameters.get("wait"), file)? || file.is_some();
     let target = value(exchange, &reader.shared, target)?;
-    let target = if target.starts_with(b"/") { target } else { beside(&exchange.uri, &target) };
+    let target = if target.starts_with(b"/") { target } else { beside(exchange.uri, &target) };
     let (uri, args) = special::inner_uri(exchange, &target).ok_or(Failed)?;
     let stub = match stub {
         Some(name) => Some(stand_in(reader, exchange, name)?),

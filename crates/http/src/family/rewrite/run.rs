@@ -166,7 +166,7 @@ impl Run {
                 eval(exchange, args, true, &mut new_args);
                 if keeps_args && !exchange.args.is_empty() {
                     new_args.push(b'&');
-                    new_args.extend_from_slice(&exchange.args);
+                    new_args.extend_from_slice(exchange.args);
                 }
                 exchange.args.clear();
                 exchange.args.extend_from_slice(&new_args);
@@ -177,8 +177,8 @@ impl Run {
         exchange.uri.clear();
         exchange.uri.extend_from_slice(&new_path);
         if self.log {
-            let uri = String::from_utf8_lossy(&exchange.uri).into_owned();
-            let args = String::from_utf8_lossy(&exchange.args).into_owned();
+            let uri = String::from_utf8_lossy(exchange.uri).into_owned();
+            let args = String::from_utf8_lossy(exchange.args).into_owned();
             exchange.log(Level::Notice, format_args!("rewritten data: \"{uri}\", args: \"{args}\""));
         }
     }
@@ -192,7 +192,7 @@ impl Run {
         address.extend_from_slice(raw.get(used..).unwrap_or_default());
         if keeps_args && !exchange.args.is_empty() {
             address.push(if has_args { b'&' } else { b'?' });
-            address.extend_from_slice(&exchange.args);
+            address.extend_from_slice(exchange.args);
         }
         if self.log {
             exchange.log(Level::Notice, format_args!("rewritten redirect: \"{}\"", String::from_utf8_lossy(&address)));
@@ -260,7 +260,7 @@ fn compute(exchange: &mut Exchange<'_>, rule: &Compute) -> End {
 
 /// Matches the subject, or the URI; a failed match clears the captures, as in nginx.
 fn matches(exchange: &mut Exchange<'_>, regex: &Regex, subject: Option<&[u8]>) -> bool {
-    let matched = exchange.slots.capture(regex, subject.unwrap_or(&exchange.uri));
+    let matched = exchange.slots.capture(regex, subject.unwrap_or(exchange.uri));
     let matched = matched.unwrap_or_else(|failed| exchange.match_failed(&failed));
     if !matched {
         exchange.slots.captures.clear();
@@ -269,7 +269,7 @@ fn matches(exchange: &mut Exchange<'_>, regex: &Regex, subject: Option<&[u8]>) -
 }
 
 fn note_match(exchange: &mut Exchange<'_>, regex: &Regex, subject: Option<&[u8]>, matched: bool) {
-    let subject = String::from_utf8_lossy(subject.unwrap_or(&exchange.uri)).into_owned();
+    let subject = String::from_utf8_lossy(subject.unwrap_or(exchange.uri)).into_owned();
     let verb = if matched { "matches" } else { "does not match" };
     exchange.log(Level::Notice, format_args!("\"{}\" {verb} \"{subject}\"", regex.pattern()));
 }

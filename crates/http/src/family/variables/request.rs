@@ -22,12 +22,12 @@ pub fn host(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
 
 /// `$uri` and `$document_uri`: empty, but found, if the target could not be normalised.
 pub fn uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    !exchange.request.line().is_empty() && text(out, &exchange.uri)
+    !exchange.request.line().is_empty() && text(out, exchange.uri)
 }
 
 /// `$args` and `$query_string`.
 pub fn args(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    !exchange.args.is_empty() && text(out, &exchange.args)
+    !exchange.args.is_empty() && text(out, exchange.args)
 }
 
 /// `set $args …`.
@@ -44,7 +44,7 @@ pub fn is_args(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> 
 
 /// `$arg_NAME`: the first such argument; names are compared without regard to case.
 pub fn argument(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    find_argument(&exchange.args, argument.name.as_bytes()).is_some_and(|value| text(out, value))
+    find_argument(exchange.args, argument.name.as_bytes()).is_some_and(|value| text(out, value))
 }
 
 /// The first argument of this name in a query string; names are compared without regard to case.

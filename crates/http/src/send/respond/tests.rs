@@ -168,7 +168,7 @@ impl BodyFilter for Twice {
 #[test]
 fn a_filter_changes_a_body_wherever_it_comes_from() {
     fn filtered(exchange: &mut Exchange<'_>) {
-        altered::forget_length(&mut exchange.response);
+        altered::forget_length(exchange.response);
         exchange.response.body_filters.push(Box::new(Twice));
     }
     let http = "location / { return 200 ab; } location /empty { return 200; }";

@@ -88,7 +88,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) 
         exchange.cache.status = Some(Status::Bypass);
         exchange.cache.reason = Some(Reason::BypassDirective);
         let key = zone.key(&exchange.cache.key.0);
-        let place = zone.find(&key, clock::now(), |names| Some(facts::select(&exchange.request, names))).0;
+        let place = zone.find(&key, clock::now(), |names| Some(facts::select(exchange.request, names))).0;
         exchange.cache.leader = zone.lead_beside(&key, place, clock::now());
         return fetch_whole(exchange);
     }
@@ -132,7 +132,7 @@ pub fn purge_by_method(exchange: &mut Exchange<'_>, values: &Values, by: &ByMeth
 
 async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values, zone: &Arc<Zone>) -> Said {
     let policy = policy(values);
-    let facts = RequestFacts::read(facts::request_fields(&exchange.request));
+    let facts = RequestFacts::read(facts::request_fields(exchange.request));
     let (place, found) = {
         let (key, request) = (zone.key(&exchange.cache.key.0), &exchange.request);
         zone.find(&key, clock::now(), |names| Some(facts::select(request, names)))
@@ -318,7 +318,7 @@ impl Asked<'_> {
     fn may_have(&self, exchange: &Exchange<'_>, object: &Object) -> bool {
         let now_ms = clock::unix_ms() as i64;
         let (verdict, _) = serving::judge(&facts::validity(&object.times), &self.facts, &self.policy, now_ms);
-        !matches!(verdict, Verdict::Bypass | Verdict::Refuse) && facts::fits(&exchange.request, object)
+        !matches!(verdict, Verdict::Bypass | Verdict::Refuse) && facts::fits(exchange.request, object)
     }
 
     /// Refreshes a fresh object before it becomes stale, if `proxy_cache_refresh_ahead` is set.

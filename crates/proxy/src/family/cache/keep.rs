@@ -109,7 +109,7 @@ fn confirmed(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Answer> {
     }
     let merged = update::merged(origin_fields(&stored), origin_fields(origin));
     let facts = ResponseFacts::read(old.head.status, merged.clone());
-    let request = RequestFacts::read(request_fields(&exchange.request));
+    let request = RequestFacts::read(request_fields(exchange.request));
     let (now_ms, took_ms) = (clock::unix_ms() as i64, took_ms(exchange));
     let verdict = storing::judge(&request, &facts, &policy, now_ms, took_ms);
     let reason = stored.head.reason.of(&stored.bytes);
@@ -168,7 +168,7 @@ fn storable(
     }
     let policy = policy(crate::values(location));
     let facts = ResponseFacts::read(origin.head.status, origin_fields(origin));
-    let request = RequestFacts::read(request_fields(&exchange.request));
+    let request = RequestFacts::read(request_fields(exchange.request));
     let (now_ms, took_ms) = (clock::unix_ms() as i64, took_ms(exchange));
     let names_parts = || policy.valid.iter().any(|row| row.status == Some(206));
     let policy = Policy { keeps_parts: crate::values(location).slice.size > 0 || names_parts(), ..policy };
@@ -230,7 +230,7 @@ fn variant(exchange: &Exchange<'_>, origin: &Origin, policy: &Policy<'_>) -> Opt
     let mut names = Vec::new();
     vary::names(lines, &mut names);
     (!names.is_empty()).then(|| {
-        let variant = select(&exchange.request, &names);
+        let variant = select(exchange.request, &names);
         (names.into(), variant)
     })
 }

@@ -55,7 +55,7 @@ impl Watch {
         Some(Box::new(Watch {
             cache: cache.clone(),
             key: exchange.cache.key.0.as_slice().into(),
-            person: personal::identity(facts::request_fields(&exchange.request)),
+            person: personal::identity(facts::request_fields(exchange.request)),
             body: crc32fast::Hasher::new(),
             length: 0,
         }))

@@ -160,7 +160,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     // The stored body is the original, before any other filter and without the answers of subrequests.
     let is_changed = composing::is_composed(exchange) || !exchange.response.body_filters.is_empty();
     let (coding, filter) = if !is_changed && let Some(packed) = pack::stored(exchange, first.kind(values)) {
-        altered::forget_length(&mut exchange.response);
+        altered::forget_length(exchange.response);
         pack::replace(exchange, first.number(), packed);
         (first, None)
     } else {
@@ -171,7 +171,7 @@ fn filter(exchange: &mut Exchange<'_>) {
         if !is_changed && plan == plan.coding.plan(values, length) {
             pack::begin(exchange, plan.coding.kind(values));
         }
-        altered::forget_length(&mut exchange.response);
+        altered::forget_length(exchange.response);
         (plan.coding, Some(filter))
     };
     let response = &mut exchange.response;

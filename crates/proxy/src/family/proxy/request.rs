@@ -390,7 +390,7 @@ pub fn push_target(exchange: &Exchange<'_>, pass: Option<&Pass>, target: Option<
             push_args(exchange, out);
         }
         (None, _) => {
-            push_path(exchange, &exchange.uri, out);
+            push_path(exchange, exchange.uri, out);
             push_args(exchange, out);
         }
     }
@@ -420,7 +420,7 @@ fn push_path(exchange: &Exchange<'_>, path: &[u8], out: &mut Vec<u8>) {
 fn push_args(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
     if !exchange.args.is_empty() {
         out.push(b'?');
-        out.extend_from_slice(&exchange.args);
+        out.extend_from_slice(exchange.args);
     }
 }
 
