@@ -10,6 +10,7 @@ pub mod here;
 pub mod opener;
 pub mod order;
 pub mod passed;
+pub mod processes;
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -85,6 +86,9 @@ pub trait Server {
 
     /// Shows that a reload was refused.
     fn refuse(&mut self, why: Vec<String>);
+
+    /// The secret of QUIC, for a new binary.
+    fn secret(&self) -> String;
 
     /// Opens every log file again by its name.
     fn reopen(&mut self);
@@ -439,7 +443,8 @@ impl<S: Server> Keeper<S> {
         // The file does not name the dashboard's address, so the successor would inherit a socket that its file does
         // not ask for.
         let dashboard = self.in_force.dashboard.map(|address| (place::ENV_ADDRESS, address.to_string()));
-        match process::exec_new_binary(&program, &args, &[(process::ENV_SOCKETS, sockets)], dashboard.as_slice()) {
+        let more: Vec<_> = dashboard.into_iter().chain([(process::ENV_SECRET, self.server.secret())]).collect();
+        match process::exec_new_binary(&program, &args, &[(process::ENV_SOCKETS, sockets)], &more) {
             Ok(child) => {
                 log::global(Level::Notice, format_args!("start new binary process {}", child.id()));
                 self.successor = Some(child);

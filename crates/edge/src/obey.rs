@@ -13,6 +13,7 @@ use weir_net::process::{self, Channel, Identity};
 use weir_net::worker;
 
 use crate::control::Running;
+use crate::drive::quic;
 use crate::errands;
 use crate::keeper::order::{Order, Report, Serve};
 use crate::keeper::passed::{give_logs, received};
@@ -95,6 +96,7 @@ fn put_in_force(
 ) -> Result<(), String> {
     if running.is_none() {
         give_up_root(serve.user.as_ref().map(Identity::from).as_ref())?;
+        serve.quic.into_iter().for_each(quic::process::join);
     }
     let (resources, logs): (_, Vec<(String, File)>) =
         received(serve.labels, passed).map_err(|error| format!("a passed socket failed {}", log::Os(&error)))?;

@@ -29,6 +29,8 @@ use weir_quic::tls::Handshake;
 
 use super::{http3, secure, serve};
 
+pub mod process;
+
 /// The sockets of one address that a worker reads. The worker sends on the first one, whose number is its own; others are
 /// those of workers that have gone.
 pub struct PortSockets {
@@ -88,11 +90,11 @@ pub async fn serve(worker: Rc<Worker>, sockets: PortSockets, stop: Rc<PortStop>)
     let generation = worker.generation();
     let made = Receiver::new(first).map_err(|error| log::Os(&error).to_string()).and_then(|receiver| {
         let place = WorkerPlace {
-            generation: this_process(),
+            generation: process::this().number,
             worker: u16::try_from(generation.seat).unwrap_or(u16::MAX),
             socket: u8::try_from(number).unwrap_or(u8::MAX),
         };
-        let settings = port_settings(&generation.conf, address).ok_or("no random numbers")?;
+        let settings = port_settings(&generation.conf, address).ok_or("it has no keys")?;
         Ok(Port::new(receiver, place, &settings))
     });
     let port = match made {
@@ -134,11 +136,6 @@ pub async fn serve(worker: Rc<Worker>, sockets: PortSockets, stop: Rc<PortStop>)
     .await;
 }
 
-/// The number of this process in connection ids: a process that replaces another one has another number.
-fn this_process() -> u16 {
-    (std::process::id() & 0xffff) as u16
-}
-
 /// Takes the datagrams that another worker got for a connection of this one.
 fn passed_on(address: SocketAddr, packet: &[u8]) {
     let served = PORTS.with_borrow(|ports| {
@@ -171,7 +168,7 @@ fn port_settings(conf: &Conf, address: SocketAddr) -> Option<PortSettings> {
     // Without keepalive, a client still has the time for its request.
     let idle = values.core.keepalive_timeout.0.max(values.core.header_timeout);
     settings::port_settings(&settings::Wanted {
-        host_key: values.http3.host_key.as_deref(),
+        host_key: values.http3.host_key.as_deref().unwrap_or(process::this().host_key.as_bytes()),
         idle,
         streams: values.http3.streams_max,
         stream_window: values.http3.stream_buffer,
@@ -255,7 +252,7 @@ impl PortHost for Here {
     }
 
     fn forward(&self, place: WorkerPlace, datagram: &ReceivedDatagram<'_>) -> bool {
-        if place.generation != this_process() {
+        if place.generation != process::this().number {
             return false;
         }
         let mut passed_on = self.passed_on.borrow_mut();

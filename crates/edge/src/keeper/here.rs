@@ -9,6 +9,8 @@ use weir_net::process::Manager;
 use weir_net::worker;
 
 use crate::control::Running;
+use crate::drive::quic;
+use crate::keeper::processes::Processes;
 use crate::keeper::{Bell, Load, News, Server};
 use crate::log_files;
 
@@ -18,12 +20,13 @@ pub struct Here {
     has_ended: Arc<AtomicBool>,
     bell: Bell,
     manager: Option<Manager>,
+    processes: Processes,
 }
 
 impl Here {
     /// A server without a configuration yet.
     pub fn new(bell: Bell, manager: Option<Manager>) -> Here {
-        Here { running: None, has_ended: Arc::default(), bell, manager }
+        Here { running: None, has_ended: Arc::default(), bell, manager, processes: Processes::new() }
     }
 }
 
@@ -32,6 +35,7 @@ impl Server for Here {
         if let Some(running) = &mut self.running {
             return running.replace(load.conf, &load.tree, load.resources);
         }
+        quic::process::join(self.processes.next());
         let running = Running::start(load.conf, &load.tree, load.resources)?;
         // Without a keeper, only the service manager can act on a worker that hangs.
         if let Some(manager) = self.manager.filter(|manager| manager.patience().is_some()) {
@@ -55,6 +59,10 @@ impl Server for Here {
 
     fn refuse(&mut self, why: Vec<String>) {
         self.running.iter().for_each(|running| running.refuse(why.clone()));
+    }
+
+    fn secret(&self) -> String {
+        self.processes.secret()
     }
 
     fn reopen(&mut self) {
