@@ -8,6 +8,7 @@ use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use weir_net::clock;
 use weir_net::worker::Task;
 
 use crate::listed::Listed;
+use crate::proved::{AddressProof, ProvedAddress};
 
 /// The number of a stream (RFC 9000 §2.1): its lowest two bits say who opened it, and whether both sides send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,7 +128,7 @@ pub struct QuicConnection {
     pub(crate) handle: ConnectionHandle,
     pub(crate) inner: RefCell<Connection>,
     listed: Rc<Listed>,
-    remote: SocketAddr,
+    pub(crate) remote: ProvedAddress,
     task: Cell<Task>,
     /// It is in the port's list of those to be driven.
     is_listed: Cell<bool>,
@@ -135,9 +137,14 @@ pub struct QuicConnection {
 }
 
 impl QuicConnection {
-    pub(crate) fn new(handle: ConnectionHandle, inner: Connection, listed: Rc<Listed>) -> Rc<QuicConnection> {
+    pub(crate) fn new(
+        handle: ConnectionHandle,
+        inner: Connection,
+        listed: Rc<Listed>,
+        proof: Arc<AddressProof>,
+    ) -> Rc<QuicConnection> {
         Rc::new(QuicConnection {
-            remote: inner.remote_address(),
+            remote: ProvedAddress::new(inner.remote_address(), proof),
             handle,
             inner: RefCell::new(inner),
             listed,
@@ -202,10 +209,9 @@ impl QuicConnection {
         self.inner.borrow().is_handshaking()
     }
 
-    /// The address from which the peer began. quinn-proto follows a peer to another address before the peer has proved it
-    /// (RFC 9000 §9.3), and does not tell when it has: so whoever trusts addresses must not see the new one.
+    /// The address of the peer: the one from which it began, or the last one that it has proved since (RFC 9000 §9.3).
     pub fn remote(&self) -> SocketAddr {
-        self.remote
+        self.remote.get()
     }
 
     /// The address that the client sent to, if the socket has several.
