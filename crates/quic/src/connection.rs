@@ -130,6 +130,8 @@ pub struct QuicConnection {
     listed: Rc<Listed>,
     pub(crate) remote: ProvedAddress,
     task: Cell<Task>,
+    /// Streams that weir has opened; they last as long as the connection.
+    own_streams: Cell<usize>,
     /// It is in the port's list of those to be driven.
     is_listed: Cell<bool>,
     end: RefCell<Option<QuicEnd>>,
@@ -149,6 +151,7 @@ impl QuicConnection {
             inner: RefCell::new(inner),
             listed,
             task: Cell::new(Task::NONE),
+            own_streams: Cell::new(0),
             is_listed: Cell::new(false),
             end: RefCell::new(None),
             is_end_told: Cell::new(false),
@@ -232,7 +235,14 @@ impl QuicConnection {
 
     /// Opens a stream on which only weir sends; `None` while the peer allows no more.
     pub fn open_unidirectional(&self) -> Option<StreamId> {
-        self.inner.borrow_mut().streams().open(Dir::Uni).map(StreamId)
+        let id = self.inner.borrow_mut().streams().open(Dir::Uni)?;
+        self.own_streams.set(self.own_streams.get() + 1);
+        Some(StreamId(id))
+    }
+
+    /// Whether the peer has acknowledged all that weir sent on the peer's streams, and their ends: a close gives up the rest.
+    pub fn is_acknowledged(&self) -> bool {
+        self.inner.borrow_mut().streams().send_streams() <= self.own_streams.get()
     }
 
     /// How many streams the peer may have open at the same time on which both sides send.

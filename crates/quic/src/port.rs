@@ -123,6 +123,12 @@ impl Port {
         self.listed.wake();
     }
 
+    /// Whether the port receives from its socket; other workers or processes may read it.
+    pub fn set_receiving(&self, receives: bool) {
+        self.socket.set_receiving(receives);
+        self.listed.wake();
+    }
+
     /// Connections that have not ended.
     pub fn connections(&self) -> usize {
         self.count.get()

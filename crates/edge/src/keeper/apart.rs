@@ -12,11 +12,12 @@ use std::time::Duration;
 use weir_host as host;
 use weir_http::hold::reach::Reach;
 use weir_net::clock::{self, Instant};
+use weir_net::forward::ForwardEnd;
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Channel, Identity, Life};
 use weir_net::worker;
 
-use crate::drive::quic::process::QuicProcess;
+use crate::drive::quic::process::{QuicProcess, QuicWays};
 use crate::keeper::desk::{Allowed, Clerk, Desk};
 use crate::keeper::order::{Order, Report, Serve, User};
 use crate::keeper::passed::Passed;
@@ -107,8 +108,9 @@ impl Apart {
 
     /// Starts a process, and lets it put a configuration in force.
     fn begin(&mut self, last: &Last) -> Result<Process, String> {
+        let quic = self.processes.next().map_err(|error| format!("socketpair() failed {}", log::Os(&error)))?;
         let mut process = Process::start(&self.title, &self.bell, &self.desk, last)?;
-        if let Err(message) = process.serve(last, Some(self.processes.next())) {
+        if let Err(message) = process.serve(last, Some(quic)) {
             process.log_end();
             return Err(message);
         }
@@ -206,8 +208,8 @@ impl Server for Apart {
         }
     }
 
-    fn secret(&self) -> String {
-        self.processes.secret()
+    fn left(&mut self) -> (String, Vec<ForwardEnd>) {
+        self.processes.left()
     }
 
     fn reopen(&mut self) {
@@ -220,6 +222,10 @@ impl Server for Apart {
     }
 
     fn succeed(&mut self, is_succeeded: bool) {
+        if self.is_quitting {
+            // The successor may have a successor of its own, which reads the sockets of QUIC.
+            return;
+        }
         self.is_succeeded = is_succeeded;
         self.serving.iter().for_each(|process| process.tell(&Order::Succeed(is_succeeded), &[]));
     }
@@ -349,8 +355,12 @@ impl Process {
 
     /// Sends a configuration, and waits until it is in force. A process that takes too long is killed: nobody knows which
     /// configuration it has.
-    fn serve(&mut self, last: &Last, quic: Option<QuicProcess>) -> Result<(), String> {
-        let all = Passed::all(&last.resources);
+    fn serve(&mut self, last: &Last, quic: Option<(QuicProcess, QuicWays)>) -> Result<(), String> {
+        let mut all = Passed::all(&last.resources);
+        let quic = quic.map(|(process, ways)| {
+            all.extend(Passed::ways(ways));
+            process
+        });
         let order = Order::Serve(Serve { labels: Passed::labels(&all), quic, ..last.serve.clone() });
         let files: Vec<BorrowedFd<'_>> = all.iter().map(AsFd::as_fd).collect();
         let nofile = process::nofile();

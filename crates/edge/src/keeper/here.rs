@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use weir_net::forward::ForwardEnd;
 use weir_net::log::{self, Level};
 use weir_net::process::Manager;
 use weir_net::worker;
@@ -35,7 +36,8 @@ impl Server for Here {
         if let Some(running) = &mut self.running {
             return running.replace(load.conf, &load.tree, load.resources);
         }
-        quic::process::join(self.processes.next());
+        let (process, ways) = self.processes.next().map_err(|error| format!("socketpair() failed {}", log::Os(&error)))?;
+        quic::process::join(process, ways);
         let running = Running::start(load.conf, &load.tree, load.resources)?;
         // Without a keeper, only the service manager can act on a worker that hangs.
         if let Some(manager) = self.manager.filter(|manager| manager.patience().is_some()) {
@@ -61,8 +63,8 @@ impl Server for Here {
         self.running.iter().for_each(|running| running.refuse(why.clone()));
     }
 
-    fn secret(&self) -> String {
-        self.processes.secret()
+    fn left(&mut self) -> (String, Vec<ForwardEnd>) {
+        self.processes.left()
     }
 
     fn reopen(&mut self) {

@@ -62,12 +62,16 @@ pub struct User {
 pub enum Label {
     /// A listening socket.
     Listening,
-    /// A UDP socket of `stream`.
+    /// A UDP socket of `stream` or of QUIC; those of one address come in the order in which they were bound.
     Datagrams,
     /// The UDP socket of `acme_dns_port` at this address.
     DnsDatagrams(SocketAddr),
     /// The listening socket of `acme_dns_port`.
     DnsConnections,
+    /// On which newer processes forward datagrams of QUIC to this one.
+    Inbox,
+    /// To the older process of this number.
+    Older(u16),
     /// The log file of this path.
     Log(String),
 }
