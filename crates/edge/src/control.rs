@@ -20,6 +20,7 @@ use weir_proxy::family::cache::facts::Use;
 use weir_proxy::family::proxy;
 
 use crate::control::crew::{Crew, Hired, Left};
+use crate::drive::quic;
 use crate::family::ALL;
 use crate::family::log::buffer;
 use crate::family::{acme, dashboard, purge};
@@ -136,6 +137,8 @@ impl Running {
     /// A new binary serves too, or has ended.
     pub fn succeed(&mut self, is_succeeded: bool) {
         self.is_succeeded = is_succeeded;
+        quic::process::this().succeed(is_succeeded);
+        self.crew.receive_again();
         if is_succeeded && let Some(bus) = crate::declared(&self.conf).purge.bus() {
             bus.expect_namesake();
         }

@@ -10,6 +10,7 @@ pub mod here;
 pub mod opener;
 pub mod order;
 pub mod passed;
+pub mod processes;
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
 use weir_http::exchange::conf::Conf;
 use weir_net::answers::{self, Answers};
+use weir_net::forward::ForwardEnd;
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity, Manager, Signal, Signals};
 use weir_net::{Address, ListenOptions, Listening, listener, worker};
@@ -86,6 +88,9 @@ pub trait Server {
     /// Shows that a reload was refused.
     fn refuse(&mut self, why: Vec<String>);
 
+    /// What a new binary needs of QUIC: a secret text, and the ways to the processes that it names.
+    fn left(&mut self) -> (String, Vec<ForwardEnd>);
+
     /// Opens every log file again by its name.
     fn reopen(&mut self);
 
@@ -124,6 +129,8 @@ struct InForce {
     pid: PathBuf,
     /// The address of the dashboard's own server.
     dashboard: Option<SocketAddr>,
+    /// The addresses of QUIC.
+    quic: Vec<SocketAddr>,
     resources: Resources,
 }
 
@@ -222,6 +229,9 @@ impl<S: Server> Keeper<S> {
         let passed = manager.map(Manager::passed).unwrap_or_default();
         let mut known = Resources::default();
         known.add(claimed.into_iter().chain(process::inherited()).chain(passed.iter().cloned()));
+        for socket in process::inherited_datagrams() {
+            known.datagrams.entry(socket.local_addr()).or_default().push(socket);
+        }
         let identity = identity(&conf)?;
         let resources = open(&conf, &known, identity.as_ref(), &mut answers)?;
         log::install(conf.main.error_log.main.clone());
@@ -439,7 +449,15 @@ impl<S: Server> Keeper<S> {
         // The file does not name the dashboard's address, so the successor would inherit a socket that its file does
         // not ask for.
         let dashboard = self.in_force.dashboard.map(|address| (place::ENV_ADDRESS, address.to_string()));
-        match process::exec_new_binary(&program, &args, &[(process::ENV_SOCKETS, sockets)], dashboard.as_slice()) {
+        let (secret, forwards) = self.server.left();
+        let more: Vec<_> = dashboard.into_iter().chain([(process::ENV_SECRET, secret)]).collect();
+        let quic = self.in_force.quic.iter().filter_map(|address| self.in_force.resources.datagrams.get(address));
+        let lists = [
+            (process::ENV_SOCKETS, sockets),
+            (process::ENV_DATAGRAMS, quic.flatten().map(AsFd::as_fd).collect()),
+            (process::ENV_FORWARDS, forwards.iter().map(AsFd::as_fd).collect()),
+        ];
+        match process::exec_new_binary(&program, &args, &lists, &more) {
             Ok(child) => {
                 log::global(Level::Notice, format_args!("start new binary process {}", child.id()));
                 self.successor = Some(child);
@@ -475,6 +493,7 @@ impl InForce {
             nofile: conf.main.process.nofile,
             pid: pid_file(origin, conf),
             dashboard: conf.dashboard,
+            quic: conf.quic.iter().filter_map(|socket| socket.address.tcp()).collect(),
             resources: resources.clone(),
         }
     }

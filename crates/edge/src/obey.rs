@@ -1,6 +1,5 @@
 //! The server's side of the keeper's channel: gives up root, then puts the keeper's orders into practice.
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +12,10 @@ use weir_net::process::{self, Channel, Identity};
 use weir_net::worker;
 
 use crate::control::Running;
+use crate::drive::quic;
 use crate::errands;
 use crate::keeper::order::{Order, Report, Serve};
-use crate::keeper::passed::{give_logs, received};
+use crate::keeper::passed::{Received, give_logs, received};
 use crate::load::{Dashboard, Origin, load};
 
 /// A server whose keeper has died finishes its exchanges for this time.
@@ -50,8 +50,7 @@ pub fn obey(mut origin: Origin, channel: Channel, files: &dyn Files) -> Result<(
             (Order::Refuse(why), Some(running)) => running.refuse(why),
             (Order::Reopen(labels), Some(running)) => {
                 running.flush();
-                let (_, logs) = received(labels, passed).map_err(failed)?;
-                drop(give_logs(logs));
+                drop(give_logs(received(labels, passed).map_err(failed)?.logs));
             }
             (Order::Succeed(is_succeeded), Some(running)) => running.succeed(is_succeeded),
             (Order::Quit, Some(running)) => {
@@ -96,8 +95,12 @@ fn put_in_force(
     if running.is_none() {
         give_up_root(serve.user.as_ref().map(Identity::from).as_ref())?;
     }
-    let (resources, logs): (_, Vec<(String, File)>) =
-        received(serve.labels, passed).map_err(|error| format!("a passed socket failed {}", log::Os(&error)))?;
+    let received = received(serve.labels, passed);
+    let Received { resources, logs, ways } =
+        received.map_err(|error| format!("a passed socket failed {}", log::Os(&error)))?;
+    if let Some(process) = serve.quic {
+        quic::process::join(process, ways);
+    }
     answers::replayed(answered, || {
         let loaded = load(origin, files, serve.generation);
         let Some(conf) = loaded.conf else {

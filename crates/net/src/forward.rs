@@ -10,6 +10,7 @@ use crate::counts::{Kind, count};
 use crate::slots::SlotKey;
 use crate::sys;
 use rustix::event::epoll::EventFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::io;
@@ -21,8 +22,8 @@ use std::task::Poll;
 
 /// The bytes before a datagram, at most: flags, the sender with its port and zone, the address, the length.
 const HEAD_BYTES_MAX: usize = 1 + 2 + 16 + 4 + 16 + 2;
-/// Bytes of a packet, at most: the longest datagram fits.
-pub const PACKET_BYTES_MAX: usize = HEAD_BYTES_MAX + u16::MAX as usize;
+/// Bytes of a packet, at most: the longest datagram fits, also behind the address of a socket.
+pub const PACKET_BYTES_MAX: usize = 2 * HEAD_BYTES_MAX + u16::MAX as usize;
 /// Bytes that may wait in a socket pair, by the kernel's count; for a process that may not ask for them, twice
 /// `net.core.wmem_max`.
 const WAITING_BYTES_MAX: i32 = 4 << 20;
@@ -37,14 +38,31 @@ const TO_V6: u8 = 16;
 #[derive(Debug, Default)]
 pub struct ForwardBatch {
     packet: Vec<u8>,
+    /// Begins each packet.
+    socket: Option<SocketAddr>,
 }
 
 impl ForwardBatch {
+    /// A batch for another process: [`socket_of`] has the address of the socket to which the datagrams came.
+    pub fn of_socket(socket: SocketAddr) -> ForwardBatch {
+        ForwardBatch { packet: Vec::new(), socket: Some(socket) }
+    }
+
+    /// A packet without a datagram, which only names a socket.
+    pub fn notice(socket: SocketAddr) -> Vec<u8> {
+        let mut packet = Vec::new();
+        put_head(&mut packet, &ReceivedDatagram { bytes: b"", from: socket, to: None, ecn: 0 }, 0);
+        packet
+    }
+
     /// Adds a datagram; returns the packet before it if both do not fit into one.
     pub fn push(&mut self, datagram: &ReceivedDatagram<'_>) -> Option<Vec<u8>> {
         let Ok(length) = u16::try_from(datagram.bytes.len()) else { return None };
         let is_full = self.packet.len() + HEAD_BYTES_MAX + datagram.bytes.len() > PACKET_BYTES_MAX;
         let full = if is_full { self.take() } else { None };
+        if let Some(socket) = self.socket.filter(|_| self.packet.is_empty()) {
+            self.packet = ForwardBatch::notice(socket);
+        }
         put_head(&mut self.packet, datagram, length);
         self.packet.extend_from_slice(datagram.bytes);
         full
@@ -90,6 +108,11 @@ pub fn forwarded(packet: &[u8]) -> impl Iterator<Item = ReceivedDatagram<'_>> {
         rest = after;
         Some(datagram)
     })
+}
+
+/// The address of the socket, and the packet without it, of a packet for another process; `None` for other bytes.
+pub fn socket_of(packet: &[u8]) -> Option<(SocketAddr, &[u8])> {
+    first(packet).filter(|(head, _)| head.bytes.is_empty()).map(|(head, rest)| (head.from, rest))
 }
 
 /// The first datagram, and the bytes after it.
@@ -164,6 +187,13 @@ impl ForwardEnd {
         let fd = sys::adopt_inherited(number, is_end)?;
         fcntl_setfd(&fd, FdFlags::CLOEXEC).ok()?;
         Some(ForwardEnd(Arc::new(fd)))
+    }
+
+    /// Whether the other process has ended, or has closed its end.
+    pub fn has_ended(&self) -> bool {
+        let mut ends = [PollFd::new(&self.0, PollFlags::empty())];
+        let polled = poll(&mut ends, Some(&Timespec::default()));
+        polled.is_ok() && ends.iter().any(|end| end.revents().intersects(PollFlags::HUP | PollFlags::ERR))
     }
 
     /// Sends a packet.
@@ -315,6 +345,25 @@ mod tests {
     }
 
     #[test]
+    fn each_packet_for_another_process_names_the_socket() {
+        for socket in ["192.0.2.1:443".parse().unwrap(), "[::]:8443".parse().unwrap()] {
+            assert_eq!(socket_of(&ForwardBatch::notice(socket)), Some((socket, &b""[..])));
+            let mut batch = ForwardBatch::of_socket(socket);
+            assert!(batch.take().is_none());
+            let long = vec![7; usize::from(u16::MAX)];
+            let longest = ReceivedDatagram { bytes: &long, ..samples()[1] };
+            assert!(batch.push(&longest).is_none());
+            for (packet, held) in [(batch.push(&samples()[0]), longest), (batch.take(), samples()[0])] {
+                let packet = packet.unwrap();
+                assert!(packet.len() <= PACKET_BYTES_MAX);
+                let (named, rest) = socket_of(&packet).unwrap();
+                assert!(named == socket && forwarded(rest).eq([held]));
+            }
+        }
+        assert!(socket_of(b"").is_none());
+    }
+
+    #[test]
     fn a_packet_reaches_another_worker() {
         let (tell, told) = mpsc::channel();
         let other = worker::start("other", None, || {}).unwrap();
@@ -350,7 +399,9 @@ mod tests {
             }
             assert_eq!(receiver.try_receive(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
             assert!(poll_fn(|_| Poll::Ready(receiver.poll_readable())).await.is_pending());
+            assert!(!receiver.end.has_ended());
             drop(here);
+            assert!(receiver.end.has_ended());
             poll_fn(|_| receiver.poll_readable()).await;
             assert_eq!(receiver.try_receive(&mut buffer).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         })

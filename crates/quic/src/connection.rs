@@ -8,6 +8,7 @@ use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use weir_net::clock;
 use weir_net::worker::Task;
 
 use crate::listed::Listed;
+use crate::proved::{AddressProof, ProvedAddress};
 
 /// The number of a stream (RFC 9000 §2.1): its lowest two bits say who opened it, and whether both sides send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,8 +128,10 @@ pub struct QuicConnection {
     pub(crate) handle: ConnectionHandle,
     pub(crate) inner: RefCell<Connection>,
     listed: Rc<Listed>,
-    remote: SocketAddr,
+    pub(crate) remote: ProvedAddress,
     task: Cell<Task>,
+    /// Streams that weir has opened; they last as long as the connection.
+    own_streams: Cell<usize>,
     /// It is in the port's list of those to be driven.
     is_listed: Cell<bool>,
     end: RefCell<Option<QuicEnd>>,
@@ -135,13 +139,19 @@ pub struct QuicConnection {
 }
 
 impl QuicConnection {
-    pub(crate) fn new(handle: ConnectionHandle, inner: Connection, listed: Rc<Listed>) -> Rc<QuicConnection> {
+    pub(crate) fn new(
+        handle: ConnectionHandle,
+        inner: Connection,
+        listed: Rc<Listed>,
+        proof: Arc<AddressProof>,
+    ) -> Rc<QuicConnection> {
         Rc::new(QuicConnection {
-            remote: inner.remote_address(),
+            remote: ProvedAddress::new(inner.remote_address(), proof),
             handle,
             inner: RefCell::new(inner),
             listed,
             task: Cell::new(Task::NONE),
+            own_streams: Cell::new(0),
             is_listed: Cell::new(false),
             end: RefCell::new(None),
             is_end_told: Cell::new(false),
@@ -202,10 +212,9 @@ impl QuicConnection {
         self.inner.borrow().is_handshaking()
     }
 
-    /// The address from which the peer began. quinn-proto follows a peer to another address before the peer has proved it
-    /// (RFC 9000 §9.3), and does not tell when it has: so whoever trusts addresses must not see the new one.
+    /// The address of the peer: the one from which it began, or the last one that it has proved since (RFC 9000 §9.3).
     pub fn remote(&self) -> SocketAddr {
-        self.remote
+        self.remote.get()
     }
 
     /// The address that the client sent to, if the socket has several.
@@ -226,7 +235,14 @@ impl QuicConnection {
 
     /// Opens a stream on which only weir sends; `None` while the peer allows no more.
     pub fn open_unidirectional(&self) -> Option<StreamId> {
-        self.inner.borrow_mut().streams().open(Dir::Uni).map(StreamId)
+        let id = self.inner.borrow_mut().streams().open(Dir::Uni)?;
+        self.own_streams.set(self.own_streams.get() + 1);
+        Some(StreamId(id))
+    }
+
+    /// Whether the peer has acknowledged all that weir sent on the peer's streams, and their ends: a close gives up the rest.
+    pub fn is_acknowledged(&self) -> bool {
+        self.inner.borrow_mut().streams().send_streams() <= self.own_streams.get()
     }
 
     /// How many streams the peer may have open at the same time on which both sides send.

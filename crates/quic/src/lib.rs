@@ -9,6 +9,7 @@
 //! - `port`, `listed`, `timers`: one UDP socket of one worker; the connections that have something to send; the moments at
 //!   which connections want to be looked at
 //! - `connection`: one connection, and its streams by their numbers
+//! - `proved`, `path_frames`: the address that a peer has proved, and the frames that prove it
 //! - `settings`, `keys`, `id`, `tokens`: the settings of a port; its keys, from `quic_host_key`; connection ids that name a
 //!   process and a worker; the tokens that clients have used
 //! - `tls/`: TLS of connections, with settings for each server name
@@ -18,7 +19,9 @@ pub mod connection;
 pub mod id;
 pub mod keys;
 mod listed;
+mod path_frames;
 pub mod port;
+mod proved;
 pub mod settings;
 mod timers;
 pub mod tls;

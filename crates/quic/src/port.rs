@@ -123,6 +123,12 @@ impl Port {
         self.listed.wake();
     }
 
+    /// Whether the port receives from its socket; other workers or processes may read it.
+    pub fn set_receiving(&self, receives: bool) {
+        self.socket.set_receiving(receives);
+        self.listed.wake();
+    }
+
     /// Connections that have not ended.
     pub fn connections(&self) -> usize {
         self.count.get()
@@ -209,7 +215,10 @@ impl Port {
         match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(connection) = self.connection(handle) {
-                    connection.inner.borrow_mut().handle_event(event);
+                    let mut inner = connection.inner.borrow_mut();
+                    inner.handle_event(event);
+                    connection.remote.heard(datagram.from, inner.remote_address());
+                    drop(inner);
                     connection.touch();
                     connection.wake();
                 }
@@ -248,12 +257,12 @@ impl Port {
 
     fn accept(&self, incoming: Incoming, chooser: Chooser, begun: Begun) {
         let (crypto, base) = self.server.borrow().clone();
-        let (config, handshake) = crypto.hearing(&base, chooser);
+        let (config, handshake, proof) = crypto.hearing(&base, chooser);
         let mut answer = buffer::lease(0);
         let accepted = self.endpoint.borrow_mut().accept(incoming, clock::now().std(), &mut answer, Some(config));
         match accepted {
             Ok((handle, inner)) => {
-                let connection = QuicConnection::new(handle, inner, self.listed.clone());
+                let connection = QuicConnection::new(handle, inner, self.listed.clone(), proof);
                 let mut connections = self.connections.borrow_mut();
                 if connections.len() <= handle.0 {
                     connections.resize_with(handle.0 + 1, || None);
@@ -327,6 +336,7 @@ impl Port {
             }
             let mut bytes = buffer::lease(SEND_BYTES);
             let Some(transmit) = inner.poll_transmit(now, SEGMENTS_MAX, &mut bytes) else { break };
+            connection.remote.sent(transmit.destination);
             self.push(transmit, bytes);
         }
         self.timers.borrow_mut().want(connection.handle.0, inner.poll_timeout());

@@ -9,7 +9,7 @@ use quinn_proto::{EndpointConfig, ServerConfig, TransportConfig, ValidationToken
 use weir_net::steer::Steering;
 
 use crate::id::{Ids, WorkerPlace};
-use crate::keys::{self, Keys};
+use crate::keys::Keys;
 use crate::tls::{Crypto, VERSION};
 use crate::tokens::UsedTokens;
 
@@ -36,8 +36,8 @@ const TOKEN_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// What a configuration says of a port.
 pub struct Wanted<'w> {
-    /// The secret for all keys; weir makes one without it.
-    pub host_key: Option<&'w [u8]>,
+    /// The secret for all keys.
+    pub host_key: &'w [u8],
     /// A connection on which nothing comes for this time has ended; zero for no limit.
     pub idle: Duration,
     /// Streams that a client may have open at the same time.
@@ -70,15 +70,12 @@ impl fmt::Debug for PortSettings {
     }
 }
 
-/// The secret of this process, for configurations without one.
-static OWN_KEY: LazyLock<Option<[u8; keys::HOST_KEY_BYTES]>> = LazyLock::new(keys::random_host_key);
-
 /// The tokens that clients have used, of all ports.
 static USED_TOKENS: LazyLock<Arc<UsedTokens>> = LazyLock::new(Arc::default);
 
-/// The settings of a port; `None` if the machine has no random bytes, or the TLS library lacks the suite of Initial packets.
+/// The settings of a port; `None` if the host key is empty, or the TLS library lacks the suite of Initial packets.
 pub fn port_settings(wanted: &Wanted<'_>) -> Option<PortSettings> {
-    let keys = Keys::of(wanted.host_key.or_else(|| OWN_KEY.as_ref().map(|key| &key[..]))?)?;
+    let keys = Keys::of(wanted.host_key)?;
     let crypto = Arc::new(Crypto::new(&[])?);
     let mut transport = TransportConfig::default();
     let idle = u64::try_from(wanted.idle.as_millis()).ok().and_then(|ms| VarInt::from_u64(ms).ok());

@@ -123,14 +123,23 @@ impl Crew {
         for (address, set) in resources.datagrams.iter().filter(|(address, _)| is_quic(conf, **address)) {
             quic::steer(conf, *address, set, self.serving.len());
         }
-        dismissed.iter().for_each(|member| member.dismiss(true));
+        // A socket has one reader: the others take from it what is theirs by mailbox.
+        let read_on: Vec<SocketAddr> = resources.datagrams.keys().copied().collect();
+        dismissed.iter().for_each(|member| member.dismiss(true, read_on.clone()));
         self.finishing.extend(dismissed);
     }
 
     /// Lets every worker finish its exchanges and end; `is_succeeded` is true if another process accepts new
     /// connections.
     pub fn dismiss_all(&self, is_succeeded: bool) {
-        self.serving.iter().chain(&self.finishing).for_each(|member| member.dismiss(is_succeeded));
+        self.serving.iter().chain(&self.finishing).for_each(|member| member.dismiss(is_succeeded, Vec::new()));
+    }
+
+    /// Lets every worker look which sockets of QUIC it reads: another process reads them, or has ended.
+    pub fn receive_again(&self) {
+        for seat in self.colleagues.seats() {
+            self.colleagues.run(seat, quic::receive_again);
+        }
     }
 
     /// Ends every worker now, and waits for the threads.
@@ -255,9 +264,10 @@ impl Default for Crew {
 }
 
 impl Member {
-    fn dismiss(&self, others_accept: bool) {
+    /// Others read the sockets of the addresses in `read_on`.
+    fn dismiss(&self, others_accept: bool, read_on: Vec<SocketAddr>) {
         let own = self.remote.clone();
-        self.remote.run(move || with_here(|here| here.finish(own, others_accept)));
+        self.remote.run(move || with_here(|here| here.finish(own, others_accept, &read_on)));
     }
 
     fn stop(&self) {
@@ -334,10 +344,11 @@ enum Stopping {
 }
 
 impl Stopping {
-    fn set(&self) {
+    /// Receives no more sessions and connections; others may read the socket.
+    fn set(&self, others_read: bool) {
         match self {
             Stopping::Sessions(stop) => stop.set(),
-            Stopping::Quic(stop) => stop.set(),
+            Stopping::Quic(stop) => stop.set(others_read),
         }
     }
 }
@@ -394,13 +405,13 @@ impl Here {
             };
             self.receiving.insert(address, stop);
         }
-        before.values().for_each(Stopping::set);
+        before.values().for_each(|stop| stop.set(false));
     }
 
     fn receive_sessions(&self, socket: Receiving, before: Option<Stopping>) -> Stopping {
         match before {
             Some(stop @ Stopping::Sessions(_)) => return stop,
-            other => other.iter().for_each(Stopping::set),
+            other => other.iter().for_each(|stop| stop.set(false)),
         }
         let stop = Rc::new(datagrams::Stop::default());
         weir_net::worker::spawn(datagrams::serve(self.worker.clone(), socket, stop.clone()));
@@ -413,7 +424,7 @@ impl Here {
                 stop.read_also(sockets.all.split_off(1));
                 return Stopping::Quic(stop);
             }
-            other => other.iter().for_each(Stopping::set),
+            other => other.iter().for_each(|stop| stop.set(false)),
         }
         let stop = Rc::new(quic::PortStop::default());
         weir_net::worker::spawn(quic::serve(self.worker.clone(), sockets, stop.clone()));
@@ -421,17 +432,18 @@ impl Here {
     }
 
     /// Stops accepting, finishes the work under way, then ends the thread.
-    fn finish(&mut self, own: Remote, others_accept: bool) {
+    fn finish(&mut self, own: Remote, others_accept: bool, read_on: &[SocketAddr]) {
         for (_, stop) in self.accepting.drain() {
             stop.set(others_accept);
         }
-        self.receiving.drain().for_each(|(_, stop)| stop.set());
+        self.receiving.drain().for_each(|(address, stop)| stop.set(read_on.contains(&address)));
         self.worker.drain(others_accept);
         let worker = self.worker.clone();
         weir_net::worker::spawn(async move {
             // The accepting tasks run first: the connections they still take then count as open.
             weir_net::worker::yield_now().await;
-            while worker.open_connections() > 0 {
+            // Clients of QUIC that have not learnt of the end would be reset.
+            while worker.open_connections() > 0 || quic::has_ports() {
                 weir_net::timer::sleep(FINISH_POLL).await;
             }
             drop(THIS.take());

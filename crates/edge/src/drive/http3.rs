@@ -127,7 +127,7 @@ impl Drive {
             return Poll::Ready(QuicEnd::Fault(fault.code as u64, fault.what.to_owned()));
         }
         let is_free = self.streams.is_empty() && self.heads.is_empty();
-        if self.is_going() && is_free {
+        if self.is_going() && is_free && self.session.quic.is_acknowledged() {
             self.session.quic.close(NO_ERROR, b"");
             return Poll::Ready(QuicEnd::Ours);
         }

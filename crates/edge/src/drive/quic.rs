@@ -12,12 +12,12 @@ use std::task::Poll;
 
 use weir_http::exchange::conf::Conf;
 use weir_http::exchange::route::ServerId;
-use weir_http::hold::counters;
+use weir_http::hold::counters::{self, SEATS_MAX};
 use weir_http::hold::worker::Worker;
 use weir_http::receive::head::default_values;
 use weir_net::batch::{ReceiveBatch, ReceivedDatagram};
 use weir_net::datagrams::{Receiver, Receiving};
-use weir_net::forward::{self, ForwardBatch};
+use weir_net::forward::{self, ForwardBatch, ForwardEnd, ForwardReceiver};
 use weir_net::log::{self, Level};
 use weir_net::worker::Task;
 use weir_net::{Address, Carried, Transport};
@@ -28,6 +28,8 @@ use weir_quic::settings::{self, PortSettings};
 use weir_quic::tls::Handshake;
 
 use super::{http3, secure, serve};
+
+pub mod process;
 
 /// The sockets of one address that a worker reads. The worker sends on the first one, whose number is its own; others are
 /// those of workers that have gone.
@@ -42,14 +44,18 @@ pub struct PortSockets {
 #[derive(Default)]
 pub struct PortStop {
     is_set: Cell<bool>,
+    /// Others read the socket.
+    others_read: Cell<bool>,
+    has_left: Cell<bool>,
     /// PortSockets to read besides the first one, if they are to change.
     others: Cell<Option<Vec<Receiving>>>,
     task: Cell<Option<Task>>,
 }
 
 impl PortStop {
-    /// Takes no more clients; connections go on to their end.
-    pub fn set(&self) {
+    /// Takes no more clients; connections go on to their end, by what `others_read` and pass on or by the socket.
+    pub fn set(&self, others_read: bool) {
+        self.others_read.set(others_read);
         self.is_set.set(true);
         self.wake();
     }
@@ -72,12 +78,47 @@ thread_local! {
     static BATCH: RefCell<Option<ReceiveBatch>> = const { RefCell::new(None) };
     /// The ports of this worker, for datagrams that other workers pass on.
     static PORTS: RefCell<Vec<(SocketAddr, Weak<ServedPort>)>> = const { RefCell::new(Vec::new()) };
+    /// A task of this worker takes what newer processes forward.
+    static HEARS_NEWER: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A port, and what it has around it.
 struct ServedPort {
     port: Rc<Port>,
     here: Here,
+    stop: Rc<PortStop>,
+    /// The sockets besides the port's own.
+    others: RefCell<Vec<Receiver>>,
+}
+
+impl ServedPort {
+    /// Receives, unless others do.
+    fn receive_again(&self) {
+        let receives = !self.stop.others_read.get() && !process::this().is_read_elsewhere(self.here.address);
+        self.port.set_receiving(receives);
+        self.others.borrow().iter().for_each(|socket| socket.set_receiving(receives));
+    }
+
+    /// Reads these sockets besides its own.
+    fn read_also(&self, sockets: &[Receiving]) {
+        self.others.replace(sockets.iter().filter_map(|socket| Receiver::new(socket).ok()).collect());
+        self.receive_again();
+    }
+}
+
+/// Lets the ports of this worker receive, unless others do.
+pub fn receive_again() {
+    ports().iter().for_each(|served| served.receive_again());
+}
+
+/// Whether a port of this worker goes on: it waits for its last connections to end.
+pub fn has_ports() -> bool {
+    PORTS.with_borrow(|ports| ports.iter().any(|(_, port)| port.strong_count() > 0))
+}
+
+/// The ports of this worker.
+fn ports() -> Vec<Rc<ServedPort>> {
+    PORTS.with_borrow(|ports| ports.iter().filter_map(|(_, port)| port.upgrade()).collect())
 }
 
 /// Serves the sockets of an address until the port is stopped and its last connection has ended.
@@ -88,11 +129,11 @@ pub async fn serve(worker: Rc<Worker>, sockets: PortSockets, stop: Rc<PortStop>)
     let generation = worker.generation();
     let made = Receiver::new(first).map_err(|error| log::Os(&error).to_string()).and_then(|receiver| {
         let place = WorkerPlace {
-            generation: this_process(),
+            generation: process::this().process.number,
             worker: u16::try_from(generation.seat).unwrap_or(u16::MAX),
             socket: u8::try_from(number).unwrap_or(u8::MAX),
         };
-        let settings = port_settings(&generation.conf, address).ok_or("no random numbers")?;
+        let settings = port_settings(&generation.conf, address).ok_or("it has no keys")?;
         Ok(Port::new(receiver, place, &settings))
     });
     let port = match made {
@@ -108,24 +149,32 @@ pub async fn serve(worker: Rc<Worker>, sockets: PortSockets, stop: Rc<PortStop>)
         generation: Cell::new(conf),
         passed_on: RefCell::default(),
     };
-    let served = Rc::new(ServedPort { port, here });
+    let served = Rc::new(ServedPort { port, here, stop, others: RefCell::default() });
     PORTS.with_borrow_mut(|ports| {
         ports.retain(|(_, port)| port.strong_count() > 0);
         ports.push((address, Rc::downgrade(&served)));
     });
-    let mut others: Vec<Receiver> = others.iter().filter_map(|socket| Receiver::new(socket).ok()).collect();
+    served.read_also(others);
+    hear_newer(&served.here.worker);
+    if number == 0 {
+        process::this().tell_read(address);
+    }
+    let stop = served.stop.clone();
     poll_fn(|_| {
         stop.task.set(Some(Task::current()));
         if stop.is_set.get() || served.here.worker.is_draining() {
             served.port.stop();
+            if stop.others_read.get() && !stop.has_left.replace(true) {
+                served.receive_again();
+            }
         }
         if let Some(sockets) = stop.others.take() {
-            others = sockets.iter().filter_map(|socket| Receiver::new(socket).ok()).collect();
+            served.read_also(&sockets);
         }
         served.here.adopt(&served.port);
         let done = BATCH.with_borrow_mut(|batch| {
             let batch = batch.get_or_insert_default();
-            others.iter().for_each(|socket| served.port.read_also(socket, batch, &served.here));
+            served.others.borrow().iter().for_each(|socket| served.port.read_also(socket, batch, &served.here));
             served.port.poll(batch, &served.here)
         });
         served.here.pass_on();
@@ -134,9 +183,53 @@ pub async fn serve(worker: Rc<Worker>, sockets: PortSockets, stop: Rc<PortStop>)
     .await;
 }
 
-/// The number of this process in connection ids: a process that replaces another one has another number.
-fn this_process() -> u16 {
-    (std::process::id() & 0xffff) as u16
+/// Starts the task that takes what newer processes forward to this one, unless this worker has it.
+fn hear_newer(worker: &Rc<Worker>) {
+    if let Some(inbox) = process::this().ways.inbox.clone().filter(|_| !HEARS_NEWER.replace(true)) {
+        let worker = worker.clone();
+        weir_net::worker::spawn(async move {
+            // The worker's other sockets stand, whatever becomes of this one.
+            let _ = take_newer(&worker, &inbox).await;
+            HEARS_NEWER.set(false);
+        });
+    }
+}
+
+/// Takes what newer processes forward, until this worker has no port.
+async fn take_newer(worker: &Worker, inbox: &ForwardEnd) -> io::Result<()> {
+    let (receiver, mut packet) = (ForwardReceiver::new(inbox)?, Vec::new());
+    loop {
+        poll_fn(|_| receiver.poll_readable()).await;
+        // A worker with ports has the same event.
+        if !has_ports() {
+            return Ok(());
+        }
+        match receiver.try_receive(&mut packet) {
+            Ok(()) => forwarded_by_newer(worker, &packet),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Handles a packet of a newer process: datagrams, or the notice that it reads an address.
+fn forwarded_by_newer(worker: &Worker, packet: &[u8]) {
+    let Some((address, datagrams)) = forward::socket_of(packet) else { return };
+    if datagrams.is_empty() {
+        process::this().leave(address);
+        for seat in 0..SEATS_MAX {
+            worker.on_colleague(seat, |_| receive_again());
+        }
+        return;
+    }
+    let ports = ports();
+    let served: Vec<_> = ports.iter().filter(|served| served.here.address == address).collect();
+    for datagram in forward::forwarded(datagrams) {
+        if let Some(owner) = served.iter().find(|served| served.port.knows(&datagram)).or(served.last()) {
+            owner.port.route(&datagram, &owner.here);
+        }
+    }
+    served.iter().for_each(|served| served.here.pass_on());
 }
 
 /// Takes the datagrams that another worker got for a connection of this one.
@@ -171,7 +264,7 @@ fn port_settings(conf: &Conf, address: SocketAddr) -> Option<PortSettings> {
     // Without keepalive, a client still has the time for its request.
     let idle = values.core.keepalive_timeout.0.max(values.core.header_timeout);
     settings::port_settings(&settings::Wanted {
-        host_key: values.http3.host_key.as_deref(),
+        host_key: values.http3.host_key.as_deref().unwrap_or(process::this().process.host_key.as_bytes()),
         idle,
         streams: values.http3.streams_max,
         stream_window: values.http3.stream_buffer,
@@ -186,24 +279,27 @@ struct Here {
     socket: Rc<Address>,
     /// The configuration whose settings the port has.
     generation: Cell<u32>,
-    /// Datagrams for other workers, by their seats.
-    passed_on: RefCell<Vec<(u16, ForwardBatch)>>,
+    /// Datagrams for other workers and other processes.
+    passed_on: RefCell<Vec<(Elsewhere, ForwardBatch)>>,
 }
 
 impl Here {
-    /// Sends the datagrams for other workers.
+    /// Sends the datagrams for other workers and other processes.
     fn pass_on(&self) {
-        for (seat, mut batch) in self.passed_on.take() {
+        for (place, mut batch) in self.passed_on.take() {
             if let Some(packet) = batch.take() {
-                self.send_to(seat, packet);
+                self.send_to(place, packet);
             }
         }
     }
 
-    /// Sends datagrams to another worker; `false` if it has gone. A worker that has too much to do loses them.
-    fn send_to(&self, seat: u16, packet: Vec<u8>) -> bool {
+    /// Sends datagrams elsewhere; `false` if that place has gone. One that has too much to do loses them.
+    fn send_to(&self, place: Elsewhere, packet: Vec<u8>) -> bool {
         let address = self.address;
-        self.worker.on_colleague(seat.into(), move |_| passed_on(address, &packet))
+        match place {
+            Elsewhere::Worker(seat) => self.worker.on_colleague(seat.into(), move |_| passed_on(address, &packet)),
+            Elsewhere::Process(number) => process::this().send(number, &packet),
+        }
     }
 
     /// Gives the port the settings of the configuration in force.
@@ -255,18 +351,31 @@ impl PortHost for Here {
     }
 
     fn forward(&self, place: WorkerPlace, datagram: &ReceivedDatagram<'_>) -> bool {
-        if place.generation != this_process() {
-            return false;
-        }
+        let this = process::this();
+        let (place, batch) = match place.generation {
+            own if own == this.process.number => (Elsewhere::Worker(place.worker), ForwardBatch::default()),
+            older if this.reaches(older) => (Elsewhere::Process(older), ForwardBatch::of_socket(self.address)),
+            // While another process serves too, it may be that one's: its client would lose a connection that lives.
+            _ => return this.is_succeeded(),
+        };
         let mut passed_on = self.passed_on.borrow_mut();
-        let at = passed_on.iter().position(|(seat, _)| *seat == place.worker).unwrap_or_else(|| {
-            passed_on.push((place.worker, ForwardBatch::default()));
+        let at = passed_on.iter().position(|(other, _)| *other == place).unwrap_or_else(|| {
+            passed_on.push((place, batch));
             passed_on.len() - 1
         });
         let full = passed_on.get_mut(at).and_then(|(_, batch)| batch.push(datagram));
         drop(passed_on);
-        full.is_none_or(|packet| self.send_to(place.worker, packet))
+        full.is_none_or(|packet| self.send_to(place, packet))
     }
+}
+
+/// Where the connection of a datagram is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Elsewhere {
+    /// At the worker of this process in this seat.
+    Worker(u16),
+    /// In the older process of this number.
+    Process(u16),
 }
 
 /// A whole connection of QUIC in the place of a socket: nobody reads or writes it, but it can be ended.

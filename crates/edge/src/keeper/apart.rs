@@ -12,13 +12,16 @@ use std::time::Duration;
 use weir_host as host;
 use weir_http::hold::reach::Reach;
 use weir_net::clock::{self, Instant};
+use weir_net::forward::ForwardEnd;
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Channel, Identity, Life};
 use weir_net::worker;
 
+use crate::drive::quic::process::{QuicProcess, QuicWays};
 use crate::keeper::desk::{Allowed, Clerk, Desk};
 use crate::keeper::order::{Order, Report, Serve, User};
 use crate::keeper::passed::Passed;
+use crate::keeper::processes::Processes;
 use crate::keeper::{Bell, Load, News, Server};
 use crate::log_files;
 use crate::resources::Resources;
@@ -72,6 +75,7 @@ pub struct Apart {
     title: String,
     bell: Bell,
     desk: Desk,
+    processes: Processes,
     serving: Option<Process>,
     /// Processes that finish their exchanges.
     finishing: Vec<Process>,
@@ -91,6 +95,7 @@ impl Apart {
             title: title.to_owned(),
             bell,
             desk: Desk::default(),
+            processes: Processes::new(),
             serving: None,
             finishing: Vec::new(),
             last: None,
@@ -102,9 +107,10 @@ impl Apart {
     }
 
     /// Starts a process, and lets it put a configuration in force.
-    fn begin(&self, last: &Last) -> Result<Process, String> {
+    fn begin(&mut self, last: &Last) -> Result<Process, String> {
+        let quic = self.processes.next().map_err(|error| format!("socketpair() failed {}", log::Os(&error)))?;
         let mut process = Process::start(&self.title, &self.bell, &self.desk, last)?;
-        if let Err(message) = process.serve(last) {
+        if let Err(message) = process.serve(last, Some(quic)) {
             process.log_end();
             return Err(message);
         }
@@ -118,7 +124,7 @@ impl Apart {
     /// Puts a configuration in force, in the process that serves or in another one.
     fn serve_next(&mut self, next: &Last) -> Result<(), String> {
         match self.serving.as_mut().filter(|process| process.can_serve(next)) {
-            Some(process) => process.serve(next),
+            Some(process) => process.serve(next, None),
             None => {
                 self.serving.iter().for_each(|before| before.tell(&Order::Succeed(true), &[]));
                 let process = self.begin(next).inspect_err(|_| {
@@ -180,6 +186,7 @@ impl Server for Apart {
             dashboard: load.conf.dashboard,
             user: load.identity.as_ref().map(User::from),
             ask_every_ms: u64::try_from(load.ask_every.as_millis()).unwrap_or(u64::MAX),
+            quic: None,
             labels: Vec::new(),
         };
         let (answers, reach) = (load.answers.to_bytes(), load.conf.reach.clone());
@@ -201,6 +208,10 @@ impl Server for Apart {
         }
     }
 
+    fn left(&mut self) -> (String, Vec<ForwardEnd>) {
+        self.processes.left()
+    }
+
     fn reopen(&mut self) {
         let Some(last) = &self.last else { return };
         log_files::reopen();
@@ -211,6 +222,10 @@ impl Server for Apart {
     }
 
     fn succeed(&mut self, is_succeeded: bool) {
+        if self.is_quitting {
+            // The successor may have a successor of its own, which reads the sockets of QUIC.
+            return;
+        }
         self.is_succeeded = is_succeeded;
         self.serving.iter().for_each(|process| process.tell(&Order::Succeed(is_succeeded), &[]));
     }
@@ -340,9 +355,13 @@ impl Process {
 
     /// Sends a configuration, and waits until it is in force. A process that takes too long is killed: nobody knows which
     /// configuration it has.
-    fn serve(&mut self, last: &Last) -> Result<(), String> {
-        let all = Passed::all(&last.resources);
-        let order = Order::Serve(Serve { labels: Passed::labels(&all), ..last.serve.clone() });
+    fn serve(&mut self, last: &Last, quic: Option<(QuicProcess, QuicWays)>) -> Result<(), String> {
+        let mut all = Passed::all(&last.resources);
+        let quic = quic.map(|(process, ways)| {
+            all.extend(Passed::ways(ways));
+            process
+        });
+        let order = Order::Serve(Serve { labels: Passed::labels(&all), quic, ..last.serve.clone() });
         let files: Vec<BorrowedFd<'_>> = all.iter().map(AsFd::as_fd).collect();
         let nofile = process::nofile();
         if self.nofile != nofile {

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use weir_net::forward::ForwardEnd;
 use weir_net::log::{self, Level};
 use weir_net::process::Manager;
 use weir_net::worker;
 
 use crate::control::Running;
+use crate::drive::quic;
+use crate::keeper::processes::Processes;
 use crate::keeper::{Bell, Load, News, Server};
 use crate::log_files;
 
@@ -18,12 +21,13 @@ pub struct Here {
     has_ended: Arc<AtomicBool>,
     bell: Bell,
     manager: Option<Manager>,
+    processes: Processes,
 }
 
 impl Here {
     /// A server without a configuration yet.
     pub fn new(bell: Bell, manager: Option<Manager>) -> Here {
-        Here { running: None, has_ended: Arc::default(), bell, manager }
+        Here { running: None, has_ended: Arc::default(), bell, manager, processes: Processes::new() }
     }
 }
 
@@ -32,6 +36,8 @@ impl Server for Here {
         if let Some(running) = &mut self.running {
             return running.replace(load.conf, &load.tree, load.resources);
         }
+        let (process, ways) = self.processes.next().map_err(|error| format!("socketpair() failed {}", log::Os(&error)))?;
+        quic::process::join(process, ways);
         let running = Running::start(load.conf, &load.tree, load.resources)?;
         // Without a keeper, only the service manager can act on a worker that hangs.
         if let Some(manager) = self.manager.filter(|manager| manager.patience().is_some()) {
@@ -55,6 +61,10 @@ impl Server for Here {
 
     fn refuse(&mut self, why: Vec<String>) {
         self.running.iter().for_each(|running| running.refuse(why.clone()));
+    }
+
+    fn left(&mut self) -> (String, Vec<ForwardEnd>) {
+        self.processes.left()
     }
 
     fn reopen(&mut self) {

@@ -12,6 +12,8 @@ use weir_net::path::Links;
 use weir_net::process::Identity;
 use weir_words::Said;
 
+use crate::drive::quic::process::QuicProcess;
+
 /// An order of the keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Order {
@@ -40,6 +42,8 @@ pub struct Serve {
     pub user: Option<User>,
     /// How often the server says whether its workers answer; milliseconds.
     pub ask_every_ms: u64,
+    /// The process, as QUIC knows it; only the first configuration decides.
+    pub quic: Option<QuicProcess>,
     /// The labels of the message's descriptors, in their order.
     pub labels: Vec<Label>,
 }
@@ -58,12 +62,16 @@ pub struct User {
 pub enum Label {
     /// A listening socket.
     Listening,
-    /// A UDP socket of `stream`.
+    /// A UDP socket of `stream` or of QUIC; those of one address come in the order in which they were bound.
     Datagrams,
     /// The UDP socket of `acme_dns_port` at this address.
     DnsDatagrams(SocketAddr),
     /// The listening socket of `acme_dns_port`.
     DnsConnections,
+    /// On which newer processes forward datagrams of QUIC to this one.
+    Inbox,
+    /// To the older process of this number.
+    Older(u16),
     /// The log file of this path.
     Log(String),
 }
@@ -219,7 +227,7 @@ mod tests {
         assert_eq!(User::from(&Identity::from(&user)), user);
         let labels = vec![Label::Listening, Label::Log("/var/log/a\"b".to_owned())];
         let order =
-            Order::Serve(Serve { generation: 3, dashboard: None, user: Some(user), ask_every_ms: 5000, labels });
+            Order::Serve(Serve { generation: 3, dashboard: None, user: Some(user), ask_every_ms: 5000, quic: None, labels });
         let bytes = order.to_bytes(b"answers");
         let (read, more) = Order::from_bytes(&bytes).unwrap();
         assert_eq!((format!("{read:?}"), more), (format!("{order:?}"), &b"answers"[..]));
@@ -238,7 +246,7 @@ mod tests {
         fn messages() {
             let labels =
                 vec![Label::Listening, Label::DnsDatagrams(([127, 0, 0, 1], 53).into()), Label::Log("/l".to_owned())];
-            let serve = Serve { generation: 3, dashboard: None, user: None, ask_every_ms: 5000, labels };
+            let serve = Serve { generation: 3, dashboard: None, user: None, ask_every_ms: 5000, quic: None, labels };
             let seeds = [
                 Order::Serve(serve).to_bytes(b"more"),
                 Order::Refuse(vec!["a".to_owned()]).to_bytes(b""),

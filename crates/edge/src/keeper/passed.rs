@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use weir_net::Listening;
 use weir_net::datagrams::Receiving;
+use weir_net::forward::ForwardEnd;
 use weir_net::log::file::LogFile;
 
 use crate::acme::responder;
+use crate::drive::quic::process::QuicWays;
 use crate::keeper::order::Label;
 use crate::resources::Resources;
 
@@ -19,6 +21,7 @@ pub struct Passed(Label, Kept);
 enum Kept {
     Listening(Listening),
     Datagrams(Receiving),
+    Forwards(ForwardEnd),
     Log(Arc<File>),
 }
 
@@ -35,6 +38,12 @@ impl Passed {
         }
         all.extend(Passed::logs(resources));
         all
+    }
+
+    /// The ways of a process of QUIC.
+    pub fn ways(ways: QuicWays) -> impl Iterator<Item = Passed> {
+        let inbox = ways.inbox.into_iter().map(|end| Passed(Label::Inbox, Kept::Forwards(end)));
+        inbox.chain(ways.older.into_iter().map(|(number, end)| Passed(Label::Older(number), Kept::Forwards(end))))
     }
 
     /// Its log files.
@@ -54,18 +63,30 @@ impl AsFd for Passed {
         match &self.1 {
             Kept::Listening(socket) => socket.as_fd(),
             Kept::Datagrams(socket) => socket.as_fd(),
+            Kept::Forwards(end) => end.as_fd(),
             Kept::Log(file) => file.as_fd(),
         }
     }
 }
 
-/// The resources that came with an order, and the open log files by path. A log file belongs to them once the configuration
-/// that names it is read: [`give_logs`].
+/// The descriptors that came with an order.
+#[derive(Default)]
+pub struct Received {
+    /// The resources of the configuration.
+    pub resources: Resources,
+    /// The open log files by path. One belongs to the resources once the configuration that names it is read: [`give_logs`].
+    pub logs: Vec<(String, File)>,
+    /// The ways of this process of QUIC.
+    pub ways: QuicWays,
+}
+
+/// The descriptors that came with an order.
 ///
 /// # Errors
 /// A descriptor is not what its label says.
-pub fn received(labels: Vec<Label>, files: Vec<OwnedFd>) -> std::io::Result<(Resources, Vec<(String, File)>)> {
-    let (mut resources, mut logs, mut dns) = (Resources::default(), Vec::new(), None);
+pub fn received(labels: Vec<Label>, files: Vec<OwnedFd>) -> std::io::Result<Received> {
+    let (mut received, mut dns) = (Received::default(), None);
+    let Received { resources, logs, ways } = &mut received;
     for (label, file) in labels.into_iter().zip(files) {
         match label {
             Label::Listening => resources.add([Listening::from_fd(file)?]),
@@ -82,10 +103,12 @@ pub fn received(labels: Vec<Label>, files: Vec<OwnedFd>) -> std::io::Result<(Res
                     connections,
                 });
             }
+            Label::Inbox => ways.inbox = Some(ForwardEnd::from_fd(file)?),
+            Label::Older(number) => ways.older.push((number, ForwardEnd::from_fd(file)?)),
             Label::Log(path) => logs.push((path, File::from(file))),
         }
     }
-    Ok((resources, logs))
+    Ok(received)
 }
 
 /// Makes the log files write to these descriptors; gives the files, which are open as long as somebody has them.

@@ -40,8 +40,8 @@ pub use signal::{Sender, Signal, Signals, SignalsHandle, ignore_signals, send_si
 pub use stack::stack_of;
 pub use terminal::terminal_size;
 pub use upgrade::{
-    ENV_DATAGRAMS, ENV_FORWARDS, ENV_SOCKETS, detach, exec_new_binary, inherited, inherited_datagrams,
-    inherited_forwards, is_successor,
+    ENV_DATAGRAMS, ENV_FORWARDS, ENV_SECRET, ENV_SOCKETS, detach, exec_new_binary, inherited, inherited_datagrams,
+    inherited_forwards, inherited_secret, is_successor,
 };
 
 /// Whether an error means that the process or the machine has no free file descriptor.

@@ -2,7 +2,8 @@
 //!
 //! It uses nginx's protocol, so that nginx and weir can replace each other. The new binary starts with the listening
 //! sockets open. Their numbers, each followed by a semicolon, are in the environment variable `NGINX`. Two more variables
-//! have the UDP sockets of QUIC, and the ways back to the workers of the old binary.
+//! have the UDP sockets of QUIC, and the ways back to the workers of the old binary. A third one has the secret of QUIC: other
+//! users cannot read the environment of a process, as they can its command line.
 
 use super::daemon::unmark;
 use super::manager::{keep_from_manager, unaddress};
@@ -21,6 +22,9 @@ pub const ENV_SOCKETS: &str = "NGINX";
 pub const ENV_DATAGRAMS: &str = "WEIR_DATAGRAMS";
 /// The one that lists an end for each worker of the old binary, which takes the datagrams of its connections.
 pub const ENV_FORWARDS: &str = "WEIR_FORWARDS";
+
+/// The one that has a secret of the old binary.
+pub const ENV_SECRET: &str = "WEIR_QUIC_SECRET";
 
 /// Starts a new binary that inherits descriptors, by the environment variables that list them, with `more` variables in its
 /// environment.
@@ -56,9 +60,11 @@ pub fn detach(command: &mut Command) {
     forget_sockets(command);
 }
 
-/// Keeps from a command that its parent has inherited sockets.
+/// Keeps from a command that its parent has inherited sockets and a secret.
 pub(super) fn forget_sockets(command: &mut Command) {
-    command.env_remove(ENV_SOCKETS).env_remove(ENV_DATAGRAMS).env_remove(ENV_FORWARDS);
+    for name in [ENV_SOCKETS, ENV_DATAGRAMS, ENV_FORWARDS, ENV_SECRET] {
+        command.env_remove(name);
+    }
 }
 
 /// Whether an old binary started us as its replacement: it is already in the background, and so are we.
@@ -85,6 +91,11 @@ pub fn inherited_datagrams() -> Vec<Receiving> {
 pub fn inherited_forwards() -> Vec<ForwardEnd> {
     static IS_TAKEN: AtomicBool = AtomicBool::new(false);
     take(&IS_TAKEN, ENV_FORWARDS, ForwardEnd::from_number)
+}
+
+/// The secret that the old binary left us.
+pub fn inherited_secret() -> Option<String> {
+    std::env::var(ENV_SECRET).ok()
 }
 
 fn take<T>(is_taken: &AtomicBool, name: &str, of_number: fn(RawFd) -> Option<T>) -> Vec<T> {
@@ -138,6 +149,7 @@ mod tests {
             "NGINX",
             "WEIR_DATAGRAMS",
             "WEIR_FORWARDS",
+            "WEIR_QUIC_SECRET",
             "NOTIFY_SOCKET",
             "LISTEN_FDS",
             "LISTEN_PID",
@@ -150,7 +162,7 @@ mod tests {
         detach(&mut command);
         let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
         assert!(
-            ["NGINX=", "WEIR_DATAGRAMS", "WEIR_FORWARDS", "NOTIFY_", "LISTEN_", "WATCHDOG_"]
+            ["NGINX=", "WEIR_DATAGRAMS", "WEIR_FORWARDS", "WEIR_QUIC_SECRET", "NOTIFY_", "LISTEN_", "WATCHDOG_"]
                 .iter()
                 .all(|name| !said.contains(name)),
             "{said}"

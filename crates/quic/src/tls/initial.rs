@@ -1,9 +1,12 @@
-//! Keys that everybody can derive: of Initial packets, and of Retry packets.
+//! Keys that everybody can derive: of Initial packets, and of Retry packets. And rustls's keys for quinn-proto.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use quinn_proto::crypto::{KeyPair, Keys};
+use quinn_proto::crypto::{KeyPair, Keys, PacketKey};
 use quinn_proto::{ConnectionId, Side};
 use rustls::quic::{self, Suite, Version};
+use std::sync::Arc;
+
+use crate::proved::{AddressProof, WatchedKey};
 
 /// The key and the nonce of Retry packets of version 1 (RFC 9001 §5.8).
 const RETRY_KEY: [u8; 16] =
@@ -32,4 +35,21 @@ pub(super) fn converted(keys: quic::Keys) -> Keys {
         header: KeyPair { local: Box::new(keys.local.header), remote: Box::new(keys.remote.header) },
         packet: KeyPair { local: Box::new(keys.local.packet), remote: Box::new(keys.remote.packet) },
     }
+}
+
+/// rustls's keys of 1-RTT packets for quinn-proto.
+pub(super) fn watched(keys: quic::Keys, proof: &Arc<AddressProof>) -> Keys {
+    Keys {
+        header: KeyPair { local: Box::new(keys.local.header), remote: Box::new(keys.remote.header) },
+        packet: watched_pair(keys.local.packet, keys.remote.packet, proof),
+    }
+}
+
+/// A pair of keys of 1-RTT packets.
+pub(super) fn watched_pair(
+    local: impl PacketKey + 'static,
+    remote: impl PacketKey + 'static,
+    proof: &Arc<AddressProof>,
+) -> KeyPair<Box<dyn PacketKey>> {
+    KeyPair { local: Box::new(WatchedKey::new(local, proof)), remote: Box::new(WatchedKey::new(remote, proof)) }
 }

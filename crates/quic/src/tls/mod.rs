@@ -34,6 +34,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use waiting::Waiting;
 
+use crate::proved::AddressProof;
+
 /// QUIC version 1 (RFC 9000), the only one that weir speaks.
 pub const VERSION: u32 = 1;
 
@@ -50,6 +52,7 @@ pub struct Crypto {
     extra: &'static [u8],
     chooser: Mutex<Option<Waiting>>,
     handshake: Handshake,
+    proof: Arc<AddressProof>,
 }
 
 impl Crypto {
@@ -57,18 +60,24 @@ impl Crypto {
     /// `None` if the TLS library lacks the suite of Initial packets.
     pub fn new(extra: &'static [u8]) -> Option<Crypto> {
         let suite = TLS13_AES_128_GCM_SHA256.tls13()?.quic_suite()?;
-        Some(Crypto { suite, extra, chooser: Mutex::default(), handshake: Handshake::default() })
+        Some(Crypto { suite, extra, chooser: Mutex::default(), handshake: Handshake::default(), proof: Arc::default() })
     }
 
     /// The settings for one connection, for `Endpoint::accept`: as `base`, but `chooser` chooses those of TLS. The
     /// connection must stay in this thread: in another one, the client is refused with "internal_error".
-    pub fn hearing(&self, base: &ServerConfig, chooser: Chooser) -> (Arc<ServerConfig>, Handshake) {
+    pub(crate) fn hearing(
+        &self,
+        base: &ServerConfig,
+        chooser: Chooser,
+    ) -> (Arc<ServerConfig>, Handshake, Arc<AddressProof>) {
         let handshake = Handshake::default();
         let chooser = Mutex::new(Some(Waiting::keep(chooser)));
-        let crypto = Crypto { suite: self.suite, extra: self.extra, chooser, handshake: handshake.clone() };
+        let proof = Arc::<AddressProof>::default();
+        let (suite, extra) = (self.suite, self.extra);
+        let crypto = Crypto { suite, extra, chooser, handshake: handshake.clone(), proof: proof.clone() };
         let mut config = base.clone();
         config.crypto = Arc::new(crypto);
-        (Arc::new(config), handshake)
+        (Arc::new(config), handshake, proof)
     }
 }
 
@@ -95,6 +104,6 @@ impl crypto::ServerConfig for Crypto {
         let mut sent = Vec::new();
         parameters.write(&mut sent);
         sent.extend_from_slice(self.extra);
-        Box::new(TlsSession::new(self.suite, chooser, sent, self.handshake.clone()))
+        Box::new(TlsSession::new(self.suite, chooser, sent, self.handshake.clone(), self.proof.clone()))
     }
 }

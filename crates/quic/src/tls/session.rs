@@ -18,7 +18,10 @@ use rustls::quic::{KeyChange, Secrets, Suite, Version};
 use std::any::Any;
 use std::io::Cursor;
 use std::mem;
+use std::sync::Arc;
 use weir_net::tls::{Alert, ClientHello, Failure, Fatal, HandshakeFault, HelloOpening, QuicHandshake, open_message};
+
+use crate::proved::AddressProof;
 
 /// Alerts that quinn-proto has no constants for (RFC 8446 §6).
 const UNEXPECTED_MESSAGE: u8 = 10;
@@ -30,6 +33,8 @@ pub(super) struct TlsSession {
     /// For the keys after the next update; there since the server has keys for 1-RTT packets.
     next: Option<Secrets>,
     handshake: Handshake,
+    /// For the keys of 1-RTT packets.
+    proof: Arc<AddressProof>,
 }
 
 enum Stage {
@@ -54,9 +59,15 @@ struct Shaking {
 
 impl TlsSession {
     /// A session that will ask `chooser`; without one it refuses the client.
-    pub(super) fn new(suite: Suite, chooser: Option<Waiting>, parameters: Vec<u8>, handshake: Handshake) -> TlsSession {
+    pub(super) fn new(
+        suite: Suite,
+        chooser: Option<Waiting>,
+        parameters: Vec<u8>,
+        handshake: Handshake,
+        proof: Arc<AddressProof>,
+    ) -> TlsSession {
         let stage = Stage::Hearing(Hearing { heard: Vec::new(), chooser, parameters });
-        TlsSession { suite, stage, next: None, handshake }
+        TlsSession { suite, stage, next: None, handshake, proof }
     }
 
     /// Takes more of the hello; once it is complete, the settings are chosen and rustls reads it.
@@ -174,10 +185,10 @@ impl Session for TlsSession {
     fn write_handshake(&mut self, bytes: &mut Vec<u8>) -> Option<Keys> {
         let Stage::Shaking(shaking) = &mut self.stage else { return None };
         let keys = match shaking.tls.write(bytes) {
-            Some(KeyChange::Handshake { keys }) => Some(keys),
+            Some(KeyChange::Handshake { keys }) => Some(initial::converted(keys)),
             Some(KeyChange::OneRtt { keys, next }) => {
                 self.next = Some(next);
-                Some(keys)
+                Some(initial::watched(keys, &self.proof))
             }
             None => None,
         };
@@ -185,12 +196,12 @@ impl Session for TlsSession {
         if !shaking.tls.is_handshaking() && self.next.is_some() {
             self.stage = Stage::Done;
         }
-        keys.map(initial::converted)
+        keys
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
         let keys = self.next.as_mut()?.next_packet_keys();
-        Some(KeyPair { local: Box::new(keys.local), remote: Box::new(keys.remote) })
+        Some(initial::watched_pair(keys.local, keys.remote, &self.proof))
     }
 
     /// Never: a server gets no Retry packet.

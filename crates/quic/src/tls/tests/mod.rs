@@ -1,6 +1,7 @@
 //! Laws of TLS in QUIC, with quinn-proto's own client.
 
 mod early;
+mod migrate;
 mod pair;
 mod retry;
 mod session;

@@ -3,6 +3,7 @@
 use super::super::{Chooser, Crypto, Handshake, NO_ACTIVE_MIGRATION};
 use crate::id::{Ids, WorkerPlace};
 use crate::keys::Keys;
+use crate::proved::ProvedAddress;
 use bytes::BytesMut;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
@@ -69,11 +70,13 @@ pub struct Talker {
     pub handle: ConnectionHandle,
     pub connection: Connection,
     pub events: Vec<Event>,
+    /// The address that the peer of the server has proved.
+    pub proved: Option<ProvedAddress>,
 }
 
 impl Talker {
     fn new(handle: ConnectionHandle, connection: Connection) -> Talker {
-        Talker { handle, connection, events: Vec::new() }
+        Talker { handle, connection, events: Vec::new(), proved: None }
     }
 
     pub fn is_connected(&self) -> bool {
@@ -91,7 +94,7 @@ impl Talker {
     }
 
     /// Sends what it has, and takes its timeouts.
-    fn datagrams(&mut self, endpoint: &mut Endpoint, now: Instant) -> Vec<BytesMut> {
+    fn datagrams(&mut self, endpoint: &mut Endpoint, now: Instant) -> Vec<(SocketAddr, BytesMut)> {
         if self.connection.poll_timeout().is_some_and(|at| at <= now) {
             self.connection.handle_timeout(now);
         }
@@ -103,7 +106,8 @@ impl Talker {
         let mut sent = Vec::new();
         let mut bytes = Vec::new();
         while let Some(transmit) = self.connection.poll_transmit(now, 1, &mut bytes) {
-            sent.push(datagram(&transmit, &bytes));
+            self.proved.iter().for_each(|proved| proved.sent(transmit.destination));
+            sent.push((transmit.destination, datagram(&transmit, &bytes)));
             bytes.clear();
         }
         while let Some(event) = self.connection.poll() {
@@ -147,6 +151,10 @@ pub struct Pair {
     /// The server's connection.
     pub far: Option<Talker>,
     pub handshake: Option<Handshake>,
+    /// The address from which the client sends.
+    pub from: SocketAddr,
+    /// Addresses at which the client receives.
+    pub homes: Vec<SocketAddr>,
     /// The server refused the first packet.
     pub refused: Option<ConnectionError>,
 }
@@ -158,8 +166,9 @@ impl Pair {
         let server = serving(&keys, WorkerPlace { generation: 1, worker: 2, socket: 0 });
         let client = Endpoint::new(Arc::new(EndpointConfig::new(keys.reset.clone())), None, true, None);
         let choice = Rc::new(choice);
-        let now = Instant::now();
-        Pair { now, keys, client, server, choice, near: None, far: None, handshake: None, refused: None }
+        let (now, [from, _]) = (Instant::now(), Pair::addresses());
+        let (near, far, handshake, refused, homes) = (None, None, None, None, vec![from]);
+        Pair { now, keys, client, server, choice, near, far, handshake, from, homes, refused }
     }
 
     fn addresses() -> [SocketAddr; 2] {
@@ -183,8 +192,10 @@ impl Pair {
             let sent = self.sends();
             self.receives(sent);
             if let Some(far) = &mut self.far {
-                for datagram in far.datagrams(&mut self.server, self.now) {
-                    self.answers(datagram);
+                for (to, datagram) in far.datagrams(&mut self.server, self.now) {
+                    if self.homes.contains(&to) {
+                        self.answers(datagram);
+                    }
                 }
             }
         }
@@ -193,7 +204,8 @@ impl Pair {
     /// The datagrams that the client sends at this moment.
     pub fn sends(&mut self) -> Vec<BytesMut> {
         let Pair { client, near, now, .. } = self;
-        near.as_mut().map(|near| near.datagrams(client, *now)).unwrap_or_default()
+        let sent = near.as_mut().map(|near| near.datagrams(client, *now)).unwrap_or_default();
+        sent.into_iter().map(|(_, datagram)| datagram).collect()
     }
 
     /// The server receives datagrams of the client.
@@ -204,6 +216,8 @@ impl Pair {
                 Some(DatagramEvent::ConnectionEvent(_, event)) => {
                     if let Some(far) = &mut self.far {
                         far.connection.handle_event(event);
+                        let used = far.connection.remote_address();
+                        far.proved.iter().for_each(|proved| proved.heard(self.from, used));
                     }
                 }
                 Some(DatagramEvent::Response(_)) | None => {}
@@ -213,8 +227,7 @@ impl Pair {
 
     /// The server's endpoint looks at a datagram of the client.
     pub fn hears(&mut self, datagram: BytesMut) -> Option<DatagramEvent> {
-        let [client, _] = Pair::addresses();
-        self.server.handle(self.now, client, None, None, datagram, &mut Vec::new())
+        self.server.handle(self.now, self.from, None, None, datagram, &mut Vec::new())
     }
 
     /// The server accepts a connection.
@@ -222,11 +235,14 @@ impl Pair {
         let choice = self.choice.clone();
         let chooser: Chooser = Box::new(move |hello| choice(hello));
         let crypto = Crypto::new(NO_ACTIVE_MIGRATION).unwrap();
-        let (config, handshake) = crypto.hearing(&base(&self.keys), chooser);
+        let (config, handshake, proof) = crypto.hearing(&base(&self.keys), chooser);
         self.handshake = Some(handshake);
         let mut bytes = Vec::new();
         match self.server.accept(incoming, self.now, &mut bytes, Some(config)) {
-            Ok((handle, connection)) => self.far = Some(Talker::new(handle, connection)),
+            Ok((handle, connection)) => {
+                let proved = Some(ProvedAddress::new(connection.remote_address(), proof));
+                self.far = Some(Talker { proved, ..Talker::new(handle, connection) });
+            }
             Err(AcceptError { cause, response }) => {
                 self.refused = Some(cause);
                 if let Some(response) = response {

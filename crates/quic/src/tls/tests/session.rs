@@ -15,7 +15,7 @@ fn session(own: &Identity) -> (TlsSession, Handshake) {
     let chooser = Waiting::keep(Box::new(always(server(&own.options()))));
     let suite = Crypto::new(&[]).unwrap().suite;
     // max_idle_timeout of one second: some parameter.
-    (TlsSession::new(suite, Some(chooser), vec![1, 2, 0x43, 0xe8], handshake.clone()), handshake)
+    (TlsSession::new(suite, Some(chooser), vec![1, 2, 0x43, 0xe8], handshake.clone(), Arc::default()), handshake)
 }
 
 fn hello(own: &Identity) -> ClientConnection {
