@@ -227,6 +227,11 @@ impl QuicConnection {
         self.inner.borrow().rtt()
     }
 
+    /// STREAM frames that were sent, also those that were sent again.
+    pub fn stream_frames_sent(&self) -> u64 {
+        self.inner.borrow().stats().frame_tx.stream
+    }
+
     /// Shows the peer that weir lives: it answers with an acknowledgment, and its idle time begins anew.
     pub fn ping(&self) {
         self.inner.borrow_mut().ping();

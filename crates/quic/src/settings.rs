@@ -86,7 +86,6 @@ pub fn port_settings(wanted: &Wanted<'_>) -> Option<PortSettings> {
         .stream_receive_window(wanted.stream_window.into())
         .receive_window(RECEIVE_WINDOW.max(wanted.stream_window).into())
         .send_window(SEND_WINDOW)
-        .send_fairness(false)
         .crypto_buffer_size(CRYPTO_BYTES)
         .datagram_receive_buffer_size(None)
         .enable_segmentation_offload(true);

@@ -62,8 +62,17 @@ async fn live(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake
     let generation = entry.worker.generation();
     let limits = limits(&generation.conf, conn.client.listen.get());
     let session = H3Session::new(quic, limits);
-    let mut drive =
-        Drive { conn, entry, session, heads: Vec::new(), streams: Vec::new(), waits: Waits::Unset, notice_until: None };
+    let mut drive = Drive {
+        conn,
+        entry,
+        session,
+        heads: Vec::new(),
+        streams: Vec::new(),
+        leaving: Vec::new(),
+        frames: 0,
+        waits: Waits::Unset,
+        notice_until: None,
+    };
     let end = poll_fn(|_| drive.poll()).await;
     drive.session.kill();
     drive.streams.iter().for_each(|stream| stream.wake());
@@ -87,6 +96,8 @@ enum Waits {
     Requests,
     /// The head of a request: `client_header_timeout`.
     Head,
+    /// The client's acknowledgment of answers: `send_timeout` without a byte sent or an answer delivered.
+    Delivery,
     /// A request: `keepalive_timeout`.
     Idle,
     /// The requests that were on their way when weir announced the end: [`NOTICE`].
@@ -97,10 +108,14 @@ struct Drive {
     conn: Box<Conn>,
     entry: Entry,
     session: Rc<H3Session>,
-    /// Streams whose heads are not complete.
-    heads: Vec<Rc<H3Stream>>,
+    /// Streams whose heads are not complete, and when they began.
+    heads: Vec<(Rc<H3Stream>, Instant)>,
     /// Streams whose requests have a task, or whose answers wait for the client's windows.
     streams: Vec<Rc<H3Stream>>,
+    /// Streams whose answers QUIC is still to deliver: the end of the connection would cut them.
+    leaving: Vec<StreamId>,
+    /// Frames that were sent when the present wait for a delivery began.
+    frames: u64,
     waits: Waits,
     /// weir has announced the end of the connection, and begins requests until then.
     notice_until: Option<Instant>,
@@ -119,15 +134,22 @@ impl Drive {
             }
             self.happened(event);
         }
-        self.streams.retain(|stream| !stream.is_done());
+        let leaving = &mut self.leaving;
+        self.streams.retain(|stream| {
+            let is_done = stream.is_done();
+            if is_done && stream.is_on_its_way() {
+                leaving.push(stream.id());
+            }
+            !is_done
+        });
         self.go_if_told();
         self.session.flush();
         if let Some(fault) = self.session.fault() {
             self.session.quic.close(fault.code as u64, fault.what.as_bytes());
             return Poll::Ready(QuicEnd::Fault(fault.code as u64, fault.what.to_owned()));
         }
-        let is_free = self.streams.is_empty() && self.heads.is_empty();
-        if self.is_going() && is_free && self.session.quic.is_acknowledged() {
+        let is_free = self.streams.is_empty() && self.heads.is_empty() && self.leaving.is_empty();
+        if self.is_going() && is_free {
             self.session.quic.close(NO_ERROR, b"");
             return Poll::Ready(QuicEnd::Ours);
         }
@@ -154,14 +176,31 @@ impl Drive {
                 }
             }
             QuicEvent::Stopped(id, _) => self.stopped(id),
-            QuicEvent::Connected | QuicEvent::Finished(_) | QuicEvent::Ended => {}
+            QuicEvent::Finished(id) => self.delivered(id),
+            QuicEvent::Connected | QuicEvent::Ended => {}
+        }
+    }
+
+    fn delivered(&mut self, id: StreamId) {
+        if let Some(stream) = self.stream(id) {
+            stream.delivered();
+        }
+        self.leave(id);
+    }
+
+    /// Nothing of the stream is to be delivered any more. Each delivery begins the wait for the next one.
+    fn leave(&mut self, id: StreamId) {
+        let before = self.leaving.len();
+        self.leaving.retain(|leaving| *leaving != id);
+        if self.leaving.len() != before && self.waits == Waits::Delivery {
+            self.waits = Waits::Unset;
         }
     }
 
     fn opened(&mut self, id: StreamId) {
         match H3Stream::accept(&self.session, id) {
             Ok(stream) => {
-                self.heads.push(stream);
+                self.heads.push((stream, clock::now()));
                 self.readable(id);
             }
             Err(fault) => {
@@ -173,13 +212,13 @@ impl Drive {
 
     /// A stream has bytes: of its head, or for its task.
     fn readable(&mut self, id: StreamId) {
-        let Some(at) = self.heads.iter().position(|stream| stream.id() == id) else {
+        let Some(at) = self.heads.iter().position(|(stream, _)| stream.id() == id) else {
             if let Some(stream) = self.stream(id) {
                 stream.readable();
             }
             return;
         };
-        let Some(stream) = self.heads.get(at).cloned() else { return };
+        let Some(stream) = self.heads.get(at).map(|(stream, _)| stream.clone()) else { return };
         stream.readable();
         match stream.hear() {
             Heard::Nothing => return,
@@ -191,13 +230,16 @@ impl Drive {
 
     fn stopped(&mut self, id: StreamId) {
         self.session.quic.reset(id, H3Code::RequestCancelled as u64);
+        // Nobody reads the rest of its request: unread bytes would fill the connection's window.
+        self.session.quic.stop(id, H3Code::RequestCancelled as u64);
         if let Err(fault) = self.session.wire.borrow_mut().reset_came(id.number()) {
             self.session.blame(fault);
         }
-        self.heads.retain(|stream| stream.id() != id);
+        self.heads.retain(|(stream, _)| stream.id() != id);
         if let Some(stream) = self.stream(id) {
             stream.stopped();
         }
+        self.leave(id);
     }
 
     fn read_uni(&mut self, id: StreamId) {
@@ -216,7 +258,7 @@ impl Drive {
             return self.session.blame(fault);
         }
         while ready && let Some(number) = { self.session.wire.borrow_mut().take_ready() } {
-            let all = self.heads.iter().chain(&self.streams);
+            let all = self.heads.iter().map(|(stream, _)| stream).chain(&self.streams);
             let waiting = all.map(|stream| stream.id()).find(|id| id.number() == number);
             if let Some(id) = waiting {
                 self.readable(id);
@@ -306,13 +348,15 @@ impl Drive {
             () if self.notice_until.is_some() => Waits::Notice,
             () if has_requests => Waits::Requests,
             () if !self.heads.is_empty() || self.conn.served() == 0 => Waits::Head,
+            () if !self.leaving.is_empty() => Waits::Delivery,
             () => Waits::Idle,
         };
         if waits != self.waits {
             self.waits = waits;
+            self.frames = self.session.quic.stream_frames_sent();
             self.set_deadline(waits);
         }
-        if has_requests {
+        if has_requests || !self.leaving.is_empty() {
             self.conn.shared.wake();
         } else {
             self.conn.shared.lie_idle();
@@ -323,17 +367,41 @@ impl Drive {
         match waits {
             Waits::Requests => {
                 self.session.quic.ping();
+                self.refuse_late_heads();
                 self.set_deadline(waits);
                 let _ = self.conn.deadline.poll_expired();
                 return Poll::Pending;
             }
+            Waits::Head if self.conn.served() > 0 => {
+                self.refuse_late_heads();
+                self.waits = Waits::Unset;
+                Task::current().wake();
+            }
+            Waits::Delivery if self.session.quic.stream_frames_sent() != self.frames => {
+                self.waits = Waits::Unset;
+                Task::current().wake();
+            }
             Waits::Notice => Task::current().wake(),
-            Waits::Head | Waits::Idle | Waits::Unset => {
+            Waits::Head | Waits::Delivery | Waits::Idle | Waits::Unset => {
                 self.session.quic.close(NO_ERROR, b"");
                 return Poll::Ready(QuicEnd::Ours);
             }
         }
         Poll::Pending
+    }
+
+    /// Refuses requests whose heads take too long. The connection goes on with its other requests.
+    fn refuse_late_heads(&mut self) {
+        let generation = self.entry.worker.generation();
+        let core = default_core(&generation.conf, self.conn.client.listen.get());
+        let now = clock::now();
+        self.heads.retain(|(stream, begun)| {
+            let is_late = now.saturating_duration_since(*begun) >= core.header_timeout;
+            if is_late {
+                stream.reject(H3Code::RequestRejected);
+            }
+            !is_late
+        });
     }
 
     fn set_deadline(&self, waits: Waits) {
@@ -343,7 +411,11 @@ impl Drive {
         self.conn.deadline.set(match waits {
             Waits::Unset => return self.conn.deadline.clear(),
             Waits::Requests => keepalive / SIGNS,
-            Waits::Head => core.header_timeout,
+            Waits::Head => {
+                let oldest = self.heads.iter().map(|(_, begun)| *begun).min().unwrap_or_else(clock::now);
+                core.header_timeout.saturating_sub(clock::now().saturating_duration_since(oldest))
+            }
+            Waits::Delivery => core.send_timeout.first.saturating_add(core.send_timeout.rest),
             Waits::Idle => keepalive,
             Waits::Notice => NOTICE,
         });

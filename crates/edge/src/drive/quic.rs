@@ -421,6 +421,8 @@ impl Carried for QuicCarrier {
     fn shutdown(&self) {
         if let Some(quic) = self.0.get() {
             quic.close(http3::NO_ERROR, b"");
+            // No event of a socket tells its task.
+            quic.wake();
         }
     }
 }

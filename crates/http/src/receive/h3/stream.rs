@@ -50,6 +50,8 @@ pub struct H3Stream {
     is_shut: Cell<bool>,
     /// Nobody serves it any more.
     is_left: Cell<bool>,
+    /// The client has acknowledged the end of the answer.
+    is_delivered: Cell<bool>,
     /// Bytes of a body that were sent.
     sent: Cell<u64>,
     reader_task: Cell<Task>,
@@ -118,6 +120,7 @@ impl H3Stream {
             ends_after_head: Cell::new(false),
             is_shut: Cell::new(false),
             is_left: Cell::new(false),
+            is_delivered: Cell::new(false),
             sent: Cell::new(0),
             reader_task: Cell::new(Task::NONE),
             writer_task: Cell::new(Task::NONE),
@@ -219,6 +222,10 @@ impl H3Stream {
             Follows::End => self.is_last.set(true),
             Follows::Reset(_) => {
                 self.is_over.set(true);
+                // A complete answer goes on. Any other one must end too, or the stream would count as open for ever.
+                if self.output.get() != Output::Done || !self.head.borrow().0.is_empty() {
+                    self.session.quic.reset(self.id, H3Code::RequestCancelled as u64);
+                }
                 if let Err(fault) = self.session.wire.borrow_mut().reset_came(self.id.number()) {
                     self.session.blame(fault);
                 }
@@ -385,6 +392,16 @@ impl H3Stream {
     /// Whether nobody serves it, and nothing waits for the client's windows.
     pub fn is_done(&self) -> bool {
         self.is_left.get() && (self.is_lost() || self.head.borrow().0.is_empty())
+    }
+
+    /// Notes that the client has the whole answer.
+    pub fn delivered(&self) {
+        self.is_delivered.set(true);
+    }
+
+    /// Whether the answer is complete, and the client may not have all of it.
+    pub fn is_on_its_way(&self) -> bool {
+        self.output.get() == Output::Done && !self.is_lost() && !self.is_delivered.get()
     }
 }
 
