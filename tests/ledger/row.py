@@ -10,7 +10,7 @@ class Row:
     `http` is the configuration inside `http { }`, `main` outside of it; both may have `<port>`, `<origin>`, `<dns>`, `<dir>` and `<alive>`.
     `attack(target)` raises `Hole` if it sees the wrong behaviour; crashes are seen afterwards. `release` is the nginx that the program
     builds to show the hole; `unbuilt` says why there is none. `absent` says why nothing is attacked; weir must then refuse
-    `refused`, and open no UDP port for `idle`.
+    `refused`, if the row has it.
     `near` means that the attack is not public and that the row runs something near it.
     `sanitizer` adds options of AddressSanitizer: a stale number is not seen if fresh memory is filled with one value.
     `alerts` is a pattern of alerts that weir may log because of the configuration.
@@ -27,7 +27,6 @@ class Row:
     unbuilt: str = ""
     absent: str = ""
     refused: str = ""
-    idle: str = ""
     near: bool = False
     alerts: str = "no alert"
     origin: typing.Callable | None = None

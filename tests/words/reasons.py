@@ -13,7 +13,6 @@ _ROWS = [
     ("value", r"proxy_ssl_conf_command", r"What a", True, "nginx reads the command only where a location uses TLS; weir names a mistake everywhere"),
     ("value", r"error_log", r"memory:.*", True, "weir keeps no log in memory"),
     ("value", r"listen", r"127\.0\.0\.1:1 multipath", True, "weir does not speak Multipath TCP"),
-    ("value", r"listen", r"127\.0\.0\.1:1 quic", False, "weir accepts the listener without effect; nginx wants its certificate"),
     ("value", r"listen", r"127\.0\.0\.1", True, "nginx of stream binds a port that the kernel chooses, which no client knows"),
     ("value", r"worker_processes", r"0|1000", True, "weir needs a worker, and has a bound of its own"),
     ("value", r"slice", r"2147483648|9223372036854775807", True, "weir keeps a slice in memory: a slice has a bound"),

@@ -250,6 +250,10 @@ fn blank(tree: &Tree, statement: &Statement) -> Option<Edit> {
 
 /// The `listen` statements in place of one.
 fn listen(statement: &Statement, doors: &[Door], room: &Path) -> String {
+    // The requests go by TCP. A server whose only listeners are those of QUIC must not take port 80.
+    if statement.args.iter().skip(1).any(|word| word.text == "quic") {
+        return format!("listen unix:{}", room.join(format!("quic-{}.sock", statement.at.span.start)).display());
+    }
     let kept: String = statement
         .args
         .iter()
@@ -461,6 +465,13 @@ mod tests {
             text,
             "\nerror_log /room/error.log warn;\nevents { }\nhttp { access_log off;\n\n\nproxy_cache_path /room/directory-0 levels=1:2 keys_zone=a:1m;\nserver {\nlisten 127.0.0.1:4000 default_server;\nlisten unix:/room/unasked.sock;\n\nlocation / {   proxy_pass http://a; }\n}\nserver { listen 127.0.0.1:4000; }\n}\n\n\n\n"
         );
+    }
+
+    #[test]
+    fn a_listener_of_quic_is_none_of_tcp() {
+        let text = changed("http { server { listen 80; listen 80 quic; listen 81 quic; } }");
+        let own = "listen 127.0.0.1:4000; listen unix:/room/quic-27.sock; listen unix:/room/quic-43.sock;";
+        assert_eq!(text, format!("http {{ access_log off; server {{ {own} }} }}"));
     }
 
     #[test]

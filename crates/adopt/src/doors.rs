@@ -39,7 +39,7 @@ impl Door {
     }
 }
 
-/// A door for each address that the servers of `http` listen on.
+/// A door for each address that the servers of `http` listen on by TCP.
 ///
 /// # Errors
 /// No port is free, or there are too many addresses.
@@ -53,7 +53,7 @@ pub fn of(conf: &Conf) -> Result<Vec<Door>, Said> {
     // All are bound at the same time, so that each gets a port of its own.
     let mut held = Vec::new();
     let mut doors = Vec::new();
-    for (listen, one) in conf.listens.iter().enumerate() {
+    for (listen, one) in conf.listens.iter().enumerate().filter(|(_, one)| !one.quic) {
         let nginx = one.address.tcp().map(reachable);
         let loopback = match nginx {
             Some(SocketAddr::V6(_)) => IpAddr::V6(Ipv6Addr::LOCALHOST),

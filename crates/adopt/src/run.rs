@@ -339,13 +339,13 @@ fn shown(address: &weir_net::Address) -> String {
 /// Defaults that differ from those of this nginx, are in force, and concern something that the file uses.
 fn in_force(tree: &Tree, version: Version) -> Vec<Differing> {
     let has = |name: &str| uses(&tree.root, name);
+    let has_quic = listens_by_quic(&tree.root);
     let concerns = |name: &str| {
         let protocol = ["proxy_", "fastcgi_", "uwsgi_", "scgi_", "grpc_", "memcached_"]
             .into_iter()
             .find(|prefix| name.starts_with(prefix));
         let Some(protocol) = protocol else {
-            // HTTP/3 concerns only a server with `listen … quic`, which weir refuses.
-            return (name != "keepalive" || has("upstream")) && name != "http3";
+            return (name != "keepalive" || has("upstream")) && (!name.starts_with("quic_") || has_quic);
         };
         has(&format!("{protocol}pass")) && (!name.contains("_cache") || has(&format!("{protocol}cache")))
     };
@@ -377,6 +377,13 @@ fn of_version(one: &Differing, version: Version) -> &'static str {
 
 fn uses(statements: &[weir_conf::Statement], name: &str) -> bool {
     statements.iter().any(|statement| statement.name == *name || uses(statement.children(), name))
+}
+
+fn listens_by_quic(statements: &[weir_conf::Statement]) -> bool {
+    statements.iter().any(|statement| {
+        let is_own = statement.name == *"listen" && statement.args.iter().any(|word| word.text == "quic");
+        is_own || listens_by_quic(statement.children())
+    })
 }
 
 /// The differences that matter most. The page begins with them.

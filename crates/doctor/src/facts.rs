@@ -26,6 +26,10 @@ pub struct Facts {
     pub stolen: Option<f64>,
     /// `net.core.somaxconn`.
     pub somaxconn: Option<u64>,
+    /// `net.core.rmem_default`: bytes.
+    pub rmem_default: Option<u64>,
+    /// `net.core.rmem_max`: bytes.
+    pub rmem_max: Option<u64>,
     /// Local ports of `net.ipv4.ip_local_port_range`.
     pub local_ports: Option<u64>,
     /// How long the port of a closed connection rests.
@@ -148,6 +152,8 @@ impl Facts {
             throttling: host::throttling_under(root, pid),
             stolen: host::cpu_kinds_under(files, &[]).map(|(kinds, _)| kinds.stolen()),
             somaxconn: host::sysctl_under(root, "net/core/somaxconn"),
+            rmem_default: host::sysctl_under(root, "net/core/rmem_default"),
+            rmem_max: host::sysctl_under(root, "net/core/rmem_max"),
             local_ports: host::local_ports_under(files),
             port_rest: host::port_rest_under(files),
             localhost_is_dual: host::localhost_is_dual_under(root),

@@ -15,6 +15,7 @@
 //! - `view`, `reach`, `possible`: statements with their surroundings; the possible values of a variable, followed to
 //!   the client
 //! - `regex/`: PCRE's syntax as a tree: which bytes a group may match, ambiguity, texts that get past a pattern
+//! - `alt_svc`: the ports of HTTP/3 that a configuration tells clients
 //! - `target`, `version`, `defaults`, `explain`, `compare`: which program reads the file and with which defaults, by
 //!   version; values with their origin; changes that have no effect, for the lab before an A/B
 //! - `facts`, `limits/`, `error_log/`: host, processes, load and `stub_status`; the source of a limit of open files;
@@ -26,6 +27,7 @@
 //!   or closes the way of a WebSocket, a stream, a cached answer or HTTP/2
 #![forbid(unsafe_code)]
 
+pub mod alt_svc;
 pub mod asked;
 pub mod caches;
 pub mod compare;

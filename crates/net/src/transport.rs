@@ -26,6 +26,10 @@ pub trait Carried: fmt::Debug {
     fn socket(&self) -> Option<&Stream>;
     /// Whether the connection is encrypted.
     fn is_secure(&self) -> bool;
+    /// Whether its bytes may be a replay: they came before the handshake was complete (RFC 8446 §8).
+    fn is_early(&self) -> bool {
+        false
+    }
     /// [`Stream::poll_readable`].
     fn poll_readable(&self) -> Poll<()>;
     /// [`Stream::poll_writable`].

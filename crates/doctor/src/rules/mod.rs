@@ -22,6 +22,8 @@ rules! {
     add_header_redefinition
     alias_traversal
     allow_without_deny
+    alt_svc_missing
+    alt_svc_without_quic
     app_workers
     backlog_over_somaxconn
     cache_foreground_refresh
@@ -87,6 +89,7 @@ rules! {
     ssrf
     status_page_exposed
     try_files_is_evil_too
+    udp_receive_buffer
     unanchored_regex
     unescaped_dot
     unknown_directive
@@ -178,6 +181,14 @@ fn mended(rule: &Rule, conf: &str) -> String {
     let judges = crate::fixes::Judges::lenient(&is_own);
     let whole = crate::fixes::choose(&tree, crate::NEWEST.into(), &crate::Facts::default(), &judges);
     String::from_utf8_lossy(whole.files.first().map_or(conf.as_bytes(), |file| &file.after)).into_owned()
+}
+
+/// The findings of one rule about a file and facts.
+#[cfg(test)]
+fn finds(rule: &Rule, conf: &str, facts: &crate::Facts) -> Vec<crate::Finding> {
+    let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/f", conf), "/f", "/");
+    let all = crate::examine(&tree, crate::NEWEST, facts);
+    all.into_iter().filter(|finding| finding.rule == rule.id).collect()
 }
 
 #[cfg(test)]
@@ -295,7 +306,8 @@ mod tests {
         let caches = crate::caches::FAMILIES.iter().filter(|names| conf.contains(&format!("{} c;", names.cache)));
         let mut needs: String = caches.map(|names| format!("{}_path /c keys_zone=c:1m; ", names.cache)).collect();
         for line in ["ssl_certificate /c.pem; ", "ssl_certificate_key /c.key; "] {
-            let is_lacking = conf.contains(" ssl") && !conf.contains(line.split('/').next().unwrap_or_default());
+            let speaks_tls = conf.contains(" ssl") || conf.contains(" quic");
+            let is_lacking = speaks_tls && !conf.contains(line.split('/').next().unwrap_or_default());
             needs.push_str(if is_lacking { line } else { "" });
         }
         let all =

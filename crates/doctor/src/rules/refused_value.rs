@@ -296,7 +296,7 @@ mod tests {
             "server { listen 443 ssl; ssl_certificate /no/such.pem; ssl_certificate_key /no/such.key; }",
             "upstream u { server app.internal:3000; } server { location / { proxy_pass http://app.internal; } }",
             "geoip2 /a.mmdb { $country country iso_code; } server { return 200 $country; }",
-            "server { listen 443 quic; }",
+            "server { listen 443 quic; ssl_certificate /no/such.pem; ssl_certificate_key /no/such.key; }",
             "server { return 200 $geoip_city; }",
         ] {
             let conf = format!("events {{ }} http {{ {line} }}");

@@ -24,8 +24,6 @@ crate::settings! {
     streams_max: u32 = 128,
     /// `http3_stream_buffer_size`: bytes of a stream that a client may send before weir reads them.
     stream_buffer: u32 = 64 << 10,
-    /// `quic_active_connection_id_limit`.
-    ids_max: u32 = 2,
     /// `quic_gso`: the kernel cuts messages into datagrams.
     gso: bool = true,
     /// `quic_host_key`: the content of the file.
@@ -85,18 +83,15 @@ pub static FAMILY: Family = Family::new(
             },
         )
         .default("64k"),
-        Directive::new(
+        Directive::idle(
             "quic_active_connection_id_limit",
             HS,
             ONE,
-            "Sets how many connection ids of a client weir keeps; a client that changes its address needs two.",
-            |b, s| {
-                let count = value::at_most(s, 8)?;
-                if count < 2 {
-                    return Err(Refusal::directive("value must be at least 2 (RFC 9000, section 18.2)"));
-                }
-                b.settings().http3.ids_max = Some(count as u32);
-                Ok(())
+            "2",
+            "weir keeps five connection ids of each client",
+            |_, s| match value::at_most(s, 8)? {
+                2.. => Ok(()),
+                _ => Err(Refusal::directive("value must be at least 2 (RFC 9000, section 18.2)")),
             },
         )
         .default("2"),

@@ -155,8 +155,12 @@ fn client_verify(of: &impl Secure, out: &mut Vec<u8>) -> bool {
 
 /// `1` while the request may be a replay: the handshake is not complete.
 fn early_data(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let Transport::Tls(tls) = &exchange.client.shared.stream else { return false };
-    exchange.client.facts().is_some() && tls.is_handshaking() && text(out, b"1")
+    let is_early = match &exchange.client.shared.stream {
+        Transport::Tls(tls) => tls.is_handshaking(),
+        Transport::Carried(carried) => carried.is_early(),
+        Transport::Plain(_) => false,
+    };
+    exchange.client.facts().is_some() && is_early && text(out, b"1")
 }
 
 /// nginx's `NGX_ESCAPE_URI_COMPONENT`: the unreserved characters of RFC 3986 stay.

@@ -489,6 +489,10 @@ impl Carried for H3Stream {
         true
     }
 
+    fn is_early(&self) -> bool {
+        self.session.quic.is_handshaking()
+    }
+
     fn poll_readable(&self) -> Poll<()> {
         self.pull();
         let is_ready = self.has_ended() || self.poll_closed().is_ready() || !self.inbox.borrow().0.is_empty();
