@@ -226,8 +226,14 @@ mod tests {
         let user = User { uid: 33, gid: 33, groups: vec![33, 4], keeps_raw: true };
         assert_eq!(User::from(&Identity::from(&user)), user);
         let labels = vec![Label::Listening, Label::Log("/var/log/a\"b".to_owned())];
-        let order =
-            Order::Serve(Serve { generation: 3, dashboard: None, user: Some(user), ask_every_ms: 5000, quic: None, labels });
+        let order = Order::Serve(Serve {
+            generation: 3,
+            dashboard: None,
+            user: Some(user),
+            ask_every_ms: 5000,
+            quic: None,
+            labels,
+        });
         let bytes = order.to_bytes(b"answers");
         let (read, more) = Order::from_bytes(&bytes).unwrap();
         assert_eq!((format!("{read:?}"), more), (format!("{order:?}"), &b"answers"[..]));
