@@ -65,6 +65,7 @@ fn peers(root: &Path) -> Result<(), String> {
         "cgi/python.txt",
         "grafana.txt",
         "faults/python.txt",
+        "http3/python.txt",
         "lasting/python.txt",
         "compose/python.txt",
     ];

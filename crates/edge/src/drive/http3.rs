@@ -343,12 +343,13 @@ impl Drive {
 
     /// Sets the deadline for the current wait.
     fn poll_deadline(&mut self) -> Poll<QuicEnd> {
-        let has_requests = !self.streams.is_empty();
+        let has_requests = self.streams.iter().any(|stream| stream.is_served());
+        let delivers = !self.streams.is_empty() || !self.leaving.is_empty();
         let waits = match () {
             () if self.notice_until.is_some() => Waits::Notice,
             () if has_requests => Waits::Requests,
             () if !self.heads.is_empty() || self.conn.served() == 0 => Waits::Head,
-            () if !self.leaving.is_empty() => Waits::Delivery,
+            () if delivers => Waits::Delivery,
             () => Waits::Idle,
         };
         if waits != self.waits {
@@ -356,7 +357,7 @@ impl Drive {
             self.frames = self.session.quic.stream_frames_sent();
             self.set_deadline(waits);
         }
-        if has_requests || !self.leaving.is_empty() {
+        if delivers {
             self.conn.shared.wake();
         } else {
             self.conn.shared.lie_idle();

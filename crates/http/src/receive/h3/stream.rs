@@ -379,6 +379,8 @@ impl H3Stream {
             // A reset would destroy the end of a complete answer on its way.
             if self.output.get() != Output::Done {
                 self.session.quic.reset(self.id, code as u64);
+                // What waits for the client's windows is not sent any more.
+                self.head.borrow_mut().0.clear();
             }
             if self.incoming.get() != Incoming::Whole {
                 self.session.quic.stop(self.id, code as u64);
@@ -387,6 +389,11 @@ impl H3Stream {
         }
         self.is_left.set(true);
         self.session.tell_driver();
+    }
+
+    /// Whether a task serves it.
+    pub fn is_served(&self) -> bool {
+        !self.is_left.get()
     }
 
     /// Whether nobody serves it, and nothing waits for the client's windows.
