@@ -108,7 +108,7 @@ impl Apart {
 
     /// Starts a process, and lets it put a configuration in force.
     fn begin(&mut self, last: &Last) -> Result<Process, String> {
-        let quic = self.processes.next().map_err(|error| format!("socketpair() failed {}", log::Os(&error)))?;
+        let quic = self.processes.begin().map_err(|error| format!("socketpair() failed {}", log::Os(&error)))?;
         let mut process = Process::start(&self.title, &self.bell, &self.desk, last)?;
         if let Err(message) = process.serve(last, Some(quic)) {
             process.log_end();

@@ -37,7 +37,7 @@ impl Server for Here {
             return running.replace(load.conf, &load.tree, load.resources);
         }
         let (process, ways) =
-            self.processes.next().map_err(|error| format!("socketpair() failed {}", log::Os(&error)))?;
+            self.processes.begin().map_err(|error| format!("socketpair() failed {}", log::Os(&error)))?;
         quic::process::join(process, ways);
         let running = Running::start(load.conf, &load.tree, load.resources)?;
         // Without a keeper, only the service manager can act on a worker that hangs.

@@ -35,7 +35,7 @@ impl Processes {
     ///
     /// # Errors
     /// The kernel has no more descriptors.
-    pub fn next(&mut self) -> std::io::Result<(QuicProcess, QuicWays)> {
+    pub fn begin(&mut self) -> std::io::Result<(QuicProcess, QuicWays)> {
         let number = u16::from_be_bytes([self.keeper, self.next]);
         let (here, there) = ForwardEnd::pair()?;
         self.next = self.next.wrapping_add(1);
@@ -77,14 +77,14 @@ mod tests {
     #[test]
     fn processes_share_a_secret_and_no_number_also_after_an_upgrade() {
         let mut old = Processes::new();
-        let (one, ways_of_one) = old.next().unwrap();
-        let (two, ways_of_two) = old.next().unwrap();
+        let (one, ways_of_one) = old.begin().unwrap();
+        let (two, ways_of_two) = old.begin().unwrap();
         assert!(ways_of_one.older.is_empty() && ways_of_two.older.len() == 1);
         let (text, ends) = old.left();
         let (host_key, keeper, numbers) = read(&text).unwrap();
         assert_eq!((numbers, ends.len()), (vec![0, 1], 2));
         let mut new = Processes { host_key, keeper, next: 0, ends: Vec::new() };
-        let (three, _) = new.next().unwrap();
+        let (three, _) = new.begin().unwrap();
         assert!(one.host_key == two.host_key && one.host_key == three.host_key);
         assert_eq!([one.number, two.number, three.number], [0, 1, 0x100]);
         drop(ways_of_one);
