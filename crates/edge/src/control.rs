@@ -76,8 +76,10 @@ impl Running {
     /// In nginx's words.
     pub fn start(mut conf: Conf, tree: &Tree, resources: Resources) -> Result<Running, String> {
         let (count, identity) = (worker_count(&conf), identity(&conf)?);
-        prepare(&conf, identity.as_ref())?;
+        open_files(&conf)?;
+        // The threads of caches may log at once.
         log::install(conf.main.error_log.main.clone());
+        open_caches(&conf, identity.as_ref());
         let mut crew = Crew::new();
         fit_tables(&mut conf, count);
         crew.live().enlist(&mut conf);
@@ -101,7 +103,8 @@ impl Running {
     pub fn replace(&mut self, mut conf: Conf, tree: &Tree, resources: Resources) -> Result<(), String> {
         ALL.adopt(&mut conf, &self.conf)?;
         let (count, identity) = (worker_count(&conf), identity(&conf)?);
-        prepare(&conf, identity.as_ref())?;
+        open_files(&conf)?;
+        open_caches(&conf, identity.as_ref());
         fit_tables(&mut conf, count);
         self.crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
@@ -184,12 +187,14 @@ impl Running {
     }
 }
 
-/// Opens the files and the caches that a configuration needs. Nothing is in force yet.
-fn prepare(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
+/// Opens the files that a configuration needs. Nothing is in force yet.
+fn open_files(conf: &Conf) -> Result<(), String> {
     log_files::open_all(conf)?;
-    dashboard::open(conf)?;
+    dashboard::open(conf)
+}
+
+fn open_caches(conf: &Conf, identity: Option<&Identity>) {
     weir_proxy::declared(conf).cache.open(|number| cache_temporary(conf, number), identity);
-    Ok(())
 }
 
 /// Puts the parts in force that a process has once, however many configurations its workers know.
