@@ -225,6 +225,17 @@ async def critical_streams_that_end(place):
     return await _all(place, rows, play)
 
 
+async def critical_streams_that_a_client_stops(place):
+    """The server's control stream is the first one that the server opens: number 3 (RFC 9114 §6.2.1)."""
+    async with opened(place.port, kind=RawClient) as client:
+        client.raw_uni(CONTROL)
+        await asyncio.sleep(0.2)
+        client.quic.stop_stream(3, 0)
+        client.transmit()
+        code = await client.close_code(15)
+        assert code == 0x104, hex(code)
+
+
 async def rules_of_request_streams(place):
     async def play(name, data, ends, code):
         if isinstance(code, int):

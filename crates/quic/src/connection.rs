@@ -6,10 +6,9 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use quinn_proto::{
@@ -130,8 +129,6 @@ pub struct QuicConnection {
     listed: Rc<Listed>,
     pub(crate) remote: ProvedAddress,
     task: Cell<Task>,
-    /// Streams that weir has opened; they last as long as the connection.
-    own_streams: Cell<usize>,
     /// It is in the port's list of those to be driven.
     is_listed: Cell<bool>,
     end: RefCell<Option<QuicEnd>>,
@@ -151,7 +148,6 @@ impl QuicConnection {
             inner: RefCell::new(inner),
             listed,
             task: Cell::new(Task::NONE),
-            own_streams: Cell::new(0),
             is_listed: Cell::new(false),
             end: RefCell::new(None),
             is_end_told: Cell::new(false),
@@ -217,16 +213,6 @@ impl QuicConnection {
         self.remote.get()
     }
 
-    /// The address that the client sent to, if the socket has several.
-    pub fn local_ip(&self) -> Option<IpAddr> {
-        self.inner.borrow().local_ip()
-    }
-
-    /// The round trip time, smoothed.
-    pub fn rtt(&self) -> Duration {
-        self.inner.borrow().rtt()
-    }
-
     /// STREAM frames that were sent, also those that were sent again.
     pub fn stream_frames_sent(&self) -> u64 {
         self.inner.borrow().stats().frame_tx.stream
@@ -240,14 +226,7 @@ impl QuicConnection {
 
     /// Opens a stream on which only weir sends; `None` while the peer allows no more.
     pub fn open_unidirectional(&self) -> Option<StreamId> {
-        let id = self.inner.borrow_mut().streams().open(Dir::Uni)?;
-        self.own_streams.set(self.own_streams.get() + 1);
-        Some(StreamId(id))
-    }
-
-    /// Whether the peer has acknowledged all that weir sent on the peer's streams, and their ends: a close gives up the rest.
-    pub fn is_acknowledged(&self) -> bool {
-        self.inner.borrow_mut().streams().send_streams() <= self.own_streams.get()
+        self.inner.borrow_mut().streams().open(Dir::Uni).map(StreamId)
     }
 
     /// How many streams the peer may have open at the same time on which both sides send.

@@ -236,7 +236,7 @@ fn is_quic(conf: &Conf, address: SocketAddr) -> bool {
     conf.quic.iter().any(|socket| socket.address == Address::Tcp(address))
 }
 
-/// The UDP sockets that worker `index` of `count` reads. PortSockets of QUIC stay when there are fewer workers, and each has a
+/// The UDP sockets that worker `index` of `count` reads. Sockets of QUIC stay when there are fewer workers, and each has a
 /// reader: what their queues hold is not lost.
 fn own_datagrams(conf: &Conf, resources: &Resources, index: usize, count: usize) -> Vec<Own> {
     let own = |(address, set): (&SocketAddr, &Vec<Receiving>)| {

@@ -26,9 +26,9 @@ use weir_net::{Instant, clock};
 use weir_quic::connection::{QuicConnection, QuicEnd, QuicEvent, StreamId};
 use weir_quic::settings::STREAMS_FIRST;
 use weir_quic::tls::Handshake;
-use weir_wire::h3::H3Code;
 use weir_wire::h3::connection::H3News;
 use weir_wire::h3::settings::H3Limits;
+use weir_wire::h3::{H3Code, H3Fault};
 use weir_wire::{Version, Violation};
 
 use super::after::After;
@@ -149,7 +149,8 @@ impl Drive {
             return Poll::Ready(QuicEnd::Fault(fault.code as u64, fault.what.to_owned()));
         }
         let is_free = self.streams.is_empty() && self.heads.is_empty() && self.leaving.is_empty();
-        if self.is_going() && is_free {
+        // While the end is only announced, a request may be on its way.
+        if self.is_going() && self.notice_until.is_none() && is_free {
             self.session.quic.close(NO_ERROR, b"");
             return Poll::Ready(QuicEnd::Ours);
         }
@@ -175,7 +176,12 @@ impl Drive {
                     stream.writable();
                 }
             }
-            QuicEvent::Stopped(id, _) => self.stopped(id),
+            QuicEvent::Stopped(id, _) if id.is_bidirectional() => self.stopped(id),
+            // Our control stream and our decoder stream last as long as the connection (RFC 9114 §6.2.1, RFC 9204 §4.2).
+            QuicEvent::Stopped(..) => {
+                let what = "a refusal of a stream that the connection needs";
+                self.session.blame(H3Fault::connection(H3Code::ClosedCriticalStream, what));
+            }
             QuicEvent::Finished(id) => self.delivered(id),
             QuicEvent::Connected | QuicEvent::Ended => {}
         }

@@ -47,7 +47,7 @@ pub struct PortStop {
     /// Others read the socket.
     others_read: Cell<bool>,
     has_left: Cell<bool>,
-    /// PortSockets to read besides the first one, if they are to change.
+    /// Sockets to read besides the first one, if they are to change.
     others: Cell<Option<Vec<Receiving>>>,
     task: Cell<Option<Task>>,
 }
