@@ -88,7 +88,7 @@ pub trait Server {
     /// Shows that a reload was refused.
     fn refuse(&mut self, why: Vec<String>);
 
-    /// What a new binary needs of QUIC: a secret text, and the ways to the processes that it names.
+    /// The secret of QUIC for a new binary, as text, and the ways to the processes that the text names.
     fn left(&mut self) -> (String, Vec<ForwardEnd>);
 
     /// Opens every log file again by its name.

@@ -106,7 +106,7 @@ pub struct SendBatch {
     lost: u64,
 }
 
-/// What becomes of a message that the kernel did not take.
+/// The next step for a message that the kernel did not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// It waits for room.

@@ -19,7 +19,7 @@ pub(crate) struct Control {
     pub(crate) length: usize,
 }
 
-/// What the kernel says of a datagram in control messages.
+/// The facts about a datagram in the control messages of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     /// The address that it was sent to.

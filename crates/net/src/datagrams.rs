@@ -228,7 +228,7 @@ impl Receiver {
     pub fn set_receiving(&self, receives: bool) {
         self.receives.set(receives);
         self.is_drained();
-        // What waits already is an event at once.
+        // A datagram that waits already is an event at once.
         self.watch();
     }
 

@@ -266,15 +266,20 @@ impl QuicConnection {
         follows
     }
 
-    /// Writes as many bytes as the windows allow now. `WouldBlock`: [`QuicEvent::Writable`] tells when there is room.
+    /// Writes as many bytes as the windows allow now, at most `most`. `WouldBlock`: [`QuicEvent::Writable`] tells when there is room.
     ///
     /// # Errors
     /// `BrokenPipe`: the peer wants no more, or the stream or the connection has ended.
-    pub fn write(&self, id: StreamId, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub fn write(&self, id: StreamId, pieces: &[IoSlice<'_>], most: u64) -> io::Result<usize> {
         let mut inner = self.inner.borrow_mut();
         let mut stream = inner.send_stream(id.0);
         let mut count = 0;
-        for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        for piece in pieces {
+            let piece = piece.get(..most - count).unwrap_or(piece);
+            if piece.is_empty() {
+                continue;
+            }
             match stream.write(piece) {
                 Ok(written) => {
                     count += written;

@@ -203,7 +203,7 @@ impl Port {
 
     /// Handles a datagram for this port, wherever it came from.
     pub fn take(&self, datagram: &ReceivedDatagram<'_>, host: &dyn PortHost) {
-        let mut answer = buffer::lease(0);
+        let mut answer = Lease::none();
         let event = self.endpoint.borrow_mut().handle(
             clock::now().std(),
             datagram.from,
@@ -237,7 +237,7 @@ impl Port {
             may_retry: incoming.may_retry(),
         };
         let admission = if self.is_stopped.get() { Admission::Refuse } else { host.admit(asks) };
-        let mut answer = buffer::lease(0);
+        let mut answer = Lease::none();
         let mut endpoint = self.endpoint.borrow_mut();
         let transmit = match admission {
             Admission::Accept(chooser, begun) => {
@@ -258,7 +258,7 @@ impl Port {
     fn accept(&self, incoming: Incoming, chooser: Chooser, begun: Begun) {
         let (crypto, base) = self.server.borrow().clone();
         let (config, handshake, proof) = crypto.hearing(&base, chooser);
-        let mut answer = buffer::lease(0);
+        let mut answer = Lease::none();
         let accepted = self.endpoint.borrow_mut().accept(incoming, clock::now().std(), &mut answer, Some(config));
         match accepted {
             Ok((handle, inner)) => {

@@ -272,7 +272,7 @@ fn port_settings(conf: &Conf, address: SocketAddr) -> Option<PortSettings> {
     })
 }
 
-/// What a port has around it.
+/// The worker and the address of a port, as its host.
 struct Here {
     worker: Rc<Worker>,
     address: SocketAddr,

@@ -203,7 +203,7 @@ fn serve_as(
     begun.map_err(|alert| tls.refuse(alert)).ok()
 }
 
-/// What carries the bytes of TLS.
+/// The transport of TLS's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// A connection of TCP.

@@ -68,7 +68,7 @@ enum Certificates {
     Named(Speakers),
 }
 
-/// What a client may ask for above TLS.
+/// The highest version of HTTP that a client may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Above {
     /// HTTP/1.1, or the protocols of a `server` of `stream`.

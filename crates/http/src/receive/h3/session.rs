@@ -1,12 +1,12 @@
 //! The state that the streams of a connection share: QUIC and the frames.
 
 use std::cell::{Cell, RefCell};
+use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_net::buffer;
 use weir_net::worker::Task;
 use weir_quic::connection::{Follows, QuicConnection, QuicEnd, StreamId};
-
 use weir_wire::h3::connection::{H3Connection, H3News, OurStream, Role};
 use weir_wire::h3::settings::H3Limits;
 use weir_wire::h3::{H3Code, H3Fault};
@@ -102,7 +102,7 @@ impl H3Session {
             let id = place.get().or_else(|| self.quic.open_unidirectional());
             place.set(id);
             if let Some(id) = id
-                && let Ok(count) = self.quic.write(id, &[std::io::IoSlice::new(bytes)])
+                && let Ok(count) = self.quic.write(id, &[IoSlice::new(bytes)], u64::MAX)
             {
                 bytes.drain(..count.min(bytes.len()));
             }

@@ -342,7 +342,7 @@ impl H3Stream {
         let (bytes, start) = &mut *self.head.borrow_mut();
         while *start < bytes.len() {
             let rest = bytes.get(*start..).unwrap_or_default();
-            match self.session.quic.write(self.id, &[IoSlice::new(rest)]) {
+            match self.session.quic.write(self.id, &[IoSlice::new(rest)], u64::MAX) {
                 Ok(count) => *start += count,
                 Err(error) => {
                     self.is_shut.set(error.kind() == io::ErrorKind::WouldBlock);
@@ -379,7 +379,7 @@ impl H3Stream {
             // A reset would destroy the end of a complete answer on its way.
             if self.output.get() != Output::Done {
                 self.session.quic.reset(self.id, code as u64);
-                // What waits for the client's windows is not sent any more.
+                // Bytes that wait for the client's windows are not sent any more.
                 self.head.borrow_mut().0.clear();
             }
             if self.incoming.get() != Incoming::Whole {
@@ -556,7 +556,7 @@ impl Carried for H3Stream {
         }
         self.flush_head()?;
         let left = self.frame_left.get();
-        let written = match self.session.quic.write(self.id, &within(pieces, left)) {
+        let written = match self.session.quic.write(self.id, pieces, left) {
             Ok(written) => written as u64,
             Err(error) => {
                 self.is_shut.set(error.kind() == io::ErrorKind::WouldBlock);
@@ -584,17 +584,6 @@ impl Carried for H3Stream {
         }
         self.is_over.set(true);
     }
-}
-
-/// The first `left` bytes of the pieces.
-fn within<'p>(pieces: &'p [IoSlice<'_>], mut left: u64) -> Vec<IoSlice<'p>> {
-    let mut some = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        let count = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-        some.push(IoSlice::new(piece.get(..count).unwrap_or_default()));
-        left -= count as u64;
-    }
-    some
 }
 
 impl fmt::Debug for H3Stream {
