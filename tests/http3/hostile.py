@@ -22,7 +22,7 @@ from origin import Origin, content
 
 MEGABYTE = 1 << 20
 HTTP = """
-    access_log off; keepalive_timeout 60s; client_header_timeout 4s;
+    access_log off; keepalive_timeout 60s; keepalive_requests 1000000; client_header_timeout 4s;
     server {
         listen 127.0.0.1:%(main)d quic; server_name localhost; root html; http3_max_concurrent_streams 128;
         ssl_certificate localhost.crt; ssl_certificate_key localhost.key;
