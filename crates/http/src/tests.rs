@@ -402,6 +402,10 @@ impl Frames for Noted {
         false
     }
 
+    fn blame(&self) {}
+
+    fn close(&self) {}
+
     fn sent(&self) -> u64 {
         self.sent.get()
     }

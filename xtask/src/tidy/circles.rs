@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const LARGEST: usize = 4;
 
 /// The number of circles in the checkout. If you open one, lower this number.
-const CIRCLES: usize = 23;
+const CIRCLES: usize = 22;
 
 /// Reports circles of more than [`LARGEST`] files, and a number of circles that differs from [`CIRCLES`].
 pub fn circles(checkout: &Checkout) -> Vec<Remark> {

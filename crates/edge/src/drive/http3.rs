@@ -9,32 +9,26 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_http::exchange::Parts;
 use weir_http::exchange::conf::Conf;
 use weir_http::exchange::line;
 use weir_http::exchange::route::ServerId;
-use weir_http::hold::bounds::{MEMORY, STREAMS, Share};
 use weir_http::hold::conn::Conn;
-use weir_http::hold::worker::{Entry, Worker};
+use weir_http::hold::worker::Entry;
 use weir_http::receive::h3::session::H3Session;
 use weir_http::receive::h3::stream::{H3Stream, Heard};
-use weir_http::receive::head::{self, default_core, default_values};
-use weir_http::receive::request;
+use weir_http::receive::head::{default_core, default_values};
 use weir_net::log::Level;
 use weir_net::worker::Task;
 use weir_net::{Instant, clock};
 use weir_quic::connection::{QuicConnection, QuicEnd, QuicEvent, StreamId};
 use weir_quic::settings::STREAMS_FIRST;
 use weir_quic::tls::Handshake;
+use weir_wire::Version;
 use weir_wire::h3::connection::H3News;
 use weir_wire::h3::settings::H3Limits;
 use weir_wire::h3::{H3Code, H3Fault};
-use weir_wire::{Version, Violation};
 
-use super::after::After;
-use super::open;
-use super::seat::{self, Guest};
-use super::secure;
+use super::{carried, open, secure};
 
 /// The code of an end without an error (RFC 9114 §8.1).
 pub const NO_ERROR: u64 = H3Code::NoError as u64;
@@ -275,35 +269,14 @@ impl Drive {
     /// Starts a task for a request.
     fn begin(&mut self, stream: Rc<H3Stream>, ends: bool, length: Option<&'static str>) {
         let Drive { conn, entry, session, streams, .. } = self;
-        let worker = &entry.worker;
-        let generation = worker.generation();
-        let listen = conn.client.listen.get();
-        let policy = head::policy(default_core(&generation.conf, listen));
-        // Sec-WebSocket-Key proves nothing (RFC 6455 §10.3): any number will do.
-        let mut key = [0; 16];
-        key.fill_with(|| worker.random(256) as u8);
-        let (mut begun, fields) =
-            request::read(session.wire.borrow_mut().block(), Version::Http3, Parts::lease(worker), ends, &policy, key);
-        begun.parts.request().started = Some(clock::now());
-        let mut share = STREAMS.share();
-        let has_memory = !MEMORY.is_full();
-        if !has_memory {
-            MEMORY.refuse();
-        }
-        if !has_memory || !share.grow(1) {
-            return stream.reject(H3Code::RequestRejected);
-        }
-        if let Some(malformed) = fields.or(length) {
-            note(conn, &generation.conf, malformed);
-            begun.refusal.get_or_insert(Violation::MalformedRequest);
-            stream.blame();
-        }
+        let read = carried::read(conn, entry, (session.wire.borrow_mut().block(), Version::Http3), ends, length);
+        let Some(request) = read else { return stream.reject(H3Code::RequestRejected) };
         stream.apply_urgency();
         streams.push(stream.clone());
         conn.follow(session.quic.remote());
-        let own = Box::new(conn.of_stream(stream.clone()));
-        weir_net::worker::spawn(serve_stream(Served(stream, share), own, worker.clone(), begun));
-        let values = default_values(&generation.conf, listen);
+        carried::serve(conn, entry, stream, request);
+        let generation = entry.worker.generation();
+        let values = default_values(&generation.conf, conn.client.listen.get());
         if conn.served() == u64::from(STREAMS_FIRST) / 2 && values.http3.streams_max > STREAMS_FIRST {
             session.quic.allow_streams(values.http3.streams_max);
         }
@@ -450,34 +423,4 @@ fn may_go_on(conn: &Conn, session: &H3Session, conf: &Conf, listen: usize) -> bo
         listen.quic && conf.location(open::server_of_handshake(conf, listen, named).root).values.http3.is_on
     });
     speaks && session.wire.borrow().limits() == limits(conf, listen)
-}
-
-fn note(conn: &Conn, conf: &Conf, what: &str) {
-    line::client_line(
-        conf,
-        &conn.client,
-        Level::Info,
-        format_args!("client sent {what} while processing HTTP/3 connection"),
-    );
-}
-
-/// Ends its stream when it is dropped, also if the task panics.
-struct Served(Rc<H3Stream>, #[expect(dead_code, reason = "it counts the stream until both end")] Share);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-async fn serve_stream(served: Served, conn: Box<Conn>, worker: Rc<Worker>, begun: request::Begun) {
-    let _served = served;
-    let mut seat = seat::lease();
-    seat.take(Guest { conn, worker: worker.clone(), early: None, begun: Some(Box::new(begun)) });
-    let (conn, after) = poll_fn(|context| seat.poll(context)).await;
-    seat::give_back(seat);
-    if let After::Tunnel(mut tunnel) = after {
-        let end = poll_fn(|_| tunnel.poll(&conn)).await;
-        tunnel.close(end, &conn, &worker);
-    }
 }

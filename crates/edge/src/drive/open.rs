@@ -8,7 +8,7 @@ use weir_http::exchange::route::Listen;
 use weir_http::exchange::walk;
 use weir_http::family::core::{StrictTargets, Values as Core};
 use weir_http::hold::conn::Gone;
-use weir_http::receive::head::Refused;
+use weir_http::receive::head::{Refused, default_values};
 use weir_http::text::slots::SlotStore;
 use weir_meter::Step;
 use weir_net::log::Level;
@@ -312,6 +312,11 @@ pub fn server_of_handshake<'c>(conf: &'c Conf, listen: &Listen, named: Option<&s
         listen.hosts.find(name.as_bytes(), &mut SlotStore::default())
     });
     conf.server(found.and_then(Result::ok).unwrap_or_else(|| listen.hosts.default_server()))
+}
+
+/// Whether clients of a listen may begin with HTTP/2's preface: `http2 on` in its default server, or `listen … http2`.
+pub fn speaks_http2(conf: &Conf, listen: usize) -> bool {
+    conf.listens.get(listen).is_some_and(|listen| listen.http2) || default_values(conf, listen).http2.is_on
 }
 
 /// Whether the request came over HTTP/2 or HTTP/3 to a server that does not speak it, on a connection of another server.

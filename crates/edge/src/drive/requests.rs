@@ -19,7 +19,7 @@ use weir_net::log::{self, Level};
 
 use super::after::{After, parting};
 use super::tunnel::Tunnel;
-use super::{answer, open, streams, subrequest};
+use super::{answer, open, subrequest};
 
 /// Serves the requests that have arrived, one after the other. On entry, `parts` hold only bytes that arrived before
 /// this task read anything; on return, only bytes that are not answered.
@@ -31,7 +31,7 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, parts: &mut Parts) -> 
         }
         let may_carry = conn.served() == 0
             && !conn.shared.is_secure()
-            && streams::is_on(&generation.conf, conn.client.listen.get());
+            && open::speaks_http2(&generation.conf, conn.client.listen.get());
         let core = default_core(&generation.conf, conn.client.listen.get());
         let reading = counters::raise(&worker.counters().reading);
         let head = head::read(conn, parts, core, may_carry).await;

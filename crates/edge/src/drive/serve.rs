@@ -6,24 +6,20 @@
 
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
-use std::io;
 use std::rc::Rc;
-use std::time::Duration;
 
 use weir_http::hold::client::{Client, Secured};
 use weir_http::hold::conn::Conn;
-use weir_http::hold::worker::{Entry, Worker};
+use weir_http::hold::worker::Entry;
 use weir_http::receive::head::default_core;
 use weir_net::{Address, SocketAddress, Transport, clock};
 use weir_stream::drive::pass::Passed;
 use weir_stream::session::Known;
 
 use super::after::After;
+use super::linger::linger;
 use super::seat::{self, Guest};
 use super::{proxied, secure, streams};
-
-/// Before a close, the remaining bytes of the client are read in pieces of this size.
-const READ_BYTES: usize = 4 << 10;
 
 /// Serves a connection to its end. Its initial state is computed here, outside the future: an idle connection keeps
 /// that future, so the future must be small.
@@ -146,36 +142,6 @@ fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl
                 After::Close if conn.stream().has_failed() => return Box::pin(secure::say_why(&conn)).await,
                 After::Idle(_) | After::Close | After::Tunnel(_) => return,
             }
-        }
-    }
-}
-
-/// Closes the sending side and reads the rest of the client's data. Closing at once would destroy the answer on its
-/// way (RFC 9112 §9.6).
-pub async fn linger(conn: &Conn, worker: &Worker, time: Duration, timeout: Duration) {
-    if conn.stream().shutdown_write().is_err() {
-        return;
-    }
-    // A stop does not wait for data that weir only throws away: a draining worker may end this connection.
-    conn.shared.lie_idle();
-    let until = clock::now() + time;
-    let mut sink = weir_net::buffer::lease(READ_BYTES);
-    loop {
-        sink.clear();
-        match conn.stream().try_read_vec(&mut sink, READ_BYTES) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let left = until.saturating_duration_since(clock::now());
-                if left.is_zero() || worker.is_draining() {
-                    return;
-                }
-                conn.deadline.set(timeout.min(left));
-                if conn.stream().readable(&conn.deadline).await.is_err() {
-                    return;
-                }
-            }
-            Err(_) => return,
         }
     }
 }

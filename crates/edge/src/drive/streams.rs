@@ -6,35 +6,26 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_http::exchange::Parts;
 use weir_http::exchange::conf::Conf;
 use weir_http::exchange::line;
-use weir_http::hold::bounds::{MEMORY, STREAMS, Share};
 use weir_http::hold::conn::Conn;
-use weir_http::hold::worker::{Entry, Worker};
+use weir_http::hold::worker::Entry;
 use weir_http::receive::h2::input::{Input, Over};
 use weir_http::receive::h2::session::{Carrier, OUT_MAX, Session};
 use weir_http::receive::h2::stream::Stream;
-use weir_http::receive::head::{self, default_core, default_values};
-use weir_http::receive::request::{self, Begun};
+use weir_http::receive::head::{default_core, default_values};
 use weir_net::log::{self, Level};
 use weir_net::worker::Task;
 use weir_net::{Instant, clock};
+use weir_wire::Version;
 use weir_wire::h2::connection::{H2Event, Limits};
 use weir_wire::h2::{ErrorCode, H2Fault};
 use weir_wire::section::message;
-use weir_wire::{Version, Violation};
 
-use super::after::After;
+use super::carried;
+use super::linger::linger;
 use super::open;
-use super::seat::{self, Guest};
 use super::secure;
-use super::serve::linger;
-
-/// Whether clients of a listen may begin with HTTP/2's preface: `http2 on` in its default server, or `listen … http2`.
-pub fn is_on(conf: &Conf, listen: usize) -> bool {
-    conf.listens.get(listen).is_some_and(|listen| listen.http2) || default_values(conf, listen).http2.is_on
-}
 
 /// The limits that the default server of a listen sets.
 fn limits(conf: &Conf, listen: usize) -> Limits {
@@ -375,64 +366,18 @@ fn begin(
     session: &Rc<Session>,
     (id, ends, length): (u32, bool, Option<&'static str>),
 ) -> bool {
-    let worker = &entry.worker;
-    let generation = worker.generation();
-    let policy = head::policy(default_core(&generation.conf, conn.client.listen.get()));
-    // Sec-WebSocket-Key proves nothing (RFC 6455 §10.3): any number will do.
-    let mut key = [0; 16];
-    key.fill_with(|| worker.random(256) as u8);
-    let (mut begun, fields) =
-        request::read(session.wire.borrow_mut().block(), Version::Http2, Parts::lease(worker), ends, &policy, key);
-    begun.parts.request().started = Some(clock::now());
-    let mut share = STREAMS.share();
-    let has_memory = !MEMORY.is_full();
-    if !has_memory {
-        MEMORY.refuse();
-    }
-    if !has_memory || !share.grow(1) {
+    let read = carried::read(conn, entry, (session.wire.borrow_mut().block(), Version::Http2), ends, length);
+    let Some(request) = read else {
         // The frame was read to its end, for the table of fields that both sides keep.
         session.wire.borrow_mut().reset(id, ErrorCode::RefusedStream);
         return false;
-    }
+    };
     let stream = Stream::new(id, session.clone(), ends);
-    if let Some(malformed) = fields.or(length) {
-        note(conn, entry, malformed);
-        begun.refusal.get_or_insert(Violation::MalformedRequest);
-        stream.blame();
-    }
     session.add(stream.clone());
-    let conn = Box::new(conn.of_stream(stream.clone()));
-    weir_net::worker::spawn(serve_stream(Served(stream, share), conn, worker.clone(), begun));
+    carried::serve(conn, entry, stream, request);
     true
 }
 
 fn note(conn: &Conn, entry: &Entry, what: &str) {
-    let generation = entry.worker.generation();
-    line::client_line(
-        &generation.conf,
-        &conn.client,
-        Level::Info,
-        format_args!("client sent {what} while processing HTTP/2 connection"),
-    );
-}
-
-/// Ends its stream when it is dropped, also if the task panics.
-struct Served(Rc<Stream>, #[expect(dead_code, reason = "it counts the stream until both end")] Share);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-async fn serve_stream(served: Served, conn: Box<Conn>, worker: Rc<Worker>, begun: Begun) {
-    let _served = served;
-    let mut seat = seat::lease();
-    seat.take(Guest { conn, worker: worker.clone(), early: None, begun: Some(Box::new(begun)) });
-    let (conn, after) = poll_fn(|context| seat.poll(context)).await;
-    seat::give_back(seat);
-    if let After::Tunnel(mut tunnel) = after {
-        let end = poll_fn(|_| tunnel.poll(&conn)).await;
-        tunnel.close(end, &conn, &worker);
-    }
+    carried::note(conn, entry, Version::Http2, what);
 }

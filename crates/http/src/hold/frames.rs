@@ -31,6 +31,13 @@ pub trait Frames: Carried {
     /// Whether the client takes no more bytes of this stream at the moment.
     fn is_shut(&self) -> bool;
 
+    /// Notes that the head is malformed; it may still be answered.
+    fn blame(&self);
+
+    /// Nobody serves the stream any more. As in nginx: an incomplete answer is an error of ours. A complete answer with an
+    /// incomplete request means that weir does not want the rest of the request (RFC 9113 §8.1, RFC 9114 §4.1).
+    fn close(&self);
+
     /// Bytes of a body that were sent on it.
     fn sent(&self) -> u64;
 }

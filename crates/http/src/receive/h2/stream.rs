@@ -6,17 +6,16 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::Poll;
 
+use weir_net::Carried;
 use weir_net::worker::Task;
-use weir_net::{Carried, Lease, buffer};
-use weir_wire::Known;
 use weir_wire::h2::ErrorCode;
 use weir_wire::h2::hpack::Encoder;
-use weir_wire::section::SectionEncoder;
 
 use super::reply::{Lost, Replies};
 use super::session::{OUT_MAX, Session};
 use crate::exchange::message::Origin;
 use crate::hold::frames::{Block, Frames};
+use crate::receive::halves::{Compressed, Inbox, Incoming, Output};
 
 /// Bytes that a client may send ahead of the reader of a body.
 const WINDOW_READ: u32 = 256 << 10;
@@ -25,8 +24,8 @@ const WINDOW_READ: u32 = 256 << 10;
 pub struct Stream {
     id: u32,
     session: Rc<Session>,
-    /// The bytes of the body that arrived, and how many of them were read.
-    inbox: RefCell<(Lease, usize)>,
+    /// The bytes of the body that arrived.
+    inbox: RefCell<Inbox>,
     incoming: Cell<Incoming>,
     is_over: Cell<bool>,
     /// Head or body break the rules of a message: the stream is reset once the answer is sent.
@@ -40,28 +39,6 @@ pub struct Stream {
     replies: Option<Box<Replies>>,
     reader: Cell<Task>,
     writer: Cell<Task>,
-}
-
-/// How far the peer's message has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Incoming {
-    /// More may follow.
-    Open,
-    /// All of it has arrived, and it keeps the rules of a message.
-    Whole,
-    /// It breaks the rules behind its head. The end of the stream does not make it whole (RFC 9113 §8.1.1).
-    Malformed,
-}
-
-/// The part that is still to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Output {
-    /// The head, or a body of unknown length.
-    Open,
-    /// This much of a body.
-    Left(u64),
-    /// Nothing: the client has the end.
-    Done,
 }
 
 impl Stream {
@@ -83,7 +60,7 @@ impl Stream {
             id,
             replies,
             session,
-            inbox: RefCell::new((Lease::none(), 0)),
+            inbox: RefCell::new(Inbox::new()),
             incoming: Cell::new(if has_ended { Incoming::Whole } else { Incoming::Open }),
             is_over: Cell::new(false),
             is_at_fault: Cell::new(false),
@@ -118,18 +95,7 @@ impl Stream {
         if self.is_over.get() {
             return;
         }
-        if !data.is_empty() {
-            let (bytes, read) = &mut *self.inbox.borrow_mut();
-            if bytes.capacity() == 0 {
-                *bytes = buffer::lease(data.len());
-            }
-            // A slow reader may never find the buffer empty, so the bytes it has read make room.
-            if *read >= bytes.len() / 2 {
-                bytes.drain(..*read);
-                *read = 0;
-            }
-            bytes.extend_from_slice(data);
-        }
+        self.inbox.borrow_mut().push(data);
         if ends {
             self.end_incoming();
         }
@@ -141,11 +107,6 @@ impl Stream {
         if self.incoming.get() == Incoming::Open {
             self.incoming.set(Incoming::Whole);
         }
-    }
-
-    /// Notes that the head is malformed; it may still be answered.
-    pub fn blame(&self) {
-        self.is_at_fault.set(true);
     }
 
     /// Notes that the part behind the head is malformed; the request may still be answered.
@@ -237,10 +198,7 @@ impl Stream {
 
     /// Copies the part of the body that has arrived behind the head.
     pub(super) fn read_behind(&self, origin: &mut Origin) {
-        let unread = {
-            let (bytes, read) = &*self.inbox.borrow();
-            bytes.len() - read
-        };
+        let unread = self.inbox.borrow().len();
         if unread > 0 {
             // The bytes are there: reading them cannot fail.
             let _ = self.try_read_vec(&mut origin.bytes, unread);
@@ -249,7 +207,7 @@ impl Stream {
 
     /// Whether all of the body has been read, or none will come.
     pub fn is_read(&self) -> bool {
-        self.has_ended() && self.inbox.borrow().0.is_empty()
+        self.has_ended() && self.inbox.borrow().is_empty()
     }
 
     /// Lets the peer's next message wake the current task.
@@ -278,30 +236,10 @@ impl Stream {
         self.depart();
     }
 
-    /// Nobody serves it any more. As in nginx: an incomplete answer is an error of ours. A complete answer with an
-    /// incomplete request means that weir does not want the rest of the request (RFC 9113 §8.1).
-    pub fn close(&self) {
-        if !self.session.is_dead() && !self.is_over.get() {
-            let code = match (self.output.get(), self.has_ended()) {
-                _ if self.is_at_fault.get() => Some(ErrorCode::Protocol),
-                (Output::Done, true) => None,
-                (Output::Done, false) => Some(ErrorCode::NoError),
-                (Output::Open | Output::Left(_), _) => Some(ErrorCode::Internal),
-            };
-            if let Some(code) = code {
-                if code == ErrorCode::NoError {
-                    self.session.send_apart();
-                }
-                self.session.wire.borrow_mut().reset(self.id, code);
-            }
-        }
-        self.depart();
-    }
-
     fn depart(&self) {
-        let (inbox, read) = self.inbox.replace((Lease::none(), 0));
-        if inbox.len() > read && !self.session.is_dead() {
-            self.session.wire.borrow_mut().consumed(self.id, inbox.len() - read);
+        let inbox = self.inbox.replace(Inbox::new());
+        if !inbox.is_empty() && !self.session.is_dead() {
+            self.session.wire.borrow_mut().consumed(self.id, inbox.len());
         }
         self.session.remove(self.id);
         self.session.tell_driver();
@@ -329,19 +267,6 @@ impl Stream {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         Ok(())
-    }
-}
-
-/// A block of fields with the connection's compression.
-struct Compressed<'b>(&'b mut Encoder, &'b mut Vec<u8>);
-
-impl Block for Compressed<'_> {
-    fn status(&mut self, status: u16) {
-        self.0.status(status, self.1);
-    }
-
-    fn field(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
-        self.0.field(name, value, known, self.1);
     }
 }
 
@@ -383,6 +308,28 @@ impl Frames for Stream {
         self.session.wire.borrow().sendable(self.id) == 0
     }
 
+    fn blame(&self) {
+        self.is_at_fault.set(true);
+    }
+
+    fn close(&self) {
+        if !self.session.is_dead() && !self.is_over.get() {
+            let code = match (self.output.get(), self.has_ended()) {
+                _ if self.is_at_fault.get() => Some(ErrorCode::Protocol),
+                (Output::Done, true) => None,
+                (Output::Done, false) => Some(ErrorCode::NoError),
+                (Output::Open | Output::Left(_), _) => Some(ErrorCode::Internal),
+            };
+            if let Some(code) = code {
+                if code == ErrorCode::NoError {
+                    self.session.send_apart();
+                }
+                self.session.wire.borrow_mut().reset(self.id, code);
+            }
+        }
+        self.depart();
+    }
+
     fn sent(&self) -> u64 {
         self.sent.get()
     }
@@ -398,7 +345,7 @@ impl Carried for Stream {
     }
 
     fn poll_readable(&self) -> Poll<()> {
-        let is_ready = self.has_ended() || self.poll_closed().is_ready() || !self.inbox.borrow().0.is_empty();
+        let is_ready = self.has_ended() || self.poll_closed().is_ready() || !self.inbox.borrow().is_empty();
         if is_ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -424,18 +371,7 @@ impl Carried for Stream {
 
     fn try_read_vec(&self, buf: &mut Vec<u8>, max: usize) -> io::Result<usize> {
         self.open_window();
-        let count = {
-            let (bytes, read) = &mut *self.inbox.borrow_mut();
-            let unread = bytes.get(*read..).unwrap_or_default();
-            let some = unread.get(..max).unwrap_or(unread);
-            buf.extend_from_slice(some);
-            let count = some.len();
-            *read += count;
-            if *read == bytes.len() {
-                (*bytes, *read) = (Lease::none(), 0);
-            }
-            count
-        };
+        let count = self.inbox.borrow_mut().take(buf, max);
         if count == 0 && max > 0 {
             return match () {
                 () if self.is_malformed() => Err(io::ErrorKind::InvalidData.into()),

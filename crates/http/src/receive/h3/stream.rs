@@ -9,14 +9,13 @@ use std::task::Poll;
 use weir_net::worker::Task;
 use weir_net::{Carried, Lease, buffer};
 use weir_quic::connection::{Follows, StreamId};
-use weir_wire::Known;
-use weir_wire::h3::qpack::QpackEncoder;
 use weir_wire::h3::stream::{H3Event, RequestStream};
 use weir_wire::h3::{H3Code, H3Fault, write};
-use weir_wire::section::{SectionEncoder, message};
+use weir_wire::section::message;
 
 use super::session::H3Session;
 use crate::hold::frames::{Block, Frames};
+use crate::receive::halves::{Compressed, Inbox, Incoming, Output};
 
 /// Bytes read from QUIC at a time, and so the most that a stream keeps.
 const READ_BYTES: usize = 16 << 10;
@@ -30,8 +29,8 @@ pub struct H3Stream {
     reader: RefCell<RequestStream>,
     /// Bytes of QUIC that are not read as frames yet, and how many of them were.
     raw: RefCell<(Lease, usize)>,
-    /// Bytes of the body that were read as frames, and how many of them were taken.
-    inbox: RefCell<(Lease, usize)>,
+    /// Bytes of the body that were read as frames.
+    inbox: RefCell<Inbox>,
     /// The client has sent the end of the stream.
     is_last: Cell<bool>,
     /// QUIC may have something to read.
@@ -56,28 +55,6 @@ pub struct H3Stream {
     sent: Cell<u64>,
     reader_task: Cell<Task>,
     writer_task: Cell<Task>,
-}
-
-/// How far the client's message has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Incoming {
-    /// More may follow.
-    Open,
-    /// All of it has arrived, and it keeps the rules of a message.
-    Whole,
-    /// It breaks the rules behind its head (RFC 9114 §4.1.2).
-    Malformed,
-}
-
-/// The part that is still to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Output {
-    /// The head, or a body of unknown length.
-    Open,
-    /// This much of a body.
-    Left(u64),
-    /// Nothing: the client has the end.
-    Done,
 }
 
 /// The beginning of a stream.
@@ -108,7 +85,7 @@ impl H3Stream {
             session: session.clone(),
             reader: RefCell::new(reader),
             raw: RefCell::new((Lease::none(), 0)),
-            inbox: RefCell::new((Lease::none(), 0)),
+            inbox: RefCell::new(Inbox::new()),
             is_last: Cell::new(false),
             may_read: Cell::new(true),
             incoming: Cell::new(Incoming::Open),
@@ -170,11 +147,6 @@ impl H3Stream {
     pub fn stopped(&self) {
         self.is_over.set(true);
         self.wake();
-    }
-
-    /// Notes that the head is malformed; it may still be answered.
-    pub fn blame(&self) {
-        self.is_at_fault.set(true);
     }
 
     /// Refuses the request: nothing was processed, so the client may send it again.
@@ -253,15 +225,7 @@ impl H3Stream {
         };
         match &step.event {
             Some(H3Event::Data { range, ends }) => {
-                let (kept, taken) = &mut *self.inbox.borrow_mut();
-                let piece = bytes.get(range.clone()).unwrap_or_default();
-                if kept.capacity() == 0 {
-                    *kept = buffer::lease(piece.len());
-                } else if *taken >= kept.len() / 2 {
-                    kept.drain(..*taken);
-                    *taken = 0;
-                }
-                kept.extend_from_slice(piece);
+                self.inbox.borrow_mut().push(bytes.get(range.clone()).unwrap_or_default());
                 if *ends {
                     self.end_incoming();
                 }
@@ -288,7 +252,7 @@ impl H3Stream {
 
     /// Reads until bytes of the body are here, or nothing more can come now.
     fn pull(&self) {
-        while self.inbox.borrow().0.is_empty() && !self.is_lost() && self.incoming.get() == Incoming::Open {
+        while self.inbox.borrow().is_empty() && !self.is_lost() && self.incoming.get() == Incoming::Open {
             if self.step().is_some() {
                 continue;
             }
@@ -367,30 +331,6 @@ impl H3Stream {
         let _ = self.flush_head();
     }
 
-    /// Nobody serves it any more. As in nginx: an incomplete answer is an error of ours. A complete answer with an
-    /// incomplete request means that weir does not want the rest of the request (RFC 9114 §4.1).
-    pub fn close(&self) {
-        if !self.is_lost() {
-            let code = match (self.output.get(), self.is_at_fault.get()) {
-                (_, true) => H3Code::Message,
-                (Output::Done, false) => H3Code::NoError,
-                (Output::Open | Output::Left(_), false) => H3Code::Internal,
-            };
-            // A reset would destroy the end of a complete answer on its way.
-            if self.output.get() != Output::Done {
-                self.session.quic.reset(self.id, code as u64);
-                // Bytes that wait for the client's windows are not sent any more.
-                self.head.borrow_mut().0.clear();
-            }
-            if self.incoming.get() != Incoming::Whole {
-                self.session.quic.stop(self.id, code as u64);
-                self.session.wire.borrow_mut().cancel(self.id.number());
-            }
-        }
-        self.is_left.set(true);
-        self.session.tell_driver();
-    }
-
     /// Whether a task serves it.
     pub fn is_served(&self) -> bool {
         !self.is_left.get()
@@ -409,19 +349,6 @@ impl H3Stream {
     /// Whether the answer is complete, and the client may not have all of it.
     pub fn is_on_its_way(&self) -> bool {
         self.output.get() == Output::Done && !self.is_lost() && !self.is_delivered.get()
-    }
-}
-
-/// A block of fields with QPACK's compression.
-struct Compressed<'b>(&'b mut QpackEncoder, &'b mut Vec<u8>);
-
-impl Block for Compressed<'_> {
-    fn status(&mut self, status: u16) {
-        self.0.status(status, self.1);
-    }
-
-    fn field(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
-        self.0.field(name, value, known, self.1);
     }
 }
 
@@ -470,7 +397,7 @@ impl Frames for H3Stream {
     }
 
     fn is_read(&self) -> bool {
-        self.has_ended() && self.inbox.borrow().0.is_empty()
+        self.has_ended() && self.inbox.borrow().is_empty()
     }
 
     fn is_malformed(&self) -> bool {
@@ -479,6 +406,32 @@ impl Frames for H3Stream {
 
     fn is_shut(&self) -> bool {
         self.is_shut.get()
+    }
+
+    fn blame(&self) {
+        self.is_at_fault.set(true);
+    }
+
+    fn close(&self) {
+        if !self.is_lost() {
+            let code = match (self.output.get(), self.is_at_fault.get()) {
+                (_, true) => H3Code::Message,
+                (Output::Done, false) => H3Code::NoError,
+                (Output::Open | Output::Left(_), false) => H3Code::Internal,
+            };
+            // A reset would destroy the end of a complete answer on its way.
+            if self.output.get() != Output::Done {
+                self.session.quic.reset(self.id, code as u64);
+                // Bytes that wait for the client's windows are not sent any more.
+                self.head.borrow_mut().0.clear();
+            }
+            if self.incoming.get() != Incoming::Whole {
+                self.session.quic.stop(self.id, code as u64);
+                self.session.wire.borrow_mut().cancel(self.id.number());
+            }
+        }
+        self.is_left.set(true);
+        self.session.tell_driver();
     }
 
     fn sent(&self) -> u64 {
@@ -502,7 +455,7 @@ impl Carried for H3Stream {
 
     fn poll_readable(&self) -> Poll<()> {
         self.pull();
-        let is_ready = self.has_ended() || self.poll_closed().is_ready() || !self.inbox.borrow().0.is_empty();
+        let is_ready = self.has_ended() || self.poll_closed().is_ready() || !self.inbox.borrow().is_empty();
         if is_ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -524,15 +477,7 @@ impl Carried for H3Stream {
 
     fn try_read_vec(&self, buf: &mut Vec<u8>, max: usize) -> io::Result<usize> {
         self.pull();
-        let (bytes, taken) = &mut *self.inbox.borrow_mut();
-        let unread = bytes.get(*taken..).unwrap_or_default();
-        let some = unread.get(..max).unwrap_or(unread);
-        buf.extend_from_slice(some);
-        let count = some.len();
-        *taken += count;
-        if *taken == bytes.len() {
-            (*bytes, *taken) = (Lease::none(), 0);
-        }
+        let count = self.inbox.borrow_mut().take(buf, max);
         match () {
             () if count > 0 || max == 0 => Ok(count),
             () if self.is_malformed() => Err(io::ErrorKind::InvalidData.into()),
