@@ -95,7 +95,14 @@ mod mutate {
         [&[1, 0][..], &list(&body)].concat()
     }
 
+    /// Whether a whole message is in `bytes`.
+    fn has_message(bytes: &[u8]) -> bool {
+        matches!(bytes, [_, a, b, c, body @ ..] if body.len() >= u32::from_be_bytes([0, *a, *b, *c]) as usize)
+    }
+
     /// Whatever a client sends in CRYPTO frames, in one piece or two, it gets an answer, an error, or is waited for.
+    ///
+    /// The pieces make no difference up to the end of the hello. After it, rustls's error depends on the pieces.
     #[test]
     fn first_flights() {
         let own = Identity::of("a.test");
@@ -107,7 +114,9 @@ mod mutate {
             let (first, rest) = bytes.split_at(bytes.len() / 2);
             let read = whole.read_handshake(bytes);
             let again = split.read_handshake(first).and_then(|_| split.read_handshake(rest));
-            assert_eq!(read.as_ref().err().map(|error| error.code), again.err().map(|error| error.code));
+            if !has_message(first) {
+                assert_eq!(read.as_ref().err().map(|error| error.code), again.err().map(|error| error.code));
+            }
             let mut answer = Vec::new();
             let keys = whole.write_handshake(&mut answer);
             assert!(whole.is_handshaking() && (read.is_ok() || keys.is_none()) && answer.len() < 64 << 10);
