@@ -489,7 +489,8 @@ impl Driver {
         session.driven_here();
         loop {
             if session.flush().is_err() {
-                return Poll::Ready(End::Broken);
+                // The peer has closed. The frames that it sent before may say why.
+                return Poll::Ready(self.read().err().unwrap_or(End::Broken));
             }
             if session.is_doubted() {
                 // The peer has announced nothing: each exchange that waits for the line opens its own.
