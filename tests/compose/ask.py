@@ -3,12 +3,15 @@ import dataclasses
 import json
 
 # The ways to the edge: the listener, and the protocol.
-WAYS = ("plain", "tls", "h2c", "h2", "proxied", "other")
+WAYS = ("plain", "tls", "h2c", "h2", "h3", "proxied", "other")
 
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
-    """A request as the client sends it. `pause` are the seconds before it; `again` takes the connection of the request before, if it is open."""
+    """A request as the client sends it. `pause` are the seconds before it; `again` takes the connection of the request before, if it is open.
+
+    `otherwise` is the way to an edge that does not have `way`.
+    """
     method: str = "GET"
     target: str = "/"
     version: str = "HTTP/1.1"
@@ -21,6 +24,7 @@ class Ask:
     again: bool = False
     trailers: tuple = ()
     pause: float = 0
+    otherwise: str = "plain"
 
     @property
     def is_http2(self):
@@ -33,8 +37,13 @@ class Ask:
         return self.fields
 
     @property
+    def is_http3(self):
+        return self.way == "h3"
+
+    @property
     def http2(self):
-        return self.is_http2
+        """Also HTTP/3: what the rules say of HTTP/2 is about frames."""
+        return self.is_http2 or self.is_http3
 
     @property
     def what(self):
@@ -51,7 +60,7 @@ class Ask:
         if self.body is not None:
             words.append(f"body {self.body[:40]!r}" + (f" ({len(self.body)} bytes)" if len(self.body) > 40 else "") + (" chunked" if self.is_chunked else ""))
         plain = Ask()
-        words += [f"{name}={getattr(self, name)}" for name in ("version", "way", "expects", "is_late", "again", "trailers", "pause") if getattr(self, name) != getattr(plain, name)]
+        words += [f"{name}={getattr(self, name)}" for name in ("version", "way", "expects", "is_late", "again", "trailers", "pause", "otherwise") if getattr(self, name) != getattr(plain, name)]
         return " | ".join(words)
 
     def dump(self):

@@ -134,7 +134,7 @@ class Composer:
     """Draws one case."""
 
     def __init__(self, seed):
-        self.dice = grammar.Dice(random.Random(seed), pools.POOLS)
+        self.seed, self.dice = seed, grammar.Dice(random.Random(seed), pools.POOLS)
         self.random = self.dice.random
         every = families.ALL
         # A case has a few families, often: what one file never mixes shows elsewhere.
@@ -147,7 +147,7 @@ class Composer:
 
     def case(self):
         tree = self.configuration()
-        return tree, self.asks(tree)
+        return over_http3(random.Random(f"HTTP/3 {self.seed}"), tree, self.asks(tree))
 
     def modifiers(self, at, most, prefix):
         """Statements of a few of the case's families that may stand in this block."""
@@ -352,6 +352,23 @@ class Composer:
 pools.POOLS["any"] = pools.ORDINARY
 
 
+# The percentage of the files that listen for HTTP/3 too, and of their requests that come over it.
+HTTP3_FILES, HTTP3_ASKS = 35, 60
+
+
+def over_http3(dice, tree, asks):
+    """The same case, or one that also listens for HTTP/3. The draws of the other families do not depend on it."""
+    if dice.randrange(100) >= HTTP3_FILES:
+        return tree, asks
+    listens = [Statement("listen 8443 quic")]
+    if "ssl_certificate cert.pem" not in grammar.text(tree):
+        listens += [Statement("ssl_certificate cert.pem"), Statement("ssl_certificate_key key.pem")]
+    first = next(statement for statement in tree if statement.name == "server")
+    changed = dataclasses.replace(first, block=(first.block[0], *listens, *first.block[1:]))
+    tree = tuple(changed if statement is first else statement for statement in tree)
+    return tree, tuple(dataclasses.replace(ask, way="h3", otherwise=ask.way) if dice.randrange(100) < HTTP3_ASKS else ask for ask in asks)
+
+
 def used(kit, text):
     """The statements of the kit that a text needs, and those that they need."""
     kept, size = [], -1
@@ -375,6 +392,7 @@ def ways(text):
     found += ["h2c"] if has_h2 else []
     if "listen 8443 ssl;" in text:
         found += ["tls"] + (["h2"] if has_h2 else [])
+    found += ["h3"] if "listen 8443 quic;" in text else []
     return found + (["proxied"] if "listen 8081 proxy_protocol;" in text else [])
 
 

@@ -1,4 +1,4 @@
-"""The client: sends each request as it is written, over HTTP/1 or HTTP/2, and gives the answer as a record."""
+"""The client: sends each request as it is written, over HTTP/1, HTTP/2 or HTTP/3, and gives the answer as a record."""
 import asyncio
 import contextlib
 import gzip
@@ -10,6 +10,7 @@ import h2.config
 import h2.connection
 import h2.events
 import h2.exceptions
+import http3
 import pools
 
 # Seconds for which an edge may be silent.
@@ -18,7 +19,7 @@ SILENCE_S = 2.5
 BODY_MAX = 1 << 20
 # Seconds before the body of a request that comes late.
 LATE_S = 0.015
-PORTS = {"plain": pools.PLAIN, "h2c": pools.PLAIN, "tls": pools.TLS, "h2": pools.TLS, "proxied": pools.PROXIED, "other": pools.OTHER}
+PORTS = {"plain": pools.PLAIN, "h2c": pools.PLAIN, "tls": pools.TLS, "h2": pools.TLS, "h3": pools.TLS, "proxied": pools.PROXIED, "other": pools.OTHER}
 LOOSE = ssl.create_default_context()
 LOOSE.check_hostname, LOOSE.verify_mode = False, ssl.CERT_NONE
 LOOSE_H2 = ssl.create_default_context()
@@ -58,7 +59,8 @@ class Client:
     async def ask(self, ask, number):
         try:
             async with asyncio.timeout(SILENCE_S):
-                return await (self.by_http2(ask, number) if ask.is_http2 else self.by_http1(ask, number))
+                by = self.by_http2 if ask.is_http2 else self.by_http3 if ask.is_http3 else self.by_http1
+                return await by(ask, number)
         except Odd as odd:
             return blank(f"no HTTP: {odd}")
         except TimeoutError:
@@ -197,6 +199,18 @@ class Client:
             return await Http2(self.desk, reader, writer).ask(ask, number)
         finally:
             writer.close()
+
+    async def by_http3(self, ask, number):
+        self.close()
+        record, arrivals = {**blank("closed"), "end": "cut short"}, []
+
+        def arrived(data):
+            if not arrivals:
+                arrivals.append(Arrival(self.desk, dict(record["headers"])))
+            arrivals[0].take(data)
+        await http3.exchange(ask, number, PORTS[ask.way], record, arrived, LATE_S)
+        record["body"] = plain(dict(record["headers"]), record["body"])
+        return record
 
 
 def wire(ask, number):

@@ -85,7 +85,7 @@ class Drawing(unittest.TestCase):
             words |= {statement.name for statement in grammar.walk(tree)}
             ways |= {ask.way for ask in asks}
         self.assertLessEqual({"proxy_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "mp4", "flv", "dav_methods", "mirror", "auth_request", "limit_req", "slice", "ssi", "userid_name", "stream"}, words)
-        self.assertEqual(ways, {"plain", "h2c", "tls", "h2", "proxied"})
+        self.assertEqual(ways, {"plain", "h2c", "tls", "h2", "h3", "proxied"})
 
     def test_a_request_takes_only_a_way_that_the_file_has(self):
         for seed in range(60):
@@ -233,6 +233,10 @@ class Rules(unittest.TestCase):
             ("origin: request line", ("one: GET /a HTTP/1.1", "one: GET /b HTTP/1.1"), "", Ask(), said(), None),
             ("interim answers", ("[]", "['HTTP/2 :status: 103']"), "server {\n        early_hints $skip;\n}", Ask(way="h2"), said(), "hints"),
             ("interim answers", ("[]", "['HTTP/2 :status: 103']"), "server {\n    early_hints $skip;\n}", Ask(way="h2"), said(), None),
+            ("field vary", ("['accept-encoding']", "['Accept-Encoding']"), "", Ask(way="h3"), said(), "Vary of the static table"),
+            ("field vary", ("['accept-encoding']", "['Accept-Encoding']"), "", Ask(way="h2"), said(), None),
+            ("log: body_bytes_sent", ("240", "233"), "", Ask(way="h3"), said(), "framing"),
+            ("log: body_bytes_sent", ("240", "233"), "", Ask(way="h2"), said(), None),
             ("origin: body", ("", "a=1"), "set $a $request_body;", Ask(body=b"a=1"), said(), "body in a text"),
             ("origin: body", ("", "a=2"), "set $a $request_body;", Ask(body=b"a=1"), said(), None),
             ("origin: request line", ("one: GET / HTTP/1.1", "two: GET / HTTP/1.1"), "hash $request_body;", Ask(body=b"a=1"), said(), "body in a text"),

@@ -32,7 +32,7 @@ def run(pair, case, repairs):
         return case, [] if same else [judge.Found(None, judge.verdict(*verdicts), None)], refusals
     text = grammar.text(case.tree)
     ways = draw.ways(text)
-    asks = [ask if ask.way in ways else dataclasses.replace(ask, way="plain") for ask in case.asks]
+    asks = [dataclasses.replace(ask, way=next(way for way in (ask.way, ask.otherwise, "plain") if way in ways)) for ask in case.asks]
     return case, judge.compared(text, asks, *pair.play(asks, [pools.STREAM] * SESSIONS if "listen 8090;" in text else ())), refusals
 
 

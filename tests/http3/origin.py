@@ -99,7 +99,6 @@ class Origin:
 
     async def on_broken(self, method, target, fields, body, rest, writer):
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nshort")
-        await writer.drain()
         raise ConnectionError
 
     async def on_endless(self, method, target, fields, body, rest, writer):

@@ -37,6 +37,7 @@ HTTP = """
         location /chunked/ { proxy_pass http://127.0.0.1:%(origin)d; proxy_pass_trailers on; }
         location /endless { proxy_pass http://127.0.0.1:%(origin)d; proxy_buffers 8 16k; proxy_max_temp_file_size 0; }
         location /stream/ { proxy_pass http://127.0.0.1:%(origin)d/echo/; proxy_request_buffering off; }
+        location /broken { proxy_pass http://127.0.0.1:%(origin)d; }
         location /early { early_hints 1; proxy_pass http://127.0.0.1:%(origin)d; }
         location /grpc { grpc_pass grpc://127.0.0.1:%(grpc)d; }
         location /ws { proxy_pass http://127.0.0.1:%(origin)d; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }
@@ -170,6 +171,14 @@ async def trailers_and_early_hints(place):
         answer = await client.ask(path="/early")
         assert [status for status, _ in answer.interim] == [103] and bytes(answer.body) == b"late", answer
         assert dict(answer.interim[0][1])["link"] == "</a.css>; rel=preload"
+
+
+async def an_answer_that_the_origin_cuts(place):
+    async with opened(place.main) as client:
+        # What came before the end reaches the client first, as over HTTP/2.
+        answer = await client.end(client.begin(path="/broken"))
+        assert (answer.status, bytes(answer.body), answer.reset) == (200, b"short", 0x102), answer
+        assert (await client.ask()).status == 200
 
 
 async def websocket(place):

@@ -129,6 +129,8 @@ pub struct QuicConnection {
     listed: Rc<Listed>,
     pub(crate) remote: ProvedAddress,
     task: Cell<Task>,
+    /// Streams to reset once the bytes written before have been sent, with the codes; at most some for each open stream.
+    resets: RefCell<Vec<(StreamId, VarInt)>>,
     /// It is in the port's list of those to be driven.
     is_listed: Cell<bool>,
     end: RefCell<Option<QuicEnd>>,
@@ -148,6 +150,7 @@ impl QuicConnection {
             inner: RefCell::new(inner),
             listed,
             task: Cell::new(Task::NONE),
+            resets: RefCell::default(),
             is_listed: Cell::new(false),
             end: RefCell::new(None),
             is_end_told: Cell::new(false),
@@ -304,10 +307,21 @@ impl QuicConnection {
         self.touch();
     }
 
-    /// Ends a stream at once, with a code of the application; bytes on their way are given up.
+    /// Ends a stream with a code of the application. Of the bytes written before, those that the windows allow now go first;
+    /// lost ones are not sent again.
     pub fn reset(&self, id: StreamId, code: u64) {
-        let _ = self.inner.borrow_mut().send_stream(id.0).reset(code_of(code));
+        self.resets.borrow_mut().push((id, code_of(code)));
         self.touch();
+    }
+
+    /// Resets the streams that wait for it; `false` if there are none.
+    pub(crate) fn reset_waiting(&self, inner: &mut Connection) -> bool {
+        let waiting = self.resets.take();
+        for (id, code) in &waiting {
+            // A stream that has ended meanwhile stays as it is.
+            let _ = inner.send_stream(id.0).reset(*code);
+        }
+        !waiting.is_empty()
     }
 
     /// Asks the peer to send no more on a stream, with a code of the application; what it sent is dropped.

@@ -335,7 +335,12 @@ impl Port {
                 break;
             }
             let mut bytes = buffer::lease(SEND_BYTES);
-            let Some(transmit) = inner.poll_transmit(now, SEGMENTS_MAX, &mut bytes) else { break };
+            let Some(transmit) = inner.poll_transmit(now, SEGMENTS_MAX, &mut bytes) else {
+                if connection.reset_waiting(&mut inner) {
+                    continue;
+                }
+                break;
+            };
             connection.remote.sent(transmit.destination);
             self.push(transmit, bytes);
         }
