@@ -14,7 +14,7 @@ Compared are the answers (status, interim answers, fields, body, trailers, end o
 log, alerts in the error log, the files that are stored. A deliberate difference has a rule with a reason in answers/rules. Every other difference that
 two runs show is reduced and printed. The exit code is 0 if there is none that --known does not have.
 
-It needs the package of compose/python.txt.
+It needs the packages of compose/python.txt.
 """
 import argparse
 import collections

@@ -234,7 +234,6 @@ class Rules(unittest.TestCase):
             ("interim answers", ("[]", "['HTTP/2 :status: 103']"), "server {\n        early_hints $skip;\n}", Ask(way="h2"), said(), "hints"),
             ("interim answers", ("[]", "['HTTP/2 :status: 103']"), "server {\n    early_hints $skip;\n}", Ask(way="h2"), said(), None),
             ("field vary", ("['accept-encoding']", "['Accept-Encoding']"), "", Ask(way="h3"), said(), "Vary of the static table"),
-            ("field vary", ("['accept-encoding']", "['Accept-Encoding']"), "", Ask(way="h2"), said(), None),
             ("log: body_bytes_sent", ("240", "233"), "", Ask(way="h3"), said(), "framing"),
             ("log: body_bytes_sent", ("240", "233"), "", Ask(way="h2"), said(), None),
             ("origin: body", ("", "a=1"), "set $a $request_body;", Ask(body=b"a=1"), said(), "body in a text"),
