@@ -15,7 +15,7 @@ use weir_http::hold::counters::AllCounters;
 use weir_net::log::{self, Level};
 use weir_net::process::Identity;
 use weir_net::worker::Remote;
-use weir_net::{Listening, process};
+use weir_net::{Listening, process, tls};
 use weir_proxy::family::cache::facts::Use;
 use weir_proxy::family::proxy;
 
@@ -93,6 +93,10 @@ impl Running {
             Level::Notice,
             format_args!("nginx/{} (weir), start {count} workers", weir_http::send::respond::VERSION),
         );
+        if conf.listens.iter().any(|listen| listen.ssl || listen.quic) {
+            // Beside the workers: else the first client would wait for it.
+            tls::begin_random();
+        }
         Ok(Running { conf, resources, crew, is_succeeded: false })
     }
 

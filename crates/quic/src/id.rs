@@ -5,11 +5,11 @@
 //! which the kernel chooses the worker's socket ([`weir_net::steer`]).
 
 use aws_lc_rs::cipher::{AES_128, DecryptingKey, DecryptionContext, EncryptingKey, UnboundCipherKey};
-use aws_lc_rs::rand;
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use weir_net::random;
 use weir_net::steer::{HEAD_BYTES, Steering};
 
 /// The length of an id; bytes.
@@ -133,9 +133,8 @@ impl Ids {
     /// Ids for a place. They begin at a random number, so that a process that has the number of an earlier one does
     /// not repeat its ids.
     pub fn new(key: Arc<IdKey>, place: WorkerPlace) -> Ids {
-        let mut first = [0; 8];
         // Without random bytes there is no handshake either.
-        let _ = rand::fill(&mut first);
+        let first = random::bytes().unwrap_or_default();
         Ids { key, place, next: u64::from_be_bytes(first) }
     }
 }

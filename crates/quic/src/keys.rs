@@ -5,10 +5,11 @@
 
 use crate::id::IdKey;
 use aws_lc_rs::hkdf::{HKDF_SHA256, Prk, Salt};
-use aws_lc_rs::{hmac, rand};
+use aws_lc_rs::hmac;
 use quinn_proto::crypto::{HandshakeTokenKey, HmacKey};
 use std::fmt;
 use std::sync::Arc;
+use weir_net::random;
 
 /// The length of a host key that weir makes itself; bytes.
 pub const HOST_KEY_BYTES: usize = 32;
@@ -49,9 +50,7 @@ impl fmt::Debug for Keys {
 
 /// A random host key, for a configuration without a file. `None` if the machine has no random bytes.
 pub fn random_host_key() -> Option<[u8; HOST_KEY_BYTES]> {
-    let mut key = [0; HOST_KEY_BYTES];
-    rand::fill(&mut key).ok()?;
-    Some(key)
+    random::bytes().ok()
 }
 
 fn derived(root: &Prk, label: &[u8]) -> Option<[u8; 32]> {

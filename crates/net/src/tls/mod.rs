@@ -60,7 +60,7 @@ pub use hello::{ClientHello, HELLO_BYTES_MAX, HelloOpening, open_message};
 pub use keys::{KeyError, KeyPair, Staple, certificates, key_der, revocation_lists};
 pub use origin::OriginOptions;
 pub use quic::{Fatal, QuicHandshake};
-pub use server::{KeyLogFile, Noted, Server, ServerOptions, Unusable, signature_name};
+pub use server::{KeyLogFile, Noted, Server, ServerOptions, Unusable, begin_random, signature_name};
 pub use sessions::Sessions;
 pub use stream::TlsStream;
 pub use tickets::{Context, SessionCache, TicketKeys, context_of};

@@ -24,6 +24,13 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Lets the TLS library gather its first random bytes, which takes 20 ms of CPU once in a process: the first handshake
+/// does it otherwise.
+pub fn begin_random() {
+    // Without random bytes, a handshake says so.
+    let _ = ::aws_lc_rs::rand::fill(&mut [0; 16]);
+}
+
 /// The TLS options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
