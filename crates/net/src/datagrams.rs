@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::task::Poll;
@@ -50,6 +50,19 @@ pub struct DatagramOptions {
 pub fn bind(address: SocketAddr, options: &DatagramOptions) -> io::Result<Receiving> {
     let fd = prepare(address, options)?;
     sockopt::set_socket_reuseport(&fd, true)?;
+    net::bind(&fd, &address)?;
+    Receiving::from_fd(fd)
+}
+
+/// Binds a socket of a client to a port that the kernel chooses. No other socket has it: with `SO_REUSEPORT`, the kernel may
+/// give several sockets of one user the same.
+///
+/// # Errors
+/// The kernel does not take the options, or has no port left.
+pub fn bind_client(is_v4: bool, options: &DatagramOptions) -> io::Result<Receiving> {
+    let any: IpAddr = if is_v4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let address = SocketAddr::new(any, 0);
+    let fd = prepare(address, options)?;
     net::bind(&fd, &address)?;
     Receiving::from_fd(fd)
 }

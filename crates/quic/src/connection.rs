@@ -52,6 +52,8 @@ pub enum QuicEvent {
     Stopped(StreamId, u64),
     /// The peer has acknowledged all bytes of this stream, and its end.
     Finished(StreamId),
+    /// The peer allows more streams on which both sides send.
+    Allowed,
     /// The connection has ended; [`QuicConnection::end`] has the reason.
     Ended,
 }
@@ -122,6 +124,50 @@ impl From<ConnectionError> for QuicEnd {
     }
 }
 
+/// What a connection has sent, received and lost. A packet counts as lost when it was not acknowledged in time, also if it was
+/// only late; probes for a larger MTU do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuicCounts {
+    /// Datagrams sent.
+    pub sent_datagrams: u64,
+    /// Bytes of their payloads.
+    pub sent_bytes: u64,
+    /// Datagrams received.
+    pub received_datagrams: u64,
+    /// Bytes of their payloads.
+    pub received_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Those of them that were declared lost (RFC 9002 §6.1).
+    pub lost_packets: u64,
+    /// Times that the congestion window was reduced.
+    pub congestion_events: u64,
+}
+
+impl QuicCounts {
+    /// The sum of both.
+    pub fn plus(self, other: QuicCounts) -> QuicCounts {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// The difference to earlier counts.
+    pub fn since(self, before: QuicCounts) -> QuicCounts {
+        self.with(before, u64::saturating_sub)
+    }
+
+    fn with(self, other: QuicCounts, of: impl Fn(u64, u64) -> u64) -> QuicCounts {
+        QuicCounts {
+            sent_datagrams: of(self.sent_datagrams, other.sent_datagrams),
+            sent_bytes: of(self.sent_bytes, other.sent_bytes),
+            received_datagrams: of(self.received_datagrams, other.received_datagrams),
+            received_bytes: of(self.received_bytes, other.received_bytes),
+            sent_packets: of(self.sent_packets, other.sent_packets),
+            lost_packets: of(self.lost_packets, other.lost_packets),
+            congestion_events: of(self.congestion_events, other.congestion_events),
+        }
+    }
+}
+
 /// One QUIC connection of this worker.
 pub struct QuicConnection {
     pub(crate) handle: ConnectionHandle,
@@ -186,6 +232,7 @@ impl QuicConnection {
                     return Some(QuicEvent::Stopped(StreamId(id), error_code.into_inner()));
                 }
                 Event::ConnectionLost { reason } => drop(self.end.borrow_mut().get_or_insert(reason.into())),
+                Event::Stream(StreamEvent::Available { dir: Dir::Bi }) => return Some(QuicEvent::Allowed),
                 // Opened streams are asked for above.
                 Event::Stream(StreamEvent::Opened { .. } | StreamEvent::Available { .. })
                 | Event::HandshakeDataReady
@@ -216,6 +263,41 @@ impl QuicConnection {
         self.remote.get()
     }
 
+    /// Whether weir, as a client, may send before the handshake is complete (RFC 9001 §4.6).
+    pub fn has_early_data(&self) -> bool {
+        self.inner.borrow().has_0rtt()
+    }
+
+    /// After the handshake: whether the server took what weir sent before.
+    pub fn is_early_data_accepted(&self) -> bool {
+        self.inner.borrow().accepted_0rtt()
+    }
+
+    /// What it has sent, received and lost so far.
+    pub fn counts(&self) -> QuicCounts {
+        let stats = self.inner.borrow().stats();
+        QuicCounts {
+            sent_datagrams: stats.udp_tx.datagrams,
+            sent_bytes: stats.udp_tx.bytes,
+            received_datagrams: stats.udp_rx.datagrams,
+            received_bytes: stats.udp_rx.bytes,
+            sent_packets: stats.path.sent_packets,
+            lost_packets: stats.path.lost_packets,
+            congestion_events: stats.path.congestion_events,
+        }
+    }
+
+    /// The longest datagram that the path carries, in bytes of its payload.
+    pub fn path_mtu(&self) -> u16 {
+        self.inner.borrow().current_mtu()
+    }
+
+    /// Tells it that weir's own address has changed.
+    pub(crate) fn moved(&self) {
+        self.inner.borrow_mut().local_address_changed();
+        self.touch();
+    }
+
     /// STREAM frames that were sent, also those that were sent again.
     pub fn stream_frames_sent(&self) -> u64 {
         self.inner.borrow().stats().frame_tx.stream
@@ -230,6 +312,11 @@ impl QuicConnection {
     /// Opens a stream on which only weir sends; `None` while the peer allows no more.
     pub fn open_unidirectional(&self) -> Option<StreamId> {
         self.inner.borrow_mut().streams().open(Dir::Uni).map(StreamId)
+    }
+
+    /// Opens a stream on which both sides send; `None` while the peer allows no more.
+    pub fn open_bidirectional(&self) -> Option<StreamId> {
+        self.inner.borrow_mut().streams().open(Dir::Bi).map(StreamId)
     }
 
     /// How many streams the peer may have open at the same time on which both sides send.

@@ -33,6 +33,11 @@ impl Listed {
         self.wake();
     }
 
+    /// Whether none is in it.
+    pub fn is_empty(&self) -> bool {
+        self.handles.borrow().is_empty()
+    }
+
     /// Takes all.
     pub fn take(&self) -> Vec<ConnectionHandle> {
         self.handles.take()

@@ -10,30 +10,22 @@
 //! with another worker; a connection stays here until its peer has learnt of the end (RFC 9000 §10.2).
 
 use std::cell::{Cell, RefCell};
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use bytes::BytesMut;
-use quinn_proto::{AcceptError, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, Incoming, ServerConfig};
-use weir_net::batch::{ReceiveBatch, ReceivedDatagram, SendBatch, Transmit};
+use quinn_proto::{AcceptError, Endpoint, Incoming, ServerConfig};
+use weir_net::batch::{ReceiveBatch, ReceivedDatagram};
 use weir_net::datagrams::Receiver;
 use weir_net::worker::Task;
-use weir_net::{Deadline, Instant, Lease, buffer, clock};
+use weir_net::{Lease, clock};
 
 use crate::connection::{QuicConnection, QuicEnd};
+use crate::hub::{Hub, receive};
 use crate::id::{self, IdKey, WorkerPlace};
-use crate::listed::Listed;
 use crate::settings::{PortSettings, endpoint_config};
-use crate::timers::Timers;
 use crate::tls::{Chooser, Crypto, Handshake};
-
-/// Datagrams in one send, at most: the kernel takes 64, and fewer than 32 cost more at a megabyte.
-const SEGMENTS_MAX: usize = 32;
-/// Room for the datagrams of one send.
-const SEND_BYTES: usize = 48 << 10;
 
 /// What a port asks of the server around it.
 pub trait PortHost {
@@ -78,15 +70,9 @@ pub enum Admission {
 pub struct Port {
     place: WorkerPlace,
     key: Arc<IdKey>,
-    endpoint: RefCell<Endpoint>,
     server: RefCell<(Arc<Crypto>, Arc<ServerConfig>)>,
-    connections: RefCell<Vec<Option<Rc<QuicConnection>>>>,
-    count: Cell<usize>,
-    listed: Rc<Listed>,
-    timers: RefCell<Timers>,
-    deadline: Deadline,
+    hub: Hub,
     socket: Receiver,
-    out: RefCell<SendBatch>,
     is_stopped: Cell<bool>,
 }
 
@@ -98,14 +84,8 @@ impl Port {
         Rc::new(Port {
             place,
             key: settings.keys.id.clone(),
-            endpoint: RefCell::new(endpoint),
             server: RefCell::new((settings.crypto.clone(), settings.server.clone())),
-            connections: RefCell::default(),
-            count: Cell::new(0),
-            listed: Rc::new(Listed::new()),
-            timers: RefCell::default(),
-            deadline: Deadline::new(),
-            out: RefCell::new(socket.send_batch(settings.cuts)),
+            hub: Hub::new(endpoint, socket.send_batch(settings.cuts)),
             socket,
             is_stopped: Cell::new(false),
         })
@@ -113,56 +93,43 @@ impl Port {
 
     /// Accepts new connections with other settings from here on. The keys stay: they are those of the address.
     pub fn adopt(&self, settings: &PortSettings) {
-        self.endpoint.borrow_mut().set_server_config(Some(settings.server.clone()));
+        self.hub.endpoint.borrow_mut().set_server_config(Some(settings.server.clone()));
         self.server.replace((settings.crypto.clone(), settings.server.clone()));
     }
 
     /// Takes no new connections. The port goes on until the last connection has ended.
     pub fn stop(&self) {
         self.is_stopped.set(true);
-        self.listed.wake();
+        self.hub.listed.wake();
     }
 
     /// Whether the port receives from its socket; other workers or processes may read it.
     pub fn set_receiving(&self, receives: bool) {
         self.socket.set_receiving(receives);
-        self.listed.wake();
+        self.hub.listed.wake();
     }
 
     /// Connections that have not ended.
     pub fn connections(&self) -> usize {
-        self.count.get()
+        self.hub.connections()
     }
 
     /// Receives, drives and sends; ready when the port is stopped and has no connection left.
     pub fn poll(&self, batch: &mut ReceiveBatch, host: &dyn PortHost) -> Poll<()> {
-        self.listed.driven_here();
-        self.ring();
-        let has_received = !self.out.borrow().is_full() && self.receive(batch, host);
-        self.drive_listed();
-        let has_sent = self.socket.try_send_batch(&mut self.out.borrow_mut());
-        if self.is_stopped.get() && self.count.get() == 0 && has_sent {
+        self.hub.listed.driven_here();
+        self.hub.ring();
+        let has_received = !self.hub.is_full() && self.receive(batch, host);
+        self.hub.drive_listed(&self.socket);
+        let has_sent = self.hub.send(&self.socket);
+        if self.is_stopped.get() && self.hub.connections() == 0 && has_sent {
             return Poll::Ready(());
         }
         let has_room = !has_sent && self.socket.poll_writable().is_ready();
-        if has_received || has_room || self.wait().is_ready() {
+        if has_received || has_room || self.hub.wait().is_ready() {
             // The tasks that were woken run first, so that their answers go out together.
             Task::current().wake();
         }
         Poll::Pending
-    }
-
-    /// Waits for the next moment of a connection; ready if it has come.
-    fn wait(&self) -> Poll<()> {
-        match self.timers.borrow().next() {
-            Some(at) => self.deadline.set_at(Instant::of_std(at)),
-            None => self.deadline.clear(),
-        }
-        self.deadline.poll_expired()
-    }
-
-    fn connection(&self, handle: ConnectionHandle) -> Option<Rc<QuicConnection>> {
-        self.connections.borrow().get(handle.0).cloned().flatten()
     }
 
     /// Hands over the datagrams that have come; `false` if there were none.
@@ -185,7 +152,7 @@ impl Port {
     /// Whether a datagram is for a connection of this port.
     pub fn knows(&self, datagram: &ReceivedDatagram<'_>) -> bool {
         let id = id::destination(datagram.bytes);
-        self.count.get() > 0
+        self.hub.connections() > 0
             && id.and_then(|id| self.key.open(id)).is_some_and(|place| place.is_same_worker(self.place))
     }
 
@@ -203,29 +170,8 @@ impl Port {
 
     /// Handles a datagram for this port, wherever it came from.
     pub fn take(&self, datagram: &ReceivedDatagram<'_>, host: &dyn PortHost) {
-        let mut answer = Lease::none();
-        let event = self.endpoint.borrow_mut().handle(
-            clock::now().std(),
-            datagram.from,
-            datagram.to,
-            EcnCodepoint::from_bits(datagram.ecn),
-            BytesMut::from(datagram.bytes),
-            &mut answer,
-        );
-        match event {
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                if let Some(connection) = self.connection(handle) {
-                    let mut inner = connection.inner.borrow_mut();
-                    inner.handle_event(event);
-                    connection.remote.heard(datagram.from, inner.remote_address());
-                    drop(inner);
-                    connection.touch();
-                    connection.wake();
-                }
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => self.admit(incoming, host),
-            Some(DatagramEvent::Response(transmit)) => self.push(transmit, answer),
-            None => {}
+        if let Some(incoming) = self.hub.take(datagram) {
+            self.admit(incoming, host);
         }
     }
 
@@ -238,7 +184,7 @@ impl Port {
         };
         let admission = if self.is_stopped.get() { Admission::Refuse } else { host.admit(asks) };
         let mut answer = Lease::none();
-        let mut endpoint = self.endpoint.borrow_mut();
+        let mut endpoint = self.hub.endpoint.borrow_mut();
         let transmit = match admission {
             Admission::Accept(chooser, begun) => {
                 drop(endpoint);
@@ -252,137 +198,25 @@ impl Port {
             Admission::Ignore => return endpoint.ignore(incoming),
         };
         drop(endpoint);
-        self.push(transmit, answer);
+        self.hub.push(transmit, answer);
     }
 
     fn accept(&self, incoming: Incoming, chooser: Chooser, begun: Begun) {
         let (crypto, base) = self.server.borrow().clone();
         let (config, handshake, proof) = crypto.hearing(&base, chooser);
         let mut answer = Lease::none();
-        let accepted = self.endpoint.borrow_mut().accept(incoming, clock::now().std(), &mut answer, Some(config));
+        let accepted = self.hub.endpoint.borrow_mut().accept(incoming, clock::now().std(), &mut answer, Some(config));
         match accepted {
             Ok((handle, inner)) => {
-                let connection = QuicConnection::new(handle, inner, self.listed.clone(), proof);
-                let mut connections = self.connections.borrow_mut();
-                if connections.len() <= handle.0 {
-                    connections.resize_with(handle.0 + 1, || None);
-                }
-                if let Some(place) = connections.get_mut(handle.0) {
-                    *place = Some(connection.clone());
-                }
-                drop(connections);
-                self.count.set(self.count.get() + 1);
-                connection.touch();
+                let connection = self.hub.add(handle, inner, proof);
                 begun(Ok(connection), handshake);
             }
             Err(AcceptError { cause, response }) => {
                 if let Some(transmit) = response {
-                    self.push(transmit, answer);
+                    self.hub.push(transmit, answer);
                 }
                 begun(Err(cause.into()), handshake);
             }
-        }
-    }
-
-    /// Tells the connections whose moment has come.
-    fn ring(&self) {
-        let now = clock::now().std();
-        loop {
-            let due = self.timers.borrow_mut().due(now);
-            let Some(number) = due else { return };
-            let Some(connection) = self.connection(ConnectionHandle(number)) else { continue };
-            let is_due = |at| at <= now;
-            let mut inner = connection.inner.borrow_mut();
-            if inner.poll_timeout().is_some_and(is_due) {
-                inner.handle_timeout(now);
-                connection.wake();
-            }
-            drop(inner);
-            connection.touch();
-        }
-    }
-
-    /// Drives every connection that is listed.
-    fn drive_listed(&self) {
-        let listed = self.listed.take();
-        for handle in listed {
-            if let Some(connection) = self.connection(handle).filter(|connection| connection.unlist()) {
-                self.drive(&connection);
-            }
-        }
-    }
-
-    /// Takes what a connection wants to send, and notes when it wants to be looked at.
-    fn drive(&self, connection: &Rc<QuicConnection>) {
-        let now = clock::now().std();
-        let mut inner = connection.inner.borrow_mut();
-        let mut has_ended = false;
-        while let Some(event) = inner.poll_endpoint_events() {
-            has_ended |= event.is_drained();
-            let answer = self.endpoint.borrow_mut().handle_event(connection.handle, event);
-            if let Some(answer) = answer {
-                inner.handle_event(answer);
-            }
-        }
-        if has_ended {
-            drop(inner);
-            return self.remove(connection);
-        }
-        let mut is_shut = false;
-        loop {
-            if self.out.borrow().is_full() && !self.socket.try_send_batch(&mut self.out.borrow_mut()) {
-                is_shut = true;
-                break;
-            }
-            let mut bytes = buffer::lease(SEND_BYTES);
-            let Some(transmit) = inner.poll_transmit(now, SEGMENTS_MAX, &mut bytes) else {
-                if connection.reset_waiting(&mut inner) {
-                    continue;
-                }
-                break;
-            };
-            connection.remote.sent(transmit.destination);
-            self.push(transmit, bytes);
-        }
-        self.timers.borrow_mut().want(connection.handle.0, inner.poll_timeout());
-        drop(inner);
-        if is_shut {
-            connection.touch();
-        }
-    }
-
-    fn push(&self, transmit: quinn_proto::Transmit, bytes: Lease) {
-        self.out.borrow_mut().push(Transmit {
-            to: transmit.destination,
-            from: transmit.src_ip,
-            ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
-            segment_bytes: transmit.segment_size,
-            bytes,
-        });
-    }
-
-    fn remove(&self, connection: &QuicConnection) {
-        if let Some(place) = self.connections.borrow_mut().get_mut(connection.handle.0)
-            && place.take().is_some()
-        {
-            self.count.set(self.count.get() - 1);
-        }
-        self.timers.borrow_mut().forget(connection.handle.0);
-        connection.wake();
-    }
-}
-
-/// Receives a batch; `false` if there is nothing, and then the current task is woken when there is.
-fn receive(socket: &Receiver, batch: &mut ReceiveBatch) -> bool {
-    loop {
-        if socket.poll_readable().is_pending() {
-            return false;
-        }
-        match socket.try_receive_batch(batch) {
-            // The next question waits for an event.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // An error is that of a datagram sent before: nobody listens there any more. The batch is empty then.
-            Ok(()) | Err(_) => return true,
         }
     }
 }

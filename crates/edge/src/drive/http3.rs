@@ -177,7 +177,8 @@ impl Drive {
                 self.session.blame(H3Fault::connection(H3Code::ClosedCriticalStream, what));
             }
             QuicEvent::Finished(id) => self.delivered(id),
-            QuicEvent::Connected | QuicEvent::Ended => {}
+            // The server opens no such streams.
+            QuicEvent::Connected | QuicEvent::Allowed | QuicEvent::Ended => {}
         }
     }
 

@@ -1,12 +1,13 @@
 //! The TLS settings of a client: trusted authorities, its own certificate, and its offers.
 
+use super::error::Failure;
 use super::judge::{Anyone, Judge};
 use super::sessions::Store;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub struct ClientOptions {
     pub identity: Option<ClientCertificate>,
     /// Protocols offered, the best first (RFC 7301); an empty list offers nothing.
     pub alpn: Vec<Vec<u8>>,
+    /// Sends early data with a session that allows it (RFC 8446 §4.2.10).
+    pub early_data: bool,
 }
 
 /// A client's certificate.
@@ -90,8 +93,19 @@ impl Client {
         };
         config.alpn_protocols = options.alpn.clone();
         config.resumption = Resumption::store(Arc::new(Store));
+        config.enable_early_data = options.early_data;
         Ok(Client { config: Arc::new(config) })
     }
+}
+
+/// The name to send and check, or an IP address.
+pub(super) fn server_name(server: &str) -> Result<ServerName<'static>, Failure> {
+    // A trailing dot marks a complete name; certificates never have it.
+    let name = ServerName::try_from(server.strip_suffix('.').unwrap_or(server)).map_err(|_| {
+        let detail = format!("\"{server}\" is not a host name that a certificate can contain");
+        Failure::new("ERR_TLS_INVALID_SERVERNAME", detail)
+    })?;
+    Ok(name.to_owned())
 }
 
 /// The offered groups: X25519 first, without the hybrid with ML-KEM. The hybrid costs each side another 100 µs, and

@@ -1,7 +1,7 @@
 //! A TLS connection over a stream: a client's from its beginning, a server's after the client's hello (`accept`).
 
 use super::agreement::Agreement;
-use super::client::Client;
+use super::client::{Client, server_name};
 use super::error::Failure;
 use super::records::{PlaintextSink, Session, TlsState, TurnEnd, Want};
 use super::server::Noted;
@@ -43,14 +43,7 @@ impl TlsStream {
         server: &str,
         sessions: Option<&Sessions>,
     ) -> Result<TlsStream, Failure> {
-        // A trailing dot marks a complete name; certificates never have it.
-        let name = ServerName::try_from(server.strip_suffix('.').unwrap_or(server)).map_err(|_| {
-            Failure::new(
-                "ERR_TLS_INVALID_SERVERNAME",
-                format!("\"{server}\" is not a host name that a certificate can contain"),
-            )
-        })?;
-        TlsStream::towards(stream, client, name.to_owned(), sessions)
+        TlsStream::towards(stream, client, server_name(server)?, sessions)
     }
 
     /// As [`TlsStream::client`], for any name: a name that no certificate can have is not sent. After the handshake,

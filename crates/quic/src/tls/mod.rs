@@ -11,9 +11,10 @@
 //! its answer only while it reads a packet of the client, so an answer that comes later would wait for a packet.
 //! The chooser must therefore not borrow the endpoint or the connection.
 //!
-//! - `session`: the session of one connection; `handshake`: its result
+//! - `session`: the session of one connection; `handshake`: its result; `client`: the session of a connection that weir opens
 //! - `waiting`: what the chooser is bound to, its thread; `initial`: the keys that everybody can derive
 
+mod client;
 mod handshake;
 mod initial;
 mod session;
@@ -21,6 +22,7 @@ mod session;
 mod tests;
 mod waiting;
 
+pub use client::ClientCrypto;
 pub use handshake::Handshake;
 pub use waiting::Chooser;
 

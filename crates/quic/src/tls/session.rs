@@ -109,11 +109,16 @@ impl TlsSession {
 
     fn fail(&mut self, fatal: Fatal) -> TransportError {
         self.stage = Stage::Failed;
-        let reason = fatal.failure.detail.clone();
-        self.handshake.put(Err(fatal.failure));
-        let code = fatal.alert.map_or(TransportErrorCode::PROTOCOL_VIOLATION, TransportErrorCode::crypto);
-        TransportError { code, frame: None, reason }
+        failed(&self.handshake, fatal)
     }
+}
+
+/// Hands the failure over; the error for quinn-proto.
+pub(super) fn failed(handshake: &Handshake, fatal: Fatal) -> TransportError {
+    let reason = fatal.failure.detail.clone();
+    handshake.put(Err(fatal.failure));
+    let code = fatal.alert.map_or(TransportErrorCode::PROTOCOL_VIOLATION, TransportErrorCode::crypto);
+    TransportError { code, frame: None, reason }
 }
 
 impl Hearing {
