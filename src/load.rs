@@ -51,6 +51,7 @@ fn start(args: &RunArgs, language: Language) -> u8 {
         (Some(url), None) if is_url(url) => quick::run(url, args, language),
         (Some(place), None) if is_place(place) => usage(say!(texts::NEITHER, place)),
         _ if args.http2 => usage(say!(texts::HTTP2_IN_SCRIPT)),
+        _ if args.http3 => usage(say!(texts::HTTP3_IN_SCRIPT)),
         (Some(url), Some(_)) if is_url(url) => usage(say!(texts::ONE_URL)),
         _ => script::run(args, language),
     }

@@ -3,57 +3,26 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/loaded.rs"]
+mod loaded;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+use loaded::{Server, counter, load};
 
-/// A running server that counts.
-struct Server {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    port: u16,
-}
-
-impl Server {
-    fn start(options: &Value, tls: Option<&(PathBuf, PathBuf)>) -> Server {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/load/http2_server.mjs");
-        let mut command = Command::new("node");
-        command.arg(script).arg(options.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
-        if let Some((certificate, key)) = tls {
-            command.env("CERT", certificate).env("KEY", key);
-        }
-        let mut child = command.spawn().expect("node runs");
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        Server { child, out, port: line.trim().parse().expect("the server's port") }
+fn start(options: &Value, tls: Option<&(PathBuf, PathBuf)>) -> Server {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/load/http2_server.mjs");
+    let mut command = Command::new("node");
+    command.arg(script).arg(options.to_string());
+    if let Some((certificate, key)) = tls {
+        command.env("CERT", certificate).env("KEY", key);
     }
-
-    /// Ends the server and returns its counts.
-    fn saw(mut self) -> Value {
-        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
-        let mut text = String::new();
-        self.out.read_to_string(&mut text).unwrap();
-        serde_json::from_str(&text).expect("what the server saw")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-fn load(arguments: &[&str]) -> Output {
-    Command::new(WEIR).arg("load").args(arguments).stdin(Stdio::null()).output().expect("weir runs")
+    Server::start(&mut command)
 }
 
 /// Loads a server with these options; returns weir's report and the server's counts.
@@ -63,19 +32,10 @@ fn run(name: &str, options: &Value, path: &str, flags: &[&str]) -> (Value, Value
 
 /// The same, but weir must exit with this code.
 fn run_to(code: i32, name: &str, options: &Value, path: &str, flags: &[&str]) -> (Value, Value) {
-    let room = support::scratch(name);
-    let server = Server::start(options, None);
-    let (url, report) = (format!("http://127.0.0.1:{}{path}", server.port), room.join("run.json"));
-    let output =
-        load(&[&[&*url, "--http2", "--workers", "1", "-d", "60s", "-o", report.to_str().unwrap()], flags].concat());
-    assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
-    let report = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
-    std::fs::remove_dir_all(room).ok();
+    let server = start(options, None);
+    let url = format!("http://127.0.0.1:{}{path}", server.port);
+    let report = loaded::report(code, name, &[&[&*url, "--http2", "-d", "60s"], flags].concat());
     (report, server.saw())
-}
-
-fn counter(report: &Value, name: &str) -> u64 {
-    report["aggregate"]["counters"][name].as_u64().unwrap_or(0)
 }
 
 #[test]
@@ -149,7 +109,7 @@ fn bodies_go_through_small_windows() {
 fn over_tls_by_alpn_and_with_a_user() {
     let room = support::scratch("h2-tls");
     let pair = support::certificate(&room);
-    let server = Server::start(&json!({}), Some(&pair));
+    let server = start(&json!({}), Some(&pair));
     let url = format!("https://leo:se%20cret@127.0.0.1:{}/", server.port);
     let output = load(&[&url, "--http2", "-k", "-n", "100", "-c", "2", "-m", "10"]);
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -167,7 +127,7 @@ fn who_does_not_speak_it_is_told_so() {
     let pair = support::certificate(&room);
     // One server refuses the offered protocol, the other ignores it.
     for alpn in [json!(["http/1.1"]), json!([])] {
-        let server = Server::start(&json!({ "alpn": alpn }), Some(&pair));
+        let server = start(&json!({ "alpn": alpn }), Some(&pair));
         let output = load(&[&format!("https://127.0.0.1:{}/", server.port), "--http2", "-k", "-n", "9", "-c", "3"]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");

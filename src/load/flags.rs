@@ -12,6 +12,7 @@ Examples:
   weir load --check checkout.yml                  checks the script and prints the plan; sends nothing
   weir load http://127.0.0.1:8080/ -c 64 -d 30s   as fast as 64 connections allow (closed loop)
   weir load https://127.0.0.1:8443/ --http2 -c 16 -m 32 -k   16 connections with 32 streams each, like h2load
+  weir load https://127.0.0.1:8443/ --http3 -c 32 -m 8 -k    the same over HTTP/3
   weir load http://127.0.0.1:8080/ -R 500         500 requests a second, independent of the answers (open model)
   weir load --agents nats://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent nats://10.0.0.1`
   weir load from access.log -o mix.yml            a script with the mix of requests of an access log
@@ -193,14 +194,17 @@ pub struct RunArgs {
     #[arg(long, value_name = "TEXT", help_heading = "URL")]
     pub body: Option<String>,
     /// HTTP/2: by ALPN over https://, with prior knowledge over http://
-    #[arg(long, help_heading = "URL")]
+    #[arg(long, group = "many", help_heading = "URL")]
     pub http2: bool,
-    /// With --http2, requests at the same time on each connection [default: 1]
+    /// HTTP/3 over QUIC, for https:// only
+    #[arg(long, group = "many", help_heading = "URL")]
+    pub http3: bool,
+    /// With --http2 or --http3, requests at the same time on each connection [default: 1]
     #[arg(
         short = 'm',
         long,
         value_name = "N",
-        requires = "http2",
+        requires = "many",
         alias = "max-concurrent-streams",
         help_heading = "URL"
     )]

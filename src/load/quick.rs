@@ -7,7 +7,7 @@ use weir_load::output::console::Console;
 use weir_load::output::facts::fingerprint;
 use weir_load::output::{PhaseFact, RunFacts, SelfCheck};
 use weir_load::plan::Phase;
-use weir_load::quick::{self, QuickRun, Rate};
+use weir_load::quick::{self, Protocol, QuickRun, Rate};
 use weir_load::record::{Hdr, Merger, Period};
 use weir_load::run::{self, RunProgress, RunWatch};
 use weir_load::{Report, Url, texts};
@@ -56,12 +56,13 @@ fn start(quick: &QuickRun, args: &RunArgs, language: Language) -> Result<u8, Sai
     let _ = std::io::stdout().flush();
     let (report, outcome) = quick::watched(quick, channel, &mut teller)?;
     let facts = facts(quick, args, &report, &outcome, &mut teller);
+    let results = outcome.merger.outcome();
     if args.quiet {
         println!("{}", one_line(&report).say(language));
     } else {
-        print!("{}", summary(quick, &report, &facts, language));
+        print!("{}", summary(quick, &report, &results.whole, &facts, language));
     }
-    files::files(args, &outcome.merger.outcome(), &facts, &console(args, language))?;
+    files::files(args, &results, &facts, &console(args, language))?;
     let is_limited = !facts.self_check.limits().is_empty();
     Ok(match () {
         () if outcome.is_interrupted => exit::INTERRUPTED,
@@ -173,9 +174,17 @@ fn of(url: &str, args: &RunArgs) -> Result<QuickRun, Said> {
         requests_max: args.requests,
         timeout: time(&args.timeout, "--timeout")?,
         insecure: args.insecure,
-        streams: args.http2.then_some(args.streams.unwrap_or(1)),
+        streams: protocol(args).map(|protocol| (protocol, args.streams.unwrap_or(1))),
         rate: args.rate.map(|rate| if args.poisson { Rate::Poisson(rate) } else { Rate::Constant(rate) }),
     })
+}
+
+fn protocol(args: &RunArgs) -> Option<Protocol> {
+    match (args.http2, args.http3) {
+        (true, _) => Some(Protocol::Http2),
+        (_, true) => Some(Protocol::Http3),
+        _ => None,
+    }
 }
 
 /// The URL without its password.
@@ -187,8 +196,10 @@ fn shown(quick: &QuickRun) -> String {
 fn connections(quick: &QuickRun) -> Said {
     match quick.streams {
         None => say!(texts::CONNECTIONS, quick.connections),
-        Some(1) => say!(texts::CONNECTIONS_H2, quick.connections),
-        Some(streams) => say!(texts::CONNECTIONS_H2_STREAMS, quick.connections, streams),
+        Some((protocol, 1)) => say!(texts::CONNECTIONS_OF, quick.connections, protocol.name()),
+        Some((protocol, streams)) => {
+            say!(texts::CONNECTIONS_OF_STREAMS, quick.connections, protocol.name(), streams)
+        }
     }
 }
 
@@ -235,7 +246,7 @@ fn model(quick: &QuickRun) -> Said {
     }
 }
 
-fn summary(quick: &QuickRun, report: &Report, facts: &RunFacts, language: Language) -> String {
+fn summary(quick: &QuickRun, report: &Report, whole: &Period, facts: &RunFacts, language: Language) -> String {
     let mut lines = Vec::new();
     let limits = facts.self_check.limits();
     if !limits.is_empty() {
@@ -261,6 +272,9 @@ fn summary(quick: &QuickRun, report: &Report, facts: &RunFacts, language: Langua
         lines.push(say!(texts::STATUSES, statuses.join("   ")).say(language).to_owned());
     }
     lines.extend(latencies(quick, report, language));
+    if matches!(quick.streams, Some((Protocol::Http3, _))) {
+        lines.push(format!("\n{}", quic(whole).say(language)));
+    }
     // Print this line for zero too: otherwise "nothing failed" looks like "failures are not counted".
     lines.push(format!("\n{}", failed(report).say(language)));
     if report.resent > 0 {
@@ -289,6 +303,20 @@ fn summary(quick: &QuickRun, report: &Report, facts: &RunFacts, language: Langua
     let word = texts::CAUTION.say(language);
     lines.extend(facts.self_check.cautions().iter().map(|caution| format!("{word}: {}", caution.say(language))));
     lines.join("\n") + "\n"
+}
+
+/// What the connections of QUIC have done.
+fn quic(whole: &Period) -> Said {
+    let count = |name: &str| whole.counter(&format!("http3.{name}"));
+    say!(
+        texts::QUIC,
+        count("handshakes"),
+        count("resumed"),
+        count("lost_packets"),
+        count("sent_packets"),
+        bytes(count("sent_bytes")),
+        bytes(count("received_bytes"))
+    )
 }
 
 /// `0 failed`, with its parts.

@@ -1,7 +1,7 @@
 //! Helpers for every end-to-end test: the binary under test, and ports that no other test has.
 
 use std::fs::File;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -78,7 +78,7 @@ pub fn free_port() -> u16 {
     let first = BLOCK.get_or_init(claim_block).first_port;
     for _ in 0..BLOCK_PORTS {
         let port = first + PORTS_TAKEN.fetch_add(1, Ordering::Relaxed) % BLOCK_PORTS;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() && UdpSocket::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir_words::Said;
 
 use crate::capture::{Capture, CaptureMatch};
-use crate::client::Proxies;
+use crate::client::{Protocol, Proxies};
 use crate::cookie::Rules;
 use crate::expression::Expression;
 use crate::publish::Reporter;
@@ -304,7 +304,7 @@ pub struct Request {
     pub cookies: Vec<(String, Template)>,
     /// `auth`.
     pub auth: Option<(Template, Template)>,
-    /// `http2`: `true` uses HTTP/2 by ALPN, `false` never uses it; `None`: as `config.http.http2` says.
+    /// `http2`: `true` uses HTTP/2 by ALPN, `false` uses HTTP/1.1; `None`: as `config.http` says.
     pub http2: Option<bool>,
     /// `gzip`; `None` means on.
     pub gzip: Option<bool>,
@@ -430,8 +430,8 @@ pub struct HttpConfig {
     pub timeout: Option<Duration>,
     /// `pool`: sockets that all virtual users share.
     pub pool: Option<usize>,
-    /// `http2`, weir's own: all requests use HTTP/2, with prior knowledge over `http://`.
-    pub http2: bool,
+    /// `http2` or `http3`, weir's own: all requests use it; HTTP/2 with prior knowledge over `http://`.
+    pub protocol: Option<Protocol>,
     /// `maxSockets`: sockets of one virtual user; 1 if not set.
     pub sockets_max: Option<usize>,
     /// `extendedMetrics`.

@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use weir_net::worker::{self, Remote};
 use weir_words::{Said, say};
 
-pub use crate::client::h2::STREAMS_MAX;
+pub use crate::client::{Protocol, STREAMS_MAX};
 pub use connection::LATE_AFTER;
 pub use plan::{CONNECTIONS_MAX, DURATION_MAX, QuickRun, RATE_MAX, Rate, STREAMS_TOTAL_MAX, THREADS_MAX, TIMEOUT_MAX};
 
@@ -47,6 +47,7 @@ pub fn watched(
 ) -> Result<(Report, run::RunOutcome), Said> {
     let plan = QuickPlan::of(quick)?;
     let shown = plan.url.shown();
+    let protocol = quick.streams.map(|(protocol, _)| protocol);
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
     let threads = quick.threads.clamp(1, THREADS_MAX.min(connections));
     let (give, reports) = mpsc::channel();
@@ -70,7 +71,7 @@ pub fn watched(
     let mut sum = Report::default();
     // Each thread sends its share before it reports its end.
     reports.try_iter().for_each(|report| sum.merge(&report));
-    if let Some(why) = unspoken(&shown, &sum) {
+    if let Some(why) = unspoken(&shown, protocol, &sum) {
         return Err(why);
     }
     let own = outcome.merger.own();
@@ -79,16 +80,16 @@ pub fn watched(
     Ok((sum, outcome))
 }
 
-/// An error message if no request succeeded because the server does not support HTTP/2.
-fn unspoken(url: &str, report: &Report) -> Option<Said> {
+/// An error message if no request succeeded because the server does not support the protocol.
+fn unspoken(url: &str, protocol: Option<Protocol>, report: &Report) -> Option<Said> {
     let met = |wanted: &str| report.errors_at.keys().any(|(_, name)| name == wanted);
-    let why = match () {
-        () if report.requests > 0 => return None,
-        () if met(NOT_AGREED) => texts::H2_NOT_CHOSEN,
-        () if met(NOT_SPOKEN) => texts::H2_NOT_SPOKEN,
-        () => return None,
-    };
-    Some(say!(texts::NO_H2, url, why))
+    match protocol {
+        _ if report.requests > 0 => None,
+        Some(Protocol::Http3) if met(NOT_AGREED) => Some(say!(texts::NO_H3, url, texts::H3_NOT_CHOSEN)),
+        Some(Protocol::Http2) if met(NOT_AGREED) => Some(say!(texts::NO_H2, url, texts::H2_NOT_CHOSEN)),
+        Some(Protocol::Http2) if met(NOT_SPOKEN) => Some(say!(texts::NO_H2, url, texts::H2_NOT_SPOKEN)),
+        _ => None,
+    }
 }
 
 /// The threads; dropping it ends them.

@@ -8,6 +8,7 @@ mod build;
 mod document;
 mod dotenv;
 mod files;
+mod http3;
 mod idle;
 mod keys;
 mod merge;

@@ -113,8 +113,8 @@ weir_words::texts! {
 
     // One URL.
     CONNECTIONS: "{0} connections", "연결 {0}개";
-    CONNECTIONS_H2: "{0} connections of HTTP/2 with one stream at once", "HTTP/2 연결 {0}개, 각각 스트림 하나";
-    CONNECTIONS_H2_STREAMS: "{0} connections of HTTP/2 with {1} streams at once", "HTTP/2 연결 {0}개, 각각 동시에 스트림 {1}개";
+    CONNECTIONS_OF: "{0} connections of {1} with one stream at once", "{1} 연결 {0}개, 각각 스트림 하나";
+    CONNECTIONS_OF_STREAMS: "{0} connections of {1} with {2} streams at once", "{1} 연결 {0}개, 각각 동시에 스트림 {2}개";
     ONE_THREAD: "1 thread", "스레드 1개";
     THREADS: "{0} threads", "스레드 {0}개";
     SECONDS: "{0}s", "{0}초";
@@ -132,6 +132,9 @@ weir_words::texts! {
     AGENTS_NEED_SCRIPT: "--agents needs a script; write a script with this URL", "--agents에는 스크립트가 필요합니다. 이 URL을 쓰는 스크립트를 작성하세요";
     NEITHER: "{0} is neither a script nor a URL; did you mean http://{0}?", "{0}은(는) 스크립트도 URL도 아닙니다. http://{0} 형식으로 써 보세요";
     HTTP2_IN_SCRIPT: "--http2 is for a URL; in a script, write http2: true under config.http", "--http2는 URL에만 씁니다. 스크립트에서는 config.http 아래에 http2: true를 쓰세요";
+    HTTP3_IN_SCRIPT: "--http3 is for a URL; in a script, write http3: true under config.http", "--http3는 URL에만 씁니다. 스크립트에서는 config.http 아래에 http3: true를 쓰세요";
+    HTTP3_NEEDS_HTTPS: "{0}: HTTP/3 has no http://; write https://", "{0}: HTTP/3에는 http://가 없습니다. https://를 쓰세요";
+    QUIC: "QUIC       {0} handshakes, {1} of them resumed; {2} of {3} packets sent were lost; {4} sent, {5} received in datagrams", "QUIC       핸드셰이크 {0}회(재개 {1}회), 보낸 패킷 {3}개 중 {2}개 유실, 데이터그램으로 {4} 보내고 {5} 받음";
     ONE_URL: "name only one URL; for several targets, write a script", "URL은 하나만 지정하세요. 대상이 여럿이면 스크립트를 작성하세요";
     BAD_CONNECTIONS: "-c {0}: write the number of connections", "-c {0}: 연결 수를 쓰세요";
     BAD_HEADER: "-H {0}: write \"Name: value\"", "-H {0}: \"Name: value\" 형식으로 쓰세요";
@@ -150,6 +153,8 @@ weir_words::texts! {
     LOAD_NO_THREAD: "weir could not start a thread for the load: {0}", "부하를 보낼 스레드를 시작하지 못했습니다: {0}";
     NO_H2: "{0} does not support HTTP/2: {1}; without --http2, weir sends HTTP/1.1", "{0}: HTTP/2를 지원하지 않습니다. {1}. --http2를 빼면 HTTP/1.1로 보냅니다";
     H2_NOT_CHOSEN: "weir offered h2 in TLS (ALPN), and the server did not choose it", "TLS(ALPN)에서 h2를 제안했지만 서버가 고르지 않았습니다";
+    NO_H3: "{0} does not support HTTP/3: {1}; without --http3, weir sends HTTP/1.1", "{0}: HTTP/3를 지원하지 않습니다. {1}. --http3를 빼면 HTTP/1.1로 보냅니다";
+    H3_NOT_CHOSEN: "weir offered h3 in TLS (ALPN), and the server did not choose it", "TLS(ALPN)에서 h3를 제안했지만 서버가 고르지 않았습니다";
     H2_NOT_SPOKEN:
         "the server's answer to the HTTP/2 preface was not HTTP/2 (weir uses h2c with prior knowledge)",
         "HTTP/2의 첫 메시지에 대한 서버의 응답이 HTTP/2가 아니었습니다(h2c를 prior knowledge 방식으로 씁니다)";

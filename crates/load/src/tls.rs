@@ -12,15 +12,35 @@ use crate::value::{Map, Value};
 /// TLS options that a connection may set for itself.
 const OWN: [&str; 7] = ["ca", "cert", "key", "pfx", "passphrase", "servername", "rejectUnauthorized"];
 
+/// The protocol that a client offers by ALPN (RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// None, which means HTTP/1.1.
+    Nothing,
+    /// HTTP/2 alone (RFC 9113 §3.2).
+    Http2,
+    /// HTTP/3 alone (RFC 9114 §3.1).
+    Http3,
+}
+
+impl Offer {
+    fn names(self) -> Vec<Vec<u8>> {
+        match self {
+            Offer::Nothing => Vec::new(),
+            Offer::Http2 => vec![b"h2".to_vec()],
+            Offer::Http3 => vec![b"h3".to_vec()],
+        }
+    }
+}
+
 /// The TLS settings of a script; prepared when the first connection needs them.
 #[derive(Debug, Default)]
 pub struct Tls {
     options: ClientOptions,
     /// Sent as SNI and expected in the certificate, instead of the host.
     server_name: Option<Rc<str>>,
-    client: OnceCell<Client>,
-    /// The same client, but it offers HTTP/2.
-    h2: OnceCell<Client>,
+    /// The client for each [`Offer`].
+    clients: [OnceCell<Client>; 3],
     /// The options as the script wrote them.
     written: Map,
 }
@@ -47,10 +67,9 @@ impl Tls {
         };
         let server_name = map.get("servername").filter(|name| name.is_truthy());
         let tls = Tls {
-            options: ClientOptions { accepts_anyone: accepts_anyone(map), authorities, identity, alpn: Vec::new() },
+            options: ClientOptions { accepts_anyone: accepts_anyone(map), authorities, identity, ..ClientOptions::default() },
             server_name: server_name.map(|name| name.to_text().into()),
-            client: OnceCell::new(),
-            h2: OnceCell::new(),
+            clients: Default::default(),
             written: map.clone(),
         };
         if tls.options.identity.is_some() || !tls.options.authorities.is_empty() {
@@ -63,7 +82,8 @@ impl Tls {
                 };
                 format!("config.tls.{place} {error}")
             })?;
-            let _ = tls.client.set(client);
+            let [nothing, ..] = &tls.clients;
+            let _ = nothing.set(client);
         }
         Ok(Rc::new(tls))
     }
@@ -72,7 +92,7 @@ impl Tls {
     pub fn accepting_anyone(&self) -> Rc<Tls> {
         let options = ClientOptions { accepts_anyone: true, ..self.options.clone() };
         let (server_name, written) = (self.server_name.clone(), self.written.clone());
-        Rc::new(Tls { options, server_name, client: OnceCell::new(), h2: OnceCell::new(), written })
+        Rc::new(Tls { options, server_name, clients: Default::default(), written })
     }
 
     /// The settings for a connection with its own options: as in Node's TLS, those win over `config.tls`.
@@ -93,33 +113,42 @@ impl Tls {
         Tls::new(&all)
     }
 
-    /// Does the handshake with `host` over a connected stream; `http2` offers only HTTP/2 (RFC 9113 §3.2).
+    /// The client for a protocol.
+    pub fn client(&self, offer: Offer) -> Result<&Client, Failure> {
+        let [nothing, http2, http3] = &self.clients;
+        let cell = match offer {
+            Offer::Nothing => nothing,
+            Offer::Http2 => http2,
+            Offer::Http3 => http3,
+        };
+        if let Some(client) = cell.get() {
+            return Ok(client);
+        }
+        let options = ClientOptions { alpn: offer.names(), ..self.options.clone() };
+        let client = Client::new(&options).map_err(|error| Failure {
+            code: "EPROTO",
+            detail: error.to_string(),
+            fault: HandshakeFault::Other,
+            distrust: None,
+        })?;
+        Ok(cell.get_or_init(|| client))
+    }
+
+    /// The name that is sent as SNI, and that the certificate must have, for a host.
+    pub fn name<'n>(&'n self, host: &'n str) -> &'n str {
+        self.server_name.as_deref().unwrap_or(host)
+    }
+
+    /// Does the handshake with `host` over a connected stream.
     pub async fn open(
         &self,
         stream: Stream,
         host: &str,
-        http2: bool,
+        offer: Offer,
         sessions: Option<&Sessions>,
         deadline: &Deadline,
     ) -> std::io::Result<Transport> {
-        let cell = if http2 { &self.h2 } else { &self.client };
-        let client = match cell.get() {
-            Some(client) => client,
-            None => {
-                let made = match http2 {
-                    true => Client::new(&ClientOptions { alpn: vec![b"h2".to_vec()], ..self.options.clone() }),
-                    false => Client::new(&self.options),
-                };
-                let made = made.map_err(|error| Failure {
-                    code: "EPROTO",
-                    detail: error.to_string(),
-                    fault: HandshakeFault::Other,
-                    distrust: None,
-                })?;
-                cell.get_or_init(|| made)
-            }
-        };
-        let tls = TlsStream::client(stream, client, self.server_name.as_deref().unwrap_or(host), sessions)?;
+        let tls = TlsStream::client(stream, self.client(offer)?, self.name(host), sessions)?;
         tls.handshake(deadline).await?;
         Ok(tls.into())
     }

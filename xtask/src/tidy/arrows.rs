@@ -52,7 +52,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("weir-doctor", &["weir-words", "weir-conf", "weir-http", "weir-host", "weir-meter"]),
-    ("weir-load", &["weir-words", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"]),
+    (
+        "weir-load",
+        &["weir-quic", "weir-words", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"],
+    ),
     ("weir-origin", &["weir-wire", "weir-net"]),
     (
         "weir-lab",

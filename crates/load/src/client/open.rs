@@ -16,6 +16,7 @@ use super::origin::{Origin, Proxy};
 use super::peers;
 use super::resolve::Resolver;
 use super::timings::Timings;
+use crate::tls::Offer;
 use crate::url::Scheme;
 
 /// A new connection.
@@ -31,11 +32,11 @@ pub(super) struct Opened {
 
 /// Resolves and connects. Tries each of several addresses, beginning with the one that worked last.
 ///
-/// Over TLS, it can resume one of `sessions`, and offers HTTP/2 if `http2` is true.
+/// Over TLS, it can resume one of `sessions`, and offers a protocol.
 pub(super) async fn open(
     origin: &Origin,
     resolver: &Resolver,
-    http2: bool,
+    offer: Offer,
     sessions: Option<&Sessions>,
     deadline: &Deadline,
 ) -> Result<Opened, Error> {
@@ -51,9 +52,9 @@ pub(super) async fn open(
     }
     // This future is large, and only TLS needs it. It is boxed so that other waiting virtual users do not need its
     // memory.
-    let stream = Box::pin(origin.tls.open(stream, &origin.host, http2, sessions, deadline)).await;
+    let stream = Box::pin(origin.tls.open(stream, &origin.host, offer, sessions, deadline)).await;
     let stream = stream.map_err(|error| match weir_net::tls::failure(&error) {
-        Some(failure) if http2 && failure.fault == HandshakeFault::NoCommonProtocol => {
+        Some(failure) if offer != Offer::Nothing && failure.fault == HandshakeFault::NoCommonProtocol => {
             Error::named(Step::TlsOrigin, NOT_AGREED)
         }
         _ => Error::io(Step::TlsOrigin, &error),
@@ -110,7 +111,7 @@ async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline)
     }
 }
 
-async fn addresses(
+pub(super) async fn addresses(
     origin: &Origin,
     resolver: &Resolver,
     deadline: &Deadline,

@@ -18,6 +18,7 @@ use super::open;
 use super::origin::Origin;
 use super::resolve::Resolver;
 use super::timings::Timings;
+use crate::tls::Offer;
 
 /// Time after which a virtual user closes an idle connection, as Artillery's agent does (`freeSocketTimeout`). A server
 /// that closes idle connections after 5 s, as Node does, would otherwise reset a request now and then.
@@ -116,7 +117,7 @@ async fn open(
 ) -> Result<(KeptConnection, Timings), Error> {
     let deadline = Deadline::new();
     deadline.set(call.timeout);
-    let opened = open::open(call.origin, resolver, false, call.sessions, &deadline).await?;
+    let opened = open::open(call.origin, resolver, Offer::Nothing, call.sessions, &deadline).await?;
     let dns = opened.resolved.saturating_duration_since(started);
     let tls = opened.secured.map(|secured| secured - opened.connected);
     let opening = (dns, opened.connected - opened.resolved, tls);

@@ -10,7 +10,7 @@ use weir_net::{Address, ConnectOptions, Deadline, Lease, Local, Stream, Transpor
 use weir_wire::{Parser, Progress, ResponseHead};
 
 use crate::client::{Resolver, peers};
-use crate::tls::Tls;
+use crate::tls::{Offer, Tls};
 
 /// The longest URL, in bytes.
 const URL_BYTES_MAX: usize = 64 << 10;
@@ -194,7 +194,7 @@ pub(crate) async fn secure(
     }
     // This future is large, and only TLS needs it. It is boxed so that other waiting virtual users do not need its
     // memory.
-    let opened = Box::pin(tls.open(stream, &place.host, false, None, deadline)).await;
+    let opened = Box::pin(tls.open(stream, &place.host, Offer::Nothing, None, deadline)).await;
     opened.map_err(|error| ConnectRefused::of_io(Step::TlsOrigin, "read", &error))
 }
 

@@ -31,13 +31,13 @@ use weir_net::timer::until;
 use weir_net::{Instant, buffer, clock};
 use weir_wire::Known;
 
-use crate::client::{self, Answer, Error, IDLE_MAX, NOT_AGREED, ReadyRequest};
+use crate::client::{self, Answer, Error, IDLE_MAX, NOT_AGREED, Protocol, ReadyRequest};
 use crate::failed::Failed;
 use crate::plan::{Condition, Plan, Request};
 use crate::template::With;
 use crate::vuser::Vuser;
 use crate::worker::Worker;
-use asked::{CurrentRequest, Http2};
+use asked::{CurrentRequest, Spoken};
 use outgoing::Outgoing;
 
 /// Most redirects of one step; Artillery's limit.
@@ -231,14 +231,19 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &CurrentRequest<'_>, wants_
     let method = asked.method().as_bytes();
     let call = ReadyRequest { origin, method, head, body, wants_body, sessions, timeout, started: None };
     let resolver = &worker.http.resolver;
-    let http2 = asked.speaks_http2(worker.plan.http.http2, origin);
-    if !matches!(http2, Http2::Never) {
+    let spoken = asked.speaks(worker.plan.http.protocol, origin);
+    let protocol = match spoken {
+        Spoken::Http1 => None,
+        Spoken::Http2IfAgreed => Some(Protocol::Http2),
+        Spoken::Always(protocol) => Some(protocol),
+    };
+    if let Some(protocol) = protocol {
         let mut resent = 0;
-        let outcome = Box::pin(sockets.line(origin).exchange(&call, resolver, &mut resent)).await;
+        let outcome = Box::pin(sockets.line(origin, protocol).exchange(&call, resolver, &mut resent)).await;
         if vuser.scenario.is_some() {
             worker.http.metrics.resent(&worker.recorder, resent);
         }
-        let has_declined = |error: &Error| matches!(http2, Http2::Agreed) && error.name == NOT_AGREED;
+        let has_declined = |error: &Error| matches!(spoken, Spoken::Http2IfAgreed) && error.name == NOT_AGREED;
         if !outcome.as_ref().is_err_and(has_declined) {
             return outcome;
         }

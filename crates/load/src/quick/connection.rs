@@ -14,8 +14,7 @@ use weir_net::{Deadline, Instant, clock, worker};
 
 use super::plan::QuickPlan;
 use super::schedule::DueTimes;
-use crate::client::h2::Line;
-use crate::client::{self, Answer, KeptConnection, NOT_AGREED, NOT_SPOKEN, Origin, ReadyRequest};
+use crate::client::{self, Answer, KeptConnection, Line, NOT_AGREED, NOT_SPOKEN, Origin, ReadyRequest};
 use crate::engine::bell::Bell;
 use crate::engine::http::metrics::RequestMetrics;
 use crate::event::Event;
@@ -96,6 +95,7 @@ pub(super) fn begin(plan: QuickPlan, share: ThreadShare, shared: Arc<RunShared>,
         left: share.requests,
     };
     let streams = plan.streams;
+    let each = streams.map_or(1, |(_, streams)| streams);
     let run = Rc::new(Run {
         connect: recorder.metric("http.connect"),
         metrics: RequestMetrics::plain(&recorder),
@@ -104,12 +104,12 @@ pub(super) fn begin(plan: QuickPlan, share: ThreadShare, shared: Arc<RunShared>,
         origin,
         shared,
         book: RefCell::new(book),
-        sending: Cell::new(share.connections * streams.unwrap_or(1)),
+        sending: Cell::new(share.connections * each),
         over: Bell::default(),
     });
     for _ in 0..share.connections {
-        let line = streams.map(|streams| Line::new(run.origin.clone(), streams));
-        for _ in 0..streams.unwrap_or(1) {
+        let line = streams.map(|(protocol, streams)| Line::new(run.origin.clone(), protocol, streams));
+        for _ in 0..each {
             let (place, line) = (Place(run.clone()), line.clone());
             worker::spawn(async move { load(&place.0, line).await });
         }
@@ -147,7 +147,9 @@ async fn tell(run: Rc<Run>, worker: usize, ears: Ears) {
             let report = run.book.borrow_mut().close(&run.recorder, run.plan.begin);
             // The receiver is gone only if the run was given up.
             let _ = ears.give.send(report);
+            client::leave().await;
         }
+        client::record_http3(&run.recorder);
         let before_ms = if is_last { u64::MAX } else { run.recorder.now_ms() };
         let _ = ears.events.send(Event::Taken { worker, taken: run.recorder.take(before_ms), before_ms });
         if is_last {
@@ -320,7 +322,7 @@ impl Book {
     }
 }
 
-/// True if the error means that the server does not support HTTP/2.
+/// True if the error means that the server does not support HTTP/2, or HTTP/3.
 fn is_unspoken(name: &str) -> bool {
     name == NOT_AGREED || name == NOT_SPOKEN
 }

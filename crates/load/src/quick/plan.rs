@@ -5,10 +5,9 @@ use std::time::Duration;
 use weir_net::{Instant, clock};
 use weir_words::{Said, say};
 
-use crate::client::Resolver;
-use crate::client::h2::STREAMS_MAX;
+use crate::client::{Protocol, Resolver, STREAMS_MAX};
 use crate::texts;
-use crate::url::Url;
+use crate::url::{Scheme, Url};
 
 /// Most requests at the same time, on all connections.
 pub const STREAMS_TOTAL_MAX: usize = 100_000;
@@ -48,8 +47,8 @@ pub struct QuickRun {
     pub rate: Option<Rate>,
     /// True: accept any certificate.
     pub insecure: bool,
-    /// Use HTTP/2 with this many requests at the same time on each connection, at most [`STREAMS_MAX`].
-    pub streams: Option<usize>,
+    /// Use HTTP/2 or HTTP/3 with this many requests at the same time on each connection, at most [`STREAMS_MAX`].
+    pub streams: Option<(Protocol, usize)>,
 }
 
 /// A fixed rate: an open model.
@@ -90,7 +89,7 @@ pub(super) struct QuickPlan {
     pub timeout: Duration,
     pub rate: Option<Rate>,
     pub insecure: bool,
-    pub streams: Option<usize>,
+    pub streams: Option<(Protocol, usize)>,
     pub resolver: Resolver,
     pub begin: Instant,
     pub end: Instant,
@@ -100,14 +99,17 @@ impl QuickPlan {
     /// Checks the parameters, and begins the clock of the run.
     pub fn of(quick: &QuickRun) -> Result<QuickPlan, Said> {
         let url = Url::parse(&quick.url)?;
+        if url.scheme == Scheme::Http && matches!(quick.streams, Some((Protocol::Http3, _))) {
+            return Err(say!(texts::HTTP3_NEEDS_HTTPS, &quick.url));
+        }
         match quick.rate {
             Some(Rate::Constant(rate) | Rate::Poisson(rate)) if !(rate > 0.0 && rate <= RATE_MAX) => {
                 return Err(say!(texts::BAD_LOAD_RATE, RATE_MAX));
             }
             _ => {}
         }
-        let at_once = quick.connections.saturating_mul(quick.streams.unwrap_or(1));
-        if at_once > STREAMS_TOTAL_MAX || quick.streams.is_some_and(|streams| !(1..=STREAMS_MAX).contains(&streams)) {
+        let streams = quick.streams.map_or(1, |(_, streams)| streams);
+        if quick.connections.saturating_mul(streams) > STREAMS_TOTAL_MAX || !(1..=STREAMS_MAX).contains(&streams) {
             return Err(say!(texts::BAD_STREAMS, STREAMS_MAX, STREAMS_TOTAL_MAX));
         }
         let head = head(quick, &url)?;

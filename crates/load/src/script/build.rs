@@ -30,6 +30,8 @@ pub(crate) struct Builder<'n> {
     pub has_processor: bool,
     /// True if `expect` is checked, or if its absence was reported.
     pub has_expect: bool,
+    /// True if `config.http.http3` is set.
+    pub speaks_http3: bool,
     /// `jitter` of every think in http flows.
     pub jitter_http: Option<Jitter>,
     /// `jitter` of every think in other flows.
@@ -54,6 +56,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
         dir: dir.clone(),
         has_processor: config.get("processor").is_some(),
         has_expect: config.dig(&["plugins", "expect"]).is_some(),
+        speaks_http3: config.dig(&["http", "http3"]).is_some_and(Node::is_yes),
         jitter_http: None,
         jitter_others: None,
         hook_before: Vec::new(),
@@ -80,6 +83,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
     let tls = builder.tls(config);
     let timeout = builder.seconds(config.get("timeout"));
     let proxies = builder.proxies(config.at, globals);
+    builder.check_http3(config, &proxies);
     let plugins = builder.plugins(config);
     let names = Arc::new(std::mem::take(&mut builder.names));
     let requests = builder.requests;

@@ -29,6 +29,11 @@ impl Builder<'_> {
         if url.is_none() {
             self.notes.warn(node.at, say!(texts::NO_URL, verb));
         }
+        let http2 =
+            node.get("http2").and_then(|http2| if let NodeValue::Bool(on) = http2.kind { Some(on) } else { None });
+        if let Some(url) = url.filter(|_| http2.is_none()) {
+            self.check_http3_url(url);
+        }
         let before_request = [self.hook_before.clone(), self.functions(node, "beforeRequest")].concat();
         let after_response = [self.hook_after.clone(), self.functions(node, "afterResponse")].concat();
         Request {
@@ -41,9 +46,7 @@ impl Builder<'_> {
             query: node.get("qs").map(|query| self.tree(query)),
             cookies: self.texts(node.get("cookie")),
             auth: node.get("auth").map(|auth| self.auth(auth)),
-            http2: node
-                .get("http2")
-                .and_then(|http2| if let NodeValue::Bool(on) = http2.kind { Some(on) } else { None }),
+            http2,
             gzip: node.get("gzip").and_then(|gzip| if let NodeValue::Bool(on) = gzip.kind { Some(on) } else { None }),
             follows: !node.get("followRedirect").is_some_and(Node::is_no),
             allow_get_body: node.get("allowGetBody").is_some_and(Node::is_yes),

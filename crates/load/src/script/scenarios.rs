@@ -140,6 +140,7 @@ impl Builder<'_> {
         }
         if engine != Engine::Http {
             self.warn_of_functions(node);
+            self.check_http3_engine(named.unwrap_or(node));
         }
         Scenario {
             name: name.into(),
@@ -184,6 +185,7 @@ impl Builder<'_> {
         let engine = engine(node, None);
         if engine != Engine::Http {
             self.notes.warn(node.at, say!(texts::HOOK_ENGINE, name));
+            self.check_http3_engine(node.get("engine").unwrap_or(node));
         }
         self.hook_before = self.functions(node, "beforeRequest");
         self.hook_after = self.functions(node, "afterResponse");

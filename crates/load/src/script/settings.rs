@@ -40,7 +40,7 @@ impl Builder<'_> {
         HttpConfig {
             timeout: self.seconds(http.get("timeout")),
             pool: self.count(http.get("pool")),
-            http2: http.get("http2").is_some_and(Node::is_yes),
+            protocol: self.protocol(http),
             sockets_max: self.count(http.get("maxSockets")),
             extended_metrics: http.get("extendedMetrics").is_some_and(Node::is_yes),
             headers: default("headers").map(|headers| self.headers(Some(headers))),

@@ -165,6 +165,10 @@ weir_words::texts! {
     ENGINES_ARE: "weir has the engines `http`, `ws` and `socketio`; engines from npm need Artillery", "weir의 엔진은 `http`, `ws`, `socketio`입니다. npm의 엔진은 Artillery에서만 쓸 수 있습니다";
     ALL_WEIGHTS_ZERO: "weir can pick no scenario: all have the weight 0", "모든 시나리오의 weight가 0이어서 고를 수 있는 시나리오가 없습니다";
     HTTP_ONLY: "weir calls `{0}` only in scenarios of the http engine (as in Artillery)", "`{0}`은(는) http 엔진의 시나리오에서만 호출합니다(Artillery와 같음)";
+    HTTP3_URL: "HTTP/3 has no http://; write https://, or http2: false for a step over HTTP/1.1", "HTTP/3에는 http://가 없습니다. https://로 쓰거나, HTTP/1.1로 보낼 스텝에는 http2: false를 쓰세요";
+    HTTP3_ENGINE: "the engine {0} has no HTTP/3; move this scenario to a script without config.http.http3", "엔진 {0}은(는) HTTP/3를 지원하지 않습니다. 이 시나리오를 config.http.http3가 없는 스크립트로 옮기세요";
+    HTTP3_PROXY: "HTTP/3 does not go through a proxy ({0}); name the target's host in NO_PROXY", "HTTP/3는 프록시({0})를 거치지 않습니다. 대상 호스트를 NO_PROXY에 쓰세요";
+    HTTP3_OR_HTTP2: "a script speaks HTTP/2 or HTTP/3; remove http2 or http3", "스크립트는 HTTP/2와 HTTP/3 중 하나만 씁니다. http2나 http3를 지우세요";
     HOOK_ENGINE: "Artillery's own tests do not cover `{0}` with an engine other than http", "http가 아닌 엔진의 `{0}`은(는) Artillery의 테스트에도 없는 사용법입니다";
 
     // Steps.

@@ -9,14 +9,15 @@ use weir_meter::Step;
 use weir_net::worker::Task;
 use weir_net::{Instant, Lease, buffer, clock, worker};
 use weir_wire::h2::connection::{self, H2Event};
+use weir_wire::h2::frame::HEAD_BYTES;
 use weir_wire::h2::{ErrorCode, H2Fault};
 use weir_wire::section::message;
 
 use super::super::error::{Error, NOT_SPOKEN};
 use super::super::incoming::is_passing;
-use super::lost::Lost;
-use super::session::{H2Session, OUT_MAX};
-use super::slot::HeadKind;
+use super::super::streams::{HeadKind, Lost, Session};
+use super::carrier::{H2Carrier, OUT_MAX};
+use super::lost;
 
 /// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
@@ -27,13 +28,13 @@ const KIND_AT: usize = 3;
 const SETTINGS: u8 = 4;
 
 /// Starts the driver of a new session.
-pub(super) fn start(session: Rc<H2Session>) {
+pub(super) fn start(session: Rc<Session<H2Carrier>>) {
     let mut driver = Driver { session, input: Lease::none(), start: 0, needs: 0 };
     worker::spawn(async move { poll_fn(|_| driver.poll()).await });
 }
 
 struct Driver {
-    session: Rc<H2Session>,
+    session: Rc<Session<H2Carrier>>,
     input: Lease,
     /// Bytes before this index are handled.
     start: usize,
@@ -43,18 +44,19 @@ struct Driver {
 
 impl Driver {
     fn poll(&mut self) -> Poll<()> {
-        self.session.driven_here();
+        self.session.carrier.driven_here();
         let lost = match self.turn() {
             Ok(()) if !self.session.is_done() => return Poll::Pending,
             Ok(()) => {
-                self.session.wire.borrow_mut().goaway(ErrorCode::NoError);
-                let _ = self.session.flush();
+                self.session.carrier.wire.borrow_mut().goaway(ErrorCode::NoError);
+                let _ = self.session.carrier.flush();
                 Lost::for_good(Error::closed(Step::AwaitHead))
             }
             Err(lost) => lost,
         };
+        self.session.carrier.leave();
         self.session.end(lost);
-        self.session.transport.shutdown();
+        self.session.carrier.transport.shutdown();
         Poll::Ready(())
     }
 
@@ -62,10 +64,10 @@ impl Driver {
     ///
     /// It reads first: a request must not be sent over a connection that the server has closed meanwhile.
     fn turn(&mut self) -> Result<(), Lost> {
-        if self.session.waiting_bytes() >= OUT_MAX {
+        if self.session.carrier.waiting_bytes() >= OUT_MAX {
             self.flush()?;
         }
-        if self.session.waiting_bytes() < OUT_MAX {
+        if self.session.carrier.waiting_bytes() < OUT_MAX {
             self.read()?;
             self.session.call_next();
         }
@@ -73,19 +75,23 @@ impl Driver {
     }
 
     fn flush(&self) -> Result<(), Lost> {
-        self.session.flush().map_err(|error| Lost::cut(Error::io(Step::SendRequest, &error)))
+        let flushed = self.session.carrier.flush();
+        if flushed.map_err(|error| Lost::cut(Error::io(Step::SendRequest, &error)))? {
+            self.session.wake_blocked(None);
+        }
+        Ok(())
     }
 
     fn read(&mut self) -> Result<(), Lost> {
         for _ in 0..READS_MAX {
-            if self.session.transport.poll_readable().is_pending() {
+            if self.session.carrier.transport.poll_readable().is_pending() {
                 return Ok(());
             }
             let room = READ_BYTES.max(self.needs.saturating_sub(self.input.len()));
             if self.input.capacity() == 0 {
                 self.input = buffer::lease(room);
             }
-            match self.session.transport.try_read_vec(&mut self.input, room) {
+            match self.session.carrier.transport.try_read_vec(&mut self.input, room) {
                 Ok(0) => return Err(Lost::cut(Error::closed(Step::AwaitHead))),
                 Ok(_) => {}
                 Err(error) if is_passing(&error) => {
@@ -95,7 +101,7 @@ impl Driver {
                 Err(error) => return Err(Lost::cut(Error::io(Step::AwaitHead, &error))),
             }
             self.check_first()?;
-            self.session.hear();
+            self.session.carrier.hear();
             self.take_frames(clock::precise())?;
             self.shrink();
         }
@@ -106,7 +112,7 @@ impl Driver {
 
     /// Detects a server that does not speak HTTP/2, by its first frame.
     fn check_first(&self) -> Result<(), Lost> {
-        let is_strange = self.session.is_unheard() && self.input.get(KIND_AT).is_some_and(|&kind| kind != SETTINGS);
+        let is_strange = self.session.carrier.is_unheard() && self.input.get(KIND_AT).is_some_and(|&kind| kind != SETTINGS);
         if is_strange { Err(Lost::for_good(Error::named(Step::AwaitHead, NOT_SPOKEN))) } else { Ok(()) }
     }
 
@@ -126,7 +132,7 @@ impl Driver {
             if rest.is_empty() || rest.len() < self.needs {
                 return Ok(());
             }
-            let step = self.session.wire.borrow_mut().next(rest);
+            let step = self.session.carrier.wire.borrow_mut().next(rest);
             match step {
                 Ok(connection::Step::Need(count)) => self.needs = count,
                 Ok(connection::Step::Took { used, event }) => {
@@ -135,9 +141,9 @@ impl Driver {
                     self.needs = 0;
                 }
                 Err(fault) => {
-                    self.session.wire.borrow_mut().fail(fault);
-                    let _ = self.session.flush();
-                    return Err(Lost::fault(fault));
+                    self.session.carrier.wire.borrow_mut().fail(fault);
+                    let _ = self.session.carrier.flush();
+                    return Err(lost::fault(fault));
                 }
             }
         }
@@ -145,33 +151,36 @@ impl Driver {
 }
 
 /// Does the work of one frame.
-fn act(session: &H2Session, event: H2Event<'_>, now: Instant) {
+fn act(session: &Session<H2Carrier>, event: H2Event<'_>, now: Instant) {
     match event {
         H2Event::Nothing | H2Event::Pong | H2Event::Malformed { .. } => {}
         H2Event::Head { stream, ends, .. } => head_came(session, stream, ends, now),
         H2Event::Data { stream, data, counted, ends } => data_came(session, stream, (data, counted), ends, now),
         H2Event::Trailers { stream } => {
-            let Some(slot) = session.slot(stream) else { return };
-            match message::check_trailers(session.wire.borrow_mut().block()) {
+            let Some(slot) = session.slot(stream.into()) else { return };
+            match message::check_trailers(session.carrier.wire.borrow_mut().block()) {
                 Ok(()) => slot.complete(now),
                 // The stream has ended already.
-                Err(what) => slot.lose(Lost::fault(H2Fault::stream(stream, ErrorCode::Protocol, what))),
+                Err(what) => slot.lose(lost::fault(H2Fault::stream(stream, ErrorCode::Protocol, what))),
             }
         }
         H2Event::Reset { stream, code, fault } => {
-            if let Some(slot) = session.slot(stream) {
-                slot.lose(fault.map_or_else(|| Lost::reset(code), Lost::fault));
+            if let Some(slot) = session.slot(stream.into()) {
+                slot.lose(fault.map_or_else(|| lost::reset(code), lost::fault));
             }
         }
-        H2Event::Writable { stream } => session.wake_blocked(stream),
-        H2Event::GoAway { last, code } => session.go(Some((last, code))),
+        H2Event::Writable { stream } => session.wake_blocked(stream.map(u64::from)),
+        H2Event::GoAway { last, code } => session.go(Some((u64::from(last) + 1, lost::unbegun(code)))),
     }
 }
 
-fn head_came(session: &H2Session, id: u32, ends: bool, now: Instant) {
-    let mut wire = session.wire.borrow_mut();
-    let Some(slot) = session.slot(id) else { return wire.answered(id, None) };
-    let taken = slot.state.borrow_mut().take_head(wire.block(), ends, now);
+fn head_came(session: &Session<H2Carrier>, id: u32, ends: bool, now: Instant) {
+    let mut wire = session.carrier.wire.borrow_mut();
+    let Some(slot) = session.slot(id.into()) else { return wire.answered(id, None) };
+    let mut state = slot.state.borrow_mut();
+    state.received += (HEAD_BYTES + wire.block().sent) as u64;
+    let taken = state.take_head(wire.block(), ends, now);
+    drop(state);
     match taken {
         Ok(HeadKind::Interim) => {}
         Ok(HeadKind::Answer(declared)) => {
@@ -187,15 +196,18 @@ fn head_came(session: &H2Session, id: u32, ends: bool, now: Instant) {
     }
 }
 
-fn data_came(session: &H2Session, id: u32, (data, counted): (&[u8], usize), ends: bool, now: Instant) {
-    session.wire.borrow_mut().consumed(id, counted);
-    let Some(slot) = session.slot(id) else { return };
-    let taken = slot.state.borrow_mut().take_data(data, counted, now);
+fn data_came(session: &Session<H2Carrier>, id: u32, (data, counted): (&[u8], usize), ends: bool, now: Instant) {
+    session.carrier.wire.borrow_mut().consumed(id, counted);
+    let Some(slot) = session.slot(id.into()) else { return };
+    let mut state = slot.state.borrow_mut();
+    state.received += (HEAD_BYTES + counted) as u64;
+    let taken = state.take_data(data, now);
+    drop(state);
     match taken {
         Ok(()) if ends => slot.complete(now),
         Ok(()) => {}
         Err(lost) => {
-            session.wire.borrow_mut().reset(id, ErrorCode::Cancel);
+            session.carrier.wire.borrow_mut().reset(id, ErrorCode::Cancel);
             slot.lose(lost);
         }
     }

@@ -4,17 +4,18 @@ use std::rc::Rc;
 
 use super::compile::{Compiled, ReadyBytes};
 use super::outgoing::Outgoing;
-use crate::client::Origin;
+use crate::client::{Origin, Protocol};
 use crate::plan::Request;
 use crate::processor::Params;
 use crate::url::Scheme;
 
-/// Whether and how a request uses HTTP/2.
-pub(super) enum Http2 {
-    Never,
-    /// If the server agrees.
-    Agreed,
-    Always,
+/// The protocol of a request.
+#[derive(Clone, Copy)]
+pub(super) enum Spoken {
+    Http1,
+    /// HTTP/2 if the server agrees.
+    Http2IfAgreed,
+    Always(Protocol),
 }
 
 /// A request that is being carried out.
@@ -37,14 +38,15 @@ impl CurrentRequest<'_> {
         self.compiled.ready.as_ref().filter(|_| self.outgoing.is_none())
     }
 
-    /// Whether the request uses HTTP/2. The step's setting wins over the configuration's. As in Artillery, whose
-    /// client uses ALPN, a step's setting applies to `https://` only, and the server may decline.
-    pub fn speaks_http2(&self, always: bool, origin: &Origin) -> Http2 {
+    /// The protocol of the request. The step's setting wins over the configuration's. As in Artillery, whose client uses
+    /// ALPN, a step's setting applies to `https://` only, and the server may decline.
+    pub fn speaks(&self, always: Option<Protocol>, origin: &Origin) -> Spoken {
         match (self.request.http2, always) {
-            (Some(false), _) | (None, false) => Http2::Never,
-            (_, true) => Http2::Always,
-            (Some(true), false) if origin.scheme == Scheme::Https && !origin.lacks_http2.get() => Http2::Agreed,
-            (Some(true), false) => Http2::Never,
+            (Some(false), _) | (None, None) => Spoken::Http1,
+            (Some(true), Some(Protocol::Http2)) => Spoken::Always(Protocol::Http2),
+            (None, Some(protocol)) => Spoken::Always(protocol),
+            (Some(true), _) if origin.scheme == Scheme::Https && !origin.lacks_http2.get() => Spoken::Http2IfAgreed,
+            (Some(true), _) => Spoken::Http1,
         }
     }
 

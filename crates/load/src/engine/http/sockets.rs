@@ -12,8 +12,7 @@ use std::task::{Poll, Waker};
 use weir_net::tls::Sessions;
 use weir_net::{Instant, clock};
 
-use crate::client::h2::{Line, STREAMS_MAX};
-use crate::client::{IDLE_MAX, KeptConnection, Origin};
+use crate::client::{IDLE_MAX, KeptConnection, Line, Origin, Protocol, STREAMS_MAX};
 use crate::url::Scheme;
 
 /// TLS 1.3 tickets kept for one virtual user. A shared pool keeps one for each connection, up to
@@ -37,7 +36,7 @@ struct OriginSockets {
     in_use: usize,
     /// The connections that no request uses, the newest last.
     idle: Vec<KeptConnection>,
-    /// HTTP/2 connections: also at most `limit`, with many requests on each.
+    /// Connections of HTTP/2 and of HTTP/3: also at most `limit` of each, with many requests on each.
     lines: Vec<Rc<Line>>,
     waiting: VecDeque<Rc<Waiter>>,
 }
@@ -119,16 +118,19 @@ impl Sockets {
         self.origins.borrow_mut().iter_mut().for_each(|sockets| sockets.close_old(now));
     }
 
-    /// The HTTP/2 connection to this origin with the fewest current requests. Makes another one if all are busy and
-    /// the limit allows it.
-    pub(super) fn line(&self, origin: &Rc<Origin>) -> Rc<Line> {
-        self.of_origin(origin, |sockets| match sockets.lines.iter().min_by_key(|line| line.load()) {
-            Some(line) if line.load() == 0 || sockets.lines.len() >= self.limit => line.clone(),
-            Some(_) | None => {
-                let line = Line::new(origin.clone(), STREAMS_MAX);
-                sockets.lines.reserve_exact(1);
-                sockets.lines.push(line.clone());
-                line
+    /// The connection of a protocol to this origin with the fewest current requests. Makes another one if all are busy
+    /// and the limit allows it.
+    pub(super) fn line(&self, origin: &Rc<Origin>, protocol: Protocol) -> Rc<Line> {
+        self.of_origin(origin, |sockets| {
+            let lines = || sockets.lines.iter().filter(|line| line.protocol() == protocol);
+            match lines().min_by_key(|line| line.load()) {
+                Some(line) if line.load() == 0 || lines().count() >= self.limit => line.clone(),
+                Some(_) | None => {
+                    let line = Line::new(origin.clone(), protocol, STREAMS_MAX);
+                    sockets.lines.reserve_exact(1);
+                    sockets.lines.push(line.clone());
+                    line
+                }
             }
         })
     }

@@ -119,6 +119,10 @@ pub(crate) const HTTP: Object = Object {
             "http2",
             "weir's own: `true` speaks HTTP/2 with every server, by ALPN over `https://` and with prior knowledge over `http://`",
         ),
+        yes(
+            "http3",
+            "weir's own: `true` speaks HTTP/3 with every server; it needs `https://`, the engine `http`, and no proxy",
+        ),
         yes("extendedMetrics", "also reports the times of dns, tcp, tls and the total"),
         yes("defaults", "defaults of every request"),
         yes("cookieJarOptions", "options of the cookie jar"),

@@ -6,22 +6,20 @@ use weir_meter::Step;
 use weir_net::worker::Task;
 use weir_net::{Deadline, Instant, Lease, buffer};
 use weir_wire::Version;
-use weir_wire::h2::ErrorCode;
-use weir_wire::h2::frame::HEAD_BYTES;
 use weir_wire::section::{Block, message};
 
 use super::super::answer::{Answer, BodyPlace, Head};
 use super::super::error::Error;
 use super::super::incoming::{BODY_BYTES_MAX, INTERIM_MAX};
 use super::super::timings::Timings;
-use super::lost::Lost;
+use super::lost::{Lost, coded};
 
 /// See the module.
-pub(super) struct StreamSlot {
+pub struct StreamSlot {
     /// The time limit of the exchange.
     pub deadline: Deadline,
-    /// Stream id of the exchange; 0 while it has none.
-    pub id: Cell<u32>,
+    /// Stream id of the exchange; `None` while it has none.
+    pub id: Cell<Option<u64>>,
     /// The task that waits for the answer.
     pub task: Cell<Task>,
     /// The exchange waits to send more of its body.
@@ -30,7 +28,7 @@ pub(super) struct StreamSlot {
 }
 
 /// The received parts of the answer.
-pub(super) struct ReceivedParts {
+pub struct ReceivedParts {
     /// Time of the first attempt to write the request; `None` if there was none.
     pub sent: Option<Instant>,
     pub lost: Option<Lost>,
@@ -41,8 +39,10 @@ pub(super) struct ReceivedParts {
     /// Where in the buffer the body begins.
     body_at: usize,
     body_bytes: u64,
-    received: u64,
+    /// All bytes received; the driver counts them.
+    pub received: u64,
     interims: usize,
+    version: Version,
     wants_body: bool,
     is_to_head: bool,
 }
@@ -60,6 +60,7 @@ impl Default for ReceivedParts {
             body_bytes: 0,
             received: 0,
             interims: 0,
+            version: Version::Http2,
             wants_body: false,
             is_to_head: false,
         }
@@ -67,7 +68,7 @@ impl Default for ReceivedParts {
 }
 
 /// The kind of head that was received.
-pub(super) enum HeadKind {
+pub enum HeadKind {
     /// An interim head (1xx): the final one comes later.
     Interim,
     /// The final head, with the length of its body if that is known.
@@ -78,7 +79,7 @@ impl StreamSlot {
     pub fn new() -> StreamSlot {
         StreamSlot {
             deadline: Deadline::new(),
-            id: Cell::new(0),
+            id: Cell::new(None),
             task: Cell::new(Task::NONE),
             is_blocked: Cell::new(false),
             state: RefCell::default(),
@@ -86,10 +87,10 @@ impl StreamSlot {
     }
 
     /// Resets the slot for another exchange.
-    pub fn begin(&self, wants_body: bool, is_to_head: bool) {
-        self.id.set(0);
+    pub fn begin(&self, version: Version, wants_body: bool, is_to_head: bool) {
+        self.id.set(None);
         self.is_blocked.set(false);
-        self.state.replace(ReceivedParts { wants_body, is_to_head, ..ReceivedParts::default() });
+        self.state.replace(ReceivedParts { version, wants_body, is_to_head, ..ReceivedParts::default() });
     }
 
     /// True if there is nothing more to wait for.
@@ -125,16 +126,15 @@ impl StreamSlot {
 impl ReceivedParts {
     /// Takes the head in `block`; `ends` is true when nothing follows the head.
     pub fn take_head(&mut self, block: &mut Block, ends: bool, at: Instant) -> Result<HeadKind, Lost> {
-        self.received += (HEAD_BYTES + block.sent) as u64;
         if block.is_too_large {
             return Err(Lost::for_good(Error::named(Step::AwaitHead, "HPE_HEADER_OVERFLOW")));
         }
         let mut head = Head::lease();
-        message::response(block, Version::Http2, &mut head).map_err(|_| broken())?;
-        let declared = message::declared(&head, &block.bytes, self.is_to_head, ends).map_err(|_| broken())?;
+        message::response(block, self.version, &mut head).map_err(|_| self.broken())?;
+        let declared = message::declared(&head, &block.bytes, self.is_to_head, ends).map_err(|_| self.broken())?;
         if head.is_interim() {
             self.interims += 1;
-            return if self.interims > INTERIM_MAX { Err(broken()) } else { Ok(HeadKind::Interim) };
+            return if self.interims > INTERIM_MAX { Err(self.broken()) } else { Ok(HeadKind::Interim) };
         }
         let body = declared.filter(|_| self.wants_body).unwrap_or(0).min(READ_BYTES) as usize;
         self.buffer = buffer::lease(block.bytes.len() + body);
@@ -147,9 +147,16 @@ impl ReceivedParts {
         Ok(HeadKind::Answer(declared))
     }
 
-    /// Takes a piece of the body; `counted` is its size in the frame, for flow control.
-    pub fn take_data(&mut self, data: &[u8], counted: usize, at: Instant) -> Result<(), Lost> {
-        self.received += (HEAD_BYTES + counted) as u64;
+    /// The loss for bytes that are not an answer.
+    fn broken(&self) -> Lost {
+        Lost::for_good(match self.version {
+            Version::Http3 => coded("ERR_HTTP3_", "MESSAGE_ERROR"),
+            _ => coded("ERR_HTTP2_", "PROTOCOL_ERROR"),
+        })
+    }
+
+    /// Takes a piece of the body.
+    pub fn take_data(&mut self, data: &[u8], at: Instant) -> Result<(), Lost> {
         self.body_bytes += data.len() as u64;
         if !data.is_empty() {
             self.end = Some(at);
@@ -195,8 +202,3 @@ impl ReceivedParts {
 
 /// Most room reserved at once for a body of announced length: the length may be wrong.
 const READ_BYTES: u64 = 64 << 10;
-
-/// The error for bytes that are not an answer.
-fn broken() -> Lost {
-    Lost::fault(weir_wire::h2::H2Fault::connection(ErrorCode::Protocol, ""))
-}

@@ -7,19 +7,17 @@ use std::task::Poll;
 
 use weir_meter::Step;
 use weir_net::worker::Task;
-use weir_net::{Transport, clock};
+use weir_net::clock;
 
 use super::super::answer::Answer;
-use super::super::error::{Error, NOT_AGREED};
-use super::super::open;
+use super::super::error::Error;
 use super::super::origin::Origin;
 use super::super::resolve::Resolver;
 use super::super::session::ReadyRequest;
-use super::driver;
+use super::super::{h2, h3};
 use super::lost::Again;
-use super::session::H2Session;
+use super::session::{Carrier, Session};
 use super::slot::StreamSlot;
-use crate::url::Scheme;
 
 /// Most streams of one connection, whatever its server allows: they are searched linearly.
 pub const STREAMS_MAX: usize = 1000;
@@ -28,11 +26,31 @@ const TRIES_MAX: usize = 4;
 /// Slots kept for later exchanges.
 const SPARE_MAX: usize = 64;
 
+/// The protocol of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/2, by ALPN over TLS, with prior knowledge over `http://`.
+    Http2,
+    /// HTTP/3 over QUIC, for `https://` alone.
+    Http3,
+}
+
+impl Protocol {
+    /// Its name with its version.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Http2 => "HTTP/2",
+            Protocol::Http3 => "HTTP/3",
+        }
+    }
+}
+
 /// See the module.
 pub struct Line {
     origin: Rc<Origin>,
+    protocol: Protocol,
     streams_max: usize,
-    session: RefCell<Option<Rc<H2Session>>>,
+    session: RefCell<Option<Rc<Session<dyn Carrier>>>>,
     is_opening: Cell<bool>,
     /// The error of the last opening, if it failed; and the number of openings that have ended.
     failed: RefCell<Option<Error>>,
@@ -46,9 +64,10 @@ pub struct Line {
 
 impl Line {
     /// A line to an origin, not opened yet. `streams_max` is limited to 1 to [`STREAMS_MAX`].
-    pub fn new(origin: Rc<Origin>, streams_max: usize) -> Rc<Line> {
+    pub fn new(origin: Rc<Origin>, protocol: Protocol, streams_max: usize) -> Rc<Line> {
         Rc::new(Line {
             origin,
+            protocol,
             streams_max: streams_max.clamp(1, STREAMS_MAX),
             session: RefCell::new(None),
             is_opening: Cell::new(false),
@@ -60,12 +79,18 @@ impl Line {
         })
     }
 
+    /// Its protocol.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
     /// Current exchanges, including those that wait for a stream.
     pub fn load(&self) -> usize {
         self.load.get()
     }
 
-    /// Carries out one exchange. Sends the request again only if the server reports that it did nothing (RFC 9113 §8.7);
+    /// Carries out one exchange. Sends the request again only if the server reports that it did nothing (RFC 9113 §8.7, RFC 9114
+    /// §4.1.1);
     /// `resent` counts the repetitions. Whatever else ends a connection ends its exchanges.
     pub async fn exchange(
         &self,
@@ -95,7 +120,7 @@ impl Line {
         call: &ReadyRequest<'_>,
         slot: &StreamSlot,
         resolver: &Resolver,
-    ) -> Result<Rc<H2Session>, Error> {
+    ) -> Result<Rc<Session<dyn Carrier>>, Error> {
         loop {
             if let Some(session) = self.session.borrow().as_ref().filter(|session| session.is_open()) {
                 return Ok(session.clone());
@@ -123,26 +148,13 @@ impl Line {
         call: &ReadyRequest<'_>,
         slot: &StreamSlot,
         resolver: &Resolver,
-    ) -> Result<Rc<H2Session>, Error> {
-        let opening = Opening::of(self);
-        let began = clock::precise();
-        let opened = open::open(&self.origin, resolver, true, call.sessions, &slot.deadline).await;
-        let opened = opened.and_then(|opened| {
-            let times = (
-                opened.resolved.saturating_duration_since(began),
-                opened.connected - opened.resolved,
-                opened.secured.map(|secured| secured - opened.connected),
-            );
-            let transport = opened.link;
-            match &transport {
-                Transport::Tls(tls) if tls.alpn().as_deref() == Some(b"h2") => {}
-                Transport::Plain(_) if self.origin.scheme == Scheme::Http => {}
-                _ => return Err(Error::named(Step::TlsOrigin, NOT_AGREED)),
-            }
-            let session = H2Session::new(transport, self.streams_max, times);
-            driver::start(session.clone());
-            Ok(session)
-        });
+    ) -> Result<Rc<Session<dyn Carrier>>, Error> {
+        let opening = OpeningTurn::of(self);
+        let (origin, streams_max, deadline) = (&self.origin, self.streams_max, &slot.deadline);
+        let opened = match self.protocol {
+            Protocol::Http2 => h2::open(origin, call, resolver, streams_max, deadline).await,
+            Protocol::Http3 => h3::open(origin, call, resolver, streams_max, deadline).await,
+        };
         opening.end(&opened);
         opened
     }
@@ -157,16 +169,16 @@ impl Drop for Line {
 }
 
 /// A current opening. Wakes the waiting tasks at its end, even if it is cancelled.
-struct Opening<'l>(&'l Line);
+struct OpeningTurn<'l>(&'l Line);
 
-impl<'l> Opening<'l> {
-    fn of(line: &'l Line) -> Opening<'l> {
+impl<'l> OpeningTurn<'l> {
+    fn of(line: &'l Line) -> OpeningTurn<'l> {
         line.is_opening.set(true);
         line.failed.replace(None);
-        Opening(line)
+        OpeningTurn(line)
     }
 
-    fn end(self, opened: &Result<Rc<H2Session>, Error>) {
+    fn end(self, opened: &Result<Rc<Session<dyn Carrier>>, Error>) {
         match opened {
             Ok(session) => {
                 if let Some(before) = self.0.session.replace(Some(session.clone())) {
@@ -180,7 +192,7 @@ impl<'l> Opening<'l> {
     }
 }
 
-impl Drop for Opening<'_> {
+impl Drop for OpeningTurn<'_> {
     fn drop(&mut self) {
         self.0.is_opening.set(false);
         self.0.openings.set(self.0.openings.get() + 1);
@@ -267,7 +279,7 @@ mod tests {
                     started: None,
                 };
                 let mut resent = 0;
-                let line = Line::new(origin.clone(), 1);
+                let line = Line::new(origin.clone(), Protocol::Http2, 1);
                 let outcome = line.exchange(&call, &Resolver::default(), &mut resent).await;
                 (outcome.map(|answer| answer.status()).map_err(|error| error.name), resent)
             })
