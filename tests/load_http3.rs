@@ -31,7 +31,8 @@ fn main() -> ExitCode {
             what_is_reported_is_what_the_server_saw, a_server_allows_so_many_streams_and_no_more, what_was_refused_is_asked_again,
             a_server_that_refuses_for_good_is_an_error, a_reset_has_its_code, a_server_that_goes_away_costs_no_request,
             bodies_go_both_ways, a_connection_that_is_closed_is_opened_anew, who_does_not_speak_it_is_told_so,
-            a_server_that_breaks_a_rule_is_named, a_script_does_what_it_does_over_http1;
+            a_server_that_breaks_a_rule_is_named, a_connection_carries_so_many_requests_and_the_next_one_resumes_it,
+            a_connection_moves_from_port_to_port, a_script_does_what_it_does_over_http1;
         [] =>
             the_edge_sees_what_is_reported, a_server_that_never_answers_is_a_timeout, garbage_is_no_answer,
             what_has_no_http3_is_refused, what_a_script_cannot_send_over_http3_is_refused_at_its_place
@@ -102,7 +103,10 @@ fn what_was_refused_is_asked_again() {
 
 fn a_server_that_refuses_for_good_is_an_error() {
     let (report, saw) = run_to(1, "h3-refuses", &json!({"refuse": 1}), "/", &["-n", "5", "-c", "1", "-m", "1"]);
-    assert_eq!((errors(&report), &saw["streams"]), (vec![("RESET_STREAM_H3_REQUEST_REJECTED".to_owned(), 5)], &json!(20)));
+    assert_eq!(
+        (errors(&report), &saw["streams"]),
+        (vec![("RESET_STREAM_H3_REQUEST_REJECTED".to_owned(), 5)], &json!(20))
+    );
 }
 
 fn a_reset_has_its_code() {
@@ -170,6 +174,42 @@ fn a_server_that_breaks_a_rule_is_named() {
     }
 }
 
+fn a_connection_carries_so_many_requests_and_the_next_one_resumes_it() {
+    // Options of the server, the flags; sessions that are resumed, whose early data is sent, and accepted.
+    for (options, flags, expected) in [
+        (json!({"tickets": true}), &[][..], [0, 0, 0]),
+        (json!({"tickets": true}), &["--early-data"], [9, 9, 9]),
+        (json!({"tickets": true}), &["--early-data", "-X", "POST"], [9, 0, 0]),
+        (json!({"tickets": true, "forget": true}), &["--tls-earlydata"], [0, 9, 0]),
+        (json!({}), &["--early-data"], [0, 0, 0]),
+    ] {
+        let flags = [&["-n", "50", "-c", "1", "--per-connection", "5"], flags].concat();
+        let (report, saw) = run("h3-early", &options, "/?size=9", &flags);
+        assert_eq!((counter(&report, "http.codes.200"), &saw["answered"]), (50, &json!(50)), "{:?}", errors(&report));
+        assert_eq!((&saw["sessions"], counter(&report, "http3.handshakes")), (&json!(10), 10), "{flags:?}");
+        let told =
+            ["resumed", "early_data", "early_data_accepted"].map(|name| counter(&report, &format!("http3.{name}")));
+        assert_eq!(
+            (told, &saw["resumed"], &saw["early"]),
+            (expected, &json!(expected[0]), &json!(expected[2])),
+            "{flags:?}"
+        );
+    }
+    // Several streams at once share the connections too.
+    let (report, saw) = run("h3-each", &json!({}), "/", &["-n", "40", "-c", "1", "-m", "4", "--per-connection", "4"]);
+    assert_eq!((counter(&report, "http.codes.200"), &saw["sessions"]), (40, &json!(10)), "{:?}", errors(&report));
+}
+
+fn a_connection_moves_from_port_to_port() {
+    let flags = ["-R", "100", "-c", "2", "-n", "200", "--migrate", "300ms"];
+    let (report, saw) = run("h3-moves", &json!({}), "/?size=2000", &flags);
+    assert_eq!((counter(&report, "http.codes.200"), errors(&report)), (200, vec![]));
+    assert_eq!((&saw["sessions"], counter(&report, "http3.handshakes")), (&json!(2), 2));
+    let moves = counter(&report, "http3.migrations");
+    assert!((8..=14).contains(&moves), "{moves}");
+    assert!(saw["paths"].as_u64().unwrap() >= 4, "{saw}");
+}
+
 /// Writes a script with this target, `config.http`, more lines of `config`, and scenarios.
 fn script(room: &Path, target: &str, http: &str, config: &str, scenarios: &str) -> String {
     let file = room.join("script.yml");
@@ -218,7 +258,13 @@ fn what_a_script_cannot_send_over_http3_is_refused_at_its_place() {
         ("http://127.0.0.1:1", HTTP3, "", get, "2:11: HTTP/3 has no http://"),
         (target, HTTP3, "", "  - flow: [{get: {url: 'http://a/'}}]", "7:24: HTTP/3 has no http://"),
         (target, HTTP3, "", "  - engine: ws\n    flow: [{send: x}]", "7:13: the engine ws has no HTTP/3"),
-        (target, HTTP3, "  engine: socketio", "  - flow: [{emit: {channel: x}}]", "5:11: the engine socketio has no HTTP/3"),
+        (
+            target,
+            HTTP3,
+            "  engine: socketio",
+            "  - flow: [{emit: {channel: x}}]",
+            "5:11: the engine socketio has no HTTP/3",
+        ),
         (target, "{http2: true, http3: true}", "", get, "HTTP/2 or HTTP/3"),
     ] {
         let file = script(&room, target, http, config, scenarios);
@@ -291,9 +337,11 @@ fn the_edge_sees_what_is_reported() {
     let body = edge.1.join("body");
     std::fs::write(&body, vec![b'b'; 10_000_000]).unwrap();
     let (url, body) = (format!("{url}up"), format!("@{}", body.display()));
-    let report = loaded::report(0, "h3-edge-post", &[&url, "--http3", "-k", "-n", "4", "-c", "2", "-m", "2", "--body", &body]);
+    let report =
+        loaded::report(0, "h3-edge-post", &[&url, "--http3", "-k", "-n", "4", "-c", "2", "-m", "2", "--body", &body]);
     assert_eq!((counter(&report, "http.codes.200"), errors(&report)), (4, vec![]));
-    let long = || log().lines().filter(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap() > 10_000_000).count();
+    let long =
+        || log().lines().filter(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap() > 10_000_000).count();
     support::within("the edge has logged the bodies", || long() == 4);
 }
 
@@ -313,7 +361,9 @@ fn garbage_is_no_answer() {
             for seed in 0..20u8 {
                 let garbage: Vec<u8> = datagram[..count].iter().map(|byte| byte.wrapping_mul(31) ^ seed).collect();
                 // Its own packet too, a part of it, an empty datagram, and a version that does not exist.
-                for bytes in [&garbage[..], &datagram[..count], &datagram[..count / 2], &[], &[0x80, 0, 0, 0, 0, 0, 0, seed]] {
+                for bytes in
+                    [&garbage[..], &datagram[..count], &datagram[..count / 2], &[], &[0x80, 0, 0, 0, 0, 0, 0, seed]]
+                {
                     server.send_to(bytes, from).ok();
                 }
             }

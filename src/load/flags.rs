@@ -209,6 +209,15 @@ pub struct RunArgs {
         help_heading = "URL"
     )]
     pub streams: Option<usize>,
+    /// Requests after which a connection is closed and another one opened [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "URL")]
+    pub per_connection: Option<u64>,
+    /// With --http3, a new connection resumes the session before and sends its first requests as early data (0-RTT)
+    #[arg(long, requires = "http3", aliases = ["tls-earlydata", "0rtt"], help_heading = "URL")]
+    pub early_data: bool,
+    /// With --http3, each connection moves to another UDP port each time after this
+    #[arg(long, value_name = "TIME", requires = "http3", help_heading = "URL")]
+    pub migrate: Option<String>,
     /// Longest time to wait for an answer
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "URL")]
     pub timeout: String,

@@ -7,7 +7,7 @@ use weir_load::output::console::Console;
 use weir_load::output::facts::fingerprint;
 use weir_load::output::{PhaseFact, RunFacts, SelfCheck};
 use weir_load::plan::Phase;
-use weir_load::quick::{self, Protocol, QuickRun, Rate};
+use weir_load::quick::{self, Protocol, QuickRun, Rate, Tuning};
 use weir_load::record::{Hdr, Merger, Period};
 use weir_load::run::{self, RunProgress, RunWatch};
 use weir_load::{Report, Url, texts};
@@ -175,6 +175,11 @@ fn of(url: &str, args: &RunArgs) -> Result<QuickRun, Said> {
         timeout: time(&args.timeout, "--timeout")?,
         insecure: args.insecure,
         streams: protocol(args).map(|protocol| (protocol, args.streams.unwrap_or(1))),
+        tuning: Tuning {
+            exchanges_max: args.per_connection,
+            early_data: args.early_data,
+            migrate: args.migrate.as_deref().map(|text| time(text, "--migrate")).transpose()?,
+        },
         rate: args.rate.map(|rate| if args.poisson { Rate::Poisson(rate) } else { Rate::Constant(rate) }),
     })
 }
@@ -274,6 +279,14 @@ fn summary(quick: &QuickRun, report: &Report, whole: &Period, facts: &RunFacts, 
     lines.extend(latencies(quick, report, language));
     if matches!(quick.streams, Some((Protocol::Http3, _))) {
         lines.push(format!("\n{}", quic(whole).say(language)));
+        let count = |name: &str| whole.counter(&format!("http3.{name}"));
+        if quick.tuning.early_data {
+            let early = say!(texts::EARLY_DATA, count("early_data"), count("early_data_accepted"));
+            lines.push(early.say(language).to_owned());
+        }
+        if quick.tuning.migrate.is_some() {
+            lines.push(say!(texts::MIGRATIONS, count("migrations")).say(language).to_owned());
+        }
     }
     // Print this line for zero too: otherwise "nothing failed" looks like "failures are not counted".
     lines.push(format!("\n{}", failed(report).say(language)));

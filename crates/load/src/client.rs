@@ -11,8 +11,9 @@ mod answer;
 mod coding;
 mod error;
 mod h2;
-mod h3;
+pub mod h3;
 mod incoming;
+pub mod line;
 mod open;
 mod origin;
 pub(crate) mod peers;
@@ -22,25 +23,13 @@ mod session;
 pub mod streams;
 mod timings;
 
-use crate::record::Recorder;
-
 pub use answer::{Answer, BodyPlace};
 pub use coding::{Decoded, decode};
 pub use error::{Error, NOT_AGREED, NOT_SPOKEN};
-pub use streams::{Line, Protocol, STREAMS_MAX};
 pub use origin::{Origin, Origins};
 pub use proxy::Proxies;
 pub use resolve::Resolver;
 pub(crate) use session::idle_max;
 pub use session::{IDLE_MAX, KeptConnection, ReadyRequest, exchange};
+pub use streams::{Protocol, Tuning};
 pub use timings::Timings;
-
-/// Ends this worker's connections of HTTP/3, and waits until their servers are told: at the end of a run.
-pub async fn leave() {
-    h3::leave().await;
-}
-
-/// Records what this worker's connections of HTTP/3 have done since the last call.
-pub fn record_http3(recorder: &Recorder) {
-    h3::record(recorder);
-}

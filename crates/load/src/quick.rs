@@ -17,7 +17,8 @@ use std::sync::mpsc;
 use weir_net::worker::{self, Remote};
 use weir_words::{Said, say};
 
-pub use crate::client::{Protocol, STREAMS_MAX};
+pub use crate::client::line::STREAMS_MAX;
+pub use crate::client::{Protocol, Tuning};
 pub use connection::LATE_AFTER;
 pub use plan::{CONNECTIONS_MAX, DURATION_MAX, QuickRun, RATE_MAX, Rate, STREAMS_TOTAL_MAX, THREADS_MAX, TIMEOUT_MAX};
 

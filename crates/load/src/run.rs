@@ -22,7 +22,7 @@ use weir_net::timer::until;
 use weir_net::worker::{self, Remote, spawn};
 
 use crate::arrive::{AllArrivals, length};
-use crate::client;
+use crate::client::h3;
 use crate::event::Event;
 use crate::failed::Failed;
 use crate::plan::{Hook, Phase, Plan};
@@ -379,7 +379,7 @@ fn begin(part: Part, shared: Arc<RunShared>, events: Sender<Event>) {
     spawn(tell(worker.clone(), index, events.clone(), in_parts));
     spawn(async move {
         serve_arrivals(&part, &worker).await;
-        client::leave().await;
+        h3::leave().await;
         report(&worker, index, &events, in_parts, true);
         let _ = events.send(Event::Ended { worker: index });
     });
@@ -432,7 +432,7 @@ fn report(worker: &Worker, index: usize, events: &Sender<Event>, in_parts: bool,
         processor.flush(&worker.recorder);
         worker.tell_exit_code();
     }
-    client::record_http3(&worker.recorder);
+    h3::record(&worker.recorder);
     let taken = worker.recorder.take(if in_parts { u64::MAX } else { before_ms });
     // It does not matter if the receiver is gone.
     let _ = events.send(Event::Taken { worker: index, taken, before_ms });

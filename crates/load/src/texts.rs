@@ -135,6 +135,8 @@ weir_words::texts! {
     HTTP3_IN_SCRIPT: "--http3 is for a URL; in a script, write http3: true under config.http", "--http3는 URL에만 씁니다. 스크립트에서는 config.http 아래에 http3: true를 쓰세요";
     HTTP3_NEEDS_HTTPS: "{0}: HTTP/3 has no http://; write https://", "{0}: HTTP/3에는 http://가 없습니다. https://를 쓰세요";
     QUIC: "QUIC       {0} handshakes, {1} of them resumed; {2} of {3} packets sent were lost; {4} sent, {5} received in datagrams", "QUIC       핸드셰이크 {0}회(재개 {1}회), 보낸 패킷 {3}개 중 {2}개 유실, 데이터그램으로 {4} 보내고 {5} 받음";
+    EARLY_DATA: "           {0} connections sent early data, and the server accepted that of {1}", "           연결 {0}개가 early data를 보냈고, 서버가 {1}개를 받아들였습니다";
+    MIGRATIONS: "           {0} moves to another UDP port", "           UDP 포트를 {0}번 옮겼습니다";
     ONE_URL: "name only one URL; for several targets, write a script", "URL은 하나만 지정하세요. 대상이 여럿이면 스크립트를 작성하세요";
     BAD_CONNECTIONS: "-c {0}: write the number of connections", "-c {0}: 연결 수를 쓰세요";
     BAD_HEADER: "-H {0}: write \"Name: value\"", "-H {0}: \"Name: value\" 형식으로 쓰세요";

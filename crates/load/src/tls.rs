@@ -21,6 +21,8 @@ pub enum Offer {
     Http2,
     /// HTTP/3 alone (RFC 9114 §3.1).
     Http3,
+    /// The same, and early data with a session that allows it.
+    Http3Early,
 }
 
 impl Offer {
@@ -28,7 +30,7 @@ impl Offer {
         match self {
             Offer::Nothing => Vec::new(),
             Offer::Http2 => vec![b"h2".to_vec()],
-            Offer::Http3 => vec![b"h3".to_vec()],
+            Offer::Http3 | Offer::Http3Early => vec![b"h3".to_vec()],
         }
     }
 }
@@ -40,7 +42,7 @@ pub struct Tls {
     /// Sent as SNI and expected in the certificate, instead of the host.
     server_name: Option<Rc<str>>,
     /// The client for each [`Offer`].
-    clients: [OnceCell<Client>; 3],
+    clients: [OnceCell<Client>; 4],
     /// The options as the script wrote them.
     written: Map,
 }
@@ -67,7 +69,12 @@ impl Tls {
         };
         let server_name = map.get("servername").filter(|name| name.is_truthy());
         let tls = Tls {
-            options: ClientOptions { accepts_anyone: accepts_anyone(map), authorities, identity, ..ClientOptions::default() },
+            options: ClientOptions {
+                accepts_anyone: accepts_anyone(map),
+                authorities,
+                identity,
+                ..ClientOptions::default()
+            },
             server_name: server_name.map(|name| name.to_text().into()),
             clients: Default::default(),
             written: map.clone(),
@@ -115,16 +122,18 @@ impl Tls {
 
     /// The client for a protocol.
     pub fn client(&self, offer: Offer) -> Result<&Client, Failure> {
-        let [nothing, http2, http3] = &self.clients;
+        let [nothing, http2, http3, http3_early] = &self.clients;
         let cell = match offer {
             Offer::Nothing => nothing,
             Offer::Http2 => http2,
             Offer::Http3 => http3,
+            Offer::Http3Early => http3_early,
         };
         if let Some(client) = cell.get() {
             return Ok(client);
         }
-        let options = ClientOptions { alpn: offer.names(), ..self.options.clone() };
+        let (alpn, early_data) = (offer.names(), offer == Offer::Http3Early);
+        let options = ClientOptions { alpn, early_data, ..self.options.clone() };
         let client = Client::new(&options).map_err(|error| Failure {
             code: "EPROTO",
             detail: error.to_string(),

@@ -47,6 +47,8 @@ pub struct ClientPort {
     /// The socket before the last move: datagrams for its port may still come.
     before: RefCell<Option<Receiver>>,
     transport: Arc<TransportConfig>,
+    /// Datagrams have come, and the tasks that they concern run first.
+    rests: Cell<bool>,
     is_stopped: Cell<bool>,
 }
 
@@ -66,6 +68,7 @@ impl ClientPort {
             socket: RefCell::new(socket),
             before: RefCell::new(None),
             transport: Arc::new(transport()),
+            rests: Cell::new(false),
             is_stopped: Cell::new(false),
         }))
     }
@@ -133,6 +136,11 @@ impl ClientPort {
     /// Drives, sends and receives; ready when the port is stopped and has no connection left.
     pub fn poll(&self, batch: &mut ReceiveBatch) -> Poll<()> {
         self.hub.listed.driven_here();
+        if self.rests.replace(false) {
+            // The drivers of connections have run. The tasks that they have woken write requests, and run before this one.
+            Task::current().wake();
+            return Poll::Pending;
+        }
         self.hub.ring();
         let socket = self.socket.borrow();
         self.hub.drive_listed(&socket);
@@ -147,6 +155,7 @@ impl ClientPort {
             for socket in [Some(&*socket), before.as_ref()].into_iter().flatten() {
                 if receive(socket, batch) {
                     has_received = true;
+                    self.rests.set(true);
                     // An endpoint without a server's settings has no new clients.
                     batch.datagrams().for_each(|datagram| drop(self.hub.take(&datagram)));
                 }

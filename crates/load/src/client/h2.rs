@@ -3,5 +3,6 @@
 mod carrier;
 mod driver;
 mod lost;
+mod open;
 
-pub(super) use carrier::open;
+pub(super) use open::open;

@@ -3,6 +3,7 @@
 //! Bounds: [`weir_quic::client`] names those of QUIC; a blocked field section waits with the [`driver`]'s one read; a request
 //! waits with its head alone, since its body stays where the caller has it.
 
+mod begun;
 mod carrier;
 mod driver;
 mod figures;
@@ -10,6 +11,6 @@ mod lost;
 mod open;
 mod ports;
 
-pub(super) use figures::record;
+pub use figures::record;
 pub(super) use open::open;
-pub(super) use ports::leave;
+pub use ports::leave;

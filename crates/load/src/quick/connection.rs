@@ -14,7 +14,9 @@ use weir_net::{Deadline, Instant, clock, worker};
 
 use super::plan::QuickPlan;
 use super::schedule::DueTimes;
-use crate::client::{self, Answer, KeptConnection, Line, NOT_AGREED, NOT_SPOKEN, Origin, ReadyRequest};
+use crate::client::h3;
+use crate::client::line::Line;
+use crate::client::{self, Answer, KeptConnection, NOT_AGREED, NOT_SPOKEN, Origin, ReadyRequest};
 use crate::engine::bell::Bell;
 use crate::engine::http::metrics::RequestMetrics;
 use crate::event::Event;
@@ -95,6 +97,7 @@ pub(super) fn begin(plan: QuickPlan, share: ThreadShare, shared: Arc<RunShared>,
         left: share.requests,
     };
     let streams = plan.streams;
+    let tuning = plan.tuning;
     let each = streams.map_or(1, |(_, streams)| streams);
     let run = Rc::new(Run {
         connect: recorder.metric("http.connect"),
@@ -108,7 +111,7 @@ pub(super) fn begin(plan: QuickPlan, share: ThreadShare, shared: Arc<RunShared>,
         over: Bell::default(),
     });
     for _ in 0..share.connections {
-        let line = streams.map(|(protocol, streams)| Line::new(run.origin.clone(), protocol, streams));
+        let line = streams.map(|(protocol, streams)| Line::tuned(run.origin.clone(), protocol, streams, tuning));
         for _ in 0..each {
             let (place, line) = (Place(run.clone()), line.clone());
             worker::spawn(async move { load(&place.0, line).await });
@@ -147,9 +150,9 @@ async fn tell(run: Rc<Run>, worker: usize, ears: Ears) {
             let report = run.book.borrow_mut().close(&run.recorder, run.plan.begin);
             // The receiver is gone only if the run was given up.
             let _ = ears.give.send(report);
-            client::leave().await;
+            h3::leave().await;
         }
-        client::record_http3(&run.recorder);
+        h3::record(&run.recorder);
         let before_ms = if is_last { u64::MAX } else { run.recorder.now_ms() };
         let _ = ears.events.send(Event::Taken { worker, taken: run.recorder.take(before_ms), before_ms });
         if is_last {
@@ -224,6 +227,7 @@ impl Run {
 async fn load(run: &Run, line: Option<Rc<Line>>) {
     let plan = &run.plan;
     let mut kept: Option<KeptConnection> = None;
+    let mut carried = 0;
     let mut started = None;
     loop {
         let due = match run.next() {
@@ -260,6 +264,10 @@ async fn load(run: &Run, line: Option<Rc<Line>>) {
         run.resent(resent);
         // The end of one request is the start of the next, so the clock is read once for both.
         started = outcome.as_ref().ok().map(|answer| answer.timings.end);
+        if let Ok(answer) = &outcome {
+            carried = if answer.timings.is_fresh { 1 } else { carried + 1 };
+            kept = kept.filter(|_| plan.tuning.exchanges_max.is_none_or(|most| carried < most));
+        }
         let failed = run.settle(&outcome, due, begin);
         drop(outcome);
         if failed && due.is_none() {

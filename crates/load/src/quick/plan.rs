@@ -5,7 +5,8 @@ use std::time::Duration;
 use weir_net::{Instant, clock};
 use weir_words::{Said, say};
 
-use crate::client::{Protocol, Resolver, STREAMS_MAX};
+use crate::client::line::STREAMS_MAX;
+use crate::client::{Protocol, Resolver, Tuning};
 use crate::texts;
 use crate::url::{Scheme, Url};
 
@@ -49,6 +50,8 @@ pub struct QuickRun {
     pub insecure: bool,
     /// Use HTTP/2 or HTTP/3 with this many requests at the same time on each connection, at most [`STREAMS_MAX`].
     pub streams: Option<(Protocol, usize)>,
+    /// How connections are used; without [`QuickRun::streams`], `exchanges_max` alone counts.
+    pub tuning: Tuning,
 }
 
 /// A fixed rate: an open model.
@@ -75,6 +78,7 @@ impl Default for QuickRun {
             rate: None,
             insecure: false,
             streams: None,
+            tuning: Tuning::default(),
         }
     }
 }
@@ -90,6 +94,7 @@ pub(super) struct QuickPlan {
     pub rate: Option<Rate>,
     pub insecure: bool,
     pub streams: Option<(Protocol, usize)>,
+    pub tuning: Tuning,
     pub resolver: Resolver,
     pub begin: Instant,
     pub end: Instant,
@@ -123,6 +128,7 @@ impl QuickPlan {
             rate: quick.rate,
             insecure: quick.insecure,
             streams: quick.streams,
+            tuning: quick.tuning,
             resolver: Resolver::default(),
             begin,
             end: begin + quick.duration.min(DURATION_MAX),

@@ -1,7 +1,8 @@
 //! TLS of a connection that weir opens: the settings are known from the beginning.
 
 use super::handshake::Handshake;
-use super::{VERSION, initial, session};
+use super::initial::{self, VERSION};
+use super::session;
 use quinn_proto::crypto::{self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session};
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};

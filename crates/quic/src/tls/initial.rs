@@ -8,6 +8,9 @@ use std::sync::Arc;
 
 use crate::proved::{AddressProof, WatchedKey};
 
+/// QUIC version 1 (RFC 9000), the only one that weir speaks.
+pub const VERSION: u32 = 1;
+
 /// The key and the nonce of Retry packets of version 1 (RFC 9001 §5.8).
 const RETRY_KEY: [u8; 16] =
     [0xbe, 0x0c, 0x69, 0x0b, 0x9f, 0x66, 0x57, 0x5a, 0x1d, 0x76, 0x6b, 0x54, 0xe3, 0x68, 0xc8, 0x4e];

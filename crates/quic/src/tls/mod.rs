@@ -24,6 +24,7 @@ mod waiting;
 
 pub use client::ClientCrypto;
 pub use handshake::Handshake;
+pub use initial::VERSION;
 pub use waiting::Chooser;
 
 use quinn_proto::crypto::{self, Keys, Session, UnsupportedVersion};
@@ -37,9 +38,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use waiting::Waiting;
 
 use crate::proved::AddressProof;
-
-/// QUIC version 1 (RFC 9000), the only one that weir speaks.
-pub const VERSION: u32 = 1;
 
 /// The transport parameter `disable_active_migration` (RFC 9000 §18.2) with its length. quinn-proto sends it only if it
 /// also drops all packets from a new address, and so clients behind a NAT that changes.

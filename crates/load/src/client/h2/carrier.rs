@@ -4,24 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
-use weir_meter::Step;
 use weir_net::worker::Task;
-use weir_net::{Deadline, Transport, clock};
+use weir_net::{Transport, clock};
 use weir_wire::Version;
 use weir_wire::h2::ErrorCode;
 use weir_wire::h2::connection::{Connection, Limits, Role};
 use weir_wire::section::composed::Composed;
 
-use super::super::error::{Error, NOT_AGREED};
 use super::super::incoming::is_passing;
-use super::super::open;
-use super::super::origin::Origin;
-use super::super::resolve::Resolver;
-use super::super::session::ReadyRequest;
-use super::super::streams::{Carrier, Lost, SECTION_MAX, Session, StreamSlot};
-use super::{driver, lost};
-use crate::tls::Offer;
-use crate::url::Scheme;
+use super::super::streams::{Carrier, Lost, SECTION_MAX, StreamSlot};
+use super::lost;
 
 /// Limit of bytes that wait for the socket. Above it, no body is written and no frame is read.
 pub(super) const OUT_MAX: usize = 64 << 10;
@@ -66,33 +58,8 @@ impl Out {
     }
 }
 
-/// Opens a connection, and starts its driver.
-pub(in super::super) async fn open(
-    origin: &Origin,
-    call: &ReadyRequest<'_>,
-    resolver: &Resolver,
-    streams_max: usize,
-    deadline: &Deadline,
-) -> Result<Rc<Session<dyn Carrier>>, Error> {
-    let began = clock::precise();
-    let opened = open::open(origin, resolver, Offer::Http2, call.sessions, deadline).await?;
-    let times = (
-        opened.resolved.saturating_duration_since(began),
-        opened.connected - opened.resolved,
-        opened.secured.map(|secured| secured - opened.connected),
-    );
-    match &opened.link {
-        Transport::Tls(tls) if tls.alpn().as_deref() == Some(b"h2") => {}
-        Transport::Plain(_) if origin.scheme == Scheme::Http => {}
-        _ => return Err(Error::named(Step::TlsOrigin, NOT_AGREED)),
-    }
-    let session = Session::new(H2Carrier::new(opened.link), streams_max, times);
-    driver::start(session.clone());
-    Ok(session)
-}
-
 impl H2Carrier {
-    fn new(transport: Transport) -> H2Carrier {
+    pub fn new(transport: Transport) -> H2Carrier {
         let limits = Limits {
             streams: 0,
             section: SECTION_MAX,

@@ -15,7 +15,7 @@ use weir_wire::section::message;
 
 use super::super::error::{Error, NOT_SPOKEN};
 use super::super::incoming::is_passing;
-use super::super::streams::{HeadKind, Lost, Session};
+use super::super::streams::{HeadKind, Lost, StreamSession};
 use super::carrier::{H2Carrier, OUT_MAX};
 use super::lost;
 
@@ -28,13 +28,13 @@ const KIND_AT: usize = 3;
 const SETTINGS: u8 = 4;
 
 /// Starts the driver of a new session.
-pub(super) fn start(session: Rc<Session<H2Carrier>>) {
+pub(super) fn start(session: Rc<StreamSession<H2Carrier>>) {
     let mut driver = Driver { session, input: Lease::none(), start: 0, needs: 0 };
     worker::spawn(async move { poll_fn(|_| driver.poll()).await });
 }
 
 struct Driver {
-    session: Rc<Session<H2Carrier>>,
+    session: Rc<StreamSession<H2Carrier>>,
     input: Lease,
     /// Bytes before this index are handled.
     start: usize,
@@ -112,7 +112,8 @@ impl Driver {
 
     /// Detects a server that does not speak HTTP/2, by its first frame.
     fn check_first(&self) -> Result<(), Lost> {
-        let is_strange = self.session.carrier.is_unheard() && self.input.get(KIND_AT).is_some_and(|&kind| kind != SETTINGS);
+        let is_strange =
+            self.session.carrier.is_unheard() && self.input.get(KIND_AT).is_some_and(|&kind| kind != SETTINGS);
         if is_strange { Err(Lost::for_good(Error::named(Step::AwaitHead, NOT_SPOKEN))) } else { Ok(()) }
     }
 
@@ -151,7 +152,7 @@ impl Driver {
 }
 
 /// Does the work of one frame.
-fn act(session: &Session<H2Carrier>, event: H2Event<'_>, now: Instant) {
+fn act(session: &StreamSession<H2Carrier>, event: H2Event<'_>, now: Instant) {
     match event {
         H2Event::Nothing | H2Event::Pong | H2Event::Malformed { .. } => {}
         H2Event::Head { stream, ends, .. } => head_came(session, stream, ends, now),
@@ -174,7 +175,7 @@ fn act(session: &Session<H2Carrier>, event: H2Event<'_>, now: Instant) {
     }
 }
 
-fn head_came(session: &Session<H2Carrier>, id: u32, ends: bool, now: Instant) {
+fn head_came(session: &StreamSession<H2Carrier>, id: u32, ends: bool, now: Instant) {
     let mut wire = session.carrier.wire.borrow_mut();
     let Some(slot) = session.slot(id.into()) else { return wire.answered(id, None) };
     let mut state = slot.state.borrow_mut();
@@ -196,7 +197,7 @@ fn head_came(session: &Session<H2Carrier>, id: u32, ends: bool, now: Instant) {
     }
 }
 
-fn data_came(session: &Session<H2Carrier>, id: u32, (data, counted): (&[u8], usize), ends: bool, now: Instant) {
+fn data_came(session: &StreamSession<H2Carrier>, id: u32, (data, counted): (&[u8], usize), ends: bool, now: Instant) {
     session.carrier.wire.borrow_mut().consumed(id, counted);
     let Some(slot) = session.slot(id.into()) else { return };
     let mut state = slot.state.borrow_mut();

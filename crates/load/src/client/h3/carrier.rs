@@ -21,7 +21,7 @@ use super::lost;
 pub(super) struct H3Carrier {
     pub quic: Rc<QuicConnection>,
     pub wire: RefCell<H3Connection>,
-    pub channels: RefCell<Vec<Channel>>,
+    pub channels: RefCell<Vec<AnswerStream>>,
     /// Our control stream and our decoder stream, once they are open.
     ours: [Cell<Option<StreamId>>; 2],
     /// A stream that is open and unused: only opening one tells whether there is room.
@@ -30,7 +30,7 @@ pub(super) struct H3Carrier {
 }
 
 /// The stream of one exchange.
-pub(super) struct Channel {
+pub(super) struct AnswerStream {
     pub id: StreamId,
     pub reader: RequestStream,
     /// Bytes of the answer behind a section that is blocked, and whether they are the last ones.
@@ -51,6 +51,14 @@ impl H3Carrier {
             spare: Cell::new(None),
             driver: Cell::new(Task::NONE),
         }
+    }
+
+    /// Begins anew after early data that the server did not take: QUIC has forgotten all streams.
+    pub fn begin_anew(&self) {
+        self.wire.replace(connection());
+        self.channels.borrow_mut().clear();
+        self.ours.iter().for_each(|place| place.set(None));
+        self.spare.set(None);
     }
 
     pub fn driven_here(&self) {
@@ -91,7 +99,7 @@ impl H3Carrier {
     }
 
     /// Sends what waits ahead of a body, and as much of the body as there is room for.
-    fn push(&self, channel: &mut Channel, body: &mut &[u8]) {
+    fn push(&self, channel: &mut AnswerStream, body: &mut &[u8]) {
         let ends = channel.ends || !body.is_empty();
         while !channel.ahead.is_empty() || !body.is_empty() {
             let pieces = [IoSlice::new(&channel.ahead), IoSlice::new(body)];
@@ -108,7 +116,7 @@ impl H3Carrier {
     }
 
     /// Takes the channel of a stream out; the caller puts it back.
-    pub fn take(&self, id: StreamId) -> Option<Channel> {
+    pub fn take(&self, id: StreamId) -> Option<AnswerStream> {
         let mut channels = self.channels.borrow_mut();
         let index = channels.iter().position(|channel| channel.id == id)?;
         Some(channels.swap_remove(index))
@@ -148,7 +156,7 @@ impl Carrier for H3Carrier {
         if body > 0 {
             write::data_head(body, &mut ahead);
         }
-        let mut channel = Channel { id, reader, rest: (Vec::new(), false), ahead, ends: body == 0 };
+        let mut channel = AnswerStream { id, reader, rest: (Vec::new(), false), ahead, ends: body == 0 };
         slot.state.borrow_mut().sent.get_or_insert(clock::precise());
         self.push(&mut channel, &mut &[][..]);
         self.channels.borrow_mut().push(channel);

@@ -3,10 +3,10 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use std::vec;
+use std::{mem, vec};
 
 use weir_net::worker::Task;
-use weir_net::{Instant, Lease, buffer, clock, worker};
+use weir_net::{Deadline, Instant, Lease, buffer, clock, worker};
 use weir_quic::connection::{Follows, QuicEnd, QuicEvent, StreamId};
 use weir_wire::h3::connection::H3News;
 use weir_wire::h3::stream::{H3Event, RequestStream};
@@ -14,8 +14,9 @@ use weir_wire::h3::{H3Code, H3Fault};
 use weir_wire::section::message;
 
 use super::super::error::Error;
-use super::super::streams::{HeadKind, Lost, Session, StreamSlot};
-use super::carrier::{Channel, H3Carrier};
+use super::super::streams::{HeadKind, Lost, StreamSession, StreamSlot};
+use super::begun::BegunConnection;
+use super::carrier::{AnswerStream, H3Carrier};
 use super::{figures, lost};
 use weir_meter::Step;
 
@@ -25,13 +26,21 @@ const READ_BYTES: usize = 64 << 10;
 const EVENTS_MAX: usize = 256;
 
 /// Starts the driver of a new session, which begins with these events.
-pub(super) fn start(session: Rc<Session<H3Carrier>>, seen: Vec<QuicEvent>) {
-    let mut driver = Driver { session, seen: seen.into_iter(), input: Lease::none() };
+pub(super) fn start(session: Rc<StreamSession<H3Carrier>>, mut link: BegunConnection) {
+    let seen = mem::take(&mut link.seen).into_iter();
+    let moves = Deadline::new();
+    if let Some(own) = &link.own {
+        moves.set(own.1);
+    }
+    let mut driver = Driver { session, link, seen, moves, input: Lease::none() };
     worker::spawn(async move { poll_fn(|_| driver.poll()).await });
 }
 
 struct Driver {
-    session: Rc<Session<H3Carrier>>,
+    session: Rc<StreamSession<H3Carrier>>,
+    link: BegunConnection,
+    /// The time of the next move to another port.
+    moves: Deadline,
     seen: vec::IntoIter<QuicEvent>,
     /// The memory of a read; it holds nothing between two turns.
     input: Lease,
@@ -60,6 +69,13 @@ impl Driver {
 
     /// Takes what has happened, and sends our own streams.
     fn turn(&mut self) -> Result<(), Lost> {
+        // Before the server's streams are read, which belong to what begins anew.
+        let quic = &self.session.carrier.quic;
+        if !quic.is_handshaking() && !quic.has_ended() && !self.link.connected() {
+            self.carrier().begin_anew();
+            self.session.begin_anew(&lost::early());
+        }
+        self.migrate();
         let mut now = None;
         for count in 0.. {
             if count == EVENTS_MAX {
@@ -70,7 +86,7 @@ impl Driver {
             let now = *now.get_or_insert_with(clock::precise);
             if event == QuicEvent::Ended {
                 let end = self.carrier().quic.end().unwrap_or(QuicEnd::Ours);
-                return Err(Lost::cut(lost::ended(end, None)));
+                return Err(Lost::cut(self.link.ended(end)));
             }
             if let Err(fault) = self.act(event, now) {
                 self.carrier().quic.close(fault.code as u64, fault.what.as_bytes());
@@ -81,6 +97,17 @@ impl Driver {
         self.carrier().flush();
         self.session.call_next();
         Ok(())
+    }
+
+    /// Moves to another port, if it is time. A move that the kernel does not allow is left out.
+    fn migrate(&self) {
+        let Some(own) = self.link.own.as_ref().filter(|_| !self.carrier().quic.is_handshaking()) else { return };
+        while self.moves.poll_expired().is_ready() {
+            self.moves.set(own.1);
+            if own.0.migrate().is_ok() {
+                figures::migrated();
+            }
+        }
     }
 
     /// Does the work of one event; a fault ends the connection.
@@ -191,7 +218,7 @@ impl Driver {
             let channel = self.carrier().stream(number).and_then(|id| self.carrier().take(id));
             let Some(mut channel) = channel else { continue };
             let id = channel.id;
-            let (rest, is_last) = std::mem::take(&mut channel.rest);
+            let (rest, is_last) = mem::take(&mut channel.rest);
             answer_came(&self.session, channel, (&rest, is_last), now)?;
             // More may wait in QUIC, and no event tells of it again.
             self.read(id, now)?;
@@ -201,8 +228,8 @@ impl Driver {
 
 /// Passes bytes of an answer to its slot, and puts the channel back unless the exchange is over.
 fn answer_came(
-    session: &Session<H3Carrier>,
-    mut channel: Channel,
+    session: &StreamSession<H3Carrier>,
+    mut channel: AnswerStream,
     (bytes, is_last): (&[u8], bool),
     now: Instant,
 ) -> Result<(), H3Fault> {
@@ -233,18 +260,14 @@ enum Broken {
 
 impl From<H3Fault> for Broken {
     fn from(fault: H3Fault) -> Broken {
-        if fault.stream.is_some() {
-            Broken::Stream(fault.code, lost::fault(fault))
-        } else {
-            Broken::Connection(fault)
-        }
+        if fault.stream.is_some() { Broken::Stream(fault.code, lost::fault(fault)) } else { Broken::Connection(fault) }
     }
 }
 
 /// Reads bytes of an answer; false if nothing more of the stream matters.
 fn pass_on(
-    session: &Session<H3Carrier>,
-    channel: &mut Channel,
+    session: &StreamSession<H3Carrier>,
+    channel: &mut AnswerStream,
     slot: Option<&StreamSlot>,
     (bytes, is_last): (&[u8], bool),
     now: Instant,

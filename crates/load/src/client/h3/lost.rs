@@ -24,6 +24,11 @@ pub(super) fn unbegun() -> Lost {
     Lost::refused(Error::named(Step::AwaitHead, "GOAWAY"))
 }
 
+/// The server did not take early data, and has done nothing (RFC 9001 §4.6.2).
+pub(super) fn early() -> Lost {
+    Lost::refused(Error::named(Step::AwaitHead, "ERR_EARLY_DATA_REJECTED"))
+}
+
 /// The server broke a rule.
 pub(super) fn fault(fault: H3Fault) -> Lost {
     let name = H3Code::name(fault.code as u64);

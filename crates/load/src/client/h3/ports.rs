@@ -18,6 +18,8 @@ use weir_wire::h3::H3Code;
 const LEAVE_MAX: Duration = Duration::from_millis(200);
 
 thread_local! {
+    /// The ports of single connections, and the counts of those that have ended.
+    static OWN: RefCell<(Vec<Rc<ClientPort>>, QuicCounts)> = RefCell::default();
     /// The shared ports, for IPv4 and for IPv6.
     static SHARED: RefCell<[Option<Rc<ClientPort>>; 2]> = const { RefCell::new([None, None]) };
     /// Memory for arriving datagrams: a worker handles those of one socket before it reads from the next.
@@ -31,7 +33,8 @@ pub(super) fn shared(is_v4: bool) -> io::Result<Rc<ClientPort>> {
     if let Some(port) = known {
         return Ok(port);
     }
-    let port = own(is_v4)?;
+    let port = ClientPort::new(is_v4)?;
+    drive(&port, || {});
     SHARED.with_borrow_mut(|ports| {
         if let Some(place) = ports.get_mut(index) {
             *place = Some(port.clone());
@@ -41,8 +44,8 @@ pub(super) fn shared(is_v4: bool) -> io::Result<Rc<ClientPort>> {
 }
 
 /// Ends all connections of this worker, and waits until their servers are told, or for [`LEAVE_MAX`].
-pub(in super::super) async fn leave() {
-    let ports: Vec<_> = SHARED.with_borrow(|ports| ports.iter().flatten().cloned().collect());
+pub async fn leave() {
+    let ports = all();
     ports.iter().for_each(|port| port.close_all(H3Code::NoError as u64));
     let deadline = Deadline::new();
     deadline.set(LEAVE_MAX);
@@ -58,14 +61,33 @@ pub(in super::super) async fn leave() {
 
 /// What the connections of this worker have sent, received and lost so far.
 pub(super) fn counts() -> QuicCounts {
-    let add = |sum: QuicCounts, port: &Rc<ClientPort>| sum.plus(port.counts());
-    SHARED.with_borrow(|ports| ports.iter().flatten().fold(QuicCounts::default(), add))
+    all().iter().fold(OWN.with_borrow(|(_, gone)| *gone), |sum, port| sum.plus(port.counts()))
 }
 
-/// A port of its own.
+fn all() -> Vec<Rc<ClientPort>> {
+    let mut all: Vec<_> = SHARED.with_borrow(|ports| ports.iter().flatten().cloned().collect());
+    OWN.with_borrow(|(ports, _)| all.extend(ports.iter().cloned()));
+    all
+}
+
+/// A port of one connection.
 pub(super) fn own(is_v4: bool) -> io::Result<Rc<ClientPort>> {
     let port = ClientPort::new(is_v4)?;
-    let driven = port.clone();
-    worker::spawn(poll_fn(move |_| BATCH.with_borrow_mut(|batch| driven.poll(batch))));
+    OWN.with_borrow_mut(|(ports, _)| ports.push(port.clone()));
+    let ended = port.clone();
+    drive(&port, move || {
+        OWN.with_borrow_mut(|(ports, gone)| {
+            ports.retain(|other| !Rc::ptr_eq(other, &ended));
+            *gone = gone.plus(ended.counts());
+        });
+    });
     Ok(port)
+}
+
+fn drive(port: &Rc<ClientPort>, ended: impl FnOnce() + 'static) {
+    let port = port.clone();
+    worker::spawn(async move {
+        poll_fn(|_| BATCH.with_borrow_mut(|batch| port.poll(batch))).await;
+        ended();
+    });
 }

@@ -24,7 +24,7 @@ use super::slot::StreamSlot;
 pub const SECTION_MAX: usize = 256 << 10;
 
 /// Times to resolve the address, to connect and to do the TLS handshake.
-pub type Opening = (Duration, Duration, Option<Duration>);
+pub type OpeningTimes = (Duration, Duration, Option<Duration>);
 
 /// The protocol of a connection: it sends what the exchanges ask for. Its driver receives.
 pub trait Carrier {
@@ -40,7 +40,7 @@ pub trait Carrier {
     /// Begins a stream with the head of a request and a body of `body` bytes; its number, or `None` if there is no room.
     fn begin(&self, slot: &Rc<StreamSlot>, head: &Composed<'_>, body: u64) -> Option<u64>;
 
-    /// Sends as much of a body as there is room for; if something is left, [`Session::wake_blocked`] goes on.
+    /// Sends as much of a body as there is room for; if something is left, [`StreamSession::wake_blocked`] goes on.
     fn send_body(&self, stream: u64, body: &mut &[u8]);
 
     /// Forgets a stream, whose answer is complete and whose request was sent, or which is lost.
@@ -57,27 +57,37 @@ pub trait Carrier {
 }
 
 /// A connection that carries streams.
-pub struct Session<C: Carrier + ?Sized> {
+pub struct StreamSession<C: Carrier + ?Sized> {
     streams: RefCell<Vec<Rc<StreamSlot>>>,
     /// Waiting exchanges, in order of arrival.
     waiting: RefCell<VecDeque<Rc<StreamSlot>>>,
     streams_max: usize,
+    /// Exchanges that the connection may carry, and those that have come.
+    exchanges_max: u64,
+    entered: Cell<u64>,
     /// No further exchange may begin: the server announced the end, or nobody uses the line any more.
     is_going: Cell<bool>,
     /// Why the connection is over.
     over: RefCell<Option<Lost>>,
     carried: Cell<u64>,
-    opening: Opening,
+    opening: OpeningTimes,
     pub carrier: C,
 }
 
-impl<C: Carrier> Session<C> {
+impl<C: Carrier> StreamSession<C> {
     /// A session over a new connection; a driver must be started for it.
-    pub fn new(carrier: C, streams_max: usize, opening: Opening) -> Rc<Session<C>> {
-        Rc::new(Session {
+    pub fn new(
+        carrier: C,
+        streams_max: usize,
+        exchanges_max: Option<u64>,
+        opening: OpeningTimes,
+    ) -> Rc<StreamSession<C>> {
+        Rc::new(StreamSession {
             streams: RefCell::default(),
             waiting: RefCell::default(),
             streams_max,
+            exchanges_max: exchanges_max.unwrap_or(u64::MAX),
+            entered: Cell::new(0),
             is_going: Cell::new(false),
             over: RefCell::new(None),
             carried: Cell::new(0),
@@ -87,10 +97,15 @@ impl<C: Carrier> Session<C> {
     }
 }
 
-impl<C: Carrier + ?Sized> Session<C> {
+impl<C: Carrier + ?Sized> StreamSession<C> {
     /// True if another exchange may begin here, at once or after waiting.
     pub fn is_open(&self) -> bool {
-        !self.is_going.get() && self.over.borrow().is_none() && self.carrier.has_numbers()
+        !self.is_going.get() && !self.is_full() && self.over.borrow().is_none() && self.carrier.has_numbers()
+    }
+
+    /// True if as many exchanges have come as the connection may carry; it ends after the last of them.
+    pub fn is_full(&self) -> bool {
+        self.entered.get() >= self.exchanges_max
     }
 
     /// Carries out one exchange; the caller has set the slot's deadline.
@@ -102,6 +117,7 @@ impl<C: Carrier + ?Sized> Session<C> {
     ) -> Result<Answer, Lost> {
         let composed = Composed::read(call.head)
             .map_err(|_| Lost::for_good(Error::named(Step::SendRequest, "ERR_INVALID_CHAR")))?;
+        self.entered.set(self.entered.get() + 1);
         slot.begin(self.carrier.version(), call.wants_body, call.method == b"HEAD");
         let mut asking = Asking { session: self, slot, is_sent: false };
         self.leave_to_begin(slot).await?;
@@ -220,14 +236,19 @@ impl<C: Carrier + ?Sized> Session<C> {
         self.is_going.get() && self.streams.borrow().is_empty()
     }
 
-    /// Ends all current exchanges with this loss.
-    pub fn lose_all(&self, lost: &Lost) {
-        self.streams.borrow().iter().for_each(|slot| slot.lose(lost.clone()));
+    /// Ends all current exchanges with this loss; the numbers of their streams may be used again.
+    pub fn begin_anew(&self, lost: &Lost) {
+        let streams = self.streams.take();
+        self.entered.set(self.entered.get().saturating_sub(streams.len() as u64));
+        for slot in streams {
+            slot.id.set(None);
+            slot.lose(lost.clone());
+        }
     }
 
     /// Ends the session; every exchange gets the error.
     pub fn end(&self, lost: Lost) {
-        self.lose_all(&lost);
+        self.streams.borrow().iter().for_each(|slot| slot.lose(lost.clone()));
         self.over.replace(Some(lost));
         self.waiting.borrow().iter().for_each(|slot| slot.wake());
     }
@@ -235,7 +256,7 @@ impl<C: Carrier + ?Sized> Session<C> {
 
 /// A current exchange. If it is dropped before its end, nobody waits for its answer any more.
 struct Asking<'s, C: Carrier + ?Sized> {
-    session: &'s Session<C>,
+    session: &'s StreamSession<C>,
     slot: &'s Rc<StreamSlot>,
     /// The whole request was written.
     is_sent: bool,
@@ -260,6 +281,9 @@ impl<C: Carrier + ?Sized> Drop for Asking<'_, C> {
             session.carrier.forget(slot, id);
         } else {
             session.waiting.borrow_mut().retain(|other| !Rc::ptr_eq(other, slot));
+        }
+        if session.is_full() && session.streams.borrow().is_empty() && session.waiting.borrow().is_empty() {
+            session.go(None);
         }
         session.call_next();
     }

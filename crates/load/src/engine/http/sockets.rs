@@ -12,7 +12,8 @@ use std::task::{Poll, Waker};
 use weir_net::tls::Sessions;
 use weir_net::{Instant, clock};
 
-use crate::client::{IDLE_MAX, KeptConnection, Line, Origin, Protocol, STREAMS_MAX};
+use crate::client::line::{Line, STREAMS_MAX};
+use crate::client::{IDLE_MAX, KeptConnection, Origin, Protocol};
 use crate::url::Scheme;
 
 /// TLS 1.3 tickets kept for one virtual user. A shared pool keeps one for each connection, up to

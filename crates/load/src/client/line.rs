@@ -1,4 +1,4 @@
-//! A connection for exchanges: opened by the first exchange, and opened again after it is gone.
+//! A connection of HTTP/2 or HTTP/3 for exchanges: opened by the first exchange, and opened again after it is gone.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -6,51 +6,39 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use weir_meter::Step;
-use weir_net::worker::Task;
 use weir_net::clock;
+use weir_net::tls::Sessions;
+use weir_net::worker::Task;
 
-use super::super::answer::Answer;
-use super::super::error::Error;
-use super::super::origin::Origin;
-use super::super::resolve::Resolver;
-use super::super::session::ReadyRequest;
-use super::super::{h2, h3};
-use super::lost::Again;
-use super::session::{Carrier, Session};
-use super::slot::StreamSlot;
+use super::answer::Answer;
+use super::error::Error;
+use super::h2;
+use super::h3;
+use super::origin::Origin;
+use super::resolve::Resolver;
+use super::session::ReadyRequest;
+use super::streams::{Again, Carrier, Protocol, StreamSession, StreamSlot, Tuning, Wanted};
 
 /// Most streams of one connection, whatever its server allows: they are searched linearly.
 pub const STREAMS_MAX: usize = 1000;
 /// Most attempts at an exchange that the server refuses, or whose connection is over, before it does anything.
 const TRIES_MAX: usize = 4;
+/// TLS sessions kept for the connections after; a server sends two or more for each.
+const TICKETS_MAX: usize = 4;
+/// Methods that may be sent as early data, because a repetition does no harm (RFC 9110 §9.2.1, RFC 8470 §3).
+const SAFE: [&[u8]; 4] = [b"GET", b"HEAD", b"OPTIONS", b"TRACE"];
 /// Slots kept for later exchanges.
 const SPARE_MAX: usize = 64;
-
-/// The protocol of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/2, by ALPN over TLS, with prior knowledge over `http://`.
-    Http2,
-    /// HTTP/3 over QUIC, for `https://` alone.
-    Http3,
-}
-
-impl Protocol {
-    /// Its name with its version.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Http2 => "HTTP/2",
-            Protocol::Http3 => "HTTP/3",
-        }
-    }
-}
 
 /// See the module.
 pub struct Line {
     origin: Rc<Origin>,
     protocol: Protocol,
+    tuning: Tuning,
+    /// Sessions of the connections before.
+    sessions: Option<Sessions>,
     streams_max: usize,
-    session: RefCell<Option<Rc<Session<dyn Carrier>>>>,
+    session: RefCell<Option<Rc<StreamSession<dyn Carrier>>>>,
     is_opening: Cell<bool>,
     /// The error of the last opening, if it failed; and the number of openings that have ended.
     failed: RefCell<Option<Error>>,
@@ -65,9 +53,16 @@ pub struct Line {
 impl Line {
     /// A line to an origin, not opened yet. `streams_max` is limited to 1 to [`STREAMS_MAX`].
     pub fn new(origin: Rc<Origin>, protocol: Protocol, streams_max: usize) -> Rc<Line> {
+        Line::tuned(origin, protocol, streams_max, Tuning::default())
+    }
+
+    /// As [`Line::new`], with other settings than usual.
+    pub fn tuned(origin: Rc<Origin>, protocol: Protocol, streams_max: usize, tuning: Tuning) -> Rc<Line> {
         Rc::new(Line {
             origin,
             protocol,
+            tuning,
+            sessions: tuning.early_data.then(|| Sessions::new(TICKETS_MAX)),
             streams_max: streams_max.clamp(1, STREAMS_MAX),
             session: RefCell::new(None),
             is_opening: Cell::new(false),
@@ -120,7 +115,7 @@ impl Line {
         call: &ReadyRequest<'_>,
         slot: &StreamSlot,
         resolver: &Resolver,
-    ) -> Result<Rc<Session<dyn Carrier>>, Error> {
+    ) -> Result<Rc<StreamSession<dyn Carrier>>, Error> {
         loop {
             if let Some(session) = self.session.borrow().as_ref().filter(|session| session.is_open()) {
                 return Ok(session.clone());
@@ -148,12 +143,20 @@ impl Line {
         call: &ReadyRequest<'_>,
         slot: &StreamSlot,
         resolver: &Resolver,
-    ) -> Result<Rc<Session<dyn Carrier>>, Error> {
+    ) -> Result<Rc<StreamSession<dyn Carrier>>, Error> {
         let opening = OpeningTurn::of(self);
-        let (origin, streams_max, deadline) = (&self.origin, self.streams_max, &slot.deadline);
+        let wanted = Wanted {
+            origin: &self.origin,
+            resolver,
+            sessions: call.sessions.or(self.sessions.as_ref()),
+            streams_max: self.streams_max,
+            tuning: self.tuning,
+            is_safe: SAFE.contains(&call.method),
+            deadline: &slot.deadline,
+        };
         let opened = match self.protocol {
-            Protocol::Http2 => h2::open(origin, call, resolver, streams_max, deadline).await,
-            Protocol::Http3 => h3::open(origin, call, resolver, streams_max, deadline).await,
+            Protocol::Http2 => h2::open(&wanted).await,
+            Protocol::Http3 => h3::open(&wanted).await,
         };
         opening.end(&opened);
         opened
@@ -178,10 +181,10 @@ impl<'l> OpeningTurn<'l> {
         OpeningTurn(line)
     }
 
-    fn end(self, opened: &Result<Rc<Session<dyn Carrier>>, Error>) {
+    fn end(self, opened: &Result<Rc<StreamSession<dyn Carrier>>, Error>) {
         match opened {
             Ok(session) => {
-                if let Some(before) = self.0.session.replace(Some(session.clone())) {
+                if let Some(before) = self.0.session.replace(Some(session.clone())).filter(|before| !before.is_full()) {
                     before.go(None);
                 }
             }
