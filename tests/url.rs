@@ -168,6 +168,18 @@ fn a_request_whose_connection_is_closed_is_a_failure_and_is_sent_once() {
 }
 
 #[test]
+fn a_connection_carries_no_more_requests_than_it_may() {
+    let server = Server::start();
+    let (json, _, dir) = room("per-connection");
+    let flags = ["-n", "40", "-c", "1", "--per-connection", "5", "-o", text(&json)];
+    let output = load(&[&[&*server.url], &flags[..]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let connects = &report(&json)["aggregate"]["summaries"]["http.connect"]["count"];
+    assert_eq!((server.seen(), connects.as_u64()), (40, Some(8)));
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
 fn a_signal_ends_it_with_its_reports() {
     let server = Server::start();
     let (json, _, dir) = room("url-stopped");

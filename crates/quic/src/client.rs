@@ -39,6 +39,10 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 /// Bytes of datagrams that wait in the kernel for all connections of a socket; it may allow less (`net.core.rmem_max`).
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
+/// After datagrams have come, the drivers of their connections run, and then the tasks that those wake. What all of them send goes
+/// out together with the acknowledgments.
+const RESTS: u8 = 2;
+
 /// A client's socket. See the module.
 pub struct ClientPort {
     is_v4: bool,
@@ -47,8 +51,8 @@ pub struct ClientPort {
     /// The socket before the last move: datagrams for its port may still come.
     before: RefCell<Option<Receiver>>,
     transport: Arc<TransportConfig>,
-    /// Datagrams have come, and the tasks that they concern run first.
-    rests: Cell<bool>,
+    /// Turns that the port leaves to other tasks, since datagrams have come.
+    rests: Cell<u8>,
     is_stopped: Cell<bool>,
 }
 
@@ -68,7 +72,7 @@ impl ClientPort {
             socket: RefCell::new(socket),
             before: RefCell::new(None),
             transport: Arc::new(transport()),
-            rests: Cell::new(false),
+            rests: Cell::new(0),
             is_stopped: Cell::new(false),
         }))
     }
@@ -127,6 +131,11 @@ impl ClientPort {
         self.hub.counts()
     }
 
+    /// Connections that have not ended.
+    pub fn connections(&self) -> usize {
+        self.hub.connections()
+    }
+
     /// Opens no more connections. The port goes on until the last one has ended.
     pub fn stop(&self) {
         self.is_stopped.set(true);
@@ -136,8 +145,8 @@ impl ClientPort {
     /// Drives, sends and receives; ready when the port is stopped and has no connection left.
     pub fn poll(&self, batch: &mut ReceiveBatch) -> Poll<()> {
         self.hub.listed.driven_here();
-        if self.rests.replace(false) {
-            // The drivers of connections have run. The tasks that they have woken write requests, and run before this one.
+        if let Some(rests) = self.rests.get().checked_sub(1) {
+            self.rests.set(rests);
             Task::current().wake();
             return Poll::Pending;
         }
@@ -155,14 +164,13 @@ impl ClientPort {
             for socket in [Some(&*socket), before.as_ref()].into_iter().flatten() {
                 if receive(socket, batch) {
                     has_received = true;
-                    self.rests.set(true);
+                    self.rests.set(RESTS);
                     // An endpoint without a server's settings has no new clients.
                     batch.datagrams().for_each(|datagram| drop(self.hub.take(&datagram)));
                 }
             }
         }
         if has_received || has_room || self.hub.wait().is_ready() {
-            // The tasks that were woken run first: what they send goes out together with the acknowledgments.
             Task::current().wake();
         }
         Poll::Pending

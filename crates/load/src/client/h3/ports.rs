@@ -14,32 +14,31 @@ use weir_quic::client::ClientPort;
 use weir_quic::connection::QuicCounts;
 use weir_wire::h3::H3Code;
 
+/// Connections that share a port, at most. The kernel's default room for a socket holds about 180 datagrams with an answer of
+/// 1 KiB each: what it drops would be a loss of the generator.
+const SHARE_MAX: usize = 32;
 /// Longest time that the end of a run waits for the kernel to take the last datagrams.
 const LEAVE_MAX: Duration = Duration::from_millis(200);
 
 thread_local! {
     /// The ports of single connections, and the counts of those that have ended.
     static OWN: RefCell<(Vec<Rc<ClientPort>>, QuicCounts)> = RefCell::default();
-    /// The shared ports, for IPv4 and for IPv6.
-    static SHARED: RefCell<[Option<Rc<ClientPort>>; 2]> = const { RefCell::new([None, None]) };
+    /// The shared ports, and whether they are for IPv4.
+    static SHARED: RefCell<Vec<(bool, Rc<ClientPort>)>> = const { RefCell::new(Vec::new()) };
     /// Memory for arriving datagrams: a worker handles those of one socket before it reads from the next.
     static BATCH: RefCell<ReceiveBatch> = RefCell::new(ReceiveBatch::new());
 }
 
-/// The port that connections of this worker share.
+/// A port for one more connection of this worker.
 pub(super) fn shared(is_v4: bool) -> io::Result<Rc<ClientPort>> {
-    let index = usize::from(!is_v4);
-    let known = SHARED.with_borrow(|ports| ports.get(index).cloned().flatten());
+    let has_room = |(v4, port): &&(bool, Rc<ClientPort>)| *v4 == is_v4 && port.connections() < SHARE_MAX;
+    let known = SHARED.with_borrow(|ports| ports.iter().find(has_room).map(|(_, port)| port.clone()));
     if let Some(port) = known {
         return Ok(port);
     }
     let port = ClientPort::new(is_v4)?;
     drive(&port, || {});
-    SHARED.with_borrow_mut(|ports| {
-        if let Some(place) = ports.get_mut(index) {
-            *place = Some(port.clone());
-        }
-    });
+    SHARED.with_borrow_mut(|ports| ports.push((is_v4, port.clone())));
     Ok(port)
 }
 
@@ -65,7 +64,7 @@ pub(super) fn counts() -> QuicCounts {
 }
 
 fn all() -> Vec<Rc<ClientPort>> {
-    let mut all: Vec<_> = SHARED.with_borrow(|ports| ports.iter().flatten().cloned().collect());
+    let mut all: Vec<_> = SHARED.with_borrow(|ports| ports.iter().map(|(_, port)| port.clone()).collect());
     OWN.with_borrow(|(ports, _)| all.extend(ports.iter().cloned()));
     all
 }
