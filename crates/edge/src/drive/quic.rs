@@ -270,6 +270,7 @@ fn port_settings(conf: &Conf, address: SocketAddr) -> Option<PortSettings> {
         stream_window: values.http3.stream_buffer,
         cuts: values.http3.gso,
     })
+        ids: values.http3.ids,
 }
 
 /// The worker and the address of a port, as its host.

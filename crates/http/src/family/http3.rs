@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
+use weir_quic::settings::IDS_MAX;
 
 use crate::exchange::Exchange;
 use crate::exchange::variable::Variable;
@@ -83,14 +84,16 @@ pub static FAMILY: Family = Family::new(
             },
         )
         .default("64k"),
-        Directive::idle(
+        Directive::new(
             "quic_active_connection_id_limit",
             HS,
             ONE,
-            "2",
-            "weir keeps five connection ids of each client",
-            |_, s| match value::at_most(s, 8)? {
-                2.. => Ok(()),
+            "Sets how many connection ids a client may give at the same time; weir keeps five at most.",
+            |b, s| match value::at_most(s, IDS_MAX.into())? {
+                ids @ 2.. => {
+                    b.settings().http3.ids = Some(ids as u8);
+                    Ok(())
+                }
                 _ => Err(Refusal::directive("value must be at least 2 (RFC 9000, section 18.2)")),
             },
         )
