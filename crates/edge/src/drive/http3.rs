@@ -55,7 +55,10 @@ async fn live(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake
     }
     let generation = entry.worker.generation();
     let limits = limits(&generation.conf, conn.client.listen.get());
-    let session = H3Session::new(quic, limits);
+    // A client without a name in its handshake gets the default server.
+    let named = conn.client.facts().and_then(|facts| facts.server_name.clone());
+    let hq = conn.client.speaks_hq().then(|| named.unwrap_or_else(|| "_".to_owned()));
+    let session = H3Session::new(quic, limits, hq);
     let mut drive = Drive {
         conn,
         entry,
@@ -420,7 +423,8 @@ impl Drive {
 fn may_go_on(conn: &Conn, session: &H3Session, conf: &Conf, listen: usize) -> bool {
     let named = conn.client.facts().and_then(|facts| facts.server_name.as_deref());
     let speaks = conf.listens.get(listen).is_some_and(|listen| {
-        listen.quic && conf.location(open::server_of_handshake(conf, listen, named).root).values.http3.is_on
+        let values = &conf.location(open::server_of_handshake(conf, listen, named).root).values.http3;
+        listen.quic && if session.hq.is_some() { values.is_hq } else { values.is_on }
     });
     speaks && session.wire.borrow().limits() == limits(conf, listen)
 }

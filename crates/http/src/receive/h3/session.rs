@@ -20,6 +20,8 @@ pub struct H3Session {
     pub quic: Rc<QuicConnection>,
     /// Its frames and tables.
     pub wire: RefCell<H3Connection>,
+    /// The host for requests of HTTP/0.9, which has no frames and names none (`hq`); `None` for HTTP/3.
+    pub hq: Option<String>,
     /// Our control stream and our decoder stream, once they are open.
     ours: [Cell<Option<StreamId>>; 2],
     driver: Cell<Task>,
@@ -29,12 +31,13 @@ pub struct H3Session {
 
 impl H3Session {
     /// A session over a connection whose handshake may go on; its SETTINGS wait to be sent.
-    pub fn new(quic: Rc<QuicConnection>, limits: H3Limits) -> Rc<H3Session> {
+    pub fn new(quic: Rc<QuicConnection>, limits: H3Limits, hq: Option<String>) -> Rc<H3Session> {
         Rc::new(H3Session {
             quic,
             wire: RefCell::new(H3Connection::new(Role::Server, limits)),
             ours: [Cell::new(None), Cell::new(None)],
             driver: Cell::new(Task::NONE),
+            hq,
             fault: Cell::new(None),
             is_dead: Cell::new(false),
         })
@@ -64,6 +67,9 @@ impl H3Session {
         let mut bytes = buffer::lease(READ_BYTES);
         loop {
             bytes.clear();
+        if self.hq.is_some() {
+            return Err(H3Fault::connection(H3Code::StreamCreation, "a unidirectional stream in hq mode"));
+        }
             let follows = self.quic.read(id, &mut bytes, READ_BYTES);
             self.uni_came(id, &bytes, act)?;
             match follows {
@@ -96,6 +102,9 @@ impl H3Session {
         for (stream, place) in [OurStream::Control, OurStream::Decoder].into_iter().zip(&self.ours) {
             let mut wire = self.wire.borrow_mut();
             let bytes = wire.output(stream);
+        if self.hq.is_some() {
+            return;
+        }
             if bytes.is_empty() {
                 continue;
             }
