@@ -4,6 +4,7 @@
 //! request's task reads and writes its own stream.
 
 use std::cell::Cell;
+use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -74,7 +75,28 @@ async fn live(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake
     drive.session.kill();
     drive.streams.iter().for_each(|stream| stream.wake());
     drive.conn.shared.keep(Task::NONE);
+    drive.tell_notes();
     drive.tell(&end);
+}
+
+/// How a connection ended.
+enum End {
+    /// As QUIC tells.
+    Quic(QuicEnd),
+    /// The client broke a rule of HTTP/3.
+    Rule(H3Fault),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Quic(end) => end.fmt(f),
+            End::Rule(H3Fault { code, what, .. }) => {
+                let code = *code as u64;
+                write!(f, "http3 error {code:#x} ({}): {what}", H3Code::name(code))
+            }
+        }
+    }
 }
 
 /// The limits that the default server of a listen sets.
@@ -119,7 +141,7 @@ struct Drive {
 }
 
 impl Drive {
-    fn poll(&mut self) -> Poll<QuicEnd> {
+    fn poll(&mut self) -> Poll<End> {
         self.session.driven_here();
         self.conn.shared.keep(Task::current());
         if self.conn.shared.has_ended() {
@@ -127,7 +149,7 @@ impl Drive {
         }
         while let Some(event) = self.session.quic.next() {
             if event == QuicEvent::Ended {
-                return Poll::Ready(self.session.end().unwrap_or(QuicEnd::Ours));
+                return Poll::Ready(End::Quic(self.session.end().unwrap_or(QuicEnd::Ours)));
             }
             self.happened(event);
         }
@@ -143,14 +165,15 @@ impl Drive {
         self.session.flush();
         if let Some(fault) = self.session.fault() {
             self.session.quic.close(fault.code as u64, fault.what.as_bytes());
-            return Poll::Ready(QuicEnd::Fault(fault.code as u64, fault.what.to_owned()));
+            return Poll::Ready(End::Rule(fault));
         }
         let is_free = self.streams.is_empty() && self.heads.is_empty() && self.leaving.is_empty();
         // While the end is only announced, a request may be on its way.
         if self.is_going() && self.notice_until.is_none() && is_free {
             self.session.quic.close(NO_ERROR, b"");
-            return Poll::Ready(QuicEnd::Ours);
+            return Poll::Ready(End::Quic(QuicEnd::Ours));
         }
+        self.tell_notes();
         self.poll_deadline()
     }
 
@@ -324,7 +347,7 @@ impl Drive {
     }
 
     /// Sets the deadline for the current wait.
-    fn poll_deadline(&mut self) -> Poll<QuicEnd> {
+    fn poll_deadline(&mut self) -> Poll<End> {
         let has_requests = self.streams.iter().any(|stream| stream.is_served());
         let delivers = !self.streams.is_empty() || !self.leaving.is_empty();
         let waits = match () {
@@ -367,7 +390,7 @@ impl Drive {
             Waits::Notice => Task::current().wake(),
             Waits::Head | Waits::Delivery | Waits::Idle | Waits::Unset => {
                 self.session.quic.close(NO_ERROR, b"");
-                return Poll::Ready(QuicEnd::Ours);
+                return Poll::Ready(End::Quic(QuicEnd::Ours));
             }
         }
         Poll::Pending
@@ -404,9 +427,18 @@ impl Drive {
         });
     }
 
+    /// Logs the rules that the client broke on single streams.
+    fn tell_notes(&self) {
+        for what in self.session.take_notes() {
+            carried::note(&self.conn, &self.entry, Version::Http3, what);
+        }
+    }
+
     /// Logs why the connection has ended, if it did not end in order.
-    fn tell(&self, end: &QuicEnd) {
-        if matches!(end, QuicEnd::Ours | QuicEnd::Idle | QuicEnd::Closed(0 | NO_ERROR, _)) {
+    fn tell(&self, end: &End) {
+        if let End::Quic(QuicEnd::Ours | QuicEnd::Idle | QuicEnd::Closed(0 | NO_ERROR, _) | QuicEnd::Refused(0, _)) =
+            end
+        {
             return;
         }
         let generation = self.entry.worker.generation();

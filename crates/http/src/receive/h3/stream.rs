@@ -263,10 +263,10 @@ impl H3Stream {
                 match checked {
                     Ok(()) if *ends => self.end_incoming(),
                     Ok(()) => {}
-                    Err(_) => self.malform(),
+                    Err(what) => self.malform(what),
                 }
             }
-            Some(H3Event::Malformed(_)) => self.malform(),
+            Some(H3Event::Malformed(what)) => self.malform(what),
             Some(H3Event::End) => self.end_incoming(),
             Some(H3Event::Head { .. } | H3Event::Blocked) | None => {}
         }
@@ -296,7 +296,8 @@ impl H3Stream {
         }
     }
 
-    fn malform(&self) {
+    fn malform(&self, what: &'static str) {
+        self.session.note(what);
         self.is_at_fault.set(true);
         self.incoming.set(Incoming::Malformed);
     }
@@ -307,6 +308,7 @@ impl H3Stream {
         if fault.stream.is_none() {
             return self.session.blame(fault);
         }
+        self.session.note(fault.what);
         self.session.quic.reset(self.id, fault.code as u64);
         self.session.quic.stop(self.id, fault.code as u64);
     }
