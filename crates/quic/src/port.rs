@@ -17,7 +17,10 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::BytesMut;
-use quinn_proto::{AcceptError, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, Incoming, ServerConfig};
+use quinn_proto::{
+    AcceptError, Connection, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, Incoming, ServerConfig,
+};
+use weir_meter::live::quic::{DatagramDrop, QuicCell};
 use weir_net::batch::{ReceiveBatch, ReceivedDatagram, SendBatch, Transmit};
 use weir_net::datagrams::Receiver;
 use weir_net::worker::Task;
@@ -28,21 +31,24 @@ use crate::id::{self, IdKey, WorkerPlace};
 use crate::listed::Listed;
 use crate::settings::{PortSettings, endpoint_config};
 use crate::timers::Timers;
-use crate::tls::{Chooser, Crypto, Handshake};
+use crate::tls::{Chooser, Crypto, Handshake, VERSION};
 
 /// Datagrams in one send, at most: the kernel takes 64, and fewer than 32 cost more at a megabyte.
 const SEGMENTS_MAX: usize = 32;
 /// Room for the datagrams of one send.
 const SEND_BYTES: usize = 48 << 10;
 
+/// A bit that each packet has (RFC 9000 §17.2), and the bits of the type of a packet with a long header.
+const FIXED: u8 = 0x40;
+const TYPE: u8 = 0x30;
+
 /// What a port asks of the server around it.
 pub trait PortHost {
     /// Whether a new client gets a connection.
     fn admit(&self, asks: Asks) -> Admission;
 
-    /// Takes a datagram for a connection of another worker or of another process. If that place has gone, [`Port::take`]
-    /// resets the connection.
-    /// `false` if that place is known to have gone.
+    /// Takes a datagram for a connection of another worker or of another process; `false` if that process has gone, and then
+    /// [`Port::take`] resets the connection.
     fn forward(&self, place: WorkerPlace, datagram: &ReceivedDatagram<'_>) -> bool;
 }
 
@@ -88,11 +94,13 @@ pub struct Port {
     socket: Receiver,
     out: RefCell<SendBatch>,
     is_stopped: Cell<bool>,
+    /// The counters of the worker.
+    cell: Arc<QuicCell>,
 }
 
 impl Port {
-    /// A port of the current worker. The ids of its connections name `place`.
-    pub fn new(socket: Receiver, place: WorkerPlace, settings: &PortSettings) -> Rc<Port> {
+    /// A port of the current worker, which counts in `cell`. The ids of its connections name `place`.
+    pub fn new(socket: Receiver, place: WorkerPlace, settings: &PortSettings, cell: Arc<QuicCell>) -> Rc<Port> {
         let config = endpoint_config(&settings.keys, place);
         let endpoint = Endpoint::new(Arc::new(config), Some(settings.server.clone()), true, None);
         Rc::new(Port {
@@ -108,6 +116,7 @@ impl Port {
             out: RefCell::new(socket.send_batch(settings.cuts)),
             socket,
             is_stopped: Cell::new(false),
+            cell,
         })
     }
 
@@ -140,7 +149,7 @@ impl Port {
         self.ring();
         let has_received = !self.out.borrow().is_full() && self.receive(batch, host);
         self.drive_listed();
-        let has_sent = self.socket.try_send_batch(&mut self.out.borrow_mut());
+        let has_sent = self.send();
         if self.is_stopped.get() && self.count.get() == 0 && has_sent {
             return Poll::Ready(());
         }
@@ -167,19 +176,37 @@ impl Port {
 
     /// Hands over the datagrams that have come; `false` if there were none.
     fn receive(&self, batch: &mut ReceiveBatch, host: &dyn PortHost) -> bool {
-        let has_come = receive(&self.socket, batch);
-        if has_come {
-            batch.datagrams().for_each(|datagram| self.route(&datagram, host));
-        }
-        has_come
+        self.receive_from(&self.socket, batch, host)
     }
 
     /// Hands over the datagrams that have come to another socket of this address.
     pub fn read_also(&self, socket: &Receiver, batch: &mut ReceiveBatch, host: &dyn PortHost) {
-        if receive(socket, batch) {
-            batch.datagrams().for_each(|datagram| self.route(&datagram, host));
+        if self.receive_from(socket, batch, host) {
             Task::current().wake();
         }
+    }
+
+    fn receive_from(&self, socket: &Receiver, batch: &mut ReceiveBatch, host: &dyn PortHost) -> bool {
+        let has_come = receive(socket, batch);
+        if has_come {
+            let mut count = 0;
+            batch.datagrams().for_each(|datagram| {
+                count += 1;
+                self.route(&datagram, host);
+            });
+            self.cell.received.add(count);
+        }
+        has_come
+    }
+
+    /// Sends what waits; `false` if something has to wait for room.
+    fn send(&self) -> bool {
+        let mut out = self.out.borrow_mut();
+        let (sent, lost) = (out.sent(), out.lost());
+        let has_sent = self.socket.try_send_batch(&mut out);
+        self.cell.sent.add(out.sent() - sent);
+        self.cell.unsent.add(out.lost() - lost);
+        has_sent
     }
 
     /// Whether a datagram is for a connection of this port.
@@ -217,15 +244,29 @@ impl Port {
                 if let Some(connection) = self.connection(handle) {
                     let mut inner = connection.inner.borrow_mut();
                     inner.handle_event(event);
-                    connection.remote.heard(datagram.from, inner.remote_address());
+                    if connection.remote.heard(datagram.from, inner.remote_address()) {
+                        self.cell.migrations.one();
+                    }
                     drop(inner);
                     connection.touch();
                     connection.wake();
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.admit(incoming, host),
-            Some(DatagramEvent::Response(transmit)) => self.push(transmit, answer),
-            None => {}
+            Some(DatagramEvent::Response(transmit)) => {
+                self.count_answer(&answer);
+                self.push(transmit, answer);
+            }
+            None => self.cell.dropped(reason(datagram.bytes), 1),
+        }
+    }
+
+    /// Counts an answer to a datagram that belongs to no connection.
+    fn count_answer(&self, answer: &[u8]) {
+        match answer {
+            [first, ..] if first & id::LONG == 0 => self.cell.resets.one(),
+            [_, 0, 0, 0, 0, ..] => self.cell.negotiations.one(),
+            _ => self.cell.refused.one(),
         }
     }
 
@@ -245,10 +286,19 @@ impl Port {
                 return self.accept(incoming, chooser, begun);
             }
             Admission::Retry => match endpoint.retry(incoming, &mut answer) {
-                Ok(transmit) => transmit,
-                Err(error) => endpoint.refuse(error.into_incoming(), &mut answer),
+                Ok(transmit) => {
+                    self.cell.retries.one();
+                    transmit
+                }
+                Err(error) => {
+                    self.cell.refused.one();
+                    endpoint.refuse(error.into_incoming(), &mut answer)
+                }
             },
-            Admission::Refuse => endpoint.refuse(incoming, &mut answer),
+            Admission::Refuse => {
+                self.cell.refused.one();
+                endpoint.refuse(incoming, &mut answer)
+            }
             Admission::Ignore => return endpoint.ignore(incoming),
         };
         drop(endpoint);
@@ -325,12 +375,13 @@ impl Port {
             }
         }
         if has_ended {
+            self.count_lost(connection, &inner);
             drop(inner);
             return self.remove(connection);
         }
         let mut is_shut = false;
         loop {
-            if self.out.borrow().is_full() && !self.socket.try_send_batch(&mut self.out.borrow_mut()) {
+            if self.out.borrow().is_full() && !self.send() {
                 is_shut = true;
                 break;
             }
@@ -345,10 +396,17 @@ impl Port {
             self.push(transmit, bytes);
         }
         self.timers.borrow_mut().want(connection.handle.0, inner.poll_timeout());
+        self.count_lost(connection, &inner);
         drop(inner);
         if is_shut {
             connection.touch();
         }
+    }
+
+    /// Counts the packets that were declared lost since the last call.
+    fn count_lost(&self, connection: &QuicConnection, inner: &Connection) {
+        let lost = inner.stats().path.lost_packets;
+        self.cell.lost.add(lost.saturating_sub(connection.lost.replace(lost)));
     }
 
     fn push(&self, transmit: quinn_proto::Transmit, bytes: Lease) {
@@ -372,6 +430,17 @@ impl Port {
     }
 }
 
+/// Why a datagram reached no connection, and no answer went back.
+fn reason(datagram: &[u8]) -> DatagramDrop {
+    let Some(first) = datagram.first().filter(|_| id::destination(datagram).is_some()) else {
+        return DatagramDrop::Garbage;
+    };
+    let is_version_known = first & id::LONG == 0 || datagram.get(1..5) == Some(&VERSION.to_be_bytes());
+    // Of a client that weir does not know, only a broken Initial packet gets here.
+    let is_initial = first & (id::LONG | TYPE) == id::LONG;
+    if first & FIXED == 0 || !is_version_known || is_initial { DatagramDrop::Garbage } else { DatagramDrop::UnknownId }
+}
+
 /// Receives a batch; `false` if there is nothing, and then the current task is woken when there is.
 fn receive(socket: &Receiver, batch: &mut ReceiveBatch) -> bool {
     loop {
@@ -383,6 +452,24 @@ fn receive(socket: &Receiver, batch: &mut ReceiveBatch) -> bool {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // An error is that of a datagram sent before: nobody listens there any more. The batch is empty then.
             Ok(()) | Err(_) => return true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_that_reach_no_connection_are_garbage_or_of_an_unknown_one() {
+        let long = |first: u8, version: u32| {
+            [&[first][..], &version.to_be_bytes(), &[8], &[7; 8], &[8], &[7; 8], &[0; 40]].concat()
+        };
+        for garbage in [vec![], vec![0x40; 17], vec![0; 60], long(0xc0, VERSION), long(0xe0, 7), long(0xa0, VERSION)] {
+            assert_eq!(reason(&garbage), DatagramDrop::Garbage, "{garbage:?}");
+        }
+        for unknown in [vec![0x40; 60], long(0xd0, VERSION), long(0xe0, VERSION), long(0xf0, VERSION)] {
+            assert_eq!(reason(&unknown), DatagramDrop::UnknownId, "{unknown:?}");
         }
     }
 }

@@ -18,6 +18,7 @@ use weir_http::hold::worker::Entry;
 use weir_http::receive::h3::session::H3Session;
 use weir_http::receive::h3::stream::{H3Stream, Heard};
 use weir_http::receive::head::{default_core, default_values};
+use weir_meter::live::quic::QuicOpen;
 use weir_net::log::Level;
 use weir_net::worker::Task;
 use weir_net::{Instant, clock};
@@ -43,12 +44,17 @@ const SIGNS: u32 = 3;
 /// The server that the client named, once it has.
 pub type Chosen = Rc<Cell<Option<ServerId>>>;
 
-/// Serves a connection that has just begun.
-pub fn serve(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake: (Handshake, Chosen)) {
+/// Serves a connection that has just begun, and is counted as long as it has its entry.
+pub fn serve(conn: Box<Conn>, entry: (Entry, QuicOpen), quic: Rc<QuicConnection>, handshake: (Handshake, Chosen)) {
     weir_net::worker::spawn(Box::pin(live(conn, entry, quic, handshake)));
 }
 
-async fn live(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake: (Handshake, Chosen)) {
+async fn live(
+    conn: Box<Conn>,
+    (entry, _counted): (Entry, QuicOpen),
+    quic: Rc<QuicConnection>,
+    handshake: (Handshake, Chosen),
+) {
     let begun = clock::now();
     if !secure::shaken(&conn, &entry.worker, &quic, &handshake, begun).await {
         quic.keep(Task::NONE);

@@ -220,7 +220,9 @@ impl Pair {
                     if let Some(far) = &mut self.far {
                         far.connection.handle_event(event);
                         let used = far.connection.remote_address();
-                        far.proved.iter().for_each(|proved| proved.heard(self.from, used));
+                        if let Some(proved) = &far.proved {
+                            proved.heard(self.from, used);
+                        }
                     }
                 }
                 Some(DatagramEvent::Response(_)) | None => {}
