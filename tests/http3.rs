@@ -1,4 +1,5 @@
-//! HTTP/3 for clients, with aioquic: what a user does, what HTTP/2 answers, and clients that break rules.
+//! HTTP/3 for clients, with aioquic: what a user does, what HTTP/2 answers, clients that break rules, and
+//! what weir counts and logs of all that.
 //!
 //! `tests/http3/` has the programs. They need the packages of `http3/python.txt`, which `cargo xtask ci` installs in
 //! `target/python`.
@@ -19,7 +20,8 @@ const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/python/bin/pyt
 fn main() -> ExitCode {
     needs::run(cases![
         [Need::Root, Need::Program("openssl"), Need::Program(PYTHON)] =>
-            requests_limits_and_ends, the_answers_of_http2, clients_that_break_rules
+            requests_limits_and_ends, the_answers_of_http2, clients_that_break_rules;
+        [Need::Root, Need::Program("openssl"), Need::Program("curl"), Need::Program(PYTHON)] => what_is_counted_and_logged
     ])
 }
 
@@ -33,6 +35,10 @@ fn the_answers_of_http2() {
 
 fn clients_that_break_rules() {
     run("hostile.py");
+}
+
+fn what_is_counted_and_logged() {
+    run("seen.py");
 }
 
 fn run(program: &str) {

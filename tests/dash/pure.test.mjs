@@ -212,6 +212,15 @@ test("what a view shows follows from two documents", () => {
   assert.deepEqual(model.codes({ codes: { 200: 9, 404: 0, 502: 9 } }), [{ code: 200, count: 9 }, { code: 502, count: 9 }]);
 });
 
+test("protocols are rows with rates and shares of all requests", () => {
+  const at = (ms, counts) => ({ at: ms, snapshot: { weir: { protocols: counts.map((requests, at) => ({ protocol: `HTTP/${at + 1}`, requests, received: requests * 10, sent: requests * 100 })) } } });
+  const [one, , three] = model.protocols(at(3000, [30, 0, 90]), at(1000, [10, 0, 30]));
+  assert.deepEqual(one, { protocol: "HTTP/1", requests: 30, rate: 10, share: 0.25, received: 100, sent: 1000 });
+  assert.deepEqual([three.rate, three.share], [30, 0.75]);
+  // A document of an older edge has none.
+  assert.deepEqual(model.protocols({ at: 0, snapshot: { weir: {} } }, null), []);
+});
+
 test("sessions are rows of servers and of peers", () => {
   const at = (ms, connections, received) => ({
     at: ms,

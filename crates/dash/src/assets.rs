@@ -63,6 +63,7 @@ assets! {
     "views/logs.js" "views/logs.js" SCRIPT;
     "views/overview.js" "views/overview.js" SCRIPT;
     "views/processes.js" "views/processes.js" SCRIPT;
+    "views/protocols.js" "views/protocols.js" SCRIPT;
     "views/sessions.js" "views/sessions.js" SCRIPT;
     "views/upstreams.js" "views/upstreams.js" SCRIPT;
     "views/vmstat.js" "views/vmstat.js" SCRIPT;

@@ -57,6 +57,21 @@ export function zones(doc, before, kind, past) {
   });
 }
 
+/** Protocols as rows, with their share of all requests. */
+export function protocols(doc, before) {
+  const seconds = between(doc, before);
+  const [now, then] = [doc.snapshot.weir.protocols ?? [], before?.snapshot.weir.protocols ?? []];
+  const all = now.reduce((sum, row) => sum + row.requests, 0);
+  return now.map((row, at) => ({
+    protocol: row.protocol,
+    requests: row.requests,
+    rate: grew(row.requests, then[at]?.requests, seconds),
+    share: part(row.requests, all),
+    received: grew(row.received, then[at]?.received, seconds),
+    sent: grew(row.sent, then[at]?.sent, seconds),
+  }));
+}
+
 /** Statuses, the most frequent first. */
 export function codes(responses) {
   return Object.entries(responses.codes ?? {})

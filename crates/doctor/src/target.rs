@@ -112,12 +112,13 @@ impl Target {
 }
 
 /// Directives that exist only in weir. One of them is enough to recognise a file for weir.
-const WEIRS_OWN: [&str; 11] = [
+const WEIRS_OWN: [&str; 12] = [
     "cache_purge_api",
     "cache_purge_log",
     "dashboard",
     "dashboard_history",
     "dashboard_token",
+    "http3_alt_svc",
     "metrics",
     "proxy_cache_guard",
     "proxy_cache_honor",

@@ -103,6 +103,7 @@ pub struct SendBatch {
     is_first_plain: bool,
     /// Whether the kernel cuts messages.
     cuts: bool,
+    sent: u64,
     lost: u64,
 }
 
@@ -124,7 +125,7 @@ enum Fate {
 impl SendBatch {
     /// An empty batch; without `cuts`, each datagram is a message of its own (`quic_gso off`).
     pub(crate) fn new(cuts: bool) -> SendBatch {
-        SendBatch { queue: VecDeque::new(), start: 0, is_first_plain: false, cuts, lost: 0 }
+        SendBatch { queue: VecDeque::new(), start: 0, is_first_plain: false, cuts, sent: 0, lost: 0 }
     }
 
     /// Adds a transmit, which is lost if the batch is full.
@@ -144,6 +145,11 @@ impl SendBatch {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// Datagrams that the kernel took.
+    pub fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Messages that the kernel refused, and transmits for which there was no place.
@@ -166,7 +172,7 @@ impl SendBatch {
             let error = match sent {
                 Ok(0) => return false,
                 Ok(sent) => {
-                    (0..sent).for_each(|_| self.leave());
+                    (0..sent).for_each(|_| self.sent += self.leave());
                     continue;
                 }
                 Err(error) => error,
@@ -210,14 +216,18 @@ impl SendBatch {
         }
     }
 
-    /// Removes the first message.
-    fn leave(&mut self) {
-        let Some(first) = self.queue.front() else { return };
-        self.start = self.start.saturating_add(self.message_bytes(first, true));
+    /// Removes the first message; returns how many datagrams it is.
+    fn leave(&mut self) -> u64 {
+        let Some(first) = self.queue.front() else { return 0 };
+        let rest = first.bytes.len().saturating_sub(self.start);
+        let message = self.message_bytes(first, true).min(rest);
+        let datagrams = first.segment_bytes.map_or(1, |each| message.div_ceil(each.max(1)));
+        self.start = self.start.saturating_add(message);
         if self.start >= first.bytes.len() {
             self.queue.pop_front();
             (self.start, self.is_first_plain) = (0, false);
         }
+        datagrams as u64
     }
 }
 
@@ -341,7 +351,7 @@ mod tests {
                 assert_eq!((calls.write, cuts && calls.read > 1), (if cuts { 1 } else { 7 }, false));
                 assert!(received.iter().all(|one| one.0.len() == 400 && one.1 == from.local_addr()));
                 assert!(received.iter().flat_map(|one| &one.0).eq(&bytes), "cuts: {cuts}");
-                assert_eq!((batch.lost(), batch.cuts()), (0, cuts));
+                assert_eq!((batch.sent(), batch.lost(), batch.cuts()), (200, 0, cuts));
             })
             .unwrap();
         }

@@ -68,7 +68,7 @@ impl ClientPort {
         let socket = bind(is_v4)?;
         Ok(Rc::new(ClientPort {
             is_v4,
-            hub: Hub::new(Endpoint::new(Arc::new(config), None, true, None), socket.send_batch(true)),
+            hub: Hub::new(Endpoint::new(Arc::new(config), None, true, None), socket.send_batch(true), Arc::default()),
             socket: RefCell::new(socket),
             before: RefCell::new(None),
             transport: Arc::new(transport()),

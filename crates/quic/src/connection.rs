@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use quinn_proto::{
     Connection, ConnectionError, ConnectionHandle, Dir, Event, ReadError, ReadableError, StreamEvent, VarInt,
     WriteError,
 };
+use weir_meter::live::quic::alert_name;
 use weir_net::clock;
 use weir_net::worker::Task;
 
@@ -95,13 +97,31 @@ impl fmt::Display for QuicEnd {
         match self {
             QuicEnd::Closed(code, reason) => write!(f, "client closed connection with error {code:#x} \"{reason}\""),
             QuicEnd::Refused(code, reason) => {
-                write!(f, "client closed quic connection with error {code:#x} \"{reason}\"")
+                write!(f, "client closed quic connection with error {} \"{reason}\"", Code(*code))
             }
-            QuicEnd::Fault(code, reason) => write!(f, "quic error {code:#x}: {reason}"),
-            QuicEnd::Idle => f.write_str("quic idle timeout"),
-            QuicEnd::Reset => f.write_str("quic stateless reset"),
+            QuicEnd::Fault(code, reason) => write!(f, "quic error {}: {reason}", Code(*code)),
+            QuicEnd::Idle => f.write_str("quic client timed out"),
+            QuicEnd::Reset => f.write_str("quic stateless reset packet detected"),
             QuicEnd::Ours => f.write_str("quic connection closed"),
         }
+    }
+}
+
+/// Codes of QUIC that are alerts of TLS (RFC 9001 §4.8).
+const CRYPTO_ERRORS: RangeInclusive<u64> = 0x100..=0x1ff;
+
+/// The alert of TLS that a code of QUIC stands for.
+pub fn alert(code: u64) -> Option<u8> {
+    CRYPTO_ERRORS.contains(&code).then_some((code & 0xff) as u8)
+}
+
+/// A code of QUIC, with the name of an alert.
+struct Code(u64);
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)?;
+        alert(self.0).map_or(Ok(()), |alert| write!(f, " ({})", alert_name(alert)))
     }
 }
 
@@ -181,6 +201,8 @@ pub struct QuicConnection {
     is_listed: Cell<bool>,
     end: RefCell<Option<QuicEnd>>,
     is_end_told: Cell<bool>,
+    /// Packets that were declared lost, and counted.
+    pub(crate) lost: Cell<u64>,
 }
 
 impl QuicConnection {
@@ -200,6 +222,7 @@ impl QuicConnection {
             is_listed: Cell::new(false),
             end: RefCell::new(None),
             is_end_told: Cell::new(false),
+            lost: Cell::new(0),
         })
     }
 
@@ -251,6 +274,17 @@ impl QuicConnection {
     /// Whether it has ended, or weir has closed it.
     pub fn has_ended(&self) -> bool {
         self.end.borrow().is_some() || self.inner.borrow().is_closed()
+    }
+
+    /// Whether weir takes early data of this client (RFC 9001 §4.6).
+    pub fn accepts_early_data(&self) -> bool {
+        self.inner.borrow().has_0rtt()
+    }
+
+    /// How it has ended, for an owner that needs no event any more; `None` while it lasts.
+    pub fn fate(&self) -> Option<QuicEnd> {
+        while self.next().is_some() {}
+        self.end()
     }
 
     /// Whether the handshake goes on. A stream that is read meanwhile carries early data (RFC 9001 §4.6).

@@ -9,19 +9,26 @@ use std::task::Poll;
 
 use bytes::BytesMut;
 use quinn_proto::{Connection, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, Incoming};
+use weir_meter::live::quic::{DatagramDrop, QuicCell};
 use weir_net::batch::{ReceiveBatch, ReceivedDatagram, SendBatch, Transmit};
 use weir_net::datagrams::Receiver;
 use weir_net::{Deadline, Instant, Lease, buffer, clock};
 
 use crate::connection::{QuicConnection, QuicCounts};
+use crate::id;
 use crate::listed::Listed;
 use crate::proved::AddressProof;
 use crate::timers::Timers;
+use crate::tls::VERSION;
 
 /// Datagrams in one send, at most: the kernel takes 64, and fewer than 32 cost more at a megabyte.
 const SEGMENTS_MAX: usize = 32;
 /// Room for the datagrams of one send.
 const SEND_BYTES: usize = 48 << 10;
+
+/// A bit that each packet has (RFC 9000 §17.2), and the bits of the type of a packet with a long header.
+const FIXED: u8 = 0x40;
+const TYPE: u8 = 0x30;
 
 /// See the module.
 pub struct Hub {
@@ -34,11 +41,13 @@ pub struct Hub {
     timers: RefCell<Timers>,
     deadline: Deadline,
     out: RefCell<SendBatch>,
+    /// Counts what happens.
+    pub cell: Arc<QuicCell>,
 }
 
 impl Hub {
-    /// A hub without connections. `out` is for its socket.
-    pub fn new(endpoint: Endpoint, out: SendBatch) -> Hub {
+    /// A hub without connections, which counts in `cell`. `out` is for its socket.
+    pub fn new(endpoint: Endpoint, out: SendBatch, cell: Arc<QuicCell>) -> Hub {
         Hub {
             endpoint: RefCell::new(endpoint),
             connections: RefCell::default(),
@@ -48,6 +57,7 @@ impl Hub {
             timers: RefCell::default(),
             deadline: Deadline::new(),
             out: RefCell::new(out),
+            cell,
         }
     }
 
@@ -98,20 +108,35 @@ impl Hub {
             BytesMut::from(datagram.bytes),
             &mut answer,
         );
-        match event? {
-            DatagramEvent::ConnectionEvent(handle, event) => {
+        match event {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 let connection = self.connection(handle)?;
                 let mut inner = connection.inner.borrow_mut();
                 inner.handle_event(event);
-                connection.remote.heard(datagram.from, inner.remote_address());
+                if connection.remote.heard(datagram.from, inner.remote_address()) {
+                    self.cell.migrations.one();
+                }
                 drop(inner);
                 connection.touch();
                 connection.wake();
             }
-            DatagramEvent::NewConnection(incoming) => return Some(incoming),
-            DatagramEvent::Response(transmit) => self.push(transmit, answer),
+            Some(DatagramEvent::NewConnection(incoming)) => return Some(incoming),
+            Some(DatagramEvent::Response(transmit)) => {
+                self.count_answer(&answer);
+                self.push(transmit, answer);
+            }
+            None => self.cell.dropped(reason(datagram.bytes), 1),
         }
         None
+    }
+
+    /// Counts an answer to a datagram that belongs to no connection.
+    fn count_answer(&self, answer: &[u8]) {
+        match answer {
+            [first, ..] if first & id::LONG == 0 => self.cell.resets.one(),
+            [_, 0, 0, 0, 0, ..] => self.cell.negotiations.one(),
+            _ => self.cell.refused.one(),
+        }
     }
 
     /// Tells the connections whose moment has come.
@@ -164,6 +189,7 @@ impl Hub {
             }
         }
         if has_ended {
+            self.count_lost(connection, &inner);
             drop(inner);
             return self.remove(connection);
         }
@@ -184,10 +210,17 @@ impl Hub {
             self.push(transmit, bytes);
         }
         self.timers.borrow_mut().want(connection.handle.0, inner.poll_timeout());
+        self.count_lost(connection, &inner);
         drop(inner);
         if is_shut {
             connection.touch();
         }
+    }
+
+    /// Counts the packets that were declared lost since the last call.
+    fn count_lost(&self, connection: &QuicConnection, inner: &Connection) {
+        let lost = inner.stats().path.lost_packets;
+        self.cell.lost.add(lost.saturating_sub(connection.lost.replace(lost)));
     }
 
     /// Adds datagrams to those that wait for the socket.
@@ -213,7 +246,12 @@ impl Hub {
 
     /// Sends what waits; `false` if something has to wait for room.
     pub fn send(&self, socket: &Receiver) -> bool {
-        socket.try_send_batch(&mut self.out.borrow_mut())
+        let mut out = self.out.borrow_mut();
+        let (sent, lost) = (out.sent(), out.lost());
+        let has_sent = socket.try_send_batch(&mut out);
+        self.cell.sent.add(out.sent() - sent);
+        self.cell.unsent.add(out.lost() - lost);
+        has_sent
     }
 
     fn remove(&self, connection: &QuicConnection) {
@@ -228,6 +266,17 @@ impl Hub {
     }
 }
 
+/// Why a datagram reached no connection, and no answer went back.
+fn reason(datagram: &[u8]) -> DatagramDrop {
+    let Some(first) = datagram.first().filter(|_| id::destination(datagram).is_some()) else {
+        return DatagramDrop::Garbage;
+    };
+    let is_version_known = first & id::LONG == 0 || datagram.get(1..5) == Some(&VERSION.to_be_bytes());
+    // Of a client that weir does not know, only a broken Initial packet gets here.
+    let is_initial = first & (id::LONG | TYPE) == id::LONG;
+    if first & FIXED == 0 || !is_version_known || is_initial { DatagramDrop::Garbage } else { DatagramDrop::UnknownId }
+}
+
 /// Receives a batch; `false` if there is nothing, and then the current task is woken when there is.
 pub fn receive(socket: &Receiver, batch: &mut ReceiveBatch) -> bool {
     loop {
@@ -239,6 +288,24 @@ pub fn receive(socket: &Receiver, batch: &mut ReceiveBatch) -> bool {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // An error is that of a datagram sent before: nobody listens there any more. The batch is empty then.
             Ok(()) | Err(_) => return true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_that_reach_no_connection_are_garbage_or_of_an_unknown_one() {
+        let long = |first: u8, version: u32| {
+            [&[first][..], &version.to_be_bytes(), &[8], &[7; 8], &[8], &[7; 8], &[0; 40]].concat()
+        };
+        for garbage in [vec![], vec![0x40; 17], vec![0; 60], long(0xc0, VERSION), long(0xe0, 7), long(0xa0, VERSION)] {
+            assert_eq!(reason(&garbage), DatagramDrop::Garbage, "{garbage:?}");
+        }
+        for unknown in [vec![0x40; 60], long(0xd0, VERSION), long(0xe0, VERSION), long(0xf0, VERSION)] {
+            assert_eq!(reason(&unknown), DatagramDrop::UnknownId, "{unknown:?}");
         }
     }
 }

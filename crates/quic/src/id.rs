@@ -23,7 +23,7 @@ const CHECK: [u8; 4] = *b"weir";
 const FOREIGN_ID_BYTES_MAX: usize = 20;
 
 /// The first bit of a packet with a long header.
-const LONG: u8 = 0x80;
+pub(crate) const LONG: u8 = 0x80;
 /// Where the length of the destination id is in a long header, after the first byte and the version.
 const LENGTH_AT: usize = 5;
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use quinn_proto::{AcceptError, Endpoint, Incoming, ServerConfig};
+use weir_meter::live::quic::QuicCell;
 use weir_net::batch::{ReceiveBatch, ReceivedDatagram};
 use weir_net::datagrams::Receiver;
 use weir_net::worker::Task;
@@ -32,9 +33,8 @@ pub trait PortHost {
     /// Whether a new client gets a connection.
     fn admit(&self, asks: Asks) -> Admission;
 
-    /// Takes a datagram for a connection of another worker or of another process. If that place has gone, [`Port::take`]
-    /// resets the connection.
-    /// `false` if that place is known to have gone.
+    /// Takes a datagram for a connection of another worker or of another process; `false` if that process has gone, and then
+    /// [`Port::take`] resets the connection.
     fn forward(&self, place: WorkerPlace, datagram: &ReceivedDatagram<'_>) -> bool;
 }
 
@@ -77,15 +77,15 @@ pub struct Port {
 }
 
 impl Port {
-    /// A port of the current worker. The ids of its connections name `place`.
-    pub fn new(socket: Receiver, place: WorkerPlace, settings: &PortSettings) -> Rc<Port> {
+    /// A port of the current worker, which counts in `cell`. The ids of its connections name `place`.
+    pub fn new(socket: Receiver, place: WorkerPlace, settings: &PortSettings, cell: Arc<QuicCell>) -> Rc<Port> {
         let config = endpoint_config(&settings.keys, place);
         let endpoint = Endpoint::new(Arc::new(config), Some(settings.server.clone()), true, None);
         Rc::new(Port {
             place,
             key: settings.keys.id.clone(),
             server: RefCell::new((settings.crypto.clone(), settings.server.clone())),
-            hub: Hub::new(endpoint, socket.send_batch(settings.cuts)),
+            hub: Hub::new(endpoint, socket.send_batch(settings.cuts), cell),
             socket,
             is_stopped: Cell::new(false),
         })
@@ -134,19 +134,27 @@ impl Port {
 
     /// Hands over the datagrams that have come; `false` if there were none.
     fn receive(&self, batch: &mut ReceiveBatch, host: &dyn PortHost) -> bool {
-        let has_come = receive(&self.socket, batch);
-        if has_come {
-            batch.datagrams().for_each(|datagram| self.route(&datagram, host));
-        }
-        has_come
+        self.receive_from(&self.socket, batch, host)
     }
 
     /// Hands over the datagrams that have come to another socket of this address.
     pub fn read_also(&self, socket: &Receiver, batch: &mut ReceiveBatch, host: &dyn PortHost) {
-        if receive(socket, batch) {
-            batch.datagrams().for_each(|datagram| self.route(&datagram, host));
+        if self.receive_from(socket, batch, host) {
             Task::current().wake();
         }
+    }
+
+    fn receive_from(&self, socket: &Receiver, batch: &mut ReceiveBatch, host: &dyn PortHost) -> bool {
+        let has_come = receive(socket, batch);
+        if has_come {
+            let mut count = 0;
+            batch.datagrams().for_each(|datagram| {
+                count += 1;
+                self.route(&datagram, host);
+            });
+            self.hub.cell.received.add(count);
+        }
+        has_come
     }
 
     /// Whether a datagram is for a connection of this port.
@@ -191,10 +199,19 @@ impl Port {
                 return self.accept(incoming, chooser, begun);
             }
             Admission::Retry => match endpoint.retry(incoming, &mut answer) {
-                Ok(transmit) => transmit,
-                Err(error) => endpoint.refuse(error.into_incoming(), &mut answer),
+                Ok(transmit) => {
+                    self.hub.cell.retries.one();
+                    transmit
+                }
+                Err(error) => {
+                    self.hub.cell.refused.one();
+                    endpoint.refuse(error.into_incoming(), &mut answer)
+                }
             },
-            Admission::Refuse => endpoint.refuse(incoming, &mut answer),
+            Admission::Refuse => {
+                self.hub.cell.refused.one();
+                endpoint.refuse(incoming, &mut answer)
+            }
             Admission::Ignore => return endpoint.ignore(incoming),
         };
         drop(endpoint);

@@ -36,12 +36,13 @@ impl ProvedAddress {
         self.address.get()
     }
 
-    /// A datagram from this address was handled, and the connection now sends to the address `used`.
-    pub fn heard(&self, from: SocketAddr, used: SocketAddr) {
-        if self.proof.is_wanted() && self.proof.take_answer(from) && from == used {
-            self.address.set(from);
-        }
+    /// A datagram from this address was handled, and the connection now sends to the address `used`; `true` if the peer has
+    /// proved another address.
+    pub fn heard(&self, from: SocketAddr, used: SocketAddr) -> bool {
+        let is_proved = self.proof.is_wanted() && self.proof.take_answer(from) && from == used;
+        let is_other = is_proved && self.address.replace(from) != from;
         self.proof.want(used != self.address.get());
+        is_other
     }
 
     /// The packets that were sealed since the last call go to this address.

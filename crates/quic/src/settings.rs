@@ -16,6 +16,8 @@ use crate::tokens::UsedTokens;
 /// Streams that a client may open before its first requests show that it uses many: all that may be open at the same time
 /// have memory from the beginning.
 pub const STREAMS_FIRST: u32 = 16;
+/// Connection ids of a client that quinn-proto can keep.
+pub const IDS_MAX: u8 = 5;
 /// Unidirectional streams of a client: control, and two of QPACK (RFC 9114 §6.2).
 const UNI_STREAMS: u32 = 3;
 /// Bytes of all streams that a client may send before weir reads them.
@@ -44,6 +46,8 @@ pub struct Wanted<'w> {
     pub streams: u32,
     /// Bytes of a stream that a client may send before weir reads them.
     pub stream_window: u32,
+    /// Connection ids that a client may give at the same time, at least two; no more than [`IDS_MAX`] are of use.
+    pub ids: u8,
     /// The kernel cuts messages into datagrams.
     pub cuts: bool,
 }
@@ -76,7 +80,7 @@ static USED_TOKENS: LazyLock<Arc<UsedTokens>> = LazyLock::new(Arc::default);
 /// The settings of a port; `None` if the host key is empty, or the TLS library lacks the suite of Initial packets.
 pub fn port_settings(wanted: &Wanted<'_>) -> Option<PortSettings> {
     let keys = Keys::of(wanted.host_key)?;
-    let crypto = Arc::new(Crypto::new(&[])?);
+    let crypto = Arc::new(Crypto::new(wanted.ids.min(IDS_MAX))?);
     let mut transport = TransportConfig::default();
     let idle = u64::try_from(wanted.idle.as_millis()).ok().and_then(|ms| VarInt::from_u64(ms).ok());
     transport

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-acme", &["weir-wire", "weir-net"]),
     ("weir-cache", &["weir-wire", "weir-net"]),
     ("weir-redis", &["weir-net"]),
-    ("weir-quic", &["weir-net"]),
+    ("weir-quic", &["weir-net", "weir-meter"]),
     ("weir-fetch", &["weir-wire", "weir-net"]),
     (
         "weir-http",

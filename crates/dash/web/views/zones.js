@@ -5,6 +5,7 @@ import { codes, failed, lately, zones as rows } from "../model.js";
 import { capital, card, empty, name, took, way } from "../parts.js";
 import { finder, found, table } from "../table.js";
 import * as units from "../units.js";
+import { protocols } from "./protocols.js";
 
 export function zones({ doc, before, docs, t, ui }) {
   const http = doc.snapshot.http;
@@ -19,6 +20,7 @@ export function zones({ doc, before, docs, t, ui }) {
     finder(ui, { id: "zones", t, failing: all.filter(isFailing).length, all: all.length, seen: s.length + l.length }),
     card(t("zones.servers"), null, servers.length ? zoneTable("servers", t("zones.servers"), s, t, ui, "server") : empty(t("zones.none"))),
     card(t("zones.locations"), null, locations.length ? zoneTable("locations", t("zones.locations"), l, t, ui, "location") : empty(t("zones.none"))),
+    protocols({ doc, before, t, ui }),
     limits(http, t, ui),
   ];
 }

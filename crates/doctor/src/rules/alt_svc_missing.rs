@@ -35,6 +35,11 @@ fn check(case: &Case<'_>, found: &mut Findings) {
             continue;
         }
         let port = alt_svc::port(listen).unwrap_or(443);
+        let line = match case.is_weir() {
+            true if speaks_tls(server) => "http3_alt_svc on;".to_owned(),
+            true => format!("http3_alt_svc {port};"),
+            false => format!("add_header Alt-Svc 'h3=\":{port}\"; ma=86400' always;"),
+        };
         found.add(
             Finding::at(
                 listen,
@@ -43,7 +48,7 @@ fn check(case: &Case<'_>, found: &mut Findings) {
                     "Alt-Svc가 없으면 브라우저는 이 listen을 쓰지 않습니다"
                 ),
             )
-            .write(format!("add_header Alt-Svc 'h3=\":{port}\"; ma=86400' always;")),
+            .write(line),
         );
     }
 }
@@ -72,6 +77,8 @@ mod tests {
             "http { server { listen 443 quic; location / { add_header alt-svc 'h3=\":443\"'; } } }",
             "http { server { listen 443 quic; more_set_headers 'Alt-Svc: h3=\":443\"'; } }",
             "http { server { listen 443 quic; add_header Alt-Svc $advertised; } }",
+            "http { http3_alt_svc on; server { listen 443 quic; } }",
+            "http { server { listen 443 quic; location / { http3_alt_svc 443; } } }",
             "http { server { listen 443 quic; } server { listen 443 ssl; add_header Alt-Svc 'h3=\":443\"'; } }",
             "http { server { listen 443 quic; http3 off; } }",
             "http { server { listen 443 quic default_server; ssl_reject_handshake on; } }",
@@ -82,6 +89,7 @@ mod tests {
         for silent in [
             "http { server { listen 443 quic; listen 443 ssl; } server { listen 443 ssl; add_header Alt-Svc 'h3=\":443\"'; } }",
             "http { server { listen 443 quic; add_header Alt-Svc clear; } }",
+            "http { http3_alt_svc on; server { listen 443 quic; http3_alt_svc clear; } }",
             "http { server { listen 443 quic; add_header Alt-Svc 'h2=\":443\"'; } }",
             "http { server { listen 443 quic; } server { listen 80; add_header Alt-Svc 'h3=\":443\"'; } }",
         ] {

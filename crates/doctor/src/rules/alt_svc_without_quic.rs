@@ -75,6 +75,12 @@ mod tests {
         ] {
             assert_eq!(count(&server(listen, field)), 1, "{listen} {field}");
         }
+        let own = |listen: &str, word: &str| format!("http {{ server {{ listen {listen}; http3_alt_svc {word}; }} }}");
+        for (listen, word, expected) in
+            [("443 quic", "443", 0), ("443 ssl", "on", 0), ("443 ssl", "off", 0), ("443 quic", "8443 ma=60", 1)]
+        {
+            assert_eq!(count(&own(listen, word)), expected, "{listen} {word}");
+        }
         assert_eq!(count("add_header Alt-Svc 'h3=\":443\"';"), 0, "a part of a configuration");
     }
 }

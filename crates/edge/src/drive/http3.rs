@@ -4,6 +4,7 @@
 //! request's task reads and writes its own stream.
 
 use std::cell::Cell;
+use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -17,6 +18,7 @@ use weir_http::hold::worker::Entry;
 use weir_http::receive::h3::session::H3Session;
 use weir_http::receive::h3::stream::{H3Stream, Heard};
 use weir_http::receive::head::{default_core, default_values};
+use weir_meter::live::quic::QuicOpen;
 use weir_net::log::Level;
 use weir_net::worker::Task;
 use weir_net::{Instant, clock};
@@ -42,12 +44,17 @@ const SIGNS: u32 = 3;
 /// The server that the client named, once it has.
 pub type Chosen = Rc<Cell<Option<ServerId>>>;
 
-/// Serves a connection that has just begun.
-pub fn serve(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake: (Handshake, Chosen)) {
+/// Serves a connection that has just begun, and is counted as long as it has its entry.
+pub fn serve(conn: Box<Conn>, entry: (Entry, QuicOpen), quic: Rc<QuicConnection>, handshake: (Handshake, Chosen)) {
     weir_net::worker::spawn(Box::pin(live(conn, entry, quic, handshake)));
 }
 
-async fn live(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake: (Handshake, Chosen)) {
+async fn live(
+    conn: Box<Conn>,
+    (entry, _counted): (Entry, QuicOpen),
+    quic: Rc<QuicConnection>,
+    handshake: (Handshake, Chosen),
+) {
     let begun = clock::now();
     if !secure::shaken(&conn, &entry.worker, &quic, &handshake, begun).await {
         quic.keep(Task::NONE);
@@ -55,7 +62,10 @@ async fn live(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake
     }
     let generation = entry.worker.generation();
     let limits = limits(&generation.conf, conn.client.listen.get());
-    let session = H3Session::new(quic, limits);
+    // A client without a name in its handshake gets the default server.
+    let named = conn.client.facts().and_then(|facts| facts.server_name.clone());
+    let hq = conn.client.speaks_hq().then(|| named.unwrap_or_else(|| "_".to_owned()));
+    let session = H3Session::new(quic, limits, hq);
     let mut drive = Drive {
         conn,
         entry,
@@ -71,7 +81,28 @@ async fn live(conn: Box<Conn>, entry: Entry, quic: Rc<QuicConnection>, handshake
     drive.session.kill();
     drive.streams.iter().for_each(|stream| stream.wake());
     drive.conn.shared.keep(Task::NONE);
+    drive.tell_notes();
     drive.tell(&end);
+}
+
+/// How a connection ended.
+enum End {
+    /// As QUIC tells.
+    Quic(QuicEnd),
+    /// The client broke a rule of HTTP/3.
+    Rule(H3Fault),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Quic(end) => end.fmt(f),
+            End::Rule(H3Fault { code, what, .. }) => {
+                let code = *code as u64;
+                write!(f, "http3 error {code:#x} ({}): {what}", H3Code::name(code))
+            }
+        }
+    }
 }
 
 /// The limits that the default server of a listen sets.
@@ -116,7 +147,7 @@ struct Drive {
 }
 
 impl Drive {
-    fn poll(&mut self) -> Poll<QuicEnd> {
+    fn poll(&mut self) -> Poll<End> {
         self.session.driven_here();
         self.conn.shared.keep(Task::current());
         if self.conn.shared.has_ended() {
@@ -124,7 +155,7 @@ impl Drive {
         }
         while let Some(event) = self.session.quic.next() {
             if event == QuicEvent::Ended {
-                return Poll::Ready(self.session.end().unwrap_or(QuicEnd::Ours));
+                return Poll::Ready(End::Quic(self.session.end().unwrap_or(QuicEnd::Ours)));
             }
             self.happened(event);
         }
@@ -140,14 +171,15 @@ impl Drive {
         self.session.flush();
         if let Some(fault) = self.session.fault() {
             self.session.quic.close(fault.code as u64, fault.what.as_bytes());
-            return Poll::Ready(QuicEnd::Fault(fault.code as u64, fault.what.to_owned()));
+            return Poll::Ready(End::Rule(fault));
         }
         let is_free = self.streams.is_empty() && self.heads.is_empty() && self.leaving.is_empty();
         // While the end is only announced, a request may be on its way.
         if self.is_going() && self.notice_until.is_none() && is_free {
             self.session.quic.close(NO_ERROR, b"");
-            return Poll::Ready(QuicEnd::Ours);
+            return Poll::Ready(End::Quic(QuicEnd::Ours));
         }
+        self.tell_notes();
         self.poll_deadline()
     }
 
@@ -322,7 +354,7 @@ impl Drive {
     }
 
     /// Sets the deadline for the current wait.
-    fn poll_deadline(&mut self) -> Poll<QuicEnd> {
+    fn poll_deadline(&mut self) -> Poll<End> {
         let has_requests = self.streams.iter().any(|stream| stream.is_served());
         let delivers = !self.streams.is_empty() || !self.leaving.is_empty();
         let waits = match () {
@@ -365,7 +397,7 @@ impl Drive {
             Waits::Notice => Task::current().wake(),
             Waits::Head | Waits::Delivery | Waits::Idle | Waits::Unset => {
                 self.session.quic.close(NO_ERROR, b"");
-                return Poll::Ready(QuicEnd::Ours);
+                return Poll::Ready(End::Quic(QuicEnd::Ours));
             }
         }
         Poll::Pending
@@ -402,9 +434,18 @@ impl Drive {
         });
     }
 
+    /// Logs the rules that the client broke on single streams.
+    fn tell_notes(&self) {
+        for what in self.session.take_notes() {
+            carried::note(&self.conn, &self.entry, Version::Http3, what);
+        }
+    }
+
     /// Logs why the connection has ended, if it did not end in order.
-    fn tell(&self, end: &QuicEnd) {
-        if matches!(end, QuicEnd::Ours | QuicEnd::Idle | QuicEnd::Closed(0 | NO_ERROR, _)) {
+    fn tell(&self, end: &End) {
+        if let End::Quic(QuicEnd::Ours | QuicEnd::Idle | QuicEnd::Closed(0 | NO_ERROR, _) | QuicEnd::Refused(0, _)) =
+            end
+        {
             return;
         }
         let generation = self.entry.worker.generation();
@@ -421,7 +462,8 @@ impl Drive {
 fn may_go_on(conn: &Conn, session: &H3Session, conf: &Conf, listen: usize) -> bool {
     let named = conn.client.facts().and_then(|facts| facts.server_name.as_deref());
     let speaks = conf.listens.get(listen).is_some_and(|listen| {
-        listen.quic && conf.location(open::server_of_handshake(conf, listen, named).root).values.http3.is_on
+        let values = &conf.location(open::server_of_handshake(conf, listen, named).root).values.http3;
+        listen.quic && if session.hq.is_some() { values.is_hq } else { values.is_on }
     });
     speaks && session.wire.borrow().limits() == limits(conf, listen)
 }

@@ -327,6 +327,7 @@ fn is_unwanted(exchange: &Exchange<'_>) -> bool {
             let listen = exchange.conf.listens.get(exchange.client.listen.get());
             !values.http2.is_on && !listen.is_some_and(|listen| listen.http2)
         }
+        Version::Http3 if exchange.client.speaks_hq() => !values.http3.is_hq,
         Version::Http3 => !values.http3.is_on,
         Version::Http09 | Version::Http10 | Version::Http11 => false,
     }

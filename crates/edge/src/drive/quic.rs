@@ -15,6 +15,7 @@ use weir_http::exchange::route::ServerId;
 use weir_http::hold::counters::{self, SEATS_MAX};
 use weir_http::hold::worker::Worker;
 use weir_http::receive::head::default_values;
+use weir_meter::live::quic::{DatagramDrop, QuicCell};
 use weir_net::batch::{ReceiveBatch, ReceivedDatagram};
 use weir_net::datagrams::{Receiver, Receiving};
 use weir_net::forward::{self, ForwardBatch, ForwardEnd, ForwardReceiver};
@@ -134,7 +135,7 @@ pub async fn serve(worker: Rc<Worker>, sockets: PortSockets, stop: Rc<PortStop>)
             socket: u8::try_from(number).unwrap_or(u8::MAX),
         };
         let settings = port_settings(&generation.conf, address).ok_or("it has no keys")?;
-        Ok(Port::new(receiver, place, &settings))
+        Ok(Port::new(receiver, place, &settings, worker.board.quic.clone()))
     });
     let port = match made {
         Ok(port) => port,
@@ -225,24 +226,25 @@ fn forwarded_by_newer(worker: &Worker, packet: &[u8]) {
     let ports = ports();
     let served: Vec<_> = ports.iter().filter(|served| served.here.address == address).collect();
     for datagram in forward::forwarded(datagrams) {
-        if let Some(owner) = served.iter().find(|served| served.port.knows(&datagram)).or(served.last()) {
-            owner.port.route(&datagram, &owner.here);
+        match served.iter().find(|served| served.port.knows(&datagram)).or(served.last()) {
+            Some(owner) => owner.port.route(&datagram, &owner.here),
+            None => worker.board.quic.dropped(DatagramDrop::UnknownId, 1),
         }
     }
     served.iter().for_each(|served| served.here.pass_on());
 }
 
 /// Takes the datagrams that another worker got for a connection of this one.
-fn passed_on(address: SocketAddr, packet: &[u8]) {
+fn passed_on(worker: &Worker, address: SocketAddr, packet: &[u8]) {
     let served = PORTS.with_borrow(|ports| {
         let all = ports.iter().filter(|(other, _)| *other == address).filter_map(|(_, port)| port.upgrade());
         all.collect::<Vec<_>>()
     });
     // After a stop and a start there are two for a while: the older one has connections to end.
     for datagram in forward::forwarded(packet) {
-        let owner = served.iter().find(|served| served.port.knows(&datagram)).or(served.last());
-        if let Some(owner) = owner {
-            owner.port.take(&datagram, &owner.here);
+        match served.iter().find(|served| served.port.knows(&datagram)).or(served.last()) {
+            Some(owner) => owner.port.take(&datagram, &owner.here),
+            None => worker.board.quic.dropped(DatagramDrop::UnknownId, 1),
         }
     }
 }
@@ -268,6 +270,7 @@ fn port_settings(conf: &Conf, address: SocketAddr) -> Option<PortSettings> {
         idle,
         streams: values.http3.streams_max,
         stream_window: values.http3.stream_buffer,
+        ids: values.http3.ids,
         cuts: values.http3.gso,
     })
 }
@@ -293,12 +296,21 @@ impl Here {
         }
     }
 
-    /// Sends datagrams elsewhere; `false` if that place has gone. One that has too much to do loses them.
-    fn send_to(&self, place: Elsewhere, packet: Vec<u8>) -> bool {
-        let address = self.address;
-        match place {
-            Elsewhere::Worker(seat) => self.worker.on_colleague(seat.into(), move |_| passed_on(address, &packet)),
-            Elsewhere::Process(number) => process::this().send(number, &packet),
+    /// Sends datagrams elsewhere. A place that has gone, or has too much to do, loses them.
+    fn send_to(&self, place: Elsewhere, packet: Vec<u8>) {
+        let (address, cell) = (self.address, &self.worker.board.quic);
+        // A packet for another process begins with the address, which has no bytes of a datagram.
+        let count = forward::forwarded(&packet).filter(|datagram| !datagram.bytes.is_empty()).count() as u64;
+        let (is_sent, sent) = match place {
+            Elsewhere::Worker(seat) => {
+                let take = move |worker: &Worker| passed_on(worker, address, &packet);
+                (self.worker.on_colleague(seat.into(), take), &cell.to_workers)
+            }
+            Elsewhere::Process(number) => (process::this().send(number, &packet), &cell.to_processes),
+        };
+        match is_sent {
+            true => sent.add(count),
+            false => cell.dropped(DatagramDrop::Full, count),
         }
     }
 
@@ -323,6 +335,7 @@ impl PortHost for Here {
         }
         counters::add(&worker.counters().accepted, 1);
         let Some(place) = worker.take_place_of_client() else { return Admission::Refuse };
+        let counted = QuicCell::open(&worker.board.quic);
         let carrier = Rc::new(QuicCarrier::default());
         let entry = worker.enlist(Transport::Carried(carrier.clone()), place, &generation);
         let number = worker.next_connection_number();
@@ -341,10 +354,11 @@ impl PortHost for Here {
         let begun = move |result: Result<Rc<QuicConnection>, QuicEnd>, handshake: Handshake| match result {
             Ok(quic) => {
                 let _ = carrier.0.set(quic.clone());
-                http3::serve(conn, entry, quic, (handshake, chosen));
+                http3::serve(conn, (entry, counted), quic, (handshake, chosen));
             }
             Err(end) => {
-                secure::quic_failed(&conn, &entry.worker, (&handshake, chosen.get()), &end);
+                let failure = handshake.take().and_then(Result::err);
+                secure::quic_failed(&conn, &entry.worker, (failure.as_ref(), chosen.get()), Some(&end));
             }
         };
         Admission::Accept(Box::new(chooser), Box::new(begun))
@@ -356,7 +370,11 @@ impl PortHost for Here {
             own if own == this.process.number => (Elsewhere::Worker(place.worker), ForwardBatch::default()),
             older if this.reaches(older) => (Elsewhere::Process(older), ForwardBatch::of_socket(self.address)),
             // While another process serves too, it may be that one's: its client would lose a connection that lives.
-            _ => return this.is_succeeded(),
+            _ if this.is_succeeded() => {
+                self.worker.board.quic.dropped(DatagramDrop::UnknownId, 1);
+                return true;
+            }
+            _ => return false,
         };
         let mut passed_on = self.passed_on.borrow_mut();
         let at = passed_on.iter().position(|(other, _)| *other == place).unwrap_or_else(|| {
@@ -365,7 +383,10 @@ impl PortHost for Here {
         });
         let full = passed_on.get_mut(at).and_then(|(_, batch)| batch.push(datagram));
         drop(passed_on);
-        full.is_none_or(|packet| self.send_to(place, packet))
+        if let Some(packet) = full {
+            self.send_to(place, packet);
+        }
+        true
     }
 }
 

@@ -16,6 +16,7 @@ use weir_http::receive::request::Begun;
 use weir_meter::Step;
 use weir_net::clock;
 use weir_net::log::{self, Level};
+use weir_wire::Version;
 
 use super::after::{After, parting};
 use super::tunnel::Tunnel;
@@ -50,7 +51,7 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, parts: &mut Parts) -> 
                 return After::Streams(early.into());
             }
         };
-        counters::add(&worker.counters().requests, 1);
+        counters::add(&worker.counters().of(Version::Http11).requests, 1);
         let writing = counters::raise(&worker.counters().writing);
         let after = one(conn, worker, &generation, parts, refusal).await;
         drop(writing);
@@ -73,7 +74,7 @@ pub async fn on_stream(conn: &mut Conn, worker: &Rc<Worker>, begun: Begun) -> (P
     if !follow(conn, &generation) {
         return (parts, After::Close);
     }
-    counters::add(&worker.counters().requests, 1);
+    counters::add(&worker.counters().of(parts.request().version()).requests, 1);
     let writing = counters::raise(&worker.counters().writing);
     let after = one(conn, worker, &generation, &mut parts, refusal.map(Refused::Violation)).await;
     drop(writing);

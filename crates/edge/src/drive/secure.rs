@@ -15,7 +15,7 @@ use weir_http::exchange::conf::{Conf, Server};
 use weir_http::exchange::line;
 use weir_http::exchange::route::{LocationId, ServerId};
 use weir_http::exchange::{Exchange, Parts};
-use weir_http::hold::board::{Leg, count_fault};
+use weir_http::hold::board::{Leg, count_fault, count_tls_fault};
 use weir_http::hold::client::{Client, Secured, TlsFacts};
 use weir_http::hold::conn::Conn;
 use weir_http::hold::worker::{Generation, Worker};
@@ -23,11 +23,12 @@ use weir_http::receive::head::default_core;
 use weir_http::text::slots::SlotStore;
 use weir_http::text::template::{Definition, Template};
 use weir_meter::live::cells::{Distrust, SslCell};
+use weir_meter::live::quic::ShakeFailure;
 use weir_net::log::Level;
-use weir_net::tls::{self, Alert, Beginning, ClientHello, Complaint, Noted, TlsStream};
+use weir_net::tls::{self, Alert, Beginning, ClientHello, Complaint, Failure, Noted, TlsStream};
 use weir_net::worker::Task;
 use weir_net::{Instant, Transport, clock};
-use weir_quic::connection::{QuicConnection, QuicEnd};
+use weir_quic::connection::{self, QuicConnection, QuicEnd};
 use weir_quic::tls::Handshake;
 
 use crate::acme::Unregistered;
@@ -105,42 +106,69 @@ pub async fn shaken(
             }
             worker.board.took(Leg::Tls, clock::now().us_since(begun));
             count_success(worker, conf, root, conn);
+            if quic.accepts_early_data() {
+                worker.board.quic.early.one();
+            }
             true
         }
         Err(failure) => {
-            let told = match &failure {
-                Some(failure) => format!("SSL_do_handshake() failed (SSL: {failure})"),
-                None if quic.has_ended() => "peer closed connection in SSL handshake".to_owned(),
-                None => "client timed out (110: Connection timed out)".to_owned(),
-            };
+            let end = quic.fate();
             quic.close(0, b"");
-            cell(worker, conf, root).failed.one();
-            line::client_line(conf, &conn.client, Level::Info, format_args!("{told} while SSL handshaking"));
+            quic_failed(conn, worker, (failure.as_ref(), chosen.get()), end.as_ref());
             false
         }
     }
 }
 
-/// Counts and logs a handshake of QUIC that failed with the first packet.
+/// Counts and logs a handshake of QUIC that failed. It lasted too long if the connection has no end.
 pub fn quic_failed(
     conn: &Conn,
     worker: &Rc<Worker>,
-    (handshake, chosen): (&Handshake, Option<ServerId>),
-    end: &QuicEnd,
+    (failure, chosen): (Option<&Failure>, Option<ServerId>),
+    end: Option<&QuicEnd>,
 ) {
     let generation = worker.generation();
     let conf = &generation.conf;
-    let root = chosen.map_or(default_root(conf, conn), |server| conf.server(server).root);
-    cell(worker, conf, root).failed.one();
-    match handshake.take() {
-        Some(Err(failure)) => {
-            let told = format_args!("SSL_do_handshake() failed (SSL: {failure}) while SSL handshaking");
-            line::client_line(conf, &conn.client, Level::Info, told);
-        }
-        // The choice of the server has logged why.
-        _ if chosen.is_none() => {}
-        _ => line::client_line(conf, &conn.client, Level::Info, format_args!("{end} while SSL handshaking")),
+    let cell = cell(worker, conf, chosen.map_or(default_root(conf, conn), |server| conf.server(server).root));
+    cell.failed.one();
+    let why = shake_failure(end);
+    worker.board.quic.failed(why);
+    match (failure, why) {
+        (Some(failure), _) => count_tls_fault(cell, failure),
+        (None, ShakeFailure::TimedOut) => cell.timeout.one(),
+        (None, ShakeFailure::Alert(alert)) if is_about_certificate(alert) => cell.rejected.one(),
+        (None, _) => {}
     }
+    let told = match (failure, why, end) {
+        (Some(failure), ..) => format!("SSL_do_handshake() failed (SSL: {failure})"),
+        // The choice of the server has logged why.
+        (None, ShakeFailure::Alert(_), Some(QuicEnd::Fault(..))) if chosen.is_none() => return,
+        (None, ShakeFailure::TimedOut, _) => "client timed out (110: Connection timed out)".to_owned(),
+        (None, ShakeFailure::Closed, _) => "peer closed connection in SSL handshake".to_owned(),
+        (None, ShakeFailure::Ours, _) | (None, _, None) => return,
+        (None, _, Some(end)) => end.to_string(),
+    };
+    line::client_line(conf, &conn.client, Level::Info, format_args!("{told} while SSL handshaking"));
+}
+
+/// Codes without an error of QUIC: the end, and an end by the application before it may tell its code (RFC 9000 §10.2.3).
+const NO_ERRORS: [u64; 2] = [0, 0xc];
+
+fn shake_failure(end: Option<&QuicEnd>) -> ShakeFailure {
+    match end {
+        Some(QuicEnd::Refused(code, _)) if NO_ERRORS.contains(code) => ShakeFailure::Closed,
+        Some(QuicEnd::Fault(code, _) | QuicEnd::Refused(code, _)) => {
+            connection::alert(*code).map_or(ShakeFailure::Transport, ShakeFailure::Alert)
+        }
+        Some(QuicEnd::Closed(..) | QuicEnd::Reset) => ShakeFailure::Closed,
+        Some(QuicEnd::Ours) => ShakeFailure::Ours,
+        Some(QuicEnd::Idle) | None => ShakeFailure::TimedOut,
+    }
+}
+
+/// Whether a client that sends this alert does not take the certificate (RFC 8446 §6.2).
+fn is_about_certificate(alert: u8) -> bool {
+    matches!(alert, 42..=46 | 48)
 }
 
 /// Shows the certificate of a challenge to an authority (RFC 8737 §3): the handshake is all it wants.

@@ -12,6 +12,7 @@ use weir_http::exchange::message::Try;
 use weir_http::exchange::phase::Next;
 use weir_http::hold::board::mishap::Mishap;
 use weir_http::hold::board::{self, Leg};
+use weir_http::hold::counters;
 use weir_http::read::build::{Build, Scope};
 use weir_http::read::directive::{Arity, Directive, LOCATION, NONE};
 use weir_http::read::families::{Answering, Family};
@@ -110,6 +111,9 @@ fn ended(exchange: &mut Exchange<'_>) {
     }
     cell.received.add(exchange.bytes.request);
     cell.sent.add(exchange.bytes.sent);
+    let traffic = exchange.worker.counters().of(exchange.request.version());
+    counters::add(&traffic.received, exchange.bytes.request);
+    counters::add(&traffic.sent, exchange.bytes.sent);
     if let Some(number) = exchange.cache.zone {
         count_visit(exchange, number);
     }

@@ -30,6 +30,7 @@ weir_http::declare! {
     auth_request
     try_files
     msie_refresh
+    alt_svc
     mirror
     flv
     mp4
@@ -63,6 +64,7 @@ const FILTERS: &[&str] = &[
     "not_modified",
     "headers_more",
     "headers",
+    "alt_svc",
     "gunzip",
     "userid",
     "addition",

@@ -92,7 +92,7 @@ fn page(all: &[Counters]) -> String {
         active(all),
         sum(|counters| &counters.accepted),
         sum(|counters| &counters.handled),
-        sum(|counters| &counters.requests),
+        counters::requests(all),
         reading(all),
         writing(all),
         waiting(all),
@@ -112,7 +112,7 @@ mod tests {
         for counters in &all {
             counters::add(&counters.accepted, 5);
             counters::add(&counters.handled, 4);
-            counters::add(&counters.requests, 9);
+            counters.traffic.iter().for_each(|of| counters::add(&of.requests, 3));
             counters::shift(&counters.active, 3);
         }
         all[0].reading.store(1, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use weir_meter::live::Quic;
 use weir_meter::live::cells::{PeerSums, ZoneSums};
 use weir_meter::live::histogram::Tally;
 
@@ -26,6 +27,12 @@ impl Since for PeerSums {
 impl Since for Tally {
     fn since(&self, base: &Self) -> Self {
         Tally::since(self, base)
+    }
+}
+
+impl Since for Quic {
+    fn since(&self, base: &Self) -> Self {
+        Quic::since(self, base)
     }
 }
 

@@ -21,6 +21,7 @@ use super::ceilings;
 use super::certificates;
 use super::machine::{Machine, Share};
 use super::peers;
+use super::protocols::ProtocolBooks;
 use super::sessions;
 use super::sums::{Flow, Sums, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums, traces};
 use super::trends::Trends;
@@ -39,6 +40,7 @@ pub struct Gatherer {
     pub(super) flows: MetricBook<Vec<u64>>,
     pub(super) requests: MetricBook<Vec<u64>>,
     pub(super) handshakes: MetricBook<ZoneSums>,
+    protocols: ProtocolBooks,
     trends: Trends,
     machine: Machine,
     errors: HashMap<String, (Timestamp, VecDeque<ErrorSample>)>,
@@ -51,9 +53,9 @@ pub struct Gatherer {
 /// The counters that a DELETE sets to zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reset {
-    /// Accepted and dropped.
+    /// Accepted and dropped, and QUIC.
     Connections,
-    /// All servers' requests.
+    /// All servers' requests, also by protocol.
     Requests,
     /// All handshakes.
     Ssl,
@@ -88,6 +90,7 @@ impl Gatherer {
             flows: MetricBook::default(),
             requests: MetricBook::default(),
             handshakes: MetricBook::default(),
+            protocols: ProtocolBooks::default(),
             trends: Trends::new(now_ms),
             machine: Machine::default(),
             errors: HashMap::new(),
@@ -171,6 +174,7 @@ impl Gatherer {
             ..Snapshot::default()
         };
         self.connections(live, &scene, &mut snapshot);
+        self.protocols.fill(live, &mut snapshot);
         self.zones(&conf, sums, &mut snapshot);
         self.limit_zones(live, &conf, &mut snapshot);
         self.cache_zones(live, &conf, &mut snapshot);
@@ -215,10 +219,12 @@ impl Gatherer {
             Reset::Connections => {
                 let flow = flow_of_all(live);
                 self.flows.reset("", flow);
+                self.protocols.reset_quic(live);
             }
             Reset::Requests => {
                 let requests = at(&flow_of_all(live), 2);
                 self.requests.reset("", vec![requests]);
+                self.protocols.reset_traffic(live);
             }
             Reset::Ssl => self.handshakes.reset("", sums(live, &conf).all),
             Reset::Processes => {}

@@ -149,6 +149,41 @@ metrics! {
         |f, s| f.line(&[], s.http.requests.total as f64);
     "weir_requests_current" Gauge "" "Requests under way."
         |f, s| f.line(&[], s.http.requests.current as f64);
+    "weir_protocol_requests" Counter "`protocol`" "Requests begun, by protocol: HTTP/1 (all versions before HTTP/2), HTTP/2, HTTP/3."
+        |f, s| for of in &s.weir.protocols { f.line(&[("protocol", &of.protocol)], of.requests as f64); };
+    "weir_protocol_received_bytes" Counter "`protocol`" "Bytes of requests that have ended, by protocol."
+        |f, s| for of in &s.weir.protocols { f.line(&[("protocol", &of.protocol)], of.received as f64); };
+    "weir_protocol_sent_bytes" Counter "`protocol`" "Bytes of answers that have ended, by protocol."
+        |f, s| for of in &s.weir.protocols { f.line(&[("protocol", &of.protocol)], of.sent as f64); };
+    "weir_quic_connections" Gauge "" "Connections of QUIC open, those in the handshake included."
+        |f, s| f.line(&[], s.weir.quic.active as f64);
+    "weir_quic_connections_accepted" Counter "" "Connections of QUIC accepted."
+        |f, s| f.line(&[], s.weir.quic.accepted as f64);
+    "weir_quic_handshakes_failed" Counter "`reason`" "Handshakes of QUIC that failed, by the alert of TLS that weir or the client sent; or timeout, closed (by the client), transport, shutdown."
+        |f, s| for (reason, count) in &s.weir.quic.handshakes_failed { f.line(&[("reason", reason)], *count as f64); };
+    "weir_quic_events" Counter "`event`" "refused: clients for whom the connection table had no place; version_negotiation: clients of another version of QUIC; retry: Retry packets sent; early_data: connections with accepted early data; stateless_reset: stateless resets sent; migration: addresses that clients have moved to."
+        |f, s| {
+            let of = &s.weir.quic;
+            for (event, count) in [
+                ("refused", of.refused), ("version_negotiation", of.version_negotiations), ("retry", of.retries),
+                ("early_data", of.early_data), ("stateless_reset", of.stateless_resets), ("migration", of.migrations),
+            ] {
+                f.line(&[("event", &event)], count as f64);
+            }
+        };
+    "weir_quic_lost_packets" Counter "" "Packets of QUIC that weir sent and declared lost."
+        |f, s| f.line(&[], s.weir.quic.lost_packets as f64);
+    "weir_quic_datagrams" Counter "`direction`" "Datagrams of the sockets of QUIC: received, sent; unsent: messages of one datagram or several that the kernel refused."
+        |f, s| {
+            let of = &s.weir.quic.datagrams;
+            for (direction, count) in [("received", of.received), ("sent", of.sent), ("unsent", of.unsent)] {
+                f.line(&[("direction", &direction)], count as f64);
+            }
+        };
+    "weir_quic_datagrams_dropped" Counter "`reason`" "Datagrams that reached no connection: garbage, unknown_id, full (the worker or the process of the connection had no room, or has ended)."
+        |f, s| for (reason, count) in &s.weir.quic.datagrams.dropped { f.line(&[("reason", reason)], *count as f64); };
+    "weir_quic_datagrams_forwarded" Counter "`to`" "Datagrams that one worker passed on: to another worker, to an older process."
+        |f, s| for (to, count) in &s.weir.quic.datagrams.forwarded { f.line(&[("to", to)], *count as f64); };
     "weir_step_seconds" Summary "`step`" "Time that requests spent in each step, quantiles over the last 10 to 15 s."
         |f, s| for step in &s.weir.path {
             let times = Times { count: step.total.count, sum_us: step.total.sum_us, ..step.recent.clone() };

@@ -22,6 +22,7 @@ mod machine;
 pub mod metrics;
 pub mod observer;
 mod peers;
+mod protocols;
 mod question;
 mod scene;
 mod sessions;

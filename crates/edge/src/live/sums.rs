@@ -65,7 +65,7 @@ impl Flow {
         let one = std::slice::from_ref(counters);
         let handled = counters::total(one, |counters| &counters.handled);
         let accepted = counters::total(one, |counters| &counters.accepted).max(handled);
-        let requests = counters::total(one, |counters| &counters.requests);
+        let requests = counters::requests(one);
         let open = counters::level(one, |counters| &counters.active);
         let current = counters::level(one, |counters| &counters.writing);
         let busy = current + counters::level(one, |counters| &counters.reading);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
+use weir_quic::settings::IDS_MAX;
 
 use crate::exchange::Exchange;
 use crate::exchange::variable::Variable;
@@ -20,6 +21,10 @@ use crate::text::value;
 crate::settings! {
     /// `http3`.
     is_on: bool = true,
+    /// `http3_hq`.
+    is_hq: bool = false,
+    /// `quic_active_connection_id_limit`: ids that a client may give at the same time.
+    ids: u8 = 2,
     /// `http3_max_concurrent_streams`.
     streams_max: u32 = 128,
     /// `http3_stream_buffer_size`: bytes of a stream that a client may send before weir reads them.
@@ -51,13 +56,15 @@ pub static FAMILY: Family = Family::new(
             Ok(())
         })
         .default("on"),
-        Directive::idle(
+        Directive::new(
             "http3_hq",
             HS,
             Arity::Flag,
-            "off",
-            "weir does not speak HTTP/0.9 over QUIC, a protocol for tests of QUIC",
-            |_, s| value::flag(s).map(drop),
+            "Lets clients of a \"listen … quic\" use HTTP/0.9 (hq-interop), a protocol for tests of QUIC.",
+            |b, s| {
+                b.settings().http3.is_hq = Some(value::flag(s)?);
+                Ok(())
+            },
         )
         .default("off"),
         Directive::new(
@@ -83,14 +90,16 @@ pub static FAMILY: Family = Family::new(
             },
         )
         .default("64k"),
-        Directive::idle(
+        Directive::new(
             "quic_active_connection_id_limit",
             HS,
             ONE,
-            "2",
-            "weir keeps five connection ids of each client",
-            |_, s| match value::at_most(s, 8)? {
-                2.. => Ok(()),
+            "Sets how many connection ids a client may give at the same time; weir keeps five at most.",
+            |b, s| match value::at_most(s, IDS_MAX.into())? {
+                ids @ 2.. => {
+                    b.settings().http3.ids = Some(ids as u8);
+                    Ok(())
+                }
                 _ => Err(Refusal::directive("value must be at least 2 (RFC 9000, section 18.2)")),
             },
         )
@@ -146,7 +155,7 @@ fn host_key(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// Empty for a request of another protocol, as in nginx.
 fn protocol(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     if exchange.request.version() == weir_wire::Version::Http3 {
-        out.extend_from_slice(b"h3");
+        out.extend_from_slice(if exchange.client.speaks_hq() { b"hq" } else { b"h3" });
     }
     true
 }

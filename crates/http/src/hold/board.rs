@@ -9,17 +9,18 @@ pub mod tunnels;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Mutex, OnceLock, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
 use mishap::{Mishap, MishapCells};
 use tunnels::TunnelCell;
 use weir_cache::reason::Reason;
 use weir_meter::live::cells::{Distrust, PeerCell, SslCell, ZoneCell};
 use weir_meter::live::histogram::{Count, Histogram, Spot};
+use weir_meter::live::quic::QuicCell;
 use weir_meter::live::without_queries;
 use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
 use weir_net::clock::Instant;
-use weir_net::tls::{HandshakeFault, failure};
+use weir_net::tls::{Failure, HandshakeFault, failure};
 
 pub use lock::lock;
 /// The steps of a request, in the order of [`PATH`].
@@ -96,6 +97,8 @@ pub struct Board {
     pub path: [Histogram; PATH.len()],
     /// Upgraded connections.
     pub tunnels: TunnelCell,
+    /// QUIC.
+    pub quic: Arc<QuicCell>,
     /// Errors, by class.
     pub mishaps: MishapCells,
     /// Connections that weir could not accept, mostly because the process had no free descriptor.
@@ -274,19 +277,22 @@ pub fn line_of((connection, started, request): Asked<'_>) -> String {
 
 /// Counts why a handshake failed, if there is a counter for the reason.
 pub fn count_fault(cell: &SslCell, error: &io::Error) {
-    let Some(failure) = failure(error) else {
-        if error.kind() == io::ErrorKind::TimedOut {
-            cell.timeout.one();
-        }
-        return;
-    };
+    match failure(error) {
+        Some(failure) => count_tls_fault(cell, failure),
+        None if error.kind() == io::ErrorKind::TimedOut => cell.timeout.one(),
+        None => {}
+    }
+}
+
+/// As [`count_fault`], for a failure of TLS itself.
+pub fn count_tls_fault(cell: &SslCell, failure: &Failure) {
     match failure.fault {
         HandshakeFault::NoCommonVersion => cell.no_common_protocol.one(),
         HandshakeFault::NoCommonCipher => cell.no_common_cipher.one(),
         HandshakeFault::CertificateRejected => cell.rejected.one(),
         HandshakeFault::NoCommonProtocol | HandshakeFault::Other => {}
     }
-    if let Some(complaint) = failure.distrust {
+    if let Some(complaint) = &failure.distrust {
         cell.distrusted(Distrust::of(complaint.code));
     }
 }

@@ -11,6 +11,9 @@ use crate::hold::bounds::Share;
 use crate::hold::conn::shared::Shared;
 use crate::hold::own::Own;
 
+/// The name of HTTP/0.9 over QUIC in a handshake (RFC 7301).
+pub const HQ: &[u8] = b"hq-interop";
+
 /// The facts about a client connection, the same for all its exchanges.
 pub struct Client {
     /// `$connection`.
@@ -79,7 +82,16 @@ impl Client {
 
     /// Whether the handshake chose HTTP/2.
     pub fn speaks_http2(&self) -> bool {
-        self.facts().and_then(|facts| facts.agreed.get()).is_some_and(|agreed| agreed.alpn == b"h2")
+        self.speaks(b"h2")
+    }
+
+    /// Whether the handshake chose HTTP/0.9 over QUIC.
+    pub fn speaks_hq(&self) -> bool {
+        self.speaks(HQ)
+    }
+
+    fn speaks(&self, alpn: &[u8]) -> bool {
+        self.facts().and_then(|facts| facts.agreed.get()).is_some_and(|agreed| agreed.alpn == alpn)
     }
 
     /// Whether it speaks plain HTTP on a TLS socket.

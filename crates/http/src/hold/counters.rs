@@ -4,6 +4,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
+use weir_meter::live::PROTOCOLS;
+use weir_wire::Version;
+
 /// One worker's counters. Only that worker writes them.
 #[derive(Default)]
 #[repr(align(128))]
@@ -12,8 +15,8 @@ pub struct Counters {
     pub accepted: AtomicU64,
     /// Connections given a place in the connection table.
     pub handled: AtomicU64,
-    /// Requests begun.
-    pub requests: AtomicU64,
+    /// Requests, in the order of [`PROTOCOLS`].
+    pub traffic: [Traffic; PROTOCOLS.len()],
     /// Client connections open.
     pub active: AtomicI64,
     /// Of the open connections, those reading a head.
@@ -22,6 +25,30 @@ pub struct Counters {
     pub writing: AtomicI64,
     /// Idle connections to upstreams that another worker may take over.
     pub lendable: Lendable,
+}
+
+/// The requests of one protocol.
+#[derive(Default)]
+pub struct Traffic {
+    /// Requests begun.
+    pub requests: AtomicU64,
+    /// Bytes of requests that have ended.
+    pub received: AtomicU64,
+    /// Bytes of their answers.
+    pub sent: AtomicU64,
+}
+
+impl Counters {
+    /// The counters of requests of this version.
+    #[inline]
+    pub fn of(&self, version: Version) -> &Traffic {
+        let [http1, http2, http3] = &self.traffic;
+        match version {
+            Version::Http09 | Version::Http10 | Version::Http11 => http1,
+            Version::Http2 => http2,
+            Version::Http3 => http3,
+        }
+    }
 }
 
 /// How many idle connections a worker can lend, by a mark of their peer. There are few marks, so that all can be read
@@ -121,6 +148,11 @@ impl Drop for Raised<'_> {
 /// The sum over workers of one counter.
 pub fn total(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicU64) -> u64 {
     all.iter().map(|counters| pick(counters).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+}
+
+/// The requests begun, of all workers and protocols.
+pub fn requests(all: &[Counters]) -> u64 {
+    all.iter().flat_map(|counters| &counters.traffic).map(|of| of.requests.load(Ordering::Relaxed)).sum()
 }
 
 /// The sum over workers of one gauge, never below zero.

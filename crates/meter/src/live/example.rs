@@ -245,6 +245,8 @@ fn weir(now: Timestamp) -> Weir {
         loads_refused: 1,
         is_last_load_refused: false,
         path: PATH.iter().zip(path).map(|(name, (p50, p99))| step(name, p50, p99)).collect(),
+        protocols: protocols(),
+        quic: quic(),
         server_zones: BTreeMap::from([("shop.example".to_owned(), zone_account(512.0, 4_600, 65_000, 310))]),
         location_zones: BTreeMap::from([
             ("shop.example/".to_owned(), zone_account(260.0, 310, 9_000, 0)),
@@ -279,6 +281,39 @@ fn weir(now: Timestamp) -> Weir {
         ],
         errors: errors(now),
         names_merged: 0,
+    }
+}
+
+fn protocols() -> Vec<ProtocolAccount> {
+    let all = [(30_124, 4_900_000, 402_000_000), (14_200, 2_100_000, 240_000_000), (4_600, 800_000, 90_000_000)];
+    let account = |(name, (requests, received, sent)): (&&str, (u64, u64, u64))| ProtocolAccount {
+        protocol: (*name).to_owned(),
+        requests,
+        received,
+        sent,
+    };
+    PROTOCOLS.iter().zip(all).map(account).collect()
+}
+
+fn quic() -> Quic {
+    Quic {
+        active: 44,
+        accepted: 310,
+        refused: 1,
+        handshakes_failed: counts(&[("no_application_protocol", 2), ("timeout", 5)]),
+        version_negotiations: 1,
+        retries: 12,
+        early_data: 61,
+        stateless_resets: 4,
+        migrations: 7,
+        lost_packets: 820,
+        datagrams: Datagrams {
+            received: 52_000,
+            sent: 91_000,
+            unsent: 0,
+            dropped: counts(&[("full", 0), ("garbage", 19), ("unknown_id", 6)]),
+            forwarded: counts(&[("process", 0), ("worker", 140)]),
+        },
     }
 }
 

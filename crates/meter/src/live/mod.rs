@@ -11,7 +11,9 @@ mod example;
 pub mod histogram;
 pub mod own;
 pub mod plus;
+mod protocols;
 mod queries;
+pub mod quic;
 pub mod sessions;
 mod ssl;
 mod timestamp;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use own::*;
 pub use plus::*;
+pub use protocols::*;
 pub use queries::without_queries;
 pub use sessions::*;
 pub use ssl::*;

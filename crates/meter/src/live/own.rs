@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Timestamp;
+use super::protocols::{ProtocolAccount, Quic};
 
 /// Data that NGINX Plus does not have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,10 @@ pub struct Weir {
     pub is_last_load_refused: bool,
     /// The steps of a request, in the order of [`PATH`]: always all nine.
     pub path: Vec<StepTimes>,
+    /// Requests by protocol, in the order of [`PROTOCOLS`](super::PROTOCOLS): always all three.
+    pub protocols: Vec<ProtocolAccount>,
+    /// QUIC with clients.
+    pub quic: Quic,
     /// By server zone, same names as `http.server_zones`.
     pub server_zones: BTreeMap<String, ZoneAccount>,
     /// By location zone.

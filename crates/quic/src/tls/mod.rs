@@ -12,11 +12,13 @@
 //! The chooser must therefore not borrow the endpoint or the connection.
 //!
 //! - `session`: the session of one connection; `handshake`: its result; `client`: the session of a connection that weir opens
+//! - `parameters`: the transport parameters that are sent
 //! - `waiting`: what the chooser is bound to, its thread; `initial`: the keys that everybody can derive
 
 mod client;
 mod handshake;
 mod initial;
+mod parameters;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -39,28 +41,24 @@ use waiting::Waiting;
 
 use crate::proved::AddressProof;
 
-/// The transport parameter `disable_active_migration` (RFC 9000 §18.2) with its length. quinn-proto sends it only if it
-/// also drops all packets from a new address, and so clients behind a NAT that changes.
-pub const NO_ACTIVE_MIGRATION: &[u8] = &[0x0c, 0];
-
 /// TLS for the connections of an endpoint. As the setting of an endpoint itself it refuses each client, so each
 /// connection needs a setting of its own ([`Crypto::hearing`]).
 pub struct Crypto {
     /// For Initial packets (RFC 9001 §5.2), whatever the settings of a server.
     suite: Suite,
-    /// Transport parameters besides those of quinn-proto, as they are sent.
-    extra: &'static [u8],
+    /// The ids of a client that it may give at the same time.
+    ids: u8,
     chooser: Mutex<Option<Waiting>>,
     handshake: Handshake,
     proof: Arc<AddressProof>,
 }
 
 impl Crypto {
-    /// TLS that sends `extra` after quinn-proto's transport parameters, for instance [`NO_ACTIVE_MIGRATION`].
-    /// `None` if the TLS library lacks the suite of Initial packets.
-    pub fn new(extra: &'static [u8]) -> Option<Crypto> {
+    /// TLS for clients that may give `ids` connection ids at the same time (RFC 9000 §5.1.1). `None` if the TLS library lacks
+    /// the suite of Initial packets.
+    pub fn new(ids: u8) -> Option<Crypto> {
         let suite = TLS13_AES_128_GCM_SHA256.tls13()?.quic_suite()?;
-        Some(Crypto { suite, extra, chooser: Mutex::default(), handshake: Handshake::default(), proof: Arc::default() })
+        Some(Crypto { suite, ids, chooser: Mutex::default(), handshake: Handshake::default(), proof: Arc::default() })
     }
 
     /// The settings for one connection, for `Endpoint::accept`: as `base`, but `chooser` chooses those of TLS. The
@@ -73,8 +71,8 @@ impl Crypto {
         let handshake = Handshake::default();
         let chooser = Mutex::new(Some(Waiting::keep(chooser)));
         let proof = Arc::<AddressProof>::default();
-        let (suite, extra) = (self.suite, self.extra);
-        let crypto = Crypto { suite, extra, chooser, handshake: handshake.clone(), proof: proof.clone() };
+        let (suite, ids) = (self.suite, self.ids);
+        let crypto = Crypto { suite, ids, chooser, handshake: handshake.clone(), proof: proof.clone() };
         let mut config = base.clone();
         config.crypto = Arc::new(crypto);
         (Arc::new(config), handshake, proof)
@@ -101,9 +99,9 @@ impl crypto::ServerConfig for Crypto {
 
     fn start_session(self: Arc<Self>, _: u32, parameters: &TransportParameters) -> Box<dyn Session> {
         let chooser = self.chooser.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut sent = Vec::new();
-        parameters.write(&mut sent);
-        sent.extend_from_slice(self.extra);
+        let mut written = Vec::new();
+        parameters.write(&mut written);
+        let sent = parameters::with_id_limit(&written, self.ids);
         Box::new(TlsSession::new(self.suite, chooser, sent, self.handshake.clone(), self.proof.clone()))
     }
 }

@@ -100,9 +100,9 @@ impl This {
         self.older(number).is_some_and(|end| !end.has_ended())
     }
 
-    /// Sends a packet to an older process; `false` if it has ended. A process that has too much to do loses it.
+    /// Sends a packet to an older process; `false` if it has no room for the packet, or has ended.
     pub fn send(&self, number: u16, packet: &[u8]) -> bool {
-        self.older(number).is_some_and(|end| end.send(packet).is_ok() || !end.has_ended())
+        self.older(number).is_some_and(|end| end.send(packet).is_ok())
     }
 
     /// Tells the older processes that this one reads the sockets of an address.

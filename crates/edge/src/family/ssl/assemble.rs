@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weir_http::exchange::route::ServerId;
 use weir_http::family::certificates::source::{self, CertificateCache, CertificateSource, Watch};
 use weir_http::family::certificates::{self};
+use weir_http::hold::client::HQ;
 use weir_http::read::build::{Build, Scope};
 use weir_http::read::directive::{SERVER, STREAM_SERVER};
 use weir_http::read::found::Found;
@@ -110,6 +111,25 @@ impl Speakers {
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
 const HTTP2: [&[u8]; 4] = [b"h2", b"http/1.1", b"http/1.0", b"http/0.9"];
 
+/// What clients of a server may do over QUIC.
+#[derive(Clone, Copy)]
+struct OverQuic {
+    protocols: &'static [&'static [u8]],
+    /// Limits that a client with early data remembers.
+    limits: [u32; 3],
+}
+
+fn over_quic(scope: &Scope) -> OverQuic {
+    let values = scope.settings.http3.clone().values();
+    // HTTP/3 stays where it is off: its requests are answered with 421.
+    let protocols: &[&[u8]] = match (values.is_hq, values.is_on) {
+        (false, _) => &[b"h3"],
+        (true, true) => &[b"h3", HQ],
+        (true, false) => &[HQ],
+    };
+    OverQuic { protocols, limits: [values.ids.into(), values.streams_max, values.stream_buffer] }
+}
+
 /// The most early data from one client, in bytes: a request and its fields.
 const EARLY_BYTES_MAX: u32 = 16 << 10;
 
@@ -209,15 +229,18 @@ pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if !scope.context.meets(SERVER.or(STREAM_SERVER)) {
         return;
     }
-    let is_stream = scope.context == STREAM_SERVER;
-    let resolver = match is_stream {
-        true => weir_stream::written(scope).resolver.clone(),
-        false => weir_proxy::written(scope).resolver.clone(),
+    let quic = match scope.context == STREAM_SERVER {
+        true => None,
+        false => Some(over_quic(scope)),
+    };
+    let resolver = match quic {
+        None => weir_stream::written(scope).resolver.clone(),
+        Some(_) => weir_proxy::written(scope).resolver.clone(),
     };
     // Warnings about certificates that cannot be stapled point at `ssl_stapling`.
     b.stand(scope.place("ssl_stapling", 0));
     let wanted = crate::written(scope).acme.wanted.clone().flatten();
-    let assembled = assemble(b, &crate::written(scope).ssl, &resolver, is_stream, wanted);
+    let assembled = assemble(b, &crate::written(scope).ssl, &resolver, quic, wanted);
     b.stand(scope.at);
     match assembled {
         Ok(tls) => crate::written_mut(scope).ssl.tls = Some(tls.map(Arc::new)),
@@ -229,7 +252,7 @@ fn assemble(
     b: &mut Build<'_>,
     settings: &Settings,
     resolver: &resolver::Settings,
-    is_stream: bool,
+    quic: Option<OverQuic>,
     wanted: Option<Arc<WantedCertificate>>,
 ) -> Result<Option<ServerTls>, Refusal> {
     let mut settings = settings.clone();
@@ -276,7 +299,7 @@ fn assemble(
     let (trust, hints) = trust(b, &values)?;
     let wanted = wanted.filter(|_| is_issued(&sources));
     let context = context(&values, &pairs, (&sources, wanted.as_deref()), &hints);
-    let speakers = speakers(&values, &pairs, asks.then_some(hints), context, is_stream)?;
+    let speakers = speakers(&values, &pairs, asks.then_some(hints), context, quic)?;
     let directory = b.paths.conf_prefix.clone();
     let certificates = match (is_fixed, values.refresh) {
         (false, _) => match wanted {
@@ -421,7 +444,7 @@ fn speakers(
     pairs: &[KeyPair],
     asks_for: Option<Vec<Vec<u8>>>,
     context: Context,
-    is_stream: bool,
+    quic: Option<OverQuic>,
 ) -> Result<Speakers, Refusal> {
     let lifetime_s = values.timeout.as_secs();
     let tickets = match (values.tickets, values.ticket_keys.is_empty()) {
@@ -439,7 +462,7 @@ fn speakers(
         ciphers: (*values.ciphers).clone(),
         prefers_own_order: values.prefers_own_order,
         groups: (*values.groups).clone(),
-        alpn: if is_stream { values.alpn.clone() } else { HTTP1.iter().map(|name| name.to_vec()).collect() },
+        alpn: if quic.is_none() { values.alpn.clone() } else { HTTP1.iter().map(|name| name.to_vec()).collect() },
         asks_for,
         tickets,
         cache,
@@ -454,10 +477,11 @@ fn speakers(
         Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave no version and cipher suite ({why})"))
             .about("ssl_protocols", 0)
     })?;
-    if is_stream {
+    let Some(quic) = quic else {
         return Ok(Speakers { http2: http1.clone(), http3: None, http1 });
-    }
-    let http3 = Server::new(&options.for_quic(&[b"h3"], &[])).ok();
+    };
+    let limits = quic.limits.map(u32::to_be_bytes);
+    let http3 = Server::new(&options.for_quic(quic.protocols, limits.as_flattened())).ok();
     // HTTP/2 streams cannot tell which of them came early, and only `$ssl_early_data` makes early data safe.
     Ok(Speakers { http2: http1.with_alpn(&HTTP2).without_early_data(), http3, http1 })
 }

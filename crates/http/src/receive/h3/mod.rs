@@ -4,7 +4,8 @@
 //! connection reads heads; each request then has a task of its own, which reads its stream itself. QUIC bounds what a
 //! client may send ahead, so a stream keeps no more than one read.
 //!
-//! - `session`: the connection; `stream`: a request stream;
+//! - `session`: the connection; `stream`: a request stream; `hq`: HTTP/0.9 in the place of frames
 
+pub mod hq;
 pub mod session;
 pub mod stream;

@@ -20,22 +20,28 @@ pub struct H3Session {
     pub quic: Rc<QuicConnection>,
     /// Its frames and tables.
     pub wire: RefCell<H3Connection>,
+    /// The host for requests of HTTP/0.9, which has no frames and names none (`hq`); `None` for HTTP/3.
+    pub hq: Option<String>,
     /// Our control stream and our decoder stream, once they are open.
     ours: [Cell<Option<StreamId>>; 2],
     driver: Cell<Task>,
     fault: Cell<Option<H3Fault>>,
+    /// Rules that the client broke on single streams, for the log; one for each stream at most.
+    notes: RefCell<Vec<&'static str>>,
     is_dead: Cell<bool>,
 }
 
 impl H3Session {
     /// A session over a connection whose handshake may go on; its SETTINGS wait to be sent.
-    pub fn new(quic: Rc<QuicConnection>, limits: H3Limits) -> Rc<H3Session> {
+    pub fn new(quic: Rc<QuicConnection>, limits: H3Limits, hq: Option<String>) -> Rc<H3Session> {
         Rc::new(H3Session {
             quic,
             wire: RefCell::new(H3Connection::new(Role::Server, limits)),
+            hq,
             ours: [Cell::new(None), Cell::new(None)],
             driver: Cell::new(Task::NONE),
             fault: Cell::new(None),
+            notes: RefCell::default(),
             is_dead: Cell::new(false),
         })
     }
@@ -61,6 +67,9 @@ impl H3Session {
     /// # Errors
     /// The client broke a rule, which ends the connection.
     pub fn read_uni(&self, id: StreamId, act: &mut dyn FnMut(H3News)) -> Result<(), H3Fault> {
+        if self.hq.is_some() {
+            return Err(H3Fault::connection(H3Code::StreamCreation, "a unidirectional stream in hq mode"));
+        }
         let mut bytes = buffer::lease(READ_BYTES);
         loop {
             bytes.clear();
@@ -93,6 +102,9 @@ impl H3Session {
 
     /// Sends the bytes of our own unidirectional streams, as far as the client's windows allow.
     pub fn flush(&self) {
+        if self.hq.is_some() {
+            return;
+        }
         for (stream, place) in [OurStream::Control, OurStream::Decoder].into_iter().zip(&self.ours) {
             let mut wire = self.wire.borrow_mut();
             let bytes = wire.output(stream);
@@ -114,6 +126,17 @@ impl H3Session {
         if self.fault.replace(Some(fault)).is_none() {
             self.tell_driver();
         }
+    }
+
+    /// Notes the rule that the client broke on a stream, which ends that stream alone; the driver logs it.
+    pub fn note(&self, what: &'static str) {
+        self.notes.borrow_mut().push(what);
+        self.tell_driver();
+    }
+
+    /// The rules of [`H3Session::note`] since the last call.
+    pub fn take_notes(&self) -> Vec<&'static str> {
+        self.notes.take()
     }
 
     /// The rule that the client broke.

@@ -13,6 +13,7 @@ use weir_wire::h3::stream::{H3Event, RequestStream};
 use weir_wire::h3::{H3Code, H3Fault, write};
 use weir_wire::section::message;
 
+use super::hq;
 use super::session::H3Session;
 use crate::hold::frames::{Block, Frames};
 use crate::receive::halves::{Compressed, Inbox, Incoming, Output};
@@ -92,7 +93,7 @@ impl H3Stream {
             is_over: Cell::new(false),
             is_at_fault: Cell::new(false),
             output: Cell::new(Output::Open),
-            frame_left: Cell::new(0),
+            frame_left: Cell::new(if session.hq.is_some() { u64::MAX } else { 0 }),
             head: RefCell::default(),
             ends_after_head: Cell::new(false),
             is_shut: Cell::new(false),
@@ -203,14 +204,40 @@ impl H3Stream {
                 }
             }
         }
+        if let Some(host) = &self.session.hq {
+            self.read_line(bytes, host);
+        }
         if bytes.is_empty() {
             *bytes = Lease::none();
         }
     }
 
+    /// Puts a frame in the place of the line of HTTP/0.9, once the line is complete. The request has no more bytes.
+    fn read_line(&self, bytes: &mut Lease, host: &str) {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let Some(length) = end.map(|at| at + 1).or(self.is_last.get().then_some(bytes.len())) else {
+            if bytes.len() >= READ_BYTES {
+                self.reject(H3Code::ExcessiveLoad);
+            }
+            return;
+        };
+        let frame = hq::frame_of(bytes.get(..length).unwrap_or_default(), host);
+        bytes.clear();
+        match frame {
+            Some(frame) => bytes.extend_from_slice(&frame),
+            None => self.reject(H3Code::Message),
+        }
+        if !self.is_last.replace(true) {
+            self.session.quic.stop(self.id, H3Code::NoError as u64);
+        }
+        self.may_read.set(false);
+    }
+
     /// Reads the next event out of the bytes that are here; keeps pieces of the body.
     fn step(&self) -> Option<H3Event> {
-        if self.is_lost() || self.incoming.get() == Incoming::Whole {
+        // HTTP/0.9's line becomes a frame once it is complete.
+        let is_in_line = self.session.hq.is_some() && !self.is_last.get();
+        if self.is_lost() || self.incoming.get() == Incoming::Whole || is_in_line {
             return None;
         }
         let (raw, start) = &mut *self.raw.borrow_mut();
@@ -236,10 +263,10 @@ impl H3Stream {
                 match checked {
                     Ok(()) if *ends => self.end_incoming(),
                     Ok(()) => {}
-                    Err(_) => self.malform(),
+                    Err(what) => self.malform(what),
                 }
             }
-            Some(H3Event::Malformed(_)) => self.malform(),
+            Some(H3Event::Malformed(what)) => self.malform(what),
             Some(H3Event::End) => self.end_incoming(),
             Some(H3Event::Head { .. } | H3Event::Blocked) | None => {}
         }
@@ -269,7 +296,8 @@ impl H3Stream {
         }
     }
 
-    fn malform(&self) {
+    fn malform(&self, what: &'static str) {
+        self.session.note(what);
         self.is_at_fault.set(true);
         self.incoming.set(Incoming::Malformed);
     }
@@ -280,6 +308,7 @@ impl H3Stream {
         if fault.stream.is_none() {
             return self.session.blame(fault);
         }
+        self.session.note(fault.what);
         self.session.quic.reset(self.id, fault.code as u64);
         self.session.quic.stop(self.id, fault.code as u64);
     }
@@ -355,7 +384,10 @@ impl H3Stream {
 impl Frames for H3Stream {
     fn send_head(&self, ends: bool, length: Option<u64>, fields: &mut dyn FnMut(&mut dyn Block)) -> io::Result<usize> {
         self.check()?;
-        let sent = {
+        // HTTP/0.9 has no heads.
+        let sent = if self.session.hq.is_some() {
+            0
+        } else {
             let (bytes, _) = &mut *self.head.borrow_mut();
             let before = bytes.len();
             write::section(bytes, |encoder, out| fields(&mut Compressed(encoder, out)));

@@ -177,7 +177,7 @@ fn after_the_handshake_keys_change_without_rustls() {
 }
 
 #[test]
-fn extra_parameters_reach_the_client_and_ids_name_the_place() {
+fn parameters_reach_the_client_and_ids_name_the_place() {
     let own = Identity::of("a.test");
     let mut pair = Pair::new(always(server(&own.options())));
     pair.connect(&Arc::new(client(&[&own], None)), "a.test");
@@ -187,7 +187,7 @@ fn extra_parameters_reach_the_client_and_ids_name_the_place() {
     pair.pass();
     let (near, _) = pair.connected();
     let parameters = near.connection.crypto_session().transport_parameters().unwrap().unwrap();
-    assert!(format!("{parameters:?}").contains("disable_active_migration: true"), "{parameters:?}");
+    assert!(format!("{parameters:?}").contains("active_connection_id_limit: 3"), "{parameters:?}");
     near.connection.ping();
     let sent = pair.sends();
     let place = WorkerPlace { generation: 1, worker: 2, socket: 0 };

@@ -1,6 +1,6 @@
 //! A client of quinn-proto and a server with weir's TLS, in memory: datagrams go from one endpoint to the other.
 
-use super::super::{Chooser, Crypto, Handshake, NO_ACTIVE_MIGRATION};
+use super::super::{Chooser, Crypto, Handshake};
 use crate::id::{Ids, WorkerPlace};
 use crate::keys::Keys;
 use crate::proved::ProvedAddress;
@@ -18,6 +18,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_net::tls::{Alert, ClientHello, KeyPair, Server, ServerOptions, section};
+
+/// Ids that a client may give.
+pub const IDS: u8 = 3;
 
 /// A certificate for a host, with its key.
 pub struct Identity {
@@ -132,7 +135,7 @@ pub fn serving(keys: &Keys, place: WorkerPlace) -> Endpoint {
 }
 
 pub fn base(keys: &Keys) -> ServerConfig {
-    ServerConfig::new(Arc::new(Crypto::new(NO_ACTIVE_MIGRATION).unwrap()), keys.token.clone())
+    ServerConfig::new(Arc::new(Crypto::new(IDS).unwrap()), keys.token.clone())
 }
 
 /// What a server chooses for a hello.
@@ -217,7 +220,9 @@ impl Pair {
                     if let Some(far) = &mut self.far {
                         far.connection.handle_event(event);
                         let used = far.connection.remote_address();
-                        far.proved.iter().for_each(|proved| proved.heard(self.from, used));
+                        if let Some(proved) = &far.proved {
+                            proved.heard(self.from, used);
+                        }
                     }
                 }
                 Some(DatagramEvent::Response(_)) | None => {}
@@ -234,7 +239,7 @@ impl Pair {
     pub fn accepts(&mut self, incoming: Incoming) {
         let choice = self.choice.clone();
         let chooser: Chooser = Box::new(move |hello| choice(hello));
-        let crypto = Crypto::new(NO_ACTIVE_MIGRATION).unwrap();
+        let crypto = Crypto::new(IDS).unwrap();
         let (config, handshake, proof) = crypto.hearing(&base(&self.keys), chooser);
         self.handshake = Some(handshake);
         let mut bytes = Vec::new();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 fn session(own: &Identity) -> (TlsSession, Handshake) {
     let handshake = Handshake::default();
     let chooser = Waiting::keep(Box::new(always(server(&own.options()))));
-    let suite = Crypto::new(&[]).unwrap().suite;
+    let suite = Crypto::new(2).unwrap().suite;
     // max_idle_timeout of one second: some parameter.
     (TlsSession::new(suite, Some(chooser), vec![1, 2, 0x43, 0xe8], handshake.clone(), Arc::default()), handshake)
 }
