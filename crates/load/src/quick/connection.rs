@@ -16,7 +16,7 @@ use super::plan::QuickPlan;
 use super::schedule::DueTimes;
 use crate::client::h3;
 use crate::client::line::Line;
-use crate::client::{self, Answer, KeptConnection, NOT_AGREED, NOT_SPOKEN, Origin, ReadyRequest};
+use crate::client::{self, Answer, KeptConnection, NOT_AGREED, NOT_SPOKEN, Origin, Protocol, ReadyRequest};
 use crate::engine::bell::Bell;
 use crate::engine::http::metrics::RequestMetrics;
 use crate::event::Event;
@@ -31,6 +31,9 @@ use crate::worker::RunShared;
 pub const LATE_AFTER: Duration = Duration::from_millis(5);
 /// Pause after a failed connection of a closed loop, so that a dead server is not flooded.
 const FAILED_PAUSE: Duration = Duration::from_millis(10);
+/// At the start, a thread opens a connection of HTTP/3 each time after this. The socket of a server holds some ninety first
+/// packets by default; those of the others would be lost all at once, and again each time that they are sent anew.
+const OPEN_EVERY: Duration = Duration::from_micros(500);
 /// Size of the table of statuses; the parser accepts no others.
 const STATUSES: usize = 1000;
 
@@ -110,11 +113,18 @@ pub(super) fn begin(plan: QuickPlan, share: ThreadShare, shared: Arc<RunShared>,
         sending: Cell::new(share.connections * each),
         over: Bell::default(),
     });
-    for _ in 0..share.connections {
+    for index in 0..share.connections {
+        let is_paced = matches!(streams, Some((Protocol::Http3, _)));
+        let opens = is_paced.then(|| run.plan.begin + OPEN_EVERY * u32::try_from(index).unwrap_or(u32::MAX));
         let line = streams.map(|(protocol, streams)| Line::tuned(run.origin.clone(), protocol, streams, tuning));
         for _ in 0..each {
             let (place, line) = (Place(run.clone()), line.clone());
-            worker::spawn(async move { load(&place.0, line).await });
+            worker::spawn(async move {
+                if let Some(opens) = opens {
+                    until(opens).await;
+                }
+                load(&place.0, line).await;
+            });
         }
     }
     worker::spawn(tell(run, share.index, ears));
