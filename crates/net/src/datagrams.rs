@@ -24,6 +24,8 @@ use std::task::Poll;
 
 /// The longest datagram of UDP, without its headers.
 pub const DATAGRAM_BYTES_MAX: usize = 65_535;
+/// Bytes of datagrams that may wait in the kernel for a socket of QUIC whose options name no other number.
+pub const QUIC_RECEIVE_BYTES: usize = 4 << 20;
 
 /// A bound, non-blocking UDP socket; clones share it.
 #[derive(Clone)]
@@ -35,7 +37,7 @@ pub struct Receiving {
 /// The options of a UDP socket: those of nginx's `listen … udp`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DatagramOptions {
-    /// `SO_RCVBUF` in bytes; 0 leaves the system's.
+    /// `SO_RCVBUF` in bytes; 0 leaves the system's, and for QUIC means [`QUIC_RECEIVE_BYTES`].
     pub receive_buffer_bytes: usize,
     /// `SO_SNDBUF` in bytes; 0 leaves the system's.
     pub send_buffer_bytes: usize,
@@ -103,8 +105,10 @@ fn prepare(address: SocketAddr, options: &DatagramOptions) -> io::Result<OwnedFd
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&fd, options.ipv6only.unwrap_or(true))?;
     }
-    if options.receive_buffer_bytes > 0 {
-        sockopt::set_socket_recv_buffer_size(&fd, options.receive_buffer_bytes)?;
+    match options.receive_buffer_bytes {
+        0 if options.is_quic => make_room(&fd)?,
+        0 => {}
+        bytes => sockopt::set_socket_recv_buffer_size(&fd, bytes)?,
     }
     if options.send_buffer_bytes > 0 {
         sockopt::set_socket_send_buffer_size(&fd, options.send_buffer_bytes)?;
@@ -116,6 +120,15 @@ fn prepare(address: SocketAddr, options: &DatagramOptions) -> io::Result<OwnedFd
         prepare_quic(fd.as_fd(), address.is_ipv4())?;
     }
     Ok(fd)
+}
+
+/// All clients of QUIC share one socket of a worker, and the kernel's default holds a hundred datagrams.
+fn make_room(fd: &OwnedFd) -> io::Result<()> {
+    // Beyond `net.core.rmem_max` only with CAP_NET_ADMIN.
+    if sockopt::set_socket_recv_buffer_size_force(fd, QUIC_RECEIVE_BYTES).is_err() {
+        sockopt::set_socket_recv_buffer_size(fd, QUIC_RECEIVE_BYTES)?;
+    }
+    Ok(())
 }
 
 fn prepare_quic(fd: BorrowedFd<'_>, is_v4: bool) -> io::Result<()> {

@@ -39,10 +39,6 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 /// Bytes of datagrams that wait in the kernel for all connections of a socket; it may allow less (`net.core.rmem_max`).
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
-/// After datagrams have come, the drivers of their connections run, and then the tasks that those wake. What all of them send goes
-/// out together with the acknowledgments.
-const RESTS: u8 = 2;
-
 /// A client's socket. See the module.
 pub struct ClientPort {
     is_v4: bool,
@@ -51,8 +47,6 @@ pub struct ClientPort {
     /// The socket before the last move: datagrams for its port may still come.
     before: RefCell<Option<Receiver>>,
     transport: Arc<TransportConfig>,
-    /// Turns that the port leaves to other tasks, since datagrams have come.
-    rests: Cell<u8>,
     is_stopped: Cell<bool>,
 }
 
@@ -72,7 +66,6 @@ impl ClientPort {
             socket: RefCell::new(socket),
             before: RefCell::new(None),
             transport: Arc::new(transport()),
-            rests: Cell::new(0),
             is_stopped: Cell::new(false),
         }))
     }
@@ -145,8 +138,7 @@ impl ClientPort {
     /// Drives, sends and receives; ready when the port is stopped and has no connection left.
     pub fn poll(&self, batch: &mut ReceiveBatch) -> Poll<()> {
         self.hub.listed.driven_here();
-        if let Some(rests) = self.rests.get().checked_sub(1) {
-            self.rests.set(rests);
+        if self.hub.is_resting() {
             Task::current().wake();
             return Poll::Pending;
         }
@@ -164,7 +156,7 @@ impl ClientPort {
             for socket in [Some(&*socket), before.as_ref()].into_iter().flatten() {
                 if receive(socket, batch) {
                     has_received = true;
-                    self.rests.set(RESTS);
+                    self.hub.rest();
                     // An endpoint without a server's settings has no new clients.
                     batch.datagrams().for_each(|datagram| drop(self.hub.take(&datagram)));
                 }

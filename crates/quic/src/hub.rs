@@ -30,6 +30,10 @@ const SEND_BYTES: usize = 48 << 10;
 const FIXED: u8 = 0x40;
 const TYPE: u8 = 0x30;
 
+/// After datagrams have come, the drivers of their connections run, and then the tasks that those wake. What all of them send goes
+/// out together with the acknowledgments.
+const RESTS: u8 = 2;
+
 /// See the module.
 pub struct Hub {
     pub endpoint: RefCell<Endpoint>,
@@ -41,6 +45,8 @@ pub struct Hub {
     timers: RefCell<Timers>,
     deadline: Deadline,
     out: RefCell<SendBatch>,
+    /// Turns that are left to other tasks, since datagrams have come.
+    rests: Cell<u8>,
     /// Counts what happens.
     pub cell: Arc<QuicCell>,
 }
@@ -57,6 +63,7 @@ impl Hub {
             timers: RefCell::default(),
             deadline: Deadline::new(),
             out: RefCell::new(out),
+            rests: Cell::new(0),
             cell,
         }
     }
@@ -137,6 +144,18 @@ impl Hub {
             [_, 0, 0, 0, 0, ..] => self.cell.negotiations.one(),
             _ => self.cell.refused.one(),
         }
+    }
+
+    /// Leaves the next turns to the tasks that datagrams have woken.
+    pub fn rest(&self) {
+        self.rests.set(RESTS);
+    }
+
+    /// Whether this turn is left to other tasks.
+    pub fn is_resting(&self) -> bool {
+        let rests = self.rests.get();
+        self.rests.set(rests.saturating_sub(1));
+        rests > 0
     }
 
     /// Tells the connections whose moment has come.

@@ -117,16 +117,19 @@ impl Port {
     /// Receives, drives and sends; ready when the port is stopped and has no connection left.
     pub fn poll(&self, batch: &mut ReceiveBatch, host: &dyn PortHost) -> Poll<()> {
         self.hub.listed.driven_here();
+        if self.hub.is_resting() {
+            Task::current().wake();
+            return Poll::Pending;
+        }
         self.hub.ring();
-        let has_received = !self.hub.is_full() && self.receive(batch, host);
         self.hub.drive_listed(&self.socket);
         let has_sent = self.hub.send(&self.socket);
         if self.is_stopped.get() && self.hub.connections() == 0 && has_sent {
             return Poll::Ready(());
         }
         let has_room = !has_sent && self.socket.poll_writable().is_ready();
+        let has_received = !self.hub.is_full() && self.receive(batch, host);
         if has_received || has_room || self.hub.wait().is_ready() {
-            // The tasks that were woken run first, so that their answers go out together.
             Task::current().wake();
         }
         Poll::Pending
@@ -147,6 +150,7 @@ impl Port {
     fn receive_from(&self, socket: &Receiver, batch: &mut ReceiveBatch, host: &dyn PortHost) -> bool {
         let has_come = receive(socket, batch);
         if has_come {
+            self.hub.rest();
             let mut count = 0;
             batch.datagrams().for_each(|datagram| {
                 count += 1;

@@ -25,8 +25,8 @@ const ENOUGH: u64 = 4 << 20;
 
 fn check(case: &Case<'_>, found: &mut Findings) {
     let Some(listen) = case.view.named("listen").find(|listen| listen.says("quic")) else { return };
-    // The text of `rcvbuf=` is a wish: the kernel cuts it at net.core.rmem_max.
-    let is_asked = listen.args().any(|arg| arg.starts_with("rcvbuf="));
+    // `rcvbuf=` is a wish, and so are the 4 MiB of weir: the kernel cuts it at net.core.rmem_max.
+    let is_asked = case.is_weir() || listen.args().any(|arg| arg.starts_with("rcvbuf="));
     let (name, bytes) = if is_asked {
         ("net.core.rmem_max", case.facts.rmem_max)
     } else {
@@ -54,6 +54,7 @@ mod tests {
         assert_eq!(written("server { listen 443 quic rcvbuf=4m; }"), ["sysctl -w net.core.rmem_max=4194304"]);
         assert_eq!(written("server { listen 443 quic; }"), [""; 0]);
         assert_eq!(written("server { listen 443 ssl rcvbuf=4m; }"), [""; 0]);
+        assert_eq!(written("server { listen 443 quic; http3_alt_svc on; }"), ["sysctl -w net.core.rmem_max=4194304"]);
         assert_eq!(finds(&RULE, "server { listen 443 quic; }", &Facts::default()), [], "not known");
     }
 }
