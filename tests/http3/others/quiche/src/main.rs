@@ -32,7 +32,10 @@ fn main() -> Outcome<()> {
     tell("get", ask(port, "GET", "/big.txt?quiche-get", b"").and_then(|said| is(said == big, "other bytes")));
     let length = format!("\"length\": {}", body.len());
     let posted = ask(port, "POST", "/echo?quiche-post", &body);
-    tell("post", posted.and_then(|said| is(String::from_utf8_lossy(&said).contains(&length), "the origin saw other bytes")));
+    tell(
+        "post",
+        posted.and_then(|said| is(String::from_utf8_lossy(&said).contains(&length), "the origin saw other bytes")),
+    );
     for case in cases() {
         tell(case.name, case.play(port));
     }
@@ -92,7 +95,9 @@ fn ask(port: u16, method: &str, path: &str, mut body: &[u8]) -> Outcome<Vec<u8>>
                         }
                     }
                     Ok((_, h3::Event::Finished)) if status == b"200" => return Ok(said),
-                    Ok((_, h3::Event::Finished)) => return Err(format!("status {}", String::from_utf8_lossy(&status)).into()),
+                    Ok((_, h3::Event::Finished)) => {
+                        return Err(format!("status {}", String::from_utf8_lossy(&status)).into());
+                    }
                     Ok((_, h3::Event::Reset(code))) => return Err(format!("reset {code:#x}").into()),
                     Ok(_) => {}
                     Err(h3::Error::Done) => break,
@@ -133,6 +138,10 @@ fn bytes(stream_id: u64, bytes: &[u8]) -> Action {
     Action::StreamBytes { stream_id, fin_stream: false, bytes: bytes.to_vec(), expected_result: Default::default() }
 }
 
+fn end(stream_id: u64) -> Action {
+    Action::StreamBytes { stream_id, fin_stream: true, bytes: Vec::new(), expected_result: Default::default() }
+}
+
 fn no_settings() -> Frame {
     Frame::Settings {
         max_field_section_size: None,
@@ -160,26 +169,53 @@ fn on_control(wrong: Frame) -> Vec<Action> {
     [control(), vec![frame(2, wrong)]].concat()
 }
 
+/// A reset of a stream whose type the server has: one that is reset before that is any stream (RFC 9114 §6.2).
+fn control_reset() -> Vec<Action> {
+    let wait = WaitType::WaitDuration(Duration::from_millis(200)).into();
+    [control(), vec![Action::FlushPackets, wait, Action::ResetStream { stream_id: 2, error_code: 0 }]].concat()
+}
+
 /// The cases of h3spec about HTTP/3 and QPACK.
 fn cases() -> Vec<Case> {
     let case = |name, actions, codes| Case { name, actions, codes };
-    let (method, scheme, authority, path) = ((":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", "/"));
+    let (method, scheme, authority, path) =
+        ((":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", "/"));
     vec![
-        case("data-before-headers", [control(), vec![frame(0, Frame::Data { payload: b"x".to_vec() })]].concat(), &[FRAME_UNEXPECTED]),
+        case(
+            "data-before-headers",
+            [control(), vec![frame(0, Frame::Data { payload: b"x".to_vec() })]].concat(),
+            &[FRAME_UNEXPECTED],
+        ),
         case("pseudo-field-twice", malformed(&[method, method, scheme, authority, path]), &[MESSAGE_ERROR]),
         case("pseudo-field-absent", malformed(&[scheme, authority, path]), &[MESSAGE_ERROR]),
-        case("pseudo-field-prohibited", malformed(&[method, scheme, authority, path, (":status", "200")]), &[MESSAGE_ERROR]),
+        case(
+            "pseudo-field-prohibited",
+            malformed(&[method, scheme, authority, path, (":status", "200")]),
+            &[MESSAGE_ERROR],
+        ),
         case("pseudo-field-after-fields", malformed(&[method, scheme, authority, ("x", "y"), path]), &[MESSAGE_ERROR]),
         case("no-settings", vec![uni(2, 0), frame(2, Frame::MaxPushId { push_id: 1 })], &[MISSING_SETTINGS]),
         case("data-on-control", on_control(Frame::Data { payload: b"x".to_vec() }), &[FRAME_UNEXPECTED]),
         case("headers-on-control", on_control(Frame::Headers { header_block: vec![0, 0, 0xd1] }), &[FRAME_UNEXPECTED]),
         case("settings-twice", on_control(no_settings()), &[FRAME_UNEXPECTED]),
-        case("cancel-push-on-request", [control(), vec![frame(0, Frame::CancelPush { push_id: 0 })]].concat(), &[FRAME_UNEXPECTED]),
-        case("static-index-99", [control(), vec![bytes(0, &[1, 4, 0, 0, 0xff, 0x24])]].concat(), &[DECOMPRESSION_FAILED]),
-        case("capacity-above-limit", [control(), vec![uni(6, 2), bytes(6, &[0x3f, 0xff, 0xff, 0x7f])]].concat(), &[ENCODER_STREAM_ERROR]),
+        case(
+            "cancel-push-on-request",
+            [control(), vec![frame(0, Frame::CancelPush { push_id: 0 })]].concat(),
+            &[FRAME_UNEXPECTED],
+        ),
+        case(
+            "static-index-99",
+            [control(), vec![bytes(0, &[1, 4, 0, 0, 0xff, 0x24])]].concat(),
+            &[DECOMPRESSION_FAILED],
+        ),
+        case(
+            "capacity-above-limit",
+            [control(), vec![uni(6, 2), bytes(6, &[0x3f, 0xff, 0xff, 0x7f])]].concat(),
+            &[ENCODER_STREAM_ERROR],
+        ),
         case("increment-0", [control(), vec![uni(6, 3), bytes(6, &[0])]].concat(), &[DECODER_STREAM_ERROR]),
-        case("control-ends", [control(), vec![Action::StreamBytes { stream_id: 2, fin_stream: true, bytes: Vec::new(), expected_result: Default::default() }]].concat(), &[CLOSED_CRITICAL_STREAM]),
-        case("control-is-reset", [control(), vec![Action::ResetStream { stream_id: 2, error_code: 0 }]].concat(), &[CLOSED_CRITICAL_STREAM]),
+        case("control-ends", [control(), vec![end(2)]].concat(), &[CLOSED_CRITICAL_STREAM]),
+        case("control-is-reset", control_reset(), &[CLOSED_CRITICAL_STREAM]),
     ]
 }
 
@@ -191,15 +227,23 @@ impl Case {
         self.actions.push(WaitType::StreamEvent(finished).into());
         let close = quiche::ConnectionError { is_app: true, error_code: 0x100, reason: Vec::new() };
         self.actions.push(Action::ConnectionClose { error: close });
-        let config = Config::new().with_host_port("localhost".into()).with_connect_to(format!("127.0.0.1:{port}")).with_idle_timeout(5000);
-        let summary = sync_client::connect(config.verify_peer(false).build()?, self.actions, None).map_err(|error| format!("{error:?}"))?;
+        let config = Config::new()
+            .with_host_port("localhost".into())
+            .with_connect_to(format!("127.0.0.1:{port}"))
+            .with_idle_timeout(5000);
+        let summary = sync_client::connect(config.verify_peer(false).build()?, self.actions, None)
+            .map_err(|error| format!("{error:?}"))?;
         let closed = summary.conn_close_details.peer_error().map(|end| end.error_code);
         let mut seen = format!("closed {closed:x?}");
         for came in summary.stream_map.stream(0) {
             match came {
                 H3iFrame::ResetStream(reset) if self.codes.contains(&reset.error_code) => return Ok(()),
                 // weir answers a request that it could read, and says what is wrong with it (RFC 9114 §4.1.2).
-                H3iFrame::Headers(head) if self.codes == [MESSAGE_ERROR] && head.status_code().is_some_and(|status| status == b"400") => return Ok(()),
+                H3iFrame::Headers(head)
+                    if self.codes == [MESSAGE_ERROR] && head.status_code().is_some_and(|status| status == b"400") =>
+                {
+                    return Ok(());
+                }
                 other => seen += &format!(", {other:?}"),
             }
         }
