@@ -47,7 +47,8 @@ fn what_is_counted_and_logged() {
 
 fn run(program: &str, words: &[&str]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http3").join(program);
-    let output = Command::new(PYTHON).arg(script).args(["--weir", env!("CARGO_BIN_EXE_weir")]).args(words).output().unwrap();
+    let output =
+        Command::new(PYTHON).arg(script).args(["--weir", env!("CARGO_BIN_EXE_weir")]).args(words).output().unwrap();
     let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{}", said.concat());
 }

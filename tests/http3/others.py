@@ -38,7 +38,7 @@ HTTP = """
     client_max_body_size 100m; proxy_http_version 1.1; proxy_set_header Connection "";
     server {
         listen 127.0.0.1:%(main)d quic; listen 127.0.0.1:%(main)d ssl; http2 on;
-        server_name localhost; ssl_early_data on; keepalive_timeout 2s; root html; ssl_certificate localhost.crt; ssl_certificate_key localhost.key;
+        server_name localhost; ssl_early_data on; keepalive_timeout 1s; root html; ssl_certificate localhost.crt; ssl_certificate_key localhost.key;
         add_header Alt-Svc 'h3=":%(main)d"; ma=86400';
         location / { }
         location /echo { proxy_pass http://127.0.0.1:%(origin)d; }

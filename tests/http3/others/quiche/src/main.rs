@@ -2,6 +2,8 @@
 //!
 //! `client PORT BODY FILE`: BODY is the file to send, FILE the one that `/big.txt` is.
 
+#![forbid(unsafe_code)]
+
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 use std::{env, error, fs};
