@@ -6,6 +6,7 @@
 Each client gets a socket towards the server, as behind a NAT.
 """
 
+import collections
 import dataclasses
 import heapq
 import itertools
@@ -21,6 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path as File
 
 DATAGRAM_MAX = 65536
+# Datagrams with a short header after which a client's handshake counts as complete.
+SHORT_MIN = 10
 
 
 @dataclasses.dataclass
@@ -47,6 +50,7 @@ class Relay:
         self.front, self.selector = bound(), selectors.DefaultSelector()
         self.selector.register(self.front, selectors.EVENT_READ, None)
         self.backs, self.queue, self.order = {}, [], itertools.count()
+        self.after_handshake = collections.Counter()
         self.counts = dict.fromkeys(("passed", "lost", "too large", "duplicated", "corrupted", "rebound"), 0)
         self.is_told = False
         signal.signal(signal.SIGTERM, lambda *_: setattr(self, "is_told", True))
@@ -58,7 +62,8 @@ class Relay:
         return self.backs[client]
 
     def rebind(self):
-        for client in list(self.backs):
+        # QUIC relies on addresses that stay during the handshake (RFC 9000 §9).
+        for client in [client for client, count in self.after_handshake.items() if count >= SHORT_MIN]:
             self.selector.unregister(self.backs[client])
             self.backs.pop(client).close()
             self.back(client)
@@ -90,6 +95,7 @@ class Relay:
 
     def take(self, data, client, goes_up):
         path, draw, counts = self.path, self.draw, self.counts
+        self.after_handshake[client] += goes_up and not data[0] & 0x80
         if len(data) > path.size_max:
             counts["too large"] += 1
             return
