@@ -68,6 +68,7 @@ class Side:
     is_weir: bool
     protocol: str
     multi_accept: str = "off"
+    more: tuple = ()        # words of its command line
 
 
 def main():
@@ -116,7 +117,7 @@ def started(side, work):
     for place, words in places.items():
         text = text.replace(place, words)
     (prefix / "http3.conf").write_text(text)
-    argv = [side.program, *(["edge"] if side.is_weir else []), "-c", str(prefix / "http3.conf"), "-p", f"{prefix}/"]
+    argv = [side.program, *(["edge"] if side.is_weir else []), "-c", str(prefix / "http3.conf"), "-p", f"{prefix}/", *side.more]
     return peers.Running(side.name, argv, peers.PEER_CORE, LISTEN, prefix / "output.log")
 
 
