@@ -236,6 +236,7 @@ class Rules(unittest.TestCase):
             ("field vary", ("['accept-encoding']", "['Accept-Encoding']"), "", Ask(way="h3"), said(), "Vary of the static table"),
             ("log: body_bytes_sent", ("240", "233"), "", Ask(way="h3"), said(), "framing"),
             ("log: body_bytes_sent", ("240", "233"), "", Ask(way="h2"), said(), None),
+            ("log: body_bytes_sent", ("233", "240"), "", Ask(way="h3"), said(), None),
             ("origin: body", ("", "a=1"), "set $a $request_body;", Ask(body=b"a=1"), said(), "body in a text"),
             ("origin: body", ("", "a=2"), "set $a $request_body;", Ask(body=b"a=1"), said(), None),
             ("origin: request line", ("one: GET / HTTP/1.1", "two: GET / HTTP/1.1"), "hash $request_body;", Ask(body=b"a=1"), said(), "body in a text"),

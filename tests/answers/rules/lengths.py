@@ -106,10 +106,9 @@ def is_length_written(_request, difference, nginx, weir):
 def is_framing(request, difference, nginx, _weir):
     """The sizes of chunks, which depend on packets, in the log line of a chunked answer; or those of a request in chunks or frames."""
     if difference.where == "log: body_bytes_sent":
-        headers = nginx["answer"]["headers"]
-        # The one frame of HTTP/3 that holds a body of known length is a part of nginx's head.
-        is_in_frames = getattr(request, "is_http3", False) and not any(name.lower() == "content-length" for name, _ in headers)
-        return is_in_frames or ("Transfer-Encoding", "chunked") in headers or nginx["answer"]["end"] in ("cut short", "reset")
+        # Over HTTP/3, nginx counts the heads of DATA frames, but for the one frame of an answer whose length it knows at first.
+        is_in_frames = getattr(request, "is_http3", False) and difference.nginx.isdigit() and difference.weir.isdigit() and int(difference.nginx) > int(difference.weir)
+        return is_in_frames or ("Transfer-Encoding", "chunked") in nginx["answer"]["headers"] or nginx["answer"]["end"] in ("cut short", "reset")
     return difference.where == "log: request_length" and (request.http2 or getattr(request, "is_chunked", False))
 
 

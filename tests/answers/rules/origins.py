@@ -107,6 +107,13 @@ def is_no_http(_request, difference, nginx, weir):
     return is_sent and difference.where in ("status", "log: status") and ("009" in (difference.nginx, difference.weir) or difference.where == "status") and "garbage" in nginx["answer"]["status"] + str(nginx["seen"]) + nginx.get("conf", "")
 
 
+@because("frame as a body", "over HTTP/3, nginx sends the bytes of a DATA frame to the origin as a body that it has discarded")
+def is_frame_as_body(request, difference, nginx, weir):
+    """The head of a frame in the place of a body, and the length of the body."""
+    is_frame = any(one["body"].startswith("\0") for one in nginx["seen"]) and not any(one["body"] for one in weir["seen"])
+    return getattr(request, "is_http3", False) and is_frame and difference.where.lower() in ("origin: body", "origin: field content-length")
+
+
 @because("hints", "weir passes 103 to clients of HTTP/2 (docs/reference/directives.md, early_hints)")
 def is_hint(request, difference, nginx, _weir):
     """An origin's 103 over HTTP/2."""
