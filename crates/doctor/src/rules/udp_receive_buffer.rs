@@ -43,18 +43,22 @@ fn check(case: &Case<'_>, found: &mut Findings) {
 mod tests {
     use super::super::finds;
     use super::RULE;
-    use crate::Facts;
+    use crate::target::Target;
+    use crate::{Facts, examine, load};
+    use weir_conf::MemoryFiles;
 
     #[test]
     fn a_wish_of_the_file_is_cut_at_the_maximum() {
-        let written = |conf: &str| {
-            let facts = Facts { rmem_default: Some(4 << 20), rmem_max: Some(212_992), ..Facts::default() };
-            finds(&RULE, conf, &facts).into_iter().filter_map(|finding| finding.write).collect::<Vec<_>>()
-        };
+        let facts = Facts { rmem_default: Some(4 << 20), rmem_max: Some(212_992), ..Facts::default() };
+        let written =
+            |conf: &str| finds(&RULE, conf, &facts).into_iter().filter_map(|finding| finding.write).collect::<Vec<_>>();
         assert_eq!(written("server { listen 443 quic rcvbuf=4m; }"), ["sysctl -w net.core.rmem_max=4194304"]);
         assert_eq!(written("server { listen 443 quic; }"), [""; 0]);
         assert_eq!(written("server { listen 443 ssl rcvbuf=4m; }"), [""; 0]);
-        assert_eq!(written("server { listen 443 quic; http3_alt_svc on; }"), ["sysctl -w net.core.rmem_max=4194304"]);
         assert_eq!(finds(&RULE, "server { listen 443 quic; }", &Facts::default()), [], "not known");
+        let (tree, _) = load(&MemoryFiles::new().with("/f", "http { server { listen 443 quic; } }"), "/f", "/");
+        let of_weir = examine(&tree, Target::Weir, &facts).into_iter().filter(|finding| finding.rule == RULE.id);
+        let of_weir: Vec<_> = of_weir.filter_map(|finding| finding.write).collect();
+        assert_eq!(of_weir, ["sysctl -w net.core.rmem_max=4194304"], "weir asks without the word");
     }
 }
