@@ -36,8 +36,6 @@ const SEND_WINDOW: u64 = 4 << 20;
 const CRYPTO_BYTES: usize = 64 << 10;
 /// A connection on which nothing comes for this time has ended, as in browsers; a server may announce less.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// Bytes of datagrams that wait in the kernel for all connections of a socket; it may allow less (`net.core.rmem_max`).
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 /// A client's socket. See the module.
 pub struct ClientPort {
@@ -170,8 +168,7 @@ impl ClientPort {
 }
 
 fn bind(is_v4: bool) -> io::Result<Receiver> {
-    let options =
-        DatagramOptions { is_quic: true, receive_buffer_bytes: RECEIVE_BUFFER_BYTES, ..DatagramOptions::default() };
+    let options = DatagramOptions { is_quic: true, ..DatagramOptions::default() };
     Receiver::new(&bind_client(is_v4, &options)?)
 }
 

@@ -276,11 +276,6 @@ impl QuicConnection {
         self.end.borrow().is_some() || self.inner.borrow().is_closed()
     }
 
-    /// Whether weir takes early data of this client (RFC 9001 §4.6).
-    pub fn accepts_early_data(&self) -> bool {
-        self.inner.borrow().has_0rtt()
-    }
-
     /// How it has ended, for an owner that needs no event any more; `None` while it lasts.
     pub fn fate(&self) -> Option<QuicEnd> {
         while self.next().is_some() {}
@@ -297,7 +292,7 @@ impl QuicConnection {
         self.remote.get()
     }
 
-    /// Whether weir, as a client, may send before the handshake is complete (RFC 9001 §4.6).
+    /// Whether there is early data (RFC 9001 §4.6): a server takes that of its client, and a client may send it.
     pub fn has_early_data(&self) -> bool {
         self.inner.borrow().has_0rtt()
     }
@@ -351,6 +346,20 @@ impl QuicConnection {
     /// Opens a stream on which both sides send; `None` while the peer allows no more.
     pub fn open_bidirectional(&self) -> Option<StreamId> {
         self.inner.borrow_mut().streams().open(Dir::Bi).map(StreamId)
+    }
+
+    /// Sends bytes on a unidirectional stream of weir's own, as far as the windows allow, and removes them. Opens the stream
+    /// before its first bytes, once the peer allows it.
+    pub fn send_own(&self, stream: &Cell<Option<StreamId>>, bytes: &mut Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        stream.set(stream.get().or_else(|| self.open_unidirectional()));
+        if let Some(id) = stream.get()
+            && let Ok(count) = self.write(id, &[IoSlice::new(bytes)], u64::MAX)
+        {
+            bytes.drain(..count.min(bytes.len()));
+        }
     }
 
     /// How many streams the peer may have open at the same time on which both sides send.

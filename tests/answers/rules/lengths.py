@@ -103,11 +103,13 @@ def is_length_written(_request, difference, nginx, weir):
 
 
 @because("framing", "the sizes of chunks and frames are not a body's bytes, and depend on packets")
-def is_framing(request, difference, nginx, _weir):
+def is_framing(request, difference, nginx, weir):
     """The sizes of chunks, which depend on packets, in the log line of a chunked answer; or those of a request in chunks or frames."""
     if difference.where == "log: body_bytes_sent":
         # Over HTTP/3, nginx counts the heads of DATA frames, but for the one frame of an answer whose length it knows at first.
-        is_in_frames = getattr(request, "is_http3", False) and difference.nginx.isdigit() and difference.weir.isdigit() and int(difference.nginx) > int(difference.weir)
+        told = next((value for name, value in weir["answer"]["headers"] if name.lower() == "content-length"), difference.weir)
+        is_more = difference.nginx.isdigit() and difference.weir.isdigit() and int(difference.nginx) > int(difference.weir)
+        is_in_frames = getattr(request, "is_http3", False) and is_more and difference.weir == told
         return is_in_frames or ("Transfer-Encoding", "chunked") in nginx["answer"]["headers"] or nginx["answer"]["end"] in ("cut short", "reset")
     return difference.where == "log: request_length" and (request.http2 or getattr(request, "is_chunked", False))
 

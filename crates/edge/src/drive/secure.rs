@@ -106,7 +106,7 @@ pub async fn shaken(
             }
             worker.board.took(Leg::Tls, clock::now().us_since(begun));
             count_success(worker, conf, root, conn);
-            if quic.accepts_early_data() {
+            if quic.has_early_data() {
                 worker.board.quic.early.one();
             }
             true

@@ -27,7 +27,7 @@ weir_http::settings! {
     says: Says = Says::Nothing,
 }
 
-/// What answers say of HTTP/3.
+/// The text of `Alt-Svc` in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
     /// Nothing.

@@ -111,7 +111,7 @@ impl Speakers {
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
 const HTTP2: [&[u8]; 4] = [b"h2", b"http/1.1", b"http/1.0", b"http/0.9"];
 
-/// What clients of a server may do over QUIC.
+/// The permissions and limits of a server's clients over QUIC.
 #[derive(Clone, Copy)]
 struct OverQuic {
     protocols: &'static [&'static [u8]],

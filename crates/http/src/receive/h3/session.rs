@@ -1,7 +1,6 @@
 //! The state that the streams of a connection share: QUIC and the frames.
 
 use std::cell::{Cell, RefCell};
-use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_net::buffer;
@@ -106,18 +105,7 @@ impl H3Session {
             return;
         }
         for (stream, place) in [OurStream::Control, OurStream::Decoder].into_iter().zip(&self.ours) {
-            let mut wire = self.wire.borrow_mut();
-            let bytes = wire.output(stream);
-            if bytes.is_empty() {
-                continue;
-            }
-            let id = place.get().or_else(|| self.quic.open_unidirectional());
-            place.set(id);
-            if let Some(id) = id
-                && let Ok(count) = self.quic.write(id, &[IoSlice::new(bytes)], u64::MAX)
-            {
-                bytes.drain(..count.min(bytes.len()));
-            }
+            self.quic.send_own(place, self.wire.borrow_mut().output(stream));
         }
     }
 

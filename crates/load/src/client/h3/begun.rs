@@ -14,7 +14,7 @@ use super::{figures, lost};
 /// A connection whose handshake is complete, or goes on beside early data.
 pub(super) struct BegunConnection {
     pub quic: Rc<QuicConnection>,
-    /// What has happened so far: the server's streams may open with its first bytes, and there are few of them.
+    /// The events so far. They are few: the server may open its streams with its first bytes.
     pub seen: Vec<QuicEvent>,
     /// Its own port, if it moves.
     pub own: Option<OwnPort>,

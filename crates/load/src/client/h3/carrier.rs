@@ -75,18 +75,7 @@ impl H3Carrier {
     /// Sends the bytes of our own unidirectional streams, as far as the server's windows allow.
     pub fn flush(&self) {
         for (stream, place) in [OurStream::Control, OurStream::Decoder].into_iter().zip(&self.ours) {
-            let mut wire = self.wire.borrow_mut();
-            let bytes = wire.output(stream);
-            if bytes.is_empty() {
-                continue;
-            }
-            let id = place.get().or_else(|| self.quic.open_unidirectional());
-            place.set(id);
-            if let Some(id) = id
-                && let Ok(count) = self.quic.write(id, &[IoSlice::new(bytes)], u64::MAX)
-            {
-                bytes.drain(..count.min(bytes.len()));
-            }
+            self.quic.send_own(place, self.wire.borrow_mut().output(stream));
         }
     }
 

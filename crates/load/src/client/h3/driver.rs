@@ -143,7 +143,7 @@ impl Driver {
                 self.input = buffer::lease(READ_BYTES);
             }
             self.input.clear();
-            // What follows a blocked section stays in QUIC, within its windows.
+            // The bytes after a blocked section stay in QUIC, within its windows.
             if !channel.rest.0.is_empty() {
                 self.carrier().channels.borrow_mut().push(channel);
                 return Ok(());
@@ -252,7 +252,7 @@ fn answer_came(
     Ok(())
 }
 
-/// What a broken answer ends.
+/// The end that a broken answer brings: of its connection, or of its stream.
 enum Broken {
     Connection(H3Fault),
     Stream(H3Code, Lost),

@@ -12,7 +12,7 @@ thread_local! {
     static FIGURES: RefCell<Figures> = RefCell::default();
 }
 
-/// What has happened since the last report.
+/// The counts since the last report.
 #[derive(Default)]
 struct Figures {
     handshakes: Vec<Duration>,

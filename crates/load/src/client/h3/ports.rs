@@ -58,7 +58,7 @@ pub async fn leave() {
     .await;
 }
 
-/// What the connections of this worker have sent, received and lost so far.
+/// Datagrams and packets that the connections of this worker have sent, received and lost so far.
 pub(super) fn counts() -> QuicCounts {
     all().iter().fold(OWN.with_borrow(|(_, gone)| *gone), |sum, port| sum.plus(port.counts()))
 }

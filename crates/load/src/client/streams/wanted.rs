@@ -1,4 +1,4 @@
-//! What a connection is opened for.
+//! The request for a connection.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub struct Tuning {
     pub migrate: Option<Duration>,
 }
 
-/// What a connection is opened for.
+/// The request for a connection: its origin, and its settings.
 pub struct Wanted<'w> {
     pub origin: &'w Origin,
     pub resolver: &'w Resolver,
