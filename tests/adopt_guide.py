@@ -20,7 +20,7 @@ SITE = '''server {
     listen 80 default_server;
     server_name shop.test;
     root /var/www/shop;
-    open_file_cache max=1000;
+    directio 4m;
     proxy_ssl_conf_command VerifyMode Peer;
     location / { try_files $uri @app; }
     location /api/ { proxy_pass http://127.0.0.1:3000/; proxy_set_header Host $host; }

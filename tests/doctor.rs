@@ -264,23 +264,23 @@ fn who_reads_a_change_decides_whether_it_acts() {
     let folder = Folder::new();
     let path = |name: &str, text: &str| folder.file(name, text).to_str().unwrap().to_owned();
     let before = path("before.conf", "events { }\nhttp { server { listen 80; } }\n");
-    let after = path("after.conf", "events { }\nhttp { open_file_cache max=9; server { listen 80; } }\n");
-    let ours = path(
-        "ours.conf",
-        "events { }\nhttp { open_file_cache max=9; server { listen 80; location /m { metrics; } } }\n",
-    );
+    let after = path("after.conf", "events { }\nhttp { directio 4m; server { listen 80; } }\n");
+    let ours = path("ours.conf", "events { }\nhttp { directio 4m; server { listen 80; location /m { metrics; } } }\n");
     let against = |more: &[&str], after: &str| {
         let output = doctor(&[&["--no-host", "--against", &before, after], more].concat());
         (output.status.code(), said(&output))
     };
     for more in [&["--for", "nginx"][..], &["--nginx-version", "1.22.1"]] {
         let (code, said) = against(more, &after);
-        let listed = said.contains("after.conf:2  \"open_file_cache max=9\"") && said.contains("can have an effect");
+        let listed = said.contains("after.conf:2  \"directio 4m\"") && said.contains("can have an effect");
         assert!(code == Some(0) && listed && said.contains("1 of 1 changes can have an effect in nginx"), "{said}");
     }
     for (more, after) in [(&["--for", "weir"][..], &after), (&["--nginx", WEIR][..], &after), (&[][..], &ours)] {
         let (code, said) = against(more, after);
-        assert!(code == Some(1) && said.contains("has no effect in weir: weir opens files anew"), "{more:?}: {said}");
+        assert!(
+            code == Some(1) && said.contains("has no effect in weir: weir reads files through the kernel"),
+            "{more:?}: {said}"
+        );
     }
     // The rules, too, depend on the reader of the file.
     let rules = |reader: &str| said(&doctor(&["--no-host", "--for", reader, &after]));

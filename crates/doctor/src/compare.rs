@@ -267,7 +267,7 @@ mod tests {
             ("location / {", "proxy_http_version 1.1;", "already in force"),
             ("http {", "sendfile on;", "already in force"),
             ("server b;", "keepalive 1024;", "already in force"),
-            ("http {", "open_file_cache max=1000;", "has no effect in weir"),
+            ("http {", "directio 4m;", "has no effect in weir"),
         ] {
             let after = before.replacen(place, &format!("{place} {line}"), 1);
             // A pool has an effect where HTTP/1.1 is the default.

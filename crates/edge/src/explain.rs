@@ -147,15 +147,15 @@ mod tests {
     fn statements_without_effect_are_named_with_the_reason() {
         let text = of_text(
             "events { multi_accept on; accept_mutex on; }
-             http { aio off; open_file_cache max=9;
-             server { open_file_cache max=1;
-             location / { open_file_cache max=2;
+             http { aio off; directio 9m;
+             server { directio 1m;
+             location / { directio 2m;
              if ($args) { }
-             location /a { open_file_cache max=3; } } } }",
+             location /a { directio 3m; } } } }",
         );
         assert!(!text.contains("# aio in") && !text.contains("# multi_accept in"), "{text}");
         assert!(text.contains("# accept_mutex in /p/nginx.conf:1: the kernel"), "{text}");
-        let places = "# open_file_cache in /p/nginx.conf:2, /p/nginx.conf:3, /p/nginx.conf:4 and 1 more: weir opens";
+        let places = "# directio in /p/nginx.conf:2, /p/nginx.conf:3, /p/nginx.conf:4 and 1 more: weir reads";
         assert!(text.contains(places), "{text}");
     }
 }

@@ -13,7 +13,7 @@ pub struct Instant(NonZeroU64);
 
 impl Instant {
     /// The earliest moment.
-    const FIRST: Instant = Instant(NonZeroU64::MIN);
+    pub(crate) const FIRST: Instant = Instant(NonZeroU64::MIN);
 
     fn of_ns(ns: u64) -> Instant {
         NonZeroU64::new(ns).map_or(Instant::FIRST, Instant)

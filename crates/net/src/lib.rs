@@ -17,7 +17,7 @@
 //! - `clock`, `instant`, `random`: the only clock; random numbers
 //! - `listener`, `stream`, `transport`, `splice`, `pump/`, `frames`, `diag`, `address`: sockets; `datagram`, `datagrams`,
 //!   `batch`, `control`, `steer`, `forward`: those of UDP
-//! - `buffer`, `whole_file`, `path`, `opening`: memory on loan; files
+//! - `buffer`, `whole_file`, `path`, `opening`, `open_files`: memory on loan; files, and those that stay open
 //! - `tls/`: handshakes and records by rustls, certificates, OCSP, tickets
 //! - `process/`: pid file, users, signals, upgrade, systemd; the roles in which a keeper starts itself again (`roles`)
 //!   and the channel to them (`channel`); the system calls and files of a server (`sandbox`, `places`); the stack of a
@@ -48,6 +48,7 @@ mod instant;
 pub mod listener;
 pub mod log;
 mod mailbox;
+pub mod open_files;
 pub mod opening;
 pub mod path;
 pub mod process;

@@ -36,7 +36,9 @@ FAMILIES = [
         etag off
         access_log off
         access_log access.log line if=$skip
-        open_file_cache max=10
+        open_file_cache {max=10|max=1|max=10 inactive=1s|off}
+        open_file_cache_errors on
+        open_file_cache_min_uses 2
         subrequest_output_buffer_size 100
         satisfy any
         server_tokens off

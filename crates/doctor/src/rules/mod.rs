@@ -114,7 +114,7 @@ rules! {
 
 /// Rules about behaviour of nginx that weir does not share. They are silent if weir reads the file. The edge's table of
 /// directives has weir's own behaviour; `weir edge -t` lists the directives that weir refuses or ignores, with reasons.
-pub const NGINXS_ALONE: [&str; 12] = [
+pub const NGINXS_ALONE: [&str; 11] = [
     // weir serves the stale object while it fetches, and wakes waiting requests.
     "cache_foreground_refresh",
     "cache_lock_polling",
@@ -124,8 +124,6 @@ pub const NGINXS_ALONE: [&str; 12] = [
     "quic_bpf_reuseport",
     // weir's key exchange groups do not depend on an OpenSSL.
     "ssl_ecdh_curve",
-    // weir needs no open_file_cache.
-    "try_files_is_evil_too",
     "unknown_directive",
     "upstream_without_keepalive",
     "use_epoll",
@@ -472,7 +470,7 @@ mod tests {
         }
         assert!(rules(Target::Weir, "worker_processes 1; events { } http { }").contains(&"worker_processes_one"));
         assert!(!rules(Target::Weir, "worker_processes auto; events { } http { }").contains(&"workers_over_cpus"));
-        let idle = "http { open_file_cache max=9; server { listen 80; } }";
+        let idle = "http { directio 4m; server { listen 80; } }";
         assert!(
             rules(Target::Weir, idle).contains(&"equals_default")
                 && !rules(Target::Nginx(Version(1, 22, 1)), idle).contains(&"equals_default")

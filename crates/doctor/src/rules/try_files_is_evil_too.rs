@@ -12,8 +12,8 @@ pub static RULE: Rule = Rule {
         "try_files가 요청마다 디스크에서 파일을 확인합니다",
     ),
     remedy: words(
-        "nginx calls stat for each name. With `open_file_cache max=1000 inactive=20s;`, nginx remembers the results (weir accepts the line and does not need it). Serve paths that are not files from a separate location.",
-        "nginx는 이름마다 stat을 호출합니다. `open_file_cache max=1000 inactive=20s;`를 쓰면 nginx가 결과를 기억합니다(weir는 이 줄을 받아들이지만 필요하지 않습니다). 파일이 아닌 경로는 별도 location에서 처리하세요.",
+        "Each name is looked up. `open_file_cache max=1000 inactive=20s;` remembers the results. Serve paths that are not files from a separate location.",
+        "이름마다 디스크에서 찾습니다. `open_file_cache max=1000 inactive=20s;`가 결과를 기억합니다. 파일이 아닌 경로는 별도 location에서 처리하세요.",
     ),
     source: "nginx.org ngx_http_core_module, open_file_cache; gixy-ng try_files_is_evil_too",
     check,

@@ -6,11 +6,12 @@ use std::os::unix::fs::MetadataExt;
 
 use weir_http::exchange::Exchange;
 use weir_http::exchange::phase::Next;
+use weir_http::hold::open_files::OpenFile;
 use weir_http::read::directive::{Directive, LOCATION, NONE};
 use weir_http::read::families::Family;
 use weir_http::text::value;
 
-use crate::family::static_files::{self, Opened};
+use crate::family::static_files;
 
 weir_http::settings! {}
 
@@ -37,7 +38,7 @@ pub static FAMILY: Family = Family::new(
 const HEAD: &[u8] = b"FLV\x01\x05\x00\x00\x00\x09\x00\x00\x00\x00";
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {
-    let Opened { file, facts, .. } = match static_files::open_media(exchange) {
+    let (OpenFile { file, facts }, _) = match static_files::open_media(exchange) {
         Ok(opened) => opened,
         Err(next) => return next,
     };

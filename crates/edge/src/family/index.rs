@@ -9,7 +9,7 @@ use weir_conf::Statement;
 use weir_http::exchange::Exchange;
 use weir_http::exchange::file_path::{errno, path};
 use weir_http::exchange::phase::{Next, Phase};
-use weir_http::family::disable_symlinks::{self, LinkFailed};
+use weir_http::family::open_file_cache::{self, LinkFailed};
 use weir_http::read::build::Build;
 use weir_http::read::directive::{Arity, Directive, HSL};
 use weir_http::read::families::Family;
@@ -73,7 +73,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         }
         let directory = found.len();
         found.extend_from_slice(&name);
-        match disable_symlinks::metadata(exchange, &found) {
+        match open_file_cache::metadata(exchange, &found) {
             Ok(_) => return Next::Redirect { uri: [exchange.uri, name.as_slice()].concat(), args: None },
             Err(error) => {
                 if let Some(next) = missing(exchange, &found, directory, &error, &mut directory_is_known) {
@@ -118,7 +118,7 @@ fn missing(
 fn directory_fails(exchange: &mut Exchange<'_>, path: &[u8], directory: usize) -> Option<Next> {
     let name = path.get(..directory).unwrap_or_default();
     let name = if name.len() > 1 { name.strip_suffix(b"/").unwrap_or(name) } else { name };
-    match disable_symlinks::metadata(exchange, name) {
+    match open_file_cache::metadata(exchange, name) {
         Ok(facts) if facts.is_dir() => None,
         Ok(_) => {
             let shown = String::from_utf8_lossy(name);

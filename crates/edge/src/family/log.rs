@@ -19,6 +19,7 @@ use weir_http::exchange::file_path;
 use weir_http::exchange::subject::Subject;
 use weir_http::family::disable_symlinks::{self, Guarded};
 use weir_http::family::error_log::declare;
+use weir_http::family::open_file_cache;
 use weir_http::read::build::{Build, Scope};
 use weir_http::read::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, SERVER, SS, STREAM};
 use weir_http::read::families::Family;
@@ -28,18 +29,18 @@ use weir_http::text::value;
 use weir_net::log::file::LogFile;
 use weir_net::log::syslog::Syslog;
 use weir_net::log::{Level, Os};
+use weir_net::open_files::Limits;
 use weir_stream::part::Part;
 use weir_stream::session::Session;
 
 use self::buffer::{Buffer, Buffering};
 use self::format::{Escape, Format};
-use self::handles::CacheSize;
 
 weir_http::settings! {
     /// `access_log`.
     logs: Logs = Logs::default(),
     /// `open_log_file_cache`; `None` for off.
-    cache: Option<CacheSize> = None,
+    cache: Option<Limits> = None,
 }
 
 /// The log formats by name, and the files to open before the configuration comes into force.
@@ -117,6 +118,10 @@ const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $
      \"$http_referer\" \"$http_user_agent\"";
 
 const DEFAULT_PATH: &str = "logs/access.log";
+
+/// The limits of `open_log_file_cache`, without `max`.
+const LOG_FILES: Limits =
+    Limits { max: 0, inactive: Duration::from_secs(10), min_uses: 1, valid: Duration::from_secs(60) };
 
 /// The buffer of a log with `gzip` and no `buffer=`.
 const GZIP_BUFFER: u64 = 64 << 10;
@@ -266,7 +271,7 @@ fn buffer_of(b: &mut Build<'_>, name: &str, target: &Target, asked: Buffering) -
 }
 
 fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut size = CacheSize::default();
+    let mut size = LOG_FILES;
     let mut off = false;
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         let invalid = || Refusal::whole(format!("invalid \"open_log_file_cache\" parameter \"{word}\""));
@@ -401,7 +406,7 @@ fn root_exists(exchange: &mut Exchange<'_>) -> bool {
         return false;
     };
     root.truncate(length);
-    let error = match disable_symlinks::metadata(exchange, &root) {
+    let error = match open_file_cache::metadata(exchange, &root) {
         Ok(found) if found.is_dir() => return true,
         Ok(_) => std::io::ErrorKind::NotADirectory.into(),
         Err(failed) => failed.error,

@@ -10,7 +10,8 @@ use weir_conf::Statement;
 use weir_http::exchange::Exchange;
 use weir_http::exchange::file_path::{self, errno};
 use weir_http::exchange::phase::{Next, Phase};
-use weir_http::family::disable_symlinks::{self, LinkFailed};
+use weir_http::family::open_file_cache::{self, LinkFailed};
+use weir_http::hold::open_files::OpenFile;
 use weir_http::read::directive::{Directive, HSL, ONE};
 use weir_http::read::families::Family;
 use weir_http::text::refusal::Refusal;
@@ -147,11 +148,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
 fn send(exchange: &mut Exchange<'_>, coding: Coding, varies: bool, is_taken: bool) -> Option<Next> {
     let Some((mut path, _)) = file_path::path(exchange) else { return Some(Next::Status(500)) };
     path.extend_from_slice(ending(coding));
-    let opened = disable_symlinks::open(exchange, &path).and_then(|file| match file.metadata() {
-        Ok(facts) => Ok((file, facts)),
-        Err(error) => Err(LinkFailed { call: "fstat()", error }),
-    });
-    let (file, facts) = match opened {
+    let OpenFile { file, facts } = match open_file_cache::open(exchange, &path) {
         Ok(opened) => opened,
         Err(failed) => {
             complain(exchange, &path, &failed);

@@ -1,10 +1,9 @@
 //! Static files: the handler of locations without another handler.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#root>. `root`, `alias` and
-//! `types` are in `files`. Each request opens its file again: weir serves the current file on disk, and no cache of open files
-//! can be stale.
+//! `types` are in `files`. Each request opens its file again, if `open_file_cache` does not keep it open.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
@@ -14,8 +13,9 @@ use weir_http::exchange::file_path::{errno, path};
 use weir_http::exchange::phase::{Next, Phase};
 use weir_http::exchange::response_body::{Body, Part, Whole};
 use weir_http::exchange::{content_type, special};
-use weir_http::family::disable_symlinks::{self, LinkFailed};
+use weir_http::family::open_file_cache::{self, LinkFailed};
 use weir_http::family::variables::find_argument;
+use weir_http::hold::open_files::OpenFile;
 use weir_http::read::directive::{Arity, Directive, HSL};
 use weir_http::read::families::Family;
 use weir_http::text::value;
@@ -55,7 +55,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         exchange.log(Level::Error, format_args!("directory index of \"{shown}\" is forbidden"));
         return Next::Status(403);
     }
-    let (file, facts) = match open(exchange, &path) {
+    let OpenFile { file, facts } = match open_file_cache::open(exchange, &path) {
         Ok(opened) => opened,
         Err(error) => return failed(exchange, &shown, &error),
     };
@@ -78,25 +78,9 @@ fn not_allowed(exchange: &mut Exchange<'_>) -> Next {
     special::not_allowed(exchange, &methods)
 }
 
-fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<(File, Metadata), LinkFailed> {
-    disable_symlinks::open(exchange, path).and_then(|file| match file.metadata() {
-        Ok(facts) => Ok((file, facts)),
-        Err(error) => Err(LinkFailed { call: "fstat()", error }),
-    })
-}
-
-/// A file that a handler of its own answers with.
-pub struct Opened {
-    /// Its name.
-    pub path: Vec<u8>,
-    /// The open file.
-    pub file: File,
-    /// Its size and times.
-    pub facts: Metadata,
-}
-
 /// Opens the file of the URI for `flv` and `mp4`, which leave everything but files to other handlers.
-pub fn open_media(exchange: &mut Exchange<'_>) -> Result<Opened, Next> {
+/// Returns it and its name.
+pub fn open_media(exchange: &mut Exchange<'_>) -> Result<(OpenFile, Vec<u8>), Next> {
     if !matches!(exchange.request.method(), b"GET" | b"HEAD") {
         return Err(not_allowed(exchange));
     }
@@ -104,8 +88,8 @@ pub fn open_media(exchange: &mut Exchange<'_>) -> Result<Opened, Next> {
         return Err(Next::Continue);
     }
     let Some((path, _)) = path(exchange) else { return Err(Next::Status(500)) };
-    match open(exchange, &path) {
-        Ok((file, facts)) if facts.is_file() => Ok(Opened { path, file, facts }),
+    match open_file_cache::open(exchange, &path) {
+        Ok(opened) if opened.facts.is_file() => Ok((opened, path)),
         Ok(_) => Err(Next::Continue),
         Err(error) => Err(failed(exchange, &String::from_utf8_lossy(&path), &error)),
     }
@@ -144,7 +128,7 @@ fn add_slash(exchange: &mut Exchange<'_>) -> Next {
 }
 
 /// Answers with a file of that length and modification time.
-pub fn serve(exchange: &mut Exchange<'_>, file: File, length: u64, modified: i64) {
+pub fn serve(exchange: &mut Exchange<'_>, file: Rc<File>, length: u64, modified: i64) {
     let response = &mut exchange.response;
     response.status.answer(200);
     response.status_line.clear();
@@ -159,12 +143,12 @@ pub fn serve(exchange: &mut Exchange<'_>, file: File, length: u64, modified: i64
         });
     }
     response.allows_ranges = true;
-    response.body = Body::File { file: Rc::new(file), offset: 0, length };
+    response.body = Body::File { file, offset: 0, length };
     content_type::set(exchange);
 }
 
 /// Answers with a head of weir's own and a range of a file behind it, of that modification time.
-pub fn serve_rest(exchange: &mut Exchange<'_>, file: File, modified: i64, head: Vec<u8>, range: Range<u64>) {
+pub fn serve_rest(exchange: &mut Exchange<'_>, file: Rc<File>, modified: i64, head: Vec<u8>, range: Range<u64>) {
     let length = range.end - range.start;
     serve(exchange, file, head.len() as u64 + length, modified);
     if let Body::File { file, .. } = std::mem::take(&mut exchange.response.body) {

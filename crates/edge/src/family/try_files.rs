@@ -9,7 +9,7 @@ use weir_http::exchange::conf::Location;
 use weir_http::exchange::file_path::{Alias, alias, errno, path};
 use weir_http::exchange::phase::{Next, Phase};
 use weir_http::exchange::special;
-use weir_http::family::disable_symlinks::{self, LinkFailed};
+use weir_http::family::open_file_cache::{self, LinkFailed};
 use weir_http::read::build::{Build, Scope};
 use weir_http::read::directive::{Arity, Directive, LOCATION, SERVER};
 use weir_http::read::families::{Family, VariablesRead};
@@ -114,7 +114,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         let text = evaluate(exchange, &name.text, alias);
         file.truncate(root);
         file.extend_from_slice(&text);
-        match disable_symlinks::metadata(exchange, &file) {
+        match open_file_cache::metadata(exchange, &file) {
             Ok(facts) if facts.is_dir() == name.is_directory => {
                 take(exchange, text, alias, name.is_directory);
                 return Next::Continue;

@@ -317,16 +317,6 @@ pub static FAMILY: Family = Family::new("core", &[
         |b, s| { b.settings().core.subrequest_buffer = Some(value::size(s)?); Ok(()) }).default("4k"),
     Directive::new("post_action", HSLI, ONE, "Sends the request to this path or named location after its answer, and ignores the answer of that location.",
         |b, s| { b.settings().core.post_action = Some(Some(s.text(0).into())); Ok(()) }),
-    Directive::idle("open_file_cache", HSL, Arity::Between(1, 2), "off",
-        "weir opens files anew for each request, so no file is stale", |_, s| open_file_cache(s)),
-    Directive::idle("open_file_cache_valid", HSL, ONE, "",
-        "weir opens files anew for each request, so no file is stale", |_, s| value::seconds(s).map(drop)),
-    Directive::idle("open_file_cache_min_uses", HSL, ONE, "",
-        "weir opens files anew for each request, so no file is stale", |_, s| value::first_number(s).map(drop)),
-    Directive::idle("open_file_cache_errors", HSL, Arity::Flag, "off",
-        "weir opens files anew for each request, so no file is stale", |_, s| value::flag(s).map(drop)),
-    Directive::idle("open_file_cache_events", HSL, Arity::Flag, "off",
-        "weir opens files anew for each request, so no file is stale", |_, s| value::flag(s).map(drop)),
     Directive::idle("optimize_server_names", HS, Arity::Flag, "",
         "weir compares names only where several servers share an address", |_, s| value::flag(s).map(drop)),
 ])
@@ -351,29 +341,6 @@ fn aio(statement: &Statement) -> Result<(), Refusal> {
         pool if pool.strip_prefix("threads=").is_some_and(|name| !name.is_empty()) => Ok(()),
         _ => Err(Refusal::directive("invalid value")),
     }
-}
-
-/// Checks `off`, or `max=N` and `inactive=TIME`.
-fn open_file_cache(statement: &Statement) -> Result<(), Refusal> {
-    let mut has_size = false;
-    for word in statement.args.iter().map(|word| word.text.as_str()) {
-        let is_valid = match word.split_once('=') {
-            Some(("max", number)) => {
-                has_size = true;
-                value::number(number).is_some_and(|number| number > 0)
-            }
-            Some(("inactive", time)) => value::seconds_of(time).is_some(),
-            None if word == "off" => {
-                has_size = true;
-                true
-            }
-            Some(_) | None => false,
-        };
-        if !is_valid {
-            return Err(Refusal::whole(format!("invalid \"open_file_cache\" parameter \"{word}\"")));
-        }
-    }
-    if has_size { Ok(()) } else { Err(Refusal::whole("\"open_file_cache\" must have the \"max\" parameter")) }
 }
 
 fn keepalive_timeout(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -1,9 +1,9 @@
-//! `disable_symlinks`: whether weir follows links on the way to a file; all file opening goes through here.
+//! `disable_symlinks`: whether weir follows links on the way to a file. `open_file_cache` opens the files.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#disable_symlinks>. As in nginx, weir then opens a file
 //! even to check only its existence, and the directive does not apply to lists of `autoindex` and password files.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 
 use weir_conf::Statement;
@@ -48,35 +48,9 @@ pub static FAMILY: Family = Family::new(
     .default("off")],
 );
 
-/// A file that weir could not open or examine.
-pub struct LinkFailed {
-    /// The call, as nginx names it: `openat()`.
-    pub call: &'static str,
-    /// The error of the call.
-    pub error: io::Error,
-}
-
 /// Which links on the way to a path are refused, and how many bytes of the path are trusted; `None` to follow all
 /// links.
 pub type Guarded = opening::Guard;
-
-/// Opens a file for reading. A FIFO without a writer does not block.
-pub fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<File, LinkFailed> {
-    let guard = guard(exchange, path);
-    let call = if guard.is_some() { "openat()" } else { "open()" };
-    opening::open(path, guard).map_err(LinkFailed::of(call))
-}
-
-/// The metadata of a file; follows links as far as allowed.
-pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, LinkFailed> {
-    match guard(exchange, path) {
-        Some(guard) => {
-            let file = opening::open(path, Some(guard)).map_err(LinkFailed::of("openat()"))?;
-            file.metadata().map_err(LinkFailed::of("fstat()"))
-        }
-        None => std::fs::metadata(as_path(path)).map_err(LinkFailed::of("stat()")),
-    }
-}
 
 /// Opens a log for appending; creates it if needed.
 pub fn append(guard: Guarded, path: &[u8]) -> io::Result<File> {
@@ -92,12 +66,6 @@ pub fn guard(exchange: &mut Exchange<'_>, path: &[u8]) -> Guarded {
     let Some(from) = &guard.from else { return Some((guard.links, 0)) };
     let from = from.text(exchange);
     trusted(&from, path).map(|trusted| (guard.links, trusted))
-}
-
-impl LinkFailed {
-    fn of(call: &'static str) -> impl Fn(io::Error) -> LinkFailed {
-        move |error| LinkFailed { call, error }
-    }
 }
 
 /// How many bytes of a path `from=` trusts, whole components only; `None` if it is the path itself (nginx:

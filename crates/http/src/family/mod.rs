@@ -15,6 +15,7 @@ crate::declare! {
     location
     rewrite
     disable_symlinks
+    open_file_cache
     error_page
     headers
     http2

@@ -7,6 +7,7 @@
 //! - `above`, `settings`: typed places in which the crates above keep settings and declarations
 //! - `zone`, `zone_names`, `host_table`, `table_place`, `bounds`: tables in which all workers count; the bounds for all
 //!   clients together
+//! - `open_files`: files that a worker keeps open
 //! - `board/`, `counters`: the cells in which a worker counts, by name
 //! - `dns/`: names resolved while the edge serves: the known answers (`book`), the questions (`ask`)
 //! - `paths`, `reach`: where relative names point to; the places of the file system that a configuration names
@@ -22,6 +23,7 @@ pub mod dns;
 pub mod extensions;
 pub mod frames;
 pub mod host_table;
+pub mod open_files;
 pub mod own;
 pub mod paths;
 pub mod patience;

@@ -20,6 +20,7 @@ use crate::hold::colleagues::Colleagues;
 use crate::hold::conn::shared::{Rest, Shared};
 use crate::hold::counters::{self, AllCounters, Counters};
 use crate::hold::extensions::Extensions;
+use crate::hold::open_files::FileCaches;
 use crate::hold::table_place::TablePlace;
 
 /// A configuration, and the values that one worker keeps as long as it.
@@ -429,10 +430,11 @@ impl Worker {
         }
     }
 
-    /// The process may open no more files: weir closes connections between two requests, and waits until they and other
+    /// The process may open no more files: weir closes files that no exchange uses and connections between two requests, and waits until they and other
     /// ended connections have freed their descriptors, which takes a turn. New connections stay, because their requests
     /// may have arrived unread. Try at most [`ROOMS_MAX`] times.
     pub async fn make_descriptors(&self) {
+        self.generation().own.of(FileCaches::default).clear();
         self.make_room(&[Rest::Idle]);
         timer::sleep(ROOM_PAUSE).await;
     }

@@ -19,7 +19,8 @@ use weir_http::exchange::phase::{Chore, Next, Phase};
 use weir_http::exchange::request_body::RequestBody;
 use weir_http::exchange::response_body::Body;
 use weir_http::exchange::special;
-use weir_http::family::disable_symlinks::{self, LinkFailed};
+use weir_http::family::disable_symlinks;
+use weir_http::family::open_file_cache::{self, LinkFailed};
 use weir_http::hold::own::Owned;
 use weir_http::read::build::Build;
 use weir_http::read::directive::{Arity, Directive, HSL, ONE};
@@ -528,7 +529,8 @@ fn refused(exchange: &mut Exchange<'_>, path: &[u8]) -> Option<Next> {
     loop {
         way = way.get(..way.iter().rposition(|byte| *byte == b'/')?)?;
         let directory = [way, b"/"].concat();
-        match disable_symlinks::metadata(exchange, &directory) {
+        let guard = disable_symlinks::guard(exchange, &directory);
+        match open_file_cache::examine(&directory, guard) {
             Ok(_) => return None,
             Err(LinkFailed { error, .. }) if error.raw_os_error() == Some(errno::ENOENT) => {}
             Err(LinkFailed { call, error }) => {

@@ -14,12 +14,13 @@ use std::os::unix::fs::MetadataExt;
 use weir_http::exchange::Exchange;
 use weir_http::exchange::phase::Next;
 use weir_http::hold::bounds::{BUFFERS, EXCHANGE_BYTES};
+use weir_http::hold::open_files::OpenFile;
 use weir_http::read::directive::{Arity, Directive, HSL, LOCATION, NONE, ONE};
 use weir_http::read::families::Family;
 use weir_http::text::value;
 use weir_net::log::Level;
 
-use crate::family::static_files::{self, Opened};
+use crate::family::static_files;
 
 use file::Fault;
 use movie::Wish;
@@ -82,7 +83,7 @@ pub static FAMILY: Family = Family::new(
 );
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {
-    let Opened { path, file, facts } = match static_files::open_media(exchange) {
+    let (OpenFile { file, facts }, path) = match static_files::open_media(exchange) {
         Ok(opened) => opened,
         Err(next) => return next,
     };
@@ -100,7 +101,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         index_bytes_max: settings.max_buffer_size.max(settings.buffer_size),
     };
     let mut share = BUFFERS.share();
-    let part = file::part(&file, facts.len(), &wish, &String::from_utf8_lossy(&path), |bytes| {
+    let part = file::part(&*file, facts.len(), &wish, &String::from_utf8_lossy(&path), |bytes| {
         bytes <= EXCHANGE_BYTES || share.grow(bytes)
     });
     exchange.own.add(share);

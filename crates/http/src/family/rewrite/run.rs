@@ -12,7 +12,7 @@ use crate::exchange::Exchange;
 use crate::exchange::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
 use crate::exchange::request_body::RequestBody;
 use crate::exchange::response_body::Body;
-use crate::family::disable_symlinks::{self, LinkFailed};
+use crate::family::open_file_cache::{self, LinkFailed};
 use crate::receive::body;
 use crate::text::regex::Regex;
 use crate::text::template::{Template, any_set};
@@ -314,7 +314,7 @@ fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
 }
 
 fn file_passes(exchange: &mut Exchange<'_>, test: FileTest, name: &[u8]) -> bool {
-    match disable_symlinks::metadata(exchange, name) {
+    match open_file_cache::metadata(exchange, name) {
         Ok(found) => match test {
             FileTest::Plain => found.is_file(),
             FileTest::Directory => found.is_dir(),
