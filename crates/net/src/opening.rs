@@ -5,12 +5,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat};
 use rustix::io::Errno;
 
 use crate::path::{self, Links, as_path};
+use crate::sys;
 
 /// The links on the way to a file that are refused, and the first bytes of the path in which none is; `None` to follow all
 /// links.
@@ -49,6 +51,23 @@ pub fn read(path: &[u8], max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file?.take(max).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Puts `count` bytes from a place of a file into the place of the bytes of `out`.
+///
+/// # Errors
+/// Those of `pread(2)`; `UnexpectedEof` if the file ends before.
+pub fn read_at(file: &File, at: u64, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    out.clear();
+    out.reserve(count);
+    while out.len() < count {
+        match sys::pread_spare(file.as_fd(), out, count - out.len(), at + out.len() as u64) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// As [`open`], without asking another process.
@@ -113,6 +132,11 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, [b"a".to_vec(), b"b".to_vec()]);
         assert_eq!(names(&path("b")).err().map(|error| error.kind()), Some(io::ErrorKind::NotADirectory));
+        let mut bytes = b"before".to_vec();
+        let text = open(&path("b"), None).unwrap();
+        assert_eq!(read_at(&text, 1, 3, &mut bytes).map_err(|error| error.kind()), Ok(()));
+        assert_eq!(bytes, b"ext");
+        assert_eq!(read_at(&text, 2, 3, &mut bytes).map_err(|error| error.kind()), Err(io::ErrorKind::UnexpectedEof));
         assert!(open_disk(&path("b"), None).is_ok());
         for strange in ["/proc/self/mem", "/proc/self/fd", "/dev/null"] {
             assert_eq!(open_disk(strange.as_bytes(), None).unwrap_err().kind(), io::ErrorKind::PermissionDenied);

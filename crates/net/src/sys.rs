@@ -247,6 +247,20 @@ pub(crate) fn recv_spare(
     Ok(len)
 }
 
+/// As [`recv_spare`], from a place of a file.
+pub(crate) fn pread_spare(fd: BorrowedFd<'_>, buf: &mut Vec<u8>, max: usize, at: u64) -> rustix::io::Result<usize> {
+    let spare = buf.spare_capacity_mut();
+    let room = spare.len().min(max);
+    let (spare, _) = spare.split_at_mut(room);
+    let (read, _) = rustix::io::pread(fd, spare, at)?;
+    let len = read.len();
+    let filled = buf.len() + len;
+    // SAFETY: `pread` initialised the first `len` bytes of the spare capacity, which begins at `buf.len()`, and `len` is at most
+    // that capacity.
+    unsafe { buf.set_len(filled) };
+    Ok(len)
+}
+
 /// Makes a UDP socket tell the address that each datagram was sent to.
 pub(crate) fn tell_destination(fd: BorrowedFd<'_>, is_v4: bool) -> io::Result<()> {
     if is_v4 {

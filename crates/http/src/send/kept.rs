@@ -5,12 +5,12 @@
 
 use std::future::poll_fn;
 use std::io::IoSlice;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::Poll;
 
 use weir_cache::store::{FileBody, Object, Piece, Reader};
 use weir_net::log::Level;
+use weir_net::opening;
 
 use crate::exchange::Exchange;
 use crate::exchange::response_body::{Framing, Kept, Part};
@@ -157,8 +157,8 @@ async fn send_file(exchange: &mut Exchange<'_>, conn: &mut Conn, body: &FileBody
     let (mut at, end) = (body.offset, body.offset.saturating_add(count));
     let mut buffer = weir_net::buffer::lease(READ_BYTES);
     while at < end {
-        buffer.resize(usize::try_from(end - at).unwrap_or(READ_BYTES).min(READ_BYTES), 0);
-        read_exactly(exchange, body, &mut buffer, at)?;
+        let count = usize::try_from(end - at).unwrap_or(READ_BYTES).min(READ_BYTES);
+        read(exchange, body, (at, count), &mut buffer)?;
         writing::pieces(exchange, conn, &mut [IoSlice::new(&buffer)]).await?;
         exchange.bytes.body_sent += buffer.len() as u64;
         at += buffer.len() as u64;
@@ -207,15 +207,17 @@ fn take(exchange: &mut Exchange<'_>, piece: &Piece, left: Option<u64>, buffer: &
             buffer.extend_from_slice(piece.bytes().and_then(|bytes| bytes.get(..count)).unwrap_or_default());
             Ok(())
         }
-        Piece::File(body) => {
-            buffer.resize(count, 0);
-            read_exactly(exchange, body, buffer, body.offset)
-        }
+        Piece::File(body) => read(exchange, body, (body.offset, count), buffer),
     }
 }
 
-fn read_exactly(exchange: &mut Exchange<'_>, body: &FileBody, buffer: &mut [u8], at: u64) -> Result<(), Gone> {
-    body.file.read_exact_at(buffer, at).map_err(|error| {
+fn read(
+    exchange: &mut Exchange<'_>,
+    body: &FileBody,
+    (at, count): (u64, usize),
+    out: &mut Vec<u8>,
+) -> Result<(), Gone> {
+    opening::read_at(&body.file, at, count, out).map_err(|error| {
         exchange.log(Level::Crit, format_args!("pread() of a cache file failed: {error}"));
         Gone::Cut
     })

@@ -5,11 +5,11 @@
 
 use std::fs::File;
 use std::io::IoSlice;
-use std::os::unix::fs::FileExt;
 
 use weir_cache::ready::Ready;
 use weir_net::clock;
 use weir_net::log::Level;
+use weir_net::opening;
 use weir_wire::{Version, encode};
 
 use crate::exchange::response_body::{Body, Framing, Part, Source, Whole};
@@ -271,8 +271,7 @@ async fn send_file(
     let plain = exchange.response.body_filters.is_empty() && framing == Framing::Length;
     if plain && length <= READ_FILE_MAX && Pace::of(exchange).is_none() {
         let mut buffer = weir_net::buffer::lease(length as usize);
-        buffer.resize(length as usize, 0);
-        read_exactly(exchange, file, &mut buffer, offset)?;
+        read(exchange, file, (offset, length as usize), &mut buffer)?;
         exchange.bytes.body_sent = length;
         return writing::pieces(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&buffer)]).await;
     }
@@ -282,8 +281,8 @@ async fn send_file(
     send_file_in_pieces(exchange, conn, framing, out, file, offset, length).await
 }
 
-fn read_exactly(exchange: &mut Exchange<'_>, file: &File, buffer: &mut [u8], offset: u64) -> Result<(), Gone> {
-    file.read_exact_at(buffer, offset).map_err(|error| {
+fn read(exchange: &mut Exchange<'_>, file: &File, (at, count): (u64, usize), out: &mut Vec<u8>) -> Result<(), Gone> {
+    opening::read_at(file, at, count, out).map_err(|error| {
         exchange.log(Level::Crit, format_args!("pread() failed or the file was truncated: {error}"));
         Gone::Cut
     })
@@ -375,8 +374,7 @@ async fn send_file_range(
     let (mut at, stop) = (offset, offset.saturating_add(length));
     loop {
         let count = (stop - at).min(piece_max) as usize;
-        buffer.resize(count, 0);
-        read_exactly(exchange, file, &mut buffer, at)?;
+        read(exchange, file, (at, count), &mut buffer)?;
         at += count as u64;
         let place = if at >= stop { end } else { INSIDE };
         filtering::send(exchange, conn, framing, out, &buffer, place, pace).await?;

@@ -1,12 +1,12 @@
 //! Reads the own body of a composed response, piece by piece.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use weir_cache::store::{Piece, Reader};
 use weir_net::log::Level;
+use weir_net::opening;
 
 use crate::exchange::Exchange;
 use crate::exchange::response_body::{Body, BodyStream, Broken, Kept, Part, Source, Whole};
@@ -124,8 +124,7 @@ fn read(
     (at, count): (&mut u64, usize),
     out: &mut Vec<u8>,
 ) -> Result<(), Broken> {
-    out.resize(count, 0);
-    file.read_exact_at(out, *at).map_err(|error| {
+    opening::read_at(file, *at, count, out).map_err(|error| {
         out.clear();
         exchange.log(Level::Crit, format_args!("pread() failed or the file was truncated: {error}"));
         Broken
