@@ -50,6 +50,8 @@ pub struct ServerOptions {
     /// certificate if the client has its key: the caller judges the chain from
     /// [`Agreement::certificates`](super::Agreement).
     pub asks_for: Option<Vec<Vec<u8>>>,
+    /// Tickets that a client of TLS 1.3 gets after its handshake: one for each connection that it may resume at once.
+    pub tickets_sent: usize,
     /// The keys that seal tickets; `None` sends no tickets.
     pub tickets: Option<Arc<TicketKeys>>,
     /// The store for sessions.
@@ -79,6 +81,7 @@ impl Default for ServerOptions {
             groups: Groups::default(),
             alpn: Vec::new(),
             asks_for: None,
+            tickets_sent: 2,
             tickets: None,
             cache: None,
             session_lifetime_s: 300,
@@ -92,7 +95,8 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// The same for QUIC: TLS 1.3 alone (RFC 9001 §4.2), and early data that TLS itself does not limit (§4.6.1).
+    /// The same for QUIC: TLS 1.3 alone (RFC 9001 §4.2), and early data that TLS itself does not limit (§4.6.1). A client opens
+    /// one connection, so it gets one ticket.
     ///
     /// Sessions are bound to `limits` besides the context: a client that sends early data uses the limits of
     /// streams and data that it learned with its session, so a server with other limits must not accept it (RFC 9000
@@ -103,6 +107,7 @@ impl ServerOptions {
             alpn: alpn.iter().map(|name| name.to_vec()).collect(),
             context: context_of([&self.context[..], b"quic", limits]),
             early_data_max: if self.early_data_max > 0 { u32::MAX } else { 0 },
+            tickets_sent: 1,
             ..self.clone()
         }
     }
@@ -165,9 +170,8 @@ impl Server {
             }
             _ => {}
         }
-        if options.cache.is_none() && options.tickets.is_none() {
-            config.send_tls13_tickets = 0;
-        }
+        let has_sessions = options.cache.is_some() || options.tickets.is_some();
+        config.send_tls13_tickets = if has_sessions { options.tickets_sent } else { 0 };
         if options.early_data_max > 0 {
             config.max_early_data_size = options.early_data_max;
             // A client that sends early data expects its answer early.

@@ -472,6 +472,7 @@ fn speakers(
         record_bytes_max: values.record_bytes as usize,
         key_log: values.key_log.clone(),
         compresses: values.compresses,
+        ..ServerOptions::default()
     };
     let http1 = Server::new(&options).map_err(|tls::Unusable(why)| {
         Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave no version and cipher suite ({why})"))
