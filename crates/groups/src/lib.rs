@@ -34,7 +34,8 @@ mod watch;
 pub use block::Written;
 pub use local::{KnownPeer, Local, Locals};
 pub use members::{Kind, Member, Members, Named};
-pub use upstream::{Declared, Frame, Measure, Parts, Upstream, adopt, finish, watch};
+pub use upstream::{Declared, Frame, Measure, Parts, Upstream, adopt, finish};
+pub use watch::watch;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -27,12 +27,11 @@ use crate::{Local, Locals, Parts};
 /// The most peers that one `health_check` asks at a time; the others wait their turn.
 const ASKED_AT_ONCE: usize = 64;
 
-/// Starts all checks of the configuration in force that no other worker runs.
-pub fn watch<A: Asks>(worker: &Rc<Worker>) {
-    let generation = worker.generation();
+/// Starts all checks of a configuration in force that no other worker runs.
+pub fn watch<A: Asks>(worker: &Rc<Worker>, generation: &Rc<Generation>) {
     for check in &A::declared(&generation.conf).checks {
         if check.placed.get().is_some() && !check.is_watched.swap(true, Ordering::Relaxed) {
-            let (worker, generation, check) = (worker.clone(), Rc::downgrade(&generation), check.clone());
+            let (worker, generation, check) = (worker.clone(), Rc::downgrade(generation), check.clone());
             weir_net::worker::spawn(Rc::new(Rounds { worker, generation, check, turns: Turns::default() }).run());
         }
     }
@@ -84,11 +83,9 @@ impl<A: Asks> Rounds<A> {
         }
     }
 
-    /// The configuration, while this worker has it in force.
+    /// The configuration, while its work goes on.
     fn generation(&self) -> Option<Rc<Generation>> {
-        let generation = self.generation.upgrade()?;
-        let is_in_force = Rc::ptr_eq(&generation, &self.worker.generation()) && !self.worker.is_draining();
-        is_in_force.then_some(generation)
+        self.generation.upgrade().filter(|generation| self.worker.goes_on(generation))
     }
 
     /// Starts a check of all peers if a round is due, else of the new ones; returns the state of all peers.
@@ -256,7 +253,7 @@ mod tests {
             for _ in 0..2 {
                 let worker =
                     Worker::new(0, conf.clone(), Default::default(), Default::default(), Default::default(), 1);
-                watch::<PlainCheck>(&worker);
+                watch::<PlainCheck>(&worker, &worker.main());
             }
             let serves = || Plain::declared(&conf).groups[0].now().group.health(0).unwrap().lets_serve();
             assert!(!serves(), "a mandatory check must pass first");

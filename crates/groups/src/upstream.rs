@@ -1,12 +1,10 @@
 //! A group of peers, the parts that only `http` or only `stream` has, and the groups of a configuration.
 
 use std::ops::Deref;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_conf::At;
 use weir_http::exchange::conf::Conf;
-use weir_http::hold::worker::Worker;
 use weir_http::read::build::{Build, Scope};
 use weir_http::read::directive::Contexts;
 use weir_http::text::template::Template;
@@ -214,11 +212,4 @@ pub fn finish<P: Parts>(b: &mut Build<'_>, scope: &mut Scope) {
             b.refuse_at("upstream", refusal, live.frame().at);
         }
     }
-}
-
-/// Resolves the names of all groups that no other worker resolves, while the configuration is in force.
-pub fn watch<P: Parts>(worker: &Rc<Worker>) {
-    let generation = worker.generation();
-    let groups = P::declared(&generation.conf).groups.iter();
-    crate::watch::watch(worker, groups.filter_map(|upstream| upstream.live.as_ref()));
 }

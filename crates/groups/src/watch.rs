@@ -1,12 +1,12 @@
-//! Resolves the names of a group again and again.
+//! Resolves the names of a group again and again: a task for each name, which belongs to the configuration of the group.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_http::hold::dns::trouble::Trouble;
 use weir_http::hold::dns::{self, Resolver};
-use weir_http::hold::worker::Worker;
+use weir_http::hold::worker::{Generation, Worker};
 use weir_net::log::{self, Level};
 use weir_net::{Instant, clock, timer};
 use weir_wire::dns::Code;
@@ -19,20 +19,21 @@ const GONE: Duration = Duration::from_secs(10);
 /// The shortest pause between two queries for one name.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// Resolves the names of these groups that no other worker resolves, while the configuration is in force.
-pub fn watch<'g, P: Parts>(worker: &Rc<Worker>, groups: impl Iterator<Item = &'g Arc<Live<P>>>) {
-    let generation = worker.generation();
-    for live in groups {
+/// Resolves the names of all groups of a configuration that no other worker resolves, while it is in force.
+pub fn watch<P: Parts>(worker: &Rc<Worker>, generation: &Rc<Generation>) {
+    let groups = P::declared(&generation.conf).groups.iter();
+    for live in groups.filter_map(|upstream| upstream.live.as_ref()) {
         let Some((servers, timeout)) = live.resolver.get() else { continue };
         for id in live.take_unwatched() {
             let watch = Watch {
                 worker: worker.clone(),
+                generation: Rc::downgrade(generation),
                 live: live.clone(),
-                client: dns::client(&generation, servers),
+                client: dns::client(generation, servers),
                 timeout: *timeout,
                 id,
             };
-            weir_net::worker::spawn(watch.run(generation.conf.generation));
+            weir_net::worker::spawn(watch.run());
         }
     }
 }
@@ -58,6 +59,8 @@ impl<P: Parts> Live<P> {
 /// One name to resolve.
 struct Watch<P: Parts> {
     worker: Rc<Worker>,
+    /// Weak, because the task sleeps.
+    generation: Weak<Generation>,
     live: Arc<Live<P>>,
     client: Rc<Resolver>,
     timeout: Duration,
@@ -65,9 +68,8 @@ struct Watch<P: Parts> {
 }
 
 impl<P: Parts> Watch<P> {
-    async fn run(self, generation: u32) {
-        let is_in_force = || self.worker.generation().conf.generation == generation && !self.worker.is_draining();
-        while is_in_force() {
+    async fn run(self) {
+        while self.generation.upgrade().is_some_and(|generation| self.worker.goes_on(&generation)) {
             // The task ends when the API removes the server.
             let Some(named) = self.live.named(self.id) else { return };
             let pause = match self.ask(&named).await {

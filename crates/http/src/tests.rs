@@ -113,7 +113,7 @@ impl Site {
     /// The same with a configuration.
     pub fn of(conf: Conf) -> (Site, Conn, UnixStream) {
         let worker = Worker::new(0, Arc::new(conf), Default::default(), Default::default(), Default::default(), 1);
-        let generation = worker.generation();
+        let generation = worker.main();
         let (conn, other) = Conn::of_the_edge(&worker, 1).unwrap().unwrap();
         (Site { worker, generation, client: conn.client.clone() }, conn, other.into())
     }

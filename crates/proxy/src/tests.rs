@@ -42,7 +42,7 @@ impl Site {
         let conf = Arc::new(conf.unwrap());
         let worker = Worker::new(0, conf, Default::default(), Default::default(), Default::default(), 1);
         worker.all_counters.occupy(0);
-        let generation = worker.generation();
+        let generation = worker.main();
         let (conn, other) = Conn::of_the_edge(&worker, 1).unwrap().unwrap();
         (Site { worker, generation, client: conn.client.clone() }, conn, other.into())
     }

@@ -25,7 +25,7 @@ impl Edge {
         assert_eq!(problems, [""; 0], "{stream}");
         let conf = Arc::new(conf.unwrap());
         let worker = Worker::new(0, conf, Default::default(), Default::default(), Default::default(), 1);
-        let generation = worker.generation();
+        let generation = worker.main();
         Edge { worker, generation }
     }
 

@@ -367,8 +367,8 @@ fn with_here(f: impl FnOnce(&mut Here)) {
 impl Here {
     /// Puts a configuration in force.
     fn adopt(&self, conf: Arc<Conf>) {
-        self.worker.adopt(conf);
-        ALL.watch(&self.worker);
+        let generation = self.worker.adopt(conf);
+        ALL.watch(&self.worker, &generation);
     }
 
     /// Accepts from these sockets and from no others.

@@ -393,7 +393,7 @@ async fn send(
     let may = may(exchange);
     event(exchange, conn, framing, head, format!("event: may\ndata: {may}\n\n").as_bytes()).await?;
     let mut quiet = 0;
-    while goes_on(exchange) {
+    while exchange.worker.goes_on(exchange.generation) {
         match next(conn, |context| viewer.poll_next(context)).await? {
             Some(bytes) => {
                 quiet = 0;
@@ -422,11 +422,6 @@ fn may(exchange: &Exchange<'_>) -> Value {
     let source = crate::values(exchange.location).dashboard.token.as_ref();
     let has_token = source.is_some_and(|source| declared.token(source).is_some());
     json!({"purge": has_token, "servers": has_token, "lab": declared.lab.is_some()})
-}
-
-/// Whether the configuration of the exchange is still in force, and its worker does not drain.
-fn goes_on(exchange: &Exchange<'_>) -> bool {
-    !exchange.worker.is_draining() && exchange.worker.generation().conf.generation == exchange.conf.generation
 }
 
 async fn event(

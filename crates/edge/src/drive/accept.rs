@@ -107,12 +107,12 @@ fn accept_rest(worker: &Rc<Worker>, listener: &Listener, socket: &Rc<Address>) {
 fn accepted(worker: &Rc<Worker>, stream: Stream, remote: Address, socket: &Rc<Address>) {
     counters::add(&worker.counters().accepted, 1);
     let Some(place) = worker.take_place_of_client() else { return };
-    let generation = worker.generation();
+    let generation = worker.lane();
     let Some(listen) = generation.listen_of(socket, Some(&stream)) else {
         return weir_stream::drive::accepted(worker, stream, remote, socket, place, generation, serve::passed);
     };
     let is_secure = generation.conf.listens.get(listen).is_some_and(|listen| listen.ssl);
     let stream = if is_secure { TlsStream::accepted(stream).into() } else { Transport::from(stream) };
     let entry = worker.enlist(stream, place, &generation);
-    serve::serve(entry, remote, socket.clone(), listen);
+    serve::serve(entry, generation, remote, socket.clone(), listen);
 }

@@ -4,11 +4,12 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use weir_http::exchange::Parts;
+use weir_http::exchange::conf::Conf;
 use weir_http::exchange::line;
 use weir_http::hold::bounds::{MEMORY, STREAMS, Share};
 use weir_http::hold::conn::Conn;
 use weir_http::hold::frames::Frames;
-use weir_http::hold::worker::{Entry, Worker};
+use weir_http::hold::worker::{Generation, Worker};
 use weir_http::receive::head::{self, default_core};
 use weir_http::receive::request::{self, Begun};
 use weir_net::clock;
@@ -27,19 +28,19 @@ pub struct CarriedRequest {
     version: Version,
     /// It counts the stream until both end.
     share: Share,
+    /// The configuration that the connection has for it.
+    generation: Rc<Generation>,
 }
 
 /// Makes a request of a section, which is in `block`. `ends` if no body follows; `length` is how the length of the body
 /// breaks the rules of a message. `None` if there is no memory for it, or no stream: the caller refuses it.
 pub fn read(
     conn: &Conn,
-    entry: &Entry,
+    (worker, generation): (&Worker, &Rc<Generation>),
     (block, version): (&mut Block, Version),
     ends: bool,
     length: Option<Malformed>,
 ) -> Option<CarriedRequest> {
-    let worker = &entry.worker;
-    let generation = worker.generation();
     let policy = head::policy(default_core(&generation.conf, conn.client.listen.get()));
     // Sec-WebSocket-Key proves nothing (RFC 6455 §10.3): any number will do.
     let mut key = [0; 16];
@@ -51,27 +52,32 @@ pub fn read(
     if !has_memory {
         MEMORY.refuse();
     }
-    (has_memory && share.grow(1)).then_some(CarriedRequest { begun, malformed: fields.or(length), version, share })
+    (has_memory && share.grow(1)).then_some(CarriedRequest {
+        begun,
+        malformed: fields.or(length),
+        version,
+        share,
+        generation: generation.clone(),
+    })
 }
 
 /// Starts a task for a request.
-pub fn serve(conn: &mut Conn, entry: &Entry, stream: Rc<dyn Frames>, request: CarriedRequest) {
-    let CarriedRequest { mut begun, malformed, version, share } = request;
+pub fn serve(conn: &mut Conn, worker: &Rc<Worker>, stream: Rc<dyn Frames>, request: CarriedRequest) {
+    let CarriedRequest { mut begun, malformed, version, share, generation } = request;
     if let Some(malformed) = malformed {
-        note(conn, entry, version, malformed);
+        note(conn, &generation.conf, version, malformed);
         begun.refusal.get_or_insert(Violation::MalformedRequest);
         stream.blame();
     }
     let own = Box::new(conn.of_stream(stream.clone()));
-    weir_net::worker::spawn(live(Served(stream, share), own, entry.worker.clone(), begun));
+    weir_net::worker::spawn(live(Served(stream, share), own, worker.clone(), Box::new((begun, generation))));
 }
 
 /// Logs a rule that the client broke.
-pub fn note(conn: &Conn, entry: &Entry, version: Version, what: &str) {
-    let generation = entry.worker.generation();
+pub fn note(conn: &Conn, conf: &Conf, version: Version, what: &str) {
     let number = if version == Version::Http3 { 3 } else { 2 };
     line::client_line(
-        &generation.conf,
+        conf,
         &conn.client,
         Level::Info,
         format_args!("client sent {what} while processing HTTP/{number} connection"),
@@ -87,10 +93,10 @@ impl Drop for Served {
     }
 }
 
-async fn live(served: Served, conn: Box<Conn>, worker: Rc<Worker>, begun: Begun) {
+async fn live(served: Served, conn: Box<Conn>, worker: Rc<Worker>, request: Box<(Begun, Rc<Generation>)>) {
     let _served = served;
     let mut seat = seat::lease();
-    seat.take(Guest { conn, worker: worker.clone(), early: None, begun: Some(Box::new(begun)) });
+    seat.take(Guest { conn, worker: worker.clone(), early: None, carried: Some(request) });
     let (conn, after) = poll_fn(|context| seat.poll(context)).await;
     seat::give_back(seat);
     if let After::Tunnel(mut tunnel) = after {

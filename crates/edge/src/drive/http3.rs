@@ -14,7 +14,7 @@ use weir_http::exchange::conf::Conf;
 use weir_http::exchange::line;
 use weir_http::exchange::route::ServerId;
 use weir_http::hold::conn::Conn;
-use weir_http::hold::worker::Entry;
+use weir_http::hold::worker::{Entry, Generation};
 use weir_http::receive::h3::session::H3Session;
 use weir_http::receive::h3::stream::{H3Stream, Heard};
 use weir_http::receive::head::{default_core, default_values};
@@ -45,22 +45,28 @@ const SIGNS: u32 = 3;
 pub type Chosen = Rc<Cell<Option<ServerId>>>;
 
 /// Serves a connection that has just begun, and is counted as long as it has its entry.
-pub fn serve(conn: Box<Conn>, entry: (Entry, QuicOpen), quic: Rc<QuicConnection>, handshake: (Handshake, Chosen)) {
-    weir_net::worker::spawn(Box::pin(live(conn, entry, quic, handshake)));
+pub fn serve(
+    conn: Box<Conn>,
+    entry: (Entry, QuicOpen),
+    generation: Rc<Generation>,
+    quic: Rc<QuicConnection>,
+    handshake: (Handshake, Chosen),
+) {
+    weir_net::worker::spawn(Box::pin(live(conn, entry, generation, quic, handshake)));
 }
 
 async fn live(
     conn: Box<Conn>,
     (entry, _counted): (Entry, QuicOpen),
+    generation: Rc<Generation>,
     quic: Rc<QuicConnection>,
     handshake: (Handshake, Chosen),
 ) {
     let begun = clock::now();
-    if !secure::shaken(&conn, &entry.worker, &quic, &handshake, begun).await {
+    if !secure::shaken(&conn, (&entry.worker, &generation), &quic, &handshake, begun).await {
         quic.keep(Task::NONE);
         return;
     }
-    let generation = entry.worker.generation();
     let limits = limits(&generation.conf, conn.client.listen.get());
     // A client without a name in its handshake gets the default server.
     let named = conn.client.facts().and_then(|facts| facts.server_name.clone());
@@ -69,6 +75,7 @@ async fn live(
     let mut drive = Drive {
         conn,
         entry,
+        generation,
         session,
         heads: Vec::new(),
         streams: Vec::new(),
@@ -132,6 +139,8 @@ enum Waits {
 struct Drive {
     conn: Box<Conn>,
     entry: Entry,
+    /// The configuration of the connection and of its next requests.
+    generation: Rc<Generation>,
     session: Rc<H3Session>,
     /// Streams whose heads are not complete, and when they began.
     heads: Vec<(Rc<H3Stream>, Instant)>,
@@ -301,14 +310,14 @@ impl Drive {
 
     /// Starts a task for a request.
     fn begin(&mut self, stream: Rc<H3Stream>, ends: bool, length: Option<&'static str>) {
-        let Drive { conn, entry, session, streams, .. } = self;
-        let read = carried::read(conn, entry, (session.wire.borrow_mut().block(), Version::Http3), ends, length);
+        let Drive { conn, entry, generation, session, streams, .. } = self;
+        let place = (&*entry.worker, &*generation);
+        let read = carried::read(conn, place, (session.wire.borrow_mut().block(), Version::Http3), ends, length);
         let Some(request) = read else { return stream.reject(H3Code::RequestRejected) };
         stream.apply_urgency();
         streams.push(stream.clone());
         conn.follow(session.quic.remote());
-        carried::serve(conn, entry, stream, request);
-        let generation = entry.worker.generation();
+        carried::serve(conn, &entry.worker, stream, request);
         let values = default_values(&generation.conf, conn.client.listen.get());
         if conn.served() == u64::from(STREAMS_FIRST) / 2 && values.http3.streams_max > STREAMS_FIRST {
             session.quic.allow_streams(values.http3.streams_max);
@@ -323,16 +332,19 @@ impl Drive {
     /// A stop or a reload: requests go on. After a reload, the next requests have the next configuration, as those of a
     /// connection of HTTP/1.1 do, unless it says other things about this address.
     fn go_if_told(&mut self) {
-        let Drive { conn, entry, session, streams, notice_until, .. } = self;
-        let (worker, generation) = (&entry.worker, entry.worker.generation());
-        let is_other = conn.shared.generation.get() != generation.conf.generation;
+        let Drive { conn, entry, generation, session, streams, notice_until, .. } = self;
+        let (worker, lane) = (&entry.worker, entry.worker.lane());
+        let is_other = conn.shared.generation.get() != lane.conf.generation;
         if !is_other && !worker.is_draining() || session.wire.borrow().is_going() && notice_until.is_none() {
             return;
         }
         let socket = conn.socket.tcp();
         let to = conn.client.local().tcp().map(|local| local.ip());
-        let listen = socket.and_then(|socket| generation.listen_of_quic(socket, to));
-        listen.inspect(|listen| conn.client.listen.set(*listen));
+        let listen = socket.and_then(|socket| lane.listen_of_quic(socket, to));
+        if let Some(listen) = listen {
+            conn.client.listen.set(listen);
+            *generation = lane;
+        }
         if !worker.is_draining() && listen.is_some_and(|listen| may_go_on(conn, session, &generation.conf, listen)) {
             if streams.is_empty() {
                 conn.shared.generation.set(generation.conf.generation);
@@ -405,8 +417,7 @@ impl Drive {
 
     /// Refuses requests whose heads take too long. The connection goes on with its other requests.
     fn refuse_late_heads(&mut self) {
-        let generation = self.entry.worker.generation();
-        let core = default_core(&generation.conf, self.conn.client.listen.get());
+        let core = default_core(&self.generation.conf, self.conn.client.listen.get());
         let now = clock::now();
         self.heads.retain(|(stream, begun)| {
             let is_late = now.saturating_duration_since(*begun) >= core.header_timeout;
@@ -418,8 +429,7 @@ impl Drive {
     }
 
     fn set_deadline(&self, waits: Waits) {
-        let generation = self.entry.worker.generation();
-        let core = default_core(&generation.conf, self.conn.client.listen.get());
+        let core = default_core(&self.generation.conf, self.conn.client.listen.get());
         let keepalive = core.keepalive_timeout.0.max(Duration::from_millis(1));
         self.conn.deadline.set(match waits {
             Waits::Unset => return self.conn.deadline.clear(),
@@ -437,7 +447,7 @@ impl Drive {
     /// Logs the rules that the client broke on single streams.
     fn tell_notes(&self) {
         for what in self.session.take_notes() {
-            carried::note(&self.conn, &self.entry, Version::Http3, what);
+            carried::note(&self.conn, &self.generation.conf, Version::Http3, what);
         }
     }
 
@@ -448,9 +458,8 @@ impl Drive {
         {
             return;
         }
-        let generation = self.entry.worker.generation();
         line::client_line(
-            &generation.conf,
+            &self.generation.conf,
             &self.conn.client,
             Level::Info,
             format_args!("{end} while processing HTTP/3 connection"),

@@ -127,7 +127,8 @@ pub async fn serve(worker: Rc<Worker>, sockets: PortSockets, stop: Rc<PortStop>)
     let PortSockets { all, number } = sockets;
     let Some((first, others)) = all.split_first() else { return };
     let address = first.local_addr();
-    let generation = worker.generation();
+    // A socket has one port, whatever the lanes of its clients.
+    let generation = worker.main();
     let made = Receiver::new(first).map_err(|error| log::Os(&error).to_string()).and_then(|receiver| {
         let place = WorkerPlace {
             generation: process::this().process.number,
@@ -314,9 +315,9 @@ impl Here {
         }
     }
 
-    /// Gives the port the settings of the configuration in force.
+    /// Gives the port the settings of another configuration.
     fn adopt(&self, port: &Port) {
-        let generation = self.worker.generation();
+        let generation = self.worker.main();
         if self.generation.replace(generation.conf.generation) != generation.conf.generation
             && let Some(settings) = port_settings(&generation.conf, self.address)
         {
@@ -328,7 +329,7 @@ impl Here {
 impl PortHost for Here {
     fn admit(&self, asks: Asks) -> Admission {
         let worker = &self.worker;
-        let generation = worker.generation();
+        let generation = worker.lane();
         let Some(listen) = generation.listen_of_quic(self.address, asks.to) else { return Admission::Refuse };
         if default_values(&generation.conf, listen).http3.retry && asks.may_retry && !asks.is_validated {
             return Admission::Retry;
@@ -340,25 +341,27 @@ impl PortHost for Here {
         let entry = worker.enlist(Transport::Carried(carrier.clone()), place, &generation);
         let number = worker.next_connection_number();
         let remote = SocketAddr::new(asks.from.ip().to_canonical(), asks.from.port());
-        let conn = serve::conn(&entry, remote.into(), self.socket.clone(), listen, number);
+        let conn = serve::conn(&entry, &generation, remote.into(), self.socket.clone(), listen, number);
         let local = asks.to.map_or(self.address.ip(), |ip| ip.to_canonical());
         let _ = conn.client.local.set(SocketAddr::new(local, self.address.port()).into());
         let chosen = Rc::new(Cell::new(None));
-        let (client, told, owner) = (conn.client.clone(), chosen.clone(), worker.clone());
+        let (client, told) = (conn.client.clone(), chosen.clone());
+        let place = (worker.clone(), generation.clone());
         let chooser = move |hello: &weir_net::tls::ClientHello| {
             let (server, session): (ServerId, _) =
-                secure::choose(&client, &owner, &owner.generation(), secure::Carrier::Quic, Some(hello))?;
+                secure::choose(&client, &place.0, &place.1, secure::Carrier::Quic, Some(hello))?;
             told.set(Some(server));
             Ok(session)
         };
         let begun = move |result: Result<Rc<QuicConnection>, QuicEnd>, handshake: Handshake| match result {
             Ok(quic) => {
                 let _ = carrier.0.set(quic.clone());
-                http3::serve(conn, (entry, counted), quic, (handshake, chosen));
+                http3::serve(conn, (entry, counted), generation, quic, (handshake, chosen));
             }
             Err(end) => {
                 let failure = handshake.take().and_then(Result::err);
-                secure::quic_failed(&conn, &entry.worker, (failure.as_ref(), chosen.get()), Some(&end));
+                let place = (&*entry.worker, &*generation.conf);
+                secure::quic_failed(&conn, place, (failure.as_ref(), chosen.get()), Some(&end));
             }
         };
         Admission::Accept(Box::new(chooser), Box::new(begun))

@@ -26,10 +26,7 @@ use super::{answer, open, subrequest};
 /// this task read anything; on return, only bytes that are not answered.
 pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, parts: &mut Parts) -> After {
     loop {
-        let generation = worker.generation();
-        if !follow(conn, &generation) {
-            return After::Close;
-        }
+        let Some(generation) = next(conn, worker) else { return After::Close };
         let may_carry = conn.served() == 0
             && !conn.shared.is_secure()
             && open::speaks_http2(&generation.conf, conn.client.listen.get());
@@ -67,13 +64,14 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, parts: &mut Parts) -> 
     }
 }
 
-/// Serves the request of a stream; returns the `Parts` and the next step of the stream.
-pub async fn on_stream(conn: &mut Conn, worker: &Rc<Worker>, begun: Begun) -> (Parts, After) {
+/// Serves the request of a stream, with the configuration of its connection; returns the `Parts` and the next step of the
+/// stream.
+pub async fn on_stream(
+    conn: &mut Conn,
+    worker: &Rc<Worker>,
+    (begun, generation): (Begun, Rc<Generation>),
+) -> (Parts, After) {
     let Begun { mut parts, refusal } = begun;
-    let generation = worker.generation();
-    if !follow(conn, &generation) {
-        return (parts, After::Close);
-    }
     counters::add(&worker.counters().of(parts.request().version()).requests, 1);
     let writing = counters::raise(&worker.counters().writing);
     let after = one(conn, worker, &generation, &mut parts, refusal.map(Refused::Violation)).await;
@@ -81,16 +79,15 @@ pub async fn on_stream(conn: &mut Conn, worker: &Rc<Worker>, begun: Begun) -> (P
     (parts, after)
 }
 
-/// Finds the connection's servers in the configuration now in force; `false` when that configuration does not
-/// listen there any more.
-fn follow(conn: &Conn, generation: &Generation) -> bool {
-    if conn.shared.generation.get() == generation.conf.generation {
-        return true;
+/// The configuration for the next request of a connection, in which its servers are found again if it is another one;
+/// `None` when that configuration does not listen there any more.
+pub fn next(conn: &Conn, worker: &Worker) -> Option<Rc<Generation>> {
+    let generation = worker.lane();
+    if conn.shared.generation.get() != generation.conf.generation {
+        conn.client.listen.set(generation.listen_of(&conn.socket, conn.stream().socket())?);
+        conn.shared.generation.set(generation.conf.generation);
     }
-    let Some(listen) = generation.listen_of(&conn.socket, conn.stream().socket()) else { return false };
-    conn.client.listen.set(listen);
-    conn.shared.generation.set(generation.conf.generation);
-    true
+    Some(generation)
 }
 
 /// One request and its answer, in the memory of `parts`.

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 
 use weir_http::exchange::Parts;
 use weir_http::hold::conn::Conn;
-use weir_http::hold::worker::{SPARE_BYTES_MAX, Worker};
+use weir_http::hold::worker::{Generation, SPARE_BYTES_MAX, Worker};
 use weir_http::receive::request::Begun;
 
 use super::after::After;
@@ -58,8 +58,8 @@ pub struct Guest {
     pub worker: Rc<Worker>,
     /// Bytes of the connection that were read already.
     pub early: Option<Box<[u8]>>,
-    /// A request from a stream; this is the only request of the connection.
-    pub begun: Option<Box<Begun>>,
+    /// A request from a stream, and its configuration; this is the only request of the connection.
+    pub carried: Option<Box<(Begun, Rc<Generation>)>>,
 }
 
 #[derive(Default)]
@@ -99,14 +99,14 @@ impl Default for Seat {
 async fn serve(table: Rc<Table>) {
     let mut parts = Parts::default();
     loop {
-        let Guest { mut conn, worker, early, begun } = poll_fn(|_| match table.guest.take() {
+        let Guest { mut conn, worker, early, carried } = poll_fn(|_| match table.guest.take() {
             Some(guest) => Poll::Ready(guest),
             // This needs no waker: the worker polls a seat after a connection has taken it.
             None => Poll::Pending,
         })
         .await;
-        if let Some(begun) = begun {
-            let (sent, after) = requests::on_stream(&mut conn, &worker, *begun).await;
+        if let Some(carried) = carried {
+            let (sent, after) = requests::on_stream(&mut conn, &worker, *carried).await;
             sent.give_back(&worker);
             table.served.set(Some((conn, after)));
             continue;

@@ -36,9 +36,8 @@ use crate::family::ssl::assemble::Above;
 use crate::family::ssl::{Verify, agree};
 
 /// Begins TLS; logs the reason and returns `false` if the connection must be closed.
-pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
+pub async fn begin(conn: &Conn, worker: &Rc<Worker>, generation: &Rc<Generation>, early: &[u8]) -> bool {
     let Transport::Tls(tls) = conn.stream() else { return false };
-    let generation = worker.generation();
     let conf = &generation.conf;
     let heard = match tls.hear(early, &conn.deadline).await {
         Ok(Beginning::Tls(hello)) => hello,
@@ -56,7 +55,7 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
         return false;
     }
     let begun = clock::now();
-    let Some(server) = serve_as(conn, worker, &generation, tls, heard) else {
+    let Some(server) = serve_as(conn, worker, generation, tls, heard) else {
         cell(worker, conf, default_root(conf, conn)).failed.one();
         return false;
     };
@@ -68,7 +67,7 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
         say_why(conn).await;
         return false;
     }
-    agree(conn, worker, conf.server(server), conf, tls, noted).await;
+    agree(conn, (worker, generation), conf.server(server), tls, noted).await;
     worker.board.took(Leg::Tls, clock::now().us_since(begun));
     count_success(worker, conf, root, conn);
     conn.deadline.set(default_core(conf, conn.client.listen.get()).header_timeout);
@@ -78,7 +77,7 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
 /// Waits for the handshake of a connection of QUIC; logs the reason and returns `false` if there is none.
 pub async fn shaken(
     conn: &Conn,
-    worker: &Rc<Worker>,
+    (worker, generation): (&Worker, &Generation),
     quic: &QuicConnection,
     (handshake, chosen): &(Handshake, Rc<Cell<Option<ServerId>>>),
     begun: Instant,
@@ -94,7 +93,6 @@ pub async fn shaken(
         }
     })
     .await;
-    let generation = worker.generation();
     let conf = &generation.conf;
     let root = chosen.get().map_or(default_root(conf, conn), |server| conf.server(server).root);
     match result {
@@ -102,7 +100,7 @@ pub async fn shaken(
             if let Some(facts) = conn.client.facts() {
                 let speaks = &crate::values(conf.location(root)).ssl.tls;
                 // There is one handshake per connection, so nothing was set before.
-                let _ = facts.agreed.set(agree::agreed(worker, speaks.as_deref(), agreement).await);
+                let _ = facts.agreed.set(agree::agreed((worker, generation), speaks.as_deref(), agreement).await);
             }
             worker.board.took(Leg::Tls, clock::now().us_since(begun));
             count_success(worker, conf, root, conn);
@@ -114,7 +112,7 @@ pub async fn shaken(
         Err(failure) => {
             let end = quic.fate();
             quic.close(0, b"");
-            quic_failed(conn, worker, (failure.as_ref(), chosen.get()), end.as_ref());
+            quic_failed(conn, (worker, conf), (failure.as_ref(), chosen.get()), end.as_ref());
             false
         }
     }
@@ -123,12 +121,10 @@ pub async fn shaken(
 /// Counts and logs a handshake of QUIC that failed. It lasted too long if the connection has no end.
 pub fn quic_failed(
     conn: &Conn,
-    worker: &Rc<Worker>,
+    (worker, conf): (&Worker, &Conf),
     (failure, chosen): (Option<&Failure>, Option<ServerId>),
     end: Option<&QuicEnd>,
 ) {
-    let generation = worker.generation();
-    let conf = &generation.conf;
     let cell = cell(worker, conf, chosen.map_or(default_root(conf, conn), |server| conf.server(server).root));
     cell.failed.one();
     let why = shake_failure(end);
@@ -323,12 +319,12 @@ fn evaluate(
 }
 
 /// Keeps the result of the handshake, and judges the client's certificate chain.
-async fn agree(conn: &Conn, worker: &Rc<Worker>, server: &Server, conf: &Conf, tls: &TlsStream, noted: Noted) {
+async fn agree(conn: &Conn, place: (&Worker, &Generation), server: &Server, tls: &TlsStream, noted: Noted) {
     let Some(facts) = conn.client.facts() else { return };
-    let speaks = &crate::values(conf.location(server.root)).ssl.tls;
+    let speaks = &crate::values(place.1.conf.location(server.root)).ssl.tls;
     // There is one handshake per connection, so nothing was set before.
     let agreement = tls.agreement(noted).unwrap_or_default();
-    let _ = facts.agreed.set(agree::agreed(worker, speaks.as_deref(), agreement).await);
+    let _ = facts.agreed.set(agree::agreed(place, speaks.as_deref(), agreement).await);
 }
 
 fn default_root(conf: &Conf, conn: &Conn) -> LocationId {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use weir_http::hold::client::{Client, Secured};
 use weir_http::hold::conn::Conn;
-use weir_http::hold::worker::Entry;
+use weir_http::hold::worker::{Entry, Generation};
 use weir_http::receive::head::default_core;
 use weir_net::{Address, SocketAddress, Transport, clock};
 use weir_stream::drive::pass::Passed;
@@ -19,21 +19,21 @@ use weir_stream::session::Known;
 use super::after::After;
 use super::linger::linger;
 use super::seat::{self, Guest};
-use super::{proxied, secure, streams};
+use super::{proxied, requests, secure, streams};
 
 /// Serves a connection to its end. Its initial state is computed here, outside the future: an idle connection keeps
 /// that future, so the future must be small.
-pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize) {
+pub fn serve(entry: Entry, generation: Rc<Generation>, remote: SocketAddress, socket: Rc<Address>, listen: usize) {
     let number = entry.worker.next_connection_number();
-    let conn = conn(&entry, remote, socket, listen, number);
-    begin(conn, entry, listen);
+    let conn = conn(&entry, &generation, remote, socket, listen, number);
+    begin(conn, entry, generation, listen);
 }
 
 /// Serves a connection that `pass` of `stream` hands over, with everything that is known about its client.
 pub fn passed(passed: Passed) {
-    let Passed { entry, socket, local, listen, known } = passed;
+    let Passed { entry, generation, socket, local, listen, known } = passed;
     let Known { number, remote, facts, proxied, own, .. } = known;
-    let conn = conn(&entry, remote, socket, listen, number);
+    let conn = conn(&entry, &generation, remote, socket, listen, number);
     // The client is new, so nothing was set before.
     let client = &conn.client;
     let _ = client.local.set(local);
@@ -44,13 +44,19 @@ pub fn passed(passed: Passed) {
     if let Some(facts) = facts {
         let _ = client.secured.set(Rc::new(Secured::Tls(*facts)));
     }
-    begin(conn, entry, listen);
+    begin(conn, entry, generation, listen);
 }
 
 /// A client that has just arrived.
-pub fn conn(entry: &Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize, number: u64) -> Box<Conn> {
+pub fn conn(
+    entry: &Entry,
+    generation: &Generation,
+    remote: SocketAddress,
+    socket: Rc<Address>,
+    listen: usize,
+    number: u64,
+) -> Box<Conn> {
     let shared = entry.shared.clone();
-    let generation = entry.worker.generation();
     let core = default_core(&generation.conf, listen);
     if core.nodelay
         && !remote.is_unix()
@@ -75,13 +81,13 @@ pub fn conn(entry: &Entry, remote: SocketAddress, socket: Rc<Address>, listen: u
     conn
 }
 
-fn begin(conn: Box<Conn>, entry: Entry, listen: usize) {
-    let generation = entry.worker.generation();
+/// The first bytes belong to the configuration that took the connection; each request asks for its own.
+fn begin(conn: Box<Conn>, entry: Entry, generation: Rc<Generation>, listen: usize) {
     let is_proxied = generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol);
     if is_proxied {
-        weir_net::worker::spawn(proxied(conn, entry));
+        weir_net::worker::spawn(proxied(conn, entry, generation));
     } else if needs_handshake(&conn) {
-        weir_net::worker::spawn(secured(conn, entry, Vec::new()));
+        weir_net::worker::spawn(secured(conn, entry, generation, Vec::new()));
     } else {
         weir_net::worker::spawn(live(conn, entry, None));
     }
@@ -94,23 +100,22 @@ fn needs_handshake(conn: &Conn) -> bool {
 
 /// A connection that begins with a PROXY protocol header. This future is larger than the later ones, so the rest of
 /// the connection runs as a new task.
-async fn proxied(conn: Box<Conn>, entry: Entry) {
-    let conf = entry.worker.generation().conf.clone();
-    let Some(early) = proxied::read(&conn, &conf).await else { return };
+async fn proxied(conn: Box<Conn>, entry: Entry, generation: Rc<Generation>) {
+    let Some(early) = proxied::read(&conn, &generation.conf).await else { return };
     if needs_handshake(&conn) {
-        return weir_net::worker::spawn(secured(conn, entry, early));
+        return weir_net::worker::spawn(secured(conn, entry, generation, early));
     }
     let early = (!early.is_empty()).then(|| early.into());
     weir_net::worker::spawn(live(conn, entry, early));
 }
 
 /// A connection that begins with TLS; `early` is the part that has arrived. A separate task for the same reason.
-async fn secured(conn: Box<Conn>, entry: Entry, early: Vec<u8>) {
-    if !secure::begin(&conn, &entry.worker, &early).await {
+async fn secured(conn: Box<Conn>, entry: Entry, generation: Rc<Generation>, early: Vec<u8>) {
+    if !secure::begin(&conn, &entry.worker, &generation, &early).await {
         return;
     }
     if conn.client.speaks_http2() {
-        return streams::serve(conn, entry, &[]);
+        return streams::serve(conn, entry, generation, &[]);
     }
     weir_net::worker::spawn(live(conn, entry, None));
 }
@@ -127,7 +132,7 @@ fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl
                 return;
             }
             let mut seat = seat::lease();
-            seat.take(Guest { conn, worker: entry.worker.clone(), early: early.take(), begun: None });
+            seat.take(Guest { conn, worker: entry.worker.clone(), early: early.take(), carried: None });
             let mut after;
             (conn, after) = poll_fn(|context| seat.poll(context)).await;
             seat::give_back(seat);
@@ -138,7 +143,10 @@ fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl
             match after {
                 After::Idle(_) if !entry.worker.is_draining() => conn.shared.lie_idle(),
                 After::Linger(time, timeout) => return Box::pin(linger(&conn, &entry.worker, time, timeout)).await,
-                After::Streams(early) => return streams::serve(conn, entry, &early),
+                After::Streams(early) => {
+                    let Some(generation) = requests::next(&conn, &entry.worker) else { return };
+                    return streams::serve(conn, entry, generation, &early);
+                }
                 After::Close if conn.stream().has_failed() => return Box::pin(secure::say_why(&conn)).await,
                 After::Idle(_) | After::Close | After::Tunnel(_) => return,
             }

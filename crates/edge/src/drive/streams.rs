@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir_http::exchange::conf::Conf;
 use weir_http::exchange::line;
 use weir_http::hold::conn::Conn;
-use weir_http::hold::worker::Entry;
+use weir_http::hold::worker::{Entry, Generation, Worker};
 use weir_http::receive::h2::input::{Input, Over};
 use weir_http::receive::h2::session::{Carrier, OUT_MAX, Session};
 use weir_http::receive::h2::stream::Stream;
@@ -41,14 +41,13 @@ fn limits(conf: &Conf, listen: usize) -> Limits {
 }
 
 /// Serves a connection whose client speaks HTTP/2; `early` has already arrived, including the preface.
-pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {
-    let generation = entry.worker.generation();
+pub fn serve(conn: Box<Conn>, entry: Entry, generation: Rc<Generation>, early: &[u8]) {
     let listen = conn.client.listen.get();
     let values = default_values(&generation.conf, listen);
     let session =
         Session::new(Carrier::Client(conn.shared.clone()), limits(&generation.conf, listen), values.http2.chunk);
     let input = Input::of_client(early);
-    let drive = Drive { conn, entry, session, input, waits: Waits::Nothing, notice_until: None };
+    let drive = Drive { conn, entry, generation, session, input, waits: Waits::Nothing, notice_until: None };
     weir_net::worker::spawn(Box::pin(live(drive)));
 }
 
@@ -56,13 +55,15 @@ async fn live(mut drive: Drive) {
     let end = poll_fn(|_| drive.poll()).await;
     drive.session.kill();
     drive.conn.shared.keep(Task::NONE);
-    let Drive { conn, entry, .. } = drive;
-    let generation = entry.worker.generation();
+    let Drive { conn, entry, generation, .. } = drive;
     match end {
         End::Done => {
             let core = default_core(&generation.conf, conn.client.listen.get());
+            let (time, timeout) = (core.lingering_time, core.lingering_timeout);
+            // A client that still sends does not need it.
+            drop(generation);
             // The client may be sending at this moment: closing at once would destroy the bytes on their way to it.
-            linger(&conn, &entry.worker, core.lingering_time, core.lingering_timeout).await;
+            linger(&conn, &entry.worker, time, timeout).await;
         }
         End::Closed => conn.shared.stream.shutdown(),
         End::Stuck => {
@@ -76,6 +77,7 @@ async fn live(mut drive: Drive) {
                 Level::Info,
                 format_args!("client closed connection {}", log::Os(&error)),
             );
+            drop(generation);
             secure::say_why(&conn).await;
             conn.shared.stream.shutdown();
         }
@@ -112,6 +114,8 @@ enum Waits {
 struct Drive {
     conn: Box<Conn>,
     entry: Entry,
+    /// The configuration of the connection and of its next streams.
+    generation: Rc<Generation>,
     session: Rc<Session>,
     input: Input,
     waits: Waits,
@@ -163,15 +167,18 @@ impl Drive {
     /// waits for its first one while other workers serve. Any other learns of the end first: a GOAWAY that refuses nothing,
     /// and a PING whose answer shows that nothing is on its way any more (RFC 9113 §6.8).
     fn go_if_told(&mut self) {
-        let Drive { conn, entry, session, notice_until, .. } = self;
-        let (worker, generation) = (&entry.worker, entry.worker.generation());
-        let is_other = conn.shared.generation.get() != generation.conf.generation;
+        let Drive { conn, entry, generation, session, notice_until, .. } = self;
+        let (worker, lane) = (&entry.worker, entry.worker.lane());
+        let is_other = conn.shared.generation.get() != lane.conf.generation;
         if !is_other && !worker.is_draining() || session.wire.borrow().is_going() {
             return;
         }
-        // The configuration in force may have other servers for it, or none.
-        let listen = generation.listen_of(&conn.socket, conn.stream().socket());
-        listen.inspect(|listen| conn.client.listen.set(*listen));
+        // Its lane's configuration may have other servers for it, or none.
+        let listen = lane.listen_of(&conn.socket, conn.stream().socket());
+        if let Some(listen) = listen {
+            conn.client.listen.set(listen);
+            *generation = lane;
+        }
         if !worker.is_draining() && listen.is_some_and(|listen| may_go_on(conn, session, &generation.conf, listen)) {
             // Until then, worker_shutdown_timeout ends it with the streams of the older configuration.
             if session.tasks() == 0 {
@@ -198,7 +205,7 @@ impl Drive {
     /// Reads and handles the bytes that are there; returns whether there may be more. After a fault, the client gets
     /// the error before the connection ends.
     fn read(&mut self) -> Result<bool, End> {
-        let Drive { conn, entry, session, input, waits, notice_until } = self;
+        let Drive { conn, entry, generation, session, input, waits, notice_until } = self;
         let read = input.read(session, &mut |event| {
             if event == H2Event::Pong && notice_until.is_some() {
                 go(session);
@@ -208,7 +215,7 @@ impl Drive {
             if *waits == Waits::Frame && !session.wire.borrow().is_in_section() {
                 *waits = Waits::Nothing;
             }
-            if act(conn, entry, session, event) && is_spent(conn, entry) {
+            if act(conn, (&entry.worker, generation), session, event) && is_spent(conn, &generation.conf) {
                 go(session);
             }
         });
@@ -220,9 +227,8 @@ impl Drive {
     }
 
     fn refuse(&mut self, fault: H2Fault) -> End {
-        let generation = self.entry.worker.generation();
         line::client_line(
-            &generation.conf,
+            &self.generation.conf,
             &self.conn.client,
             Level::Info,
             format_args!("{fault} while processing HTTP/2 connection"),
@@ -272,8 +278,7 @@ impl Drive {
     }
 
     fn set_deadline(&self, waits: Waits) {
-        let generation = self.entry.worker.generation();
-        let core = default_core(&generation.conf, self.conn.client.listen.get());
+        let core = default_core(&self.generation.conf, self.conn.client.listen.get());
         let time = match waits {
             Waits::Nothing => return self.conn.deadline.clear(),
             Waits::Frame => core.header_timeout,
@@ -308,22 +313,22 @@ fn go(session: &Session) {
 }
 
 /// nginx: `keepalive_requests` and `keepalive_time` end a connection after the request that reaches them.
-fn is_spent(conn: &Conn, entry: &Entry) -> bool {
-    let generation = entry.worker.generation();
-    let core = default_core(&generation.conf, conn.client.listen.get());
+fn is_spent(conn: &Conn, conf: &Conf) -> bool {
+    let core = default_core(conf, conn.client.listen.get());
     let age = clock::now().saturating_duration_since(conn.client.accepted);
     conn.served() >= core.keepalive_requests || age > core.keepalive_time
 }
 
 /// Handles a frame; returns whether the frame began a request.
-fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: H2Event<'_>) -> bool {
+fn act(conn: &mut Conn, place: (&Rc<Worker>, &Rc<Generation>), session: &Rc<Session>, event: H2Event<'_>) -> bool {
+    let conf = &place.1.conf;
     match event {
         H2Event::Nothing | H2Event::Pong | H2Event::GoAway { .. } => {}
         H2Event::Head { stream, ends, malformed } => {
-            return begin(conn, entry, session, (stream, ends, malformed));
+            return begin(conn, place, session, (stream, ends, malformed));
         }
         H2Event::Malformed { stream, what } => {
-            note(conn, entry, what);
+            note(conn, conf, what);
             match session.stream(stream) {
                 Some(known) => known.malform(),
                 // The stream was answered already.
@@ -339,7 +344,7 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: H2Event<'_>
                 (Ok(()), Some(known)) => known.take_in(&[], true),
                 (Ok(()), None) => {}
                 (Err(what), known) => {
-                    note(conn, entry, what);
+                    note(conn, conf, what);
                     if let Some(known) = known {
                         known.malform();
                     }
@@ -348,7 +353,7 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: H2Event<'_>
         }
         H2Event::Reset { stream, fault, .. } => {
             if let Some(fault) = fault {
-                note(conn, entry, fault.what);
+                note(conn, conf, fault.what);
             }
             if let Some(known) = session.stream(stream) {
                 known.end();
@@ -362,11 +367,12 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: H2Event<'_>
 /// Starts a task for a request.
 fn begin(
     conn: &mut Conn,
-    entry: &Entry,
+    (worker, generation): (&Rc<Worker>, &Rc<Generation>),
     session: &Rc<Session>,
     (id, ends, length): (u32, bool, Option<&'static str>),
 ) -> bool {
-    let read = carried::read(conn, entry, (session.wire.borrow_mut().block(), Version::Http2), ends, length);
+    let place = (&**worker, generation);
+    let read = carried::read(conn, place, (session.wire.borrow_mut().block(), Version::Http2), ends, length);
     let Some(request) = read else {
         // The frame was read to its end, for the table of fields that both sides keep.
         session.wire.borrow_mut().reset(id, ErrorCode::RefusedStream);
@@ -374,10 +380,10 @@ fn begin(
     };
     let stream = Stream::new(id, session.clone(), ends);
     session.add(stream.clone());
-    carried::serve(conn, entry, stream, request);
+    carried::serve(conn, worker, stream, request);
     true
 }
 
-fn note(conn: &Conn, entry: &Entry, what: &str) {
-    carried::note(conn, entry, Version::Http2, what);
+fn note(conn: &Conn, conf: &Conf, what: &str) {
+    carried::note(conn, conf, Version::Http2, what);
 }

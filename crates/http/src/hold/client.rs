@@ -24,7 +24,7 @@ pub struct Client {
     pub remote: SocketAddress,
     /// Our end's address, read from the kernel when it is first needed.
     pub local: OnceCell<SocketAddress>,
-    /// Its place in `Conf::listens` of the configuration in force.
+    /// Its place in `Conf::listens` of the configuration of its next request.
     pub listen: Cell<usize>,
     /// The content of a PROXY protocol header, if the listen asks for one.
     pub proxied: OnceCell<Box<Proxied>>,

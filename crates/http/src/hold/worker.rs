@@ -121,7 +121,8 @@ pub struct Worker {
     pub boards: Arc<Boards>,
     /// The cells of this worker.
     pub board: Arc<Board>,
-    generation: RefCell<Rc<Generation>>,
+    /// The configuration in force.
+    main: RefCell<Rc<Generation>>,
     draining: Cell<Draining>,
     connections: RefCell<Slots<Rc<Shared>>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
@@ -203,7 +204,7 @@ impl Worker {
             colleagues,
             boards,
             board,
-            generation: RefCell::new(Rc::new(generation)),
+            main: RefCell::new(Rc::new(generation)),
             draining: Cell::new(Draining::No),
             connections: RefCell::new(Slots::new()),
             spare_out: RefCell::new(Vec::new()),
@@ -227,10 +228,28 @@ impl Worker {
         })
     }
 
-    /// The configuration in force.
+    /// A client's lane: the configuration for its next request or its next session. Nothing else chooses one: a
+    /// connection, a session and an exchange keep it until they end or ask again.
     #[inline]
-    pub fn generation(&self) -> Rc<Generation> {
-        self.generation.borrow().clone()
+    pub fn lane(&self) -> Rc<Generation> {
+        self.main()
+    }
+
+    /// The configuration whose settings hold for the whole process: places in the table, the ports of QUIC, the time
+    /// for a shutdown. A client's configuration is [`Worker::lane`].
+    #[inline]
+    pub fn main(&self) -> Rc<Generation> {
+        self.main.borrow().clone()
+    }
+
+    /// All configurations in force.
+    pub fn in_force(&self) -> impl Iterator<Item = Rc<Generation>> {
+        std::iter::once(self.main())
+    }
+
+    /// Whether work that belongs to a configuration goes on: the configuration is in force, and the worker serves.
+    pub fn goes_on(&self, generation: &Rc<Generation>) -> bool {
+        !self.is_draining() && self.in_force().any(|own| Rc::ptr_eq(&own, generation))
     }
 
     /// This worker's counters.
@@ -246,31 +265,29 @@ impl Worker {
         (kept > 0).then_some(seat)
     }
 
-    /// Puts another configuration in force; exchanges under way end with their own.
-    pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
+    /// Puts another configuration in force, and returns it. Exchanges under way end with their own.
+    pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) -> Rc<Generation> {
         weir_net::worker::coalesce(conf.main.process.coalesce);
-        let generation = Generation::new(conf, self.seat, self.all_counters.clone());
-        let old = self.generation.replace(Rc::new(generation));
+        let generation = Rc::new(Generation::new(conf, self.seat, self.all_counters.clone()));
+        let old = self.main.replace(generation.clone());
         for shared in self.connections.borrow().iter() {
             shared.tell();
         }
-        if let Some(timeout) = self.generation().conf.main.process.shutdown_timeout {
-            let number = old.conf.generation;
-            let worker = self.clone();
-            weir_net::worker::spawn(async move {
-                timer::sleep(timeout).await;
-                worker.end_generation(number);
-            });
-        }
+        self.end_in_time(old.conf.generation);
+        generation
     }
 
-    /// Ends every connection whose exchange began with this generation or an earlier one.
-    fn end_generation(&self, number: u32) {
-        for shared in self.connections.borrow().iter() {
-            if shared.generation.get() <= number {
+    /// Ends every connection whose exchange began with this generation or an earlier one, after
+    /// `worker_shutdown_timeout`.
+    fn end_in_time(self: &Rc<Self>, number: u32) {
+        let Some(timeout) = self.main().conf.main.process.shutdown_timeout else { return };
+        let worker = self.clone();
+        weir_net::worker::spawn(async move {
+            timer::sleep(timeout).await;
+            for shared in worker.connections.borrow().iter().filter(|shared| shared.generation.get() <= number) {
                 shared.end();
             }
-        }
+        });
     }
 
     /// Whether the worker is finishing its work.
@@ -304,13 +321,7 @@ impl Worker {
                 Rest::New | Rest::Idle | Rest::Ended => shared.end(),
             }
         }
-        if let Some(timeout) = self.generation().conf.main.process.shutdown_timeout {
-            let worker = self.clone();
-            weir_net::worker::spawn(async move {
-                timer::sleep(timeout).await;
-                worker.end_generation(u32::MAX);
-            });
-        }
+        self.end_in_time(u32::MAX);
     }
 
     /// Connections in the list now: those of clients, and those of exchanges that have no client.
@@ -351,17 +362,17 @@ impl Worker {
     /// by default), then connections of clients between requests, the longest waiting first, as in nginx (which
     /// begins when 1/16 is free).
     pub fn take_place(&self) -> Option<TablePlace> {
-        self.take_below(self.generation().conf.places().0)
+        self.take_below(self.main().conf.places().0)
     }
 
     /// As [`Worker::take_place`], and says nothing if the table is full.
     pub fn try_place(&self) -> Option<TablePlace> {
-        self.try_below(self.generation().conf.places().0)
+        self.try_below(self.main().conf.places().0)
     }
 
     /// As [`Worker::take_place`], for a client that has connected.
     pub fn take_place_of_client(&self) -> Option<TablePlace> {
-        self.take_below(self.generation().conf.places_of_clients())
+        self.take_below(self.main().conf.places_of_clients())
     }
 
     /// As [`Worker::take_place`], for a connection that an exchange needs. If the limit on open files bounds the table, the
@@ -369,7 +380,7 @@ impl Worker {
     pub async fn wait_for_place(&self, patience: Duration) -> Option<TablePlace> {
         let until = clock::now() + patience;
         loop {
-            let (places, is_written) = self.generation().conf.places();
+            let (places, is_written) = self.main().conf.places();
             if is_written || MEMORY.is_full() || clock::now() >= until {
                 return self.take_place();
             }
@@ -424,8 +435,8 @@ impl Worker {
     /// Closes waiting connections because the table is full or there is no descriptor. Of clients, only connections
     /// in these states.
     fn make_room(&self, states: &[Rest]) {
-        let generation = self.generation();
-        if !self.closers.borrow().iter().any(|close| close(&generation)) {
+        let closers = self.closers.borrow();
+        if !self.in_force().any(|generation| closers.iter().any(|close| close(&generation))) {
             self.close_idle(states);
         }
     }
@@ -434,14 +445,16 @@ impl Worker {
     /// ended connections have freed their descriptors, which takes a turn. New connections stay, because their requests
     /// may have arrived unread. Try at most [`ROOMS_MAX`] times.
     pub async fn make_descriptors(&self) {
-        self.generation().own.of(FileCaches::default).clear();
+        self.in_force().for_each(|generation| {
+            generation.own.of(FileCaches::default).clear();
+        });
         self.make_room(&[Rest::Idle]);
         timer::sleep(ROOM_PAUSE).await;
     }
 
     /// The limit of the table of connections, as log lines name it.
     fn table(&self) -> String {
-        let conf = &self.generation().conf;
+        let conf = &self.main().conf;
         match (conf.places(), conf.main.process.connections) {
             ((_, true), Some(written)) => format!("{written} worker_connections"),
             ((places, _), _) => {

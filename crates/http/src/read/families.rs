@@ -14,7 +14,7 @@ use crate::exchange::{Enter, Exchange, Get};
 use crate::family;
 use crate::hold::above;
 use crate::hold::conn::{Conn, Gone};
-use crate::hold::worker::Worker;
+use crate::hold::worker::{Generation, Worker};
 use crate::read::build::{Build, Scope};
 use crate::read::directive::Directive;
 use crate::read::found::Found;
@@ -67,6 +67,9 @@ pub struct Answering {
 /// An answer of a family that is being made.
 pub type Answered<'a> = Pin<Box<dyn Future<Output = Result<Outcome, Gone>> + 'a>>;
 
+/// Starts a family's work for a configuration that a worker has put in force.
+pub type StartWork = fn(&Rc<Worker>, &Rc<Generation>);
+
 /// Moves state from the declarations of the older configuration (second) to those of the new one.
 pub type Adopt = fn(&mut Conf, &Conf) -> Result<(), String>;
 
@@ -113,8 +116,8 @@ pub struct Family {
     /// Starts its work on a worker, before the worker accepts.
     pub start: Option<fn(&Rc<Worker>)>,
     /// Starts the work that a configuration asks for, on each worker that puts it in force. Workers agree on one of
-    /// them if the work is needed once.
-    pub watch: Option<fn(&Rc<Worker>)>,
+    /// them if the work is needed once. The work belongs to the configuration: it ends when [`Worker::goes_on`] says so.
+    pub watch: Option<StartWork>,
 }
 
 impl Family {
@@ -249,7 +252,7 @@ impl Family {
     }
 
     /// Adds work that a configuration asks for.
-    pub const fn watch(mut self, watch: fn(&Rc<Worker>)) -> Family {
+    pub const fn watch(mut self, watch: StartWork) -> Family {
         self.watch = Some(watch);
         self
     }
@@ -315,15 +318,15 @@ impl Families {
         self.all.iter().filter_map(|family| family.adopt).try_for_each(|adopt| adopt(new, old))
     }
 
-    /// Starts the families' work on a worker that has a configuration in force.
+    /// Starts the families' work on a worker, and that for the configurations in force there.
     pub fn start(&self, worker: &Rc<Worker>) {
         self.all.iter().filter_map(|family| family.start).for_each(|start| start(worker));
-        self.watch(worker);
+        worker.in_force().for_each(|generation| self.watch(worker, &generation));
     }
 
     /// Starts the families' work for a configuration that a worker has just put in force.
-    pub fn watch(&self, worker: &Rc<Worker>) {
-        self.all.iter().filter_map(|family| family.watch).for_each(|watch| watch(worker));
+    pub fn watch(&self, worker: &Rc<Worker>, generation: &Rc<Generation>) {
+        self.all.iter().filter_map(|family| family.watch).for_each(|watch| watch(worker, generation));
     }
 }
 

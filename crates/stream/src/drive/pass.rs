@@ -25,6 +25,8 @@ const PASSES_MAX: u8 = 10;
 pub struct Passed {
     /// The connection.
     pub entry: Entry,
+    /// The configuration that found the socket.
+    pub generation: Rc<Generation>,
     /// The socket.
     pub socket: Rc<Address>,
     /// The address that `pass` names: our end's address.
@@ -82,7 +84,7 @@ pub fn find(session: &mut Session<'_>, onward: &Onward) -> Result<Goal, u16> {
     if session.passes > PASSES_MAX {
         return Err(refuse(session, format_args!("stream pass cycle")));
     }
-    let Some(goal) = goal(session.worker.generation(), &local) else {
+    let Some(goal) = goal(session.worker.lane(), &local) else {
         refuse(session, format_args!("port not found for \"{local}\""));
         return Err(OK);
     };
@@ -97,7 +99,7 @@ fn refuse(session: &Session<'_>, why: std::fmt::Arguments<'_>) -> u16 {
     INTERNAL
 }
 
-/// The socket of an address in the configuration in force.
+/// The socket of an address in a configuration.
 fn goal(generation: Rc<Generation>, local: &Address) -> Option<Goal> {
     let tcp = local.tcp();
     let found = |sockets: &[Socket]| {
@@ -150,7 +152,7 @@ pub fn hand(goal: Goal, entry: Entry, known: Known, elsewhere: Elsewhere) -> Opt
     let Some(socket) = http else {
         return Some(Further { entry, generation, arrival: Arrival { listen, local: Some(local), known } });
     };
-    elsewhere(Passed { entry, socket, local, listen, known });
+    elsewhere(Passed { entry, generation, socket, local, listen, known });
     None
 }
 

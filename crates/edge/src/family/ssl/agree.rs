@@ -1,11 +1,10 @@
 //! The result of a handshake with a client: the parameters, and the verdict on the client's certificate.
 
 use std::io;
-use std::rc::Rc;
 
 use weir_http::hold::bounds::{MEMORY, Share};
 use weir_http::hold::client::Agreed;
-use weir_http::hold::worker::Worker;
+use weir_http::hold::worker::{Generation, Worker};
 use weir_net::clock;
 use weir_net::log::Os;
 use weir_net::tls::{Agreement, Complaint, Purpose, failure};
@@ -23,7 +22,7 @@ pub fn room() -> Option<Share> {
 }
 
 /// Judges the client's certificate chain, and collects the parameters of the session.
-pub async fn agreed(worker: &Rc<Worker>, speaks: Option<&ServerTls>, agreement: Agreement) -> Agreed {
+pub async fn agreed(place: (&Worker, &Generation), speaks: Option<&ServerTls>, agreement: Agreement) -> Agreed {
     let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
     let chain: Vec<&[u8]> = agreement.certificates.iter().map(Box::as_ref).collect();
     let mut verdict = match speaks {
@@ -37,7 +36,7 @@ pub async fn agreed(worker: &Rc<Worker>, speaks: Option<&ServerTls>, agreement: 
         && verdict.is_ok()
     {
         let chain = speaks.trust.chain(&chain, speaks.depth);
-        verdict = Box::pin(checks.judge(worker, &speaks.trust, &chain)).await;
+        verdict = Box::pin(checks.judge(place, &speaks.trust, &chain)).await;
     }
     Agreed {
         protocol: agreement.version,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_fetch::{Answer, Failed};
-use weir_http::hold::dns::{self, Servers};
-use weir_http::hold::worker::Worker;
+use weir_http::hold::dns::{self, Resolver, Servers};
+use weir_http::hold::worker::Generation;
 use weir_http::read::authority::{self, split_host_port};
 use weir_http::read::build::Build;
 use weir_http::text::base64;
@@ -71,10 +71,15 @@ impl Asked {
         }
     }
 
-    /// The first answer from one of its addresses; the error is for the log.
-    pub async fn ask(&self, worker: &Rc<Worker>, request: &[u8]) -> Result<Vec<u8>, String> {
+    /// A worker's way to the servers that resolve its name; `None` if its addresses are known.
+    pub fn resolver(&self, generation: &Generation) -> Option<Rc<Resolver>> {
+        self.resolver.as_ref().map(|(servers, _)| dns::client(generation, servers))
+    }
+
+    /// The first answer from one of its addresses; the error is for the log. `resolver` is its own.
+    pub async fn ask(&self, resolver: Option<&Rc<Resolver>>, request: &[u8]) -> Result<Vec<u8>, String> {
         let mut outcome = Err("the OCSP responder has no address".to_owned());
-        for address in &self.addresses(worker).await? {
+        for address in &self.addresses(resolver).await? {
             outcome = ask(&self.url, address, request).await;
             if outcome.is_ok() {
                 break;
@@ -83,11 +88,13 @@ impl Asked {
         outcome
     }
 
-    async fn addresses(&self, worker: &Rc<Worker>) -> Result<Vec<Address>, String> {
-        let Some((servers, timeout)) = &self.resolver else { return Ok(self.addresses.clone()) };
+    async fn addresses(&self, resolver: Option<&Rc<Resolver>>) -> Result<Vec<Address>, String> {
+        let (Some(resolver), Some((_, timeout))) = (resolver, &self.resolver) else {
+            return Ok(self.addresses.clone());
+        };
         let (host, port) = split_host_port(&self.url.authority);
         let port: u16 = port.unwrap_or("80").parse().map_err(|_| "invalid port in OCSP responder".to_owned())?;
-        let found = dns::client(&worker.generation(), servers).addresses(host, *timeout).await;
+        let found = resolver.addresses(host, *timeout).await;
         let places = found.map_err(|trouble| format!("{host} could not be resolved {trouble}"))?.places;
         Ok(places.into_iter().map(|place| Address::Tcp(SocketAddr::new(place.address.ip(), port))).collect())
     }

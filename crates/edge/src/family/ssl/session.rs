@@ -64,7 +64,8 @@ async fn shake(session: &mut Session<'_>) -> Option<()> {
         }
         return None;
     }
-    let agreed = agree::agreed(session.worker, Some(&speaks), tls.agreement(noted).unwrap_or_default()).await;
+    let place = (&**session.worker, &**session.generation);
+    let agreed = agree::agreed(place, Some(&speaks), tls.agreement(noted).unwrap_or_default()).await;
     if let Some(facts) = session.facts.get() {
         // There is one handshake in a session, so nothing was set before.
         let _ = facts.agreed.set(agreed);

@@ -4,12 +4,13 @@
 //! the response at hand and never wait. All servers with the same certificate share its response, also after a reload.
 //! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_stapling>
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use weir_http::hold::worker::Worker;
+use weir_http::hold::dns::Resolver;
+use weir_http::hold::worker::{Generation, Worker};
 use weir_http::read::build::Build;
 use weir_net::log::{self, Level};
 use weir_net::tls::ocsp::{self, Question, Signer, Status};
@@ -121,21 +122,24 @@ pub fn adopt(new: &[Arc<Stapler>], old: &[Arc<Stapler>]) {
     }
 }
 
-/// Starts all staplers that no other worker runs; they run while the configuration is in force.
-pub fn watch(worker: &Rc<Worker>) {
-    let generation = worker.generation();
+/// Starts all staplers of a configuration that no other worker runs; they run while it is in force.
+pub fn watch(worker: &Rc<Worker>, generation: &Rc<Generation>) {
     for stapler in &crate::declared(&generation.conf).ssl.staplers {
         if !stapler.is_watched.swap(true, Ordering::Relaxed) {
-            let (worker, stapler) = (worker.clone(), stapler.clone());
-            weir_net::worker::spawn(renew(worker, stapler, generation.conf.generation));
+            let resolver = stapler.responder.resolver(generation);
+            weir_net::worker::spawn(renew(worker.clone(), Rc::downgrade(generation), stapler.clone(), resolver));
         }
     }
 }
 
-async fn renew(worker: Rc<Worker>, stapler: Arc<Stapler>, generation: u32) {
-    let is_in_force = || worker.generation().conf.generation == generation && !worker.is_draining();
-    while is_in_force() {
-        let pause_s = match stapler.ask(&worker).await {
+async fn renew(
+    worker: Rc<Worker>,
+    generation: Weak<Generation>,
+    stapler: Arc<Stapler>,
+    resolver: Option<Rc<Resolver>>,
+) {
+    while generation.upgrade().is_some_and(|generation| worker.goes_on(&generation)) {
+        let pause_s = match stapler.ask(resolver.as_ref()).await {
             Ok(until) => (until - MARGIN_S - clock::unix_seconds() as i64).clamp(MARGIN_S, RENEW_S),
             Err(why) => {
                 let Stapler { name, responder, .. } = &*stapler;
@@ -155,8 +159,8 @@ async fn renew(worker: Rc<Worker>, stapler: Arc<Stapler>, generation: u32) {
 
 impl Stapler {
     /// Fetches a response; returns its expiry. The error is for the log.
-    async fn ask(&self, worker: &Rc<Worker>) -> Result<i64, String> {
-        let response = self.responder.ask(worker, self.question.request()).await?;
+    async fn ask(&self, resolver: Option<&Rc<Resolver>>) -> Result<i64, String> {
+        let response = self.responder.ask(resolver, self.question.request()).await?;
         let now = clock::unix_seconds() as i64;
         let signer = self.trust.as_ref().map_or(Signer::Anybody, Signer::Appointed);
         let answer = self.question.read(&response, signer, now).map_err(|fault| fault.to_string())?;

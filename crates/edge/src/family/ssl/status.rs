@@ -4,11 +4,10 @@
 //! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_ocsp>
 
 use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_conf::Statement;
-use weir_http::hold::worker::Worker;
+use weir_http::hold::worker::{Generation, Worker};
 use weir_http::read::build::Build;
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
@@ -146,11 +145,16 @@ pub fn checks(
 
 impl Checks {
     /// Checks a chain that is valid otherwise; the client's own certificate comes first, the authority last.
-    pub async fn judge(&self, worker: &Rc<Worker>, trust: &Trust, chain: &[Vec<u8>]) -> Result<(), Complaint> {
+    pub async fn judge(
+        &self,
+        (worker, generation): (&Worker, &Generation),
+        trust: &Trust,
+        chain: &[Vec<u8>],
+    ) -> Result<(), Complaint> {
         let checked = if self.is_leaf_only { 1 } else { chain.len() };
         for pair in chain.windows(2).take(checked) {
             let [certificate, issuer] = pair else { continue };
-            match self.status(worker, trust, certificate, issuer).await {
+            match self.status((worker, generation), trust, certificate, issuer).await {
                 Ok(Status::Good) => {}
                 Ok(Status::Revoked) => return Err(Complaint::REVOKED),
                 Ok(Status::Unknown) => return Err(Complaint::STATUS),
@@ -165,7 +169,7 @@ impl Checks {
 
     async fn status(
         &self,
-        worker: &Rc<Worker>,
+        (worker, generation): (&Worker, &Generation),
         trust: &Trust,
         certificate: &[u8],
         issuer: &[u8],
@@ -177,23 +181,24 @@ impl Checks {
             return Ok(status);
         }
         let key = (std::ptr::from_ref(self) as usize, question.id().to_vec());
-        worker.own.of(Flights::default).hear(key, || self.ask(worker, trust, certificate, &question)).await
+        worker.own.of(Flights::default).hear(key, || self.ask(generation, trust, certificate, &question)).await
     }
 
     /// Asks the responder, and caches the answer while it is valid.
     async fn ask(
         &self,
-        worker: &Rc<Worker>,
+        generation: &Generation,
         trust: &Trust,
         certificate: &[u8],
         question: &Question,
     ) -> Result<Status, String> {
         let response = match &self.responder {
-            Some(responder) => responder.ask(worker, question.request()).await?,
+            Some(responder) => responder.ask(responder.resolver(generation).as_ref(), question.request()).await?,
             None => {
                 let text = ocsp::responder(certificate).ok_or("no OCSP responder URL in the certificate")?;
                 let url = Url::read(&text).ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\""))?;
-                Asked::later(url, &self.resolver)?.ask(worker, question.request()).await?
+                let responder = Asked::later(url, &self.resolver)?;
+                responder.ask(responder.resolver(generation).as_ref(), question.request()).await?
             }
         };
         let now = clock::unix_seconds() as i64;

@@ -41,10 +41,8 @@ pub(super) fn ask(
     let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
     let (promise, reply) = reply::promise();
     let is_sent = worker.on_colleague(lender, move |worker| {
-        let generation = worker.generation();
-        if generation.conf.generation != number {
-            return; // another configuration numbers its groups in another way
-        }
+        // Another configuration numbers its groups in another way.
+        let Some(generation) = worker.in_force().find(|own| own.conf.generation == number) else { return };
         match kind {
             Kind::Link => promise.give(|| lend(&generation, group, peer)),
             Kind::Line => lines(&generation).ask(group, peer, promise),

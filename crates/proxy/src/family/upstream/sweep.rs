@@ -1,9 +1,9 @@
-//! A worker's regular look at its connections to upstreams.
+//! A worker's regular look at its connections to upstreams, which are those of all configurations in force.
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_http::hold::worker::Worker;
+use weir_http::hold::worker::{Generation, Worker};
 use weir_net::timer;
 
 use super::HttpParts;
@@ -24,18 +24,19 @@ pub fn start(worker: &Rc<Worker>) {
 async fn sweep(worker: Rc<Worker>) {
     loop {
         timer::sleep(SWEEP_EVERY).await;
-        pools(&worker.generation()).sweep();
-        // The API may have added names.
-        weir_groups::watch::<HttpParts>(&worker);
-        publish(&worker);
+        worker.board.places.set(worker.places_taken() as u64);
+        for generation in worker.in_force() {
+            pools(&generation).sweep();
+            // The API may have added names.
+            weir_groups::watch::<HttpParts>(&worker, &generation);
+            publish(&worker, &generation);
+        }
     }
 }
 
 /// Publishes levels that only this thread can read.
-fn publish(worker: &Worker) {
-    worker.board.places.set(worker.places_taken() as u64);
-    let generation = worker.generation();
-    pools(&generation).count_idle(|group, idle| {
+fn publish(worker: &Worker, generation: &Rc<Generation>) {
+    pools(generation).count_idle(|group, idle| {
         let Some(group) = GroupRef::declared(generation.clone(), group) else { return };
         let upstream = group.get();
         for peer in 0..upstream.addresses.len() {
