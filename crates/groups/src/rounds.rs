@@ -267,6 +267,32 @@ mod tests {
     }
 
     #[test]
+    fn checks_end_with_their_configuration_and_touch_no_other() {
+        weir_net::worker::block_on(async {
+            let text = "error_log stderr emerg; upstream u { zone z; server 127.0.0.1:1; }
+                        server { listen 80; location / { health_check group=1 interval=1ms; } }";
+            let confs: Vec<_> = (0..2).map(|_| Arc::new(of_text(text).0.unwrap())).collect();
+            let asked = |at: usize| PlainCheck::declared(&confs[at]).checks[0].own.asked.load(Ordering::Relaxed);
+            let until = async |at: usize, more: usize| {
+                let before = asked(at);
+                while asked(at) < before + more {
+                    timer::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            let worker =
+                Worker::new(0, confs[0].clone(), Default::default(), Default::default(), Default::default(), 1);
+            watch::<PlainCheck>(&worker, &worker.main());
+            until(0, 3).await;
+            let next = worker.adopt(confs[1].clone());
+            watch::<PlainCheck>(&worker, &next);
+            let last = asked(0);
+            until(1, 3).await;
+            assert_eq!((asked(0), confs[0].holders.load(Ordering::Relaxed)), (last, 0), "no task holds the old one");
+        })
+        .unwrap();
+    }
+
+    #[test]
     fn a_change_of_health_is_told_once_and_only_the_peers_faults_count() {
         let mut group = Group::of_now("u", vec![peer("127.0.0.1:1")], Policy::RoundRobin).unwrap();
         let rule = Rule { asks: "/".into(), fails: 2, passes: 2, mandatory: false, persistent: false };

@@ -118,6 +118,12 @@ impl Site {
         (Site { worker, generation, client: conn.client.clone() }, conn, other.into())
     }
 
+    /// A client of this worker, whose requests have this configuration.
+    pub fn on(worker: &Rc<Worker>, generation: Rc<Generation>) -> Site {
+        let (conn, _) = Conn::of_the_edge(worker, generation.conf.generation).unwrap().unwrap();
+        Site { worker: worker.clone(), generation, client: conn.client.clone() }
+    }
+
     /// An exchange of this request, as `drive/open` of `edge` leaves it before its phases.
     pub fn exchange(&self, request: &str) -> Exchange<'_> {
         // Few exchanges of tests: their memory is never given back.

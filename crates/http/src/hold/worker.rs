@@ -523,3 +523,6 @@ impl Worker {
         if below == 0 { 0 } else { ((x >> 32) % u64::from(below)) as u32 }
     }
 }
+
+#[cfg(test)]
+mod tests;
