@@ -1,53 +1,44 @@
 //! The control thread of the server: puts configurations in force, starts workers, lets them end. Never on the data path.
+//!
+//! `lane` has what a configuration owns. Everything here belongs to the process, which has it once: sockets, workers and
+//! their tables, the main log, the bounds, the log of purges, the agent of ACME, the dashboard. The process takes the settings
+//! for these from its one configuration in force.
 
 mod bounds;
 pub mod crew;
 mod descriptors;
+mod lane;
 mod watchdog;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Tree;
-use weir_http::exchange::conf::{Conf, Location};
+use weir_http::exchange::conf::Conf;
 use weir_http::exchange::trace;
 use weir_http::hold::counters::AllCounters;
 use weir_net::log::{self, Level};
 use weir_net::process::Identity;
 use weir_net::worker::Remote;
 use weir_net::{Listening, process, tls};
-use weir_proxy::family::cache::facts::Use;
-use weir_proxy::family::proxy;
 
 use crate::control::crew::{Crew, Hired, Left};
 use crate::drive::quic;
-use crate::family::ALL;
 use crate::family::log::buffer;
 use crate::family::{acme, dashboard, purge};
+use crate::live::Live;
 use crate::load::{all_sockets, identity, worker_count};
 use crate::log_files;
 use crate::resources::{self, Resources};
 
 /// Workers and sockets of a running edge.
 pub struct Running {
-    conf: Arc<Conf>,
+    /// The configuration in force.
+    lane: Arc<Conf>,
     resources: Resources,
     crew: Crew,
     /// Whether another process accepts the clients of these sockets.
     is_succeeded: bool,
-}
-
-/// Where a cache's files are written first: in the directory for temporary files of answers (`proxy_temp_path`) of
-/// the first location that uses the cache. nginx reads it from each location; in weir, a cache's thread has one such
-/// directory. `None` if no location uses the cache: then nobody asked for the directory.
-fn cache_temporary(conf: &Conf, number: usize) -> Option<String> {
-    let uses = |location: &&Location| match &weir_proxy::values(location).cache.zone {
-        Use::Zone(_, used) => *used == Some(number),
-        Use::Named(_) => true,
-        Use::Off => false,
-    };
-    let location = conf.locations.iter().find(uses)?;
-    Some(conf.paths.temporary(weir_proxy::values(location).proxy.temp_path.as_deref(), proxy::TEMPORARY))
 }
 
 /// Fits the workers' tables of connections to the limit on open files in force.
@@ -74,58 +65,50 @@ impl Running {
     ///
     /// # Errors
     /// In nginx's words.
-    pub fn start(mut conf: Conf, tree: &Tree, resources: Resources) -> Result<Running, String> {
+    pub fn start(conf: Conf, tree: &Tree, resources: Resources) -> Result<Running, String> {
         let (count, identity) = (worker_count(&conf), identity(&conf)?);
-        open_files(&conf)?;
+        log_files::open_all(&conf)?;
         // The threads of caches may log at once.
         log::install(conf.main.error_log.main.clone());
-        open_caches(&conf, identity.as_ref());
         let mut crew = Crew::new();
-        fit_tables(&mut conf, count);
-        crew.live().enlist(&mut conf);
-        let conf = Arc::new(conf);
-        let hired = crew.hire(&conf, None)?;
-        put_in_force(&conf, None, &resources, identity.as_ref());
-        dashboard::open_shelf(&conf, identity.as_ref())?;
-        hand_over(&mut crew, &conf, hired, &resources, tree);
+        let lane = prepare(conf, None, crew.live(), identity.as_ref())?;
+        let hired = crew.hire(&lane, None)?;
+        put_in_force(&lane, None, &resources, identity.as_ref());
+        dashboard::open_shelf(&lane, identity.as_ref())?;
+        hand_over(&mut crew, &lane, hired, &resources, tree);
         crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
         log::global(
             Level::Notice,
             format_args!("nginx/{} (weir), start {count} workers", weir_http::send::respond::VERSION),
         );
-        if conf.listens.iter().any(|listen| listen.ssl || listen.quic) {
+        if lane.listens.iter().any(|listen| listen.ssl || listen.quic) {
             // Beside the workers: else the first client would wait for it.
             tls::begin_random();
         }
-        Ok(Running { conf, resources, crew, is_succeeded: false })
+        Ok(Running { lane, resources, crew, is_succeeded: false })
     }
 
     /// Puts a configuration in force in place of the present one. After an error nothing has changed.
     ///
     /// # Errors
     /// The configuration does not fit to the present one, or its workers cannot be started.
-    pub fn replace(&mut self, mut conf: Conf, tree: &Tree, resources: Resources) -> Result<(), String> {
-        ALL.adopt(&mut conf, &self.conf)?;
+    pub fn replace(&mut self, conf: Conf, tree: &Tree, resources: Resources) -> Result<(), String> {
         let (count, identity) = (worker_count(&conf), identity(&conf)?);
-        open_files(&conf)?;
-        open_caches(&conf, identity.as_ref());
-        fit_tables(&mut conf, count);
-        self.crew.live().enlist(&mut conf);
-        let conf = Arc::new(conf);
-        let hired = self.crew.hire(&conf, Some(&self.conf))?;
-        log::install(conf.main.error_log.main.clone());
-        put_in_force(&conf, Some(&self.conf), &resources, identity.as_ref());
+        let next = prepare(conf, Some(&self.lane), self.crew.live(), identity.as_ref())?;
+        let hired = self.crew.hire(&next, Some(&self.lane))?;
+        log::install(next.main.error_log.main.clone());
+        put_in_force(&next, Some(&self.lane), &resources, identity.as_ref());
         if !hired.is_empty() || count != self.crew.len() {
             log::global(Level::Notice, format_args!("start {} workers, {count} in all", hired.len()));
         }
-        if let Err(message) = dashboard::open_shelf(&conf, identity.as_ref()) {
+        if let Err(message) = dashboard::open_shelf(&next, identity.as_ref()) {
             // weir serves requests without the thread that reads files; the dashboard shows that this thread does not
             // run.
             log::global(Level::Alert, format_args!("{message}"));
         }
-        hand_over(&mut self.crew, &conf, hired, &resources, tree);
-        purge::close(&self.conf, Some(&conf));
-        self.conf = conf;
+        hand_over(&mut self.crew, &next, hired, &resources, tree);
+        purge::close(&self.lane, Some(&next));
+        self.lane = next;
         self.resources = resources;
         Ok(())
     }
@@ -133,7 +116,7 @@ impl Running {
     /// Shows that a reload was refused.
     pub fn refuse(&self, why: Vec<String>) {
         self.crew.live().refuse();
-        dashboard::refuse(&self.conf, why);
+        dashboard::refuse(&self.lane, why);
     }
 
     /// Writes buffered lines: to the old file, if the log files are opened again now.
@@ -146,7 +129,7 @@ impl Running {
         self.is_succeeded = is_succeeded;
         quic::process::this().succeed(is_succeeded);
         self.crew.receive_again();
-        if is_succeeded && let Some(bus) = crate::declared(&self.conf).purge.bus() {
+        if is_succeeded && let Some(bus) = crate::declared(&self.lane).purge.bus() {
             bus.expect_namesake();
         }
     }
@@ -154,7 +137,7 @@ impl Running {
     /// Lets every worker finish its exchanges and end. The result waits until they have.
     pub fn quit(&mut self) -> Arc<Left> {
         self.resources.close(true);
-        acme::close(&self.conf);
+        acme::close(&self.lane);
         self.crew.dismiss_all(self.is_succeeded);
         self.crew.left()
     }
@@ -162,11 +145,11 @@ impl Running {
     /// Ends every worker now.
     pub fn stop(mut self) {
         self.crew.stop_all();
-        acme::close(&self.conf);
-        trace::close(&self.conf);
+        acme::close(&self.lane);
+        trace::close(&self.lane);
         // A successor uses the same name on the bus.
         if !self.is_succeeded {
-            purge::close(&self.conf, None);
+            purge::close(&self.lane, None);
         }
         buffer::flush();
         self.resources.close(true);
@@ -191,22 +174,25 @@ impl Running {
     }
 }
 
-/// Opens the files that a configuration needs. Nothing is in force yet.
-fn open_files(conf: &Conf) -> Result<(), String> {
-    log_files::open_all(conf)?;
-    dashboard::open(conf)
+/// Opens a configuration, and what the process needs for it. Nothing is in force yet.
+fn prepare(
+    mut conf: Conf,
+    before: Option<&Conf>,
+    live: &Live,
+    identity: Option<&Identity>,
+) -> Result<Arc<Conf>, String> {
+    let workers = worker_count(&conf);
+    fit_tables(&mut conf, workers);
+    let conf = lane::open(conf, before, live, identity)?;
+    dashboard::keep(&conf)?;
+    Ok(conf)
 }
 
-fn open_caches(conf: &Conf, identity: Option<&Identity>) {
-    weir_proxy::declared(conf).cache.open(|number| cache_temporary(conf, number), identity);
-}
-
-/// Puts the parts in force that a process has once, however many configurations its workers know.
-fn put_in_force(conf: &Arc<Conf>, old: Option<&Conf>, resources: &Resources, identity: Option<&Identity>) {
+/// Puts the settings of a configuration in force for the parts that the process has once.
+fn put_in_force(conf: &Conf, old: Option<&Conf>, resources: &Resources, identity: Option<&Identity>) {
     bounds::apply(conf);
     purge::open(conf);
     acme::open(conf, old, resources.dns.as_ref(), identity);
-    trace::open(conf, worker_count(conf), identity);
 }
 
 /// Gives the workers a configuration and its sockets, and shows it on the dashboard and in the API.

@@ -25,7 +25,8 @@ pub fn obstacles(origin: &Origin, conf: &Conf, tree: &Tree) -> Vec<Problem> {
     all.extend(directories(conf, tree));
     all.extend(log_files::first_unopened(conf, tree));
     all.extend(sockets(conf));
-    all.extend(dashboard::open(conf).err().map(|what| Problem::nowhere(Level::Emerg, what)));
+    let dashboard = dashboard::read(conf).and_then(|()| dashboard::keep(conf));
+    all.extend(dashboard.err().map(|what| Problem::nowhere(Level::Emerg, what)));
     all
 }
 

@@ -179,15 +179,26 @@ pub fn prepare(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
     made.map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
 }
 
-/// Reads the tokens and the URLs of alerts, and opens the history, before the configuration comes into force. Without a
-/// dashboard and without alerts, only the tokens.
+/// Reads the tokens and the URLs of alerts of a configuration, before clients get it.
 ///
 /// # Errors
-/// A token or a URL cannot be read or is empty; the history cannot be opened.
-pub fn open(conf: &Conf) -> Result<(), String> {
+/// A token or a URL cannot be read or is empty.
+pub fn read(conf: &Conf) -> Result<(), String> {
     let declared = &crate::declared(conf).dashboard;
     let tokens = read_tokens(conf)?;
+    // The configuration is opened once: a test of it opens it and ends.
     drop(declared.receivers.set(alert::read(&declared.alerts)?));
+    drop(declared.tokens.set(tokens));
+    Ok(())
+}
+
+/// Opens the process's history, before the configuration comes into force. Without a dashboard and without alerts, closes
+/// it.
+///
+/// # Errors
+/// The history cannot be opened.
+pub fn keep(conf: &Conf) -> Result<(), String> {
+    let declared = &crate::declared(conf).dashboard;
     let is_on = conf.locations.iter().map(crate::values).any(|values| values.dashboard.is_on);
     if !is_on && declared.alerts.is_empty() {
         // The configuration has no dashboard any more, so weir stops recording the history.
@@ -195,17 +206,13 @@ pub fn open(conf: &Conf) -> Result<(), String> {
             drop(hall.keep_day(None));
             drop(hall.alerts.set(&[], None));
         }
-        // The configuration is opened once: a test of it opens it and ends.
-        drop(declared.tokens.set(tokens));
         return Ok(());
     }
-    let hall = declared.hall();
     let path = declared.history.as_deref();
-    hall.keep_day(path).map_err(|error| {
-        format!("open() \"{}\" failed {}", path.unwrap_or(Path::new("")).display(), log::Os(&error))
-    })?;
-    drop(declared.tokens.set(tokens));
-    Ok(())
+    declared
+        .hall()
+        .keep_day(path)
+        .map_err(|error| format!("open() \"{}\" failed {}", path.unwrap_or(Path::new("")).display(), log::Os(&error)))
 }
 
 /// Starts the threads of the dashboard: one for the files that the configuration names, as `identity`, one for the
@@ -417,20 +424,24 @@ mod tests {
         }
     }
 
+    fn opened(conf: &Conf) -> Result<(), String> {
+        read(conf).and_then(|()| keep(conf))
+    }
+
     #[test]
     fn tokens_are_read_when_it_is_put_in_force() {
         let (conf, _) = of_text(
             "events {} http { dashboard_token env:WEIR_NO_SUCH; server { listen 1; location /w/ { dashboard; } } }",
         );
         let conf = conf.unwrap();
-        assert!(open(&conf).unwrap_err().contains("WEIR_NO_SUCH"));
+        assert!(opened(&conf).unwrap_err().contains("WEIR_NO_SUCH"));
         assert!(crate::declared(&conf).dashboard.watched().is_none());
         let (conf, _) = of_text("events {} http { dashboard_token env:WEIR_NO_SUCH; server { listen 1; } }");
         let conf = conf.unwrap();
-        assert!(open(&conf).is_ok() && crate::declared(&conf).dashboard.watched().is_none());
+        assert!(opened(&conf).is_ok() && crate::declared(&conf).dashboard.watched().is_none());
         let (conf, _) = of_text("events {} http { server { listen 1; location /w/ { dashboard; } } }");
         let conf = conf.unwrap();
-        assert!(open(&conf).is_ok() && crate::declared(&conf).dashboard.watched().is_some());
+        assert!(opened(&conf).is_ok() && crate::declared(&conf).dashboard.watched().is_some());
     }
 
     #[test]
@@ -443,11 +454,11 @@ mod tests {
         );
         let (before, _) = of_text(&with);
         let before = before.unwrap();
-        assert!(open(&before).is_ok() && crate::declared(&before).dashboard.hall().keeps_day());
+        assert!(opened(&before).is_ok() && crate::declared(&before).dashboard.hall().keeps_day());
         let (after, _) = of_text("events {} http { server { listen 1; } }");
         let mut after = after.unwrap();
         crate::declared_mut(&mut after).dashboard.adopt(&crate::declared(&before).dashboard);
-        assert!(open(&after).is_ok() && !crate::declared(&after).dashboard.hall().keeps_day());
+        assert!(opened(&after).is_ok() && !crate::declared(&after).dashboard.hall().keeps_day());
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }
