@@ -42,7 +42,7 @@ HTTP = """
     server { listen 127.0.0.1:%(main)d quic; server_name reject.test; ssl_reject_handshake on; }
     server { listen 127.0.0.1:%(main)d quic; server_name hq.test; http3_hq on; root html; location /vars { return 200 "$http3 $request_uri"; } }
     server { listen 127.0.0.1:%(main)d quic; server_name only-hq.test; http3 off; http3_hq on; root html; }
-    server { listen 127.0.0.1:%(retry)d quic; quic_retry on; quic_active_connection_id_limit 4; server_name localhost; return 200 retried; }
+    server { listen 127.0.0.1:%(retry)d quic; quic_retry on; quic_active_connection_id_limit 4; server_name localhost; location / { return 200 retried; } location /slow { limit_rate 10k; alias html/; } }
 """
 # Connections of a worker.
 PLACES = 20
@@ -206,6 +206,17 @@ async def tunnels_and_reloads(place):
     await place.reload()
     assert (await _agree(place))["HTTP/3"] == after["HTTP/3"]
     assert (await place.quic())["active"] == 0
+
+
+async def a_request_after_a_reload_beside_an_older_one(place):
+    """Nothing else listens on this port."""
+    async with opened(place.retry) as client:
+        slow = client.answer(client.begin(path="/slowsmall.txt"))
+        await client.until(lambda: slow.body, "its beginning")
+        await place.reload()
+        assert bytes((await client.ask()).body) == b"retried"
+        await client.until(lambda: slow.ended, "its end", 15)
+        assert len(slow.body) == 60_000
 
 
 async def connections_and_datagrams(place):
