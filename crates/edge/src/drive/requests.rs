@@ -179,3 +179,37 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
     }
     parting(exchange)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_finds_its_servers_again_when_its_lane_has_another_configuration() {
+        let conf = |number, listens: &str| {
+            let (conf, problems) = crate::of_text(&format!("events {{}} http {{ server {{ {listens} }} }}"));
+            assert_eq!(problems, [""; 0]);
+            Arc::new(Conf { generation: number, ..conf.unwrap() })
+        };
+        let ended = weir_net::worker::block_on(async move {
+            let both = conf(1, "listen 127.0.0.1:1; listen 127.0.0.1:2;");
+            let worker = Worker::new(0, both, Default::default(), Default::default(), Default::default(), 1);
+            let (mut conn, _other) = Conn::of_the_edge(&worker, 1).unwrap().unwrap();
+            conn.socket = Rc::new(weir_net::Address::Tcp(([127, 0, 0, 1], 2).into()));
+            conn.client.listen.set(1);
+            let found = || {
+                let generation = next(&conn, &worker).map(|generation| generation.conf.generation);
+                (generation, conn.client.listen.get(), conn.shared.generation.get())
+            };
+            assert_eq!(found(), (Some(1), 1, 1));
+            worker.adopt(conf(2, "listen 127.0.0.1:2;"));
+            assert_eq!(found(), (Some(2), 0, 2));
+            worker.adopt(conf(3, "listen 127.0.0.1:1;"));
+            assert_eq!(found(), (None, 0, 2), "it listens there no more");
+        });
+        ended.unwrap();
+    }
+}
