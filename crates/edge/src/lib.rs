@@ -23,8 +23,8 @@
 //!   it, `beacon` shows the edge to `weir top`
 //! - `obey`, `errands`: the server's side: puts the keeper's orders into practice; lets the keeper do what a server
 //!   cannot
-//! - `control/`: the control thread of the server: puts configurations in force; which workers serve and which finish
-//!   (`crew`); whether all of them answer (`watchdog`)
+//! - `control/`: the control thread of the server: puts configurations in force; what belongs to one of them (`lane`); which
+//!   workers serve and which finish (`crew`); whether all of them answer (`watchdog`)
 //! - `live/`: the thread that makes snapshots of the workers' cells (`observer`, `gather`), and its answers (`api`,
 //!   `metrics`)
 //! - `dash/`: the page and its events: `hall`, where viewers wait, `answer`, `token`; `shelf/`, the thread that reads
