@@ -17,7 +17,6 @@ mod why;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use weir_lab::{html, report, stack, store, verdict, wan};
 use weir_words::{Language, Said};
@@ -46,9 +45,7 @@ pub fn main(args: LabArgs, language: Language) -> ExitCode {
             Ok(0)
         }
         LabCommand::Block => Ok(stack::keeper::keep()),
-        LabCommand::Wan { there, back } => {
-            Err(wan::run(Duration::from_micros(there), Duration::from_micros(back)).into())
-        }
+        LabCommand::Wan { link } => Err(wan::run(&link).into()),
     };
     ExitCode::from(code.unwrap_or_else(|message| {
         eprintln!("weir lab: {}", message.say(language));

@@ -15,6 +15,7 @@ use needs::{Need, cases};
 use serde_json::Value;
 use weir_lab::stack::credits::Credits;
 use weir_lab::stack::{self, Action, Deed, HUB, Host, LabDirectory, LineWatch, Process, ReadyCondition, Spec};
+use weir_lab::wan::{BadLink, Direction};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
@@ -32,7 +33,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [Need::Namespaces] => hosts_have_their_own_limits_and_processes_what_is_done_to_them, a_link_with_a_delay_is_late_and_changes_nothing;
+        [Need::Namespaces] => hosts_have_their_own_limits_and_processes_what_is_done_to_them, a_link_with_a_delay_is_late_and_changes_nothing, a_bad_link_loses_and_reorders_single_packets_by_its_seed;
         [Need::Namespaces, Need::Machine] => other_programs_are_seen_from_inside;
         [] => an_end_that_nobody_asked_for_is_the_blocks, a_lab_says_what_holds_what_does_not_and_what_is_missing, labs_are_found_beside_the_program;
     ])
@@ -152,7 +153,7 @@ print(json.dumps({'connected': connected, 'refused': refused, 'same': sent == go
 fn a_link_with_a_delay_is_late_and_changes_nothing() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let place = LabDirectory::new().unwrap();
-    let hosts = vec![Host { delay_us: Some((30_000, 10_000)), ..Host::named("far") }];
+    let hosts = vec![Host { link: Some(BadLink::late(30_000, 10_000)), ..Host::named("far") }];
     let mut spec = Spec { dir: place.path().join("0"), is_isolated: true, hosts, limit_ms: 60_000, ..Spec::default() };
     std::fs::create_dir_all(&spec.dir).unwrap();
     let python = |name: &str, host: &str, script: &str| Process {
@@ -171,6 +172,98 @@ fn a_link_with_a_delay_is_late_and_changes_nothing() {
     for name in ["same", "nobody", "order"] {
         assert_eq!(told[name], true, "{name}: {answer}");
     }
+}
+
+/// Keeps the numbers of datagrams in their order; echoes each connection after its half-close, or gives it the numbers.
+const COUNTING: &str = r"
+import json, socket, threading
+seen = []
+def datagrams():
+    it = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); it.bind(('0.0.0.0', 3001))
+    while True:
+        said = it.recv(2000); seen.append((int.from_bytes(said[:4], 'big'), len(said)))
+threading.Thread(target=datagrams, daemon=True).start()
+listener = socket.create_server(('0.0.0.0', 3000))
+while True:
+    peer, said = listener.accept()[0], b''
+    while part := peer.recv(65536): said += part
+    peer.sendall(said or json.dumps(seen).encode()); peer.close()
+";
+
+/// Sends 2000 numbered datagrams, then sixty at once that the kernel has to cut (UDP_SEGMENT), then a megabyte and back
+/// by TCP; asks for the numbers that arrived.
+const SENDING: &str = r"
+import json, os, socket, time
+it = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); it.connect(('far', 3001))
+for number in range(2000): it.send(number.to_bytes(4, 'big')); time.sleep(0.0003)
+it.setsockopt(17, 103, 1000)
+it.send(b''.join(number.to_bytes(4, 'big') + bytes(996) for number in range(2000, 2060)))
+time.sleep(0.2)
+def exchanged(sent):
+    peer, got = socket.create_connection(('far', 3000)), b''
+    peer.sendall(sent); peer.shutdown(socket.SHUT_WR)
+    while part := peer.recv(65536): got += part
+    return got
+sent = os.urandom(1_000_000)
+print(json.dumps({'same': exchanged(sent) == sent, 'seen': json.loads(exchanged(b''))}))
+";
+
+/// One block with a bad link to `far`: what arrived there, and the link's own counts.
+fn over_a_bad_link(place: &LabDirectory, seed: u64) -> (Value, Value) {
+    let way = |loss| Direction { delay_us: 5000, jitter_us: 500, loss, reorder: 30 };
+    let link = BadLink { to: way(50), from: way(10), seed: Some(seed) };
+    let hosts = vec![Host { link: Some(link), ..Host::named("far") }];
+    let dir = place.path().join(seed.to_string());
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut spec = Spec { dir, is_isolated: true, hosts, limit_ms: 60_000, ..Spec::default() };
+    let python = |name: &str, host: &str, script: &str| Process {
+        argv: ["python3", "-c", script].map(str::to_owned).to_vec(),
+        ..shell(name, host, "")
+    };
+    let at = format!("{}:3000", spec.address_of("far").unwrap());
+    let ready = ReadyCondition::Answers(vec![at.parse().unwrap()]);
+    spec.processes = vec![Process { ready, ..python("far", "far", COUNTING) }];
+    spec.client = python("client", HUB, SENDING);
+    spec.is_report_printed = true;
+    let mut answer = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap();
+    assert_eq!(answer["load"]["same"], true, "{answer}");
+    (answer["load"]["seen"].take(), answer["usage"]["links"]["far"].take())
+}
+
+fn a_bad_link_loses_and_reorders_single_packets_by_its_seed() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = LabDirectory::new().unwrap();
+    let numbers =
+        |seen: &Value| -> Vec<u64> { seen.as_array().unwrap().iter().map(|one| one[0].as_u64().unwrap()).collect() };
+    let sorted = |mut numbers: Vec<u64>| {
+        numbers.sort_unstable();
+        numbers
+    };
+    let (seen, counts) = over_a_bad_link(&place, 1);
+    // The datagrams were the first packets towards the host: of two thousand, a hundred are lost.
+    let single = numbers(&seen).into_iter().filter(|number| *number < 2000).collect::<Vec<_>>();
+    assert_eq!(single.len(), 1900, "{counts}");
+    assert!(!single.is_sorted() && sorted(single.clone()).windows(2).all(|two| two[0] < two[1]));
+    // Datagrams that were sent as one were lost one by one, and came as a thousand bytes each.
+    let cut: Vec<&Value> = seen.as_array().unwrap().iter().filter(|one| one[0].as_u64() >= Some(2000)).collect();
+    assert!((40..60).contains(&cut.len()) && cut.iter().all(|one| one[1] == 1000), "{cut:?}");
+    for way in ["to", "from"] {
+        let count = |name: &str| counts[way][name].as_u64().unwrap();
+        let (packets, lost, late) = (count("packets"), count("lost"), count("late"));
+        // A megabyte went each way, in packets that a wire can carry; the shares hold for whole thousands.
+        assert!(packets > 2060 * u64::from(way == "to") + 1_000_000 / 1448 && count("long") == 0, "{counts}");
+        let share = if way == "to" { 50 } else { 10 };
+        let whole = packets / 1000;
+        assert!(
+            (share * whole..=share * (whole + 1)).contains(&lost) && (30 * whole..=30 * (whole + 1)).contains(&late),
+            "{counts}"
+        );
+        assert_eq!((count("full"), count("refused")), (0, 0), "{counts}");
+    }
+    let again = |seed| sorted(numbers(&over_a_bad_link(&place, seed).0));
+    let lost = sorted(numbers(&seen));
+    assert_eq!(again(1)[..1900], lost[..1900], "the same seed loses the same packets");
+    assert_ne!(again(2)[..1900], lost[..1900]);
 }
 
 fn an_end_that_nobody_asked_for_is_the_blocks() {

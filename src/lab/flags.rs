@@ -89,13 +89,11 @@ pub enum LabCommand {
     /// Keep one block; the orders come on standard input
     #[command(hide = true)]
     Block,
-    /// Pass frames between this network namespace's two interfaces, late; a block starts it for a link with a delay
+    /// Pass frames between this network namespace's two interfaces as a bad path does; a block starts it for a link
     #[command(hide = true)]
     Wan {
-        /// Delay towards the host, µs
-        there: u64,
-        /// Delay from the host, µs
-        back: u64,
+        /// What the link does to packets, as JSON
+        link: String,
     },
 }
 

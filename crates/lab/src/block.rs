@@ -329,6 +329,12 @@ impl Block {
                 others.push(what.with(&[share, most].map(|part| Said::from(format!("{:.0}", part * 100.0)))));
             }
         }
+        for (host, link) in usage["links"].as_object().into_iter().flatten() {
+            let full: u64 = ["to", "from"].iter().filter_map(|way| link[way]["full"].as_u64()).sum();
+            if full > 0 {
+                others.push(say!(LINK_DROPPED, host, full));
+            }
+        }
         if answer["warm"]["is_warm"] == false {
             let rounds = answer["warm"]["rounds"].as_u64().unwrap_or(0);
             others.push(say!(NOT_WARM, rounds));

@@ -1,11 +1,12 @@
 //! Experiments as data: `labs/NAME/lab.yml` has the hosts, processes, load, actions and expectations of an experiment.
 //!
 //! The lab runs one block for each edge and variant, and compares its facts with the expectations. If the file has
-//! `compare`, the lab runs its two variants in alternating blocks, as `weir lab ab` does. The verdict is then a fact
-//! too.
+//! `compare`, the lab runs its variants two and two in alternating blocks, as `weir lab ab` does. The verdicts are then
+//! facts too.
 
 pub mod facts;
 mod lab;
+pub mod link;
 pub mod page;
 mod read;
 pub mod report;

@@ -18,7 +18,8 @@
 //! - `ask`: turns the stack and the load that the user asked for into orders for a keeper
 //! - `stack/`: a block's machines and processes as data (`spec`). `network` makes hosts from namespaces. `group` and
 //!   `credits` limit them. `keeper` starts the processes (`started`), measures them (`usage`), disturbs them and ends
-//!   them. `leftovers` records what a lab leaves on the machine while it runs; `wan` delays the frames of a link
+//!   them. `leftovers` records what a lab leaves on the machine while it runs; `wan/` delays, loses
+//!   and reorders the packets of a link
 //! - `block`, `series`, `analysis`: a block's figures and whether it is valid; turns blocks into pairs and pairs into
 //!   verdicts
 //! - `ab`, `capacity`, `duet`, `tune`, `factorial/`: the experiments, from the first block to the run on disk: two

@@ -1,4 +1,4 @@
-//! Whole frames of one network interface, received and sent: a lab uses them for its delay.
+//! Whole frames of one network interface, received and sent: a lab uses them for its links.
 //!
 //! Not for the data path and not for a worker: both calls block, so they need a thread of their own
 //! (`worker::block_aside`).
@@ -7,10 +7,11 @@ use crate::sys;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, netdevice};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 
 /// The kernel's header before each frame (`struct virtio_net_hdr`): it tells which checksums are not filled in and
 /// which frames are not split yet, as between virtual interfaces.
-const NOTE: usize = 10;
+pub const NOTE: usize = 10;
 /// The longest frame: 64 KiB before it is split, and its headers.
 pub const FRAME_MAX: usize = NOTE + (64 << 10) + 256;
 /// Bytes that may wait in the kernel.
@@ -41,6 +42,11 @@ impl Frames {
                 done => return done,
             }
         }
+    }
+
+    /// Frames that arrived since the last call and that the kernel dropped, because too many waited.
+    pub fn dropped(&self) -> u64 {
+        sys::dropped_frames(self.0.as_fd()).map_or(0, u64::from)
     }
 
     /// Sends a frame as it was received.

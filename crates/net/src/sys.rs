@@ -132,6 +132,25 @@ pub(crate) fn bind_frames(fd: &OwnedFd, index: u32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Frames that a packet socket has lost since the last call, because its receive buffer was full.
+pub(crate) fn dropped_frames(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut counts = MaybeUninit::<libc::tpacket_stats>::zeroed();
+    let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    // SAFETY: the pointer and `len` describe `counts`; the kernel writes at most `len` bytes, and zeroes are valid for
+    // the rest.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            counts.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    // SAFETY: zeroed before the call, and the fields are integers.
+    if result == 0 { Ok(unsafe { counts.assume_init() }.tp_drops) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The kernel's view of a TCP connection.
 pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();

@@ -27,6 +27,10 @@ pub const FACTS: &[(&str, &str)] = &[
     ("told.AS.NAME", "the same for an event"),
     ("counts.NAME", "lines counted"),
     ("hosts.HOST.time_wait, …", "the kernel's counters of a host's network, and its control group's"),
+    (
+        "links.HOST.to.lost, links.HOST.from.lost, …",
+        "of all packets to a host and from it over a bad link: packets, lost, late, full (its queue dropped them), refused, long (more than one packet at once)",
+    ),
     ("credits.HOST.left, credits.HOST.out", "burst credits left; how long after the load began they were out, s"),
     ("cpu.PROCESS, cpu.per_request", "CPU seconds of a process; µs of the edge's for an answer"),
     ("seconds", "how long it was measured"),
@@ -63,6 +67,7 @@ pub fn fact(answer: &Value, name: &str) -> Option<f64> {
         "counts" => answer["counts"][rest].as_f64(),
         "hosts" => number(path(&usage["hosts"], rest)?),
         "credits" => number(path(&answer["credits"], rest)?),
+        "links" => number(path(&usage["links"], rest)?),
         "throughput" => {
             let (from, to) = rest.split_once('-')?;
             throughput_between(report, from.parse().ok()?, to.parse().ok()?)
@@ -181,7 +186,7 @@ mod tests {
                 "seen": {"deep": 4, "is": true, "list": [7, 7]},
             },
             "credits": {"edge": {"left": 0.1, "out": 5.5}},
-            "usage": {"edge_cpu_s": 0.003, "processes": {"app": 0.5}, "hosts": {"edge": {"time_wait": 200}}},
+            "usage": {"links": {"client": {"from": {"lost": 12}}}, "edge_cpu_s": 0.003, "processes": {"app": 0.5}, "hosts": {"edge": {"time_wait": 200}}},
             "counts": {"alerts": 2}, "told": {"look": {"n": 9}}, "ended": ["x"],
         })
     }
@@ -206,6 +211,7 @@ mod tests {
             ("throughput.0-1", 30.0),
             ("throughput.0.6-9", 35.0),
             ("credits.edge.out", 5.5),
+            ("links.client.from.lost", 12.0),
             ("told.look.n", 9.0),
             ("counts.alerts", 2.0),
             ("hosts.edge.time_wait", 200.0),

@@ -43,8 +43,8 @@ pub struct Experiment {
     pub edges: Vec<String>,
     /// Its variants, in order. One variant without a name if the file has none.
     pub variants: Vec<Variant>,
-    /// How two variants are compared. `None`: they are not.
-    pub compare: Option<Compare>,
+    /// How variants are compared, two and two. Empty: they are not.
+    pub compare: Vec<Compare>,
     /// The expectations.
     pub expect: Vec<Expect>,
 }
@@ -141,9 +141,11 @@ pub enum What {
     Command(Vec<String>, Vec<(String, String)>),
 }
 
-/// How the variants are compared. The first is A, the second is B.
+/// How two variants are compared. The first is A, the second is B.
 #[derive(Clone, Debug)]
 pub struct Compare {
+    /// Their names. `None`: the two variants that the lab has.
+    pub sides: Option<[String; 2]>,
     /// The metric.
     pub metric: &'static Metric,
     /// The threshold below which a change is negligible, as a ratio.
@@ -167,7 +169,7 @@ pub struct Expect {
     pub against: Option<String>,
     /// The least and the largest allowed value.
     pub range: (f64, f64),
-    /// Allowed verdicts, instead of a range.
+    /// Allowed verdicts, instead of a range: of the comparison whose second variant is `variant`, or of the only one.
     pub verdicts: Vec<String>,
     /// A busy machine breaks it: with `--noisy` it is measured, and does not fail the run.
     pub is_timed: bool,
@@ -175,6 +177,13 @@ pub struct Expect {
     pub says: String,
     /// Its place in the file.
     pub place: String,
+}
+
+impl Expect {
+    /// Whether this verdict would be of that comparison.
+    fn is_about(&self, compare: &Compare) -> bool {
+        self.variant.is_none() || compare.sides.as_ref().map(|[_, after]| after) == self.variant.as_ref()
+    }
 }
 
 impl Experiment {
@@ -190,7 +199,15 @@ impl Experiment {
         }
         self.variants.retain(|variant| names.contains(&variant.name));
         let kept = |name: &Option<String>| name.as_ref().is_none_or(|name| names.contains(name));
-        self.expect.retain(|expect| kept(&expect.variant) && kept(&expect.against));
+        let is_compared = |compare: &Compare| match &compare.sides {
+            Some(sides) => sides.iter().all(|name| names.contains(name)),
+            None => true,
+        };
+        self.compare.retain(is_compared);
+        self.expect.retain(|expect| {
+            let is_asked = expect.verdicts.is_empty() || self.compare.iter().any(|compare| expect.is_about(compare));
+            is_asked && kept(&expect.variant) && kept(&expect.against)
+        });
         Ok(self)
     }
 

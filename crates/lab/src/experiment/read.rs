@@ -7,10 +7,11 @@ use std::time::Duration;
 use weir_load::script::{DocumentEntry, ScriptDocument};
 
 use super::lab::{Compare, Expect, Experiment, FILE, Front, Need, Places, Prepare, Sent, Variant, What, name_of};
+use super::link::{link, time};
 use crate::metric;
 use crate::said::{Said, say};
 use crate::stack::credits::Credits;
-use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, LineWatch, Process, ReadyCondition, Spec};
+use crate::stack::{Action, Deed, HUB, Host, LineWatch, Process, ReadyCondition, Spec};
 use crate::texts;
 
 /// The keys of a lab's file, each with its meaning. A test checks the guide against them.
@@ -26,7 +27,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("edges", "the edges of the experiment; the default is nginx and weir"),
     (
         "hosts",
-        "hosts by name: addresses, sysctls, rate (kbit/s), delay, cpus, memory (MiB), credits; the edge's host is called edge",
+        "hosts by name: addresses, sysctls, rate (kbit/s), delay, jitter, loss, reorder, seed, cpus, memory (MiB), credits; the edge's host is called edge",
     ),
     (
         "processes",
@@ -45,7 +46,10 @@ pub const KEYS: &[(&str, &str)] = &[
     ("may_end", "true: processes may end before the lab ends them"),
     ("limit", "the longest time of a block; the default is 60s"),
     ("variants", "by name: any of the keys from hosts on; they override the experiment's keys"),
-    ("compare", "metric, threshold (per cent), pairs: the two variants in alternating blocks"),
+    (
+        "compare",
+        "metric, threshold (per cent), pairs: the two variants in alternating blocks; with more variants, a list of such comparisons, each with its two `variants`",
+    ),
     (
         "expect",
         "a list: that, of, edge, variant, against, is, least, most, verdict, timed, says; with `--noisy`, an expectation with `timed: true` does not fail the run",
@@ -58,6 +62,10 @@ const VARIANTS_MAX: usize = 32;
 const LIMIT: Duration = Duration::from_secs(60);
 /// Most CPUs a list may name.
 const CPUS_MAX: u64 = 1023;
+
+/// The keys of a host.
+const HOST: &[&str] =
+    &["addresses", "sysctls", "rate", "delay", "jitter", "loss", "reorder", "seed", "cpus", "memory", "credits"];
 
 /// Makes an operation on the process with that name.
 type MakeDeed = fn(String) -> Deed;
@@ -84,7 +92,7 @@ pub fn read(dir: &Path, places: &Places) -> Result<Experiment, Said> {
         prepare: reader.prepare(&root)?,
         edges: if edges.is_empty() { vec!["nginx".to_owned(), "weir".to_owned()] } else { edges },
         variants: reader.variants(&document)?,
-        compare: root.get("compare").map(|entry| compare(&entry)).transpose()?,
+        compare: compares(&root)?,
         expect: expect(&root)?,
         dir: dir.clone(),
     })
@@ -93,12 +101,6 @@ pub fn read(dir: &Path, places: &Places) -> Result<Experiment, Said> {
 /// The texts of a list, or one single text.
 fn names(entry: Option<DocumentEntry<'_>>) -> Result<Vec<String>, Said> {
     entry.map_or(Ok(Vec::new()), |entry| entry.list().iter().map(DocumentEntry::text).collect())
-}
-
-fn time(entry: &DocumentEntry<'_>) -> Result<Duration, Said> {
-    let text = entry.text()?;
-    let ms = weir_load::duration::ms(&text).filter(|ms| *ms >= 0.0 && *ms <= LIMIT_MAX.as_secs_f64() * 1000.0);
-    ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)).ok_or_else(|| entry.wrong(texts::ERR_TIME))
 }
 
 /// Whether CI runs the lab, and which variants. An empty list means all variants.
@@ -119,8 +121,21 @@ fn needs(root: &DocumentEntry<'_>) -> Result<Vec<Need>, Said> {
     Ok(needs)
 }
 
-fn compare(entry: &DocumentEntry<'_>) -> Result<Compare, Said> {
-    entry.members(&["metric", "threshold", "pairs"])?;
+/// One comparison, or a list of comparisons that name their variants.
+fn compares(root: &DocumentEntry<'_>) -> Result<Vec<Compare>, Said> {
+    let variants = root.get("variants").map_or(Ok(Vec::new()), |entry| entry.members(&[]))?;
+    let known: Vec<&str> = variants.into_iter().map(|(name, _)| name).collect();
+    let all = root.get("compare").map(|entry| entry.list()).unwrap_or_default();
+    all.iter().map(|entry| compare(entry, &known)).collect()
+}
+
+fn compare(entry: &DocumentEntry<'_>, known: &[&str]) -> Result<Compare, Said> {
+    entry.members(&["variants", "metric", "threshold", "pairs"])?;
+    let sides = |named: DocumentEntry<'_>| {
+        let sides: Result<[String; 2], _> = names(Some(named))?.try_into();
+        let sides = sides.ok().filter(|sides| sides.iter().all(|name| known.contains(&name.as_str())));
+        sides.ok_or_else(|| named.wrong(say!(ERR_SIDES, known.join(", "))))
+    };
     let named = entry.want("metric")?;
     let metric = metric::of(&named.text()?).ok_or_else(|| {
         let known: Vec<&str> = metric::METRICS.iter().map(|metric| metric.key).collect();
@@ -129,6 +144,7 @@ fn compare(entry: &DocumentEntry<'_>) -> Result<Compare, Said> {
     let threshold = entry.get("threshold").map(|entry| entry.number(0.01, 99.0)).transpose()?;
     let pairs = entry.want("pairs")?.number(2.0, 24.0)?;
     Ok(Compare {
+        sides: entry.get("variants").map(sides).transpose()?,
         metric,
         threshold: threshold.map_or(metric.threshold, |percent| percent / 100.0),
         pairs: pairs as usize,
@@ -274,14 +290,14 @@ impl Reader<'_> {
         let Some(entry) = root.get("hosts") else { return Ok(Vec::new()) };
         let mut hosts = Vec::new();
         for (name, entry) in entry.members(&[])? {
-            entry.members(&["addresses", "sysctls", "rate", "delay", "cpus", "memory", "credits"])?;
+            entry.members(HOST)?;
             let mut host = Host::named(name);
             for text in names(entry.get("addresses"))? {
                 host.addresses.push(text.parse().map_err(|_| entry.wrong(say!(ERR_ADDRESS, &text)))?);
             }
             host.sysctls = self.pairs(entry.get("sysctls"))?;
             host.rate_kbit = entry.get("rate").map(|entry| entry.whole(100_000_000)).transpose()?;
-            host.delay_us = entry.get("delay").map(|entry| delay(&entry)).transpose()?;
+            host.link = link(&entry, name)?;
             host.cpus = entry.get("cpus").map(|entry| entry.number(0.01, 1024.0)).transpose()?;
             host.memory_mb = entry.get("memory").map(|entry| entry.whole(1 << 20)).transpose()?;
             host.credits = entry.get("credits").map(|entry| credits(&entry)).transpose()?;
@@ -446,16 +462,6 @@ fn files(entry: &DocumentEntry<'_>) -> Result<Option<(u64, u64)>, Said> {
         [both] => Ok(Some((*both, *both))),
         [soft, hard] if soft <= hard => Ok(Some((*soft, *hard))),
         _ => Err(limits.wrong(texts::ERR_LIMITS)),
-    }
-}
-
-/// One time for both directions, or to the host and from it.
-fn delay(entry: &DocumentEntry<'_>) -> Result<(u64, u64), Said> {
-    let us = |entry: &DocumentEntry<'_>| Ok(u64::try_from(time(entry)?.as_micros()).unwrap_or(u64::MAX));
-    match entry.list().iter().map(us).collect::<Result<Vec<_>, Said>>()?.as_slice() {
-        [both] => Ok((*both, *both)),
-        [there, back] => Ok((*there, *back)),
-        _ => Err(entry.wrong(texts::ERR_DELAY)),
     }
 }
 

@@ -49,7 +49,7 @@ struct Ran {
     version: String,
     /// Answers by variant.
     answers: HashMap<String, Value>,
-    comparison: Option<Value>,
+    comparisons: Vec<Value>,
     /// Time that it took, s.
     seconds: f64,
 }
@@ -79,10 +79,7 @@ pub fn run(
     for edge in lab.edges.iter().filter(wanted) {
         let mut bench = Bench { lab, places, how, files, place: &place, stop, edge, number: all.len() * 10_000 };
         let began = clock::precise();
-        let mut ran = match &lab.compare {
-            Some(compare) => bench.compared(compare, tell)?,
-            None => bench.each(tell)?,
-        };
+        let mut ran = if lab.compare.is_empty() { bench.each(tell)? } else { bench.compared(tell)? };
         ran.seconds = (clock::precise() - began).as_secs_f64();
         all.push(ran);
         if stop.load(Ordering::Relaxed) {
@@ -118,7 +115,7 @@ pub fn run(
             "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
         }),
         "expected": judged,
-        "comparisons": all.iter().filter_map(|ran| ran.comparison.clone()).collect::<Vec<_>>(),
+        "comparisons": all.iter().flat_map(|ran| ran.comparisons.clone()).collect::<Vec<_>>(),
         "blocks": all.iter().flat_map(|ran| answers(lab, ran)).collect::<Vec<_>>(),
         "verdict": {"name": name, "text": text.en(), "text_said": text},
     }))
@@ -189,12 +186,13 @@ fn judge(lab: &Experiment, ran: &Ran, is_noisy: bool) -> Vec<Value> {
             }));
         };
         if !expect.verdicts.is_empty() {
-            let verdict = ran.comparison.as_ref().map(|it| &it["verdict"]);
+            let is_asked = |it: &&Value| expect.variant.as_ref().is_none_or(|name| it["after"] == name.as_str());
+            let verdict = ran.comparisons.iter().find(is_asked).map(|it| &it["verdict"]);
             let name = verdict.and_then(|it| it["name"].as_str());
             let found =
                 verdict.and_then(|it| crate::said::read(&it["text_said"])).unwrap_or_else(|| say!(NOT_COMPARED));
             let holds = expect.verdicts.iter().any(|wanted| Some(wanted.as_str()) == name);
-            keep("", Judged { holds, found, value: None });
+            keep(expect.variant.as_deref().unwrap_or_default(), Judged { holds, found, value: None });
             continue;
         }
         let wanted = |variant: &&Variant| {
@@ -230,7 +228,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn ran(&self) -> Ran {
         let version = version(&edge_of(self.edge, self.places));
-        Ran { edge: self.edge.to_owned(), version, answers: HashMap::new(), comparison: None, seconds: 0.0 }
+        Ran { edge: self.edge.to_owned(), version, answers: HashMap::new(), comparisons: Vec::new(), seconds: 0.0 }
     }
 
     /// A block for each variant.
@@ -249,12 +247,29 @@ impl Bench<'_> {
         Ok(ran)
     }
 
-    /// Alternating blocks of the first two variants.
-    fn compared(&mut self, compare: &Compare, tell: &mut dyn Tell) -> Result<Ran, Said> {
-        let [before, after] = self.lab.variants.as_slice() else {
-            return Err(say!(ERR_TWO_VARIANTS, &self.lab.name));
-        };
-        let (mut ran, looks) = (self.ran(), Looks::one(compare.pairs));
+    /// One comparison after the other.
+    fn compared(&mut self, tell: &mut dyn Tell) -> Result<Ran, Said> {
+        let (mut ran, lab) = (self.ran(), self.lab);
+        for compare in &lab.compare {
+            let [before, after] = sides(lab, compare)?;
+            let comparison = self.comparison(compare, [before, after], &mut ran.answers, tell)?;
+            ran.comparisons.push(comparison);
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        Ok(ran)
+    }
+
+    /// Alternating blocks of two variants. The last answer of each is kept.
+    fn comparison(
+        &mut self,
+        compare: &Compare,
+        [before, after]: [&Variant; 2],
+        answers: &mut HashMap<String, Value>,
+        tell: &mut dyn Tell,
+    ) -> Result<Value, Said> {
+        let looks = Looks::one(compare.pairs);
         let turns = blocks(self.how.seed, compare.pairs);
         let (mut measured, mut gate, began): (Vec<Block>, Option<Said>, _) = (Vec::new(), None, clock::precise());
         'all: for turn in &turns {
@@ -272,7 +287,7 @@ impl Bench<'_> {
                 };
                 let asked = BlockSettings { is_noisy: self.how.is_noisy, is_search: false, ..BlockSettings::default() };
                 let block = Block::of(&answer, turn.pair, turn.arm, attempt, asked);
-                ran.answers.insert(variant.name.clone(), answer);
+                answers.insert(variant.name.clone(), answer);
                 let why = block.why_spoiled().into_iter().next();
                 measured.push(block);
                 let Some(why) = why else { break };
@@ -293,7 +308,7 @@ impl Bench<'_> {
             minutes_a_pair,
         };
         let analysis = analyse(&measured, &question);
-        ran.comparison = Some(json!({
+        Ok(json!({
             "edge": self.edge,
             "before": before.name,
             "after": after.name,
@@ -301,8 +316,7 @@ impl Bench<'_> {
             "metrics": analysis.metrics,
             "blocks": measured.iter().map(Block::to_json).collect::<Vec<_>>(),
             "verdict": analysis.verdict.to_json(),
-        }));
-        Ok(ran)
+        }))
     }
 
     fn block(&mut self, variant: &Variant, seed: u64) -> Result<Value, BlockFailure> {
@@ -318,15 +332,24 @@ impl Bench<'_> {
     }
 
     fn spec(&self, variant: &Variant, dir: &Path, seed: u64) -> Result<Spec, Said> {
-        let share = if self.lab.compare.is_some() { Cpus::of(&ask::allowed_cpus()) } else { Cpus::default() };
+        let is_compared = !self.lab.compare.is_empty();
+        let share = if is_compared { Cpus::of(&ask::allowed_cpus()) } else { Cpus::default() };
         let tree = tree_of(variant, self.files)?;
         let own = Own { lab: &self.lab.name, places: self.places, edge: self.edge, share: &share };
         let spec = spec_of(&own, variant, &tree, dir, seed)?;
         // Blocks that are compared are not watched.
-        let watch =
-            self.lab.compare.is_none().then(|| watch::WatchPlan { is_summed: true, ..watch::WatchPlan::default() });
+        let watch = (!is_compared).then(|| watch::WatchPlan { is_summed: true, ..watch::WatchPlan::default() });
         Ok(Spec { watch, ..spec })
     }
+}
+
+/// The two variants of a comparison.
+fn sides<'a>(lab: &'a Experiment, compare: &Compare) -> Result<[&'a Variant; 2], Said> {
+    let found: Vec<&Variant> = match &compare.sides {
+        Some(names) => names.iter().filter_map(|name| lab.variants.iter().find(|it| it.name == *name)).collect(),
+        None => lab.variants.iter().collect(),
+    };
+    found.try_into().map_err(|_| say!(ERR_TWO_VARIANTS, &lab.name))
 }
 
 /// Settings that all blocks of a lab share.
@@ -360,6 +383,9 @@ pub fn spec_of(own: &Own<'_>, variant: &Variant, tree: &Tree, dir: &Path, seed: 
     let at = listens.min_by_key(|at| !at.ip().is_unspecified()).copied();
     let at = at.ok_or_else(|| say!(ERR_NO_PORT, &conf))?;
     let mut spec = Spec { hosts: variant.hosts.clone(), ..Spec::default() };
+    for link in spec.hosts.iter_mut().filter_map(|host| host.link.as_mut()) {
+        link.seed = link.seed.or(Some(seed));
+    }
     let hub = spec.address_of(HUB).ok_or("a stack without a hub")?;
     let target = if at.ip().is_unspecified() { (hub, at.port()).into() } else { at };
     let globals = ask::globals(&survey, true)?.join(" ").replace("@DIR@", &dir.display().to_string());

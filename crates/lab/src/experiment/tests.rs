@@ -2,6 +2,7 @@
 use super::*;
 use crate::said::Said;
 use crate::stack::{Deed, ReadyCondition};
+use crate::wan::{BadLink, Direction};
 
 /// Writes a lab's file in a folder of its own and reads it.
 fn lab(name: &str, text: &str) -> Result<Experiment, Said> {
@@ -45,7 +46,7 @@ fn a_lab_is_read() {
     assert!(lab.ci == Some(vec![]) && lab.edges == ["nginx", "weir"] && lab.needs[0].what == "node");
     let [a, b] = lab.variants.as_slice() else { unreachable!("two variants") };
     assert_eq!((a.processes.len(), b.processes.len(), a.after_edge), (3, 2, 1));
-    assert_eq!((a.hosts[1].rate_kbit, a.hosts[1].delay_us), (Some(1000), Some((20_000, 5_000))));
+    assert_eq!((a.hosts[1].rate_kbit, a.hosts[1].link), (Some(1000), Some(BadLink::late(20_000, 5_000))));
     let app = &a.processes[1];
     assert!(app.is_limited_late && !app.is_unlimited);
     assert_eq!((app.argv[0].as_str(), app.files, app.patience_s), ("/w", Some((10, 20)), 60));
@@ -77,7 +78,12 @@ fn what_is_wrong_has_its_place() {
         ("is: 2, ", "", "write \"that\" with is, least or most here"),
         ("path: /, ", "path: /, script: x, ", "one of script, path and run"),
         ("delay: [20ms, 5ms]", "delay: [1ms, 1ms, 1ms]", "one time, or [to the host, from the host]"),
-        ("delay: [20ms, 5ms]", "delay: 11s", "a delay may be at most 10 s"),
+        ("delay: [20ms, 5ms]", "delay: 11s", "a delay or a jitter may be at most 10 s"),
+        ("delay: [20ms, 5ms]", "delay: 1ms, loss: 1", "lab.yml:7:50: write a share as 1% or 0.5%"),
+        ("delay: [20ms, 5ms]", "loss: 51%", "host app: a loss or a reorder may be at most 50 %"),
+        ("delay: [20ms, 5ms]", "reorder: [1%, 2%, 3%]", "[to the host, from the host]"),
+        ("delay: [20ms, 5ms]", "loss: 1%, seed: 1.5", "write a whole number"),
+        ("delay: [20ms, 5ms]", "delay: 1ms, seed: 1", "the seed is for jitter, loss and reorder"),
         ("free: start", "free: false", "true or start (until the measured load begins)"),
         ("ci: true", "ci: {a: 1}", "true or false"),
         ("title: t", "", "\"title\" is missing here"),
@@ -89,6 +95,34 @@ fn what_is_wrong_has_its_place() {
         let why = lab(&format!("wrong-{number}"), &text).unwrap_err();
         assert!(why.contains(words), "{new}: {why}");
     }
+}
+
+#[test]
+fn variants_are_compared_two_and_two() {
+    let compare = "compare: [{variants: [a, b], metric: mean, pairs: 6}, {variants: [b, a], metric: p50, pairs: 8}]\n";
+    let expect = "  - {variant: b, verdict: better, says: b is}\n  - {variant: a, verdict: worse, says: a is not}\n";
+    let read = lab("compared", &format!("{compare}{WHOLE}{expect}")).unwrap();
+    let sides: Vec<_> = read.compare.iter().filter_map(|compare| compare.sides.clone()).collect();
+    assert_eq!(sides, [["a", "b"], ["b", "a"]].map(|sides| sides.map(str::to_owned)));
+    // Without one of its variants, there is no comparison, and nothing is expected of it.
+    let only = read.only(&["b".to_owned()]).unwrap();
+    assert!(only.compare.is_empty() && only.expect.iter().all(|expect| expect.verdicts.is_empty()));
+    let plain = lab("alone", &format!("compare: {{metric: mean, pairs: 6}}\n{WHOLE}")).unwrap();
+    assert!(plain.compare.len() == 1 && plain.compare[0].sides.is_none());
+    for sides in ["[a]", "[a, c]", "[a, b, a]"] {
+        let why =
+            lab("sides", &format!("compare: {{variants: {sides}, metric: mean, pairs: 6}}\n{WHOLE}")).unwrap_err();
+        assert!(why.contains("the names of two variants here, before and after; there are a, b"), "{why}");
+    }
+}
+
+#[test]
+fn a_bad_link_is_read_each_way() {
+    let words = "delay: 20ms, jitter: [2ms, 0ms], loss: [0%, 1.5%], reorder: 3%, seed: 7";
+    let lab = lab("link", &WHOLE.replacen("delay: [20ms, 5ms]", words, 1)).unwrap();
+    let path = |jitter_us, loss| Direction { delay_us: 20_000, jitter_us, loss, reorder: 30 };
+    let link = BadLink { to: path(2000, 0), from: path(0, 15), seed: Some(7) };
+    assert_eq!(lab.variants[0].hosts[1].link, Some(link));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Serialize};
 
 use super::credits::Credits;
+use crate::wan::BadLink;
 
 /// The host in the middle. It is the edge's host; without namespaces it is every process's host.
 pub const HUB: &str = "edge";
@@ -23,8 +24,8 @@ pub struct Host {
     pub sysctls: Vec<(String, String)>,
     /// The rate of its link, kilobits a second in each direction. Not for the hub, which has a link to every host.
     pub rate_kbit: Option<u64>,
-    /// The delay of traffic to it and from it, µs. Not for the hub.
-    pub delay_us: Option<(u64, u64)>,
+    /// What its link does to packets. Not for the hub. `None`: it passes them on.
+    pub link: Option<BadLink>,
     /// CPUs that its processes may use together; 0.5 is half a CPU.
     pub cpus: Option<f64>,
     /// Its memory, MiB.

@@ -16,6 +16,7 @@ use super::spec::{Again, Deed, LineWatch, Process, ReadyCondition, Spec};
 use super::started::{self, ASK, Started, answers, start_all, tail};
 use super::usage::Usage;
 use crate::series::{self, Series};
+use crate::wan::TELL;
 use crate::watch::sink::Sink;
 use crate::watch::{WatchedProcess, Watcher, tap};
 use crate::waterline;
@@ -103,7 +104,8 @@ fn block(spec: &Spec) -> Result<Value, String> {
     let after = Usage::now(spec, &running.started);
     running.afterwards(end)?;
     let ended = running.ended()?;
-    let usage = after.since(&before, spec);
+    let mut usage = after.since(&before, spec);
+    usage["links"] = Value::Object(links(spec));
     let is_summed = spec.watch.as_ref().is_some_and(|plan| plan.is_summed);
     let waterlines = watched.as_ref().filter(|_| is_summed).map(|watched| waterline::of(watched, &usage, &spec.hosts));
     Ok(json!({
@@ -421,6 +423,16 @@ fn written(path: &Path) -> Option<Value> {
 fn printed(spec: &Spec, name: &str) -> Option<Value> {
     let text = tail(&spec.dir.join(format!("{name}.out")), PRINTED_MAX);
     serde_json::from_str(text.lines().last()?).ok()
+}
+
+/// What each bad link did to the packets of the whole block, by host.
+fn links(spec: &Spec) -> Map<String, Value> {
+    let bad = || spec.hosts.iter().filter(|host| spec.is_isolated && host.link.is_some());
+    if bad().next().is_some() {
+        // The links tell their counts from time to time: these are complete.
+        std::thread::sleep(TELL * 2);
+    }
+    bad().map(|host| (host.name.clone(), printed(spec, &network::middle(&host.name)).unwrap_or_default())).collect()
 }
 
 /// Number of lines of a file that contain a text.

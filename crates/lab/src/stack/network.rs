@@ -231,7 +231,7 @@ pub(super) fn unmake(directory: &str) {
     let _ = unmounted.map(|()| std::fs::remove_dir(directory));
 }
 
-/// The name of the namespace in the middle of a host's link, which adds the delay. A host's name has no dot.
+/// The name of the namespace in the middle of a host's link. A host's name has no dot.
 pub(super) fn middle(host: &str) -> String {
     format!("wan.{host}")
 }
@@ -241,12 +241,15 @@ pub(super) fn middle(host: &str) -> String {
 fn part(name: &str) -> Result<(), String> {
     let (middle, [hub, far]) = (middle(name), ENDS);
     ip(&format!("netns add {middle}"))?;
-    for parameter in ["all", "default"] {
-        // IPv6 is off so that the interfaces send nothing on their own. A kernel without IPv6 has no such parameter.
-        let _ = sysctl(&middle, &format!("net.ipv6.conf.{parameter}.disable_ipv6"), "1");
-    }
     ip(&format!("link add to{name} type veth peer name {hub} netns {middle}"))?;
     ip(&format!("-n {middle} link add {far} type veth peer name eth0 netns {name}"))?;
+    for (host, interface) in
+        [(HUB, format!("to{name}")), (&middle, hub.into()), (&middle, far.into()), (name, "eth0".into())]
+    {
+        // IPv6 is off so that the interfaces send nothing on their own: the link would count it as a packet. A kernel
+        // without IPv6 has no such parameter.
+        let _ = sysctl(host, &format!("net.ipv6.conf.{interface}.disable_ipv6"), "1");
+    }
     ip(&format!("-n {middle} link set {hub} up"))?;
     ip(&format!("-n {middle} link set {far} up"))
 }
@@ -265,7 +268,7 @@ fn introduce(name: &str, number: usize) -> Result<(), String> {
 fn join(host: &Host, number: usize) -> Result<(), String> {
     let (name, (near, far)) = (&host.name, link(number));
     ip(&format!("netns add {name}"))?;
-    if host.delay_us.is_some() {
+    if host.link.is_some() {
         part(name)?;
     } else {
         ip(&format!("link add to{name} type veth peer name eth0 netns {name}"))?;
@@ -276,8 +279,11 @@ fn join(host: &Host, number: usize) -> Result<(), String> {
     ip(&format!("-n {name} addr add {far}/24 dev eth0"))?;
     ip(&format!("-n {name} link set eth0 up"))?;
     ip(&format!("-n {name} route add default via {near}"))?;
-    if host.delay_us.is_some() {
+    if host.link.is_some() {
         introduce(name, number)?;
+        // Otherwise the kernel would pass on 64 KiB of TCP or of UDP as one frame, and the link would lose all of it.
+        ip(&format!("link set dev to{name} gso_max_segs 1"))?;
+        ip(&format!("-n {name} link set dev eth0 gso_max_segs 1"))?;
     }
     for address in &host.addresses {
         ip(&format!("-n {name} addr add {address}/32 dev eth0"))?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::group::Group;
 use super::host::{self, HUB, Host};
 use crate::said::{Said, say};
-use crate::wan::DELAY_MAX;
+use crate::wan::{DELAY_MAX, Direction, SHARE_MAX};
 
 /// The longest block.
 pub const LIMIT_MAX: Duration = Duration::from_secs(3600);
@@ -247,14 +247,24 @@ fn check_host(host: &Host) -> Result<(), Said> {
     if name == HUB && host.rate_kbit.is_some() {
         return Err(say!(ERR_HUB_RATE, HUB));
     }
-    if name == HUB && host.delay_us.is_some() {
-        return Err(say!(ERR_HUB_DELAY, HUB));
+    if name == HUB && host.link.is_some() {
+        return Err(say!(ERR_HUB_LINK, HUB));
     }
-    if host.delay_us.is_some_and(|(there, back)| u128::from(there.max(back)) > DELAY_MAX.as_micros()) {
-        return Err(say!(ERR_DELAY_MAX, name, DELAY_MAX.as_secs()));
+    for way in host.link.iter().flat_map(|link| [link.to, link.from]) {
+        check_way(name, way)?;
     }
     if host.cpus.is_some() && host.credits.is_some() {
         return Err(say!(ERR_CPUS_CREDITS, name));
+    }
+    Ok(())
+}
+
+fn check_way(name: &str, way: Direction) -> Result<(), Said> {
+    if u128::from(way.delay_us.max(way.jitter_us)) > DELAY_MAX.as_micros() {
+        return Err(say!(ERR_DELAY_MAX, name, DELAY_MAX.as_secs()));
+    }
+    if way.loss.max(way.reorder) > SHARE_MAX {
+        return Err(say!(ERR_SHARE_MAX, name, SHARE_MAX / 10));
     }
     Ok(())
 }
@@ -263,6 +273,7 @@ fn check_host(host: &Host) -> Result<(), Said> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::wan::BadLink;
 
     fn spec() -> Spec {
         let process = |name: &str, host: &str| Process {
@@ -280,7 +291,13 @@ mod tests {
             is_isolated: true,
             hosts: vec![
                 Host { sysctls: vec![("net.core.somaxconn".into(), "8".into())], ..Host::named(HUB) },
-                Host { rate_kbit: Some(100_000), cpus: Some(0.5), memory_mb: Some(64), ..Host::named("app1") },
+                Host {
+                    rate_kbit: Some(100_000),
+                    cpus: Some(0.5),
+                    memory_mb: Some(64),
+                    link: Some(lossy(10, 20)),
+                    ..Host::named("app1")
+                },
             ],
             names: vec![("express".into(), "10.99.255.10".parse().unwrap())],
             processes: vec![process("app", "app1"), process("nginx", HUB)],
@@ -303,6 +320,10 @@ mod tests {
         assert!(Spec::of_json("null").is_err());
     }
 
+    fn lossy(loss: u16, reorder: u16) -> BadLink {
+        BadLink { from: Direction { loss, reorder, ..Direction::default() }, ..BadLink::default() }
+    }
+
     #[test]
     fn what_a_keeper_could_not_do_is_refused() {
         type Change = fn(&mut Spec);
@@ -316,8 +337,13 @@ mod tests {
             (|s| s.hosts[1].sysctls = vec![("net.../vm/x".into(), "1".into())], "applies to the whole machine"),
             (|s| s.hosts[0].rate_kbit = Some(1), "links to all other hosts"),
             (|s| s.hosts[1].name = "a b".into(), "a name is up to"),
-            (|s| s.hosts[0].delay_us = Some((1, 1)), "write the delay at the other hosts"),
-            (|s| s.hosts[1].delay_us = Some((1, 10_000_001)), "a delay may be at most 10 s"),
+            (
+                |s| s.hosts[0].link = Some(BadLink::late(1, 1)),
+                "write the delay, the jitter, the loss and the reorder at",
+            ),
+            (|s| s.hosts[1].link = Some(BadLink::late(1, 10_000_001)), "a delay or a jitter may be at most 10 s"),
+            (|s| s.hosts[1].link = Some(lossy(0, 501)), "a loss or a reorder may be at most 50 %"),
+            (|s| s.hosts[1].link = Some(lossy(501, 0)), "a loss or a reorder may be at most 50 %"),
             (|s| s.actions[0].deed = Deed::Kill("x".into()), "there is no process x"),
         ];
         for (change, words) in table {

@@ -8,13 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use serde_json::json;
 use weir_net::{Instant, clock, process};
 
 use super::host::HUB;
 use super::leftovers::note;
 use super::network::middle;
 use super::spec::{Process, ReadyCondition, Spec};
-use crate::wan::JOINED;
+use crate::wan::{BadLink, JOINED};
 
 /// How long a process may take to be ready, unless its role gives it longer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -129,20 +130,20 @@ fn argv(spec: &Spec, role: &Process) -> Vec<String> {
     argv
 }
 
-/// The processes that pass frames on links with a delay. They are in no host's control group.
+/// The processes that pass frames on bad links. They are in no host's control group.
 fn wans(spec: &Spec) -> Result<Vec<Process>, String> {
     let weir =
         std::env::current_exe().map_err(|error| format!("weir cannot find the path of its own program: {error}"))?;
-    let late = spec.hosts.iter().filter_map(|host| Some((middle(&host.name), host.delay_us?)));
-    let wan = |(name, (there, back)): (String, (u64, u64))| Process {
-        argv: vec![weir.display().to_string(), "lab".into(), "wan".into(), there.to_string(), back.to_string()],
+    let links = spec.hosts.iter().filter_map(|host| Some((middle(&host.name), host.link?)));
+    let wan = |(name, link): (String, BadLink)| Process {
+        argv: vec![weir.display().to_string(), "lab".into(), "wan".into(), json!(link).to_string()],
         ready: ReadyCondition::Prints(JOINED.to_owned()),
         is_together: true,
         host: name.clone(),
         name,
         ..Process::default()
     };
-    Ok(late.map(wan).collect())
+    Ok(links.map(wan).collect())
 }
 
 /// Starts every process in its order, links first. Processes that belong together start at once; then the keeper

@@ -112,7 +112,10 @@ texts! {
     ERR_BLOCK_OUTPUT: "the lab cannot read the output of a block: {0}", "블록의 출력을 읽을 수 없습니다: {0}";
     ERR_BLOCK_LONG: "a block took more than {0} s", "블록이 {0}초를 넘겼습니다";
     ERR_BLOCK_NO_RESULT: "a block ended without a result{0}", "블록이 결과 없이 끝났습니다{0}";
-    ERR_TWO_VARIANTS: "lab {0}: compare takes two variants, before and after", "실험 {0}: compare에는 변경 전과 후의 변형 두 개가 필요합니다";
+    ERR_TWO_VARIANTS:
+        "lab {0}: compare takes two variants, before and after: name them, as variants: [BEFORE, AFTER]",
+        "실험 {0}: compare에는 변경 전과 후의 변형 두 개가 필요합니다. variants: [BEFORE, AFTER]처럼 지정하세요";
+    ERR_SIDES: "write the names of two variants here, before and after; there are {0}", "여기에는 변경 전과 후의 변형 이름 두 개를 쓰세요. 변형 목록: {0}";
     ERR_NO_CONF: "{0}: there is no such file", "{0}: 그런 파일이 없습니다";
     ERR_NO_PORT: "{0}: it does not listen on that port", "{0}: 그 포트에서 리슨하지 않습니다";
     ERR_NO_LOAD: "lab {0}: \"load\" is missing", "실험 {0}: \"load\"가 없습니다";
@@ -151,6 +154,9 @@ texts! {
     ERR_NO_HOST: "there is no host {0}: name it under hosts", "호스트 {0}이(가) 없습니다. hosts 아래에 쓰세요";
     ERR_LIMITS: "write one number, or [soft, hard], here", "여기에는 수 하나나 [soft, hard]를 쓰세요";
     ERR_DELAY: "write one time, or [to the host, from the host], here", "여기에는 시간 하나나 [호스트로 가는 시간, 호스트에서 오는 시간]을 쓰세요";
+    ERR_SHARE:
+        "write a share as 1% or 0.5%, in steps of 0.1%, or [to the host, from the host], here",
+        "여기에는 1%, 0.5%처럼 0.1% 단위의 비율이나 [호스트로 가는 비율, 호스트에서 오는 비율]을 쓰세요";
     ERR_INSTANCE: "write t2.micro, t2.small, t2.medium, t2.large or t2.xlarge", "t2.micro, t2.small, t2.medium, t2.large, t2.xlarge 중 하나를 쓰세요";
     ERR_TOO_MANY: "more than {0} hosts or {1} processes", "호스트가 {0}개를 넘거나 프로세스가 {1}개를 넘습니다";
     ERR_TURNS: "more than {0} measurements of one stack", "스택 하나의 측정이 {0}번을 넘습니다";
@@ -162,7 +168,13 @@ texts! {
         "host {0}: {1} applies to the whole machine; a host may set only parameters that begin with net.",
         "호스트 {0}: {1}은(는) 머신 전체에 적용됩니다. 호스트에는 net.으로 시작하는 매개변수만 쓸 수 있습니다";
     ERR_HUB_RATE: "host {0}: it has links to all other hosts; write the rate at the other hosts", "호스트 {0}: 다른 모든 호스트와 연결되어 있습니다. rate는 다른 호스트에 쓰세요";
-    ERR_HUB_DELAY: "host {0}: it has links to all other hosts; write the delay at the other hosts", "호스트 {0}: 다른 모든 호스트와 연결되어 있습니다. delay는 다른 호스트에 쓰세요";
-    ERR_DELAY_MAX: "host {0}: a delay may be at most {1} s", "호스트 {0}: delay는 {1}초까지 쓸 수 있습니다";
+    ERR_HUB_LINK:
+        "host {0}: it has links to all other hosts; write the delay, the jitter, the loss and the reorder at the other hosts",
+        "호스트 {0}: 다른 모든 호스트와 연결되어 있습니다. delay, jitter, loss, reorder는 다른 호스트에 쓰세요";
+    ERR_DELAY_MAX: "host {0}: a delay or a jitter may be at most {1} s", "호스트 {0}: delay와 jitter는 {1}초까지 쓸 수 있습니다";
+    ERR_SHARE_MAX: "host {0}: a loss or a reorder may be at most {1} %", "호스트 {0}: loss와 reorder는 {1} %까지 쓸 수 있습니다";
+    ERR_LINK_SEED:
+        "host {0}: the seed is for jitter, loss and reorder: write one of them, or remove the seed",
+        "호스트 {0}: seed는 jitter, loss, reorder에 쓰입니다. 그중 하나를 쓰거나 seed를 지우세요";
     ERR_CPUS_CREDITS: "host {0}: write either cpus or credits, not both", "호스트 {0}: cpus와 credits 중 하나만 쓰세요";
 }
