@@ -13,7 +13,7 @@ use weir_lab::survey::survey;
 use weir_lab::texts;
 use weir_words::{Language, say};
 
-use super::asked::{ask, design, edge_of, load, places, side, together};
+use super::asked::{ask, design, edge_of, link, load, places, protocols, side, together};
 use super::exit;
 use super::flags::{AbArgs, DesignArgs};
 use super::kept::experiment;
@@ -93,8 +93,10 @@ fn comparison(args: &AbArgs) -> Result<Comparison, Said> {
     let (files, path) = places(args)?;
     let edge = edge_of(&args.stack.edge)?;
     let edge_after = args.edge_after.as_deref().map_or_else(|| Ok(edge.clone()), edge_of)?;
-    let before = side(&files[0], edge)?;
+    let [protocol, protocol_after] = protocols(args)?;
+    let before = Side { protocol, ..side(&files[0], edge)? };
     let after = files.get(1).map(|file| side(file, edge_after)).transpose()?;
+    let after = after.map(|after| Side { protocol: protocol_after, ..after });
     let (factor, changes) = match &after {
         None => ("nothing".to_owned(), Vec::new()),
         Some(after) => factor(&before, after, args)?,
@@ -102,6 +104,7 @@ fn comparison(args: &AbArgs) -> Result<Comparison, Said> {
     let load = load(&args.load.sent, (args.load.block, args.load.warmup), path)?;
     let sides: Vec<&Side> = [&before].into_iter().chain(&after).collect();
     let mut ask = ask(&args.stack, &args.load, load.clone(), &sides)?;
+    ask.link = link(&args.link);
     let mut asked = args.design.clone();
     if args.duet {
         duet(args, &mut ask, &mut asked)?;
@@ -124,6 +127,13 @@ type Factor = (String, Vec<weir_lab::change::Difference>);
 
 fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, Said> {
     let found = changes(&before.tree, &after.tree);
+    if before.protocol != after.protocol {
+        let edge = (before.edge != after.edge).then(|| Said::from(after.edge.name()));
+        return match found.first().map(weir_lab::change::Difference::said).or(edge) {
+            None => Ok((format!("protocol: {} → {}", before.protocol.name(), after.protocol.name()), found)),
+            Some(change) => Err(say!(texts::ERR_TWO_FACTORS_PROTOCOL, change)),
+        };
+    }
     if before.edge == after.edge {
         return one_factor(&found, &together(args)).map(|factor| (factor, found));
     }

@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir_conf::Level;
-use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, EdgeProgram, Load, Side};
+use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, EdgeProgram, Load, LoadProtocol, Side};
 use weir_lab::change::Together;
 use weir_lab::command::CommandLine;
 use weir_lab::metric::{self, Metric, Scale};
 use weir_lab::said::Said;
 use weir_lab::schedule::Looks;
+use weir_lab::wan::{BadLink, Direction};
 use weir_lab::{stack, texts};
 use weir_load::{processor, random, script};
 use weir_words::say;
 
-use super::flags::{AbArgs, ComparisonLoadArgs, CpuList, DesignArgs, SentArgs, StackArgs};
+use super::flags::{AbArgs, ComparisonLoadArgs, CpuList, DesignArgs, LinkArgs, SentArgs, StackArgs};
 use crate::files::Disk;
 
 /// Default number of connections.
@@ -26,6 +27,10 @@ const PAIRS_ALONE: u16 = 8;
 pub fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), Said> {
     let mut words = args.what.clone();
     let path = words.pop_if(|word| word.starts_with('/') && !Path::new(word.as_str()).is_file());
+    // One configuration is enough if something else changes.
+    if words.len() == 1 && !args.aa && (args.edge_after.is_some() || args.protocol_after.is_some()) {
+        words.extend(words.clone());
+    }
     let wanted = if args.aa { 1 } else { 2 };
     if words.len() != wanted {
         return Err(if args.aa { say!(texts::ERR_AA_ONE) } else { say!(texts::ERR_NAME_TWO) });
@@ -58,7 +63,38 @@ pub fn side(file: &Path, edge: EdgeProgram) -> Result<Side, Said> {
         .filter(|problem| problem.level != Level::Warn)
         .map(|problem| weir_conf::render(problem, &tree, "weir lab"))
         .collect();
-    if broken.is_empty() { Ok(Side { file, tree, edge }) } else { Err(broken.concat().trim_end().into()) }
+    if broken.is_empty() {
+        Ok(Side { file, tree, edge, protocol: LoadProtocol::Http1 })
+    } else {
+        Err(broken.concat().trim_end().into())
+    }
+}
+
+/// The protocols before and after.
+pub fn protocols(args: &AbArgs) -> Result<[LoadProtocol; 2], Said> {
+    let of = |name: Option<&str>| match name {
+        Some("http2") => LoadProtocol::Http2,
+        Some("http3") => LoadProtocol::Http3,
+        _ => LoadProtocol::Http1,
+    };
+    let both = [&args.protocol, &args.protocol_after].map(|name| name.as_deref());
+    if both.iter().any(Option::is_some) && args.load.sent.script.is_some() {
+        return Err(say!(texts::ERR_PROTOCOL_SCRIPT));
+    }
+    Ok([of(both[0]), of(both[1].or(both[0]))])
+}
+
+/// What the client's link does to packets. `None`: no flag says anything about it.
+pub fn link(args: &LinkArgs) -> Option<BadLink> {
+    let us = |time: Option<Duration>| u64::try_from(time.unwrap_or_default().as_micros()).unwrap_or(u64::MAX);
+    let way = Direction {
+        delay_us: us(args.delay),
+        jitter_us: us(args.jitter),
+        loss: args.loss.unwrap_or(0),
+        reorder: args.reorder.unwrap_or(0),
+    };
+    let is_said = args.delay.or(args.jitter).is_some() || args.loss.or(args.reorder).is_some();
+    is_said.then_some(BadLink { to: way, from: way, seed: None })
 }
 
 /// The directives that the user counts as one change.
@@ -181,6 +217,7 @@ pub fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: Duration
         },
         quota: args.edge_quota,
         headers: Vec::new(),
+        link: None,
     })
 }
 

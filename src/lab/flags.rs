@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
-use weir_words::Said;
+use weir_words::{Said, say};
 
 use clap::{Args, Subcommand};
-use weir_lab::store;
+use weir_lab::wan::{DELAY_MAX, SHARE_MAX};
+use weir_lab::{store, texts};
 
 use crate::lang::wrong::within;
 
@@ -15,6 +16,7 @@ Examples:
   weir lab ab before.conf after.conf --connections 32 /1k   as fast as 32 connections allow; compares throughput
   weir lab ab before.conf after.conf --load checkout.yml    an Artillery script
   weir lab ab --edge /usr/sbin/nginx before.conf after.conf --rate 500 /   with a real nginx
+  weir lab ab nginx.conf --protocol http2 --protocol-after http3 --delay 20ms --loss 1% --rate 200 /   over a bad path
   weir lab ab --aa nginx.conf --rate 500 /                  the noise of this machine: the smallest visible difference
   weir lab report last --html report.html
 
@@ -188,7 +190,7 @@ pub struct LabRunArgs {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct AbArgs {
-    /// BEFORE and AFTER, two configurations (one with --aa); then the path that gets the load [default: /]
+    /// BEFORE and AFTER, two configurations (one with --aa, or if --edge-after or --protocol-after is the change); then the path that gets the load [default: /]
     #[arg(value_name = "BEFORE AFTER [PATH]", required = true, num_args = 1..=3)]
     pub what: Vec<String>,
     /// Compare the configuration with itself: shows the smallest difference that this machine can detect
@@ -197,25 +199,50 @@ pub struct AbArgs {
     /// The program that serves AFTER, if the program is the one change
     #[arg(long, value_name = "weir|PATH", help_heading = "Stack")]
     pub edge_after: Option<String>,
+    /// The protocol of the requests; http3 needs `listen … quic` [default: http1]
+    #[arg(long, value_name = "http1|http2|http3", value_parser = ["http1", "http2", "http3"], help_heading = "Load")]
+    pub protocol: Option<String>,
+    /// The protocol of the requests to AFTER, if the protocol is the one change
+    #[arg(long, value_name = "http1|http2|http3", value_parser = ["http1", "http2", "http3"], conflicts_with = "aa", help_heading = "Load")]
+    pub protocol_after: Option<String>,
     /// Separate the effects of two or three changes by all their combinations; --pairs is the number of rounds
-    #[arg(long, conflicts_with_all = ["aa", "edge_after"])]
+    #[arg(long, conflicts_with_all = ["aa", "edge_after", "protocol_after"])]
     pub factorial: bool,
     /// Reload the edge between the blocks of a quartet instead of restarting it, to compare with a filled cache
-    #[arg(long, conflicts_with_all = ["aa", "edge_after", "factorial"])]
+    #[arg(long, conflicts_with_all = ["aa", "edge_after", "protocol_after", "factorial"])]
     pub keep_warm: bool,
     /// Run both at once with the same CPU share; compares only the edge's CPU cost of a request (needs root)
-    #[arg(long, conflicts_with_all = ["aa", "factorial", "keep_warm"])]
+    #[arg(long, conflicts_with_all = ["aa", "factorial", "keep_warm", "delay", "jitter", "loss", "reorder"])]
     pub duet: bool,
     /// Directives that count as one change, as keepalive,proxy_http_version; may be repeated
     #[arg(long, value_name = "NAMES")]
     pub together: Vec<String>,
 
     #[command(flatten)]
+    pub link: LinkArgs,
+    #[command(flatten)]
     pub load: ComparisonLoadArgs,
     #[command(flatten)]
     pub design: DesignArgs,
     #[command(flatten)]
     pub stack: StackArgs,
+}
+
+/// What the client's link does to packets, in both directions.
+#[derive(Args, Clone, Default)]
+pub struct LinkArgs {
+    /// The time that each packet between client and edge takes, as 20ms (needs root)
+    #[arg(long, value_name = "TIME", value_parser = delay, help_heading = "Link of the client")]
+    pub delay: Option<Duration>,
+    /// Up to this time more for each packet
+    #[arg(long, value_name = "TIME", value_parser = delay, help_heading = "Link of the client")]
+    pub jitter: Option<Duration>,
+    /// The share of packets that are lost, by the seed of the block
+    #[arg(long, value_name = "PERCENT%", value_parser = share, help_heading = "Link of the client")]
+    pub loss: Option<u16>,
+    /// The share of packets that are late by 5 ms, so that others overtake them
+    #[arg(long, value_name = "PERCENT%", value_parser = share, help_heading = "Link of the client")]
+    pub reorder: Option<u16>,
 }
 
 /// The load to send.
@@ -511,6 +538,16 @@ fn cpus(text: &str) -> Result<CpuList, Said> {
         list.extend(first..=last);
     }
     Ok(list.into())
+}
+
+fn delay(text: &str) -> Result<Duration, Said> {
+    let found = time(text).ok().filter(|time| *time <= DELAY_MAX);
+    found.ok_or_else(|| say!(texts::ERR_DELAY_FLAG, DELAY_MAX.as_secs()))
+}
+
+fn share(text: &str) -> Result<u16, Said> {
+    let found = weir_lab::experiment::link::per_mille(text).filter(|share| *share <= SHARE_MAX);
+    found.ok_or_else(|| say!(texts::ERR_SHARE_FLAG, SHARE_MAX / 10))
 }
 
 fn time(text: &str) -> Result<Duration, Said> {

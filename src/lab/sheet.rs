@@ -22,7 +22,7 @@ impl Sheet {
         let file = beginning.file.with_file_name(format!(".weir-lab-{}-{number}.conf", std::process::id()));
         fs::write(&file, lay_out(&tree.root))
             .map_err(|error| say!(texts::ERR_SHEET, file.display().to_string(), error.to_string()))?;
-        Ok(Sheet { side: Side { file, tree, edge: beginning.edge.clone() } })
+        Ok(Sheet { side: Side { file, tree, ..beginning.clone() } })
     }
 }
 

@@ -441,7 +441,9 @@ pub(crate) fn measured(
 /// A side, as a run stores it.
 pub(crate) fn side_json(side: &Side) -> Value {
     let text = side.tree.files.iter().map(|file| String::from_utf8_lossy(&file.bytes)).collect::<Vec<_>>();
-    json!({"file": side.file.display().to_string(), "edge": side.edge.name(), "text": text})
+    json!({
+        "file": side.file.display().to_string(), "edge": side.edge.name(), "text": text, "protocol": side.protocol.name(),
+    })
 }
 
 /// Facts that identify the machine and the build.

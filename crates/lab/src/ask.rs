@@ -15,6 +15,7 @@ use crate::said::{Said, say};
 use crate::schedule::Looks;
 use crate::stack::{self, Again, HUB, Host, Layout, Process, ReadyCondition, Spec, layout};
 use crate::survey::{Survey, survey};
+use crate::wan::BadLink;
 
 /// The shortest and the longest measurement of one block.
 pub const BLOCK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1800));
@@ -72,6 +73,38 @@ pub enum Load {
     },
 }
 
+/// The protocol of a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadProtocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2.
+    Http2,
+    /// HTTP/3.
+    Http3,
+}
+
+impl LoadProtocol {
+    /// Its name in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            LoadProtocol::Http1 => "HTTP/1.1",
+            LoadProtocol::Http2 => "HTTP/2",
+            LoadProtocol::Http3 => "HTTP/3",
+        }
+    }
+
+    /// The flag of `weir load`.
+    fn flag(self) -> Option<&'static str> {
+        match self {
+            LoadProtocol::Http1 => None,
+            LoadProtocol::Http2 => Some("--http2"),
+            LoadProtocol::Http3 => Some("--http3"),
+        }
+    }
+}
+
 /// The configuration of one arm.
 #[derive(Clone, Debug)]
 pub struct Side {
@@ -81,6 +114,8 @@ pub struct Side {
     pub tree: Tree,
     /// The program that serves it.
     pub edge: EdgeProgram,
+    /// The protocol in which it is asked.
+    pub protocol: LoadProtocol,
 }
 
 /// The CPUs of each role.
@@ -142,6 +177,8 @@ pub struct Ask {
     pub quota: Option<f64>,
     /// Header fields of each request of a load on a path, as `Name: value`.
     pub headers: Vec<String>,
+    /// What the client's link does to packets. `None`: it passes them on.
+    pub link: Option<BadLink>,
 }
 
 /// How the two sides are compared.
@@ -168,6 +205,7 @@ pub struct Stack {
     target: SocketAddr,
     fresh: Vec<String>,
     globals: Vec<String>,
+    protocol: LoadProtocol,
 }
 
 impl Stack {
@@ -189,7 +227,19 @@ impl Ask {
         let survey = survey(&side.tree);
         let found = layout(&survey, self.port, self.is_isolated)?;
         let target = found.target.ok_or("nothing to load")?;
-        Ok(Stack { target, layout: found, fresh: fresh(&survey), globals: globals(&survey, self.is_isolated)? })
+        if self.link.is_some() && !found.is_client_apart() {
+            return Err(say!(ERR_LINK_NEAR, target.to_string()));
+        }
+        if side.protocol == LoadProtocol::Http3 && !found.is_secure {
+            return Err(say!(ERR_HTTP3_PLAIN, target.to_string()));
+        }
+        Ok(Stack {
+            target,
+            layout: found,
+            fresh: fresh(&survey),
+            globals: globals(&survey, self.is_isolated)?,
+            protocol: side.protocol,
+        })
     }
 
     /// The spec of one block.
@@ -207,7 +257,7 @@ impl Ask {
         Spec {
             dir: dir.to_owned(),
             is_isolated: self.is_isolated,
-            hosts: self.hosts(&stack.layout),
+            hosts: self.hosts(&stack.layout, seed),
             names: stack.layout.names.clone(),
             processes,
             edge: EDGE.to_owned(),
@@ -238,9 +288,12 @@ impl Ask {
         }
     }
 
-    /// The hosts, including the hub with its CPU limit. The limit applies only to the edge.
-    fn hosts(&self, layout: &Layout) -> Vec<Host> {
+    /// The hosts, including the hub with its CPU limit. The limit applies only to the edge. Both blocks of a pair have the
+    /// same seed, so the link treats both alike.
+    fn hosts(&self, layout: &Layout, seed: u64) -> Vec<Host> {
         let mut hosts = layout.hosts.clone();
+        let link = self.link.map(|link| BadLink { seed: Some(seed), ..link });
+        hosts.iter_mut().filter(|host| host.name == stack::CLIENT).for_each(|host| host.link = link);
         if self.quota.is_some() && !hosts.iter().any(|host| host.name == HUB) {
             hosts.push(Host::named(HUB));
         }
@@ -324,6 +377,7 @@ impl Ask {
                     format!("{}ms", time.as_millis()),
                 ]);
                 argv.extend(rate.iter().flat_map(|rate| ["-R".to_owned(), rate.to_string()]));
+                argv.extend(stack.protocol.flag().map(str::to_owned));
                 argv.extend(self.headers.iter().flat_map(|field| ["-H".to_owned(), field.clone()]));
             }
             Load::Script { file, .. } => {
@@ -382,6 +436,7 @@ impl Ask {
             "cpus": {"edge": self.cpus.edge, "client": self.cpus.client, "origin": self.cpus.origin},
             "edge_quota": self.quota,
             "headers": self.headers,
+            "link": self.link.map(|link| link.words()),
         })
     }
 
@@ -484,6 +539,7 @@ pub(crate) mod tests {
             cpus: Cpus::default(),
             quota: None,
             headers: Vec::new(),
+            link: None,
         }
     }
 
@@ -495,6 +551,7 @@ pub(crate) mod tests {
             target: SocketAddr::from(([127, 0, 0, 1], 80)),
             fresh: Vec::new(),
             globals: Vec::new(),
+            protocol: LoadProtocol::Http1,
         };
         let argv = ask.client_argv(&ask.load, ask.block, &stack, Path::new("/o"), 1);
         assert!(argv.windows(2).any(|pair| pair == ["-H", "Accept-Encoding: gzip"]), "{argv:?}");
@@ -510,6 +567,7 @@ pub(crate) mod tests {
             target: SocketAddr::from(([127, 0, 0, 1], 80)),
             fresh: Vec::new(),
             globals: Vec::new(),
+            protocol: LoadProtocol::Http1,
         };
         let small = |rate| Ask {
             load: Load::Path { path: "/".to_owned(), connections: 32, rate },
@@ -548,7 +606,45 @@ pub(crate) mod tests {
 
     pub(crate) fn side() -> Side {
         let tree = weir_conf::load(&weir_conf::MemoryFiles::new().with("/n.conf", ""), "/n.conf", "/", &|_| false).0;
-        Side { file: "/n.conf".into(), tree, edge: EdgeProgram::Weir }
+        Side { file: "/n.conf".into(), tree, edge: EdgeProgram::Weir, protocol: LoadProtocol::Http1 }
+    }
+
+    #[test]
+    fn each_side_has_its_protocol_and_both_the_same_link() {
+        let text = "http { server { listen 443 ssl; listen 443 quic; } }";
+        let files = weir_conf::MemoryFiles::new().with("/n.conf", text);
+        let tree = weir_conf::load(&files, "/n.conf", "/", &|_| false).0;
+        let of = |protocol| Side { tree: tree.clone(), protocol, ..side() };
+        let ask = Ask { is_isolated: true, link: Some(BadLink::late(20_000, 20_000)), ..ask() };
+        let flags = [
+            (LoadProtocol::Http1, None),
+            (LoadProtocol::Http2, Some("--http2")),
+            (LoadProtocol::Http3, Some("--http3")),
+        ];
+        for (protocol, flag) in flags {
+            let side = of(protocol);
+            let stack = ask.stack(&side).unwrap_or_else(|why| unreachable!("{why}"));
+            let spec = ask.spec(&side, &stack, Path::new("/d"), 9);
+            let said = spec.client.argv.iter().find(|word| word.starts_with("--http"));
+            assert_eq!(said.map(String::as_str), flag);
+            let link = spec.hosts.iter().find(|host| host.name == stack::CLIENT).and_then(|host| host.link);
+            assert_eq!(link, Some(BadLink { seed: Some(9), ..BadLink::late(20_000, 20_000) }));
+        }
+        let near = Ask { is_isolated: false, ..ask.clone() };
+        assert!(
+            near.stack(&of(LoadProtocol::Http2)).is_err_and(|why| why.contains("needs a client on a host of its own"))
+        );
+        let plain = Side {
+            tree: weir_conf::load(
+                &weir_conf::MemoryFiles::new().with("/n.conf", "http { server { listen 80; } }"),
+                "/n.conf",
+                "/",
+                &|_| false,
+            )
+            .0,
+            ..of(LoadProtocol::Http3)
+        };
+        assert!(ask.stack(&plain).is_err_and(|why| why.contains("HTTP/3 needs TLS")));
     }
 
     #[test]

@@ -97,7 +97,13 @@ fn law(usl: &Value, language: Language) -> Option<String> {
 }
 
 fn head(run: &Value, language: Language) -> Vec<String> {
-    let side = |key: &str| format!("{} ({})", word(&run[key]["file"]), shown(&run["environment"], key, language));
+    // HTTP/1.1 is what is asked in if nothing is said.
+    let protocol =
+        |key: &str| run[key]["protocol"].as_str().filter(|name| *name != "HTTP/1.1").map(|name| format!(", {name}"));
+    let side = |key: &str| {
+        let version = shown(&run["environment"], key, language);
+        format!("{} ({version}){}", word(&run[key]["file"]), protocol(key).unwrap_or_default())
+    };
     let mut said = vec![say!(RUN, word(&run["id"]), shown(run, "load", language))];
     if run["kind"] == "aa" {
         said.push(say!(A_TWICE, side("before")));
@@ -113,6 +119,7 @@ fn head(run: &Value, language: Language) -> Vec<String> {
         return lines;
     }
     let asked = &run["asked"];
+    lines.extend(asked["link"].as_str().map(|link| say!(CLIENT_LINK, link).say(language).to_owned()));
     let isolated = if asked["is_isolated"] == true { say!(OWN_NAMESPACES) } else { say!(PLAIN_PROCESSES) };
     let each = match () {
         () if run["is_duet"] == true => say!(EACH_DUET),

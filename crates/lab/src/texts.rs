@@ -114,6 +114,7 @@ texts! {
     CORE_BUSY: "the load generator's CPU was {0} % busy: other work on this CPU, perhaps the origin, made requests wait", "부하 생성기가 쓰는 CPU의 사용률이 {0} %였습니다: 같은 CPU의 다른 작업(예: 오리진) 때문에 요청이 대기했습니다";
     LATE: "the load generator was late: one request in a hundred began {0} ms late or more", "부하 생성기가 늦었습니다: 요청 100건 중 1건이 {0} ms 이상 늦게 시작되었습니다";
     FOREIGN: "other work used {0} % of the CPUs (at most {1} %)", "다른 작업이 CPU의 {0} %를 썼습니다 (허용 {1} %)";
+    CLIENT_LINK: "The client's link: {0}", "클라이언트의 링크: {0}";
     LINK_DROPPED: "the link of host {0} dropped {1} packets because its queue was full", "호스트 {0}의 링크가 큐가 가득 차 패킷 {1}개를 버렸습니다";
     STEAL: "the hypervisor took {0} % of the CPUs (steal, at most {1} %)", "하이퍼바이저가 CPU의 {0} %를 가져갔습니다 (steal, 허용 {1} %)";
     NOT_WARM: "not warmed up after {0} rounds: use a longer --warmup", "워밍업 {0}회 뒤에도 안정되지 않았습니다: --warmup을 늘리세요";

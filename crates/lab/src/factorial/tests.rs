@@ -80,7 +80,12 @@ fn every_round_has_all_combinations_and_its_mirror() {
 fn experiment() -> Factorial {
     let factor =
         |name: &str| Factor { name: name.to_owned(), directives: vec![name.to_owned()], changes: vec![name.into()] };
-    let side = Side { file: PathBuf::from("/n"), tree: conf("", ""), edge: crate::ask::EdgeProgram::Weir };
+    let side = Side {
+        file: PathBuf::from("/n"),
+        tree: conf("", ""),
+        edge: crate::ask::EdgeProgram::Weir,
+        protocol: crate::ask::LoadProtocol::Http1,
+    };
     Factorial {
         factors: vec![factor("a"), factor("b")],
         sides: vec![side; 4],

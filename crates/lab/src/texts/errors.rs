@@ -28,6 +28,17 @@ texts! {
         "--metric {0}: write throughput, p50, p95, p99 or errors; a report does not contain the edge's CPU",
         "--metric {0}: throughput, p50, p95, p99, errors 중 하나를 쓰세요. 보고서에는 엣지의 CPU가 없습니다";
     ERR_THRESHOLD: "--threshold {0}: write more than 0 and less than 100", "--threshold {0}: 0보다 크고 100보다 작은 수를 쓰세요";
+    ERR_PROTOCOL_SCRIPT:
+        "--protocol is for a load on a path: a script says it itself, as config.http.http3: true",
+        "--protocol은 경로에 보내는 부하에 씁니다. 스크립트에는 config.http.http3: true처럼 직접 쓰세요";
+    ERR_HTTP3_PLAIN:
+        "{0}: HTTP/3 needs TLS: write listen … ssl and listen … quic at this port, or choose another one with --port",
+        "{0}: HTTP/3에는 TLS가 필요합니다. 이 포트에 listen … ssl과 listen … quic을 쓰거나 --port로 다른 포트를 고르세요";
+    ERR_LINK_NEAR:
+        "{0}: --delay, --jitter, --loss or --reorder needs a client on a host of its own: run the lab as root, and listen beyond loopback (listen 443)",
+        "{0}: --delay, --jitter, --loss, --reorder에는 다른 호스트의 클라이언트가 필요합니다. root 권한으로 실행하고, 루프백이 아닌 주소에서 리슨하세요(listen 443)";
+    ERR_SHARE_FLAG: "write a share of at most {0} %, as 1% or 0.5%", "1%, 0.5%처럼 {0} %까지의 비율을 쓰세요";
+    ERR_DELAY_FLAG: "write a time of at most {0} s, as 20ms", "20ms처럼 {0}초까지의 시간을 쓰세요";
     ERR_HEADER: "-H {0}: write \"Name: value\"", "-H {0}: \"Name: value\" 형식으로 쓰세요";
     ERR_DUET_METRIC:
         "--duet --metric {0}: the two edges run at once and wait for each other, so --duet compares only cpu, the CPU time of a request",
@@ -50,6 +61,9 @@ texts! {
     ERR_TWO_FACTORS:
         "two factors change, and one run cannot separate their effects: the edge, and {0}\n  compare the edges with one configuration, or the configurations with one edge",
         "요인 두 개가 바뀌어 한 번의 실행으로는 효과를 구분할 수 없습니다: 엣지, 그리고 {0}\n  같은 설정으로 엣지를 비교하거나, 같은 엣지로 설정을 비교하세요";
+    ERR_TWO_FACTORS_PROTOCOL:
+        "two factors change, and one run cannot separate their effects: the protocol, and {0}\n  compare the protocols with one configuration and one edge",
+        "요인 두 개가 바뀌어 한 번의 실행으로는 효과를 구분할 수 없습니다: 프로토콜, 그리고 {0}\n  같은 설정과 같은 엣지로 프로토콜을 비교하세요";
     ERR_PHASES_LONG: "{0}: its phases take {1} s; a block may take at most {2}", "{0}: 단계를 모두 합치면 {1}초입니다. 블록은 {2}초까지 쓸 수 있습니다";
     ERR_NO_RULE: "--only {0}: there is no such rule{1}", "--only {0}: 그런 규칙이 없습니다{1}";
     ERR_NEAR: "; did you mean {0}?", ". 비슷한 규칙: {0}";

@@ -47,6 +47,24 @@ impl BadLink {
         BadLink { to: path(to), from: path(from), seed: None }
     }
 
+    /// What it does, in the words of an experiment's file.
+    pub fn words(&self) -> String {
+        let ms = |us: u64| format!("{}ms", us as f64 / 1000.0);
+        let share = |share: u16| format!("{}%", f64::from(share) / 10.0);
+        let all = [
+            ("delay", ms(self.to.delay_us), ms(self.from.delay_us)),
+            ("jitter", ms(self.to.jitter_us), ms(self.from.jitter_us)),
+            ("loss", share(self.to.loss), share(self.from.loss)),
+            ("reorder", share(self.to.reorder), share(self.from.reorder)),
+        ];
+        let is_said = |to: &str, from: &str| to != from || !to.starts_with("0m") && !to.starts_with("0%");
+        let said = all
+            .iter()
+            .filter(|(_, to, from)| is_said(to, from))
+            .map(|(word, to, from)| if to == from { format!("{word} {to}") } else { format!("{word} [{to}, {from}]") });
+        said.collect::<Vec<_>>().join(", ")
+    }
+
     /// The decisions for the packets towards the host, and for those from it.
     pub(super) fn fates(&self) -> [Fates; 2] {
         let seed = self.seed.unwrap_or(0).wrapping_mul(2);
@@ -144,6 +162,13 @@ mod tests {
         let [to, from] = link.fates().map(|fates| fates.take(5000).collect::<Vec<_>>());
         assert_ne!(to, from);
         assert_eq!(link.fates().map(|fates| fates.take(5000).collect::<Vec<_>>()), [to, from]);
+    }
+
+    #[test]
+    fn a_link_is_told_in_the_words_of_its_file() {
+        let link = BadLink { to: BAD, from: Direction { loss: 0, ..BAD }, seed: None };
+        assert_eq!(link.words(), "delay 20ms, jitter 3ms, loss [1.3%, 0%], reorder 2.9%");
+        assert_eq!(BadLink::late(0, 0).words(), "");
     }
 
     /// A path with more losses loses the same packets, and others.
