@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     needs::run(cases![
         [] => two_configurations_of_weir_are_compared_kept_and_shown, whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict, a_lab_speaks_the_language_that_it_is_asked_in_and_keeps_none, a_language_that_is_none_is_named_and_so_is_a_flag, several_changes_are_told_apart_and_leave_no_draft, an_edge_that_is_kept_warm_keeps_what_it_holds, knobs_are_tried_one_at_a_time_and_leave_no_draft, what_was_found_to_help_is_written_and_taken_back_and_never_over_something_else, a_script_is_a_load, a_capacity_is_searched_until_there_is_none, runs_made_elsewhere_are_compared_when_there_are_enough, what_cannot_be_answered_is_refused_before_anything_runs, an_edge_that_does_not_start_is_said_in_its_own_words, load_goes_to_nobody_who_was_there_before, ctrl_c_ends_everything_and_keeps_what_there_is, a_killed_lab_takes_everything_with_it_and_its_directory_is_found;
         [Need::Program(NGINX)] => nginx_is_compared_with_itself_as_plain_processes;
-        [Need::Namespaces] => two_at_once_are_compared_by_what_they_cost;
+        [Need::Namespaces] => two_at_once_are_compared_by_what_they_cost, two_protocols_are_compared_over_the_same_bad_path;
         [Need::Root] => notes_that_another_user_wrote_are_not_believed;
     ])
 }
@@ -258,6 +258,47 @@ fn an_edge_that_is_kept_warm_keeps_what_it_holds() {
     .unwrap();
     let refused = bench.run(&["ab", "one.conf", "elsewhere.conf", "--keep-warm"]);
     assert!(text(&refused.stderr).contains("a reload cannot change these"), "{}", text(&refused.stderr));
+}
+
+fn two_protocols_are_compared_over_the_same_bad_path() {
+    let bench = Bench::new();
+    let (certificate, key) = support::certificate(&bench.dir);
+    let (certificate, key, port) = (certificate.display(), key.display(), bench.port);
+    let conf = format!(
+        "worker_processes 1;\nevents {{ }}\nhttp {{ access_log off; server {{ listen {port} ssl; listen {port} quic; http2 on;\n ssl_certificate {certificate}; ssl_certificate_key {key}; location / {{ return 200 ok; }} }} }}\n"
+    );
+    fs::write(bench.dir.join("quic.conf"), conf).unwrap();
+    let protocols = ["ab", "quic.conf", "--protocol", "http2", "--protocol-after", "http3"];
+    let path = ["--delay", "5ms", "--loss", "2%", "--pairs", "1", "/"];
+    let output = bench.run(&[&protocols[..], &path, &TINY].concat());
+    let said = text_of(&output);
+    for part in ["quic.conf (weir/", "), HTTP/2\n", "), HTTP/3\n", "The client's link: delay 5ms, loss 2%\n"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let run = bench.stored();
+    assert_eq!(run["factor"], "protocol: HTTP/2 → HTTP/3");
+    for block in run["blocks"].as_array().unwrap() {
+        let link = &block["usage"]["links"]["client"];
+        assert!(block["requests"].as_u64() > Some(100) && block["errors"].as_object().unwrap().is_empty(), "{block}");
+        assert!(link["to"]["lost"].as_u64() > Some(0) && link["from"]["lost"].as_u64() > Some(0), "{link}");
+        assert!(link["to"]["long"] == 0 && link["from"]["long"] == 0, "{link}");
+        // A request takes the path there, and its answer back.
+        assert!(block["values"]["p50"].as_f64() >= Some(10.0), "{block}");
+    }
+    let refused = |more: &[&str]| text(&bench.run(&[&["ab"], more].concat()).stderr);
+    assert!(
+        refused(&["quic.conf", "--protocol-after", "http3", "--plain", "--loss", "1%"]).contains("a host of its own")
+    );
+    assert!(refused(&["off.conf", "--protocol-after", "http3"]).contains("HTTP/3 needs TLS"));
+    assert!(refused(&["off.conf", "on.conf", "--protocol-after", "http2"]).contains("two factors change"));
+    assert!(refused(&["off.conf", "on.conf", "--loss", "51%"]).contains("a share of at most 50 %"));
+    assert!(refused(&["off.conf", "on.conf", "--delay", "11s"]).contains("a time of at most 10 s"));
+    assert!(refused(&["off.conf", "--protocol-after", "http2", "--load", "x.yml"]).contains("config.http.http3: true"));
+}
+
+/// Both outputs of a command.
+fn text_of(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
 }
 
 fn two_at_once_are_compared_by_what_they_cost() {
