@@ -16,7 +16,7 @@ The exit code is 1 unless
   of TCP.
 
 A run of less than ten minutes says nothing about memory and descriptors. All is on loopback. Needs root, a C compiler, and the package of
-tests/lasting/python.txt.
+tests/lasting/python.txt and tests/http3/python.txt; openssl.
 """
 
 import argparse
@@ -26,6 +26,7 @@ import json
 import os
 import signal
 import statistics
+import subprocess
 import sys
 import time
 import urllib.request
@@ -43,17 +44,20 @@ import room
 import scenario
 from edge import Edge, Setting
 from ports import free_ports
-from load import Load
+from http3 import Http3
+from load import KINDS, Load
 
 GROWTH_MIB = 1.5
 DESCRIPTORS = 8
 SAMPLE_SECONDS = 5
 REASONS_MAX = 10
-CLIENTS = {"kept": 8, "fresh": 4, "upload": 2, "large": 1, "cached": 2, "http2": 2, "fresh2": 1, "socket": 4, "call": 2, "session": 3}
+CLIENTS = {"kept": 8, "fresh": 4, "upload": 2, "large": 1, "cached": 2, "http2": 2, "fresh2": 1, "http3": 2, "socket": 4, "call": 2, "session": 3}
+# Its package is not needed by those who have no HTTP/3 in their load.
+KINDS["http3"] = Http3
 SETTING = Setting(
     # Half of the free bytes of so small a disk is less than two bodies.
     main="limit_memory 1g; limit_temp_files 16m;", temp="SMALL", cache="SMALL/cache", upstream="zone origin 64k; server app.test:{origin} resolve;",
-    http=f"resolver 127.0.0.1:{{dns}} valid=1s ipv6=off; resolver_timeout 1s; {room.SMALL_BUFFERS}", server="status_zone soak;",
+    http=f"resolver 127.0.0.1:{{dns}} valid=1s ipv6=off; resolver_timeout 1s; {room.SMALL_BUFFERS}", server="status_zone soak; listen 127.0.0.1:{quic} quic; ssl_certificate ROOM/cert.pem; ssl_certificate_key ROOM/key.pem;",
     more="server { listen 127.0.0.1:{api}; access_log off; location /api { api; allow 127.0.0.1; deny all; } }")
 
 
@@ -89,7 +93,8 @@ async def soak(args):
     stage = scenario.Stage(None, edge, 1, 1)
     try:
         await stage.start_origin()
-        places["api"], = free_ports(1)
+        places["api"], places["quic"] = free_ports(2)
+        certificate(edge.room)
         await peers.start_dns(stage)
         await clock.prepare(stage)
         await edge.start()
@@ -113,6 +118,12 @@ async def soak(args):
     finally:
         await stage.end_peers()
         edge.remove()
+
+
+def certificate(room):
+    names = ["-keyout", room / "key.pem", "-out", room / "cert.pem"]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=lasting", *names],
+                   check=True, capture_output=True)
 
 
 async def happen(acts, seconds):

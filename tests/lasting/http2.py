@@ -156,6 +156,9 @@ class Http2(Client):
         super().__init__(load, kind)
         self.connection, self.connecting = None, asyncio.Lock()
 
+    async def connect(self):
+        return await Connection.connect(self.load.edge)
+
     async def turn(self):
         faults = await asyncio.gather(*[self.one() for _ in range(self.at_once)])
         if not any(faults):
@@ -179,7 +182,7 @@ class Http2(Client):
             try:
                 async with self.connecting:
                     if self.connection is None or not self.connection.is_open:
-                        self.connection = await Connection.connect(self.load.edge)
+                        self.connection = await self.connect()
                 status, body = await self.connection.ask(path)
                 break
             except Unprocessed:
@@ -246,7 +249,11 @@ class Call(Live):
     async def echo(self, text):
         (number, messages), connection = self.wire
         message = b"\0" + len(text).to_bytes(4, "big") + text
-        connection.h2.send_data(number, message)
+        try:
+            connection.h2.send_data(number, message)
+        except h2.exceptions.ProtocolError as error:
+            # The stream has been reset, and the client has not heard why before.
+            raise Ended(f"{error}") from error
         connection.flush()
         came = b""
         while len(came) < len(message):

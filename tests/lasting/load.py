@@ -47,7 +47,8 @@ class Load:
         self.edge, self.origin_port, self.forgives = edge, origin_port, False
         self.patience, self.allows = patience, allows
         self.tally, self.is_over, self.number, self.begun = Tally(), False, 0, time.monotonic()
-        self.clients, self.tasks = [], []
+        # Connections of QUIC that end.
+        self.clients, self.tasks, self.closing = [], [], []
         self.first = CLIENTS if clients is None else clients
 
     def begin(self):
@@ -114,3 +115,4 @@ class Load:
             self.lose(self.tally.lost, "client", "did not end")
         for task in done:
             task.result()
+        await asyncio.gather(*self.closing)
