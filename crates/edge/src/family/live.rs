@@ -65,7 +65,7 @@ pub static FAMILY: Family = Family::new(
     ],
 )
 .answer(Answering { answer: |exchange, conn| Box::pin(crate::live::api::answer(exchange, conn)), is_inner: false })
-.log(|_| true, ended)
+.log(|_, _| true, ended)
 .finish(finish);
 
 fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -111,7 +111,7 @@ pub static FAMILY: Family = Family::new(
         .default("off"),
     ],
 )
-.log(|conf| conf.locations.iter().any(|location| !crate::values(location).log.logs.off), log)
+.log(|_, location| !crate::values(location).log.logs.off, log)
 .finish(finish);
 
 const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \

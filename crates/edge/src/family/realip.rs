@@ -99,7 +99,7 @@ pub static FAMILY: Family = Family::new(
         true
     }),
 ])
-.enter(|conf| conf.locations.iter().any(|location| !crate::values(location).realip.from.is_empty()), listen_to_proxy)
+.enter(|_, location| !crate::values(location).realip.from.is_empty(), listen_to_proxy)
 .phase(
     Phase::Preaccess,
     |location| !crate::values(location).realip.from.is_empty(),
@@ -162,7 +162,7 @@ fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn listen_to_proxy(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
     let settings = &crate::values(location).realip;
-    if settings.from.is_empty() || exchange.told_address().is_some() {
+    if exchange.told_address().is_some() {
         return;
     }
     if let Some(address) = told(exchange, &settings.header, &settings.from, settings.recursive) {

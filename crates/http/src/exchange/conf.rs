@@ -1,8 +1,7 @@
 //! The compiled configuration: it is immutable, all workers share it, and a reload replaces it as a whole.
 //!
 //! Blocks become flat arenas of servers and locations that refer to each other by number. A location
-//! keeps only the phase handlers and filters that its settings activate. The configuration keeps only the steps of each request
-//! (`enter`, `enter_location`, `log`) that one of its locations needs.
+//! keeps only the phase handlers, filters and steps that its settings activate.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -69,14 +68,8 @@ pub struct Conf {
     pub places_by_files: usize,
     /// For each variable, by number, whether its value is made of the request's body; empty if none is.
     pub reads_body: Vec<bool>,
-    /// The families' steps before the rules of a server, only those that have something to do.
-    pub enter: Vec<fn(&mut Exchange<'_>)>,
-    /// The same before the rules of a location.
-    pub enter_location: Vec<fn(&mut Exchange<'_>)>,
     /// The families' facts for lines of the error log.
     pub context: Vec<fn(&Exchange<'_>, &mut Vec<u8>)>,
-    /// The same in the log phase.
-    pub log: Vec<fn(&mut Exchange<'_>)>,
 }
 
 /// A `server` block.
@@ -125,6 +118,8 @@ pub struct Location {
     pub filters: Vec<fn(&mut Exchange<'_>)>,
     /// Those of them that change the answers of subrequests too.
     pub inner_filters: Vec<fn(&mut Exchange<'_>)>,
+    /// The families' steps in it, only those that have something to do.
+    pub steps: Steps,
     /// Heads of stored answers may be kept ready (`family::cache::plain`).
     pub has_ready_heads: bool,
     /// Locations inside this one.
@@ -135,6 +130,17 @@ pub struct Location {
     pub zone: ZoneNames,
     /// The number of the cell that counts its requests (`live::Live::enlist`).
     pub cell: u32,
+}
+
+/// What families do for each request in a location, besides the handlers of phases.
+#[derive(Default)]
+pub struct Steps {
+    /// Before the rules of a server, in the location of the server's level.
+    pub enter: Vec<fn(&mut Exchange<'_>)>,
+    /// Before the rules of the location.
+    pub enter_location: Vec<fn(&mut Exchange<'_>)>,
+    /// In the log phase, in the location in which the exchange has ended.
+    pub log: Vec<fn(&mut Exchange<'_>)>,
 }
 
 /// One rule; a block's rules run in the order of the file.

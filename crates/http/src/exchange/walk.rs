@@ -104,7 +104,7 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
 fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
     let server = exchange.server;
     exchange.enter(server.root);
-    for enter in &exchange.conf.enter {
+    for enter in &exchange.location.steps.enter {
         enter(exchange);
     }
     if server.rules.is_empty() {
@@ -189,7 +189,7 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
     {
         exchange.enter(*other);
     }
-    for enter in &exchange.conf.enter_location {
+    for enter in &exchange.location.steps.enter_location {
         enter(exchange);
     }
     let location = exchange.location;

@@ -65,9 +65,8 @@ fn debug_connection(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
 }
 
 /// Whether a log takes the line at the end of an exchange.
-fn writes(conf: &Conf) -> bool {
-    let takes = |location: &Location| location.values.error_log.sinks.takes(Level::Debug);
-    !conf.main.debug_connection.clients.is_empty() || conf.locations.iter().any(takes)
+fn writes(conf: &Conf, location: &Location) -> bool {
+    !conf.main.debug_connection.clients.is_empty() || location.values.error_log.sinks.takes(Level::Debug)
 }
 
 /// The line at the end of an exchange.

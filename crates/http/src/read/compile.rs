@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use weir_conf::{Problem, Tree};
 
-use crate::exchange::Exchange;
-use crate::exchange::conf::{self, Conf, Location, Rule, Server};
+use crate::exchange::conf::{self, Conf, Location, Rule, Server, Steps};
 use crate::exchange::phase::Phase;
 use crate::exchange::route::{LocationId, Pattern, Places, ServerId};
 use crate::family::Values;
@@ -145,6 +144,7 @@ impl Compiler<'_> {
             content: Vec::new(),
             filters: Vec::new(),
             inner_filters: Vec::new(),
+            steps: Steps::default(),
             has_ready_heads: false,
             places: Places::default(),
             limit_except: None,
@@ -324,14 +324,10 @@ impl Compiler<'_> {
             places_fixed,
             dashboard: None,
             places_by_files: usize::MAX,
-            enter: Vec::new(),
-            enter_location: Vec::new(),
             context: families.all.iter().filter_map(|family| family.context).collect(),
-            log: Vec::new(),
         };
-        conf.enter = needed(families, &conf, |family| family.enter);
-        conf.enter_location = needed(families, &conf, |family| family.enter_location);
-        conf.log = needed(families, &conf, |family| family.log);
+        let steps: Vec<Steps> = conf.locations.iter().map(|location| steps(families, &conf, location)).collect();
+        conf.locations.iter_mut().zip(steps).for_each(|(location, steps)| location.steps = steps);
         ((!fails).then_some(conf), problems)
     }
 }
@@ -347,10 +343,17 @@ fn bind_children(rules: &mut [Rule], children: &[LocationId]) {
     }
 }
 
-/// The families' steps of one kind that have something to do in this configuration.
-fn needed(families: &Families, conf: &Conf, kind: fn(&Family) -> Option<EachStep>) -> Vec<fn(&mut Exchange<'_>)> {
-    let all = families.all.iter().filter_map(|family| kind(family));
-    all.filter(|step| (step.active)(conf)).map(|step| step.run).collect()
+/// The families' steps that have something to do in this location.
+fn steps(families: &Families, conf: &Conf, location: &Location) -> Steps {
+    let needed = |kind: fn(&Family) -> Option<EachStep>| {
+        let all = families.all.iter().filter_map(|family| kind(family));
+        all.filter(|step| (step.active)(conf, location)).map(|step| step.run).collect()
+    };
+    Steps {
+        enter: needed(|family| family.enter),
+        enter_location: needed(|family| family.enter_location),
+        log: needed(|family| family.log),
+    }
 }
 
 /// Chooses the handlers and filters that have something to do in this location.

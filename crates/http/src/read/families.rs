@@ -32,11 +32,11 @@ pub struct PhaseHandler {
     pub enter: Enter,
 }
 
-/// A family's step in each exchange, whatever its location.
+/// A family's step for each request in a location.
 #[derive(Clone, Copy)]
 pub struct EachStep {
-    /// Whether a configuration needs the step; called once, when the configuration is compiled.
-    pub active: fn(&Conf) -> bool,
+    /// Whether the location of a configuration needs the step; called once, when the configuration is compiled.
+    pub active: fn(&Conf, &Location) -> bool,
     /// The step.
     pub run: fn(&mut Exchange<'_>),
 }
@@ -186,7 +186,7 @@ impl Family {
     }
 
     /// Adds a handler in the log phase.
-    pub const fn log(mut self, active: fn(&Conf) -> bool, run: fn(&mut Exchange<'_>)) -> Family {
+    pub const fn log(mut self, active: fn(&Conf, &Location) -> bool, run: fn(&mut Exchange<'_>)) -> Family {
         self.log = Some(EachStep { active, run });
         self
     }
@@ -228,13 +228,13 @@ impl Family {
     }
 
     /// Adds a step before the rules of a server.
-    pub const fn enter(mut self, active: fn(&Conf) -> bool, run: fn(&mut Exchange<'_>)) -> Family {
+    pub const fn enter(mut self, active: fn(&Conf, &Location) -> bool, run: fn(&mut Exchange<'_>)) -> Family {
         self.enter = Some(EachStep { active, run });
         self
     }
 
     /// Adds a step before the rules of a location.
-    pub const fn enter_location(mut self, active: fn(&Conf) -> bool, run: fn(&mut Exchange<'_>)) -> Family {
+    pub const fn enter_location(mut self, active: fn(&Conf, &Location) -> bool, run: fn(&mut Exchange<'_>)) -> Family {
         self.enter_location = Some(EachStep { active, run });
         self
     }
@@ -377,7 +377,7 @@ impl VariablesRead<'_> {
 /// Runs the families' log handlers, after the response was sent or has failed.
 #[inline]
 pub fn log_phase(exchange: &mut Exchange<'_>) {
-    for log in &exchange.conf.log {
+    for log in &exchange.location.steps.log {
         log(exchange);
     }
 }

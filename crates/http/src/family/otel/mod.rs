@@ -127,15 +127,9 @@ pub static FAMILY: Family = Family::new("otel", &[
         true
     }),
 ])
-.enter_location(
-    |conf| conf.locations.iter().any(|location| location.values.otel.is_active),
-    |exchange| {
-        if exchange.location.values.otel.is_active {
-            enter(exchange);
-        }
-    },
-)
-.log(|conf| conf.declared.otel.settings.is_some(), ended)
+.enter_location(|_, location| location.values.otel.is_active, enter)
+// A span may have begun in another location.
+.log(|conf, _| conf.declared.otel.settings.is_some(), ended)
 .adopt(|new, old| { new.declared.otel.adopt(&old.declared.otel); Ok(()) })
 .finish(finish);
 
@@ -334,6 +328,11 @@ mod tests {
         let conf = conf.unwrap();
         let active: Vec<bool> = conf.locations.iter().map(|location| location.values.otel.is_active).collect();
         assert_eq!(active, [true, true, false, true, true]);
+        assert!(
+            conf.locations
+                .iter()
+                .all(|location| location.steps.enter_location.is_empty() != location.values.otel.is_active)
+        );
         let resource = conf.declared.otel.settings.as_ref().unwrap().resource.clone();
         assert_eq!(resource, [("service.name".to_owned(), "a".to_owned())]);
         let (conf, _) = of_text("events {} http { server { listen 1; location / { } } }");

@@ -210,7 +210,8 @@ static ALL: [Directive; TABLE.len() + OWN.len()] = join(&[TABLE, OWN]);
 /// The family.
 pub static FAMILY: Family = Family::new("cache", &ALL)
     .variables(variables::VARIABLES)
-    .log(|conf| !crate::declared(conf).cache.paths.is_empty(), count)
+    // The cache may have belonged to another location.
+    .log(|conf, _| !crate::declared(conf).cache.paths.is_empty(), count)
     .adopt(|new, old| crate::declared_mut(new).cache.adopt(&crate::declared(old).cache))
     .finish(finish)
     .judge(judge);
