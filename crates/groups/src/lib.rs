@@ -32,7 +32,7 @@ mod upstream;
 mod watch;
 
 pub use block::Written;
-pub use local::{KnownPeer, Local, Locals};
+pub use local::{KnownPeer, LastUsed, Local, Locals};
 pub use members::{Kind, Member, Members, Named};
 pub use upstream::{Declared, Frame, Measure, Parts, Upstream, adopt, finish};
 pub use watch::watch;

@@ -53,8 +53,40 @@ impl<P: Parts> Deref for Local<P> {
     }
 }
 
+/// The version of a group that the worker used last.
+pub struct LastUsed<P: Parts>(RefCell<Option<Rc<Local<P>>>>);
+
+impl<P: Parts> Default for LastUsed<P> {
+    fn default() -> LastUsed<P> {
+        LastUsed(RefCell::default())
+    }
+}
+
+impl<P: Parts> LastUsed<P> {
+    /// Whether the worker has used the group.
+    pub fn is_used(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// The current version of the group, which is `declared` in the configuration.
+    #[inline]
+    pub fn current(&self, declared: &Arc<Upstream<P>>) -> Rc<Local<P>> {
+        let live = declared.live.as_ref();
+        let version = live.map_or(0, |live| live.version());
+        let mut known = self.0.borrow_mut();
+        if let Some(local) = &*known
+            && local.version == version
+        {
+            return local.clone();
+        }
+        // These peers may already be newer than `version`, which was read first. Then the next call reads them again.
+        let built = live.map_or_else(|| declared.clone(), |live| live.current());
+        known.insert(Local::<P>::of_version(built, version)).clone()
+    }
+}
+
 /// The groups of a configuration, by number, in the versions that the worker used last.
-pub struct Locals<P: Parts>(RefCell<Vec<Option<Rc<Local<P>>>>>);
+pub struct Locals<P: Parts>(RefCell<Vec<LastUsed<P>>>);
 
 impl<P: Parts> Default for Locals<P> {
     fn default() -> Locals<P> {
@@ -66,24 +98,11 @@ impl<P: Parts> Locals<P> {
     /// The current version of the group of a number; `all` are those of the configuration.
     pub fn get(&self, all: &[Arc<Upstream<P>>], number: usize) -> Option<Rc<Local<P>>> {
         let declared = all.get(number)?;
-        let live = declared.live.as_ref();
-        let version = live.map_or(0, |live| live.version());
         let mut known = self.0.borrow_mut();
-        if let Some(Some(local)) = known.get(number)
-            && local.version == version
-        {
-            return Some(local.clone());
-        }
-        // These peers may already be newer than `version`, which was read first. Then the next call reads them again.
-        let built = live.map_or_else(|| declared.clone(), |live| live.current());
-        let local = Local::<P>::of_version(built, version);
         if known.len() <= number {
-            known.resize_with(number + 1, || None);
+            known.resize_with(number + 1, LastUsed::default);
         }
-        if let Some(place) = known.get_mut(number) {
-            *place = Some(local.clone());
-        }
-        Some(local)
+        Some(known.get(number)?.current(declared))
     }
 }
 

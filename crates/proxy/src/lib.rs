@@ -7,7 +7,7 @@
 //! - `family/proxy/`, `family/upstream/`, `family/proxy_ssl/`: the request to the origin and its answer; which peer
 //!   gets it, over which connection, and which peer is next; TLS towards peers. `family/grpc` and `family/grpc_ssl` are
 //!   the same settings under their own names
-//! - `family/upstream/`: `groups` is a worker's part of the groups of a configuration, `pool` has idle connections, `line`
+//! - `family/upstream/`: `groups` has a worker's records of the groups of a configuration, `pool` idle connections, `line`
 //!   HTTP/2 connections, `lend` lends an idle connection to another worker
 //! - `protocol/`, `bundle`, `family/fastcgi`, `family/uwsgi`, `family/scgi`, `family/memcached`: the other protocols:
 //!   their requests; their settings, which replace `proxy`'s where their `..._pass` answers; `family/upstream/heads`

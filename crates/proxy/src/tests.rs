@@ -23,7 +23,7 @@ use weir_wire::{BodyLength, Progress, target};
 
 use crate::family::upstream::answer::Answer;
 use crate::family::upstream::forward::forward;
-use crate::family::upstream::groups::pools;
+use crate::family::upstream::groups::groups;
 use crate::family::upstream::pool::{Link, UNTOLD};
 use crate::family::upstream::source::Source;
 
@@ -71,7 +71,7 @@ impl Site {
     /// Puts a connection to a peer of the first group into the pool; returns the peer's end.
     pub fn keep(&self, peer: usize) -> UnixStream {
         let (link, other) = link(peer);
-        pools(&self.generation).put(0, link, &Default::default(), true);
+        groups(&self.generation).home(0).unwrap().pool.put(link, &Default::default(), true);
         other
     }
 }
@@ -211,7 +211,7 @@ pub fn asked(http: &str, request: &str, parts: &'static [&'static str]) -> Asked
         let shown = |line: &&str| !line.starts_with("Date: ") && !line.starts_with("Server: ");
         asked.got = text.split_inclusive("\r\n").filter(shown).collect();
         asked.tries = exchange.tries.iter().map(|attempt| attempt.status).collect();
-        asked.kept = pools(&site.generation).len();
+        asked.kept = groups(&site.generation).all().iter().map(|home| home.pool.len()).sum();
         asked
     })
 }

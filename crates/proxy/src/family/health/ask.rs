@@ -73,7 +73,9 @@ pub(super) async fn ask(asked: &Asked<'_, HttpCheck>) -> Ended {
         Exchange::new(conf, worker, generation, &client, conf.server(placed.place.server), &mut parts, now, wall_ms);
     exchange.location = location;
     exchange.body = RequestBody::Gone;
-    let group = GroupRef::of(generation.clone(), placed.group, seen.clone());
+    let Some(group) = GroupRef::of(generation.clone(), placed.group, seen.clone()) else {
+        return Ended::NotMade("no server to ask".to_owned());
+    };
     let question = Question { asked, check, pass, group, address };
     within_time(&mut exchange, &mut conn, &question, asked.kept).await
 }
@@ -166,7 +168,7 @@ impl Question<'_> {
     ) -> Result<(Box<Origin>, Box<Link>), Failure> {
         let bind = &crate::values(exchange.location).proxy.bind;
         let bound = bind.as_ref().and_then(|bind| bind.local(exchange));
-        let terms = Terms { bound, party: asked.party(), sessions: None };
+        let terms = Terms { bound: bound.as_ref(), party: asked.party(), sessions: None };
         if let Some(link) = self.kept(target, terms) {
             let mut progressed = Progressed::default();
             match attempt::exchange_heads(exchange, conn, &link, outgoing, &mut progressed).await {

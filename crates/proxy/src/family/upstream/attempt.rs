@@ -33,8 +33,7 @@ pub async fn connect(
     terms: Terms<'_>,
 ) -> Result<Box<Link>, Failure> {
     let (Opened { stream, place, at: opened, .. }, deadline) = dial(exchange, conn, address, terms).await?;
-    let Terms { bound, party, .. } = terms;
-    let (party, place) = (party.cloned(), Some(place));
+    let (bound, party, place) = (terms.bound.copied(), terms.party.cloned(), Some(place));
     Ok(Box::new(Link {
         stream,
         deadline,
@@ -59,7 +58,7 @@ pub async fn dial(
     let location = exchange.location;
     let values = &crate::values(location).proxy;
     let options = ConnectOptions {
-        bind: bound,
+        bind: bound.copied(),
         receive_buffer_bytes: values.receive_buffer as usize,
         send_buffer_bytes: values.send_buffer as usize,
         keepalive: values.socket_keepalive,

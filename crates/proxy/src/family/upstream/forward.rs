@@ -160,7 +160,7 @@ async fn ask_peers(
     judge: Option<Judge>,
     source: &mut Option<Source>,
 ) -> Answer {
-    let mut ticket = None;
+    let (values, mut ticket) = (outgoing.values, None);
     loop {
         let local = group.get().clone();
         let upstream = &*local;
@@ -175,7 +175,8 @@ async fn ask_peers(
                 }
             };
             let mut progressed = Progressed::default();
-            let terms = walk.terms(exchange);
+            let bound = values.proxy.bind.as_ref().and_then(|bind| bind.local(exchange));
+            let terms = walk.terms(bound.as_ref());
             let opened = match walk.kept(next, terms) {
                 Some(link) => Ok((link, true)),
                 // Boxed: few exchanges open a connection, and every one would need the room for it.

@@ -1,31 +1,75 @@
-//! A worker's part of the groups of a configuration: one look-up finds all of it.
+//! A worker's records of the groups of a configuration. Its number finds all that a worker knows of a group, at once.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_http::hold::worker::Generation;
 
-use super::Locals;
-use super::pool::{Pools, Shelf};
+use super::pool::{Pool, Shelf};
+use super::{LastUsed, Local, Upstream};
 
-/// The groups of a configuration on this worker.
-pub struct Groups {
-    /// The worker's record of each.
-    pub locals: Locals,
-    /// The idle connections to their peers.
-    pub pools: Pools,
+/// A worker's record of a group.
+pub struct Home {
+    /// The number of the group.
+    pub number: usize,
+    /// The idle connections to its peers.
+    pub pool: Pool,
+    declared: Arc<Upstream>,
+    used: LastUsed,
 }
 
-/// The groups of a configuration on this worker.
-pub fn groups(generation: &Generation) -> &Rc<Groups> {
-    let shelf = || Shelf {
-        counters: generation.all_counters.clone(),
-        seat: generation.seat,
-        generation: generation.conf.generation,
-    };
-    generation.own.of(|| Rc::new(Groups { locals: Locals::default(), pools: Pools::new(shelf()) }))
+impl Home {
+    /// Whether the worker has used the group.
+    pub fn is_used(&self) -> bool {
+        self.used.is_used()
+    }
+
+    /// The group in its current version.
+    #[inline]
+    pub fn current(&self) -> Rc<Local> {
+        self.used.current(&self.declared)
+    }
 }
 
-/// The idle connections to the peers of a configuration's groups on this worker.
-pub fn pools(generation: &Generation) -> &Pools {
-    &groups(generation).pools
+/// The records of all groups of a configuration, by number.
+pub struct Groups(Box<[Rc<Home>]>);
+
+/// The groups of a configuration on this worker.
+#[inline]
+pub fn groups(generation: &Generation) -> &Groups {
+    generation.own.of(|| Groups::of(generation))
+}
+
+impl Groups {
+    #[cold]
+    fn of(generation: &Generation) -> Groups {
+        let declared = &crate::declared(&generation.conf).upstream.groups;
+        let home = |(number, declared): (usize, &Arc<Upstream>)| {
+            let pool = Pool::new(Shelf {
+                counters: generation.all_counters.clone(),
+                seat: generation.seat,
+                generation: generation.conf.generation,
+                group: number,
+            });
+            Rc::new(Home { number, pool, declared: declared.clone(), used: LastUsed::default() })
+        };
+        Groups(declared.iter().enumerate().map(home).collect())
+    }
+
+    /// The record of a group; `None` if the configuration has no group of this number.
+    #[inline]
+    pub fn home(&self, number: usize) -> Option<&Rc<Home>> {
+        self.0.get(number)
+    }
+
+    /// All records.
+    pub fn all(&self) -> &[Rc<Home>] {
+        &self.0
+    }
+
+    /// Closes the connection that was idle for longest, of all groups; `false` if none is kept.
+    pub fn close_oldest(&self) -> bool {
+        let kept = self.0.iter().filter(|home| !home.pool.is_empty());
+        kept.min_by_key(|home| home.pool.oldest()).is_some_and(|home| home.pool.close_oldest())
+    }
 }

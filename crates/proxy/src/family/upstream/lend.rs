@@ -12,7 +12,7 @@ use weir_http::hold::worker::{Generation, Worker};
 use weir_net::reply::{self, Reply};
 use weir_net::{Deadline, Stream, Transport};
 
-use super::groups::pools;
+use super::groups::groups;
 use super::line::{Opened, Past, lines};
 use super::pool::{Link, Loan, Terms, UNTOLD};
 
@@ -55,7 +55,7 @@ pub(super) fn ask(
 
 /// Takes a connection out of the lender's pool, on the lender's thread; `None` if there is nothing to lend.
 fn lend(generation: &Generation, group: usize, peer: usize) -> Option<Loan> {
-    let link = pools(generation).take(group, peer, Terms::PLAIN)?;
+    let link = groups(generation).home(group)?.pool.take(peer, Terms::PLAIN)?;
     let Link { stream, opened, carried, .. } = *link;
     match stream {
         Transport::Plain(stream) => Some(Loan { fd: stream.into_fd(), opened, carried, wire: None }),

@@ -122,7 +122,7 @@ impl Line {
         let line = Rc::new(Line {
             session,
             peer,
-            bound: terms.bound,
+            bound: terms.bound.copied(),
             party: terms.party.cloned(),
             opened: opened.at,
             carried: Cell::new(carried),
@@ -184,7 +184,7 @@ impl Line {
     }
 
     fn fits(&self, peer: usize, terms: Terms<'_>) -> bool {
-        self.peer == peer && self.bound == terms.bound && is_same(self.party.as_ref(), terms.party)
+        self.peer == peer && self.bound.as_ref() == terms.bound && is_same(self.party.as_ref(), terms.party)
     }
 
     fn has_room(&self) -> bool {
@@ -347,7 +347,7 @@ impl Lines {
         let mut begun = self.opening.borrow_mut();
         begun.retain(|begun| begun.opening.strong_count() > 0);
         let fits = |begun: &&Begun| {
-            (begun.group, begun.peer, begun.bound) == (group, peer, terms.bound)
+            (begun.group, begun.peer, begun.bound.as_ref()) == (group, peer, terms.bound)
                 && is_same(begun.party.as_ref(), terms.party)
                 && begun.opening.upgrade().is_some_and(|opening| opening.waiting.borrow().len() + 1 < most)
         };
@@ -362,7 +362,7 @@ impl Lines {
         self.opening.borrow_mut().push(Begun {
             group,
             peer,
-            bound: terms.bound,
+            bound: terms.bound.copied(),
             party: terms.party.cloned(),
             opening: Rc::downgrade(&opening),
         });

@@ -74,8 +74,8 @@ pub type Upstream = weir_groups::Upstream<HttpParts>;
 /// A worker's record of a group.
 pub type Local = weir_groups::Local<HttpParts>;
 
-/// A worker's records of the groups of a configuration.
-pub type Locals = weir_groups::Locals<HttpParts>;
+/// The version of a group that a worker used last.
+pub type LastUsed = weir_groups::LastUsed<HttpParts>;
 
 /// The parts of a group that only `http` has.
 #[derive(Clone)]

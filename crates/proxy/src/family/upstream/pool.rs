@@ -1,4 +1,5 @@
-//! Idle connections to peers: one pool per worker, by group; the last connection put in is taken out first.
+//! Idle connections to the peers of a group: each worker has one pool for each group; the last connection put in is taken out
+//! first.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -96,7 +97,7 @@ pub(super) struct Loan {
 #[derive(Clone, Copy)]
 pub struct Terms<'t> {
     /// The local address (`proxy_bind`).
-    pub bound: Option<Local>,
+    pub bound: Option<&'t Local>,
     /// The TLS party.
     pub party: Option<&'t Arc<Party>>,
     /// The TLS sessions of the group, if all workers share them.
@@ -114,7 +115,7 @@ impl Terms<'_> {
 
     /// Whether a connection meets the terms.
     pub fn fit(self, link: &Link) -> bool {
-        link.bound == self.bound && is_same(link.party.as_ref(), self.party)
+        link.bound.as_ref() == self.bound && is_same(link.party.as_ref(), self.party)
     }
 }
 
@@ -133,11 +134,11 @@ struct Idle {
     until: Instant,
 }
 
-/// All idle connections of one worker, by the number of the group.
-pub struct Pools {
+/// The idle connections of one worker to the peers of a group.
+pub struct Pool {
     shelf: Shelf,
-    groups: RefCell<Vec<VecDeque<Idle>>>,
-    waiting: RefCell<VecDeque<(usize, usize, Weak<Handover>)>>,
+    idle: RefCell<VecDeque<Idle>>,
+    waiting: RefCell<VecDeque<(usize, Weak<Handover>)>>,
 }
 
 /// A try that waits for a connection of another exchange, or for a local port; dropping it leaves the queue.
@@ -183,39 +184,38 @@ const DEAD_LINKS_MAX: usize = 64;
 pub struct Shelf {
     /// All workers' counters.
     pub counters: AllCounters,
-    /// The seat of the worker that owns the pools.
+    /// The seat of the worker that owns the pool.
     pub seat: usize,
     /// The configuration that numbers groups and peers.
     pub generation: u32,
+    /// The number of the group.
+    pub group: usize,
 }
 
 impl Shelf {
-    fn shift(&self, group: usize, link: &Link, by: i64) {
+    fn shift(&self, link: &Link, by: i64) {
         if matches!(link.stream, Transport::Plain(_)) && link.bound.is_none() {
             let lendable = &self.counters.seat(self.seat).lendable;
-            counters::shift(lendable.to(self.generation, group, link.peer), by);
+            counters::shift(lendable.to(self.generation, self.group, link.peer), by);
         }
     }
 }
 
-impl Drop for Pools {
+impl Drop for Pool {
     fn drop(&mut self) {
-        for (group, idle) in self.groups.get_mut().iter().enumerate() {
-            idle.iter().for_each(|idle| self.shelf.shift(group, &idle.link, -1));
-        }
+        self.idle.get_mut().iter().for_each(|idle| self.shelf.shift(&idle.link, -1));
     }
 }
 
-impl Pools {
+impl Pool {
     /// No connections yet.
-    pub fn new(shelf: Shelf) -> Pools {
-        Pools { shelf, groups: RefCell::default(), waiting: RefCell::default() }
+    pub fn new(shelf: Shelf) -> Pool {
+        Pool { shelf, idle: RefCell::default(), waiting: RefCell::default() }
     }
 
     /// Takes the most recently used live connection to a peer with these terms.
-    pub fn take(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
-        let mut groups = self.groups.borrow_mut();
-        let idle = groups.get_mut(group)?;
+    pub fn take(&self, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
+        let idle = &mut *self.idle.borrow_mut();
         let fits = |idle: &Idle| idle.link.peer == peer && terms.fit(&idle.link);
         for _ in 0..DEAD_LINKS_MAX {
             // Usually the newest connection fits, so no search is needed.
@@ -223,7 +223,7 @@ impl Pools {
             // The remaining connections are in the order of use: keep that order.
             let last = index + 1 == idle.len();
             let Idle { link, until } = if last { idle.pop_back() } else { idle.remove(index) }?;
-            self.shelf.shift(group, &link, -1);
+            self.shelf.shift(&link, -1);
             if clock::now() < until && !link.stream.peek_closed() {
                 return Some(link);
             }
@@ -232,7 +232,7 @@ impl Pools {
     }
 
     /// Keeps a connection if the policy allows; otherwise closes it. A full pool closes its oldest.
-    pub fn put(&self, group: usize, mut link: Box<Link>, policy: &PoolPolicy, is_reusable: bool) {
+    pub fn put(&self, mut link: Box<Link>, policy: &PoolPolicy, is_reusable: bool) {
         if link.h2.is_some() {
             return; // the line is kept, not the stream
         }
@@ -249,58 +249,53 @@ impl Pools {
             return;
         }
         // The deadline stays: nothing checks it before it is set again, and setting it twice per exchange costs time.
-        let Some(link) = self.hand_over(group, link) else { return };
-        let mut groups = self.groups.borrow_mut();
-        if groups.len() <= group {
-            groups.resize_with(group + 1, VecDeque::new);
+        let Some(link) = self.hand_over(link) else { return };
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() >= policy.max_idle
+            && let Some(oldest) = idle.pop_front()
+        {
+            self.shelf.shift(&oldest.link, -1);
         }
-        if let Some(idle) = groups.get_mut(group) {
-            if idle.len() >= policy.max_idle
-                && let Some(oldest) = idle.pop_front()
-            {
-                self.shelf.shift(group, &oldest.link, -1);
-            }
-            self.shelf.shift(group, &link, 1);
-            let until = now + Duration::from_millis(policy.idle_ms(link.peer_keeps_s));
-            idle.push_back(Idle { link, until });
-        }
+        self.shelf.shift(&link, 1);
+        let until = now + Duration::from_millis(policy.idle_ms(link.peer_keeps_s));
+        idle.push_back(Idle { link, until });
     }
 
     /// Joins the queue for a connection to a peer.
-    pub fn wait(&self, group: usize, peer: usize, party: Option<&Arc<Party>>) -> Rc<Handover> {
+    pub fn wait(&self, peer: usize, party: Option<&Arc<Party>>) -> Rc<Handover> {
         let handover = Rc::new(Handover { party: party.cloned(), ..Handover::default() });
         let mut waiting = self.waiting.borrow_mut();
-        waiting.retain(|(_, _, waits)| waits.strong_count() > 0);
-        waiting.push_back((group, peer, Rc::downgrade(&handover)));
+        waiting.retain(|(_, waits)| waits.strong_count() > 0);
+        waiting.push_back((peer, Rc::downgrade(&handover)));
         handover
     }
 
     /// Whether a try waits for a connection to a peer.
-    pub fn is_awaited(&self, group: usize, peer: usize) -> bool {
-        self.longest(group, peer).is_some()
+    pub fn is_awaited(&self, peer: usize) -> bool {
+        self.longest(peer).is_some()
     }
 
     /// The try that has waited longest for a connection to a peer.
-    fn longest(&self, group: usize, peer: usize) -> Option<Rc<Handover>> {
+    fn longest(&self, peer: usize) -> Option<Rc<Handover>> {
         let waiting = self.waiting.borrow();
-        let mut to_peer = waiting.iter().filter(|(number, index, _)| (*number, *index) == (group, peer));
-        to_peer.find_map(|(_, _, waits)| waits.upgrade())
+        let mut to_peer = waiting.iter().filter(|(index, _)| *index == peer);
+        to_peer.find_map(|(_, waits)| waits.upgrade())
     }
 
     /// Whether no other try has waited longer for a connection to the same peer.
-    pub fn is_longest(&self, group: usize, peer: usize, handover: &Handover) -> bool {
-        self.longest(group, peer).is_some_and(|longest| std::ptr::eq(Rc::as_ptr(&longest), handover))
+    pub fn is_longest(&self, peer: usize, handover: &Handover) -> bool {
+        self.longest(peer).is_some_and(|longest| std::ptr::eq(Rc::as_ptr(&longest), handover))
     }
 
     /// After a try has got a local port, the longest waiter asks for one too.
-    pub fn tell_of_port(&self, group: usize, peer: usize) {
-        if let Some(longest) = self.longest(group, peer) {
+    pub fn tell_of_port(&self, peer: usize) {
+        if let Some(longest) = self.longest(peer) {
             longest.tell(News::Port);
         }
     }
 
     /// Gives a connection to the longest waiter; returns it if nobody waits.
-    fn hand_over(&self, group: usize, link: Box<Link>) -> Option<Box<Link>> {
+    fn hand_over(&self, link: Box<Link>) -> Option<Box<Link>> {
         if link.bound.is_some() {
             return Some(link); // waiters want no particular local address
         }
@@ -308,13 +303,13 @@ impl Pools {
         if waiting.is_empty() {
             return Some(link); // as nearly always
         }
-        let fits = |(number, peer, waits): &(usize, usize, Weak<Handover>)| {
+        let fits = |(peer, waits): &(usize, Weak<Handover>)| {
             let is_wanted = |waits: Rc<Handover>| is_same(waits.party.as_ref(), link.party.as_ref());
             // An abandoned entry matches too: the loop below removes it.
-            *number == group && *peer == link.peer && waits.upgrade().is_none_or(is_wanted)
+            *peer == link.peer && waits.upgrade().is_none_or(is_wanted)
         };
         while let Some(at) = waiting.iter().position(fits) {
-            if let Some(handover) = waiting.remove(at).and_then(|(_, _, waits)| waits.upgrade()) {
+            if let Some(handover) = waiting.remove(at).and_then(|(_, waits)| waits.upgrade()) {
                 handover.tell(News::Link(link));
                 return None;
             }
@@ -325,47 +320,44 @@ impl Pools {
     /// Closes connections that were idle too long or that the peer closed.
     pub fn sweep(&self) {
         let now = clock::now();
-        for (group, idle) in self.groups.borrow_mut().iter_mut().enumerate() {
-            idle.retain(|idle| {
-                let stays = now < idle.until && !idle.link.stream.peek_closed();
-                if !stays {
-                    self.shelf.shift(group, &idle.link, -1);
-                }
-                stays
-            });
-        }
-    }
-
-    /// Closes the connection that was idle for longest, of all groups; `false` if none is kept.
-    pub fn close_oldest(&self) -> bool {
-        let mut groups = self.groups.borrow_mut();
-        // Within a group, connections are in the order of use.
-        let kept = groups.iter_mut().enumerate().filter(|(_, idle)| !idle.is_empty());
-        let oldest = kept.min_by_key(|(_, idle)| idle.front().map(|idle| idle.until));
-        let oldest = oldest.and_then(|(group, idle)| Some((group, idle.pop_front()?)));
-        oldest.inspect(|(group, idle)| self.shelf.shift(*group, &idle.link, -1)).is_some()
-    }
-
-    /// Reports for each group how many idle connections each of its peers has, up to the last peer that has any.
-    pub fn count_idle(&self, mut tell: impl FnMut(usize, &[u64])) {
-        let mut counts: Vec<u64> = Vec::new();
-        for (number, idle) in self.groups.borrow().iter().enumerate() {
-            counts.clear();
-            for idle in idle {
-                if counts.len() <= idle.link.peer {
-                    counts.resize(idle.link.peer + 1, 0);
-                }
-                if let Some(count) = counts.get_mut(idle.link.peer) {
-                    *count += 1;
-                }
+        self.idle.borrow_mut().retain(|idle| {
+            let stays = now < idle.until && !idle.link.stream.peek_closed();
+            if !stays {
+                self.shelf.shift(&idle.link, -1);
             }
-            tell(number, &counts);
+            stays
+        });
+    }
+
+    /// The end of the connection that was idle for longest; `None` if none is kept.
+    pub fn oldest(&self) -> Option<Instant> {
+        // The connections are in the order of use.
+        self.idle.borrow().front().map(|idle| idle.until)
+    }
+
+    /// Closes the connection that was idle for longest; `false` if none is kept.
+    pub fn close_oldest(&self) -> bool {
+        let oldest = self.idle.borrow_mut().pop_front();
+        oldest.inspect(|idle| self.shelf.shift(&idle.link, -1)).is_some()
+    }
+
+    /// How many idle connections each peer has, up to the last peer that has any.
+    pub fn count_idle(&self) -> Vec<u64> {
+        let mut counts: Vec<u64> = Vec::new();
+        for idle in &*self.idle.borrow() {
+            if counts.len() <= idle.link.peer {
+                counts.resize(idle.link.peer + 1, 0);
+            }
+            if let Some(count) = counts.get_mut(idle.link.peer) {
+                *count += 1;
+            }
         }
+        counts
     }
 
     /// The number of idle connections.
     pub fn len(&self) -> usize {
-        self.groups.borrow().iter().map(VecDeque::len).sum()
+        self.idle.borrow().len()
     }
 
     /// Whether none is kept.
@@ -388,41 +380,39 @@ mod tests {
 
     #[test]
     fn tries_without_a_port_get_their_turn_one_after_another() {
-        let pools = Pools::new(Shelf { counters: AllCounters::new(), seat: 0, generation: 0 });
-        let [first, second] = [pools.wait(1, 7, None), pools.wait(1, 7, None)];
-        let elsewhere = pools.wait(1, 8, None);
-        assert!(
-            pools.is_longest(1, 7, &first) && !pools.is_longest(1, 7, &second) && pools.is_longest(1, 8, &elsewhere)
-        );
+        let pool = Pool::new(Shelf { counters: AllCounters::new(), seat: 0, generation: 0, group: 1 });
+        let [first, second] = [pool.wait(7, None), pool.wait(7, None)];
+        let elsewhere = pool.wait(8, None);
+        assert!(pool.is_longest(7, &first) && !pool.is_longest(7, &second) && pool.is_longest(8, &elsewhere));
         drop(first);
-        pools.tell_of_port(1, 7);
-        assert!(is_told_of_port(&second) && pools.is_longest(1, 7, &second));
+        pool.tell_of_port(7);
+        assert!(is_told_of_port(&second) && pool.is_longest(7, &second));
         assert!(!is_told_of_port(&second) && !is_told_of_port(&elsewhere), "each port is told to one, once");
         drop(second);
-        pools.tell_of_port(1, 7);
-        assert!(!pools.is_awaited(1, 7) && pools.is_awaited(1, 8));
+        pool.tell_of_port(7);
+        assert!(!pool.is_awaited(7) && pool.is_awaited(8));
     }
 
-    fn empty() -> Pools {
+    fn empty() -> Pool {
         let counters = AllCounters::new();
         counters.occupy(0);
-        Pools::new(Shelf { counters, seat: 0, generation: 0 })
+        Pool::new(Shelf { counters, seat: 0, generation: 0, group: 1 })
     }
 
     /// Keeps connections to these peers, marked by their order; returns the peers' ends.
-    fn filled(pools: &Pools, peers: &[usize], policy: &PoolPolicy) -> Vec<UnixStream> {
+    fn filled(pool: &Pool, peers: &[usize], policy: &PoolPolicy) -> Vec<UnixStream> {
         let put = |(number, peer): (usize, &usize)| {
             let (mut link, end) = link(*peer);
             link.carried = 10 * number as u32;
-            pools.put(1, link, policy, true);
+            pool.put(link, policy, true);
             end
         };
         peers.iter().enumerate().map(put).collect()
     }
 
     /// The order numbers of the connections to a peer, as they are taken.
-    fn taken(pools: &Pools, peer: usize) -> Vec<u32> {
-        std::iter::from_fn(|| pools.take(1, peer, Terms::PLAIN)).map(|link| link.carried / 10).collect()
+    fn taken(pool: &Pool, peer: usize) -> Vec<u32> {
+        std::iter::from_fn(|| pool.take(peer, Terms::PLAIN)).map(|link| link.carried / 10).collect()
     }
 
     #[test]
@@ -432,11 +422,11 @@ mod tests {
             [(9, &[3, 2, 0][..], &[4, 1][..]), (3, &[3, 2], &[4]), (1, &[], &[4]), (0, &[], &[])]
         {
             on_worker(async move {
-                let pools = empty();
-                let _ends = filled(&pools, &[7, 8, 7, 7, 8], &most(max_idle));
-                assert_eq!(pools.len(), max_idle.min(5), "{max_idle}");
-                assert_eq!((taken(&pools, 7), taken(&pools, 8)), (first.to_vec(), second.to_vec()), "{max_idle}");
-                assert!(pools.is_empty() && pools.take(9, 7, Terms::PLAIN).is_none());
+                let pool = empty();
+                let _ends = filled(&pool, &[7, 8, 7, 7, 8], &most(max_idle));
+                assert_eq!(pool.len(), max_idle.min(5), "{max_idle}");
+                assert_eq!((taken(&pool, 7), taken(&pool, 8)), (first.to_vec(), second.to_vec()), "{max_idle}");
+                assert!(pool.is_empty() && pool.take(7, Terms::PLAIN).is_none());
             });
         }
     }
@@ -444,12 +434,12 @@ mod tests {
     #[test]
     fn a_connection_serves_only_exchanges_with_its_terms() {
         on_worker(async {
-            let pools = empty();
+            let pool = empty();
             let address = |text: &str| Some(Local { address: text.parse().unwrap(), transparent: false });
             let (mut bound, _end) = link(7);
             bound.bound = address("127.0.0.5:0");
-            pools.put(1, bound, &PoolPolicy::default(), true);
-            let wants = |bound| pools.take(1, 7, Terms { bound, ..Terms::PLAIN });
+            pool.put(bound, &PoolPolicy::default(), true);
+            let wants = |bound: Option<Local>| pool.take(7, Terms { bound: bound.as_ref(), ..Terms::PLAIN });
             assert!(wants(None).is_none() && wants(address("127.0.0.6:0")).is_none());
             assert!(wants(address("127.0.0.5:0")).is_some() && wants(address("127.0.0.5:0")).is_none());
         });
@@ -458,18 +448,18 @@ mod tests {
     #[test]
     fn a_connection_that_its_peer_has_closed_or_used_is_no_answer_s() {
         on_worker(async {
-            let pools = empty();
-            let mut ends = filled(&pools, &[7, 7, 7], &PoolPolicy::default());
+            let pool = empty();
+            let mut ends = filled(&pool, &[7, 7, 7], &PoolPolicy::default());
             drop(ends.remove(2));
             std::io::Write::write_all(&mut ends[1], b"unasked").unwrap();
             yield_now().await;
-            assert_eq!(taken(&pools, 7), [0], "the newer two are dropped on the way");
-            assert!(pools.is_empty());
-            let _ends = filled(&pools, &[7, 7], &PoolPolicy::default());
-            drop(filled(&pools, &[8], &PoolPolicy::default()));
+            assert_eq!(taken(&pool, 7), [0], "the newer two are dropped on the way");
+            assert!(pool.is_empty());
+            let _ends = filled(&pool, &[7, 7], &PoolPolicy::default());
+            drop(filled(&pool, &[8], &PoolPolicy::default()));
             yield_now().await;
-            pools.sweep();
-            assert_eq!(pools.len(), 2);
+            pool.sweep();
+            assert_eq!(pool.len(), 2);
         });
     }
 
@@ -479,12 +469,12 @@ mod tests {
             for (peer_keeps_s, idle_timeout_ms, is_usable) in
                 [(UNTOLD, 60_000, true), (60, 60_000, true), (0, 60_000, false), (60, 0, false)]
             {
-                let pools = empty();
+                let pool = empty();
                 let (mut kept, _end) = link(7);
                 kept.peer_keeps_s = peer_keeps_s;
-                pools.put(1, kept, &PoolPolicy { idle_timeout_ms, ..PoolPolicy::default() }, true);
-                assert_eq!(pools.len(), 1);
-                assert_eq!(pools.take(1, 7, Terms::PLAIN).is_some(), is_usable, "{peer_keeps_s} {idle_timeout_ms}");
+                pool.put(kept, &PoolPolicy { idle_timeout_ms, ..PoolPolicy::default() }, true);
+                assert_eq!(pool.len(), 1);
+                assert_eq!(pool.take(7, Terms::PLAIN).is_some(), is_usable, "{peer_keeps_s} {idle_timeout_ms}");
             }
         });
     }
@@ -496,11 +486,11 @@ mod tests {
             for (carried, is_reusable, is_kept) in
                 [(0, true, true), (1, true, true), (2, true, false), (0, false, false)]
             {
-                let pools = empty();
+                let pool = empty();
                 let (mut used, _end) = link(7);
                 used.carried = carried;
-                pools.put(1, used, &policy, is_reusable);
-                assert_eq!(pools.len() == 1, is_kept, "{carried} {is_reusable}");
+                pool.put(used, &policy, is_reusable);
+                assert_eq!(pool.len() == 1, is_kept, "{carried} {is_reusable}");
             }
         });
     }
@@ -508,34 +498,32 @@ mod tests {
     #[test]
     fn a_try_that_waits_gets_the_next_free_connection_to_its_peer() {
         on_worker(async {
-            let pools = empty();
-            let (first, second, other) = (pools.wait(1, 7, None), pools.wait(1, 7, None), pools.wait(1, 8, None));
-            let _ends = filled(&pools, &[7, 7, 7], &PoolPolicy::default());
+            let pool = empty();
+            let (first, second, other) = (pool.wait(7, None), pool.wait(7, None), pool.wait(8, None));
+            let _ends = filled(&pool, &[7, 7, 7], &PoolPolicy::default());
             let got = |handover: &Handover| match handover.poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(News::Link(link)) => Some(link.carried / 10),
                 Poll::Ready(News::Port) | Poll::Pending => None,
             };
             assert_eq!((got(&first), got(&second), got(&other)), (Some(0), Some(1), None));
-            assert_eq!(taken(&pools, 7), [2], "nobody waited for the third");
+            assert_eq!(taken(&pool, 7), [2], "nobody waited for the third");
         });
     }
 
     #[test]
     fn other_workers_see_how_many_connections_they_may_borrow() {
         on_worker(async {
-            let pools = empty();
-            let lendable = |peer| pools.shelf.counters.seat(0).lendable.to(0, 1, peer).load(Ordering::Relaxed);
-            let _ends = filled(&pools, &[7, 7, 8], &PoolPolicy { max_idle: 3, ..PoolPolicy::default() });
+            let pool = empty();
+            let lendable = |peer| pool.shelf.counters.seat(0).lendable.to(0, 1, peer).load(Ordering::Relaxed);
+            let _ends = filled(&pool, &[7, 7, 8], &PoolPolicy { max_idle: 3, ..PoolPolicy::default() });
             assert_eq!((lendable(7), lendable(8)), (2, 1));
-            let mut counts = Vec::new();
-            pools.count_idle(|group, idle| counts.push((group, idle.to_vec())));
-            assert_eq!(counts, [(0, vec![]), (1, vec![0, 0, 0, 0, 0, 0, 0, 2, 1])]);
-            assert!(pools.close_oldest());
-            assert_eq!((lendable(7), lendable(8), pools.len()), (1, 1, 2));
-            let newest = pools.take(1, 7, Terms::PLAIN).unwrap();
+            assert_eq!(pool.count_idle(), [0, 0, 0, 0, 0, 0, 0, 2, 1]);
+            assert!(pool.oldest().is_some() && pool.close_oldest());
+            assert_eq!((lendable(7), lendable(8), pool.len()), (1, 1, 2));
+            let newest = pool.take(7, Terms::PLAIN).unwrap();
             assert_eq!((lendable(7), newest.carried / 10), (0, 1), "the oldest of all was closed");
-            let counters = pools.shelf.counters.clone();
-            drop(pools);
+            let counters = pool.shelf.counters.clone();
+            drop(pool);
             assert_eq!(counters.seat(0).lendable.to(0, 1, 8).load(Ordering::Relaxed), 0);
         });
     }

@@ -21,8 +21,8 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Version, Violation, fastcgi, memcached};
 
-use super::groups::{Groups, groups};
-use super::pool::{Link, Pools, UNTOLD};
+use super::groups::{Home, groups};
+use super::pool::{Link, Pool, UNTOLD};
 use super::records::{self, End, Records};
 use super::{Local, Upstream};
 use crate::family::sticky::Sticky;
@@ -31,9 +31,8 @@ use crate::protocol::Protocol;
 /// The group of an exchange: from the configuration, or made for this exchange.
 #[derive(Clone)]
 pub enum GroupRef {
-    /// The group, as it was at the start of the exchange, and its number among the worker's groups; keeps its configuration
-    /// alive.
-    Declared(Rc<Generation>, usize, Rc<Groups>, Rc<Local>),
+    /// The group, as it was at the start of the exchange, and the worker's record of it; keeps its configuration alive.
+    Declared(Rc<Generation>, Rc<Home>, Rc<Local>),
     /// The address that a `proxy_pass` with variables gave.
     Own(Rc<Local>),
 }
@@ -41,15 +40,15 @@ pub enum GroupRef {
 impl GroupRef {
     /// A group of a configuration, in its current version; `None` if the configuration has no group of this number.
     pub fn declared(generation: Rc<Generation>, number: usize) -> Option<GroupRef> {
-        let groups = groups(&generation).clone();
-        let local = groups.locals.get(&crate::declared(&generation.conf).upstream.groups, number)?;
-        Some(GroupRef::Declared(generation, number, groups, local))
+        let home = groups(&generation).home(number)?.clone();
+        let local = home.current();
+        Some(GroupRef::Declared(generation, home, local))
     }
 
-    /// A group of a configuration, in this version.
-    pub fn of(generation: Rc<Generation>, number: usize, local: Rc<Local>) -> GroupRef {
-        let groups = groups(&generation).clone();
-        GroupRef::Declared(generation, number, groups, local)
+    /// A group of a configuration, in this version; `None` as above.
+    pub fn of(generation: Rc<Generation>, number: usize, local: Rc<Local>) -> Option<GroupRef> {
+        let home = groups(&generation).home(number)?.clone();
+        Some(GroupRef::Declared(generation, home, local))
     }
 
     /// The group of one exchange.
@@ -59,25 +58,23 @@ impl GroupRef {
 
     /// The group in its current version, if that is newer than this one.
     pub fn renewed(&self) -> Option<GroupRef> {
-        let GroupRef::Declared(generation, number, _, local) = self else { return None };
-        match GroupRef::declared(generation.clone(), *number)? {
-            GroupRef::Declared(.., now) if Rc::ptr_eq(&now, local) => None,
-            renewed => Some(renewed),
-        }
+        let GroupRef::Declared(generation, home, local) = self else { return None };
+        let now = home.current();
+        (!Rc::ptr_eq(&now, local)).then(|| GroupRef::Declared(generation.clone(), home.clone(), now))
     }
 
     /// The configuration that keeps connections to its peers, and the number of the group.
     pub fn home(&self) -> Option<(&Rc<Generation>, usize)> {
         match self {
-            GroupRef::Declared(generation, number, ..) => Some((generation, *number)),
+            GroupRef::Declared(generation, home, _) => Some((generation, home.number)),
             GroupRef::Own(_) => None,
         }
     }
 
-    /// The pools that keep connections to its peers, and the number of the group.
-    pub fn pools(&self) -> Option<(&Pools, usize)> {
+    /// The connections to its peers that the worker keeps.
+    pub fn pool(&self) -> Option<&Pool> {
         match self {
-            GroupRef::Declared(_, number, groups, _) => Some((&groups.pools, *number)),
+            GroupRef::Declared(_, home, _) => Some(&home.pool),
             GroupRef::Own(_) => None,
         }
     }
@@ -557,12 +554,12 @@ fn may_be_unread(exchange: &Exchange<'_>, upstream: &Upstream) -> bool {
 
 /// Puts a connection back into the worker's pool, if its group is declared. Only `Source::release` may call this.
 fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
-    if let Some((pools, number)) = group.pools() {
+    if let Some(pool) = group.pool() {
         let upstream = group.get();
         // If variables name a certificate, weir loads it for each connection, as in nginx, or keeps it while its cache
         // allows. A connection with an old certificate would outlive both. A block with `keepalive` accepts that.
         let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
         let is_reusable = !may_be_stale && !may_be_unread(exchange, upstream) && !exchange.worker.is_draining();
-        pools.put(number, link, &upstream.own.pooling, is_reusable);
+        pool.put(link, &upstream.own.pooling, is_reusable);
     }
 }

@@ -7,9 +7,8 @@ use weir_http::hold::worker::{Generation, Worker};
 use weir_net::timer;
 
 use super::HttpParts;
-use super::groups::pools;
+use super::groups::groups;
 use super::line::lines;
-use super::source::GroupRef;
 
 /// How often weir checks idle upstream connections.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -17,7 +16,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// Starts the checks of a worker. When its connection table is full, the worker may close connections that the pools
 /// keep.
 pub fn start(worker: &Rc<Worker>) {
-    worker.on_full(|generation| pools(generation).close_oldest() || lines(generation).close_oldest());
+    worker.on_full(|generation| groups(generation).close_oldest() || lines(generation).close_oldest());
     weir_net::worker::spawn(sweep(worker.clone()));
 }
 
@@ -26,7 +25,7 @@ async fn sweep(worker: Rc<Worker>) {
         timer::sleep(SWEEP_EVERY).await;
         worker.board.places.set(worker.places_taken() as u64);
         for generation in worker.in_force() {
-            pools(&generation).sweep();
+            groups(&generation).all().iter().for_each(|home| home.pool.sweep());
             // The API may have added names.
             weir_groups::watch::<HttpParts>(&worker, &generation);
             publish(&worker, &generation);
@@ -35,13 +34,12 @@ async fn sweep(worker: Rc<Worker>) {
 }
 
 /// Publishes levels that only this thread can read.
-fn publish(worker: &Worker, generation: &Rc<Generation>) {
-    pools(generation).count_idle(|group, idle| {
-        let Some(group) = GroupRef::declared(generation.clone(), group) else { return };
-        let upstream = group.get();
+fn publish(worker: &Worker, generation: &Generation) {
+    for home in groups(generation).all().iter().filter(|home| home.is_used()) {
+        let (upstream, idle) = (home.current(), home.pool.count_idle());
         for peer in 0..upstream.addresses.len() {
-            let (_, cell) = group.known_peer(&worker.boards, peer);
+            let (_, cell) = upstream.peer(&worker.boards, peer);
             worker.board.peer(cell).idle.set(idle.get(upstream.id(peer)).copied().unwrap_or(0));
         }
-    });
+    }
 }

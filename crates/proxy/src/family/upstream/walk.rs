@@ -18,7 +18,7 @@ use weir_http::receive::h2::reply::Lost;
 use weir_meter::Step;
 use weir_meter::live::cells::Why;
 use weir_net::log::{self, Level};
-use weir_net::{Deadline, Instant, clock};
+use weir_net::{Deadline, Instant, Local, clock};
 use weir_peers::balance::Affinity;
 use weir_peers::group::Outcome as Verdict;
 use weir_peers::pool_policy::BrokenAttempt;
@@ -30,7 +30,6 @@ use super::answered;
 use super::attempt::{self, Answered};
 use super::blame::{blame, why};
 use super::failure::{Failure, Progressed};
-use super::groups::pools;
 use super::lend;
 use super::line::{Awaited, Kept, Line, Opened, lines};
 use super::pool::{Handover, Link, News, Terms};
@@ -187,14 +186,15 @@ impl<'g> Walk<'g> {
         if !next.may_reuse || matches!(self.outgoing.values.proxy.protocol, Protocol::Http2 | Protocol::Tunnel) {
             return None;
         }
-        let (pools, number) = self.hold.group.pools()?;
-        pools.take(number, self.upstream.id(next.peer), terms)
+        self.hold.group.pool()?.take(self.upstream.id(next.peer), terms)
     }
 
-    /// The terms that a connection for this exchange must meet.
-    pub fn terms(&self, exchange: &mut Exchange<'_>) -> Terms<'g> {
-        let bind = self.outgoing.values.proxy.bind.as_ref();
-        let bound = bind.and_then(|bind| bind.local(exchange));
+    /// The terms that a connection from this local address (`proxy_bind`) must meet for the exchange.
+    #[inline]
+    pub fn terms<'t>(&self, bound: Option<&'t Local>) -> Terms<'t>
+    where
+        'g: 't,
+    {
         Terms { bound, party: self.party, sessions: self.upstream.own.sessions.as_deref() }
     }
 
@@ -337,10 +337,9 @@ impl<'g> Walk<'g> {
         let (give_up, watch) = (clock::now() + proxy.connect_timeout, proxy.follows_client(exchange));
         // Other tries already wait, so no port is free: weir does not try to connect.
         let id = self.upstream.id(peer);
-        let mut waiting = match self.hold.group.home() {
-            Some((home, number)) if bound.is_none() && pools(home).is_awaited(number, id) => {
-                Some(pools(home).wait(number, id, party))
-            }
+        let pool = self.hold.group.pool();
+        let mut waiting = match pool {
+            Some(pool) if bound.is_none() && pool.is_awaited(id) => Some(pool.wait(id, party)),
             Some(_) | None => None,
         };
         let mut may_connect = waiting.is_none();
@@ -352,30 +351,28 @@ impl<'g> Walk<'g> {
                             && bound.is_none()
                             && clock::now() < give_up =>
                     {
-                        let Some((home, number)) = self.hold.group.home() else {
-                            return Err(Failure::Connect(error));
-                        };
+                        let Some(pool) = pool else { return Err(Failure::Connect(error)) };
                         if waiting.is_none() {
                             let error = log::Os(&error);
                             exchange.log(
                                 Level::Warn,
                                 format_args!("connect() failed {error}, waiting for an existing connection"),
                             );
-                            waiting = Some(pools(home).wait(number, id, party));
+                            waiting = Some(pool.wait(id, party));
                         }
                     }
                     done => {
-                        if let (Some(waited), Some((home, number))) = (waiting.take(), self.hold.group.home()) {
+                        if let (Some(waited), Some(pool)) = (waiting.take(), pool) {
                             drop(waited);
-                            pools(home).tell_of_port(number, id);
+                            pool.tell_of_port(id);
                         }
                         return done.map(|link| (link, false));
                     }
                 }
             }
             may_connect = true;
-            let is_longest = match (&waiting, self.hold.group.home()) {
-                (Some(waiting), Some((home, number))) => pools(home).is_longest(number, id, waiting),
+            let is_longest = match (&waiting, pool) {
+                (Some(waiting), Some(pool)) => pool.is_longest(id, waiting),
                 _ => true,
             };
             let pause = if is_longest { PORT_PAUSE } else { TURN_PAUSE };
