@@ -258,7 +258,7 @@ impl Decoder {
         let mut lines = 0;
         while at < self.trailer.len() {
             match field::line(&self.trailer, at, &mut Resume::at(at), SectionSender::Client) {
-                FieldLine::Field { field, spelling, next } => {
+                FieldLine::Field { field, spelling, next, .. } => {
                     lines += 1;
                     if lines > TRAILER_FIELDS_MAX {
                         return Err(Violation::TrailerTooLarge);

@@ -11,8 +11,8 @@ use crate::word;
 /// The result of reading one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FieldLine {
-    /// A field; `next` is the position of the next line.
-    Field { field: Field, spelling: Spelling, next: usize },
+    /// A field; `next` is the position of the next line. `is_clean` if its value is known to have no control byte.
+    Field { field: Field, spelling: Spelling, is_clean: bool, next: usize },
     /// A line to be skipped (a repeated status line, see [`SectionSender::Origin`]).
     Skipped { next: usize },
     /// The empty line that ends the section.
@@ -110,29 +110,28 @@ fn usual(buf: &[u8], start: usize) -> Option<FieldLine> {
     let (name, after) = rest.split_at_checked(word::find(rest, b':', USUAL_NAME_MAX)?)?;
     let known = Known::of(name);
     // A name that was found in the table has plain spelling.
-    if known.is_none() && (name.is_empty() || name.iter().any(|&byte| class(byte) != 0)) {
+    if known.is_none() && (name.is_empty() || !word::has_only_plain(name, |byte| class(byte) == 0)) {
         return None;
     }
     let value = after.get(1..)?;
-    let end = value_end(value)?;
+    let (end, is_clean) = value_end(value)?;
     if !value.get(end..)?.starts_with(b"\r\n") {
         return None;
     }
     let colon = start + name.len();
     let field = Field { name: Span::new(start, colon), value: trimmed(buf, colon + 1, colon + 1 + end), known };
-    Some(FieldLine::Field { field, spelling: Spelling::Plain, next: colon + 1 + end + 2 })
+    Some(FieldLine::Field { field, spelling: Spelling::Plain, is_clean, next: colon + 1 + end + 2 })
 }
 
 /// Values up to this many bytes are searched here: a call of `memchr` would cost more than the search.
 const SHORT_VALUE_MAX: usize = 48;
 
-/// The position of the first LF, CR or NUL.
+/// The position of the first LF, CR or NUL, and whether no other control byte is known to be before it.
 #[inline(always)] // as above
-fn value_end(value: &[u8]) -> Option<usize> {
-    let ends = |byte: u8| matches!(byte, b'\n' | b'\r' | 0);
-    match word::find_below(value, b'\r' + 1, SHORT_VALUE_MAX) {
-        Some(at) if value.get(at).copied().is_some_and(ends) => Some(at),
-        Some(_) | None => memchr::memchr3(b'\n', b'\r', 0, value),
+fn value_end(value: &[u8]) -> Option<(usize, bool)> {
+    match word::find_control(value, SHORT_VALUE_MAX) {
+        Some(at) if value.get(at) == Some(&b'\r') => Some((at, true)),
+        Some(_) | None => memchr::memchr3(b'\n', b'\r', 0, value).map(|at| (at, false)),
     }
 }
 
@@ -169,6 +168,7 @@ fn unusual(buf: &[u8], start: usize, resume: &mut Resume, side: SectionSender) -
             UNDERSCORE => Spelling::Underscore,
             _ => Spelling::Odd,
         },
+        is_clean: false,
         next,
     }
 }

@@ -111,8 +111,8 @@ impl Parser {
         }
         while self.stage == Stage::Fields {
             match field::line(buf, self.line, &mut self.resume, SectionSender::Client) {
-                FieldLine::Field { field, spelling, next } => {
-                    self.keep_request_field(buf, policy, out, field, spelling)?;
+                FieldLine::Field { field, spelling, is_clean, next } => {
+                    self.keep_request_field(buf, policy, out, field, (spelling, is_clean))?;
                     self.step(next);
                 }
                 FieldLine::Skipped { next } => self.step(next),
@@ -242,7 +242,7 @@ impl Parser {
         policy: &HeadPolicy,
         out: &mut RequestHead,
         field: Field,
-        spelling: Spelling,
+        (spelling, is_clean): (Spelling, bool),
     ) -> Result<(), Violation> {
         let valid = match spelling {
             Spelling::Plain => true,
@@ -270,7 +270,7 @@ impl Parser {
                 }
             }
         }
-        if policy.invalid_fields != InvalidFields::Keep && field::has_control(field.value.of(buf)) {
+        if policy.invalid_fields != InvalidFields::Keep && !is_clean && field::has_control(field.value.of(buf)) {
             return Err(self.refuse(last, Violation::InvalidField));
         }
         if out.fields.len() >= policy.fields_max {

@@ -13,11 +13,38 @@ pub(crate) fn find(text: &[u8], byte: u8, max: usize) -> Option<usize> {
     find_by(text, max, |word| zeros(word ^ wanted))
 }
 
-/// The first byte below `limit`, which is at most 128, among the first `max` bytes: see [`find`].
+/// The first control byte or DEL among the first `max` bytes: see [`find`].
 #[inline]
-pub(crate) fn find_below(text: &[u8], limit: u8, max: usize) -> Option<usize> {
-    let limit = LOW * u64::from(limit);
-    find_by(text, max, |word| word.wrapping_sub(limit) & !word & HIGH)
+pub(crate) fn find_control(text: &[u8], max: usize) -> Option<usize> {
+    find_by(text, max, controls)
+}
+
+/// Whether all bytes are of `[0-9A-Za-z-]`; `is_plain` says it of one byte, for the texts that are shorter than a word.
+#[inline]
+pub(crate) fn has_only_plain(text: &[u8], is_plain: impl Fn(u8) -> bool) -> bool {
+    let Some(last) = text.last_chunk() else { return text.iter().all(|&byte| is_plain(byte)) };
+    let others =
+        text.chunks_exact(8).filter_map(|chunk| chunk.first_chunk()).fold(0, |all, chunk| all | odd(word(chunk)));
+    others | odd(word(last)) == 0
+}
+
+/// Marks each byte outside of `[0-9A-Za-z-]` with its highest bit.
+#[inline]
+fn odd(word: u64) -> u64 {
+    // No sum leaves its byte: the addends are below 128.
+    let low = word & !HIGH;
+    let from = |word: u64, first: u8| word + LOW * u64::from(128 - first);
+    let lower = low | (LOW * 0x20);
+    let letter = from(lower, b'a') & !from(lower, b'z' + 1);
+    let digit = from(low, b'0') & !from(low, b'9' + 1);
+    let hyphen = !((low ^ (LOW * u64::from(b'-'))) + LOW * 0x7f);
+    (word | !(letter | digit | hyphen)) & HIGH
+}
+
+/// Marks the first control byte or DEL; marks in higher bytes may be wrong.
+#[inline]
+fn controls(word: u64) -> u64 {
+    (word.wrapping_sub(LOW * u64::from(b' ')) & !word & HIGH) | zeros(word ^ (LOW * 0x7f))
 }
 
 /// How many bytes at the start are in words without a space, a control byte or DEL. All these bytes are plain in a
@@ -40,8 +67,7 @@ pub(crate) fn none_below(text: &[u8], limit: u8) -> bool {
 /// Whether no byte is a control byte or DEL. False for every text shorter than four bytes: the caller looks again.
 #[inline]
 pub(crate) fn none_is_control(text: &[u8]) -> bool {
-    let (blank, del) = (LOW * u64::from(b' '), LOW * 0x7f);
-    none_by(text, |word| (word.wrapping_sub(blank) & !word & HIGH) | zeros(word ^ del))
+    none_by(text, controls)
 }
 
 /// Whether `marks` marks no byte. The last word may overlap the one before it. False for a text shorter than four bytes.
@@ -108,7 +134,7 @@ mod tests {
                     text[at] = byte;
                     for max in [8, 16, 64] {
                         assert_eq!(find(&text, b':', max), first(&text, max, |b| b == b':'));
-                        assert_eq!(find_below(&text, 14, max), first(&text, max, |b| b < 14));
+                        assert_eq!(find_control(&text, max), first(&text, max, |b| b < b' ' || b == 0x7f));
                     }
                     let hidden = first(&text, 64, |b| b <= b' ' || b == 0x7f);
                     assert_eq!(visible(&text), hidden.map_or(16, |at| at / 8 * 8).min(16));
@@ -125,6 +151,8 @@ mod tests {
                     let mut text = vec![b'a'; length];
                     text[at] = byte;
                     assert_eq!(none_below(&text, 14), byte >= 14, "{text:?}");
+                    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+                    assert_eq!(has_only_plain(&text, is_plain), is_plain(byte), "{text:?}");
                     assert_eq!(none_is_control(&text), byte >= b' ' && byte != 0x7f, "{text:?}");
                 }
             }
@@ -134,7 +162,7 @@ mod tests {
     #[test]
     fn short_texts_have_no_word() {
         assert_eq!(find(b"a:", b':', 64), None);
-        assert_eq!(find_below(b"", 14, 64), None);
+        assert_eq!(find_control(b"", 64), None);
         assert_eq!(visible(b"abc"), 0);
         assert!(!none_below(b"abc", 14) && !none_is_control(b""));
     }
