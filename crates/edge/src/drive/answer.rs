@@ -11,7 +11,8 @@ use weir_net::clock;
 use weir_proxy::family::upstream::answer::{Answer, Upgraded};
 use weir_proxy::family::upstream::forward;
 use weir_proxy::family::upstream::source::Source;
-use weir_proxy::way::{self, Way};
+use weir_proxy::family::{cache, slice};
+use weir_proxy::way::Way;
 
 use super::chores;
 use super::open;
@@ -82,9 +83,11 @@ pub async fn answer(
                 let mut source = None;
                 let values = weir_proxy::values(exchange.location);
                 let answer = match Way::of(values) {
-                    // The usual way, without a stage between.
+                    // The usual ways, without a stage between.
                     Way::Plain => forward::forward(exchange, conn, values, None, &mut source).await,
-                    Way::Cached | Way::Sliced => way::forward(exchange, conn, &mut source).await,
+                    Way::Cached => cache::forward::forward(exchange, conn, values, &mut source).await,
+                    // Boxed: few answers are made of slices.
+                    Way::Sliced => Box::pin(slice::forward(exchange, conn, values, &mut source)).await,
                 };
                 match answer {
                     Answer::Response => match respond::send(exchange, conn, &mut source).await? {

@@ -39,16 +39,15 @@ pub static FAMILY: Family = Family::new(
 .filter(|_| true, filter)
 .fixed(|_, _| true);
 
+const CONDITIONS: [Known; 4] = [Known::IfModifiedSince, Known::IfUnmodifiedSince, Known::IfMatch, Known::IfNoneMatch];
+
 fn filter(exchange: &mut Exchange<'_>) {
     let saw_it = matches!(exchange.response.body, Body::Origin) && !exchange.cache.holds_conditions_back();
     if exchange.response.status.get() != 200 || saw_it {
         return;
     }
-    let condition = |known| {
-        matches!(known, Some(Known::IfModifiedSince | Known::IfUnmodifiedSince | Known::IfMatch | Known::IfNoneMatch))
-    };
-    // One pass handles the usual request, which has no condition.
-    if !exchange.request.fields().iter().any(|field| condition(field.known)) {
+    let names = exchange.request.head.known();
+    if !CONDITIONS.iter().any(|name| names.contains(*name)) {
         return;
     }
     let since = crate::values(exchange.location).not_modified.since;

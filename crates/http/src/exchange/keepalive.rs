@@ -15,10 +15,15 @@ pub fn may_go_on(exchange: &Exchange<'_>) -> bool {
         && exchange.facts.number_on_connection < core.keepalive_requests
         && clock::now().saturating_duration_since(exchange.client.accepted) < core.keepalive_time
         && !exchange.worker.is_draining()
-        && !core.keepalive_disable.iter().any(|browser| match browser.as_str() {
-            "msie6" => exchange.request.method() == b"POST" && is_browser(exchange, is_old_explorer),
-            _ => is_browser(exchange, is_safari),
-        })
+        && !(exchange.request.head.known().contains(Known::UserAgent) && is_refused(exchange))
+}
+
+/// Whether `keepalive_disable` names the client's browser.
+fn is_refused(exchange: &Exchange<'_>) -> bool {
+    exchange.location.values.core.keepalive_disable.iter().any(|browser| match browser.as_str() {
+        "msie6" => exchange.request.method() == b"POST" && is_browser(exchange, is_old_explorer),
+        _ => is_browser(exchange, is_safari),
+    })
 }
 
 fn is_browser(exchange: &Exchange<'_>, is_it: fn(&[u8]) -> bool) -> bool {

@@ -165,7 +165,7 @@ impl Request {
     /// The first field of a known name.
     #[inline]
     pub fn field(&self, known: Known) -> Option<&[u8]> {
-        self.head.fields.iter().find(|field| field.known == Some(known)).map(|field| self.text(field.value))
+        self.head.value(&self.bytes, known)
     }
 
     /// Body bytes that arrived with the head.
