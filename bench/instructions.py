@@ -80,8 +80,8 @@ def arguments():
     parser.add_argument("--only", help="some peers, by run.py's names, separated by commas")
     parser.add_argument("--cached", action="store_true", help="out of the peer's cache, as run.py's hit-1k")
     parser.add_argument("--tls", action="store_true", help="clients speak TLS, as run.py's tls-1k")
-    parser.add_argument("--header", help="a field of the request, such as 'Accept-Encoding: gzip'")
-    parser.add_argument("--path", default="/1k", help="of floor's origin: /1k, /64k, /1m")
+    parser.add_argument("--header", action="append", default=[], help="a field of the request, such as 'Accept-Encoding: gzip'")
+    parser.add_argument("--path", default="/1k", help="of floor's origin: /1k, /64k, /1m; /app has an application's fields")
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--workers", type=lambda text: [int(count) for count in text.split(",")], default=[1],
                         help="numbers of workers, such as 1,2,4,8,16: what grows with it, grows with the cores")
@@ -164,9 +164,9 @@ def await_listener(listen, process):
     raise peers.PeerFailed(f"{process.args} did not start")
 
 
-def load(listen, path, seconds, connections=CONNECTIONS, header=None, is_secure=False):
+def load(listen, path, seconds, connections=CONNECTIONS, headers=(), is_secure=False):
     """Keeps the peer full; how many requests it answered."""
-    fields = ["-H", header] if header else []
+    fields = [part for header in headers for part in ("-H", header)]
     done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}", *fields,
                            f"{'https' if is_secure else 'http'}://{listen}{path}"],
                           capture_output=True, text=True)

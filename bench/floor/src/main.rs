@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage:
   floor relay  --listen ADDR --origin ADDR [--workers N] [--ring multi|single [--buffers N] | --send late]   on io_uring with --ring
-  floor origin --listen ADDR          answers /1k, /64k, /1m; an Upgrade becomes an echo
+  floor origin --listen ADDR          answers /1k, /64k, /1m, /app; an Upgrade becomes an echo
   floor cached --listen ADDR          the same answers: a cache hit without a cache
   floor load   --target ADDR --path PATH --rate R --conns N --seconds S [--spread N]   PATH0, PATH1 ... in turns
   floor wsload --target ADDR --conns N --seconds S

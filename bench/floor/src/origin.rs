@@ -1,6 +1,7 @@
 //! The cheapest possible origin: finds the end of a head, sends bytes made at the start.
 //!
-//! `/1k`, `/64k` and `/1m` answer a body of that size, anything else a 404. A request with an
+//! `/1k`, `/64k` and `/1m` answer a body of that size, `/app` one of a KiB with the fields of an application, anything else
+//! a 404. A request with an
 //! Upgrade field is answered 101 and its WebSocket frames come back (unmasked, as a server's
 //! must be). Its own cost runs on the load generator's core and is not measured.
 
@@ -17,6 +18,11 @@ const SIZES: [(&str, usize); 3] = [("/1k", KIB), ("/64k", 64 * KIB), ("/1m", KIB
 /// The accept value belongs to the key our own `wsload` sends (the example of RFC 6455 1.3).
 const SWITCH: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
     Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+/// Fields as applications and their frameworks send them.
+const FIELDS: &str = "X-Powered-By: Express\r\nCache-Control: private, max-age=0, must-revalidate\r\n\
+    ETag: W/\"400-Oq9MfjVKVyhV0rBkSj1sUxKX1Xg\"\r\nVary: Accept-Encoding\r\nX-Request-Id: 7b1c5b1e4f0c4a0f\r\n\
+    X-Content-Type-Options: nosniff\r\nX-Frame-Options: SAMEORIGIN\r\nReferrer-Policy: no-referrer\r\n\
+    Strict-Transport-Security: max-age=15552000\r\nSet-Cookie: sid=s%3Aq1w2e3r4t5y6; Path=/; HttpOnly\r\n";
 const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
 
 /// Answers for ever.
@@ -40,13 +46,14 @@ pub fn run(flags: &Flags) -> io::Result<()> {
 
 /// Whole answers, made once and kept until the process ends.
 fn answers() -> HashMap<&'static [u8], &'static [u8]> {
-    let whole = |size: usize| -> &'static [u8] {
-        let mut answer =
-            format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {size}\r\n\r\n").into_bytes();
+    let whole = |size: usize, fields: &str| -> &'static [u8] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {size}\r\n{fields}\r\n");
+        let mut answer = head.into_bytes();
         answer.resize(answer.len() + size, b'x');
         answer.leak()
     };
-    SIZES.iter().map(|&(path, size)| (path.as_bytes(), whole(size))).collect()
+    let sizes = SIZES.iter().map(|&(path, size)| (path.as_bytes(), whole(size, "")));
+    sizes.chain([(b"/app".as_slice(), whole(KIB, FIELDS))]).collect()
 }
 
 struct Conn {

@@ -3,6 +3,8 @@
 //! It does not check: names and values come from a parsed head or from the configuration, and neither can contain a
 //! line end ([`push_field`] asserts it in debug builds).
 
+use crate::span::Span;
+
 /// Ends a chunked body that has no trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
@@ -48,6 +50,59 @@ pub fn push_field(out: &mut Vec<u8>, name: &(impl AsRef<[u8]> + ?Sized), value: 
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(CRLF);
+}
+
+/// Writes fields of one buffer. Lines that follow each other in the buffer, and that are there as [`push_field`] would write
+/// them, are one copy. Ends with [`finish`](FieldWriter::finish).
+pub struct FieldWriter<'b> {
+    buf: &'b [u8],
+    /// The lines that are not copied yet.
+    from: usize,
+    to: usize,
+}
+
+impl<'b> FieldWriter<'b> {
+    /// Writes fields of this buffer.
+    pub fn of(buf: &'b [u8]) -> FieldWriter<'b> {
+        FieldWriter { buf, from: 0, to: 0 }
+    }
+
+    /// The next field.
+    #[inline]
+    pub fn push(&mut self, name: Span, value: Span, out: &mut Vec<u8>) {
+        let (start, end) = (name.start as usize, value.end as usize);
+        let is_usual = Span { start: name.end, end: value.start }.of(self.buf) == b": "
+            && self.buf.get(end..end + CRLF.len()) == Some(CRLF);
+        if !is_usual {
+            return self.push_alone(name, value, out);
+        }
+        if start != self.to {
+            self.copy(out);
+            self.from = start;
+        }
+        self.to = end + CRLF.len();
+    }
+
+    /// A field that is not a line of the buffer.
+    #[inline(never)] // keeps the loop over the usual fields small
+    fn push_alone(&mut self, name: Span, value: Span, out: &mut Vec<u8>) {
+        self.copy(out);
+        push_field(out, name.of(self.buf), value.of(self.buf));
+    }
+
+    /// Ends the fields.
+    #[inline]
+    pub fn finish(mut self, out: &mut Vec<u8>) {
+        self.copy(out);
+    }
+
+    #[inline]
+    fn copy(&mut self, out: &mut Vec<u8>) {
+        if self.from < self.to {
+            out.extend_from_slice(self.buf.get(self.from..self.to).unwrap_or_default());
+            self.from = self.to;
+        }
+    }
 }
 
 /// Appends `name: number` and CRLF.

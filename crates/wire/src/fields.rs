@@ -1,21 +1,33 @@
 //! The fields of a message being written: one buffer for all texts, order and case kept.
+//!
+//! The fields of a parsed head enter the buffer together, and leave it together: lines that follow each other and are as the
+//! sender wrote them are one copy.
 
-use crate::{Known, word};
+use crate::encode::FieldWriter;
+use crate::{Field, Known, KnownSet, Span, word};
 
 /// A list of fields. Clearing keeps the memory.
 #[derive(Default)]
 pub struct Fields {
     text: Vec<u8>,
     items: Vec<Item>,
+    /// The known names that were added. A field of one of them may have been removed since.
+    added: KnownSet,
+    /// Up to this position, no byte of the text ends the line of a field too early.
+    judged: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Item {
-    name: (u32, u32),
-    value: (u32, u32),
+    name: Span,
+    value: Span,
     known: Option<Known>,
     live: bool,
 }
+
+/// The place of a parsed head in the text of [`Fields`].
+#[derive(Clone, Copy)]
+pub struct Adopted(u32);
 
 /// A field as read back.
 #[derive(Clone, Copy)]
@@ -30,9 +42,12 @@ pub struct FieldRef<'f> {
 
 impl Fields {
     /// Removes every field.
+    #[inline]
     pub fn clear(&mut self) {
         self.text.clear();
         self.items.clear();
+        self.added = KnownSet::default();
+        self.judged = 0;
     }
 
     /// Whether no field was added since the last `clear`.
@@ -51,14 +66,46 @@ impl Fields {
         self.text.extend_from_slice(name);
         let middle = self.text.len() as u32;
         self.text.extend_from_slice(value);
+        self.keep(start, middle, known);
+    }
+
+    /// Copies a head that [`Parser`](crate::Parser) has read, whose values have no byte that ends a line. It adds no field: see
+    /// [`push_adopted`](Fields::push_adopted).
+    pub fn adopt(&mut self, head: &[u8]) -> Adopted {
+        self.make_safe();
+        let start = self.text.len();
+        self.text.extend_from_slice(head);
+        self.judged = self.text.len();
+        Adopted(start as u32)
+    }
+
+    /// Appends a field of an adopted head.
+    pub fn push_adopted(&mut self, Adopted(start): Adopted, field: &Field) {
+        let moved = |span: Span| Span { start: start + span.start, end: start + span.end };
+        self.note(Item { name: moved(field.name), value: moved(field.value), known: field.known, live: true });
+    }
+
+    /// Adds the field whose value ends with the text.
+    fn keep(&mut self, start: u32, middle: u32, known: Option<Known>) {
         let end = self.text.len() as u32;
-        self.items.push(Item { name: (start, middle), value: (middle, end), known, live: true });
+        self.note(Item { name: Span { start, end: middle }, value: Span { start: middle, end }, known, live: true });
+    }
+
+    #[inline]
+    fn note(&mut self, item: Item) {
+        if let Some(known) = item.known {
+            self.added.insert(known);
+        }
+        self.items.push(item);
     }
 
     /// Replaces the bytes that would end a line, whichever directive added them: see [`make_safe`].
     #[inline]
     pub fn make_safe(&mut self) {
-        make_safe(&mut self.text);
+        if let Some(text) = self.text.get_mut(self.judged..) {
+            make_safe(text);
+        }
+        self.judged = self.text.len();
     }
 
     /// Appends a field whose value `write` produces.
@@ -67,23 +114,34 @@ impl Fields {
         self.text.extend_from_slice(name);
         let middle = self.text.len() as u32;
         write(&mut self.text);
-        let end = self.text.len() as u32;
-        self.items.push(Item { name: (start, middle), value: (middle, end), known, live: true });
+        self.keep(start, middle, known);
     }
 
     /// The first field of a known name.
     pub fn get(&self, known: Known) -> Option<&[u8]> {
-        self.items.iter().find(|item| item.live && item.known == Some(known)).map(|item| self.slice(item.value))
+        self.first(known).and_then(|place| self.items.get(place)).map(|item| item.value.of(&self.text))
+    }
+
+    /// The place of the first field of a known name.
+    #[inline]
+    pub fn first(&self, known: Known) -> Option<usize> {
+        if !self.added.contains(known) {
+            return None;
+        }
+        self.items.iter().position(|item| item.live && item.known == Some(known))
     }
 
     /// Whether the list has a field of that known name.
     #[inline]
     pub fn has(&self, known: Known) -> bool {
-        self.items.iter().any(|item| item.live && item.known == Some(known))
+        self.first(known).is_some()
     }
 
     /// Removes every field of a known name.
     pub fn remove(&mut self, known: Known) {
+        if !self.added.contains(known) {
+            return;
+        }
         for item in &mut self.items {
             if item.known == Some(known) {
                 item.live = false;
@@ -94,7 +152,7 @@ impl Fields {
     /// Removes every field of a name, case ignored.
     pub fn remove_name(&mut self, name: &[u8]) {
         for index in 0..self.items.len() {
-            let same = self.items.get(index).is_some_and(|item| self.slice(item.name).eq_ignore_ascii_case(name));
+            let same = self.items.get(index).is_some_and(|item| item.name.of(&self.text).eq_ignore_ascii_case(name));
             if let (true, Some(item)) = (same, self.items.get_mut(index)) {
                 item.live = false;
             }
@@ -104,7 +162,7 @@ impl Fields {
     /// Removes every field whose name `is_one` finds.
     pub fn remove_where(&mut self, is_one: impl Fn(&[u8]) -> bool) {
         for index in 0..self.items.len() {
-            let found = self.items.get(index).is_some_and(|item| item.live && is_one(self.slice(item.name)));
+            let found = self.items.get(index).is_some_and(|item| item.live && is_one(item.name.of(&self.text)));
             if let (true, Some(item)) = (found, self.items.get_mut(index)) {
                 item.live = false;
             }
@@ -132,7 +190,7 @@ impl Fields {
         let start = self.text.len() as u32;
         if let Some(item) = self.items.get_mut(place) {
             self.text.extend_from_slice(value);
-            item.value = (start, self.text.len() as u32);
+            item.value = Span { start, end: self.text.len() as u32 };
         }
     }
 
@@ -141,12 +199,20 @@ impl Fields {
         self.items.iter().filter(|item| item.live).map(|item| self.read(item))
     }
 
-    fn read(&self, item: &Item) -> FieldRef<'_> {
-        FieldRef { name: self.slice(item.name), value: self.slice(item.value), known: item.known }
+    /// Appends the lines of all fields but the one at the place `left_out`.
+    #[inline]
+    pub fn write(&self, left_out: Option<usize>, out: &mut Vec<u8>) {
+        let mut lines = FieldWriter::of(&self.text);
+        for (place, item) in self.items.iter().enumerate() {
+            if item.live && left_out != Some(place) {
+                lines.push(item.name, item.value, out);
+            }
+        }
+        lines.finish(out);
     }
 
-    fn slice(&self, (start, end): (u32, u32)) -> &[u8] {
-        self.text.get(start as usize..end as usize).unwrap_or_default()
+    fn read(&self, item: &Item) -> FieldRef<'_> {
+        FieldRef { name: item.name.of(&self.text), value: item.value.of(&self.text), known: item.known }
     }
 }
 
@@ -177,6 +243,34 @@ mod tests {
         fields.make_safe();
         let lines: Vec<_> = fields.iter().map(|field| (field.name, field.value)).collect();
         assert_eq!(lines, [(&b"X-A"[..], &b"a  Inj: x"[..]), (b"X-B ", b"b c"), (b"X-C", b"plain")]);
+    }
+
+    #[test]
+    fn fields_of_a_parsed_head_keep_their_lines() {
+        let head =
+            b"HTTP/1.1 200 OK\r\nX-A: 1\r\nDate: d\r\nX-B: 2\r\nX-C:  3 \r\nX-D: 4\nX-E: 5\r\nVia: v\r\nX-F:\r\n\r\n";
+        let mut parsed = crate::ResponseHead::new();
+        assert_eq!(crate::Parser::new().response(head, &mut parsed), Ok(crate::Progress::Done));
+        let mut fields = Fields::default();
+        fields.push(b"X-Own", b"a\nb");
+        let adopted = fields.adopt(head);
+        parsed.fields.iter().for_each(|field| fields.push_adopted(adopted, field));
+        fields.push(b"X-Last", b"c\rd");
+        fields.make_safe();
+        fields.remove(Known::Date);
+        let written = |left_out, fields: &Fields| {
+            let mut out = Vec::new();
+            fields.write(left_out, &mut out);
+            String::from_utf8(out).map(|text| text.replace("\r\n", "|")).unwrap_or_default()
+        };
+        let all = "X-Own: a b|X-A: 1|X-B: 2|X-C: 3|X-D: 4|X-E: 5|Via: v|X-F: |X-Last: c d|";
+        assert_eq!(written(None, &fields), all);
+        assert_eq!(written(fields.first(Known::Via), &fields), all.replace("Via: v|", ""));
+        assert!(!fields.has(Known::Date) && fields.get(Known::Via) == Some(b"v"));
+        fields.set(1, b"11");
+        assert_eq!(written(None, &fields), all.replace("X-A: 1", "X-A: 11"));
+        fields.clear();
+        assert!(!fields.has(Known::Via) && written(None, &fields).is_empty());
     }
 
     #[test]

@@ -79,9 +79,9 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n");
     }
     connection_fields(exchange, out);
-    for field in exchange.response.plain_fields() {
-        encode::push_field(out, field.name, field.value);
-    }
+    let response = &exchange.response;
+    let left_out = if response.own_location { response.fields.first(Known::Location) } else { None };
+    response.fields.write(left_out, out);
     out.extend_from_slice(b"\r\n");
 }
 

@@ -121,7 +121,7 @@ fn fields<'o>(
     head.fields.iter().filter_map(move |field| {
         let (name, value) = (field.name.of(bytes), field.value.of(bytes));
         let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop());
-        let stays = is_hop || named.has(field.known, name) || hidden.hides(field.known, name);
+        let stays = is_hop || named.has(field) || hidden.hides(field.known, || name);
         (!stays).then_some((name, value, field.known))
     })
 }

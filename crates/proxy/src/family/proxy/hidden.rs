@@ -1,6 +1,6 @@
 //! The fields of an upstream's answer that weir does not pass on: `proxy_hide_header`, `proxy_pass_header`.
 
-use weir_wire::{ConnectionTokens, Known, KnownSet, ResponseHead};
+use weir_wire::{ConnectionTokens, Field, Known, KnownSet, ResponseHead};
 
 use super::pass::Scheme;
 
@@ -60,11 +60,16 @@ impl Hidden {
     }
 
     /// Whether weir hides a field of this name.
-    pub fn hides(&self, known: Option<Known>, name: &[u8]) -> bool {
+    #[inline]
+    pub fn hides<'n>(&self, known: Option<Known>, name: impl FnOnce() -> &'n [u8]) -> bool {
         match known {
             Some(known) => self.known.contains(known),
-            None => !self.names.is_empty() && self.names.iter().any(|hidden| hidden.eq_ignore_ascii_case(name)),
+            None => !self.names.is_empty() && self.hides_name(name()),
         }
+    }
+
+    fn hides_name(&self, name: &[u8]) -> bool {
+        self.names.iter().any(|hidden| hidden.eq_ignore_ascii_case(name))
     }
 }
 
@@ -81,8 +86,11 @@ impl<'h> Named<'h> {
         Named { head, bytes, any: head.tokens(bytes).names }
     }
 
-    /// Whether the head names this field. Upgrade is exempt: an answer with Upgrade is meant for the client.
-    pub fn has(&self, known: Option<Known>, name: &[u8]) -> bool {
-        self.any && known != Some(Known::Upgrade) && ConnectionTokens::lists(self.bytes, &self.head.fields, name)
+    /// Whether the head names this field of it. Upgrade is exempt: an answer with Upgrade is meant for the client.
+    #[inline]
+    pub fn has(&self, field: &Field) -> bool {
+        self.any
+            && field.known != Some(Known::Upgrade)
+            && ConnectionTokens::lists(self.bytes, &self.head.fields, field.name.of(self.bytes))
     }
 }

@@ -5,6 +5,7 @@ use weir_http::exchange::trace::context::Trace;
 use weir_http::family::otel;
 use weir_http::text::template::Template;
 use weir_net::log;
+use weir_wire::encode::FieldWriter;
 use weir_wire::fields::make_safe;
 use weir_wire::{Known, KnownSet, Version, encode, escape};
 
@@ -139,11 +140,16 @@ impl Plan {
         }
     }
 
-    fn skips(&self, known: Option<Known>, name: &[u8]) -> bool {
+    #[inline]
+    fn skips<'n>(&self, known: Option<Known>, name: impl FnOnce() -> &'n [u8]) -> bool {
         match known {
             Some(known) => self.skipped.contains(known),
-            None => self.skipped_names.iter().any(|skipped| skipped.eq_ignore_ascii_case(name)),
+            None => !self.skipped_names.is_empty() && self.skips_name(name()),
         }
+    }
+
+    fn skips_name(&self, name: &[u8]) -> bool {
+        self.skipped_names.iter().any(|skipped| skipped.eq_ignore_ascii_case(name))
     }
 }
 
@@ -219,16 +225,18 @@ pub fn compose(
         let request = &exchange.request;
         let holds_back = exchange.cache.holds_conditions_back();
         let told = otel::injected(exchange);
+        let mut lines = FieldWriter::of(&request.bytes);
         for field in request.fields() {
-            let name = request.text(field.name);
+            let name = || request.text(field.name);
             if plan.skips(field.known, name)
-                || (told.is_some() && field.known.is_none() && otel::is_told(name))
+                || (told.is_some() && field.known.is_none() && otel::is_told(name()))
                 || (holds_back && field.known.is_some_and(|known| CONDITIONS.contains(&known)))
             {
                 continue;
             }
-            encode::push_field(out, name, request.text(field.value));
+            lines.push(field.name, field.value, out);
         }
+        lines.finish(out);
         if let Some(trace) = told {
             push_trace(trace, plan, out);
         }
@@ -340,10 +348,10 @@ pub fn asks_for_upgrade(exchange: &mut Exchange<'_>) -> bool {
 
 /// Appends the trace context, unless `proxy_set_header` sets it.
 fn push_trace(trace: &Trace, plan: &Plan, out: &mut Vec<u8>) {
-    if !plan.skips(None, b"traceparent") {
+    if !plan.skips(None, || b"traceparent") {
         encode::push_field(out, b"traceparent", &trace.current.text());
     }
-    if !trace.state.is_empty() && !plan.skips(None, b"tracestate") {
+    if !trace.state.is_empty() && !plan.skips(None, || b"tracestate") {
         encode::push_field(out, b"tracestate", &trace.state);
     }
 }

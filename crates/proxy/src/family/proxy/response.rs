@@ -100,7 +100,7 @@ pub fn accept(exchange: &mut Exchange<'_>, values: &Values, length: BodyLength) 
     }
     let known = origin.head.known();
     exchange.origin = Some(origin);
-    if rewrite::FIELDS.iter().any(|name| known.contains(*name)) {
+    if rewrite::concerns(proxy, known) {
         rewrite::fields(exchange, first);
     }
     if let Some(target) = target {
@@ -119,11 +119,12 @@ fn copy_fields(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, re
     let proxy = &values.proxy;
     let mut seen = KnownSet::default();
     let named = Named::of(&origin.head, &origin.bytes);
+    let (mut adopted, head) = (None, origin.bytes.get(..origin.head.len).unwrap_or_default());
     for field in &origin.head.fields {
-        let (name, value) = (field.name.of(&origin.bytes), field.value.of(&origin.bytes));
+        let (name, value) = (|| field.name.of(&origin.bytes), || field.value.of(&origin.bytes));
         if let Some(known) = field.known.filter(|known| known.is_first_in_response()) {
             if seen.contains(known) {
-                let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+                let (name, value) = (String::from_utf8_lossy(name()), String::from_utf8_lossy(value()));
                 exchange.log(
                     Level::Warn,
                     format_args!("upstream sent duplicate header line: \"{name}: {value}\", ignored"),
@@ -135,26 +136,31 @@ fn copy_fields(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, re
         match field.known {
             Some(Known::ContentType) if redirects || !proxy.hidden.hides_type => {
                 exchange.response.content_type.clear();
-                exchange.response.content_type.extend_from_slice(value);
+                exchange.response.content_type.extend_from_slice(value());
             }
             Some(Known::LastModified) if !redirects && !proxy.hidden.hides(field.known, name) => {
-                exchange.response.last_modified = weir_wire::date::parse_http_date(value);
+                exchange.response.last_modified = weir_wire::date::parse_http_date(value());
             }
             Some(Known::XAccelLimitRate) if !proxy.ignore.has("X-Accel-Limit-Rate") => {
-                exchange.facts.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
+                exchange.facts.limit_rate = std::str::from_utf8(value()).ok().and_then(value::number);
             }
             Some(Known::XAccelCharset) if !proxy.ignore.has("X-Accel-Charset") => {
                 exchange.response.charset.clear();
-                exchange.response.charset.extend_from_slice(value);
+                exchange.response.charset.extend_from_slice(value());
             }
             Some(_) | None => {}
         }
         let passes = match redirects {
-            true => outlives_redirect(exchange, values, field.known, name),
-            false => !proxy.hidden.hides(field.known, name) && !named.has(field.known, name),
+            true => outlives_redirect(exchange, values, field.known, name()),
+            false => !proxy.hidden.hides(field.known, name) && !named.has(field),
         };
-        if passes {
-            exchange.response.fields.push_known(name, value, field.known);
+        let fields = &mut exchange.response.fields;
+        if passes && origin.head.version == Version::Http2 {
+            // Not the parser, but the sender of frames is the judge of these values.
+            fields.push_known(name(), value(), field.known);
+        } else if passes {
+            let adopted = *adopted.get_or_insert_with(|| fields.adopt(head));
+            fields.push_adopted(adopted, field);
         }
     }
     seen
@@ -184,7 +190,7 @@ pub fn take_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
     }
     for field in trailers.iter() {
         let may_trail = field.known.is_none_or(|known| !known.is_forbidden_in_trailer());
-        if may_trail && !proxy.hidden.hides(field.known, field.name) {
+        if may_trail && !proxy.hidden.hides(field.known, || field.name) {
             exchange.response.trailers.push_known(field.name, field.value, field.known);
         }
     }

@@ -16,8 +16,8 @@ use weir_http::text::refusal::Refusal;
 use weir_http::text::regex::{Regex, SharedRegex};
 use weir_http::text::slots::Captures;
 use weir_http::text::template::Template;
-use weir_wire::Known;
 use weir_wire::fields::FieldRef;
+use weir_wire::{Known, KnownSet};
 
 use self::cookie::{Cookie, FLAG_WORDS, Flags};
 use super::Values;
@@ -168,19 +168,28 @@ pub fn implied(pass: &Pass) -> Option<Redirects> {
     default_change(pass).map(|change| Redirects::List(vec![change]))
 }
 
-/// The fields that have addresses of the upstream.
-pub const FIELDS: [Known; 3] = [Known::Location, Known::Refresh, Known::SetCookie];
+/// Whether the settings may change a field of an answer with these names.
+pub fn concerns(proxy: &Values, names: KnownSet) -> bool {
+    let has_address = names.contains(Known::Location) || names.contains(Known::Refresh);
+    has_address && !redirects(proxy).is_empty() || names.contains(Known::SetCookie) && changes_cookies(proxy)
+}
+
+fn redirects(proxy: &Values) -> &[Change] {
+    match &proxy.redirect {
+        Redirects::Off | Redirects::Default => &[],
+        Redirects::List(changes) => changes,
+    }
+}
+
+fn changes_cookies(proxy: &Values) -> bool {
+    !(proxy.cookie_domain.is_empty() && proxy.cookie_path.is_empty() && proxy.cookie_flags.is_empty())
+}
 
 /// Changes the addresses in the response's fields from this place on. The upstream's answer is in the exchange: the
 /// replacements may be made of it.
 pub fn fields(exchange: &mut Exchange<'_>, first: usize) {
     let proxy = &crate::values(exchange.location).proxy;
-    let redirects = match &proxy.redirect {
-        Redirects::Off | Redirects::Default => &[],
-        Redirects::List(changes) => changes.as_slice(),
-    };
-    let changes_cookies =
-        !(proxy.cookie_domain.is_empty() && proxy.cookie_path.is_empty() && proxy.cookie_flags.is_empty());
+    let (redirects, changes_cookies) = (redirects(proxy), changes_cookies(proxy));
     for place in first..exchange.response.fields.places() {
         let Some(FieldRef { known: Some(known), value, .. }) = exchange.response.fields.at(place) else { continue };
         let changed = match known {
