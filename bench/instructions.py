@@ -3,6 +3,7 @@
 
     python3 bench/instructions.py --weir target/dist/weir [--only weir-tuned,floor] [--path /1k]
     python3 bench/instructions.py --weir target/dist/weir --cached      # a hit instead: the answer is in the peer's cache
+    python3 bench/instructions.py --weir target/dist/weir --fastcgi     # "Hello, world" of PHP-FPM behind FastCGI
     python3 bench/instructions.py --weir target/dist/weir --tls         # clients speak TLS; valgrind has no AVX-512
     python3 bench/instructions.py --weir target/dist/weir --only weir --workers 1,2,4,8,16 [--atomics] [--servers 2]
     python3 bench/instructions.py --weir target/dist/weir --only weir --code
@@ -35,6 +36,7 @@ from pathlib import Path
 
 import loads
 import peers
+import protocols
 from ports import free_ports
 
 READY_SECONDS = 60          # valgrind starts a binary with debug information in seconds
@@ -50,10 +52,12 @@ def main():
     for tool in ("valgrind", "wrk"):
         if not shutil.which(tool):
             sys.exit(f"{tool} is needed: apt install {tool}")
-    usual = ["floor", "nginx-tuned", "weir"] if args.cached else ["nginx", "weir"] if args.tls else ["floor", "nginx-tuned", "weir-tuned"]
+    if args.fastcgi and not protocols.php_fpm():
+        sys.exit("php-fpm is needed: apt install php-fpm")
+    usual = ["floor", "nginx-tuned", "weir"] if args.cached else ["nginx", "weir"] if args.tls or args.fastcgi else ["floor", "nginx-tuned", "weir-tuned"]
     wanted = args.only.split(",") if args.only else usual
     what = "hit" if args.cached else "exchange over TLS" if args.tls else "exchange"
-    print(f"user instructions of one {what}: GET {args.path}, {args.connections} connections kept, "
+    print(f"user instructions of one {what}: {'PHP behind FastCGI' if args.fastcgi else f'GET {args.path}'}, {args.connections} connections kept, "
           f"a run of {args.short} s taken from one of {args.long} s")
     floor = None
     with tempfile.TemporaryDirectory(prefix="weir-instructions-") as work:
@@ -79,10 +83,11 @@ def arguments():
     parser.add_argument("--nginx", help="the binary, for example of a checkout; else the one in PATH")
     parser.add_argument("--only", help="some peers, by run.py's names, separated by commas")
     parser.add_argument("--cached", action="store_true", help="out of the peer's cache, as run.py's hit-1k")
+    parser.add_argument("--fastcgi", action="store_true", help="the origin is PHP-FPM, as protocols.py's php")
     parser.add_argument("--tls", action="store_true", help="clients speak TLS, as run.py's tls-1k")
     parser.add_argument("--header", action="append", default=[], help="a field of the request, such as 'Accept-Encoding: gzip'")
     parser.add_argument("--path", default="/1k", help="of floor's origin: /1k, /64k, /1m; /app has an application's fields")
-    parser.add_argument("--connections", type=int, default=CONNECTIONS)
+    parser.add_argument("--connections", type=int, help=f"{CONNECTIONS}; with --fastcgi {protocols.CHILDREN}, one for each child")
     parser.add_argument("--workers", type=lambda text: [int(count) for count in text.split(",")], default=[1],
                         help="numbers of workers, such as 1,2,4,8,16: what grows with it, grows with the cores")
     parser.add_argument("--servers", type=int, default=1, help="lines `server` in the peer's group")
@@ -93,7 +98,9 @@ def arguments():
     parser.add_argument("--short", type=int, default=1, help="seconds of the short run")
     parser.add_argument("--long", type=int, default=4, help="seconds of the long run")
     parser.add_argument("--keep", help="a directory in which callgrind's files are left, for callgrind_annotate")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.connections = args.connections or (protocols.CHILDREN if args.fastcgi else CONNECTIONS)
+    return args
 
 
 def exchange(peer, args, work, workers):
@@ -112,7 +119,7 @@ def run(peer, args, work, seconds, workers):
     for directory in (work, work.parent):
         directory.chmod(0o777)      # nginx's worker is nobody, and writes a file of its own
     listen, origin = (f"127.0.0.1:{port}" for port in free_ports(2))
-    with peers.start_origin(origin, work):
+    with protocols.Php(work) if args.fastcgi else peers.start_origin(origin, work):
         process = start(peer, args, work, listen, origin, workers)
         try:
             await_listener(listen, process)
@@ -135,7 +142,10 @@ def is_exact(args):
 
 def start(peer, args, work, listen, origin, workers):
     source, peer_argv = peer.set_up(args.cached, args.tls)
-    conf = peers.written(source, work, listen, origin, work, servers=args.servers) if source else None
+    if args.fastcgi:
+        conf = protocols.written(work, work, {name: listen.rpartition(":")[2] if name == "http" else port for name, port in protocols.PORTS.items()})
+    else:
+        conf = peers.written(source, work, listen, origin, work, servers=args.servers) if source else None
     if conf:
         conf.write_text(conf.read_text().replace("worker_processes 1;", f"worker_processes {workers};"))
     values = dict(program=peer.program, conf=conf, prefix=f"{work}/", listen=listen, origin=origin)

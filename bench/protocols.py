@@ -10,6 +10,7 @@ interleaved; each figure is the median of the rounds, with the range of the rati
 """
 
 import argparse
+import contextlib
 import os
 import random
 import selectors
@@ -31,6 +32,7 @@ BULK_BYTES = 1 << 30
 BUFFER = bytes(1 << 20)
 ECHO_BYTES, ECHO_CONNECTIONS = 1024, 64
 DATAGRAM, DNS_CLIENTS = bytes(64), 32
+CHILDREN = 16       # of PHP-FPM: a kept connection takes one
 PATIENCE_SECONDS = 10
 PORTS = {"http": 18101, "echo": 18102, "bulk": 18103, "dns": 18104,
          "origin_echo": 18112, "origin_bulk": 18113, "origin_dns": 18114}
@@ -46,11 +48,11 @@ def main():
     args = arguments()
     chosen = [peer for peer in peers.all_peers(args.weir, None) if peer.name in ("nginx", "weir")]
     rows = [row for row in ROWS if not args.only or row in args.only.split(",")]
-    fpm = next((path for path in map(shutil.which, ("php-fpm", "php-fpm8.2", "php-fpm8.4")) if path), None)
-    if "php" in rows and not fpm:
+    if "php" in rows and not php_fpm():
         sys.exit("php-fpm is needed: apt install php-fpm (or leave the row out with --only)")
     found = {row: {peer.name: [] for peer in chosen} for row in rows}
-    with tempfile.TemporaryDirectory(prefix="weir-protocols-") as work, origins(Path(work), fpm if "php" in rows else None):
+    with tempfile.TemporaryDirectory(prefix="weir-protocols-") as work, origins(), \
+            Php(Path(work)) if "php" in rows else contextlib.nullcontext():
         os.chmod(work, 0o755)
         for _ in range(args.rounds):
             for peer in random.sample(chosen, len(chosen)):
@@ -79,7 +81,7 @@ def measure(row, running, seconds):
 
 def php(seconds):
     said = loads.parse_wrk(subprocess.run(
-        ["taskset", "-c", str(peers.LOAD_CORE), "wrk", "-t1", "-c16", f"-d{seconds}s", f"http://127.0.0.1:{PORTS['http']}/"],
+        ["taskset", "-c", str(peers.LOAD_CORE), "wrk", "-t1", f"-c{CHILDREN}", f"-d{seconds}s", f"http://127.0.0.1:{PORTS['http']}/"],
         capture_output=True, text=True, check=True).stdout)
     if said["errors"] or not said["requests"]:
         raise peers.PeerFailed(f"php: {said}")
@@ -153,22 +155,55 @@ def dns(seconds):
 def start(peer, work):
     prefix = work / peer.name
     (prefix / "logs").mkdir(parents=True, exist_ok=True)
-    text = (peers.HERE / "conf" / "protocols.conf").read_text()
-    for name, port in PORTS.items():
-        text = text.replace(f"@{name}@", f"127.0.0.1:{port}")
-    text = text.replace("@php@", str(work / "php.sock")).replace("@script@", str(work / "hello.php"))
-    conf = prefix / "protocols.conf"
-    conf.write_text(text)
+    conf = written(prefix, work, PORTS)
     values = dict(program=peer.program, conf=conf, prefix=f"{prefix}/", listen="", origin="")
     return peers.Running(peer.name, [part.format(**values) for part in peer.argv], peers.PEER_CORE,
                          f"127.0.0.1:{PORTS['http']}", prefix / "output.log", executable=peer.program)
 
 
+def written(prefix, work, ports):
+    """conf/protocols.conf with everything filled in, in the prefix directory."""
+    text = (peers.HERE / "conf" / "protocols.conf").read_text()
+    for name, port in ports.items():
+        text = text.replace(f"@{name}@", f"127.0.0.1:{port}")
+    text = text.replace("@php@", str(work / "php.sock")).replace("@script@", str(work / "hello.php"))
+    conf = prefix / "protocols.conf"
+    conf.write_text(text)
+    return conf
+
+
+def php_fpm():
+    """The program, if it is installed."""
+    return next((path for path in map(shutil.which, ("php-fpm", "php-fpm8.2", "php-fpm8.4")) if path), None)
+
+
+class Php:
+    """PHP-FPM on the other core, with one page; ended on leaving the `with` block."""
+
+    def __init__(self, work):
+        self.work, self.process = work, None
+
+    def __enter__(self):
+        (self.work / "hello.php").write_text("<?php echo 'Hello, world';\n")
+        (self.work / "fpm.conf").write_text(
+            f"[global]\nerror_log={self.work}/fpm.log\ndaemonize=no\n[www]\nuser=root\ngroup=root\nlisten={self.work}/php.sock\n"
+            f"listen.mode=0666\npm=static\npm.max_children={CHILDREN}\n")
+        self.process = subprocess.Popen(["taskset", "-c", str(peers.LOAD_CORE), php_fpm(), "-R", "-y", str(self.work / "fpm.conf")])
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while not (self.work / "php.sock").exists() and time.monotonic() < give_up:
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
 class origins:
     """The servers behind the peers, as processes on the other core; ended on leaving the `with` block."""
 
-    def __init__(self, work, fpm):
-        self.work, self.fpm, self.children, self.php = work, fpm, [], None
+    def __init__(self):
+        self.children = []
 
     def __enter__(self):
         os.sched_setaffinity(0, {peers.LOAD_CORE})
@@ -178,15 +213,6 @@ class origins:
                 serve()
                 os._exit(0)
             self.children.append(child)
-        if self.fpm:
-            (self.work / "hello.php").write_text("<?php echo 'Hello, world';\n")
-            (self.work / "fpm.conf").write_text(
-                f"[global]\nerror_log={self.work}/fpm.log\ndaemonize=no\n[www]\nuser=root\ngroup=root\nlisten={self.work}/php.sock\n"
-                "listen.mode=0666\npm=static\npm.max_children=16\n")
-            self.php = subprocess.Popen([self.fpm, "-R", "-y", str(self.work / "fpm.conf")])
-            give_up = time.monotonic() + PATIENCE_SECONDS
-            while not (self.work / "php.sock").exists() and time.monotonic() < give_up:
-                time.sleep(0.05)
         time.sleep(0.3)
         return self
 
@@ -194,9 +220,6 @@ class origins:
         for child in self.children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-        if self.php:
-            self.php.terminate()
-            self.php.wait()
 
 
 def listening(name):
