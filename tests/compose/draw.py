@@ -355,6 +355,11 @@ pools.POOLS["any"] = pools.ORDINARY
 # The percentage of the files that listen for HTTP/3 too, and of their requests that come over it.
 HTTP3_FILES, HTTP3_ASKS = 35, 60
 
+# Words of HTTP/3 and QUIC, and the percentage of these files that each of them is in.
+HTTP3_WORDS = ("quic_retry on", "quic_gso on", "quic_active_connection_id_limit 3", "http3_max_concurrent_streams 2",
+               "http3_stream_buffer_size 16k", "http3_hq on")
+HTTP3_WORD = 20
+
 
 def over_http3(dice, tree, asks):
     """The same case, or one that also listens for HTTP/3. The draws of the other families do not depend on it."""
@@ -363,10 +368,11 @@ def over_http3(dice, tree, asks):
     listens = [Statement("listen 8443 quic")]
     if "ssl_certificate cert.pem" not in grammar.text(tree):
         listens += [Statement("ssl_certificate cert.pem"), Statement("ssl_certificate_key key.pem")]
+    asks = tuple(dataclasses.replace(ask, way="h3", otherwise=ask.way) if dice.randrange(100) < HTTP3_ASKS else ask for ask in asks)
+    listens += [Statement(word) for word in HTTP3_WORDS if dice.randrange(100) < HTTP3_WORD]
     first = next(statement for statement in tree if statement.name == "server")
     changed = dataclasses.replace(first, block=(first.block[0], *listens, *first.block[1:]))
-    tree = tuple(changed if statement is first else statement for statement in tree)
-    return tree, tuple(dataclasses.replace(ask, way="h3", otherwise=ask.way) if dice.randrange(100) < HTTP3_ASKS else ask for ask in asks)
+    return tuple(changed if statement is first else statement for statement in tree), asks
 
 
 def used(kit, text):
