@@ -187,7 +187,7 @@ impl Machine {
             }
         }
         self.ports.retain(|address, _| peers.contains(address));
-        let round = self.round(peers.len());
+        let round = self.round(&peers);
         for _ in 0..PEERS_AT_ONCE.min(round) {
             let next = peers.get(self.port_turn);
             self.port_turn = (self.port_turn + 1) % round;
@@ -198,11 +198,14 @@ impl Machine {
         }
     }
 
-    /// The places in a round of counting ports. While no peer can be near the limit, a few peers share the round with
-    /// places that have no peer, so each peer is counted every [`FAR_SECONDS`] and not every second.
-    fn round(&self, peers: usize) -> usize {
-        let is_far = self.sockets.zip(self.port_range).is_some_and(|(sockets, range)| sockets < range / FAR_PARTS);
-        peers.max(if is_far { PEERS_AT_ONCE * FAR_SECONDS } else { 0 })
+    /// The places in a round of counting ports. While no peer is near the limit, a few peers share the round with
+    /// places that have no peer, so each peer is counted every [`FAR_SECONDS`] and not every second: a server with many
+    /// connections that rest (TIME_WAIT) would else walk through all of them each second.
+    fn round(&self, peers: &[SocketAddr]) -> usize {
+        let are_few = |count: &u64| self.port_range.is_some_and(|range| *count < range / FAR_PARTS);
+        let is_far = self.sockets.as_ref().is_some_and(are_few)
+            || peers.iter().all(|peer| self.ports.get(peer).is_some_and(are_few));
+        peers.len().max(if is_far { PEERS_AT_ONCE * FAR_SECONDS } else { 0 })
     }
 }
 
@@ -257,7 +260,7 @@ const PORT_PEERS_MAX: usize = 64;
 /// Peers whose ports are counted in one second.
 const PEERS_AT_ONCE: usize = 2;
 
-/// With fewer TCP sockets than this part of the range of ports, no peer is near the limit.
+/// With fewer TCP sockets, or fewer ports taken, than this part of the range of ports, no peer is near the limit.
 const FAR_PARTS: u64 = 10;
 /// Seconds between two counts of a peer that is not near the limit; with many peers a round takes longer anyway.
 const FAR_SECONDS: usize = 5;
@@ -309,11 +312,21 @@ mod tests {
 
     #[test]
     fn few_peers_far_from_the_limit_are_counted_less_often() {
-        let machine = |sockets| Machine { sockets, port_range: Some(28_232), ..Machine::default() };
-        for (sockets, peers, round) in
-            [(Some(2822), 1, PEERS_AT_ONCE * FAR_SECONDS), (Some(2823), 1, 1), (Some(0), 64, 64), (None, 1, 1)]
-        {
-            assert_eq!(machine(sockets).round(peers), round, "{sockets:?} {peers}");
+        let all: Vec<SocketAddr> = (1..=64).map(|port| SocketAddr::from(([10, 0, 0, 1], port))).collect();
+        let rare = PEERS_AT_ONCE * FAR_SECONDS;
+        for (sockets, taken, peers, round) in [
+            (Some(2822), &[][..], 1, rare),
+            (Some(2823), &[], 1, 1),
+            (Some(0), &[], 64, 64),
+            (None, &[], 1, 1),
+            (Some(20_000), &[2822], 1, rare),
+            (Some(20_000), &[2823], 1, 1),
+            (Some(20_000), &[5], 2, 2),
+            (Some(20_000), &[5, 5], 2, rare),
+        ] {
+            let ports = all.iter().copied().zip(taken.iter().copied()).collect();
+            let machine = Machine { sockets, ports, port_range: Some(28_232), ..Machine::default() };
+            assert_eq!(machine.round(&all[..peers]), round, "{sockets:?} {taken:?} {peers}");
         }
     }
 
