@@ -191,8 +191,6 @@ fn prepare(fd: BorrowedFd<'_>, address: &Address, options: &ListenOptions) -> io
     }
     set_buffers(fd, options)?;
     if !address.is_unix() {
-        // Accepted sockets inherit it, which saves them the syscall.
-        sockopt::set_tcp_nodelay(fd, true)?;
         set_tcp(fd, options)?;
     }
     Ok(())
@@ -209,6 +207,8 @@ fn set_buffers(fd: BorrowedFd<'_>, options: &ListenOptions) -> io::Result<()> {
 }
 
 fn set_tcp(fd: BorrowedFd<'_>, options: &ListenOptions) -> io::Result<()> {
+    // Accepted sockets inherit it, which saves them the syscall.
+    sockopt::set_tcp_nodelay(fd, true)?;
     if let Some(queue) = options.fastopen {
         let queue = i32::try_from(queue).unwrap_or(i32::MAX);
         sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, queue)?;

@@ -58,12 +58,13 @@ pub fn conn(
 ) -> Box<Conn> {
     let shared = entry.shared.clone();
     let core = default_core(&generation.conf, listen);
-    if core.nodelay
+    // The listening socket has switched it on.
+    if !core.nodelay
         && !remote.is_unix()
         && let Some(socket) = shared.stream.socket()
     {
-        // If this fails, answers may be later, but they stay correct.
-        let _ = socket.set_nodelay(true);
+        // If this fails, answers may come in more packets, but they stay correct.
+        let _ = socket.set_nodelay(false);
     }
     let client = Rc::new(Client {
         number,
