@@ -75,7 +75,7 @@ pub struct Order {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Authorization {
     /// The host.
-    pub identifier: Host,
+    pub identifier: AuthorityHost,
     /// `pending`, `valid`, or a failure.
     pub status: String,
     /// Whether it is for all names of the host's domain.
@@ -88,7 +88,7 @@ pub struct Authorization {
 
 /// A host as an authority writes it: without `*.` for a wildcard.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Host {
+pub struct AuthorityHost {
     /// The kind of host.
     #[serde(rename = "type")]
     pub kind: String,

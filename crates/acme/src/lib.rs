@@ -49,5 +49,5 @@ pub use key::KeyKind;
 pub use problem::Problem;
 pub use proof::{Begun, Proof, Record};
 pub use shared_key::SharedKey;
-pub use surroundings::{Answer, Method, Request, Surroundings};
+pub use surroundings::{AuthorityAnswer, AuthorityRequest, Method, Surroundings};
 pub use tend::{Tended, Tending, tend};

@@ -14,7 +14,7 @@ use crate::fields;
 use crate::identifier::Identifier;
 use crate::issuer::{CertificateOrder, ChallengeType};
 use crate::proof::{Begun, Proof};
-use crate::surroundings::{Answer, Surroundings};
+use crate::surroundings::{AuthorityAnswer, Surroundings};
 use crate::talk::{Payload, SERVER_PAUSE_MAX, Talk, address};
 
 /// How long weir waits for an authority to check a host, and to make the certificate.
@@ -77,7 +77,7 @@ impl<S: Surroundings> Talk<'_, S> {
         &mut self,
         order: &CertificateOrder,
         replaces: Option<&str>,
-    ) -> Result<(Begun, answer::Order, Answer), Failed> {
+    ) -> Result<(Begun, answer::Order, AuthorityAnswer), Failed> {
         let key = self.around.make_key(order.key).await.map_err(Failed::Key)?;
         let mut request = json!({"identifiers": order.identifiers});
         if let Some(profile) = self.profile().await? {
@@ -109,7 +109,7 @@ impl<S: Surroundings> Talk<'_, S> {
         Ok((begun, answer::read(&answer.body)?, answer))
     }
 
-    async fn look(&mut self, url: &str) -> Result<(answer::Order, Answer), Failed> {
+    async fn look(&mut self, url: &str) -> Result<(answer::Order, AuthorityAnswer), Failed> {
         let answer = self.post(url, Payload::Nothing).await?;
         Ok((answer::read(&answer.body)?, answer))
     }
@@ -120,7 +120,7 @@ impl<S: Surroundings> Talk<'_, S> {
         order: &CertificateOrder,
         begun: &Begun,
         mut state: answer::Order,
-        mut answer: Answer,
+        mut answer: AuthorityAnswer,
     ) -> Result<Issued, Failed> {
         if state.status == "pending" {
             for url in state.authorizations.iter().take(PARTS_MAX) {
@@ -229,7 +229,7 @@ impl<S: Surroundings> Talk<'_, S> {
     /// Tells the authority to look, and waits for its verdict.
     async fn prove(&mut self, url: &str, challenge: &answer::Challenge) -> Result<(), Failed> {
         // An authority that has begun to look, for an earlier process, need not be told again.
-        let mut answer = Answer::default();
+        let mut answer = AuthorityAnswer::default();
         if challenge.status == "pending" {
             answer = self.post(&challenge.url, Payload::Json("{}")).await?;
             let told: answer::Challenge = answer::read(&answer.body)?;
@@ -255,7 +255,7 @@ impl<S: Surroundings> Talk<'_, S> {
     }
 
     /// Waits until the next look; false if the patience is over.
-    async fn wait(&self, answer: &Answer, pauses: &mut Pauses) -> bool {
+    async fn wait(&self, answer: &AuthorityAnswer, pauses: &mut Pauses) -> bool {
         let Some(own) = pauses.next(self.around.now()) else { return false };
         let pause = self.asked_pause(answer).unwrap_or(own).min(SERVER_PAUSE_MAX);
         self.around.pause(pause).await;

@@ -25,7 +25,7 @@ pub enum Method {
 
 /// A request to an authority.
 #[derive(Clone, Debug)]
-pub struct Request<'r> {
+pub struct AuthorityRequest<'r> {
     /// The method.
     pub method: Method,
     /// The whole URL, `https` or `http`.
@@ -36,7 +36,7 @@ pub struct Request<'r> {
 
 /// An answer of an authority.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct AuthorityAnswer {
     /// The status.
     pub status: u16,
     /// The fields, names in lower case.
@@ -45,7 +45,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl AuthorityAnswer {
     /// The first value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -60,7 +60,7 @@ impl Answer {
 /// The outside of one authority's client.
 pub trait Surroundings {
     /// Sends a request and reads the answer, within a time limit. The error is a reason for the log.
-    fn exchange(&self, request: Request<'_>) -> impl Future<Output = Result<Answer, String>>;
+    fn exchange(&self, request: AuthorityRequest<'_>) -> impl Future<Output = Result<AuthorityAnswer, String>>;
 
     /// Waits.
     fn pause(&self, time: Duration) -> impl Future<Output = ()>;

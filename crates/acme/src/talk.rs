@@ -13,7 +13,7 @@ use crate::failed::Failed;
 use crate::fields;
 use crate::issuer::Issuer;
 use crate::problem::{Problem, shown};
-use crate::surroundings::{Answer, Method, Request, Surroundings};
+use crate::surroundings::{AuthorityAnswer, AuthorityRequest, Method, Surroundings};
 
 /// Redirects that weir follows for one request.
 const REDIRECTS_MAX: usize = 10;
@@ -72,7 +72,7 @@ impl<'t, S: Surroundings> Talk<'t, S> {
     }
 
     /// Reads something public.
-    pub(crate) async fn get(&self, url: &str) -> Result<Answer, Failed> {
+    pub(crate) async fn get(&self, url: &str) -> Result<AuthorityAnswer, Failed> {
         let mut url = address(url)?;
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.exchange(Method::Get, &url, "").await?;
@@ -95,8 +95,8 @@ impl<'t, S: Surroundings> Talk<'t, S> {
         Err(Failed::Redirect("too many redirects"))
     }
 
-    async fn exchange(&self, method: Method, url: &Url, body: &str) -> Result<Answer, Failed> {
-        self.around.exchange(Request { method, url, body }).await.map_err(Failed::Net)
+    async fn exchange(&self, method: Method, url: &Url, body: &str) -> Result<AuthorityAnswer, Failed> {
+        self.around.exchange(AuthorityRequest { method, url, body }).await.map_err(Failed::Net)
     }
 
     async fn nonce(&mut self) -> Result<String, Failed> {
@@ -109,7 +109,7 @@ impl<'t, S: Surroundings> Talk<'t, S> {
     }
 
     /// Sends a signed request.
-    pub(crate) async fn post(&mut self, url: &str, payload: Payload<'_>) -> Result<Answer, Failed> {
+    pub(crate) async fn post(&mut self, url: &str, payload: Payload<'_>) -> Result<AuthorityAnswer, Failed> {
         let signer = self.account.as_ref().map(|(account, _)| account.clone());
         let answer = self.post_as(signer.as_deref().map_or(Signer::Key, Signer::Account), url, payload).await?;
         if let Some((_, is_confirmed)) = &mut self.account {
@@ -118,7 +118,12 @@ impl<'t, S: Surroundings> Talk<'t, S> {
         Ok(answer)
     }
 
-    async fn post_as(&mut self, signer: Signer<'_>, url: &str, payload: Payload<'_>) -> Result<Answer, Failed> {
+    async fn post_as(
+        &mut self,
+        signer: Signer<'_>,
+        url: &str,
+        payload: Payload<'_>,
+    ) -> Result<AuthorityAnswer, Failed> {
         let target = address(url)?;
         let mut nonce = self.nonce().await?;
         let mut tries = 0..RETRIES_MAX;
@@ -165,7 +170,7 @@ impl<'t, S: Surroundings> Talk<'t, S> {
     }
 
     /// `Retry-After` of an answer.
-    pub(crate) fn asked_pause(&self, answer: &Answer) -> Option<Duration> {
+    pub(crate) fn asked_pause(&self, answer: &AuthorityAnswer) -> Option<Duration> {
         fields::retry_after(answer.field("retry-after")?, self.around.now())
     }
 
@@ -261,10 +266,10 @@ pub(crate) fn address(text: &str) -> Result<Url, Failed> {
     url.ok_or_else(|| Failed::Address(text.to_owned()))
 }
 
-fn problem(answer: &Answer) -> Option<Problem> {
+fn problem(answer: &AuthorityAnswer) -> Option<Problem> {
     serde_json::from_slice::<Problem>(&answer.body).ok().filter(|problem| !problem.kind.is_empty())
 }
 
-fn nonce_of(answer: &Answer) -> Option<String> {
+fn nonce_of(answer: &AuthorityAnswer) -> Option<String> {
     answer.field("replay-nonce").filter(|nonce| fields::is_nonce(nonce)).map(str::to_owned)
 }

@@ -17,15 +17,15 @@ use weir_net::log::Level;
 
 use crate::plan::Plan;
 use crate::{
-    AccountKey, Answer, Begun, CertificateOrder, Identifier, Issued, Issuer, KeyKind, Method, Proof, Request,
-    Surroundings, Tended, Tending, answer, chain, tend,
+    AccountKey, AuthorityAnswer, AuthorityRequest, Begun, CertificateOrder, Identifier, Issued, Issuer, KeyKind,
+    Method, Proof, Surroundings, Tended, Tending, answer, chain, tend,
 };
 
 const START: i64 = 1_800_000_000;
 const DAY: i64 = 24 * 3600;
 
 /// How an authority lies: changes an answer to a path.
-type Twist = fn(&str, Answer) -> Answer;
+type Twist = fn(&str, AuthorityAnswer) -> AuthorityAnswer;
 
 /// An authority, and the disk of weir.
 struct Ca {
@@ -84,11 +84,11 @@ impl Ca {
         ("replay-nonce".to_owned(), nonce)
     }
 
-    fn answer(&self, status: u16, body: Value) -> Answer {
-        Answer { status, fields: vec![self.nonce()], body: body.to_string().into_bytes() }
+    fn answer(&self, status: u16, body: Value) -> AuthorityAnswer {
+        AuthorityAnswer { status, fields: vec![self.nonce()], body: body.to_string().into_bytes() }
     }
 
-    fn problem(&self, name: &str) -> Answer {
+    fn problem(&self, name: &str) -> AuthorityAnswer {
         self.answer(400, json!({"type": format!("urn:ietf:params:acme:error:{name}"), "detail": "no"}))
     }
 
@@ -109,7 +109,7 @@ impl Ca {
         order
     }
 
-    fn handle(&self, request: &Request<'_>) -> Answer {
+    fn handle(&self, request: &AuthorityRequest<'_>) -> AuthorityAnswer {
         let path = request.url.path().to_owned();
         if request.method == Method::Get {
             return match path.split('/').nth(1).unwrap_or_default() {
@@ -207,7 +207,7 @@ impl Ca {
             }
             _ => {
                 let body = self.orders.borrow()[number(1)].certificate.clone().into_bytes();
-                Answer { status: 200, fields: vec![self.nonce()], body }
+                AuthorityAnswer { status: 200, fields: vec![self.nonce()], body }
             }
         }
     }
@@ -218,7 +218,7 @@ impl Ca {
 }
 
 impl Surroundings for Ca {
-    async fn exchange(&self, request: Request<'_>) -> Result<Answer, String> {
+    async fn exchange(&self, request: AuthorityRequest<'_>) -> Result<AuthorityAnswer, String> {
         let number = self.count.get() + 1;
         self.count.set(number);
         if self.is_down.get() {
@@ -416,8 +416,8 @@ fn an_authority_that_is_down_is_asked_less_and_less_often() {
 
 #[test]
 fn every_lie_has_a_name_and_the_old_certificate_stays() {
-    fn with(answer: Answer, body: &str) -> Answer {
-        Answer { body: body.as_bytes().to_vec(), ..answer }
+    fn with(answer: AuthorityAnswer, body: &str) -> AuthorityAnswer {
+        AuthorityAnswer { body: body.as_bytes().to_vec(), ..answer }
     }
     fn foreign(hosts: &[&str], days: i64) -> String {
         let key = KeyKind::default().generate().unwrap();
@@ -429,7 +429,7 @@ fn every_lie_has_a_name_and_the_old_certificate_stays() {
         (
             |path, answer| {
                 if path == "/nonce" {
-                    Answer { fields: vec![("replay-nonce".into(), "a b".into())], ..answer }
+                    AuthorityAnswer { fields: vec![("replay-nonce".into(), "a b".into())], ..answer }
                 } else {
                     answer
                 }
@@ -439,7 +439,7 @@ fn every_lie_has_a_name_and_the_old_certificate_stays() {
         (
             |path, answer| {
                 if path == "/nonce" {
-                    Answer { status: 302, fields: vec![("location".into(), "/nonce".into())], ..answer }
+                    AuthorityAnswer { status: 302, fields: vec![("location".into(), "/nonce".into())], ..answer }
                 } else {
                     answer
                 }
@@ -449,7 +449,11 @@ fn every_lie_has_a_name_and_the_old_certificate_stays() {
         (
             |path, answer| {
                 if path == "/dir" {
-                    Answer { status: 301, fields: vec![("location".into(), "http://ca.test/dir".into())], ..answer }
+                    AuthorityAnswer {
+                        status: 301,
+                        fields: vec![("location".into(), "http://ca.test/dir".into())],
+                        ..answer
+                    }
                 } else {
                     answer
                 }
@@ -457,12 +461,14 @@ fn every_lie_has_a_name_and_the_old_certificate_stays() {
             "redirect failed: redirect from https to http",
         ),
         (
-            |path, answer| if path == "/dir" { Answer { status: 301, fields: Vec::new(), ..answer } } else { answer },
+            |path, answer| {
+                if path == "/dir" { AuthorityAnswer { status: 301, fields: Vec::new(), ..answer } } else { answer }
+            },
             "redirect failed: missing redirect URI",
         ),
         (|path, answer| if path == "/order" { with(answer, "[1]") } else { answer }, "cannot deserialize response"),
         (
-            |path, answer| if path == "/order" { Answer { fields: Vec::new(), ..answer } } else { answer },
+            |path, answer| if path == "/order" { AuthorityAnswer { fields: Vec::new(), ..answer } } else { answer },
             "invalid or missing order URL",
         ),
         (
@@ -484,7 +490,9 @@ fn every_lie_has_a_name_and_the_old_certificate_stays() {
             "no certificate in the completed order",
         ),
         (
-            |path, answer| if path == "/dir" { Answer { status: 503, ..with(answer, "down") } } else { answer },
+            |path, answer| {
+                if path == "/dir" { AuthorityAnswer { status: 503, ..with(answer, "down") } } else { answer }
+            },
             "unexpected status code 503 in response",
         ),
     ];
@@ -513,7 +521,7 @@ fn certificates_for_other_hosts_or_times_are_refused_by_name() {
         (
             |path, answer| {
                 if path.starts_with("/cert") {
-                    OTHER_HOST.with(|text| Answer { body: text.borrow().clone(), ..answer })
+                    OTHER_HOST.with(|text| AuthorityAnswer { body: text.borrow().clone(), ..answer })
                 } else {
                     answer
                 }
@@ -523,7 +531,7 @@ fn certificates_for_other_hosts_or_times_are_refused_by_name() {
         (
             |path, answer| {
                 if path.starts_with("/cert") {
-                    EXPIRED.with(|text| Answer { body: text.borrow().clone(), ..answer })
+                    EXPIRED.with(|text| AuthorityAnswer { body: text.borrow().clone(), ..answer })
                 } else {
                     answer
                 }
@@ -570,7 +578,7 @@ fn a_refusal_for_good_is_not_asked_again() {
     ca.twist.set(Some(|path, answer| match path {
         "/order" => {
             let body = br#"{"type":"urn:ietf:params:acme:error:rejectedIdentifier","detail":"no"}"#;
-            Answer { status: 400, body: body.to_vec(), ..answer }
+            AuthorityAnswer { status: 400, body: body.to_vec(), ..answer }
         }
         _ => answer,
     }));

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use weir_acme::surroundings::BODY_BYTES_MAX;
 use weir_acme::{
-    Answer, Begun, CertificateOrder, ChallengeType, Issued, KeyKind, Method, Proof, Record, Request, Surroundings,
+    AuthorityAnswer, AuthorityRequest, Begun, CertificateOrder, ChallengeType, Issued, KeyKind, Method, Proof, Record,
+    Surroundings,
 };
 use weir_fetch::{Answer as Answered, Call, compose};
 use weir_http::hold::dns;
@@ -98,7 +99,7 @@ impl Outside {
     }
 }
 
-fn composed(request: &Request<'_>) -> Vec<u8> {
+fn composed(request: &AuthorityRequest<'_>) -> Vec<u8> {
     let (language, kind) = (("Accept-Language", "en"), ("Content-Type", "application/jose+json"));
     match request.method {
         Method::Get => compose("GET", request.url, &[language], ""),
@@ -107,7 +108,7 @@ fn composed(request: &Request<'_>) -> Vec<u8> {
 }
 
 impl Surroundings for Outside {
-    async fn exchange(&self, request: Request<'_>) -> Result<Answer, String> {
+    async fn exchange(&self, request: AuthorityRequest<'_>) -> Result<AuthorityAnswer, String> {
         let deadline = Deadline::new();
         deadline.set(TIMEOUT);
         let addresses = self.addresses(request.url).await?;
@@ -117,7 +118,7 @@ impl Surroundings for Outside {
         let Answered { status, fields, body, .. } = call.exchange(&composed(&request), bytes_max, &deadline).await?;
         let host = request.url.host_str().unwrap_or_default();
         match body.len() <= BODY_BYTES_MAX {
-            true => Ok(Answer { status, fields, body }),
+            true => Ok(AuthorityAnswer { status, fields, body }),
             false => Err(format!("the response of {host} is larger than {}k", BODY_BYTES_MAX >> 10)),
         }
     }
