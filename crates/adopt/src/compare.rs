@@ -17,7 +17,7 @@ const UNCOMPARED: &[&str] = &["date", "server"];
 
 /// An answer, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ComparedAnswer {
     /// It arrived.
     Whole {
         /// The status.
@@ -140,7 +140,7 @@ pub struct Port {
 }
 
 /// Compares two answers of nginx with one of weir.
-pub fn compare(first: &Answer, again: &Answer, weir: &Answer, port: Port) -> Compared {
+pub fn compare(first: &ComparedAnswer, again: &ComparedAnswer, weir: &ComparedAnswer, port: Port) -> Compared {
     let (first, again) = (parts(first, None), parts(again, None));
     let weir = parts(weir, Some(port));
     let mut compared = Compared::default();
@@ -184,7 +184,7 @@ pub fn confirmed(mut compared: Compared, second: &Compared) -> Compared {
 /// Removes the differences in parts that weir's answer from an empty cache and another such answer do not share: the
 /// application changes them, and the caches of nginx and of weir were filled at different times. A failure or an answer
 /// with another status shows nothing about the parts, so it removes none.
-pub fn unsteady(mut compared: Compared, ours: &Answer, fresh: &Answer, port: Port) -> Compared {
+pub fn unsteady(mut compared: Compared, ours: &ComparedAnswer, fresh: &ComparedAnswer, port: Port) -> Compared {
     let (ours, fresh) = (parts(ours, Some(port)), parts(fresh, Some(port)));
     if ours.get("status") != fresh.get("status") {
         return compared;
@@ -205,11 +205,11 @@ fn is_same(name: &str, theirs: Option<&Vec<u8>>, ours: Option<&Vec<u8>>) -> bool
 }
 
 /// The parts of an answer by name, in a form that does not depend on the server.
-fn parts(answer: &Answer, port: Option<Port>) -> BTreeMap<String, Vec<u8>> {
+fn parts(answer: &ComparedAnswer, port: Option<Port>) -> BTreeMap<String, Vec<u8>> {
     let mut parts = BTreeMap::new();
     let (status, fields, body) = match answer {
-        Answer::Whole { status, fields, body } => (status, fields, body),
-        Answer::Failed(name) => {
+        ComparedAnswer::Whole { status, fields, body } => (status, fields, body),
+        ComparedAnswer::Failed(name) => {
             parts.insert("status".to_owned(), format!("no answer ({name})").into_bytes());
             return parts;
         }
@@ -310,14 +310,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn answer(status: u16, fields: &[(&str, &str)], body: &str) -> Answer {
+    fn answer(status: u16, fields: &[(&str, &str)], body: &str) -> ComparedAnswer {
         let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
-        Answer::Whole { status, fields, body: body.into() }
+        ComparedAnswer::Whole { status, fields, body: body.into() }
     }
 
     const PORT: Port = Port { own: 40001, of: 80, is_default: true };
 
-    fn found(first: &Answer, again: &Answer, weir: &Answer) -> (Vec<String>, Vec<String>) {
+    fn found(first: &ComparedAnswer, again: &ComparedAnswer, weir: &ComparedAnswer) -> (Vec<String>, Vec<String>) {
         let compared = compare(first, again, weir, PORT);
         (compared.differences.into_iter().map(|one| one.part).collect(), compared.noise)
     }
@@ -391,10 +391,10 @@ mod tests {
         assert_eq!(found(&one, &one, &body).0, ["body", "field etag", "field vary"]);
         // The status comes first, and hides the rest.
         assert_eq!(found(&one, &one, &answer(404, &[], "")).0, ["status"]);
-        assert_eq!(found(&one, &one, &Answer::Failed("ECONNRESET".to_owned())).0, ["status"]);
+        assert_eq!(found(&one, &one, &ComparedAnswer::Failed("ECONNRESET".to_owned())).0, ["status"]);
         // An answer of another kind at the second time: a limit, for example.
         assert_eq!(found(&one, &answer(503, &[], ""), &body), (vec![], vec!["status".to_owned()]));
-        let failed = Answer::Failed("ECONNRESET".to_owned());
+        let failed = ComparedAnswer::Failed("ECONNRESET".to_owned());
         assert_eq!(found(&failed, &failed, &failed).0, [""; 0]);
         let shown = compare(&one, &one, &body, PORT).differences;
         assert_eq!((shown[0].nginx.as_str(), shown[0].weir.as_str()), ("11 bytes, at 10: a", "11 bytes, at 10: b"));
@@ -425,7 +425,8 @@ mod tests {
 
     #[test]
     fn a_part_that_changes_with_each_fill_is_not_compared() {
-        let answer = |body: &str| Answer::Whole { status: 200, fields: Vec::new(), body: body.as_bytes().to_vec() };
+        let answer =
+            |body: &str| ComparedAnswer::Whole { status: 200, fields: Vec::new(), body: body.as_bytes().to_vec() };
         let port = Port { own: 1, of: 2, is_default: false };
         let (nginx, ours) = (answer("a"), answer("b"));
         let compared = compare(&nginx, &nginx, &ours, port);
@@ -433,8 +434,8 @@ mod tests {
         assert_eq!((same.differences.len(), same.changing.len()), (1, 0));
         let other = unsteady(compared.clone(), &ours, &answer("c"), port);
         assert_eq!((other.differences, other.changing), (vec![], vec!["body".to_owned()]));
-        let failed = Answer::Failed("ECONNREFUSED".to_owned());
-        let limited = Answer::Whole { status: 503, fields: Vec::new(), body: Vec::new() };
+        let failed = ComparedAnswer::Failed("ECONNREFUSED".to_owned());
+        let limited = ComparedAnswer::Whole { status: 503, fields: Vec::new(), body: Vec::new() };
         for fresh in [&failed, &limited] {
             let kept = unsteady(compared.clone(), &ours, fresh, port);
             assert_eq!((kept.differences.len(), kept.changing.len()), (1, 0), "{fresh:?}");

@@ -20,7 +20,7 @@ const WORKER: &str = "nginx: worker process";
 
 /// The flags of an nginx that decide which files it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Flags {
+pub struct NginxFlags {
     /// `-c`.
     pub conf: Option<String>,
     /// `-p`.
@@ -41,7 +41,7 @@ pub struct Instance {
     /// The path as a person writes it.
     pub shown: String,
     /// Its flags.
-    pub flags: Flags,
+    pub flags: NginxFlags,
     /// Its working directory: relative flags are below it.
     pub directory: PathBuf,
     /// The user of the master.
@@ -63,7 +63,7 @@ impl Instance {
             pid: None,
             program: program.to_owned(),
             shown: program.display().to_string(),
-            flags: Flags::default(),
+            flags: NginxFlags::default(),
             directory: PathBuf::from("/"),
             user: String::new(),
             workers: None,
@@ -76,7 +76,7 @@ impl Instance {
     /// The program and its flags, as a shell reads them.
     pub fn command(&self) -> String {
         let mut text = self.shown.clone();
-        let Flags { conf, prefix, globals, error_log } = &self.flags;
+        let NginxFlags { conf, prefix, globals, error_log } = &self.flags;
         for (flag, value) in [("-p", prefix), ("-c", conf), ("-e", error_log), ("-g", globals)] {
             if let Some(value) = value {
                 text += &format!(" {flag} {}", quoted(value));
@@ -209,8 +209,8 @@ fn depth(root: &Path, process: &str) -> usize {
 }
 
 /// Reads nginx's flags. A title has lost the borders of words: `-g` takes everything up to the next flag.
-fn flags(words: &[String]) -> Flags {
-    let mut flags = Flags::default();
+fn flags(words: &[String]) -> NginxFlags {
+    let mut flags = NginxFlags::default();
     let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
         let Some((letter, own)) = word.strip_prefix('-').and_then(|word| Some((word.get(..1)?, word.get(1..)?))) else {
@@ -278,7 +278,7 @@ mod tests {
         let read = flags(&words("-g daemon on; master_process on; -c /a/b.conf -p/srv/"));
         assert_eq!(read.globals.as_deref(), Some("daemon on; master_process on;"));
         assert_eq!((read.conf.as_deref(), read.prefix.as_deref()), (Some("/a/b.conf"), Some("/srv/")));
-        assert_eq!(flags(&words("-q -c")), Flags { conf: Some(String::new()), ..Flags::default() });
+        assert_eq!(flags(&words("-q -c")), NginxFlags { conf: Some(String::new()), ..NginxFlags::default() });
     }
 
     #[test]

@@ -418,7 +418,7 @@ fn grouped(done: &Done) -> Vec<(&str, Vec<Example<'_>>)> {
     groups
 }
 
-fn url(done: &Done, outcome: &crate::send::Outcome) -> String {
+fn url(done: &Done, outcome: &crate::send::RequestOutcome) -> String {
     let request = &outcome.request;
     let scheme = done.doors.get(request.door).map_or("http", |door| door.scheme());
     let target: String = request.target.chars().map(|c| if c.is_control() { '\u{b7}' } else { c }).collect();
@@ -510,7 +510,7 @@ fn comparison(comparison: &Comparison) -> Value {
         Comparison::Impossible(why) => return json!({"impossible": why.en(), "impossible_ko": why.ko()}),
         Comparison::Done(done) => done,
     };
-    let one = |outcome: &crate::send::Outcome| {
+    let one = |outcome: &crate::send::RequestOutcome| {
         let differences = &outcome.compared.differences;
         json!({
             "url": url(done, outcome),

@@ -16,7 +16,7 @@ pub(crate) const BODY_BYTES_MAX: u64 = 8 << 20;
 
 /// A request for both edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct PlannedRequest {
     /// The index of its door.
     pub(crate) door: usize,
     pub(crate) method: &'static str,
@@ -73,8 +73,8 @@ impl<'c> Planner<'c> {
     }
 
     /// Requests of a log, at most `most`, so that each location has its turn.
-    pub(crate) fn requests(&self, logged: &[Logged<'_>], most: usize) -> Vec<Request> {
-        let mut groups: Vec<Vec<Request>> = Vec::new();
+    pub(crate) fn requests(&self, logged: &[Logged<'_>], most: usize) -> Vec<PlannedRequest> {
+        let mut groups: Vec<Vec<PlannedRequest>> = Vec::new();
         let mut numbers: HashMap<(usize, u32, Option<u32>), usize> = HashMap::new();
         let mut known = HashSet::new();
         for one in logged {
@@ -98,7 +98,7 @@ impl<'c> Planner<'c> {
     }
 
     /// Without a log: the locations of the file that name a path.
-    pub(crate) fn of_file(&self, most: usize) -> Vec<Request> {
+    pub(crate) fn of_file(&self, most: usize) -> Vec<PlannedRequest> {
         let mut entries = vec![Entry { method: b"GET".to_vec(), target: b"/".to_vec(), ..Entry::default() }];
         let named = self.conf.locations.iter().filter_map(|location| location.pattern.as_ref());
         let paths = named.map(weir_http::exchange::route::Pattern::text).filter(|path| path.starts_with('/'));
@@ -136,7 +136,7 @@ impl<'c> Planner<'c> {
         (found == way.server.id).then(|| bare.to_owned())
     }
 
-    fn request(&self, way: &Way<'_>, entry: &Entry) -> Option<(Request, Option<LocationId>)> {
+    fn request(&self, way: &Way<'_>, entry: &Entry) -> Option<(PlannedRequest, Option<LocationId>)> {
         let target = String::from_utf8(entry.target.clone()).ok()?;
         let mut out = Vec::new();
         let normal = target::normalise(entry.target.as_slice(), true, &mut out).ok()?;
@@ -151,7 +151,10 @@ impl<'c> Planner<'c> {
         let host = if door.port() == default { host } else { format!("{host}:{}", door.port()) };
         let is_head = entry.method == b"HEAD" || entry.body_bytes.is_some_and(|bytes| bytes >= BODY_BYTES_MAX);
         let place = self.place(way.server, location.map(|id| self.conf.location(id)));
-        Some((Request { door: way.door, method: if is_head { "HEAD" } else { "GET" }, host, target, place }, location))
+        Some((
+            PlannedRequest { door: way.door, method: if is_head { "HEAD" } else { "GET" }, host, target, place },
+            location,
+        ))
     }
 
     /// `FILE:LINE location /x`, or the line of the server.
@@ -196,7 +199,7 @@ fn hosts(server: &Server) -> Vec<String> {
 }
 
 /// One of each group, then another of each, up to `most`.
-fn take_turns(groups: Vec<Vec<Request>>, most: usize) -> Vec<Request> {
+fn take_turns(groups: Vec<Vec<PlannedRequest>>, most: usize) -> Vec<PlannedRequest> {
     let longest = groups.iter().map(Vec::len).max().unwrap_or(0);
     let turns = (0..longest).flat_map(|turn| groups.iter().filter_map(move |group| group.get(turn)));
     turns.take(most).cloned().collect()

@@ -19,9 +19,9 @@ use crate::elsewhere;
 use crate::host::{self, Instance};
 use crate::nginx::{self, Test, Unit};
 use crate::plan::{Logged, Planner};
-use crate::send::{self, Outcome};
+use crate::send::{self, RequestOutcome};
 use crate::switch::{self, Switch};
-use crate::urls::{self, Found, Log};
+use crate::urls::{self, Log, LogUrls};
 
 /// Usual places of an installed nginx.
 const USUAL: &[&str] =
@@ -89,7 +89,7 @@ pub(crate) enum Comparison {
 /// The outcome of a comparison.
 #[derive(Default)]
 pub(crate) struct Done {
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<RequestOutcome>,
     pub(crate) doors: Vec<Door>,
     /// Sentences about the source of the URLs.
     pub(crate) sources: Vec<Said>,
@@ -499,7 +499,7 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
 }
 
 /// Reads the logs, and says what it found in each.
-fn read_logs<'r>(report: &'r Report, wish: &Wish, done: &mut Done) -> Vec<(&'r Log, Found)> {
+fn read_logs<'r>(report: &'r Report, wish: &Wish, done: &mut Done) -> Vec<(&'r Log, LogUrls)> {
     let mut all = Vec::new();
     for log in &report.logs {
         match urls::read(log, wish.wants_actions, &wish.skip) {
@@ -514,7 +514,7 @@ fn read_logs<'r>(report: &'r Report, wish: &Wish, done: &mut Done) -> Vec<(&'r L
 }
 
 /// The URLs of a log, and the lines that were left out.
-fn source(log: &Log, found: &Found) -> Said {
+fn source(log: &Log, found: &LogUrls) -> Said {
     let (shown, urls, lines) = (log.path.display(), found.entries.len(), found.lines);
     let (unread, others, actions) = (found.unread, found.other_methods, found.actions);
     let mut said = said!(

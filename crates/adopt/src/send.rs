@@ -13,9 +13,9 @@ use weir_load::tls::Tls;
 use weir_load::url::Url;
 use weir_net::{clock, timer, worker};
 
-use crate::compare::{self, Answer, Compared, Port};
+use crate::compare::{self, Compared, ComparedAnswer, Port};
 use crate::doors::Door;
-use crate::plan::{BODY_BYTES_MAX, Request};
+use crate::plan::{BODY_BYTES_MAX, PlannedRequest};
 use crate::urls::AGENT;
 
 /// The longest time of one exchange.
@@ -26,22 +26,22 @@ const KEPT_MAX: usize = BODY_BYTES_MAX as usize;
 
 /// The result of one request.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
-    pub(crate) request: Request,
+pub(crate) struct RequestOutcome {
+    pub(crate) request: PlannedRequest,
     pub(crate) compared: Compared,
     /// The status of nginx's answer; 0 without an answer.
     pub(crate) status: u16,
     /// The answer of weir, if it differs.
-    ours: Option<Answer>,
+    ours: Option<ComparedAnswer>,
 }
 
 /// Asks all. Ends early when `stop` becomes true.
 pub(crate) fn all(
-    requests: Vec<Request>,
+    requests: Vec<PlannedRequest>,
     doors: Vec<Door>,
     rate: f64,
     stop: Arc<AtomicBool>,
-) -> Result<Vec<Outcome>, String> {
+) -> Result<Vec<RequestOutcome>, String> {
     let asked = worker::block_on(async move {
         let mut sender = Sender::new(rate);
         let mut outcomes = Vec::new();
@@ -60,11 +60,11 @@ pub(crate) fn all(
 
 /// Asks a weir with empty caches once more for the answers that differ, and sets the parts apart that changed.
 pub(crate) fn again(
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<RequestOutcome>,
     doors: Vec<Door>,
     rate: f64,
     stop: Arc<AtomicBool>,
-) -> Result<Vec<Outcome>, String> {
+) -> Result<Vec<RequestOutcome>, String> {
     let asked = worker::block_on(async move {
         let mut sender = Sender::new(rate);
         let mut all = Vec::new();
@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    async fn one(&mut self, doors: &[Door], request: Request) -> Option<Outcome> {
+    async fn one(&mut self, doors: &[Door], request: PlannedRequest) -> Option<RequestOutcome> {
         let door = doors.get(request.door)?;
         let (nginx, port) = (door.nginx?, port(door)?);
         let first = self.ask(door, nginx, &request).await;
@@ -120,20 +120,20 @@ impl Sender {
         let compared = compare::explain(compared, request.method == "HEAD");
         let ours = (!compared.differences.is_empty()).then_some(ours);
         let status = match first {
-            Answer::Whole { status, .. } => status,
-            Answer::Failed(_) => 0,
+            ComparedAnswer::Whole { status, .. } => status,
+            ComparedAnswer::Failed(_) => 0,
         };
-        Some(Outcome { request, compared, status, ours })
+        Some(RequestOutcome { request, compared, status, ours })
     }
 
-    async fn ask(&mut self, door: &Door, at: SocketAddr, request: &Request) -> Answer {
+    async fn ask(&mut self, door: &Door, at: SocketAddr, request: &PlannedRequest) -> ComparedAnswer {
         let began = clock::precise();
         let answer = self.exchange(door, at, request).await;
         timer::sleep(self.pause.saturating_sub(clock::precise() - began)).await;
-        answer.unwrap_or_else(Answer::Failed)
+        answer.unwrap_or_else(ComparedAnswer::Failed)
     }
 
-    async fn exchange(&self, door: &Door, at: SocketAddr, request: &Request) -> Result<Answer, String> {
+    async fn exchange(&self, door: &Door, at: SocketAddr, request: &PlannedRequest) -> Result<ComparedAnswer, String> {
         let url = Url::parse(&format!("{}://{}/", door.scheme(), request.host)).map_err(|why| why.en().to_owned())?;
         let origin = Rc::new(Origin::at(&url, &self.tls, at));
         let head = format!(
@@ -153,6 +153,6 @@ impl Sender {
         }
         let fields =
             answer.fields().map(|(name, value)| (String::from_utf8_lossy(name).to_ascii_lowercase(), value.to_vec()));
-        Ok(Answer::Whole { status: answer.status(), fields: fields.collect(), body })
+        Ok(ComparedAnswer::Whole { status: answer.status(), fields: fields.collect(), body })
     }
 }

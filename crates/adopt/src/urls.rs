@@ -56,7 +56,7 @@ pub(crate) struct Log {
 
 /// The URLs of a log, the newest first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct LogUrls {
     pub(crate) entries: Vec<Entry>,
     /// Lines that were looked at, and those that are no request of a kind that can be sent again.
     pub(crate) lines: usize,
@@ -146,7 +146,7 @@ fn rotated(path: &Path) -> Option<String> {
 ///
 /// # Errors
 /// A sentence for the user: why the log cannot be read.
-pub(crate) fn read(log: &Log, wants_actions: bool, skip: &[String]) -> Result<Found, Said> {
+pub(crate) fn read(log: &Log, wants_actions: bool, skip: &[String]) -> Result<LogUrls, Said> {
     let shown = log.path.display();
     let Some(format) = &log.reads else {
         let name = &log.format;
@@ -155,7 +155,7 @@ pub(crate) fn read(log: &Log, wants_actions: bool, skip: &[String]) -> Result<Fo
             "{shown}: {name} 형식에 $request도 $request_uri도 없습니다"
         ));
     };
-    let mut found = Found::default();
+    let mut found = LogUrls::default();
     let mut known: HashSet<(Vec<u8>, Option<String>)> = HashSet::new();
     tail::lines(&log.path, |line| {
         found.lines += 1;
