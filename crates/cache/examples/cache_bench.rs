@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_cache::store::{Draft, Found, Head, Joined, Settings, Zone};
+use weir_cache::store::{Draft, Found, Joined, Settings, StoredHead, Zone};
 use weir_net::{Instant, clock};
 
 fn main() {
@@ -43,7 +43,7 @@ fn store(zone: &Arc<Zone>, text: &str, body: &[u8], now: Instant) {
     let (place, _) = zone.find(&key, now, |_| None);
     let Joined::Lead(leader) = zone.join(&key, place, None, now) else { return };
     let bytes: Box<[u8]> = vec![b'h'; 300].into();
-    let head = Head { status: 200, hidden_from: 300, bytes, ..Head::default() };
+    let head = StoredHead { status: 200, hidden_from: 300, bytes, ..StoredHead::default() };
     let mut fill = leader.fill(Draft { head, ..Draft::default() }, now).unwrap();
     fill.push(body, now).unwrap();
     fill.finish(now).unwrap();

@@ -11,7 +11,7 @@ pub const TARGETS_MAX: usize = 3;
 
 /// The target of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub struct TargetUri<'a> {
     /// `http` or `https`.
     pub scheme: &'a [u8],
     /// The host and its port as the client wrote them.
@@ -26,7 +26,7 @@ pub struct Target<'a> {
 pub fn targets<'a>(
     method: &[u8],
     status: u16,
-    target: Target<'_>,
+    target: TargetUri<'_>,
     fields: impl Iterator<Item = FieldRef<'a>>,
 ) -> Vec<Vec<u8>> {
     if is_safe(method) || !(200..400).contains(&status) {
@@ -47,7 +47,7 @@ pub fn targets<'a>(
 }
 
 /// Resolves a reference against the target (RFC 3986 §5.2); `None` if it leads to another origin.
-fn resolve(reference: &[u8], target: Target<'_>) -> Option<Vec<u8>> {
+fn resolve(reference: &[u8], target: TargetUri<'_>) -> Option<Vec<u8>> {
     let end = memchr::memchr(b'#', reference).unwrap_or(reference.len());
     let reference = reference.get(..end)?;
     if let Some(scheme_end) = memchr::memmem::find(reference, b"://").filter(|at| is_scheme(reference, *at)) {
@@ -78,7 +78,7 @@ fn is_scheme(reference: &[u8], end: usize) -> bool {
 }
 
 /// Reads `host[:port]/path?arguments`; `None` if the host is not the target's.
-fn same_host(rest: &[u8], target: Target<'_>) -> Option<Vec<u8>> {
+fn same_host(rest: &[u8], target: TargetUri<'_>) -> Option<Vec<u8>> {
     let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
     let (host, uri) = rest.split_at_checked(end)?;
     let port = if target.scheme.eq_ignore_ascii_case(b"https") { &b":443"[..] } else { b":80" };
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    const OF: Target<'_> = Target { scheme: b"http", host: b"Example.com", uri: b"/a/b/c?d=/e" };
+    const OF: TargetUri<'_> = TargetUri { scheme: b"http", host: b"Example.com", uri: b"/a/b/c?d=/e" };
 
     fn of(method: &str, status: u16, lines: &[(&str, &str)]) -> Vec<String> {
         let fields = lines.iter().map(|(name, value)| FieldRef {
@@ -187,7 +187,7 @@ mod tests {
         #[test]
         fn any_bytes_are_resolved(value: Vec<u8>, uri: Vec<u8>) {
             let field = FieldRef { name: b"Location", value: &value, known: Some(Known::Location) };
-            let found = targets(b"POST", 200, Target { uri: &uri, ..OF }, [field].into_iter());
+            let found = targets(b"POST", 200, TargetUri { uri: &uri, ..OF }, [field].into_iter());
             prop_assert!(found.len() <= TARGETS_MAX);
         }
 

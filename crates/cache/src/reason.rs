@@ -2,7 +2,7 @@
 
 /// The decision that a [`Reason`] explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Decision {
     /// An answer was kept.
     Stored,
     /// An answer was not kept.
@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 macro_rules! reasons {
-    ($($variant:ident $kind:ident $name:literal $meaning:literal;)+) => {
+    ($($variant:ident $decision:ident $name:literal $meaning:literal;)+) => {
         /// Why an answer was stored or not, served from the cache or not.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
@@ -39,8 +39,8 @@ macro_rules! reasons {
             }
 
             /// The decision that the reason explains.
-            pub const fn kind(self) -> Kind {
-                match self { $(Reason::$variant => Kind::$kind,)+ }
+            pub const fn decision(self) -> Decision {
+                match self { $(Reason::$variant => Decision::$decision,)+ }
             }
         }
     };
@@ -132,14 +132,14 @@ mod tests {
 
     /// The row of a reason in the table of `docs/guide/cache.md`.
     fn row(reason: &Reason) -> String {
-        let kind = match reason.kind() {
-            Kind::Stored => "stored",
-            Kind::NotStored => "not stored",
-            Kind::Served => "served from the cache",
-            Kind::Fetched => "fetched",
-            Kind::Bypassed => "bypassed",
+        let decision = match reason.decision() {
+            Decision::Stored => "stored",
+            Decision::NotStored => "not stored",
+            Decision::Served => "served from the cache",
+            Decision::Fetched => "fetched",
+            Decision::Bypassed => "bypassed",
         };
-        format!("| `{}` | {kind} | {} |\n", reason.as_str(), reason.meaning())
+        format!("| `{}` | {decision} | {} |\n", reason.as_str(), reason.meaning())
     }
 
     #[test]

@@ -316,7 +316,7 @@ proptest! {
         let policy = Policy { revalidates, guesses, obeys_requests, guards_credentials, keeps_parts, ..Policy::default() };
         let request = RequestFacts { is_authorized, ..RequestFacts::default() };
         if let Ok((validity, reason)) = judge(&request, &response, &policy, received_ms, took_ms) {
-            prop_assert_eq!(reason.kind(), crate::reason::Kind::Stored);
+            prop_assert_eq!(reason.decision(), crate::reason::Decision::Stored);
             prop_assert_eq!(validity.received_ms, received_ms);
         }
     }

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use super::label::{KEY_BYTES_MAX, Label, TAGS_MAX, Tag, VARY_BYTES_MAX, Variant};
-use super::object::{Head, Times};
+use super::object::{StoredHead, Times};
 
 const MAGIC: [u8; 8] = *b"weircach";
 
@@ -42,7 +42,7 @@ const NO_DATE: i64 = i64::MIN;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileRecord {
     pub label: Arc<Label>,
-    pub head: Head,
+    pub head: StoredHead,
     pub times: Times,
     /// The number of purges that have been applied to it.
     pub purges: u32,
@@ -80,7 +80,7 @@ impl Corrupt {
 }
 
 /// The start of the body of such an object; it includes room for a longer head.
-pub(super) fn header_len(label: &Label, head: &Head) -> usize {
+pub(super) fn header_len(label: &Label, head: &StoredHead) -> usize {
     let texts = label.key.len() + label.vary.len() + label.tags.len() * 8 + head.bytes.len();
     (FIXED_BYTES + texts).next_multiple_of(ROOM)
 }
@@ -170,7 +170,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<FileRecord, Corrupt> {
     let key = at.take(key_len)?.into();
     let vary = at.take(vary_len)?.into();
     let tags = (0..tags).map(|_| at.u64().map(Tag)).collect::<Result<_, _>>()?;
-    let head = Head { status, bytes: at.take(head_len)?.into(), hidden_from, etag, last_modified };
+    let head = StoredHead { status, bytes: at.take(head_len)?.into(), hidden_from, etag, last_modified };
     let label = Arc::new(Label { key, variant, vary, tags });
     Ok(FileRecord { label, head, times, purges, soft_purged, body_at, body_len, body_crc })
 }
@@ -212,7 +212,7 @@ mod tests {
             vary: b"accept-encoding".as_slice().into(),
             tags: tags.into_iter().map(Tag).collect(),
         };
-        let head = Head {
+        let head = StoredHead {
             status: numbers.2,
             hidden_from: head.len() as u32,
             bytes: head.into(),

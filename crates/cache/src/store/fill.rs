@@ -11,8 +11,8 @@ use weir_net::Instant;
 
 use super::growth::Growth;
 use super::label::{Label, TAGS_MAX, Tag, VARY_BYTES_MAX, Variant};
-use super::leader::{Leader, Refused};
-use super::object::{Body, Head, Object, Times};
+use super::leader::{Leader, StoreRefusal};
+use super::object::{Body, Object, StoredHead, Times};
 use super::queue::Job;
 use super::spool::{AHEAD_BYTES_MAX, Spool};
 
@@ -20,7 +20,7 @@ use super::spool::{AHEAD_BYTES_MAX, Spool};
 #[derive(Default)]
 pub struct Draft {
     /// Its head.
-    pub head: Head,
+    pub head: StoredHead,
     /// Its times.
     pub times: Times,
     /// The normalised names of the selecting fields, and the variant of this request.
@@ -36,12 +36,12 @@ pub struct Draft {
 impl Leader {
     /// The response may be stored: from this point waiters read along. If the store refuses, waiters ask the origin
     /// themselves.
-    pub fn fill(self, draft: Draft, now: Instant) -> Result<Fill, Refused> {
+    pub fn fill(self, draft: Draft, now: Instant) -> Result<Fill, StoreRefusal> {
         let vary_bytes = draft.vary.as_ref().map_or(0, |(names, _)| names.len());
         let refused = if draft.tags.len() > TAGS_MAX || vary_bytes > VARY_BYTES_MAX {
-            Some(Refused::TooManyNames)
+            Some(StoreRefusal::TooManyNames)
         } else if draft.length.is_some_and(|length| !self.zone.takes(length, now)) {
-            Some(Refused::TooLarge)
+            Some(StoreRefusal::TooLarge)
         } else {
             None
         };
@@ -92,10 +92,10 @@ impl Fill {
 
     /// Adds the next bytes of the body; copies them. If neither memory nor the disk takes the body, it continues for
     /// requests that read along. If there are none, this fails and the fill ends.
-    pub fn push(&mut self, bytes: &[u8], now: Instant) -> Result<(), Refused> {
+    pub fn push(&mut self, bytes: &[u8], now: Instant) -> Result<(), StoreRefusal> {
         let Some(leader) = self.leader.as_ref().filter(|_| !self.is_over && self.growth.is_whole().is_ok()) else {
             self.give_up();
-            return Err(Refused::TooLarge);
+            return Err(StoreRefusal::TooLarge);
         };
         let len = self.growth.len() + bytes.len() as u64;
         // The disk may have failed meanwhile.
@@ -108,7 +108,7 @@ impl Fill {
         self.is_adrift = self.is_adrift || (self.spool.is_some() && self.growth.is_adrift());
         if self.is_adrift && !self.growth.is_read() {
             self.give_up();
-            return Err(Refused::TooLarge);
+            return Err(StoreRefusal::TooLarge);
         }
         self.growth.push(bytes);
         self.spool_on();
@@ -131,16 +131,16 @@ impl Fill {
 
     /// The body is whole: stores it, so that requests find it. A long body is found once its file is in place; until
     /// then the returned object still grows.
-    pub fn finish(mut self, now: Instant) -> Result<Arc<Object>, Refused> {
+    pub fn finish(mut self, now: Instant) -> Result<Arc<Object>, StoreRefusal> {
         if self.is_over || self.growth.is_whole().is_err() {
-            return Err(Refused::TooLarge);
+            return Err(StoreRefusal::TooLarge);
         }
-        let Some(mut leader) = self.leader.take() else { return Err(Refused::TooLarge) };
+        let Some(mut leader) = self.leader.take() else { return Err(StoreRefusal::TooLarge) };
         self.is_over = true;
         self.growth.end(true);
         if self.is_adrift || self.growth.is_adrift() {
             leader.pass();
-            return Err(Refused::TooLarge);
+            return Err(StoreRefusal::TooLarge);
         }
         if let Some(spool) = &self.spool {
             let zone = leader.zone.clone();
@@ -148,7 +148,7 @@ impl Fill {
             zone.queue.wake();
             return Ok(self.object.clone());
         }
-        let Some(body) = Body::of(&self.growth) else { return Err(Refused::TooLarge) };
+        let Some(body) = Body::of(&self.growth) else { return Err(StoreRefusal::TooLarge) };
         let old = &self.object;
         let mut whole = leader.object(old.label.clone(), old.head.clone(), old.times, body);
         whole.stays_in_memory = old.stays_in_memory;

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use weir_net::Instant;
 
 use super::node::Gone;
-use super::object::{Body, Coding, Forms, Head, Object, Packed, Times};
+use super::object::{Body, Coding, Forms, Object, Packed, StoredHead, Times};
 use super::piece::Chunk;
 use super::zone::Zone;
 use crate::ready::Ready;
@@ -39,7 +39,7 @@ impl Object {
 
     /// The body in another coding: an object of which only the body is read.
     fn in_coding(&self, body: Body) -> Object {
-        Object { head: Head::default(), times: Times::default(), body, ..self.with_forms(Forms::default()) }
+        Object { head: StoredHead::default(), times: Times::default(), body, ..self.with_forms(Forms::default()) }
     }
 }
 

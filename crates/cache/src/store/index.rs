@@ -9,7 +9,7 @@ use weir_net::Instant;
 
 use super::ban::Force;
 use super::label::{Key, Label, Place, Variant};
-use super::leader::Refused;
+use super::leader::StoreRefusal;
 use super::node::{Disk, Gone, Variants};
 use super::object::{Body, Object};
 use super::queue::Job;
@@ -119,11 +119,11 @@ impl Zone {
     }
 
     /// Puts a whole object into the index.
-    pub(super) fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), Refused> {
+    pub(super) fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), StoreRefusal> {
         let label = &object.label;
         let (force, checked) = self.bans.judge(object.born, label);
         match force {
-            Some(Force::Hard) => return Err(Refused::Purged),
+            Some(Force::Hard) => return Err(StoreRefusal::Purged),
             Some(Force::Soft) => object.soft_purged.store(true, Ordering::Release),
             None => {}
         }
@@ -159,7 +159,7 @@ impl Zone {
         if is_kept && label.variant != Variant::NONE {
             self.note_variant(label, now);
         }
-        if is_kept { Ok(()) } else { Err(Refused::TooLarge) }
+        if is_kept { Ok(()) } else { Err(StoreRefusal::TooLarge) }
     }
 
     /// Lets an object be written; returns its place on disk.

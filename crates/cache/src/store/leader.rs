@@ -8,13 +8,13 @@ use weir_net::Instant;
 
 use super::flight::Flight;
 use super::label::Label;
-use super::object::{Body, Forms, Head, Object, Times};
+use super::object::{Body, Forms, Object, StoredHead, Times};
 use super::piece::FileBody;
 use super::zone::Zone;
 
 /// Why the store refuses a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum StoreRefusal {
     /// Larger than the memory tier allows, and there is no disk for it.
     TooLarge,
     /// More tags than `TAGS_MAX`, or names in `Vary` longer than `VARY_BYTES_MAX`.
@@ -23,13 +23,13 @@ pub enum Refused {
     Purged,
 }
 
-impl Refused {
+impl StoreRefusal {
     /// A sentence for `$weir_cache_reason`.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Refused::TooLarge => "not stored: too large for memory, and the disk has not taken it",
-            Refused::TooManyNames => "not stored: it has too many tags, or Vary names too many fields",
-            Refused::Purged => "not stored: a purge removed it during the fetch",
+            StoreRefusal::TooLarge => "not stored: too large for memory, and the disk has not taken it",
+            StoreRefusal::TooManyNames => "not stored: it has too many tags, or Vary names too many fields",
+            StoreRefusal::Purged => "not stored: a purge removed it during the fetch",
         }
     }
 }
@@ -54,10 +54,10 @@ impl Leader {
     pub fn confirm(
         mut self,
         old: &Arc<Object>,
-        head: Head,
+        head: StoredHead,
         times: Times,
         now: Instant,
-    ) -> Result<Arc<Object>, Refused> {
+    ) -> Result<Arc<Object>, StoreRefusal> {
         let mut object = self.object(old.label.clone(), head, times, old.body.clone());
         object.forms = old.forms.of_body();
         let object = Arc::new(object);
@@ -77,7 +77,7 @@ impl Leader {
     }
 
     /// Stores the object once the spooled body is in its file.
-    pub(super) fn keep(mut self, growing: &Arc<Object>, body: FileBody, now: Instant) -> Result<(), Refused> {
+    pub(super) fn keep(mut self, growing: &Arc<Object>, body: FileBody, now: Instant) -> Result<(), StoreRefusal> {
         let mut whole = self.object(growing.label.clone(), growing.head.clone(), growing.times, Body::File(body));
         whole.is_spooled = true;
         let whole = Arc::new(whole);
@@ -90,7 +90,7 @@ impl Leader {
         stored
     }
 
-    pub(super) fn object(&self, label: Arc<Label>, head: Head, times: Times, body: Body) -> Object {
+    pub(super) fn object(&self, label: Arc<Label>, head: StoredHead, times: Times, body: Body) -> Object {
         let soft_purged = AtomicBool::new(false);
         let (serial, is_spooled) = (self.zone.next_serial(), false);
         Object {
@@ -109,9 +109,9 @@ impl Leader {
         }
     }
 
-    pub(super) fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), Refused> {
+    pub(super) fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), StoreRefusal> {
         if self.flight.is_purged_for(self.turn) {
-            return Err(Refused::Purged);
+            return Err(StoreRefusal::Purged);
         }
         // nginx: the last answer is kept, even from a leader that was replaced because it took too long.
         self.zone.store(object, now)

@@ -16,7 +16,7 @@ const ONE_PIECE_BYTES_MAX: u64 = 256 << 10;
 
 /// The head of a stored response, in one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct StoredHead {
     /// The status code.
     pub status: u16,
     /// The bytes as the exchange rendered them: a status line and field lines. The store does not interpret them.
@@ -29,7 +29,7 @@ pub struct Head {
     pub last_modified: Option<i64>,
 }
 
-impl Head {
+impl StoredHead {
     /// The bytes for clients.
     pub fn shown(&self) -> &[u8] {
         self.bytes.get(..self.hidden_from as usize).unwrap_or(&self.bytes)
@@ -130,7 +130,7 @@ pub struct Object {
     /// Its identity: key, variant, tags.
     pub label: Arc<Label>,
     /// Its head.
-    pub head: Head,
+    pub head: StoredHead,
     /// Its times.
     pub times: Times,
     /// Its body.

@@ -117,13 +117,13 @@ impl Bench {
         self.zone.join(&key, key.place, None, self.now)
     }
 
-    fn store_draft(&self, key: &str, draft: Draft, body: &[u8]) -> Result<Arc<Object>, Refused> {
+    fn store_draft(&self, key: &str, draft: Draft, body: &[u8]) -> Result<Arc<Object>, StoreRefusal> {
         let mut fill = self.lead(key).fill(draft, self.now)?;
         fill.push(body, self.now)?;
         fill.finish(self.now)
     }
 
-    fn store(&self, key: &str, body: &[u8]) -> Result<Arc<Object>, Refused> {
+    fn store(&self, key: &str, body: &[u8]) -> Result<Arc<Object>, StoreRefusal> {
         self.store_draft(key, draft(), body)
     }
 
@@ -183,6 +183,6 @@ fn body_of(object: &Arc<Object>) -> Vec<u8> {
 
 fn draft() -> Draft {
     let bytes: Box<[u8]> = b"HTTP/1.1 200 OK\r\nETag: \"a\"\r\n".as_slice().into();
-    let head = Head { status: 200, hidden_from: bytes.len() as u32, bytes, etag: 23..26, last_modified: Some(7) };
+    let head = StoredHead { status: 200, hidden_from: bytes.len() as u32, bytes, etag: 23..26, last_modified: Some(7) };
     Draft { head, times: Times { stored_ms: 1, fresh_until_ms: 2, ..Times::default() }, ..Draft::default() }
 }

@@ -110,7 +110,7 @@ fn a_disk_that_fails_midway_cuts_the_body_and_what_is_short_goes_on() {
         pushed = pushed.and(fill.push(&piece(number), bench.now));
         bench.keeper.turn(&bench.zone, bench.now);
     }
-    assert_eq!(pushed, Err(Refused::TooLarge));
+    assert_eq!(pushed, Err(StoreRefusal::TooLarge));
     drop(fill);
     assert_eq!(bench.zone.figures().flights, 0);
     let length = Some(2 * MIB);
@@ -129,7 +129,7 @@ fn a_long_object_is_confirmed_in_place() {
     let old = bench.find("/long").unwrap();
     let times = Times { fresh_until_ms: 99, ..old.times };
     for head_bytes in [40, 4000] {
-        let head = Head { bytes: vec![b'h'; head_bytes].into(), ..old.head.clone() };
+        let head = StoredHead { bytes: vec![b'h'; head_bytes].into(), ..old.head.clone() };
         // `join` does not count an object that is only on disk as newer.
         let confirmed = bench.lead("/long").confirm(&old, head.clone(), times, bench.now).unwrap();
         assert!(Arc::ptr_eq(&bench.find("/long").unwrap(), &confirmed), "found while its file is rewritten");

@@ -101,14 +101,14 @@ fn uses_are_counted_before_anything_is_stored() {
 fn what_is_too_large_for_memory_is_refused_without_a_disk() {
     let bench = Bench::in_memory(MIB);
     let length = Some(MIB);
-    assert_eq!(bench.lead("/a").fill(Draft { length, ..draft() }, bench.now).err(), Some(Refused::TooLarge));
+    assert_eq!(bench.lead("/a").fill(Draft { length, ..draft() }, bench.now).err(), Some(StoreRefusal::TooLarge));
     // The same if the length was unknown before and there is no reader.
     let mut fill = bench.lead("/a").fill(draft(), bench.now).unwrap();
     let mut refused = Ok(());
     for _ in 0..20 {
         refused = refused.and(fill.push(&[0; 64 << 10], bench.now));
     }
-    assert_eq!(refused, Err(Refused::TooLarge));
+    assert_eq!(refused, Err(StoreRefusal::TooLarge));
     assert!(fill.finish(bench.now).is_err());
     assert_eq!((bench.zone.figures().objects, bench.zone.figures().flights), (0, 0));
 }

@@ -101,7 +101,7 @@ fn what_is_being_fetched_when_it_is_purged_is_not_stored() {
         for _ in 0..1000 {
             bench.keeper.turn(&bench.zone, bench.now);
         }
-        assert_eq!(fill.finish(bench.now).err(), Some(Refused::Purged));
+        assert_eq!(fill.finish(bench.now).err(), Some(StoreRefusal::Purged));
         assert!(bench.find("/a").is_none());
         bench.work();
         assert_eq!(bench.zone.figures().bans, 0);

@@ -5,7 +5,7 @@ use weir_cache::reason::Reason;
 use weir_cache::request::RequestFacts;
 use weir_cache::response::ResponseFacts;
 use weir_cache::serving::{self, Trouble};
-use weir_cache::store::{Draft, Head, Object, Refused, Status, Tag, Variant};
+use weir_cache::store::{Draft, Object, Status, StoreRefusal, StoredHead, Tag, Variant};
 use weir_cache::validity::Validity;
 use weir_cache::{storing, update, vary};
 use weir_http::exchange::Exchange;
@@ -215,9 +215,9 @@ fn begin(exchange: &mut Exchange<'_>, draft: Draft, reason: Reason) {
                 exchange.cache.keep(b"", true);
             }
         }
-        Err(Refused::TooLarge) => exchange.cache.reason = Some(Reason::TooLarge),
-        Err(Refused::TooManyNames) => exchange.cache.reason = Some(Reason::VaryLong),
-        Err(Refused::Purged) => exchange.cache.reason = Some(Reason::NoRoom),
+        Err(StoreRefusal::TooLarge) => exchange.cache.reason = Some(Reason::TooLarge),
+        Err(StoreRefusal::TooManyNames) => exchange.cache.reason = Some(Reason::VaryLong),
+        Err(StoreRefusal::Purged) => exchange.cache.reason = Some(Reason::NoRoom),
     }
 }
 
@@ -249,7 +249,7 @@ fn tags(origin: &Origin) -> Vec<Tag> {
 }
 
 /// A head in stored form: a status line and fields, as an upstream would send them.
-fn head_of<'f>(status: u16, phrase: &[u8], fields: impl Iterator<Item = FieldRef<'f>>) -> Head {
+fn head_of<'f>(status: u16, phrase: &[u8], fields: impl Iterator<Item = FieldRef<'f>>) -> StoredHead {
     let mut bytes = Vec::with_capacity(512);
     bytes.extend_from_slice(b"HTTP/1.1 ");
     encode::push_decimal(&mut bytes, u64::from(status));
@@ -273,7 +273,7 @@ fn head_of<'f>(status: u16, phrase: &[u8], fields: impl Iterator<Item = FieldRef
     if !matches!(status, 200 | 206) {
         (etag, last_modified) = (0..0, None);
     }
-    Head { status, hidden_from: bytes.len() as u32, bytes: bytes.into(), etag, last_modified }
+    StoredHead { status, hidden_from: bytes.len() as u32, bytes: bytes.into(), etag, last_modified }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_purge>: weir answers 204 whether it removed
 //! anything or not, once no worker serves any of it.
 
-use weir_cache::invalidation::{self, Target};
+use weir_cache::invalidation::{self, TargetUri};
 use weir_cache::store::{Force, Purge, Tag, Zone};
 use weir_http::exchange::Exchange;
 use weir_http::exchange::message::Origin;
@@ -57,7 +57,7 @@ pub fn after_unsafe(exchange: &mut Exchange<'_>, origin: &Origin) {
     let zone = exchange.cache.invalidates.take().and_then(|number| crate::declared(exchange.conf).cache.zone(number));
     let Some(zone) = zone else { return };
     let own = exchange.request.target();
-    let target = Target { scheme: exchange.client.scheme(), host: &exchange.request.host, uri: own };
+    let target = TargetUri { scheme: exchange.client.scheme(), host: &exchange.request.host, uri: own };
     let fields = facts::origin_fields(origin);
     let uris = invalidation::targets(exchange.request.method(), origin.head.status, target, fields);
     let key: &[u8] = &exchange.cache.key.0;
