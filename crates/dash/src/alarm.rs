@@ -111,10 +111,10 @@ impl Alarm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Named;
+    use crate::verdict::NamedLimit;
 
     fn verdict(state: State, what: &str) -> Verdict {
-        let limit = Named { kind: what.to_owned(), ..Named::default() };
+        let limit = NamedLimit { kind: what.to_owned(), ..NamedLimit::default() };
         Verdict { state, limit: (!what.is_empty()).then_some(limit), ..Verdict::default() }
     }
 

@@ -64,7 +64,7 @@ impl Configuration {
 
 /// A reload that changed nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedReload {
     /// When, Unix milliseconds.
     pub at_ms: u64,
     /// The reasons, as in the error log.
@@ -76,7 +76,7 @@ pub struct Refused {
 pub struct Configurations {
     now: Option<Configuration>,
     before: Option<Configuration>,
-    refused: Option<Refused>,
+    refused: Option<RefusedReload>,
 }
 
 impl Configurations {
@@ -89,7 +89,7 @@ impl Configurations {
     /// weir refused a reload. The configuration in force stays.
     pub fn refuse(&mut self, at_ms: u64, mut why: Vec<String>) {
         why.truncate(SENTENCES_MAX);
-        self.refused = Some(Refused { at_ms, why });
+        self.refused = Some(RefusedReload { at_ms, why });
     }
 
     /// The page's data. Without `shows_private`, files that not every user of the machine may read have no text.
@@ -102,7 +102,7 @@ impl Configurations {
         });
         // A reason quotes words of the files.
         let is_told = now.files.iter().all(is_shown);
-        let why = |refused: &Refused| {
+        let why = |refused: &RefusedReload| {
             is_told.then(|| refused.why.iter().map(|line| plain::without_secrets(line)).collect::<Vec<_>>())
         };
         let refused = self.refused.as_ref().map(|refused| json!({"at": refused.at_ms, "why": why(refused)}));

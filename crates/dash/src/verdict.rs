@@ -9,11 +9,11 @@ use weir_meter::live::{Busiest, ErrorClass, ErrorKind, PeerState, Snapshot};
 
 use crate::point;
 use crate::reason::{self, Reason};
-use crate::waterline::{Level, NEAR, Waterline};
+use crate::waterline::{NEAR, Nearness, Waterline};
 use weir_words::Said;
 
 use crate::words;
-use crate::worst::{self, Place};
+use crate::worst::{self, FailingPlace};
 
 // The table of thresholds.
 /// Below this share, the verdict does not say that a limit limits the edge.
@@ -53,7 +53,7 @@ pub enum State {
 
 /// The name of a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Named {
+pub struct NamedLimit {
     /// As in a waterline.
     pub kind: String,
     /// As in a waterline.
@@ -76,10 +76,10 @@ pub struct Verdict {
     pub remedy: Option<Said>,
     /// The limit in question.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Named>,
+    pub limit: Option<NamedLimit>,
     /// The next limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Named>,
+    pub next: Option<NamedLimit>,
     /// How many times the current use would fit into the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
@@ -255,13 +255,13 @@ fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     let evidence = places.iter().take(PLACES_MAX).map(told_place).collect();
     let remedy = class.map(|class| next_step(class, worst));
     let mut verdict = Verdict { state: State::Failing, words, evidence, remedy, ..Verdict::default() };
-    if let Some(line) = fullest.iter().find(|line| line.level != Level::Fine) {
+    if let Some(line) = fullest.iter().find(|line| line.level != Nearness::Fine) {
         let beside = about(State::Failing, Said::default(), line, fullest, window);
         // How full it is, and who uses it or how fast it grows.
         verdict.evidence.extend(beside.evidence.into_iter().take(2));
         // A limit that is reached may be the reason, so it comes first. CPU time that is short only makes answers late.
         let is_late = class.is_some_and(|class| reason::of(class) == Reason::Timeout);
-        if line.level == Level::Full && (line.unit != "cores" || is_late) {
+        if line.level == Nearness::Full && (line.unit != "cores" || is_late) {
             verdict.remedy = beside.remedy;
         }
         (verdict.limit, verdict.next, verdict.headroom) = (beside.limit, beside.next, beside.headroom);
@@ -270,7 +270,7 @@ fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
 }
 
 /// The status of most failures of a place, and how many there were: `500 ×16`.
-fn times(place: &Place<'_>) -> String {
+fn times(place: &FailingPlace<'_>) -> String {
     match place.status {
         Some((status, count)) => format!("{status} ×{}", group(count as f64)),
         None => format!("×{}", group(place.failed as f64)),
@@ -278,7 +278,7 @@ fn times(place: &Place<'_>) -> String {
 }
 
 /// How many requests of a place failed, and why.
-fn told_place(place: &Place<'_>) -> Said {
+fn told_place(place: &FailingPlace<'_>) -> Said {
     let (name, failed) = (place.name, group(place.failed as f64));
     let all = group(place.requests.max(place.failed) as f64);
     let class = place.class.map(|class| reason::title(&class.class)).unwrap_or_default();
@@ -294,7 +294,7 @@ fn told_place(place: &Place<'_>) -> Said {
 }
 
 /// What to do first about a class of failures.
-fn next_step(class: &ErrorClass, worst: Option<&Place<'_>>) -> Said {
+fn next_step(class: &ErrorClass, worst: Option<&FailingPlace<'_>>) -> Said {
     let name = &class.class;
     let peer = worst.map_or("", |place| place.peer);
     let (app, app_ko) = match peer {
@@ -333,13 +333,13 @@ fn next_step(class: &ErrorClass, worst: Option<&Place<'_>>) -> Said {
 /// A limit that is full, near, or soon reached.
 fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
     // A limit that refuses work, or soon will, comes before one of CPU time, which only delays it.
-    let full = |is_cpu| fullest.iter().find(|line| line.level == Level::Full && (line.unit == "cores") == is_cpu);
-    let near = || fullest.iter().filter(|line| line.level == Level::Near);
+    let full = |is_cpu| fullest.iter().find(|line| line.level == Nearness::Full && (line.unit == "cores") == is_cpu);
+    let near = || fullest.iter().filter(|line| line.level == Nearness::Near);
     let soonest = || near().filter(|line| line.soon().is_some()).min_by(|a, b| left(a).total_cmp(&left(b)));
     let line = full(false).or_else(soonest).or_else(|| full(true)).or_else(|| near().next())?;
     let (title, ratio) = (words::title(&line.kind, &line.of), two(line.ratio));
     let (state, words) = match line.soon() {
-        _ if line.level == Level::Full => (
+        _ if line.level == Nearness::Full => (
             State::Limited,
             Said::of_both(format!("limited by {} ({ratio})", title.en()), format!("{} ({ratio})", title.ko())),
         ),
@@ -506,8 +506,8 @@ fn reuse(snapshot: &Snapshot, server: &str) -> Option<f64> {
     (all > 0).then(|| peer.reused as f64 / all as f64)
 }
 
-fn named(line: &Waterline) -> Named {
-    Named { kind: line.kind.clone(), of: line.of.clone(), ratio: line.ratio }
+fn named(line: &Waterline) -> NamedLimit {
+    NamedLimit { kind: line.kind.clone(), of: line.of.clone(), ratio: line.ratio }
 }
 
 /// A limit with its numbers.

@@ -29,7 +29,7 @@ const WAITING: f64 = 0.10;
 /// How near a limit is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum Nearness {
     /// Far away, or a limit that may be full.
     #[default]
     Fine,
@@ -66,7 +66,7 @@ pub struct Waterline {
     /// `used / limit`.
     pub ratio: f64,
     /// How near it is.
-    pub level: Level,
+    pub level: Nearness,
     /// The trend of the use.
     pub trend: Trend,
     /// Growth per second, if the use rises.
@@ -149,10 +149,10 @@ fn waterline(limit: &Limit, uses: &VecDeque<(f64, f64)>, waits: bool) -> Waterli
     let left = eta.filter(|_| ratio >= SOON_FROM && !is_cpu && limit.kind != "tx_link");
     let may_be_reached = limit.kind != "machine_cpu" || waits;
     let level = match ratio {
-        _ if !lasts || !words::kind(&limit.kind).counts => Level::Fine,
-        ratio if ratio >= LIMITED && may_be_reached => Level::Full,
-        ratio if ratio >= NEAR || soon(left).is_some() => Level::Near,
-        _ => Level::Fine,
+        _ if !lasts || !words::kind(&limit.kind).counts => Nearness::Fine,
+        ratio if ratio >= LIMITED && may_be_reached => Nearness::Full,
+        ratio if ratio >= NEAR || soon(left).is_some() => Nearness::Near,
+        _ => Nearness::Fine,
     };
     let trend = match eta {
         Some(_) => Trend::Rising,
@@ -224,11 +224,11 @@ mod tests {
         assert!((line.growth.unwrap() - 470.5).abs() < 0.01);
         // A leak of one file in five seconds, observed over ten minutes.
         let line = after((0..600).map(|second| 200.0 + f64::from(second / 5)), 1024.0);
-        assert_eq!((line.trend, line.level), (Trend::Rising, Level::Fine));
+        assert_eq!((line.trend, line.level), (Trend::Rising, Nearness::Fine));
         assert!((line.eta_s.unwrap() - 3525.0).abs() < 60.0, "{line:?}");
         // Below a quarter, a time says nothing yet.
         let line = after((0..30).map(f64::from), 1000.0);
-        assert_eq!((line.trend, line.eta_s, line.level), (Trend::Rising, None, Level::Fine));
+        assert_eq!((line.trend, line.eta_s, line.level), (Trend::Rising, None, Nearness::Fine));
         assert!(line.growth.is_some());
     }
 

@@ -3,7 +3,7 @@
 use weir_words::{Said, Words, words};
 
 /// A kind of limit, as `meter::live::Limit::kind` names it.
-pub struct Kind {
+pub struct LimitKind {
     /// Its name in a snapshot.
     pub name: &'static str,
     /// Its name for people.
@@ -17,8 +17,8 @@ pub struct Kind {
 }
 
 /// All kinds. A kind that is not in this table is shown by its own name.
-pub static KINDS: &[Kind] = &[
-    Kind {
+pub static KINDS: &[LimitKind] = &[
+    LimitKind {
         name: "connections",
         title: words("Connections", "연결"),
         counts: true,
@@ -28,7 +28,7 @@ pub static KINDS: &[Kind] = &[
             "worker_connections를 늘리거나 그 줄을 지우세요: 지우면 weir가 RLIMIT_NOFILE에서 값을 정합니다",
         ),
     },
-    Kind {
+    LimitKind {
         name: "fds",
         title: words("Open files", "열린 파일"),
         counts: true,
@@ -41,7 +41,7 @@ pub static KINDS: &[Kind] = &[
             "systemd 유닛의 LimitNOFILE=이나 worker_rlimit_nofile을 늘리세요",
         ),
     },
-    Kind {
+    LimitKind {
         name: "own_memory",
         title: words("Memory of weir", "weir의 메모리"),
         counts: true,
@@ -54,7 +54,7 @@ pub static KINDS: &[Kind] = &[
             "메모리를 쓰는 곳(연결, 버퍼, 캐시)을 찾거나 limit_memory를 늘리세요",
         ),
     },
-    Kind {
+    LimitKind {
         name: "buffers",
         title: words("Buffers of exchanges", "요청 처리 버퍼"),
         counts: true,
@@ -67,7 +67,7 @@ pub static KINDS: &[Kind] = &[
             "큰 응답을 느리게 받는 클라이언트를 찾거나 limit_buffers를 늘리세요",
         ),
     },
-    Kind {
+    LimitKind {
         name: "temp_files",
         title: words("Temporary files", "임시 파일"),
         counts: true,
@@ -77,7 +77,7 @@ pub static KINDS: &[Kind] = &[
         ),
         remedy: words("free the disk, or raise limit_temp_files", "디스크를 비우거나 limit_temp_files를 늘리세요"),
     },
-    Kind {
+    LimitKind {
         name: "streams",
         title: words("HTTP/2 streams", "HTTP/2 스트림"),
         counts: true,
@@ -90,7 +90,7 @@ pub static KINDS: &[Kind] = &[
             "스트림을 많이 여는 클라이언트를 찾거나 limit_streams를 늘리세요",
         ),
     },
-    Kind {
+    LimitKind {
         name: "ports",
         title: words("Ports to", "업스트림 포트"),
         counts: true,
@@ -103,7 +103,7 @@ pub static KINDS: &[Kind] = &[
             "연결을 유지하세요: upstream { keepalive 64; }와 proxy_http_version 1.1, proxy_set_header Connection \"\"",
         ),
     },
-    Kind {
+    LimitKind {
         name: "accept_queue",
         title: words("Accept queue", "accept 큐"),
         counts: true,
@@ -116,14 +116,14 @@ pub static KINDS: &[Kind] = &[
             "워커의 CPU가 원인이 아니면 listen … backlog=와 net.core.somaxconn을 늘리세요",
         ),
     },
-    Kind {
+    LimitKind {
         name: "pool",
         title: words("Kept connections", "keepalive 연결"),
         counts: false,
         full: words("weir closes further connections after use", "weir가 넘치는 연결을 쓴 뒤에 닫습니다"),
         remedy: words("raise keepalive in the upstream block", "upstream 블록의 keepalive를 늘리세요"),
     },
-    Kind {
+    LimitKind {
         name: "worker_cpu",
         title: words("CPU of", "CPU"),
         counts: true,
@@ -133,14 +133,14 @@ pub static KINDS: &[Kind] = &[
             "worker_processes auto로 CPU를 더 쓰거나, 요청마다 하는 일을 줄이세요",
         ),
     },
-    Kind {
+    LimitKind {
         name: "machine_cpu",
         title: words("Machine CPU", "머신 CPU"),
         counts: true,
         full: words("weir and the applications wait for a CPU", "weir와 앱이 CPU를 기다립니다"),
         remedy: words("more CPUs, or less work for each request", "CPU를 늘리거나 요청마다 하는 일을 줄이세요"),
     },
-    Kind {
+    LimitKind {
         name: "cpu_quota",
         title: words("CPU quota", "CPU 쿼터"),
         counts: true,
@@ -150,7 +150,7 @@ pub static KINDS: &[Kind] = &[
         ),
         remedy: words("raise the container's or unit's CPU quota", "컨테이너나 유닛의 CPU 쿼터를 늘리세요"),
     },
-    Kind {
+    LimitKind {
         name: "cpu_credits",
         title: words("CPU time from the hypervisor", "하이퍼바이저가 주는 CPU 시간"),
         counts: true,
@@ -160,7 +160,7 @@ pub static KINDS: &[Kind] = &[
             "CPU 크레딧이 없는 머신이나 무제한 크레딧을 쓰세요",
         ),
     },
-    Kind {
+    LimitKind {
         name: "tx_link",
         title: words("Sent a second by", "초당 송신"),
         counts: true,
@@ -170,7 +170,7 @@ pub static KINDS: &[Kind] = &[
         ),
         remedy: words("compress (gzip on), cache, or a faster link", "압축(gzip on), 캐시 또는 더 빠른 링크를 쓰세요"),
     },
-    Kind {
+    LimitKind {
         name: "cache_size",
         title: words("Cache", "캐시"),
         counts: false,
@@ -180,7 +180,7 @@ pub static KINDS: &[Kind] = &[
             "미스가 늘어나면 proxy_cache_path의 max_size를 늘리세요",
         ),
     },
-    Kind {
+    LimitKind {
         name: "upstream_conns",
         title: words("max_conns of", "max_conns"),
         counts: true,
@@ -190,7 +190,7 @@ pub static KINDS: &[Kind] = &[
         ),
         remedy: words("raise max_conns, or add a server to the group", "max_conns를 늘리거나 그룹에 서버를 추가하세요"),
     },
-    Kind {
+    LimitKind {
         name: "upstream_queue",
         title: words("Queue of", "대기열(queue)"),
         counts: true,
@@ -200,7 +200,7 @@ pub static KINDS: &[Kind] = &[
             "max_conns를 늘리거나 그룹에 서버를 추가하세요. 대기열이 길어지면 클라이언트가 더 오래 기다릴 뿐입니다",
         ),
     },
-    Kind {
+    LimitKind {
         name: "memory",
         title: words("Memory", "메모리"),
         counts: true,
@@ -209,7 +209,7 @@ pub static KINDS: &[Kind] = &[
     },
 ];
 
-static OTHER: Kind = Kind {
+static OTHER: LimitKind = LimitKind {
     name: "",
     title: words("", ""),
     counts: true,
@@ -218,7 +218,7 @@ static OTHER: Kind = Kind {
 };
 
 /// The kind with this name; for an unknown one, a kind without words.
-pub fn kind(name: &str) -> &'static Kind {
+pub fn kind(name: &str) -> &'static LimitKind {
     KINDS.iter().find(|kind| kind.name == name).unwrap_or(&OTHER)
 }
 

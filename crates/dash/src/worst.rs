@@ -6,7 +6,7 @@ use weir_meter::live::{ErrorClass, ErrorKind, ErrorSample, Responses, Snapshot, 
 
 /// A location or a server in which requests failed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Place<'s> {
+pub struct FailingPlace<'s> {
     /// Its zone.
     pub name: &'s str,
     /// Requests that ended there.
@@ -22,7 +22,7 @@ pub struct Place<'s> {
 }
 
 /// The locations in which requests failed, or the servers if no location counts them; most failures first.
-pub fn places<'s>(first: &Snapshot, last: &'s Snapshot) -> Vec<Place<'s>> {
+pub fn places<'s>(first: &Snapshot, last: &'s Snapshot) -> Vec<FailingPlace<'s>> {
     let all = [&last.weir.location_zones, &last.weir.server_zones];
     let before = [&first.weir.location_zones, &first.weir.server_zones];
     for (is_server, (now, then)) in [false, true].into_iter().zip(all.into_iter().zip(before)) {
@@ -31,7 +31,7 @@ pub fn places<'s>(first: &Snapshot, last: &'s Snapshot) -> Vec<Place<'s>> {
             let (now, then) = (counts(last, name, is_server), counts(first, name, is_server));
             Some(place(name, grown, now, then, samples(first, last, name, is_server)))
         });
-        let mut places: Vec<Place<'s>> = places.collect();
+        let mut places: Vec<FailingPlace<'s>> = places.collect();
         if !places.is_empty() {
             places.sort_by_key(|place| std::cmp::Reverse(place.failed));
             return places;
@@ -81,7 +81,7 @@ fn place<'s>(
     now: Option<(u64, &Responses)>,
     then: Option<(u64, &Responses)>,
     samples: Vec<(&'s ErrorClass, &'s ErrorSample)>,
-) -> Place<'s> {
+) -> FailingPlace<'s> {
     let codes = now.into_iter().flat_map(|(_, responses)| responses.codes.range(500..));
     let statuses = codes.map(|(status, count)| {
         let before = then.and_then(|(_, responses)| responses.codes.get(status)).copied().unwrap_or(0);
@@ -92,7 +92,7 @@ fn place<'s>(
     let class = most(samples.iter().map(|(class, _)| class.class.as_str()));
     let of_class = || samples.iter().filter(|(one, _)| Some(one.class.as_str()) == class);
     let peer = most(of_class().map(|(_, sample)| sample.upstream.as_str()).filter(|peer| !peer.is_empty()));
-    Place {
+    FailingPlace {
         name,
         requests: now.map_or(0, |(requests, _)| requests).saturating_sub(then.map_or(0, |(requests, _)| requests)),
         failed: grown.failed,
@@ -171,7 +171,7 @@ mod tests {
             snapshot.weir.server_zones.insert("shop".into(), ZoneAccount { failed, ..ZoneAccount::default() });
         }
         let found = places(&first, &last);
-        assert_eq!(found, [Place { name: "shop", requests: 2, failed: 2, ..Place::default() }]);
+        assert_eq!(found, [FailingPlace { name: "shop", requests: 2, failed: 2, ..FailingPlace::default() }]);
         assert!(places(&last, &last).is_empty());
     }
 }
