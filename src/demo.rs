@@ -209,7 +209,7 @@ fn free_address(port: u16) -> Result<SocketAddr, Said> {
 
 /// Starts the edge as `weir edge -p PLACE` does. Also gives the address of its dashboard.
 fn start_edge(place: &DemoDirectory) -> Result<(Keeper<Here>, Option<SocketAddr>), Said> {
-    let mut origin = load::Origin {
+    let mut origin = load::ConfOrigin {
         file: place.file("nginx.conf"),
         globals: String::new(),
         paths: Paths { prefix: place.file(""), conf_prefix: place.file(""), ..Paths::default() },

@@ -8,8 +8,8 @@ use weir_conf::{Level, Problem, Tree};
 use weir_edge::dash::place;
 use weir_edge::keeper::apart::Apart;
 use weir_edge::keeper::here::Here;
-use weir_edge::keeper::{Bell, Keeper, Server, load_with_dashboard};
-use weir_edge::load::{self, Dashboard, Loaded, Origin};
+use weir_edge::keeper::{Bell, Keeper, KeptServer, load_with_dashboard};
+use weir_edge::load::{self, ConfOrigin, Dashboard, Loaded};
 use weir_edge::log_files;
 use weir_edge::obey::obey;
 use weir_edge::proof;
@@ -104,7 +104,7 @@ fn print_version(flags: &Flags) {
 
 /// Resolves `-p`, `-c`, `-e` as nginx does: with a prefix, relative names and nginx's own layout are under the
 /// prefix.
-fn origin(flags: &Flags) -> Origin {
+fn origin(flags: &Flags) -> ConfOrigin {
     let current = std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default();
     let absolute = |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("{current}/{path}") };
     let (prefix, file, error_log, pid) = match &flags.prefix {
@@ -129,7 +129,7 @@ fn origin(flags: &Flags) -> Origin {
     };
     let access_log = flags.prefix.is_none().then(|| DEFAULT_ACCESS_LOG.to_owned());
     let temporary = flags.prefix.is_none().then(|| DEFAULT_TEMPORARY.to_owned());
-    Origin {
+    ConfOrigin {
         globals: flags.globals.clone().unwrap_or_default(),
         pid: under(pid),
         error_log,
@@ -151,7 +151,7 @@ fn print_problem(problem: &Problem, tree: &Tree) {
 }
 
 /// `-t` and `-T`.
-fn test(origin: &Origin, flags: &Flags) -> ExitCode {
+fn test(origin: &ConfOrigin, flags: &Flags) -> ExitCode {
     let loaded = load::load(origin, &Disk, 1);
     let file = &origin.file;
     if flags.crossplane {
@@ -193,7 +193,7 @@ fn dump(loaded: &Loaded) {
 }
 
 /// `-s`.
-fn signal(origin: &Origin, order: SignalOrder) -> Result<(), String> {
+fn signal(origin: &ConfOrigin, order: SignalOrder) -> Result<(), String> {
     let loaded = load::load(origin, &Disk, 1);
     let Some(conf) = &loaded.conf else {
         print_problems(&loaded);
@@ -216,7 +216,7 @@ fn signal(origin: &Origin, order: SignalOrder) -> Result<(), String> {
 }
 
 /// Serves until a signal ends it.
-fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
+fn run(mut origin: ConfOrigin, is_nginx: bool) -> Result<(), String> {
     let kept = place::kept();
     origin.dashboard = Dashboard::AsWritten { on: kept, unasked: !is_nginx };
     let (loaded, answers, claimed) = load_with_dashboard(&mut origin, &Disk, 1, &|address| kept == Some(address));
@@ -255,7 +255,7 @@ fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
 
 /// A configuration that is about to be served.
 struct Start {
-    origin: Origin,
+    origin: ConfOrigin,
     answers: Answers,
     conf: Conf,
     tree: Tree,
@@ -266,7 +266,7 @@ struct Start {
 
 impl Start {
     /// Keeps a server running until a signal ends it.
-    fn keep<S: Server>(self, server: impl FnOnce(Bell, Option<Manager>) -> S) -> Result<(), String> {
+    fn keep<S: KeptServer>(self, server: impl FnOnce(Bell, Option<Manager>) -> S) -> Result<(), String> {
         let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
         let dashboard = self.conf.dashboard;
         let keeper = Keeper::start(self.origin, (self.conf, self.tree, self.answers), self.claimed, server)?;

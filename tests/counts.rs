@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use weir_edge::control::Running;
-use weir_edge::load::{Origin, load};
+use weir_edge::load::{ConfOrigin, load};
 use weir_net::counts::{self, Counts};
 
 #[global_allocator]
@@ -189,7 +189,8 @@ impl Edge {
              }}",
             root = room.display()
         );
-        let origin = Origin { file: "/nginx.conf".to_owned(), error_log: "stderr".to_owned(), ..Origin::default() };
+        let origin =
+            ConfOrigin { file: "/nginx.conf".to_owned(), error_log: "stderr".to_owned(), ..ConfOrigin::default() };
         let loaded = load(&origin, &OneFile(text), 1);
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         let running =

@@ -18,7 +18,7 @@ use weir_conf::edit::{self, Edit};
 use weir_conf::{Files, Span, Statement, Tree};
 use weir_edge::keeper::here::Here;
 use weir_edge::keeper::{Keeper, load_recorded};
-use weir_edge::load::{Dashboard, Origin};
+use weir_edge::load::{ConfOrigin, Dashboard};
 use weir_edge::log_files;
 use weir_http::hold::paths::Paths;
 use weir_net::{clock, log, process, worker};
@@ -107,7 +107,7 @@ impl Beside {
     ///
     /// # Errors
     /// A sentence for the user, with weir's own messages.
-    pub fn start(program: &[OsString], tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<Beside, Said> {
+    pub fn start(program: &[OsString], tree: &Tree, origin: &ConfOrigin, doors: &[Door]) -> Result<Beside, Said> {
         let room = room().map_err(Said::from)?;
         let started = furnish(&room, tree, origin, doors).and_then(|()| spawn(program, &room));
         let child = started.map_err(|why| {
@@ -288,7 +288,7 @@ fn room() -> Result<PathBuf, String> {
 }
 
 /// Writes the changed files and their list.
-fn furnish(room: &Path, tree: &Tree, origin: &Origin, doors: &[Door]) -> Result<(), String> {
+fn furnish(room: &Path, tree: &Tree, origin: &ConfOrigin, doors: &[Door]) -> Result<(), String> {
     let edits = edits(tree, doors, room);
     let (mut files, mut globals) = (serde_json::Map::new(), origin.globals.clone());
     for (number, source) in tree.files.iter().enumerate() {
@@ -347,7 +347,7 @@ pub fn serve(room: &Path) -> Result<(), String> {
     let text = fs::read_to_string(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     let orders: Value = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", place.display()))?;
     let text = |name: &str| orders[name].as_str().unwrap_or_default().to_owned();
-    let origin = Origin {
+    let origin = ConfOrigin {
         file: text("file"),
         globals: text("globals"),
         paths: Paths {
@@ -429,7 +429,7 @@ mod tests {
         // Somebody else's file of the name is not written to.
         assert!(secret(&room.join("a"), b"password").is_err());
         let tree = tree("user root; include b;");
-        let origin = Origin { file: "/f".to_owned(), ..Origin::default() };
+        let origin = ConfOrigin { file: "/f".to_owned(), ..ConfOrigin::default() };
         furnish(&room, &tree, &origin, &[]).unwrap();
         let files: Vec<_> = fs::read_dir(&room).unwrap().map(|entry| entry.unwrap().metadata().unwrap()).collect();
         assert!(files.len() == 3 && files.iter().all(|file| file.permissions().mode() & 0o777 == 0o600));

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use weir_doctor::Build;
-use weir_edge::load::{Dashboard, Origin};
+use weir_edge::load::{ConfOrigin, Dashboard};
 use weir_http::hold::paths::Paths;
 use weir_net::process::{self, Signal};
 use weir_net::worker;
@@ -111,7 +111,7 @@ fn argument<'b>(build: &'b Build, name: &str) -> Option<&'b str> {
 }
 
 /// The files that this nginx reads, for weir.
-pub(crate) fn origin(instance: &Instance, build: &Build, conf: Option<&Path>) -> Origin {
+pub(crate) fn origin(instance: &Instance, build: &Build, conf: Option<&Path>) -> ConfOrigin {
     let slashed = |mut path: String| {
         if !path.ends_with('/') {
             path.push('/');
@@ -134,7 +134,7 @@ pub(crate) fn origin(instance: &Instance, build: &Build, conf: Option<&Path>) ->
         path => below(path.unwrap_or("logs/error.log")),
     };
     let access_log = Some(below(argument(build, "--http-log-path").unwrap_or("logs/access.log")));
-    Origin {
+    ConfOrigin {
         file,
         globals: instance.flags.globals.clone().unwrap_or_default(),
         paths: Paths { prefix, conf_prefix, access_log, temporary: None },

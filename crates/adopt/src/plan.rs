@@ -210,7 +210,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use weir_conf::MemoryFiles;
-    use weir_edge::load::{self, Origin};
+    use weir_edge::load::{self, ConfOrigin};
     use weir_http::hold::paths::Paths;
 
     const TEXT: &str = "events { }
@@ -226,7 +226,8 @@ http {
         let files = MemoryFiles::new().with("/e/nginx.conf", TEXT);
         let paths =
             Paths { prefix: "/p/".to_owned(), conf_prefix: "/e/".to_owned(), access_log: None, temporary: None };
-        let loaded = load::load(&Origin { file: "/e/nginx.conf".to_owned(), paths, ..Origin::default() }, &files, 1);
+        let loaded =
+            load::load(&ConfOrigin { file: "/e/nginx.conf".to_owned(), paths, ..ConfOrigin::default() }, &files, 1);
         let conf = loaded.conf.unwrap();
         let doors = doors::of(&conf).unwrap();
         let planner = Planner::new(&conf, &loaded.tree, &doors);

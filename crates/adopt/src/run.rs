@@ -9,7 +9,7 @@ use weir_conf::log_format::Format;
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
 use weir_doctor::{Build, Facts, FindingLevel, Target, Version};
 use weir_edge::explain::{self, Differing};
-use weir_edge::load::{self, Loaded, Origin};
+use weir_edge::load::{self, ConfOrigin, Loaded};
 use weir_http::exchange::conf::Conf;
 use weir_words::{Said, said};
 
@@ -112,7 +112,7 @@ pub struct Report {
     pub(crate) test: Option<Result<Test, String>>,
     pub(crate) loaded_modules: Vec<String>,
     pub(crate) lacking: Vec<String>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ConfOrigin,
     pub(crate) tree: Tree,
     pub(crate) problems: Vec<Problem>,
     pub(crate) listens: Vec<String>,

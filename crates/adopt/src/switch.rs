@@ -1,6 +1,6 @@
 //! The commands that put weir in nginx's place, and the commands that put nginx back.
 
-use weir_edge::load::Origin;
+use weir_edge::load::ConfOrigin;
 
 use crate::host::{Instance, quoted};
 use crate::nginx::Unit;
@@ -26,7 +26,7 @@ const PREFIX: &str = "/usr/share/nginx/";
 const CONF: &str = "/etc/nginx/nginx.conf";
 
 /// All ways that this nginx allows. `program` is the path of this weir, `origin` the files that nginx reads.
-pub(crate) fn ways(instance: &Instance, unit: Option<&Unit>, origin: &Origin, program: &str) -> Vec<Switch> {
+pub(crate) fn ways(instance: &Instance, unit: Option<&Unit>, origin: &ConfOrigin, program: &str) -> Vec<Switch> {
     let mut ways = Vec::new();
     // The package takes the place of the whole installation, with its one unit and its one configuration.
     let is_packaged = instance.shown == PACKAGED && instance.flags.prefix.is_none() && origin.file == CONF;
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn origin(file: &str, prefix: &str) -> Origin {
-        let mut origin = Origin { file: file.to_owned(), ..Origin::default() };
+    fn origin(file: &str, prefix: &str) -> ConfOrigin {
+        let mut origin = ConfOrigin { file: file.to_owned(), ..ConfOrigin::default() };
         origin.paths.prefix = prefix.to_owned();
         origin
     }

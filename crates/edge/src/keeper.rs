@@ -30,7 +30,9 @@ use weir_net::{Address, ListenOptions, Listening, listener, worker};
 use beacon::Beacon;
 
 use crate::dash::place::{self, Wanted};
-use crate::load::{Dashboard, Loaded, Origin, identity, is_grave, is_public, level_of, load, pid_file, worker_count};
+use crate::load::{
+    ConfOrigin, Dashboard, Loaded, identity, is_grave, is_public, level_of, load, pid_file, worker_count,
+};
 use crate::resources::{self, Resources};
 
 /// Events that wait for the keeper, at most. The threads that send them wait for room.
@@ -46,7 +48,7 @@ const ASK_EVERY: Duration = Duration::from_secs(5);
 pub enum Event {
     /// A signal of someone who may send it.
     Signal(Signal),
-    /// The server has news: [`Server::news`].
+    /// The server has news: [`KeptServer::news`].
     Server,
 }
 
@@ -78,7 +80,7 @@ pub enum News {
 }
 
 /// A server, as the keeper sees it.
-pub trait Server {
+pub trait KeptServer {
     /// Puts a configuration in force. After an error the one before is in force.
     ///
     /// # Errors
@@ -106,7 +108,7 @@ pub trait Server {
     /// The news since the last call.
     fn news(&mut self) -> News;
 
-    /// When [`Server::news`] wants to be called again at the latest.
+    /// When [`KeptServer::news`] wants to be called again at the latest.
     fn wait(&self) -> Option<Duration>;
 }
 
@@ -136,7 +138,7 @@ struct InForce {
 
 /// The keeper of a server.
 pub struct Keeper<S> {
-    origin: Origin,
+    origin: ConfOrigin,
     in_force: InForce,
     server: S,
     events: Receiver<Event>,
@@ -150,7 +152,7 @@ pub struct Keeper<S> {
 }
 
 /// Reads a configuration, and records the answers of the machine for the server.
-pub fn load_recorded(origin: &Origin, files: &dyn Files, generation: u32) -> (Loaded, Answers) {
+pub fn load_recorded(origin: &ConfOrigin, files: &dyn Files, generation: u32) -> (Loaded, Answers) {
     answers::recorded(|| {
         let loaded = load(origin, files, generation);
         for source in loaded.tree.files.iter().filter(|source| !source.is_command_line) {
@@ -164,7 +166,7 @@ pub fn load_recorded(origin: &Origin, files: &dyn Files, generation: u32) -> (Lo
 /// taken, another one is found. An address that cannot be bound costs the dashboard and not the server: weir warns, and reads
 /// the configuration again without it.
 pub fn load_with_dashboard(
-    origin: &mut Origin,
+    origin: &mut ConfOrigin,
     files: &dyn Files,
     generation: u32,
     is_bound: &dyn Fn(SocketAddr) -> bool,
@@ -189,7 +191,7 @@ pub fn load_with_dashboard(
     if let (Dashboard::AsWritten { on, .. }, Some(_)) = (&mut origin.dashboard, decided) {
         *on = decided;
     }
-    let other = Origin { dashboard: Dashboard::Decided(decided), ..origin.clone() };
+    let other = ConfOrigin { dashboard: Dashboard::Decided(decided), ..origin.clone() };
     let (mut loaded, answers) = load_recorded(&other, files, generation);
     loaded.problems.extend(failed.map(|why| {
         let problem = Problem::nowhere(Gravity::Warn, format!("weir serves without a dashboard: {why}"));
@@ -210,7 +212,7 @@ fn open(
     opened
 }
 
-impl<S: Server> Keeper<S> {
+impl<S: KeptServer> Keeper<S> {
     /// Opens what the configuration needs, and lets the server put it in force.
     ///
     /// `claimed` is bound already, and served if the configuration names its address.
@@ -218,7 +220,7 @@ impl<S: Server> Keeper<S> {
     /// # Errors
     /// In nginx's words.
     pub fn start(
-        origin: Origin,
+        origin: ConfOrigin,
         loaded: (Conf, Tree, Answers),
         claimed: Option<Listening>,
         server: impl FnOnce(Bell, Option<Manager>) -> S,
@@ -486,7 +488,7 @@ impl<S: Server> Keeper<S> {
 }
 
 impl InForce {
-    fn of(origin: &Origin, conf: &Conf, resources: &Resources) -> InForce {
+    fn of(origin: &ConfOrigin, conf: &Conf, resources: &Resources) -> InForce {
         InForce {
             generation: conf.generation,
             workers: worker_count(conf),

@@ -21,7 +21,7 @@ use crate::family::ALL;
 
 /// Where a configuration comes from: the values of `-c`, `-p`, `-g` and `-e`.
 #[derive(Clone, Debug, Default)]
-pub struct Origin {
+pub struct ConfOrigin {
     /// The main file, a full path.
     pub file: String,
     /// `-g`.
@@ -79,7 +79,7 @@ pub struct Loaded {
 }
 
 /// Reads and checks a configuration.
-pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
+pub fn load(origin: &ConfOrigin, files: &dyn Files, generation: u32) -> Loaded {
     let opaque = |name: &str| name.ends_with("_by_lua_block");
     let (mut tree, mut problems) =
         weir_conf::load_with_globals(files, &origin.file, &origin.paths.conf_prefix, &opaque, &origin.globals);
@@ -170,7 +170,7 @@ fn resolve(host: &str) -> Result<Vec<SocketAddr>, String> {
 }
 
 /// The pid file that controls a process with this configuration.
-pub fn pid_file(origin: &Origin, conf: &Conf) -> PathBuf {
+pub fn pid_file(origin: &ConfOrigin, conf: &Conf) -> PathBuf {
     PathBuf::from(conf.main.process.pid.clone().unwrap_or_else(|| origin.pid.clone()))
 }
 

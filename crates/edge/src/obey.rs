@@ -16,7 +16,7 @@ use crate::drive::quic;
 use crate::errands;
 use crate::keeper::order::{Order, Report, Serve};
 use crate::keeper::passed::{Received, give_logs, received};
-use crate::load::{Dashboard, Origin, load};
+use crate::load::{ConfOrigin, Dashboard, load};
 
 /// A server whose keeper has died finishes its exchanges for this time.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// A message is none of the keeper's, or root cannot be given up.
-pub fn obey(mut origin: Origin, channel: Channel, files: &dyn Files) -> Result<(), String> {
+pub fn obey(mut origin: ConfOrigin, channel: Channel, files: &dyn Files) -> Result<(), String> {
     let channel = Arc::new(channel);
     let (mut running, mut is_told): (Option<Running>, bool) = (None, false);
     let failed = |error: std::io::Error| format!("the keeper's channel failed {}", log::Os(&error));
@@ -85,7 +85,7 @@ fn finish(running: &mut Running, channel: &Arc<Channel>) -> Result<(), String> {
 
 fn put_in_force(
     running: &mut Option<Running>,
-    origin: &Origin,
+    origin: &ConfOrigin,
     files: &dyn Files,
     serve: Serve,
     passed: Vec<OwnedFd>,

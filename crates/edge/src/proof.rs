@@ -13,14 +13,14 @@ use weir_net::log::Os;
 use weir_net::{listener, path, process};
 
 use crate::family::dashboard;
-use crate::load::{Origin, datagram_sockets, pid_file, stream_sockets};
+use crate::load::{ConfOrigin, datagram_sockets, pid_file, stream_sockets};
 use crate::log_files;
 use crate::resources::datagram_options;
 
 /// All obstacles to a start or a reload with this configuration, in nginx's words and in nginx's order: the pid
 /// file, directories, log files, sockets. An address that is in use is none: usually the server that is to be reloaded
 /// has it.
-pub fn obstacles(origin: &Origin, conf: &Conf, tree: &Tree) -> Vec<Problem> {
+pub fn obstacles(origin: &ConfOrigin, conf: &Conf, tree: &Tree) -> Vec<Problem> {
     let mut all: Vec<Problem> = pid(origin, conf, tree).into_iter().collect();
     all.extend(directories(conf, tree));
     all.extend(log_files::first_unopened(conf, tree));
@@ -30,7 +30,7 @@ pub fn obstacles(origin: &Origin, conf: &Conf, tree: &Tree) -> Vec<Problem> {
     all
 }
 
-fn pid(origin: &Origin, conf: &Conf, tree: &Tree) -> Option<Problem> {
+fn pid(origin: &ConfOrigin, conf: &Conf, tree: &Tree) -> Option<Problem> {
     let file = pid_file(origin, conf);
     let error = process::try_pid_file(&file).err()?;
     let at = conf.main.process.pid.as_ref().and_then(|_| tree.named("pid").last()).map(|statement| statement.at);

@@ -19,7 +19,7 @@ use weir_http::hold::board::lock;
 use weir_meter::live::Snapshot;
 
 use super::alert::Alerts;
-use super::host::Host;
+use super::host::HostThread;
 use super::shelf::Shelf;
 
 /// Viewers of one edge, at most; one more is answered 503.
@@ -50,7 +50,7 @@ pub struct Hall {
     /// The thread that reads files for viewers.
     pub shelf: Shelf,
     /// The thread that looks at the machine for viewers.
-    pub host: Host,
+    pub host: HostThread,
     /// Who gets the changes of the verdict.
     pub alerts: Alerts,
 }

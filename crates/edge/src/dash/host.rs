@@ -31,9 +31,9 @@ const QUESTIONS_MAX: usize = 8;
 
 /// The way to the thread.
 #[derive(Default)]
-pub struct Host(OnceLock<SyncSender<PendingQuestion<Errand, Option<Done>>>>);
+pub struct HostThread(OnceLock<SyncSender<PendingQuestion<Errand, Option<Done>>>>);
 
-impl Host {
+impl HostThread {
     /// Starts the thread, if it does not run; it ends with this.
     ///
     /// # Errors

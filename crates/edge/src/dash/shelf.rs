@@ -58,11 +58,11 @@ pub struct WantedLog {
 }
 
 /// A status and a body of JSON.
-pub(super) type Answer = (u16, Vec<u8>);
+pub(super) type JsonAnswer = (u16, Vec<u8>);
 
 /// The way to the thread.
 #[derive(Default)]
-pub struct Shelf(OnceLock<SyncSender<PendingQuestion<Want, Answer>>>);
+pub struct Shelf(OnceLock<SyncSender<PendingQuestion<Want, JsonAnswer>>>);
 
 impl Shelf {
     /// Starts the thread, as `identity`, if it does not run; it ends with the shelf.
@@ -86,12 +86,12 @@ impl Shelf {
     }
 
     /// Asks; `None` if the thread does not run, too many questions wait, or it takes too long.
-    pub async fn ask(&self, want: Want) -> Option<Answer> {
+    pub async fn ask(&self, want: Want) -> Option<JsonAnswer> {
         ticket::ask(self.0.get()?, want).await
     }
 }
 
-fn serve(list: &Receiver<PendingQuestion<Want, Answer>>) {
+fn serve(list: &Receiver<PendingQuestion<Want, JsonAnswer>>) {
     let mut lab = lab::Lab::default();
     while let Ok(errand) = list.recv() {
         // A viewer that has left needs no answer.
@@ -107,7 +107,7 @@ fn serve(list: &Receiver<PendingQuestion<Want, Answer>>) {
 }
 
 /// The class is sent with its lines, so that no page shows lines beside samples of another moment.
-fn look(class: &ErrorClass, wanted: &[WantedLog]) -> Answer {
+fn look(class: &ErrorClass, wanted: &[WantedLog]) -> JsonAnswer {
     let seconds = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
     let local_ms = i64::from(clock::utc_offset_minutes(seconds)) * 60_000;
     let mut logs = Logs::default();

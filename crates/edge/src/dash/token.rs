@@ -11,22 +11,22 @@ use weir_wire::Known;
 
 /// Where a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum TokenSource {
     /// In the first line of a file.
     File(String),
     /// In a variable of the environment.
     Variable(String),
 }
 
-impl Source {
+impl TokenSource {
     /// The secret for this directive, and words for where it is.
     ///
     /// # Errors
     /// The file or variable does not exist.
     pub fn text(&self, directive: &str) -> Result<(String, String), String> {
         match self {
-            Source::File(path) => Ok((first_line(path)?, format!("the first line of \"{path}\""))),
-            Source::Variable(name) => {
+            TokenSource::File(path) => Ok((first_line(path)?, format!("the first line of \"{path}\""))),
+            TokenSource::Variable(name) => {
                 let text = std::env::var(name).map_err(|_| {
                     format!(
                         "the environment has no variable \"{name}\" for \"{directive}\": set it before you start weir"
@@ -59,7 +59,7 @@ impl Token {
     ///
     /// # Errors
     /// The file or variable does not exist, or its value is too short or too long.
-    pub fn read(source: &Source) -> Result<Token, String> {
+    pub fn read(source: &TokenSource) -> Result<Token, String> {
         let (text, name) = source.text("dashboard_token")?;
         match text.len() {
             BYTES_MIN..=BYTES_MAX => Ok(Token::new(&text)),
@@ -137,7 +137,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("weir-token-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("token").display().to_string();
-        let source = Source::File(path.clone());
+        let source = TokenSource::File(path.clone());
         std::fs::write(&path, "0123456789abcdef\nnothing of it\n").unwrap();
         let token = Token::read(&source).map_err(|_| ()).unwrap();
         assert!(token.is(b"0123456789abcdef"));
@@ -152,7 +152,7 @@ mod tests {
         assert!(said.contains("has 5 bytes") && said.contains("openssl rand"), "{said}");
         std::fs::remove_dir_all(&directory).unwrap();
         assert!(Token::read(&source).err().unwrap().contains("No such file"));
-        let said = Token::read(&Source::Variable("WEIR_NO_SUCH_TOKEN".into())).err().unwrap();
+        let said = Token::read(&TokenSource::Variable("WEIR_NO_SUCH_TOKEN".into())).err().unwrap();
         assert!(said.contains("WEIR_NO_SUCH_TOKEN"), "{said}");
     }
 }

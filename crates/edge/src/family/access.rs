@@ -16,7 +16,7 @@ use weir_stream::session::Session;
 
 weir_http::settings! {
     /// The rules in order; the first rule that matches decides.
-    rules: std::sync::Arc<Vec<Rule>> = std::sync::Arc::default(),
+    rules: std::sync::Arc<Vec<AccessRule>> = std::sync::Arc::default(),
 }
 
 /// Nothing is declared for all of `http`.
@@ -52,7 +52,7 @@ pub const PART: Part = Part {
 
 /// One `allow` or `deny`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct AccessRule {
     /// The addresses the rule matches; `None` for all.
     of: Option<Cidr>,
     denies: bool,
@@ -73,7 +73,7 @@ fn rule(b: &mut Build<'_>, statement: &Statement, denies: bool) -> Result<(), Re
         }
     };
     let rules = crate::settings(b).access.rules.get_or_insert_default();
-    std::sync::Arc::make_mut(rules).push(Rule { of, denies });
+    std::sync::Arc::make_mut(rules).push(AccessRule { of, denies });
     Ok(())
 }
 
@@ -101,7 +101,7 @@ fn judge(session: &mut Session<'_>) -> part::Next {
 }
 
 /// `Some(true)` if the first rule that matches denies; `None` if no rule matches.
-fn verdict(rules: &[Rule], peer: Peer) -> Option<bool> {
+fn verdict(rules: &[AccessRule], peer: Peer) -> Option<bool> {
     let rule = rules.iter().find(|rule| rule.of.is_none_or(|network| network.has(peer)));
     rule.map(|rule| rule.denies)
 }
@@ -113,10 +113,10 @@ mod tests {
     #[test]
     fn the_first_rule_that_fits_decides() {
         let rules = [
-            Rule { of: Some(Cidr::V4(0x7f00_0001, 32)), denies: true },
-            Rule { of: Some(Cidr::V4(0x7f00_0000, 8)), denies: false },
-            Rule { of: Some(Cidr::Unix), denies: false },
-            Rule { of: None, denies: true },
+            AccessRule { of: Some(Cidr::V4(0x7f00_0001, 32)), denies: true },
+            AccessRule { of: Some(Cidr::V4(0x7f00_0000, 8)), denies: false },
+            AccessRule { of: Some(Cidr::Unix), denies: false },
+            AccessRule { of: None, denies: true },
         ];
         for (peer, denied) in
             [(Peer::V4(0x7f00_0001), true), (Peer::V4(0x7f00_0002), false), (Peer::Unix, false), (Peer::V6(1), true)]

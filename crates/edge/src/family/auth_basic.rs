@@ -7,7 +7,7 @@ pub mod password;
 
 use std::io::{self, Read};
 
-use password::Verdict;
+use password::PasswordVerdict;
 use weir_http::exchange::Exchange;
 use weir_http::exchange::conf::Location;
 use weir_http::exchange::phase::{Chore, Next, Phase};
@@ -78,7 +78,7 @@ fn judge(locations: &mut [Location], reading: &VariablesRead<'_>) {
 }
 
 /// The verdict of a thread on the password of this request.
-struct Checked(Verdict);
+struct Checked(PasswordVerdict);
 
 impl Owned for Checked {}
 
@@ -130,15 +130,15 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         None => password::verify(&secret, stored),
     };
     match verdict {
-        Verdict::Right => {
+        PasswordVerdict::Right => {
             exchange.flags.knows_password = true;
             Next::Allow
         }
-        Verdict::Wrong => {
+        PasswordVerdict::Wrong => {
             exchange.log(Level::Error, format_args!("user \"{shown}\": password mismatch"));
             ask(exchange, &realm)
         }
-        Verdict::Unknown => {
+        PasswordVerdict::Unknown => {
             exchange.log(
                 Level::Crit,
                 format_args!("weir does not support the hash of the password of user \"{shown}\" in \"{path}\"; htpasswd -B makes one that it supports"),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     mod mutate {
-        use super::super::password::{Verdict, verify};
+        use super::super::password::{PasswordVerdict, verify};
         use super::*;
         use weir_mutate::mutate;
 
@@ -242,7 +242,7 @@ mod tests {
                     assert!(!name.is_empty() && !name.contains(&b':') && name.len() + secret.len() < bytes.len());
                 }
                 for (stored, right) in stored {
-                    let is_right = verify(bytes, stored) == Verdict::Right;
+                    let is_right = verify(bytes, stored) == PasswordVerdict::Right;
                     let written = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
                     assert!(!is_right || right.is_empty() || written == right);
                 }

@@ -28,12 +28,12 @@ use crate::dash::alert::receiver::Receiver;
 use crate::dash::hall::{self, Hall};
 use crate::dash::host::{LogPlace, ProgramOutput as Output};
 use crate::dash::place;
-use crate::dash::token::{Source, Token};
+use crate::dash::token::{Token, TokenSource};
 use crate::load;
 
 weir_http::settings! {
     /// `dashboard_token`: the source of the token.
-    token: Option<Source> = None,
+    token: Option<TokenSource> = None,
     /// Whether `dashboard` is written here.
     is_on: bool = false,
 }
@@ -125,7 +125,7 @@ impl Declared {
     }
 
     /// The token from that source, once the configuration is in force.
-    pub fn token(&self, source: &Source) -> Option<&Token> {
+    pub fn token(&self, source: &TokenSource) -> Option<&Token> {
         self.tokens.get()?.get(&key(source))
     }
 
@@ -146,10 +146,10 @@ impl Declared {
     }
 }
 
-fn key(source: &Source) -> String {
+fn key(source: &TokenSource) -> String {
     match source {
-        Source::File(path) => path.clone(),
-        Source::Variable(name) => format!("env:{name}"),
+        TokenSource::File(path) => path.clone(),
+        TokenSource::Variable(name) => format!("env:{name}"),
     }
 }
 
@@ -275,8 +275,8 @@ fn token(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let source = match statement.text(0) {
         "" | "env:" => return Err(Refusal::directive("is empty").todo("name a file, or env:VARIABLE")),
         text => match text.strip_prefix("env:") {
-            Some(name) => Source::Variable(name.to_owned()),
-            None => Source::File(b.path(text)),
+            Some(name) => TokenSource::Variable(name.to_owned()),
+            None => TokenSource::File(b.path(text)),
         },
     };
     crate::settings(b).dashboard.token = Some(Some(source));

@@ -20,7 +20,7 @@ use weir_wire::Known;
 
 weir_http::settings! {
     /// `valid_referers` as written.
-    written: Written = Written::default(),
+    written: WrittenReferers = WrittenReferers::default(),
     /// The regular expressions among them. As in nginx, a block without one has those of the block around it, beside its own hosts.
     regexes: Vec<SharedRegex> = Vec::new(),
     /// The compiled form; `None` lets everything pass.
@@ -65,7 +65,7 @@ pub static FAMILY: Family = Family::new(
 
 /// The arguments of the `valid_referers` of one block.
 #[derive(Clone, Default)]
-pub struct Written {
+pub struct WrittenReferers {
     none: bool,
     blocked: bool,
     server_names: bool,

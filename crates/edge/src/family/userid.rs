@@ -36,7 +36,7 @@ weir_http::settings! {
     /// `userid_expires`.
     expires: Expires = Expires::Session,
     /// `userid_flags`.
-    flags: Flags = Flags::default(),
+    flags: UseridFlags = UseridFlags::default(),
     /// `userid_p3p`; empty for none.
     p3p: Arc<str> = "".into(),
     /// `userid_mark`.
@@ -74,7 +74,7 @@ pub enum Expires {
 
 /// `userid_flags`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Flags {
+pub struct UseridFlags {
     secure: bool,
     httponly: bool,
     strict: bool,
@@ -191,11 +191,11 @@ fn expires(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut flags = Flags::default();
+    let mut flags = UseridFlags::default();
     let mut seen = Vec::new();
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         let flag = match word.to_ascii_lowercase().as_str() {
-            "off" => &mut Flags::default().none,
+            "off" => &mut UseridFlags::default().none,
             "secure" => &mut flags.secure,
             "httponly" => &mut flags.httponly,
             "samesite=strict" => &mut flags.strict,
@@ -476,7 +476,7 @@ mod tests {
         settings.mark = Some(b'm');
         settings.domain = ".example.com".into();
         settings.expires = Expires::After(60);
-        settings.flags = Flags { secure: true, lax: true, ..Flags::default() };
+        settings.flags = UseridFlags { secure: true, lax: true, ..UseridFlags::default() };
         let cookie = Cookie { text: b"0123456789ABCDEF012345==".to_vec(), got: Some(number), ..Cookie::default() };
         assert_eq!(
             String::from_utf8(set_cookie(&settings, &cookie, number, 0)).unwrap(),

@@ -22,7 +22,7 @@ use crate::keeper::desk::{Allowed, Clerk, Desk};
 use crate::keeper::order::{Order, Report, Serve, User};
 use crate::keeper::passed::Passed;
 use crate::keeper::processes::Processes;
-use crate::keeper::{Bell, Load, News, Server};
+use crate::keeper::{Bell, KeptServer, Load, News};
 use crate::log_files;
 use crate::resources::Resources;
 
@@ -179,7 +179,7 @@ impl Apart {
     }
 }
 
-impl Server for Apart {
+impl KeptServer for Apart {
     fn serve(&mut self, load: Load) -> Result<(), String> {
         let serve = Serve {
             generation: load.conf.generation,

@@ -12,7 +12,7 @@ use weir_net::worker;
 use crate::control::Running;
 use crate::drive::quic;
 use crate::keeper::processes::Processes;
-use crate::keeper::{Bell, Load, News, Server};
+use crate::keeper::{Bell, KeptServer, Load, News};
 use crate::log_files;
 
 /// The server.
@@ -31,7 +31,7 @@ impl Here {
     }
 }
 
-impl Server for Here {
+impl KeptServer for Here {
     fn serve(&mut self, load: Load) -> Result<(), String> {
         if let Some(running) = &mut self.running {
             return running.replace(load.conf, &load.tree, load.resources);

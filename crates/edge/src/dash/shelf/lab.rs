@@ -12,7 +12,7 @@ use weir_dash::runs::{self, LISTED_MAX, RUN_BYTES_MAX};
 use weir_net::log;
 use weir_net::opening;
 
-use super::Answer;
+use super::JsonAnswer;
 
 /// Names in the folder that are read, at most.
 const NAMES_MAX: usize = 100_000;
@@ -25,7 +25,7 @@ pub(super) struct Lab {
 
 impl Lab {
     /// The newest runs, newest first.
-    pub(super) fn list(&mut self, folder: &Path) -> Answer {
+    pub(super) fn list(&mut self, folder: &Path) -> JsonAnswer {
         let names = match opening::names(folder.as_os_str().as_bytes()) {
             Ok(names) => names,
             Err(error) => return (200, bytes(&json!({"runs": [], "more": 0, "note": trouble(folder, &error)}))),
@@ -72,7 +72,7 @@ impl Lab {
 }
 
 /// One run, while it goes on or after.
-pub(super) fn show(folder: &Path, id: &str) -> Answer {
+pub(super) fn show(folder: &Path, id: &str) -> JsonAnswer {
     let kept = read(&folder.join(format!("{id}.json")));
     let (run, is_running) = match kept {
         Ok(run) => (Ok(run), false),
@@ -130,7 +130,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn json_of((_, bytes): Answer) -> Value {
+    fn json_of((_, bytes): JsonAnswer) -> Value {
         serde_json::from_slice(&bytes).unwrap()
     }
 

@@ -15,7 +15,7 @@ use weir_http::text::base64;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PasswordVerdict {
     /// The password is right.
     Right,
     /// The password is wrong.
@@ -29,11 +29,11 @@ pub enum Verdict {
 const CRYPT_BYTES_MAX: usize = 512;
 
 /// Checks `secret` against the entry of the file.
-pub fn verify(secret: &[u8], stored: &[u8]) -> Verdict {
+pub fn verify(secret: &[u8], stored: &[u8]) -> PasswordVerdict {
     // C strings end at a zero byte; so do passwords in nginx.
     let secret = secret.split(|byte| *byte == 0).next().unwrap_or_default();
     if secret.len() > CRYPT_BYTES_MAX && stored.starts_with(b"$") {
-        return Verdict::Wrong;
+        return PasswordVerdict::Wrong;
     }
     let right = if let Some(plain) = stored.strip_prefix(b"{PLAIN}") {
         same(secret, plain)
@@ -51,16 +51,16 @@ pub fn verify(secret: &[u8], stored: &[u8]) -> Verdict {
             [b'$', b'5' | b'6', b'$', ..] => sha2_crypt(secret, text),
             [b'$', b'y' | b'7', b'$', ..] => match scrypt::verify(secret, text) {
                 Some(right) => right,
-                None => return Verdict::Unknown,
+                None => return PasswordVerdict::Unknown,
             },
-            [b'$' | b'{', ..] => return Verdict::Unknown,
+            [b'$' | b'{', ..] => return PasswordVerdict::Unknown,
             // nginx: no password fits an empty entry, or one that is no hash, such as "*".
             hash => des::crypt(secret, hash).is_some_and(|computed| same(&computed, hash)),
         }
     } else {
-        return Verdict::Unknown;
+        return PasswordVerdict::Unknown;
     };
-    if right { Verdict::Right } else { Verdict::Wrong }
+    if right { PasswordVerdict::Right } else { PasswordVerdict::Wrong }
 }
 
 /// Whether the check takes so long that other clients of the worker would wait for it: milliseconds, and as many as the
@@ -143,15 +143,17 @@ mod tests {
 
     #[test]
     fn a_password_that_nobody_hashed_costs_nothing() {
-        for (length, verdict) in [(CRYPT_BYTES_MAX, Verdict::Right), (CRYPT_BYTES_MAX + 1, Verdict::Wrong)] {
+        for (length, verdict) in
+            [(CRYPT_BYTES_MAX, PasswordVerdict::Right), (CRYPT_BYTES_MAX + 1, PasswordVerdict::Wrong)]
+        {
             let secret = vec![b'a'; length];
             assert_eq!(verify(&secret, &md5_crypt(&secret, b"$apr1$salt$", b"$apr1$")), verdict, "{length}");
         }
         // The highest number of rounds: computing this hash would take hours.
         let stored = [&b"$6$rounds=999999999$salt$"[..], &[b'.'; 86]].concat();
-        assert_eq!(verify(&[b'a'; 8000], &stored), Verdict::Wrong);
+        assert_eq!(verify(&[b'a'; 8000], &stored), PasswordVerdict::Wrong);
         let plain = [b'a'; 2 * CRYPT_BYTES_MAX];
-        assert_eq!(verify(&plain, &[b"{PLAIN}", &plain[..]].concat()), Verdict::Right);
+        assert_eq!(verify(&plain, &[b"{PLAIN}", &plain[..]].concat()), PasswordVerdict::Right);
     }
 
     #[test]
@@ -184,27 +186,27 @@ mod tests {
             "$6$salt$IxDD3jeSOb5eB1CX5LBsqZFVkJdido3OUILO5Ifz5iwMuTS4XMS130MTSuDDl3aCI6WouIL9AjRbLCelDCy.g.",
             "sa3tHJ3/KuYvI",
         ] {
-            assert_eq!(verify(b"password", stored.as_bytes()), Verdict::Right, "{stored}");
-            assert_eq!(verify(b"passwore", stored.as_bytes()), Verdict::Wrong, "{stored}");
+            assert_eq!(verify(b"password", stored.as_bytes()), PasswordVerdict::Right, "{stored}");
+            assert_eq!(verify(b"passwore", stored.as_bytes()), PasswordVerdict::Wrong, "{stored}");
         }
     }
 
     #[test]
     fn broken_hashes_are_wrong_and_strange_ones_unknown() {
         for (stored, verdict) in [
-            ("{SHA}_____Mm5Pz8GgiULbPgzG37mj9g=", Verdict::Wrong),
-            ("{SSHA}_____wQadOA1e+/f+T+H3eCQQhRzYWx0", Verdict::Wrong),
-            ("{SSHA}Zm9vCg==", Verdict::Wrong),
-            ("$apr1$", Verdict::Wrong),
-            ("$1$", Verdict::Wrong),
-            ("$2y$broken", Verdict::Wrong),
-            ("$argon2id$x", Verdict::Unknown),
-            ("$y$broken", Verdict::Wrong),
-            ("$7$broken", Verdict::Wrong),
-            ("$gy$j75$salt$x", Verdict::Unknown),
-            ("{SMD5}x", Verdict::Unknown),
-            ("*", Verdict::Wrong),
-            ("", Verdict::Wrong),
+            ("{SHA}_____Mm5Pz8GgiULbPgzG37mj9g=", PasswordVerdict::Wrong),
+            ("{SSHA}_____wQadOA1e+/f+T+H3eCQQhRzYWx0", PasswordVerdict::Wrong),
+            ("{SSHA}Zm9vCg==", PasswordVerdict::Wrong),
+            ("$apr1$", PasswordVerdict::Wrong),
+            ("$1$", PasswordVerdict::Wrong),
+            ("$2y$broken", PasswordVerdict::Wrong),
+            ("$argon2id$x", PasswordVerdict::Unknown),
+            ("$y$broken", PasswordVerdict::Wrong),
+            ("$7$broken", PasswordVerdict::Wrong),
+            ("$gy$j75$salt$x", PasswordVerdict::Unknown),
+            ("{SMD5}x", PasswordVerdict::Unknown),
+            ("*", PasswordVerdict::Wrong),
+            ("", PasswordVerdict::Wrong),
         ] {
             assert_eq!(verify(b"password", stored.as_bytes()), verdict, "{stored}");
         }

@@ -15,7 +15,7 @@ use weir_words::Language;
 
 use crate::dash::alert::RECEIVERS_MAX;
 use crate::dash::alert::receiver::{Form, PATIENCE, Receiver};
-use crate::dash::token::Source;
+use crate::dash::token::TokenSource;
 use crate::trust;
 
 /// How long a verdict has to hold unless `after=` says so.
@@ -43,7 +43,7 @@ pub struct WantedAlert {
 #[derive(PartialEq, Eq)]
 enum Place {
     Here(Url),
-    Secret(Source),
+    Secret(TokenSource),
 }
 
 /// The directive.
@@ -97,12 +97,12 @@ fn place(b: &Build<'_>, text: &str) -> Result<Place, Refusal> {
         ("" | "env:", _) => {
             Err(Refusal::directive("is empty").todo("write a URL, env:VARIABLE, or a file whose first line is the URL"))
         }
-        (_, Some(name)) => Ok(Place::Secret(Source::Variable(name.to_owned()))),
+        (_, Some(name)) => Ok(Place::Secret(TokenSource::Variable(name.to_owned()))),
         (text, None) if text.contains("://") => Ok(Place::Here(url(text).map_err(|why| {
             Refusal::whole(format!("invalid URL in \"dashboard_alert\" directive: {why}"))
                 .todo("write http://HOST[:PORT]/PATH or https://HOST/PATH")
         })?)),
-        (path, None) => Ok(Place::Secret(Source::File(b.path(path)))),
+        (path, None) => Ok(Place::Secret(TokenSource::File(b.path(path)))),
     }
 }
 

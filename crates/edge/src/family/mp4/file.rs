@@ -13,7 +13,7 @@ pub const ATOMS_MAX: usize = 4096;
 const FTYP_BYTES_MAX: u64 = 1024;
 
 /// The new head of the file, and the range of the file that follows it; `None` if the client wants the file as it is.
-pub type Part = Option<(Vec<u8>, Range<u64>)>;
+pub type FilePart = Option<(Vec<u8>, Range<u64>)>;
 
 /// Why a file has no such part.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub fn part(
     wish: &Wish,
     path: &str,
     mut holds: impl FnMut(u64) -> bool,
-) -> Result<Part, Fault> {
+) -> Result<FilePart, Fault> {
     let mut ftyp = None;
     let mut movie: Option<(Movie, Vec<u8>)> = None;
     let mut media: Option<Range<u64>> = None;

@@ -14,7 +14,7 @@ use super::condition;
 use super::date::TimeFormat;
 use super::scan::{PARAMETERS_MAX, Scanner, SsiEvent};
 use super::shared::{Handle, TOO_MUCH, TooMuch};
-use super::text::{Failed, fail, value, variable};
+use super::text::{CommandFailed, fail, value, variable};
 
 /// The text for a command that failed, until `config errmsg` changes it.
 const ERROR: &[u8] = b"[an error occurred while processing the directive]";
@@ -60,7 +60,7 @@ struct Kind {
     run: Run,
 }
 
-type Run = fn(&mut Reader, &mut Exchange<'_>, &Parameters, &mut Queue<'_>) -> Result<(), Failed>;
+type Run = fn(&mut Reader, &mut Exchange<'_>, &Parameters, &mut Queue<'_>) -> Result<(), CommandFailed>;
 
 const KINDS: &[Kind] = &[
     kind("include", &["virtual", "file", "wait", "set", "stub"], &[], Place::Outside, include),
@@ -108,7 +108,7 @@ impl Compose for Reader {
             let result = match self.scanner.next(input, &mut at) {
                 SsiEvent::Text(text) => self.text(exchange, text, out),
                 SsiEvent::Command => self.command(exchange, out),
-                SsiEvent::Broken => Err(Failed),
+                SsiEvent::Broken => Err(CommandFailed),
                 SsiEvent::End => {
                     if is_last {
                         let rest = self.scanner.rest();
@@ -122,7 +122,7 @@ impl Compose for Reader {
             if let Some(complaint) = self.scanner.complaint.take() {
                 exchange.log(Level::Error, format_args!("{complaint}"));
             }
-            if result == Err(Failed) {
+            if result == Err(CommandFailed) {
                 self.say_error(out);
             }
         }
@@ -152,7 +152,7 @@ impl Reader {
         }
     }
 
-    fn text(&self, exchange: &mut Exchange<'_>, text: &[u8], out: &mut Queue<'_>) -> Result<(), Failed> {
+    fn text(&self, exchange: &mut Exchange<'_>, text: &[u8], out: &mut Queue<'_>) -> Result<(), CommandFailed> {
         if self.has_output {
             out.text(text);
         } else if self.is_in_block {
@@ -165,12 +165,12 @@ impl Reader {
         &self,
         exchange: &mut Exchange<'_>,
         work: impl FnOnce(&mut super::shared::SsiShared) -> Result<(), TooMuch>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommandFailed> {
         self.shared.with(work).map_err(|TooMuch| fail(exchange, format_args!("{TOO_MUCH}")))
     }
 
     /// Runs the command that the scanner has read.
-    fn command(&mut self, exchange: &mut Exchange<'_>, out: &mut Queue<'_>) -> Result<(), Failed> {
+    fn command(&mut self, exchange: &mut Exchange<'_>, out: &mut Queue<'_>) -> Result<(), CommandFailed> {
         let name = shown(&self.scanner.command.name);
         let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
             if self.has_output {
@@ -205,7 +205,7 @@ impl Reader {
         text
     }
 
-    fn parameters(&self, exchange: &mut Exchange<'_>, kind: &Kind) -> Result<Parameters, Failed> {
+    fn parameters(&self, exchange: &mut Exchange<'_>, kind: &Kind) -> Result<Parameters, CommandFailed> {
         let (command, given) = (kind.name, &self.scanner.command.parameters);
         if given.len() > PARAMETERS_MAX {
             return Err(fail(exchange, format_args!("too many SSI command parameters: \"{command}\"")));
@@ -238,7 +238,7 @@ fn include(
     exchange: &mut Exchange<'_>,
     parameters: &Parameters,
     out: &mut Queue<'_>,
-) -> Result<(), Failed> {
+) -> Result<(), CommandFailed> {
     let (path, file, set, stub) =
         (parameters.get("virtual"), parameters.get("file"), parameters.get("set"), parameters.get("stub"));
     let target = match (path, file) {
@@ -258,7 +258,7 @@ fn include(
     let waits = waits(exchange, parameters.get("wait"), file)? || file.is_some();
     let target = value(exchange, &reader.shared, target)?;
     let target = if target.starts_with(b"/") { target } else { beside(exchange.uri, &target) };
-    let (uri, args) = special::inner_uri(exchange, &target).ok_or(Failed)?;
+    let (uri, args) = special::inner_uri(exchange, &target).ok_or(CommandFailed)?;
     let stub = match stub {
         Some(name) => Some(stand_in(reader, exchange, name)?),
         None => None,
@@ -268,11 +268,11 @@ fn include(
         None if waits => Manner::WaitedPart,
         None => Manner::Part,
     };
-    if out.insert(exchange, Order { uri, args, manner, stub }) { Ok(()) } else { Err(Failed) }
+    if out.insert(exchange, Order { uri, args, manner, stub }) { Ok(()) } else { Err(CommandFailed) }
 }
 
 /// The value of `wait`.
-fn waits(exchange: &mut Exchange<'_>, wait: Option<&[u8]>, file: Option<&[u8]>) -> Result<bool, Failed> {
+fn waits(exchange: &mut Exchange<'_>, wait: Option<&[u8]>, file: Option<&[u8]>) -> Result<bool, CommandFailed> {
     let Some(wait) = wait else { return Ok(false) };
     if let Some(file) = file {
         let file = shown(file);
@@ -295,7 +295,7 @@ fn beside(uri: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// The block that stands in for an empty answer.
-fn stand_in(reader: &Reader, exchange: &mut Exchange<'_>, name: &[u8]) -> Result<Stub, Failed> {
+fn stand_in(reader: &Reader, exchange: &mut Exchange<'_>, name: &[u8]) -> Result<Stub, CommandFailed> {
     match reader.shared.with(|shared| shared.block(name).map(<[u8]>::to_vec)) {
         Some(text) => Ok(Stub { text, content_type: exchange.response.content_type.clone() }),
         None => {
@@ -306,7 +306,7 @@ fn stand_in(reader: &Reader, exchange: &mut Exchange<'_>, name: &[u8]) -> Result
 }
 
 /// Keeps an answer in a variable, which is empty until then.
-fn keep_in(reader: &Reader, exchange: &mut Exchange<'_>, name: &[u8]) -> Result<Manner, Failed> {
+fn keep_in(reader: &Reader, exchange: &mut Exchange<'_>, name: &[u8]) -> Result<Manner, CommandFailed> {
     let name = name.to_ascii_lowercase();
     let is_known = reader.shared.with(|shared| shared.read(&name, &mut Vec::new()));
     if !is_known {
@@ -325,7 +325,7 @@ fn echo(
     exchange: &mut Exchange<'_>,
     parameters: &Parameters,
     out: &mut Queue<'_>,
-) -> Result<(), Failed> {
+) -> Result<(), CommandFailed> {
     let name = parameters.get("var").unwrap_or_default().to_ascii_lowercase();
     let mut text = Vec::new();
     if !variable(exchange, &reader.shared, &name, &mut text) {
@@ -359,7 +359,7 @@ fn config(
     exchange: &mut Exchange<'_>,
     parameters: &Parameters,
     _: &mut Queue<'_>,
-) -> Result<(), Failed> {
+) -> Result<(), CommandFailed> {
     if let Some(format) = parameters.get("timefmt") {
         exchange.own.set(TimeFormat(format.to_vec()));
     }
@@ -374,7 +374,7 @@ fn set(
     exchange: &mut Exchange<'_>,
     parameters: &Parameters,
     _: &mut Queue<'_>,
-) -> Result<(), Failed> {
+) -> Result<(), CommandFailed> {
     let name = parameters.get("var").unwrap_or_default().to_ascii_lowercase();
     let value = value(exchange, &reader.shared, parameters.get("value").unwrap_or_default())?;
     reader.keep(exchange, |shared| shared.set(&name, &value))
@@ -385,7 +385,7 @@ fn if_(
     exchange: &mut Exchange<'_>,
     parameters: &Parameters,
     out: &mut Queue<'_>,
-) -> Result<(), Failed> {
+) -> Result<(), CommandFailed> {
     if reader.place != Place::Outside {
         return Err(fail(exchange, format_args!("the \"if\" command inside the \"if\" command")));
     }
@@ -397,7 +397,7 @@ fn branch(
     exchange: &mut Exchange<'_>,
     parameters: &Parameters,
     _: &mut Queue<'_>,
-) -> Result<(), Failed> {
+) -> Result<(), CommandFailed> {
     if reader.has_chosen {
         reader.has_output = false;
         return Ok(());
@@ -409,13 +409,13 @@ fn branch(
     Ok(())
 }
 
-fn else_(reader: &mut Reader, _: &mut Exchange<'_>, _: &Parameters, _: &mut Queue<'_>) -> Result<(), Failed> {
+fn else_(reader: &mut Reader, _: &mut Exchange<'_>, _: &Parameters, _: &mut Queue<'_>) -> Result<(), CommandFailed> {
     reader.has_output = !reader.has_chosen;
     reader.place = Place::AfterElse;
     Ok(())
 }
 
-fn endif(reader: &mut Reader, _: &mut Exchange<'_>, _: &Parameters, _: &mut Queue<'_>) -> Result<(), Failed> {
+fn endif(reader: &mut Reader, _: &mut Exchange<'_>, _: &Parameters, _: &mut Queue<'_>) -> Result<(), CommandFailed> {
     (reader.has_output, reader.has_chosen, reader.place) = (true, false, Place::Outside);
     Ok(())
 }
@@ -425,14 +425,14 @@ fn block(
     exchange: &mut Exchange<'_>,
     parameters: &Parameters,
     _: &mut Queue<'_>,
-) -> Result<(), Failed> {
+) -> Result<(), CommandFailed> {
     let name = parameters.get("name").unwrap_or_default();
     reader.keep(exchange, |shared| shared.begin_block(name))?;
     (reader.has_output, reader.is_in_block) = (false, true);
     Ok(())
 }
 
-fn endblock(reader: &mut Reader, _: &mut Exchange<'_>, _: &Parameters, _: &mut Queue<'_>) -> Result<(), Failed> {
+fn endblock(reader: &mut Reader, _: &mut Exchange<'_>, _: &Parameters, _: &mut Queue<'_>) -> Result<(), CommandFailed> {
     (reader.has_output, reader.is_in_block) = (true, false);
     Ok(())
 }

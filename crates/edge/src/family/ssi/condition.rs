@@ -5,7 +5,7 @@ use weir_http::text::regex::Regex;
 use weir_http::text::slots::{Captures, VariableId};
 
 use super::shared::{Handle, TOO_MUCH};
-use super::text::{Failed, fail, value};
+use super::text::{CommandFailed, fail, value};
 
 /// The parts of an expression.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ struct Comparison<'e> {
 }
 
 /// Whether the expression holds.
-pub fn holds(exchange: &mut Exchange<'_>, shared: &Handle, text: &[u8]) -> Result<bool, Failed> {
+pub fn holds(exchange: &mut Exchange<'_>, shared: &Handle, text: &[u8]) -> Result<bool, CommandFailed> {
     let Some(Expression { left, comparison }) = read(text) else {
         let text = String::from_utf8_lossy(text);
         return Err(fail(exchange, format_args!("invalid expression in \"{text}\"")));
@@ -64,7 +64,7 @@ fn skip_spaces(text: &[u8]) -> &[u8] {
 }
 
 /// Whether the text matches; then the commands that follow can read the captures.
-fn matches(exchange: &mut Exchange<'_>, shared: &Handle, pattern: &[u8], text: &[u8]) -> Result<bool, Failed> {
+fn matches(exchange: &mut Exchange<'_>, shared: &Handle, pattern: &[u8], text: &[u8]) -> Result<bool, CommandFailed> {
     let mut names = Vec::new();
     let pattern = String::from_utf8_lossy(pattern);
     // Compiling to machine code would take longer than the one match.

@@ -7,12 +7,12 @@ use super::shared::Handle;
 
 /// The command failed; the log says why.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Failed;
+pub struct CommandFailed;
 
 /// Logs why a command failed.
-pub fn fail(exchange: &mut Exchange<'_>, why: std::fmt::Arguments<'_>) -> Failed {
+pub fn fail(exchange: &mut Exchange<'_>, why: std::fmt::Arguments<'_>) -> CommandFailed {
     exchange.log(Level::Error, why);
-    Failed
+    CommandFailed
 }
 
 /// Appends the value of a variable, of SSI first; `false` if it is not found. The name is in lower case.
@@ -24,7 +24,7 @@ pub fn variable(exchange: &mut Exchange<'_>, shared: &Handle, name: &[u8], out: 
 }
 
 /// The value of a text with `$name` and `${name}`.
-pub fn value(exchange: &mut Exchange<'_>, shared: &Handle, text: &[u8]) -> Result<Vec<u8>, Failed> {
+pub fn value(exchange: &mut Exchange<'_>, shared: &Handle, text: &[u8]) -> Result<Vec<u8>, CommandFailed> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {

@@ -47,7 +47,7 @@ impl Url {
 }
 
 /// A responder and its addresses.
-pub struct Asked {
+pub struct OcspResponder {
     /// The URL of the query.
     pub url: Url,
     /// Resolves the addresses, with `resolver_timeout`; `None` if they are known.
@@ -56,17 +56,17 @@ pub struct Asked {
     pub addresses: Vec<Address>,
 }
 
-impl Asked {
+impl OcspResponder {
     /// A responder from the configuration: its name is resolved now, or by the resolver at each query.
-    pub fn new(b: &Build<'_>, url: Url, resolver: &resolver::Settings) -> Result<Asked, Refusal> {
+    pub fn new(b: &Build<'_>, url: Url, resolver: &resolver::Settings) -> Result<OcspResponder, Refusal> {
         match (resolver.servers.clone().flatten(), authority::literal_address(&url.authority)) {
             (Some(servers), None) => {
                 let timeout = resolver.timeout.unwrap_or(dns::TIMEOUT_DEFAULT);
-                Ok(Asked { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
+                Ok(OcspResponder { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
             }
             _ => {
                 let addresses = authority::resolve_in(b, &url.authority, 80, "OCSP responder")?;
-                Ok(Asked { url, resolver: None, addresses })
+                Ok(OcspResponder { url, resolver: None, addresses })
             }
         }
     }

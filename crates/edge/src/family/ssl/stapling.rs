@@ -19,7 +19,7 @@ use weir_net::{clock, timer};
 use weir_proxy::family::resolver;
 
 use super::Values;
-use super::responder::{Asked, Url};
+use super::responder::{OcspResponder, Url};
 
 /// A response is renewed this long before it expires; after a failure the next try is this much later (nginx: 5 min).
 const MARGIN_S: i64 = 300;
@@ -36,7 +36,7 @@ pub struct Stapler {
     name: String,
     digest: [u8; 32],
     question: Question,
-    responder: Asked,
+    responder: OcspResponder,
     /// `ssl_stapling_verify`: an issuer that these authorities trust must have appointed the signer.
     trust: Option<Trust>,
     staple: Arc<Staple>,
@@ -97,7 +97,7 @@ fn stapler(
     };
     let url = Url::read(&text)
         .ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\" in the certificate \"{name}\""))?;
-    let responder = Asked::new(b, url, resolver).map_err(|refusal| refusal.what)?;
+    let responder = OcspResponder::new(b, url, resolver).map_err(|refusal| refusal.what)?;
     let trust = values.stapling_verify.then(|| Trust::new(trusted)).transpose();
     let trust = trust.map_err(|flaw| format!("weir cannot read a trusted certificate: {flaw}"))?;
     let (digest, name, staple) = (pair.digest(), name.to_owned(), Arc::default());

@@ -18,7 +18,7 @@ use weir_net::{Address, clock};
 use weir_proxy::family::resolver;
 
 use super::flight::Flights;
-use super::responder::{Asked, Url};
+use super::responder::{OcspResponder, Url};
 
 /// `ssl_ocsp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum Checked {
 pub struct Checks {
     is_leaf_only: bool,
     /// `ssl_ocsp_responder`; without it each certificate names its responder.
-    responder: Option<Asked>,
+    responder: Option<OcspResponder>,
     resolver: resolver::Settings,
     cache: Option<Arc<Cache>>,
 }
@@ -136,7 +136,7 @@ pub fn checks(
         text => {
             let bad =
                 || Refusal::whole(format!("invalid URL prefix in OCSP responder \"{text}\" in \"ssl_ocsp_responder\""));
-            Some(Asked::new(b, Url::read(text).ok_or_else(bad)?, resolver)?)
+            Some(OcspResponder::new(b, Url::read(text).ok_or_else(bad)?, resolver)?)
         }
     };
     let is_leaf_only = checked == Checked::Leaf;
@@ -197,7 +197,7 @@ impl Checks {
             None => {
                 let text = ocsp::responder(certificate).ok_or("no OCSP responder URL in the certificate")?;
                 let url = Url::read(&text).ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\""))?;
-                let responder = Asked::later(url, &self.resolver)?;
+                let responder = OcspResponder::later(url, &self.resolver)?;
                 responder.ask(responder.resolver(generation).as_ref(), question.request()).await?
             }
         };
@@ -210,15 +210,15 @@ impl Checks {
     }
 }
 
-impl Asked {
+impl OcspResponder {
     /// The responder that a client's certificate names: an address, or a name for the resolver.
-    fn later(url: Url, resolver: &resolver::Settings) -> Result<Asked, String> {
+    fn later(url: Url, resolver: &resolver::Settings) -> Result<OcspResponder, String> {
         let address: Option<Address> = weir_http::read::authority::literal_address(&url.authority);
         match (address, resolver.servers.clone().flatten()) {
-            (Some(address), _) => Ok(Asked { url, resolver: None, addresses: vec![address] }),
+            (Some(address), _) => Ok(OcspResponder { url, resolver: None, addresses: vec![address] }),
             (None, Some(servers)) => {
                 let timeout = resolver.timeout.unwrap_or(weir_http::hold::dns::TIMEOUT_DEFAULT);
-                Ok(Asked { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
+                Ok(OcspResponder { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
             }
             (None, None) => Err(format!("no resolver defined to resolve {}", url.authority)),
         }

@@ -77,7 +77,7 @@ enum Search {
 
 /// A text that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundText {
     /// Where it begins.
     pub start: usize,
     /// Where it ends.
@@ -120,7 +120,7 @@ impl Patterns {
 
     /// The first occurrence at or after `from` of a pattern for which `may` is true. Of several patterns at one place,
     /// the first in the file counts.
-    pub fn find(&self, text: &[u8], from: usize, may: impl Fn(usize) -> bool) -> Option<Found> {
+    pub fn find(&self, text: &[u8], from: usize, may: impl Fn(usize) -> bool) -> Option<FoundText> {
         match (&self.search, self.all.as_slice()) {
             (Search::Beginnings(searcher, _), [only]) => {
                 if may(0) {
@@ -141,7 +141,7 @@ impl Patterns {
         text: &[u8],
         from: usize,
         may: impl Fn(usize) -> bool,
-    ) -> Option<Found> {
+    ) -> Option<FoundText> {
         let (mut at, mut vain) = (from, 0);
         loop {
             let place = searcher.find_in(text, Span::from(at..text.len()))?;
@@ -150,7 +150,7 @@ impl Patterns {
                 let wanted = self.all.get(*pattern)?;
                 let common = wanted.common(text.get(start..)?);
                 if common == wanted.text.len() {
-                    return Some(Found { start, end: start + common, pattern: *pattern });
+                    return Some(FoundText { start, end: start + common, pattern: *pattern });
                 }
                 vain += common;
             }
@@ -169,7 +169,7 @@ impl Patterns {
         text: &[u8],
         mut from: usize,
         may: impl Fn(usize) -> bool,
-    ) -> Option<Found> {
+    ) -> Option<FoundText> {
         loop {
             let place = automaton.find(Input::new(text).span(from..text.len()))?;
             let (start, first) = (place.start(), place.pattern().as_usize());
@@ -177,7 +177,7 @@ impl Patterns {
             let found = (first..self.all.len()).filter(|pattern| may(*pattern)).find_map(|pattern| {
                 let wanted = self.all.get(pattern)?;
                 let end = start + wanted.text.len();
-                (wanted.common(rest) == wanted.text.len()).then_some(Found { start, end, pattern })
+                (wanted.common(rest) == wanted.text.len()).then_some(FoundText { start, end, pattern })
             });
             if found.is_some() {
                 return found;
@@ -192,7 +192,7 @@ impl Patterns {
         &self,
         text: &[u8],
         from: usize,
-        found: Option<Found>,
+        found: Option<FoundText>,
         may: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let rest = text.get(from..).unwrap_or_default();
@@ -207,7 +207,7 @@ impl Patterns {
 }
 
 /// As `find`, for a text that is alone: no byte is compared more than twice.
-fn find_only(searcher: &packed::Searcher, only: &Pattern, text: &[u8], from: usize) -> Option<Found> {
+fn find_only(searcher: &packed::Searcher, only: &Pattern, text: &[u8], from: usize) -> Option<FoundText> {
     let next = |from: usize| Some(searcher.find_in(text, Span::from(from..text.len()))?.start());
     let (mut start, mut have) = (next(from)?, 0);
     loop {
@@ -215,7 +215,7 @@ fn find_only(searcher: &packed::Searcher, only: &Pattern, text: &[u8], from: usi
         let (wanted, here) = (only.text.get(have..)?, text.get(start + have..)?);
         have += wanted.iter().zip(here).take_while(same).count();
         if have == only.text.len() {
-            return Some(Found { start, end: start + have, pattern: 0 });
+            return Some(FoundText { start, end: start + have, pattern: 0 });
         }
         if start + have == text.len() {
             return None;

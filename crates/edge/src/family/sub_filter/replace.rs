@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_http::exchange::response_body::{BodyFilter, FilterState};
 
-use super::find::{Found, Patterns};
+use super::find::{FoundText, Patterns};
 
 /// After this much output for one piece, the rest of the piece waits until the output has left: a long replacement of
 /// a short text would fill the memory.
@@ -73,7 +73,7 @@ impl Replace {
 /// The next step in a text.
 enum Step {
     /// Replace this.
-    Found(Found),
+    Found(FoundText),
     /// Nothing to replace up to here, and the rest is not decided.
     End(usize),
 }
