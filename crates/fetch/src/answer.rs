@@ -8,7 +8,7 @@ const INTERIM_MAX: usize = 8;
 
 /// An answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct FetchedAnswer {
     /// The status.
     pub status: u16,
     /// The fields, names in lower case.
@@ -41,7 +41,7 @@ impl Arriving {
     ///
     /// # Errors
     /// The bytes are not HTTP: the violation.
-    pub fn read(&mut self, bytes: &[u8], is_closed: bool) -> Result<Option<(Answer, usize)>, String> {
+    pub fn read(&mut self, bytes: &[u8], is_closed: bool) -> Result<Option<(FetchedAnswer, usize)>, String> {
         let Some(length) = self.length(bytes)? else { return Ok(None) };
         let own = bytes.get(self.begin..).unwrap_or_default();
         let rest = own.get(self.head.len..).unwrap_or_default();
@@ -60,7 +60,7 @@ impl Arriving {
         let text = |span: Span| String::from_utf8_lossy(span.of(own)).into_owned();
         let fields = head.fields.iter().map(|field| (text(field.name).to_ascii_lowercase(), text(field.value)));
         let is_kept = !is_closed && connection::answer_keeps_alive(own, head);
-        let answer = Answer { status: head.status, fields: fields.collect(), body, is_kept };
+        let answer = FetchedAnswer { status: head.status, fields: fields.collect(), body, is_kept };
         Ok(Some((answer, self.begin + head.len + end)))
     }
 
@@ -111,7 +111,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn whole(bytes: &[u8], is_closed: bool) -> Result<Option<(Answer, usize)>, String> {
+    fn whole(bytes: &[u8], is_closed: bool) -> Result<Option<(FetchedAnswer, usize)>, String> {
         Arriving::default().read(bytes, is_closed)
     }
 

@@ -8,8 +8,8 @@ use weir_net::log::Os;
 use weir_net::tls::{self, TlsStream};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport};
 
-use crate::answer::Answer;
-use crate::exchange::{Failed, exchange};
+use crate::answer::FetchedAnswer;
+use crate::exchange::{NoAnswer, exchange};
 
 /// How long one address has to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,12 +34,17 @@ impl Call<'_> {
     ///
     /// # Errors
     /// For the log, in nginx's words. They name the host alone: the rest of a URL may be a secret.
-    pub async fn exchange(&self, request: &[u8], bytes_max: usize, deadline: &Deadline) -> Result<Answer, String> {
+    pub async fn exchange(
+        &self,
+        request: &[u8],
+        bytes_max: usize,
+        deadline: &Deadline,
+    ) -> Result<FetchedAnswer, String> {
         let transport = self.connect(deadline).await?;
         let host = self.host();
         let answer = exchange(&transport, &mut Vec::new(), request, bytes_max, deadline).await;
         answer.map_err(|failed| match failed {
-            Failed::Closed | Failed::Invalid(_) => format!("{host} sent an invalid or incomplete response"),
+            NoAnswer::Closed | NoAnswer::Invalid(_) => format!("{host} sent an invalid or incomplete response"),
             failed => format!("{failed} ({host})"),
         })
     }

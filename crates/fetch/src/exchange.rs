@@ -8,14 +8,14 @@ use url::{Position, Url};
 use weir_net::log::Os;
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, worker};
 
-use crate::answer::{Answer, Arriving};
+use crate::answer::{Arriving, FetchedAnswer};
 
 /// Bytes to read at a time.
 const READ_BYTES: usize = 16 << 10;
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub enum Failed {
+pub enum NoAnswer {
     /// There is no connection.
     Connect(io::Error),
     /// The request could not be sent.
@@ -36,16 +36,16 @@ pub enum Failed {
 }
 
 /// For the log, in nginx's words.
-impl fmt::Display for Failed {
+impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failed::Connect(error) => write!(f, "connect() failed {}", Os(error)),
-            Failed::Send(error) => write!(f, "send() failed {}", Os(error)),
-            Failed::Receive(error) => write!(f, "recv() failed {}", Os(error)),
-            Failed::Large { bytes_max, .. } => {
+            NoAnswer::Connect(error) => write!(f, "connect() failed {}", Os(error)),
+            NoAnswer::Send(error) => write!(f, "send() failed {}", Os(error)),
+            NoAnswer::Receive(error) => write!(f, "recv() failed {}", Os(error)),
+            NoAnswer::Large { bytes_max, .. } => {
                 write!(f, "recv() failed (the response is larger than {}k)", bytes_max >> 10)
             }
-            Failed::Closed | Failed::Invalid(_) => f.write_str("the response is invalid or incomplete"),
+            NoAnswer::Closed | NoAnswer::Invalid(_) => f.write_str("the response is invalid or incomplete"),
         }
     }
 }
@@ -74,21 +74,21 @@ pub async fn exchange(
     request: &[u8],
     bytes_max: usize,
     deadline: &Deadline,
-) -> Result<Answer, Failed> {
-    transport.write_all(request, deadline).await.map_err(Failed::Send)?;
+) -> Result<FetchedAnswer, NoAnswer> {
+    transport.write_all(request, deadline).await.map_err(NoAnswer::Send)?;
     let (mut arriving, mut is_closed) = (Arriving::default(), false);
     loop {
-        if let Some((answer, length)) = arriving.read(input, is_closed).map_err(Failed::Invalid)? {
+        if let Some((answer, length)) = arriving.read(input, is_closed).map_err(NoAnswer::Invalid)? {
             input.drain(..length);
             return Ok(answer);
         }
         if is_closed {
-            return Err(Failed::Closed);
+            return Err(NoAnswer::Closed);
         }
         if input.len() >= bytes_max {
-            return Err(Failed::Large { status: arriving.status(), bytes_max });
+            return Err(NoAnswer::Large { status: arriving.status(), bytes_max });
         }
-        is_closed = transport.read_more(input, READ_BYTES, deadline).await.map_err(Failed::Receive)? == 0;
+        is_closed = transport.read_more(input, READ_BYTES, deadline).await.map_err(NoAnswer::Receive)? == 0;
     }
 }
 
@@ -96,10 +96,15 @@ pub async fn exchange(
 ///
 /// # Errors
 /// As [`exchange`], or there is no connection.
-pub async fn ask(address: &Address, request: &[u8], bytes_max: usize, timeout: Duration) -> Result<Answer, Failed> {
+pub async fn ask(
+    address: &Address,
+    request: &[u8],
+    bytes_max: usize,
+    timeout: Duration,
+) -> Result<FetchedAnswer, NoAnswer> {
     let deadline = Deadline::new();
     deadline.set(timeout);
-    let stream = Stream::connect_by(address, &ConnectOptions::default(), &deadline).await.map_err(Failed::Connect)?;
+    let stream = Stream::connect_by(address, &ConnectOptions::default(), &deadline).await.map_err(NoAnswer::Connect)?;
     exchange(&Transport::from(stream), &mut Vec::new(), request, bytes_max, &deadline).await
 }
 
@@ -112,9 +117,9 @@ pub fn ask_and_block(
     request: Vec<u8>,
     bytes_max: usize,
     timeout: Duration,
-) -> Result<Answer, Failed> {
+) -> Result<FetchedAnswer, NoAnswer> {
     let asked = worker::block_on(async move { ask(&address, &request, bytes_max, timeout).await });
-    asked.unwrap_or_else(|error| Err(Failed::Connect(error)))
+    asked.unwrap_or_else(|error| Err(NoAnswer::Connect(error)))
 }
 
 #[cfg(test)]
@@ -148,10 +153,10 @@ mod tests {
         });
         let asked = || ask_and_block(Address::Unix(path.clone()), b"GET ".to_vec(), 24, Duration::from_secs(9));
         assert_eq!(asked().unwrap().body, b"abc");
-        assert!(matches!(asked(), Err(Failed::Large { status: 200, .. })));
-        assert!(matches!(asked(), Err(Failed::Closed)));
+        assert!(matches!(asked(), Err(NoAnswer::Large { status: 200, .. })));
+        assert!(matches!(asked(), Err(NoAnswer::Closed)));
         served.join().unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(asked(), Err(Failed::Connect(_))));
+        assert!(matches!(asked(), Err(NoAnswer::Connect(_))));
     }
 }

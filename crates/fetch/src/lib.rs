@@ -13,6 +13,6 @@ mod answer;
 mod call;
 mod exchange;
 
-pub use answer::Answer;
+pub use answer::FetchedAnswer;
 pub use call::{Call, DISTRUST, literal};
-pub use exchange::{Failed, ask, ask_and_block, compose, exchange};
+pub use exchange::{NoAnswer, ask, ask_and_block, compose, exchange};

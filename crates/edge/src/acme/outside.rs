@@ -12,7 +12,7 @@ use weir_acme::{
     AuthorityAnswer, AuthorityRequest, Begun, CertificateOrder, ChallengeType, Issued, KeyKind, Method, Proof, Record,
     Surroundings,
 };
-use weir_fetch::{Answer as Answered, Call, compose};
+use weir_fetch::{Call, FetchedAnswer, compose};
 use weir_http::hold::dns;
 use weir_net::log::{self, Level, Os};
 use weir_net::{Deadline, aside, clock, random, timer};
@@ -115,7 +115,8 @@ impl Surroundings for Outside {
         let tls = self.work.tls.as_ref().map_err(Clone::clone);
         let call = Call { url: request.url, addresses: &addresses, tls, verifies: self.work.verifies };
         let bytes_max = HEAD_BYTES_MAX + BODY_BYTES_MAX;
-        let Answered { status, fields, body, .. } = call.exchange(&composed(&request), bytes_max, &deadline).await?;
+        let FetchedAnswer { status, fields, body, .. } =
+            call.exchange(&composed(&request), bytes_max, &deadline).await?;
         let host = request.url.host_str().unwrap_or_default();
         match body.len() <= BODY_BYTES_MAX {
             true => Ok(AuthorityAnswer { status, fields, body }),

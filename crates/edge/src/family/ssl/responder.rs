@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_fetch::{Answer, Failed};
+use weir_fetch::{FetchedAnswer, NoAnswer};
 use weir_http::hold::dns::{self, Resolver, Servers};
 use weir_http::hold::worker::Generation;
 use weir_http::read::authority::{self, split_host_port};
@@ -103,9 +103,9 @@ impl OcspResponder {
 /// Asks one address; the error is for the log.
 async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, String> {
     match weir_fetch::ask(address, &compose(url, request), ANSWER_BYTES_MAX, TIMEOUT).await {
-        Ok(Answer { status: 200, body, .. }) => Ok(body),
-        Ok(Answer { status, .. }) => Err(format!("OCSP responder answered with status {status}")),
-        Err(Failed::Closed | Failed::Invalid(_)) => Err("OCSP responder sent an invalid response".to_owned()),
+        Ok(FetchedAnswer { status: 200, body, .. }) => Ok(body),
+        Ok(FetchedAnswer { status, .. }) => Err(format!("OCSP responder answered with status {status}")),
+        Err(NoAnswer::Closed | NoAnswer::Invalid(_)) => Err("OCSP responder sent an invalid response".to_owned()),
         Err(failed) => Err(failed.to_string()),
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use weir_fetch::{Answer as Posted, Failed};
+use weir_fetch::{FetchedAnswer as Posted, NoAnswer};
 use weir_net::tls::Client;
 use weir_net::{ConnectOptions, Deadline, SocketAddress, Stream, TlsStream, Transport, process};
 use weir_wire::Known;
@@ -227,10 +227,12 @@ impl SpanCarrier {
         let exchanged = weir_fetch::exchange(&link.stream, &mut link.input, &out, ANSWER_BYTES_MAX, deadline).await;
         link.is_kept = exchanged.as_ref().is_ok_and(|answer| answer.is_kept);
         let status = match exchanged {
-            Ok(Posted { status, .. }) | Err(Failed::Large { status, .. }) => status,
-            Err(Failed::Connect(error) | Failed::Send(error) | Failed::Receive(error)) => return Err(error.into()),
-            Err(Failed::Closed) => return Err(closed()),
-            Err(Failed::Invalid(violation)) => {
+            Ok(Posted { status, .. }) | Err(NoAnswer::Large { status, .. }) => status,
+            Err(NoAnswer::Connect(error) | NoAnswer::Send(error) | NoAnswer::Receive(error)) => {
+                return Err(error.into());
+            }
+            Err(NoAnswer::Closed) => return Err(closed()),
+            Err(NoAnswer::Invalid(violation)) => {
                 return Err(ExportFailed::Refused(format!("the collector's answer is not HTTP: {violation}")));
             }
         };

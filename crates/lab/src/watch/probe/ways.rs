@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use weir_fetch::Failed;
+use weir_fetch::NoAnswer;
 
 /// How long an answer may take. A program with busy workers answers slowly.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -54,8 +54,8 @@ pub fn get(at: &str, path: &str) -> Result<String, String> {
     match asked {
         Ok(answer) if answer.status == 200 => Ok(String::from_utf8_lossy(&answer.body).into_owned()),
         Ok(answer) => Err(format!("http://{at}{path}: status {}", answer.status)),
-        Err(Failed::Connect(error)) => Err(format!("{at}: {error}")),
-        Err(Failed::Send(error) | Failed::Receive(error)) => Err(format!("http://{at}{path}: {error}")),
+        Err(NoAnswer::Connect(error)) => Err(format!("{at}: {error}")),
+        Err(NoAnswer::Send(error) | NoAnswer::Receive(error)) => Err(format!("http://{at}{path}: {error}")),
         Err(_) => Err(format!("http://{at}{path}: the application did not answer")),
     }
 }
