@@ -61,8 +61,8 @@ pub use strip::{
     thread_times_under,
 };
 pub use tcp::{
-    Held, PEERS_MAX, SOCKETS_MAX, Sockets, asking_names, counters_of, devices_of, link_speeds_under, links_under,
-    local_port_range, sockets_of,
+    HeldPorts, PEERS_MAX, SOCKETS_MAX, SocketCounts, asking_names, counters_of, devices_of, link_speeds_under,
+    links_under, local_port_range, sockets_of,
 };
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, own_thread, threads, threads_under};
 pub use unit::{Unit, service_under, unit_under};

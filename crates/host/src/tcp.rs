@@ -20,11 +20,11 @@ const SYN_RECV: u8 = 3;
 
 /// The sockets of a namespace, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sockets {
+pub struct SocketCounts {
     /// Connections that wait to be accepted, by the listening address.
     pub waiting: BTreeMap<SocketAddr, u64>,
     /// Local ports that connections to an address hold, including those in `TIME_WAIT`.
-    pub held: BTreeMap<SocketAddr, Held>,
+    pub held: BTreeMap<SocketAddr, HeldPorts>,
     /// Incoming connections that are not established yet.
     pub arriving: u64,
     /// True if there were more than [`SOCKETS_MAX`].
@@ -33,7 +33,7 @@ pub struct Sockets {
 
 /// Local ports towards one address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldPorts {
     /// All ports.
     pub ports: u64,
     /// Ports in `TIME_WAIT`.
@@ -42,8 +42,8 @@ pub struct Held {
 
 /// The sockets in a process's network namespace. A connection counts as outgoing if no socket listens on its local
 /// port.
-pub fn sockets_of(root: &Path, pid: u32) -> Sockets {
-    let mut found = Sockets::default();
+pub fn sockets_of(root: &Path, pid: u32) -> SocketCounts {
+    let mut found = SocketCounts::default();
     let mut rows = Vec::new();
     for file in ["tcp", "tcp6"] {
         let Ok(file) = File::open(root.join(format!("proc/{pid}/net/{file}"))) else { continue };
@@ -213,11 +213,11 @@ mod tests {
         let root = tree::made_up(&[("proc/7/net/tcp", tcp), ("proc/7/net/tcp6", six)]);
         let found = sockets_of(root.path(), 7);
         assert_eq!(found.waiting, [("127.0.0.1:8080".parse().unwrap(), 17)].into());
-        let held = |ports, resting| Held { ports, resting };
+        let held = |ports, resting| HeldPorts { ports, resting };
         let expected = [("10.0.0.2:3000".parse().unwrap(), held(2, 1)), ("127.0.0.1:81".parse().unwrap(), held(1, 0))];
         assert_eq!(found.held, expected.into());
         assert_eq!((found.arriving, found.is_cut), (1, false));
-        assert_eq!(sockets_of(Path::new("/nowhere"), 7), Sockets::default());
+        assert_eq!(sockets_of(Path::new("/nowhere"), 7), SocketCounts::default());
     }
 
     #[test]
