@@ -13,7 +13,7 @@ use crate::value::Value;
 
 /// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failed {
+pub enum NoReply {
     /// There is no connection, or it ended: the reason.
     Lost(String),
     /// The time limit has passed.
@@ -26,22 +26,22 @@ pub enum Failed {
     Unexpected,
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for NoReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failed::Lost(why) | Failed::Refused(why) => f.write_str(why),
-            Failed::Late => f.write_str("the server did not answer in time"),
-            Failed::Full => f.write_str("too many commands wait for the server"),
-            Failed::Unexpected => f.write_str("the answer is not that of Redis 5.0 or later"),
+            NoReply::Lost(why) | NoReply::Refused(why) => f.write_str(why),
+            NoReply::Late => f.write_str("the server did not answer in time"),
+            NoReply::Full => f.write_str("too many commands wait for the server"),
+            NoReply::Unexpected => f.write_str("the answer is not that of Redis 5.0 or later"),
         }
     }
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
+impl From<io::Error> for NoReply {
+    fn from(error: io::Error) -> NoReply {
         match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Failed::Late,
-            _ => Failed::Lost(error.to_string()),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => NoReply::Late,
+            _ => NoReply::Lost(error.to_string()),
         }
     }
 }
@@ -77,15 +77,15 @@ pub struct Message {
     pub content: Vec<u8>,
 }
 
-/// A connection that is logged in. After [`Failed::Lost`] or [`Failed::Late`] it is of no use any more.
+/// A connection that is logged in. After [`NoReply::Lost`] or [`NoReply::Late`] it is of no use any more.
 pub struct Link {
     stream: BufReader<Timed>,
 }
 
 impl Link {
-    pub(crate) fn open(place: &Place, timeout: Duration) -> Result<Link, Failed> {
+    pub(crate) fn open(place: &Place, timeout: Duration) -> Result<Link, NoReply> {
         let until = clock::precise() + timeout;
-        let unknown = || Failed::Lost(format!("host not found: \"{}\"", place.host));
+        let unknown = || NoReply::Lost(format!("host not found: \"{}\"", place.host));
         // Not by the standard library: the server process may not read the files of the system's resolver.
         let found = process::resolve(&place.host).map_err(|_| unknown())?;
         let address = SocketAddr::new(*found.first().ok_or_else(unknown)?, place.port);
@@ -96,7 +96,7 @@ impl Link {
         Ok(link)
     }
 
-    fn log_in(&mut self, place: &Place, user: Option<&str>) -> Result<(), Failed> {
+    fn log_in(&mut self, place: &Place, user: Option<&str>) -> Result<(), NoReply> {
         let mut commands = Commands::default();
         if let Some(password) = place.password.as_deref() {
             let words: Vec<&str> = ["AUTH"].into_iter().chain(user).chain([password]).collect();
@@ -115,7 +115,7 @@ impl Link {
             None => Ok(()),
             // A server before Redis 6 has no users.
             Some(words) if user.is_some() && words.contains("wrong number of arguments") => self.log_in(place, None),
-            Some(words) => Err(Failed::Refused(words.to_owned())),
+            Some(words) => Err(NoReply::Refused(words.to_owned())),
         }
     }
 
@@ -123,7 +123,7 @@ impl Link {
     ///
     /// # Errors
     /// Also if the server refuses one of the commands; the others may have been done.
-    pub fn ask(&mut self, commands: &Commands, timeout: Duration) -> Result<Vec<Value>, Failed> {
+    pub fn ask(&mut self, commands: &Commands, timeout: Duration) -> Result<Vec<Value>, NoReply> {
         self.set_limit(timeout);
         self.send(commands.bytes())?;
         self.receive(commands.count())
@@ -133,7 +133,7 @@ impl Link {
     ///
     /// # Errors
     /// As [`Link::ask`].
-    pub fn subscribe(&mut self, channels: &[&str], patterns: &[&str], timeout: Duration) -> Result<(), Failed> {
+    pub fn subscribe(&mut self, channels: &[&str], patterns: &[&str], timeout: Duration) -> Result<(), NoReply> {
         let mut commands = Commands::default();
         for (command, names) in [("SUBSCRIBE", channels), ("PSUBSCRIBE", patterns)] {
             names.iter().for_each(|name| commands.add(&[command, name]));
@@ -146,12 +146,12 @@ impl Link {
     ///
     /// # Errors
     /// The connection is lost.
-    pub fn message(&mut self, wait: Duration, timeout: Duration) -> Result<Option<Message>, Failed> {
+    pub fn message(&mut self, wait: Duration, timeout: Duration) -> Result<Option<Message>, NoReply> {
         self.set_limit(wait);
         let is_late = match self.stream.fill_buf() {
             Ok(_) => false,
-            Err(error) => match Failed::from(error) {
-                Failed::Late => true,
+            Err(error) => match NoReply::from(error) {
+                NoReply::Late => true,
                 lost => return Err(lost),
             },
         };
@@ -182,20 +182,20 @@ impl Link {
         self.stream.get_mut().until = clock::precise() + timeout;
     }
 
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failed> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), NoReply> {
         Ok(self.stream.get_mut().write_all(bytes)?)
     }
 
     /// As many replies; all of them are read, also if one is an error.
-    pub(crate) fn receive(&mut self, count: usize) -> Result<Vec<Value>, Failed> {
+    pub(crate) fn receive(&mut self, count: usize) -> Result<Vec<Value>, NoReply> {
         let values = self.values(count)?;
         match values.iter().find_map(Value::error) {
-            Some(words) => Err(Failed::Refused(words.to_owned())),
+            Some(words) => Err(NoReply::Refused(words.to_owned())),
             None => Ok(values),
         }
     }
 
-    fn values(&mut self, count: usize) -> Result<Vec<Value>, Failed> {
+    fn values(&mut self, count: usize) -> Result<Vec<Value>, NoReply> {
         Ok((0..count).map(|_| Value::read(&mut self.stream)).collect::<io::Result<_>>()?)
     }
 }

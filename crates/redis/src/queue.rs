@@ -11,7 +11,7 @@ use weir_net::reply::Promise;
 use weir_net::{Instant, clock, worker};
 
 use crate::commands::Commands;
-use crate::link::{Backoff, Failed, Link};
+use crate::link::{Backoff, Link, NoReply};
 use crate::place::Place;
 use crate::value::Value;
 
@@ -22,10 +22,10 @@ pub const QUEUE_MAX: usize = 256;
 const BATCH_MAX: usize = 64;
 
 /// The replies to a request's commands.
-pub type Answer = Result<Vec<Value>, Failed>;
+pub type CommandReplies = Result<Vec<Value>, NoReply>;
 
 /// Commands, and the caller that waits for their replies.
-pub struct Request {
+pub struct QueuedRequest {
     pub commands: Commands,
     pub timeout: Duration,
     pub asker: Asker,
@@ -33,11 +33,11 @@ pub struct Request {
 
 /// The caller that waits.
 pub enum Asker {
-    Task(Promise<Answer>),
-    Thread(SyncSender<Answer>),
+    Task(Promise<CommandReplies>),
+    Thread(SyncSender<CommandReplies>),
 }
 
-impl Request {
+impl QueuedRequest {
     /// False if a task has stopped to wait: then its commands are not sent.
     fn is_awaited(&self) -> bool {
         match &self.asker {
@@ -46,11 +46,11 @@ impl Request {
         }
     }
 
-    fn answer(self, answer: Answer) {
+    fn answer(self, replies: CommandReplies) {
         match self.asker {
-            Asker::Task(promise) => promise.give(|| answer),
+            Asker::Task(promise) => promise.give(|| replies),
             // A thread that waits no longer has dropped the other end.
-            Asker::Thread(sender) => drop(sender.try_send(answer)),
+            Asker::Thread(sender) => drop(sender.try_send(replies)),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Request {
 /// The requests to one server. The thread ends with the last owner.
 pub struct Queue {
     place: Place,
-    requests: SyncSender<Request>,
+    requests: SyncSender<QueuedRequest>,
 }
 
 impl Queue {
@@ -79,20 +79,20 @@ impl Queue {
         queue
     }
 
-    pub fn push(&self, request: Request) -> Result<(), Failed> {
+    pub fn push(&self, request: QueuedRequest) -> Result<(), NoReply> {
         self.requests.try_send(request).map_err(|error| match error {
-            TrySendError::Full(_) => Failed::Full,
-            TrySendError::Disconnected(_) => Failed::Lost("its thread could not be started".to_owned()),
+            TrySendError::Full(_) => NoReply::Full,
+            TrySendError::Disconnected(_) => NoReply::Lost("its thread could not be started".to_owned()),
         })
     }
 }
 
-fn serve(place: &Place, list: &Receiver<Request>) {
+fn serve(place: &Place, list: &Receiver<QueuedRequest>) {
     let mut kept: Option<Link> = None;
     let mut pause = Pause::default();
     while let Ok(first) = list.recv() {
         let rest = list.try_iter().take(BATCH_MAX - 1);
-        let batch: VecDeque<Request> = iter::once(first).chain(rest).filter(Request::is_awaited).collect();
+        let batch: VecDeque<QueuedRequest> = iter::once(first).chain(rest).filter(QueuedRequest::is_awaited).collect();
         // The others have their own limit while they wait for the slowest.
         let Some(timeout) = batch.iter().map(|request| request.timeout).max() else { continue };
         let link = kept.take().filter(Link::is_quiet).map_or_else(|| pause.then_open(place, timeout), Ok);
@@ -108,7 +108,7 @@ fn serve(place: &Place, list: &Receiver<Request>) {
 }
 
 /// Sends all, then reads all. Returns the link if it can be used again.
-fn exchange(mut link: Link, timeout: Duration, mut batch: VecDeque<Request>) -> Option<Link> {
+fn exchange(mut link: Link, timeout: Duration, mut batch: VecDeque<QueuedRequest>) -> Option<Link> {
     let bytes: Vec<u8> = batch.iter().flat_map(|request| request.commands.bytes()).copied().collect();
     link.set_limit(timeout);
     if let Err(failed) = link.send(&bytes) {
@@ -117,18 +117,18 @@ fn exchange(mut link: Link, timeout: Duration, mut batch: VecDeque<Request>) -> 
     }
     while let Some(request) = batch.pop_front() {
         match link.receive(request.commands.count()) {
-            Err(failed @ (Failed::Lost(_) | Failed::Late)) => {
+            Err(failed @ (NoReply::Lost(_) | NoReply::Late)) => {
                 request.answer(Err(failed.clone()));
                 fail(batch, &failed);
                 return None;
             }
-            answer => request.answer(answer),
+            replies => request.answer(replies),
         }
     }
     Some(link)
 }
 
-fn fail(batch: VecDeque<Request>, failed: &Failed) {
+fn fail(batch: VecDeque<QueuedRequest>, failed: &NoReply) {
     batch.into_iter().for_each(|request| request.answer(Err(failed.clone())));
 }
 
@@ -140,7 +140,7 @@ struct Pause {
 }
 
 impl Pause {
-    fn then_open(&self, place: &Place, timeout: Duration) -> Result<Link, Failed> {
+    fn then_open(&self, place: &Place, timeout: Duration) -> Result<Link, NoReply> {
         if let Some(until) = self.until {
             thread::sleep(until.saturating_duration_since(clock::precise()));
         }

@@ -11,44 +11,44 @@ use std::time::Duration;
 use weir_net::{Deadline, reply};
 
 use crate::commands::Commands;
-use crate::link::{Failed, Link};
+use crate::link::{Link, NoReply};
 use crate::place::Place;
-use crate::queue::{Asker, Queue, Request};
+use crate::queue::{Asker, Queue, QueuedRequest};
 use crate::value::Value;
 
 /// A server. All that name the same one share a connection, which ends with the last of them.
 #[derive(Clone)]
-pub struct Server {
+pub struct RedisServer {
     place: Place,
     queue: Arc<OnceLock<Arc<Queue>>>,
 }
 
-impl PartialEq for Server {
-    fn eq(&self, other: &Server) -> bool {
+impl PartialEq for RedisServer {
+    fn eq(&self, other: &RedisServer) -> bool {
         self.place == other.place
     }
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for RedisServer {
     /// Its address, without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.place.host, self.place.port)
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for RedisServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl Server {
+impl RedisServer {
     /// Reads `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`.
     ///
     /// # Errors
     /// For the user, without the password.
-    pub fn parse(url: &str) -> Result<Server, &'static str> {
-        Ok(Server { place: Place::parse(url)?, queue: Arc::default() })
+    pub fn parse(url: &str) -> Result<RedisServer, &'static str> {
+        Ok(RedisServer { place: Place::parse(url)?, queue: Arc::default() })
     }
 
     /// Starts the thread of the kept connection now, as the user of this thread. Otherwise the first request does it.
@@ -59,36 +59,36 @@ impl Server {
     /// Sends commands over the kept connection, and returns their replies; called on a worker.
     ///
     /// # Errors
-    /// Also if the server refuses one of the commands. After [`Failed::Lost`] or [`Failed::Late`] the commands may
+    /// Also if the server refuses one of the commands. After [`NoReply::Lost`] or [`NoReply::Late`] the commands may
     /// have been done.
-    pub async fn ask(&self, commands: Commands, timeout: Duration) -> Result<Vec<Value>, Failed> {
+    pub async fn ask(&self, commands: Commands, timeout: Duration) -> Result<Vec<Value>, NoReply> {
         let (promise, reply) = reply::promise();
-        self.queue().push(Request { commands, timeout, asker: Asker::Task(promise) })?;
+        self.queue().push(QueuedRequest { commands, timeout, asker: Asker::Task(promise) })?;
         let deadline = Deadline::new();
         deadline.set(timeout);
         let mut reply = pin!(reply);
         poll_fn(|context| match reply.as_mut().poll(context) {
-            Poll::Ready(answer) => Poll::Ready(answer.unwrap_or(Err(Failed::Late))),
-            Poll::Pending => deadline.poll_expired().map(|()| Err(Failed::Late)),
+            Poll::Ready(answer) => Poll::Ready(answer.unwrap_or(Err(NoReply::Late))),
+            Poll::Pending => deadline.poll_expired().map(|()| Err(NoReply::Late)),
         })
         .await
     }
 
-    /// As [`Server::ask`], on a thread that may wait.
+    /// As [`RedisServer::ask`], on a thread that may wait.
     ///
     /// # Errors
-    /// As [`Server::ask`].
-    pub fn ask_and_block(&self, commands: Commands, timeout: Duration) -> Result<Vec<Value>, Failed> {
+    /// As [`RedisServer::ask`].
+    pub fn ask_and_block(&self, commands: Commands, timeout: Duration) -> Result<Vec<Value>, NoReply> {
         let (sender, answer) = sync_channel(1);
-        self.queue().push(Request { commands, timeout, asker: Asker::Thread(sender) })?;
-        answer.recv_timeout(timeout).unwrap_or(Err(Failed::Late))
+        self.queue().push(QueuedRequest { commands, timeout, asker: Asker::Thread(sender) })?;
+        answer.recv_timeout(timeout).unwrap_or(Err(NoReply::Late))
     }
 
     /// A connection of its own, for a thread that waits for the server.
     ///
     /// # Errors
     /// There is no connection within the time, or the server refuses the login.
-    pub fn link(&self, timeout: Duration) -> Result<Link, Failed> {
+    pub fn link(&self, timeout: Duration) -> Result<Link, NoReply> {
         Link::open(&self.place, timeout)
     }
 

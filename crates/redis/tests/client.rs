@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use weir_net::worker;
-use weir_redis::{Commands, Failed, Message, QUEUE_MAX, Server, Value};
+use weir_redis::{Commands, Message, NoReply, QUEUE_MAX, RedisServer, Value};
 
 /// Time enough on a busy machine.
 const LONG: Duration = Duration::from_secs(20);
@@ -40,9 +40,9 @@ impl Side {
 }
 
 /// A server whose connections arrive over a channel, each with its login answered.
-fn fake(login: &str) -> (Server, Receiver<Side>) {
+fn fake(login: &str) -> (RedisServer, Receiver<Side>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = Server::parse(&format!("redis://{login}{}", listener.local_addr().unwrap())).unwrap();
+    let server = RedisServer::parse(&format!("redis://{login}{}", listener.local_addr().unwrap())).unwrap();
     let (sender, sides): (Sender<Side>, _) = channel();
     let has_login = !login.is_empty();
     thread::spawn(move || {
@@ -64,7 +64,7 @@ fn run<T: 'static>(future: impl Future<Output = T> + 'static) -> T {
     worker::block_on(future).unwrap()
 }
 
-fn ask(server: &Server, word: &'static str, timeout: Duration) -> Result<Vec<Value>, Failed> {
+fn ask(server: &RedisServer, word: &'static str, timeout: Duration) -> Result<Vec<Value>, NoReply> {
     let server = server.clone();
     run(async move { server.ask(Commands::one(&[word]), timeout).await })
 }
@@ -76,7 +76,7 @@ fn text(text: &str) -> Value {
 #[test]
 fn all_requests_to_a_server_share_one_connection() {
     let (server, sides) = fake("");
-    let same = Server::parse(&format!("redis://{server}/0")).unwrap();
+    let same = RedisServer::parse(&format!("redis://{server}/0")).unwrap();
     let fakes = thread::spawn(move || {
         let mut side = sides.recv().unwrap();
         side.answer("FIRST", "+one\r\n");
@@ -86,7 +86,7 @@ fn all_requests_to_a_server_share_one_connection() {
     });
     assert_eq!(ask(&server, "FIRST", LONG), Ok(vec![text("one")]));
     // A command that the server refuses does not end the connection.
-    assert_eq!(ask(&same, "SECOND", LONG), Err(Failed::Refused("ERR no".to_owned())));
+    assert_eq!(ask(&same, "SECOND", LONG), Err(NoReply::Refused("ERR no".to_owned())));
     assert_eq!(server.ask_and_block(Commands::one(&["THIRD"]), LONG), Ok(vec![text("three")]));
     assert!(!fakes.join().unwrap());
 }
@@ -104,9 +104,9 @@ fn a_connection_that_ended_or_hangs_is_replaced() {
         drop(hangs);
     });
     assert_eq!(ask(&server, "FIRST", LONG), Ok(vec![text("one")]));
-    assert_eq!(ask(&server, "SECOND", SHORT), Err(Failed::Late));
+    assert_eq!(ask(&server, "SECOND", SHORT), Err(NoReply::Late));
     assert_eq!(ask(&server, "THIRD", LONG), Ok(vec![text("three")]));
-    let lost = |answer: Result<_, Failed>| answer.unwrap_err().to_string();
+    let lost = |answer: Result<_, NoReply>| answer.unwrap_err().to_string();
     assert!(lost(ask(&server, "FOURTH", LONG)).contains("closed the connection"));
     assert!(lost(ask(&server, "FIFTH", LONG)).contains("not in its protocol"));
     fakes.join().unwrap();
@@ -115,13 +115,13 @@ fn a_connection_that_ended_or_hangs_is_replaced() {
 #[test]
 fn a_server_that_is_away_is_an_error_and_full_queues_are_too() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = Server::parse(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
+    let server = RedisServer::parse(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
     drop(listener);
-    assert!(matches!(ask(&server, "PING", LONG), Err(Failed::Lost(_))));
+    assert!(matches!(ask(&server, "PING", LONG), Err(NoReply::Lost(_))));
 
     // Accepts, and never answers: one batch is under way, and the queue fills behind it.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = Server::parse(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
+    let server = RedisServer::parse(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
     let full = run(async move {
         let (sender, receiver) = channel();
         for _ in 0..QUEUE_MAX * 4 {
@@ -129,7 +129,7 @@ fn a_server_that_is_away_is_an_error_and_full_queues_are_too() {
             worker::spawn(async move { drop(sender.send(server.ask(Commands::one(&["PING"]), SHORT).await)) });
         }
         weir_net::timer::sleep(SHORT * 4).await;
-        receiver.try_iter().filter(|answer| *answer == Err(Failed::Full)).count()
+        receiver.try_iter().filter(|answer| *answer == Err(NoReply::Full)).count()
     });
     assert!(full > 0);
     drop(listener);

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use weir_acme::Proof;
 use weir_net::log::{self, Level};
 use weir_net::{random, timer};
-use weir_redis::{Commands, Server, Value, pairs};
+use weir_redis::{Commands, RedisServer, Value, pairs};
 
 use super::challenges::{CHALLENGES_MAX, Challenges};
 
@@ -34,7 +34,7 @@ const CHALLENGES_MS: u64 = 10 * 60 * 1000;
 #[derive(Debug, PartialEq)]
 pub struct AcmeShare {
     /// The Redis server.
-    pub server: Server,
+    pub server: RedisServer,
     /// `prefix=`.
     pub prefix: String,
     /// `timeout=`: how long one command may take.

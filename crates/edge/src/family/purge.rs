@@ -16,7 +16,7 @@ use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
 use weir_net::log::{self, Level};
 use weir_net::process;
-use weir_redis::Server;
+use weir_redis::RedisServer;
 
 use crate::guard::{self, Deed};
 use crate::purge::bus::{Bus, Settings as LogSettings};
@@ -115,7 +115,7 @@ pub fn close(old: &Conf, new: Option<&Conf>) {
 fn log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let invalid = |what: &str| Refusal::directive(format!("is invalid: {what}"));
     let url = process::kept_elsewhere(statement.text(0), |name| b.path(name)).map_err(|what| invalid(&what))?;
-    let server = Server::parse(&url).map_err(invalid)?;
+    let server = RedisServer::parse(&url).map_err(invalid)?;
     let mut settings = LogSettings {
         server,
         stream: "weir:purges".to_owned(),

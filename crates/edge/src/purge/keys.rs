@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use weir_redis::{Commands, Failed, Link, Server, Value, pairs};
+use weir_redis::{Commands, Link, NoReply, RedisServer, Value, pairs};
 
 use crate::purge::edges::Beat;
 use crate::purge::entry::{Entry, Id};
@@ -72,9 +72,9 @@ impl Keys {
     }
 
     /// The replies to [`Keys::append`]: the id of the last entry, and the state of the log.
-    pub fn appended(replies: &[Value]) -> Result<(Id, Look), Failed> {
+    pub fn appended(replies: &[Value]) -> Result<(Id, Look), NoReply> {
         let (before, look) = replies.split_at(replies.len().saturating_sub(LOOK_REPLIES));
-        let id = before.last().and_then(|ids| id_of(ids.list().last()?)).ok_or(Failed::Unexpected)?;
+        let id = before.last().and_then(|ids| id_of(ids.list().last()?)).ok_or(NoReply::Unexpected)?;
         Ok((id, look_of(look)?))
     }
 
@@ -96,12 +96,12 @@ impl Keys {
 /// The number of replies to a look.
 const LOOK_REPLIES: usize = 4;
 
-fn look_of(replies: &[Value]) -> Result<Look, Failed> {
-    let [time, edges, there, newest] = replies else { return Err(Failed::Unexpected) };
+fn look_of(replies: &[Value]) -> Result<Look, NoReply> {
+    let [time, edges, there, newest] = replies else { return Err(NoReply::Unexpected) };
     let edges = pairs(edges.list())
         .filter_map(|(name, beat)| Some((String::from_utf8(name.to_vec()).ok()?, Beat::parse(beat)?)));
     Ok(Look {
-        now_ms: time_ms(time).ok_or(Failed::Unexpected)?,
+        now_ms: time_ms(time).ok_or(NoReply::Unexpected)?,
         edges: edges.collect(),
         is_there: first_id(there).is_some(),
         newest: first_id(newest),
@@ -117,34 +117,34 @@ pub struct Follower {
 
 impl Follower {
     /// Connects; each command may take as long as `timeout`.
-    pub fn open(server: &Server, stream: &str, timeout: Duration) -> Result<Follower, Failed> {
+    pub fn open(server: &RedisServer, stream: &str, timeout: Duration) -> Result<Follower, NoReply> {
         Ok(Follower { link: server.link(timeout)?, keys: Keys::of(stream), timeout })
     }
 
     /// The newest entry; makes one if there is none, so that every edge has an id to continue from.
-    pub fn newest_or_begin(&mut self) -> Result<Id, Failed> {
+    pub fn newest_or_begin(&mut self) -> Result<Id, NoReply> {
         if let Some(id) = self.look(Id::default())?.newest {
             return Ok(id);
         }
         let reply = self.ask(&Commands::one(&["XADD", &self.keys.stream, "*", "kind", "begin"]))?;
-        reply.first().and_then(id_of).ok_or(Failed::Unexpected)
+        reply.first().and_then(id_of).ok_or(NoReply::Unexpected)
     }
 
     /// The id of the newest report.
-    pub fn newest_heard(&mut self) -> Result<Id, Failed> {
+    pub fn newest_heard(&mut self) -> Result<Id, NoReply> {
         let reply = self.ask(&Commands::one(&newest(&self.keys.applied)))?;
         Ok(reply.first().and_then(first_id).unwrap_or_default())
     }
 
     /// The state of the log, and whether entry `id` is there.
-    pub fn look(&mut self, id: Id) -> Result<Look, Failed> {
+    pub fn look(&mut self, id: Id) -> Result<Look, NoReply> {
         let mut commands = Commands::default();
         self.keys.add_look(&mut commands, id);
         look_of(&self.ask(&commands)?)
     }
 
     /// The entries after `after` and the reports after `heard`; waits at most `block` for new ones.
-    pub fn read(&mut self, after: Id, heard: Id, block: Duration) -> Result<OrderNews, Failed> {
+    pub fn read(&mut self, after: Id, heard: Id, block: Duration) -> Result<OrderNews, NoReply> {
         let (count, block_ms) = (READ_MAX.to_string(), block.as_millis().max(1).to_string());
         let (stream, applied) = (self.keys.stream.as_str(), self.keys.applied.as_str());
         let (after, from) = (after.to_string(), heard.to_string());
@@ -152,10 +152,10 @@ impl Follower {
         let replies = self.link.ask(&Commands::one(&words), block + self.timeout)?;
         let mut news = OrderNews { heard, ..OrderNews::default() };
         for of_stream in replies.iter().flat_map(Value::list) {
-            let [name, entries] = of_stream.list() else { return Err(Failed::Unexpected) };
+            let [name, entries] = of_stream.list() else { return Err(NoReply::Unexpected) };
             for entry in entries.list() {
-                let [id, fields] = entry.list() else { return Err(Failed::Unexpected) };
-                let (id, fields) = (id_of(id).ok_or(Failed::Unexpected)?, pairs(fields.list()));
+                let [id, fields] = entry.list() else { return Err(NoReply::Unexpected) };
+                let (id, fields) = (id_of(id).ok_or(NoReply::Unexpected)?, pairs(fields.list()));
                 if name.bytes() == stream.as_bytes() {
                     news.entries.push(Entry::of_fields(id, fields));
                 } else {
@@ -171,7 +171,7 @@ impl Follower {
 
     /// Reports for all edges how far an edge is: in the hash, and if `aloud`, also in the stream that waiting edges
     /// read.
-    pub fn say(&mut self, edge: &str, beat: &Beat, aloud: bool) -> Result<(), Failed> {
+    pub fn say(&mut self, edge: &str, beat: &Beat, aloud: bool) -> Result<(), NoReply> {
         let mut commands = Commands::one(&["HSET", &self.keys.edges, edge, &beat.to_text()]);
         if aloud {
             let (most, id) = (APPLIED_MAX.to_string(), beat.applied.to_string());
@@ -181,11 +181,11 @@ impl Follower {
     }
 
     /// Takes edges out of the hash.
-    pub fn forget(&mut self, edges: &[String]) -> Result<(), Failed> {
+    pub fn forget(&mut self, edges: &[String]) -> Result<(), NoReply> {
         if edges.is_empty() { Ok(()) } else { self.ask(&self.keys.forget(edges)).map(drop) }
     }
 
-    fn ask(&mut self, commands: &Commands) -> Result<Vec<Value>, Failed> {
+    fn ask(&mut self, commands: &Commands) -> Result<Vec<Value>, NoReply> {
         self.link.ask(commands, self.timeout)
     }
 }

@@ -8,7 +8,7 @@ use weir_http::read::build::Build;
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
 use weir_net::process;
-use weir_redis::Server;
+use weir_redis::RedisServer;
 
 use crate::acme::AcmeShare;
 
@@ -22,7 +22,7 @@ const PREFIX_BYTES_MAX: usize = 200;
 pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let invalid = |what: &str| Refusal::directive(format!("is invalid: {what}"));
     let url = process::kept_elsewhere(statement.text(0), |name| b.path(name)).map_err(|what| invalid(&what))?;
-    let server = Server::parse(&url).map_err(invalid)?;
+    let server = RedisServer::parse(&url).map_err(invalid)?;
     let (mut prefix, mut timeout, mut lease) =
         ("weir:acme".to_owned(), Duration::from_secs(1), Duration::from_secs(300));
     for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use weir_net::{Deadline, process};
-use weir_redis::Server;
+use weir_redis::RedisServer;
 
 use crate::purge::edges::Edges;
 use crate::purge::entry::Id;
@@ -21,7 +21,7 @@ pub const PENDING_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The Redis server.
-    pub server: Server,
+    pub server: RedisServer,
     /// `stream=`.
     pub stream: String,
     /// `edge=`: the name of this edge.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_cache::store::{Force, Purge};
 use weir_net::log::{self, Level};
 use weir_net::{Instant, clock};
-use weir_redis::{Backoff, Failed};
+use weir_redis::{Backoff, NoReply};
 
 use crate::purge::bus::shared::{Book, Shared};
 use crate::purge::edges::Beat;
@@ -76,7 +76,7 @@ struct Tail<'s> {
 
 impl Tail<'_> {
     /// Finds the entry to continue after; returns the id of the newest report.
-    fn join(&mut self, link: &mut Follower) -> Result<Id, Failed> {
+    fn join(&mut self, link: &mut Follower) -> Result<Id, NoReply> {
         let heard = link.newest_heard()?;
         let newest = link.newest_or_begin()?;
         let look = link.look(self.applied.unwrap_or(newest))?;
@@ -107,7 +107,7 @@ impl Tail<'_> {
     }
 
     /// Reads and applies entries until the bus stops.
-    fn run(&mut self, link: &mut Follower, mut heard: Id) -> Result<(), Failed> {
+    fn run(&mut self, link: &mut Follower, mut heard: Id) -> Result<(), NoReply> {
         while !self.shared.is_stopped() {
             if self.looked.is_none_or(|looked| clock::precise() - looked >= LOOK_EVERY) {
                 self.look(link)?;
@@ -130,7 +130,7 @@ impl Tail<'_> {
     }
 
     /// Reads the reports of the other edges, and checks whether the stream is still the same.
-    fn look(&mut self, link: &mut Follower) -> Result<(), Failed> {
+    fn look(&mut self, link: &mut Follower) -> Result<(), NoReply> {
         let look = link.look(self.from())?;
         (self.now_ms, self.looked) = (look.now_ms, Some(clock::precise()));
         if !look.is_there {
@@ -217,7 +217,7 @@ impl Tail<'_> {
         }
     }
 
-    fn say(&mut self, link: &mut Follower, aloud: bool) -> Result<(), Failed> {
+    fn say(&mut self, link: &mut Follower, aloud: bool) -> Result<(), NoReply> {
         let beat = Beat { applied: self.from(), at_ms: self.now_ms, run: self.shared.run.clone() };
         link.say(&self.shared.settings.edge, &beat, aloud)
     }
@@ -226,7 +226,7 @@ impl Tail<'_> {
         self.applied.unwrap_or_default()
     }
 
-    fn lose(&mut self, failed: &Failed) {
+    fn lose(&mut self, failed: &NoReply) {
         self.shared.note(|book| book.is_connected = false);
         if !std::mem::replace(&mut self.is_lost, true) {
             let (server, stream) = (&self.shared.settings.server, &self.shared.settings.stream);
