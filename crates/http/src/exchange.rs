@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 use weir_cache::ready::Ready;
 use weir_meter::Step;
-use weir_meter::live::cells::Policy;
+use weir_meter::live::cells::LimitPolicy;
 use weir_net::{Instant, SocketAddress};
 use weir_wire::Known;
 use weir_wire::fields::{FieldRef, Fields};
@@ -338,7 +338,7 @@ pub struct Rare {
     /// The client's address as a trusted proxy reported it (`set_real_ip_from`).
     pub told_address: Option<SocketAddress>,
     /// A policy of the configuration refused the request.
-    pub refused_by: Option<Policy>,
+    pub refused_by: Option<LimitPolicy>,
     /// The trace it is part of, once something needs it.
     pub trace: Option<Box<Trace>>,
 }

@@ -17,7 +17,7 @@ use weir_http::read::families::{Family, VariablesRead};
 use weir_http::text::refusal::Refusal;
 use weir_http::text::template::Template;
 use weir_http::text::value;
-use weir_meter::live::cells::Policy;
+use weir_meter::live::cells::LimitPolicy;
 use weir_net::log::Level;
 use weir_stream::part::{self, Part};
 use weir_stream::session::Session;
@@ -305,7 +305,7 @@ fn refuse(exchange: &mut Exchange<'_>, zone: Option<&Zone<u32>>) -> Next {
     if dry_run {
         return Next::Continue;
     }
-    exchange.rare_mut().refused_by = Some(Policy::LimitConn);
+    exchange.rare_mut().refused_by = Some(LimitPolicy::LimitConn);
     Next::Status(status)
 }
 

@@ -19,7 +19,7 @@ use weir_http::read::families::{Family, VariablesRead};
 use weir_http::text::refusal::Refusal;
 use weir_http::text::template::Template;
 use weir_http::text::value;
-use weir_meter::live::cells::Policy;
+use weir_meter::live::cells::LimitPolicy;
 use weir_net::Lease;
 use weir_net::log::Level;
 
@@ -285,7 +285,7 @@ fn refuse(exchange: &mut Exchange<'_>, buckets: &Buckets, excess: i64) -> Next {
     if dry_run {
         return Next::Continue;
     }
-    exchange.rare_mut().refused_by = Some(Policy::LimitReq);
+    exchange.rare_mut().refused_by = Some(LimitPolicy::LimitReq);
     Next::Status(status)
 }
 

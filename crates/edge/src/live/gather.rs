@@ -464,7 +464,7 @@ impl Gatherer {
             zone: upstream.zone.clone().unwrap_or_else(|| upstream.name.clone()),
             queue: upstream.own.queue.as_ref().map(|queue| {
                 let counted = queue.counted();
-                shown::Queue { size: counted.size, max_size: queue.most as u64, overflows: counted.overflows }
+                shown::QueueCounts { size: counted.size, max_size: queue.most as u64, overflows: counted.overflows }
             }),
         };
         snapshot.http.upstreams.insert(upstream.name.clone(), group);

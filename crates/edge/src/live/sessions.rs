@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_http::exchange::conf::Conf;
-use weir_meter::live::{SessionPeer, SessionStatuses, SessionUpstream, SessionZone, Stream, Timestamp};
+use weir_meter::live::{SessionPeer, SessionStatuses, SessionUpstream, SessionZone, StreamObjects, Timestamp};
 use weir_stream::counts::{PeerCounts, ZoneCounts};
 use weir_stream::family::upstream::Upstream;
 
@@ -17,13 +17,13 @@ pub fn outage_name(group: &str, address: &str) -> String {
 }
 
 /// Zones and groups; the limits are not among them.
-pub fn stream(conf: &Conf, trends: &Trends, now_ms: u64) -> Stream {
+pub fn stream(conf: &Conf, trends: &Trends, now_ms: u64) -> StreamObjects {
     let zones = weir_stream::conf::of(conf).zones.iter();
     let groups = weir_stream::declared(conf).upstream.groups.iter();
-    Stream {
+    StreamObjects {
         server_zones: zones.map(|(name, counts)| (name.clone(), zone(counts))).collect(),
         upstreams: groups.map(|upstream| (upstream.name.clone(), group(upstream, trends, now_ms))).collect(),
-        ..Stream::default()
+        ..StreamObjects::default()
     }
 }
 

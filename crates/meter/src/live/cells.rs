@@ -338,22 +338,22 @@ impl Why {
 
 /// A policy of the configuration that refuses requests on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum LimitPolicy {
     /// More requests than `limit_req` allows.
     LimitReq,
     /// More connections than `limit_conn` allows.
     LimitConn,
 }
 
-impl Policy {
+impl LimitPolicy {
     /// All policies, in the order of their numbers.
-    pub const ALL: [Policy; 2] = [Policy::LimitReq, Policy::LimitConn];
+    pub const ALL: [LimitPolicy; 2] = [LimitPolicy::LimitReq, LimitPolicy::LimitConn];
 
     /// The directive.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Policy::LimitReq => "limit_req",
-            Policy::LimitConn => "limit_conn",
+            LimitPolicy::LimitReq => "limit_req",
+            LimitPolicy::LimitConn => "limit_conn",
         }
     }
 }

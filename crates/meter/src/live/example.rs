@@ -29,7 +29,7 @@ fn responses(all: &[(u16, u64)]) -> Responses {
 }
 
 /// A database behind the edge: one peer, and 17 sessions at the moment.
-fn stream() -> Stream {
+fn stream() -> StreamObjects {
     let sessions = SessionStatuses { c2xx: 203, c4xx: 1, c5xx: 2, total: 206 };
     let zone =
         SessionZone { processing: 17, connections: 223, sessions, discarded: 0, received: 91_000, sent: 4_200_000 };
@@ -48,7 +48,7 @@ fn stream() -> Stream {
         fails: 2,
         ..SessionPeer::default()
     };
-    Stream {
+    StreamObjects {
         server_zones: BTreeMap::from([("0.0.0.0:5432".to_owned(), zone)]),
         limit_conns: BTreeMap::from([("db".to_owned(), LimitConn { passed: 222, rejected: 1, rejected_dry_run: 0 })]),
         upstreams: BTreeMap::from([(
@@ -224,7 +224,7 @@ fn upstream(now: Timestamp) -> Upstream {
         ),
         ..Default::default()
     };
-    let queue = Some(Queue { size: 2, max_size: 100, overflows: 7 });
+    let queue = Some(QueueCounts { size: 2, max_size: 100, overflows: 7 });
     Upstream { peers: vec![good, bad], keepalive: 24, zombies: 0, zone: "app".to_owned(), queue }
 }
 

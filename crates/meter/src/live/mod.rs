@@ -53,7 +53,7 @@ pub struct Snapshot {
     /// The objects below `GET /api/9/http/`.
     pub http: Http,
     /// The objects below `GET /api/9/stream/`.
-    pub stream: Stream,
+    pub stream: StreamObjects,
     /// Resolvers by zone. `GET /api/9/resolvers/`.
     pub resolvers: BTreeMap<String, Resolver>,
     /// The workers that serve at this instant. `GET /api/9/workers/`.

@@ -269,13 +269,13 @@ pub struct Upstream {
     pub zone: String,
     /// Requests that wait for a server; only with `queue`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
+    pub queue: Option<QueueCounts>,
 }
 
 /// Requests that wait for a server of a group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Queue {
+pub struct QueueCounts {
     /// Current number.
     pub size: u64,
     /// Largest number.

@@ -10,7 +10,7 @@ use super::{HealthChecks, LimitConn, PeerState, Timestamp};
 /// The objects below `stream/` in the API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Stream {
+pub struct StreamObjects {
     /// By zone: the name in `status_zone`, otherwise the first `server_name`, otherwise the first listen address.
     pub server_zones: BTreeMap<String, SessionZone>,
     /// By the name of the zone.

@@ -1,7 +1,7 @@
 //! Errors of requests, in classes that are counted without an allocation.
 
 use weir_meter::live::ErrorKind;
-use weir_meter::live::cells::{Policy, Why};
+use weir_meter::live::cells::{LimitPolicy, Why};
 use weir_meter::live::histogram::Count;
 
 /// One error.
@@ -12,7 +12,7 @@ pub enum Mishap {
     /// The client got no answer; the reason is that of the last try, if it failed.
     Unanswered(Option<Why>),
     /// A policy of the configuration refused the request.
-    Refused(Policy),
+    Refused(LimitPolicy),
     /// The origin failed after the client had the head.
     Cut,
     /// A try failed, but the client got an answer.
@@ -31,7 +31,7 @@ const REASONS: usize = Why::ALL.len() + 1;
 /// Where the classes without a status begin.
 const UNANSWERED: usize = STATUSES * REASONS;
 const REFUSED: usize = UNANSWERED + REASONS;
-const CUT: usize = REFUSED + Policy::ALL.len();
+const CUT: usize = REFUSED + LimitPolicy::ALL.len();
 const TRIED: usize = CUT + 1;
 
 /// All classes.
@@ -88,7 +88,7 @@ impl Mishap {
                 Mishap::Answered(FIRST_STATUS + u16::try_from(number / REASONS).ok()?, reason(number % REASONS))
             }
             UNANSWERED..REFUSED => Mishap::Unanswered(reason(number - UNANSWERED)),
-            REFUSED..CUT => Mishap::Refused(Policy::ALL.get(number - REFUSED).copied()?),
+            REFUSED..CUT => Mishap::Refused(LimitPolicy::ALL.get(number - REFUSED).copied()?),
             CUT => Mishap::Cut,
             _ => Mishap::Tried(why(number - TRIED)?),
         })
@@ -146,7 +146,7 @@ mod tests {
             Mishap::Answered(413, None),
             Mishap::Unanswered(None),
             Mishap::Unanswered(Some(Why::Other)),
-            Mishap::Refused(Policy::LimitReq),
+            Mishap::Refused(LimitPolicy::LimitReq),
             Mishap::Cut,
             Mishap::Tried(Why::TimedOut),
         ] {
@@ -179,7 +179,7 @@ mod tests {
             (Mishap::Answered(500, None), ErrorKind::Failed),
             (Mishap::Unanswered(Some(Why::Reset)), ErrorKind::Failed),
             (Mishap::Cut, ErrorKind::Failed),
-            (Mishap::Refused(Policy::LimitReq), ErrorKind::Refused),
+            (Mishap::Refused(LimitPolicy::LimitReq), ErrorKind::Refused),
             (Mishap::Tried(Why::Refused), ErrorKind::Recovered),
             (Mishap::Answered(499, None), ErrorKind::Client),
             (Mishap::Unanswered(None), ErrorKind::Client),
