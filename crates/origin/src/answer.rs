@@ -11,7 +11,7 @@ use weir_wire::encode::{CHUNK_HEAD_BYTES, CRLF, LAST_CHUNK, chunk_head, push_dec
 use weir_wire::{Version, status};
 
 use crate::add;
-use crate::connection::{Connection, Next, PATIENCE, Request, is_passing};
+use crate::connection::{Connection, NextStep, PATIENCE, Request, is_passing};
 
 /// The repeated content of bodies.
 const LINE: &[u8; 64] = b"weir origin: the request says size, delay, status, or failure. \n";
@@ -55,9 +55,9 @@ impl Request {
     }
 
     /// Whether the connection stays open after the answer.
-    fn next(&self, framing: Framing) -> Next {
+    fn next(&self, framing: Framing) -> NextStep {
         let keeps = self.keeps && framing != Framing::Close;
-        if keeps { Next::Keep } else { Next::Close }
+        if keeps { NextStep::Keep } else { NextStep::Close }
     }
 }
 
@@ -88,8 +88,8 @@ pub(super) fn push_head(out: &mut Vec<u8>, request: &Request, framing: Framing) 
         push_field(out, b"Trailer", b"X-Origin-Bytes");
     }
     match (request.next(framing), request.version) {
-        (Next::Keep, Version::Http10) => push_field(out, b"Connection", b"keep-alive"),
-        (Next::Keep, _) => {}
+        (NextStep::Keep, Version::Http10) => push_field(out, b"Connection", b"keep-alive"),
+        (NextStep::Keep, _) => {}
         (_, _) => push_field(out, b"Connection", b"close"),
     }
     for (name, value) in &request.ask.fields {
@@ -100,7 +100,7 @@ pub(super) fn push_head(out: &mut Vec<u8>, request: &Request, framing: Framing) 
 
 impl Connection<'_> {
     /// Sends the answer that the request asks for.
-    pub(super) async fn answer(&mut self, request: &Request) -> io::Result<Next> {
+    pub(super) async fn answer(&mut self, request: &Request) -> io::Result<NextStep> {
         let framing = request.framing();
         let mut head = buffer::lease(HEAD_BYTES);
         push_head(&mut head, request, framing);

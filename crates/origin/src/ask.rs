@@ -21,7 +21,7 @@ pub const KEYS_MAX: usize = 128;
 
 /// How to spoil an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum AskedFailure {
     /// `reset`: RST instead of an answer.
     Reset,
     /// `close`: FIN instead of an answer.
@@ -40,17 +40,17 @@ pub enum Failure {
     Stall,
 }
 
-impl Failure {
+impl AskedFailure {
     /// Each failure with its word in the query.
-    pub const WORDS: [(&'static str, Failure); 8] = [
-        ("reset", Failure::Reset),
-        ("close", Failure::Close),
-        ("truncate", Failure::Truncate),
-        ("half", Failure::Half),
-        ("garbage", Failure::Garbage),
-        ("endless-head", Failure::EndlessHead),
-        ("lying-length", Failure::LyingLength),
-        ("stall", Failure::Stall),
+    pub const WORDS: [(&'static str, AskedFailure); 8] = [
+        ("reset", AskedFailure::Reset),
+        ("close", AskedFailure::Close),
+        ("truncate", AskedFailure::Truncate),
+        ("half", AskedFailure::Half),
+        ("garbage", AskedFailure::Garbage),
+        ("endless-head", AskedFailure::EndlessHead),
+        ("lying-length", AskedFailure::LyingLength),
+        ("stall", AskedFailure::Stall),
     ];
 }
 
@@ -64,7 +64,7 @@ pub struct Ask {
     /// Status code, 200 to 599.
     pub status: u16,
     /// The failure, if any.
-    pub fail: Option<Failure>,
+    pub fail: Option<AskedFailure>,
     /// Chunked transfer coding.
     pub chunked: bool,
     /// A trailer section; makes the answer chunked.
@@ -135,9 +135,9 @@ impl Ask {
                 self.status = status(value).ok_or_else(|| bad("a status from 200 to 599"))?;
             }
             b"fail" => {
-                let found = Failure::WORDS.iter().find(|(word, _)| word.as_bytes() == value);
+                let found = AskedFailure::WORDS.iter().find(|(word, _)| word.as_bytes() == value);
                 let Some((_, fail)) = found else {
-                    let words = Failure::WORDS.map(|(word, _)| word).join(", ");
+                    let words = AskedFailure::WORDS.map(|(word, _)| word).join(", ");
                     return Err(bad(&format!("one of {words}")));
                 };
                 self.fail = Some(*fail);
@@ -270,7 +270,7 @@ mod tests {
         check("/?cache=max-age%3d5&header=X-A:%20b", |ask| {
             ask.fields = vec![(b"Cache-Control".to_vec(), b"max-age=5".to_vec()), (b"X-A".to_vec(), b"b".to_vec())];
         });
-        for (word, fail) in Failure::WORDS {
+        for (word, fail) in AskedFailure::WORDS {
             check(&format!("/?fail={word}"), |ask| ask.fail = Some(fail));
         }
     }

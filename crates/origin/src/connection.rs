@@ -58,7 +58,7 @@ pub(super) struct Request {
 
 /// The step after an exchange.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// The next request.
     Keep,
     /// Send FIN, then read and discard the client's remaining bytes.
@@ -88,17 +88,17 @@ pub(super) async fn serve(stream: Stream, tally: &Tally) {
 impl Connection<'_> {
     async fn run(&mut self) -> io::Result<()> {
         let mut head = RequestHead::new();
-        let mut next = Next::Keep;
-        while next == Next::Keep {
+        let mut next = NextStep::Keep;
+        while next == NextStep::Keep {
             next = match self.read_head(&mut head).await? {
-                None => Next::Drop,
+                None => NextStep::Drop,
                 Some(Err(refusal)) => self.refuse(refusal).await?,
                 Some(Ok(())) => self.exchange(&head).await?,
             };
         }
         match next {
-            Next::Close => self.linger().await,
-            Next::Keep | Next::Drop => Ok(()),
+            NextStep::Close => self.linger().await,
+            NextStep::Keep | NextStep::Drop => Ok(()),
         }
     }
 
@@ -123,7 +123,7 @@ impl Connection<'_> {
         }
     }
 
-    async fn exchange(&mut self, head: &RequestHead) -> io::Result<Next> {
+    async fn exchange(&mut self, head: &RequestHead) -> io::Result<NextStep> {
         add(&self.tally.requests, 1);
         let understood = understand(self.unread(), head);
         self.consume(head.len);
@@ -149,7 +149,7 @@ impl Connection<'_> {
         self.answer(&request).await
     }
 
-    async fn refuse(&mut self, Refusal(status, text): Refusal) -> io::Result<Next> {
+    async fn refuse(&mut self, Refusal(status, text): Refusal) -> io::Result<NextStep> {
         add(&self.tally.refused, 1);
         self.answer(&Request {
             ask: Ask { status, ..Ask::default() },

@@ -8,8 +8,8 @@ use std::time::Duration;
 use weir_wire::encode::{CHUNK_HEAD_BYTES, chunk_head};
 
 use crate::answer::{Framing, push_head};
-use crate::ask::Failure;
-use crate::connection::{Connection, Next, Request};
+use crate::ask::AskedFailure;
+use crate::connection::{Connection, NextStep, Request};
 
 /// Bytes that are sent beyond Content-Length.
 const LIE_BYTES: u64 = 32;
@@ -24,29 +24,29 @@ const GARBAGE: &[u8] = b"\x16\x03\x01\x02 this is not HTTP \xff\xfe\r\n\r\n";
 
 impl Connection<'_> {
     /// Carries out the failure in `fail=`.
-    pub(super) async fn fail(&mut self, request: &Request, failure: Failure) -> io::Result<Next> {
+    pub(super) async fn fail(&mut self, request: &Request, failure: AskedFailure) -> io::Result<NextStep> {
         match failure {
-            Failure::Reset => {
+            AskedFailure::Reset => {
                 self.stream.set_linger_zero()?;
-                Ok(Next::Drop)
+                Ok(NextStep::Drop)
             }
-            Failure::Close => Ok(Next::Close),
-            Failure::Garbage => {
+            AskedFailure::Close => Ok(NextStep::Close),
+            AskedFailure::Garbage => {
                 self.send(GARBAGE, 0, b"").await?;
-                Ok(Next::Close)
+                Ok(NextStep::Close)
             }
-            Failure::Half => {
+            AskedFailure::Half => {
                 let mut head = Vec::new();
                 push_head(&mut head, request, request.framing());
                 head.truncate(head.len() / 2);
                 self.send(&head, 0, b"").await?;
-                Ok(Next::Close)
+                Ok(NextStep::Close)
             }
-            Failure::Truncate => {
+            AskedFailure::Truncate => {
                 self.send_half(request).await?;
-                Ok(Next::Close)
+                Ok(NextStep::Close)
             }
-            Failure::Stall => {
+            AskedFailure::Stall => {
                 self.send_half(request).await?;
                 self.deadline.set(STALL_MAX);
                 poll_fn(|_| match self.stream.poll_closed() {
@@ -54,15 +54,15 @@ impl Connection<'_> {
                     Poll::Pending => self.deadline.poll_expired(),
                 })
                 .await;
-                Ok(Next::Drop)
+                Ok(NextStep::Drop)
             }
-            Failure::EndlessHead => self.send_endless_head().await,
-            Failure::LyingLength => {
+            AskedFailure::EndlessHead => self.send_endless_head().await,
+            AskedFailure::LyingLength => {
                 let size = request.ask.size;
                 let mut head = Vec::new();
                 push_head(&mut head, request, Framing::Length(size));
                 self.send(&head, size.saturating_add(LIE_BYTES), b"").await?;
-                Ok(if request.keeps { Next::Keep } else { Next::Close })
+                Ok(if request.keeps { NextStep::Keep } else { NextStep::Close })
             }
         }
     }
@@ -82,7 +82,7 @@ impl Connection<'_> {
         self.send(&head, size / 2, b"").await
     }
 
-    async fn send_endless_head(&mut self) -> io::Result<Next> {
+    async fn send_endless_head(&mut self) -> io::Result<NextStep> {
         self.send(b"HTTP/1.1 200 OK\r\n", 0, b"").await?;
         let fields = b"X-Endless: 0123456789abcdef0123456789abcdef0123456789abcdef\r\n".repeat(64);
         let mut left = ENDLESS_HEAD_BYTES_MAX;
@@ -90,6 +90,6 @@ impl Connection<'_> {
             self.send(&fields, 0, b"").await?;
             left = left.saturating_sub(fields.len());
         }
-        Ok(Next::Close)
+        Ok(NextStep::Close)
     }
 }

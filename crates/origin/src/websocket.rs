@@ -11,7 +11,7 @@ use weir_wire::encode::{CRLF, push_field, push_status_line};
 use weir_wire::websocket::{FRAME_HEAD_BYTES_MAX, FrameHead, FrameSender, Mask, Opcode, Violation};
 
 use crate::add;
-use crate::connection::{Connection, Next};
+use crate::connection::{Connection, NextStep};
 use crate::offer::Offer;
 
 /// An idle WebSocket is closed after this time.
@@ -21,7 +21,7 @@ const CLOSE_PROTOCOL_ERROR: [u8; 4] = [0x88, 2, 0x03, 0xea];
 
 impl Connection<'_> {
     /// Accepts, then echoes until either side closes.
-    pub(super) async fn websocket(&mut self, offer: &Offer) -> io::Result<Next> {
+    pub(super) async fn websocket(&mut self, offer: &Offer) -> io::Result<NextStep> {
         add(&self.tally.websockets, 1);
         let mut out = Vec::new();
         push_status_line(&mut out, b"101 Switching Protocols");
@@ -38,7 +38,7 @@ impl Connection<'_> {
             if self.unread().is_empty() {
                 self.deadline.set(IDLE);
                 if self.read_more().await? == 0 {
-                    return Ok(Next::Close);
+                    return Ok(NextStep::Close);
                 }
             }
             let mut out = buffer::lease(self.unread().len() + FRAME_HEAD_BYTES_MAX);
@@ -50,7 +50,7 @@ impl Connection<'_> {
             }
             self.send(&out, 0, b"").await?;
             if ends != Ok(false) {
-                return Ok(Next::Close);
+                return Ok(NextStep::Close);
             }
         }
     }
