@@ -16,7 +16,7 @@ use weir_http::read::directive::Contexts;
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
 use weir_net::Address;
-use weir_peers::health::Rule;
+use weir_peers::health::CheckRule;
 
 use crate::{Live, Local, Parts};
 
@@ -277,8 +277,8 @@ impl<A: Asks> Check<A> {
     }
 
     /// The check's rule, which is the same after a reload if the check asks the same.
-    pub fn rule(&self) -> Rule {
-        Rule {
+    pub fn rule(&self) -> CheckRule {
+        CheckRule {
             asks: format!("{:?} {:?} {}", self.port, self.match_name, self.own.asks()),
             fails: self.fails,
             passes: self.passes,
@@ -318,7 +318,7 @@ pub fn settle<'p, A: Asks, T>(
     group: impl Fn(&A, &T) -> Result<Option<(usize, A::Place)>, Refusal>,
 ) {
     let checks = A::declaring(b).checks.clone();
-    let mut rules: BTreeMap<usize, Vec<Rule>> = BTreeMap::new();
+    let mut rules: BTreeMap<usize, Vec<CheckRule>> = BTreeMap::new();
     let mut seen = vec![false; checks.len()];
     for (numbers, at) in places {
         for number in numbers {

@@ -49,7 +49,7 @@ use weir_http::text::refusal::Refusal;
 use weir_net::log::{self, Level};
 use weir_net::{Address, clock};
 use weir_peers::group::{Group, GroupError, MAX_PEERS};
-use weir_peers::health::Rule;
+use weir_peers::health::CheckRule;
 use weir_peers::peer::Peer;
 
 /// A group whose peers change.
@@ -59,7 +59,7 @@ pub struct Live<P: Parts> {
     state: Option<String>,
     resolver: OnceLock<(Arc<Servers>, Duration)>,
     /// The rules that turn results of health checks into states.
-    rules: OnceLock<Arc<[Rule]>>,
+    rules: OnceLock<Arc<[CheckRule]>>,
     /// Guards the known peers; a thread that learns or changes something holds the lock while it builds the group.
     known: Mutex<Known<P>>,
     current: Mutex<Arc<Upstream<P>>>,
@@ -149,7 +149,7 @@ impl<P: Parts> Live<P> {
     }
 
     /// Sets the rules of health checks: called once, before the configuration comes into force.
-    pub fn guard(&self, rules: Arc<[Rule]>) {
+    pub fn guard(&self, rules: Arc<[CheckRule]>) {
         if let Some(current) = Arc::get_mut(&mut lock(&self.current)) {
             current.group.guard(&rules);
         }

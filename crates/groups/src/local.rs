@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_http::hold::board::boards::Boards;
-use weir_peers::group::Part;
+use weir_peers::group::WorkerPart;
 
 use crate::{Parts, Upstream};
 
@@ -21,7 +21,7 @@ pub struct Local<P: Parts> {
     built: Arc<Upstream<P>>,
     version: u64,
     /// The worker's part of it.
-    pub part: Part,
+    pub part: WorkerPart,
     /// The peers by their index, looked up at the first use.
     peers: OnceCell<Vec<KnownPeer>>,
 }

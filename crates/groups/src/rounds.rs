@@ -218,7 +218,7 @@ mod tests {
     use std::pin::pin;
     use std::task::Context;
     use weir_peers::balance::Policy;
-    use weir_peers::health::Rule;
+    use weir_peers::health::CheckRule;
 
     #[test]
     fn a_bounded_number_of_checks_runs_at_a_time_in_the_order_of_asking() {
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_change_of_health_is_told_once_and_only_the_peers_faults_count() {
         let mut group = Group::of_now("u", vec![peer("127.0.0.1:1")], Policy::RoundRobin).unwrap();
-        let rule = Rule { asks: "/".into(), fails: 2, passes: 2, mandatory: false, persistent: false };
+        let rule = CheckRule { asks: "/".into(), fails: 2, passes: 2, mandatory: false, persistent: false };
         group.guard(&vec![rule].into());
         let failed = || Ended::Failed { why: "status 500".to_owned(), doing: "checking" };
         let not_made = || Ended::NotMade("no socket".to_owned());

@@ -17,8 +17,8 @@ use weir_http::read::found::Found;
 use weir_http::text::refusal::Refusal;
 use weir_net::Address;
 use weir_peers::balance::{Affinity, Policy};
-use weir_peers::group::{Outcome, Part};
-use weir_peers::health::{Rule, State};
+use weir_peers::group::{Outcome, WorkerPart};
+use weir_peers::health::{CheckRule, State};
 use weir_peers::peer::Peer;
 
 use crate::checks::{self, Asked, Asks, Ended, Parameter};
@@ -310,7 +310,7 @@ fn a_task_that_waits_for_a_version_is_woken_once_by_the_next_one() {
 fn exchanges_of_peers_that_left_are_counted_until_they_end() {
     let live = live_of(&["127.0.0.1:1"], &["a.test"]);
     live.learn(1, vec![place("10.0.0.1:0"), place("10.0.0.2:0")]);
-    let (old, part) = (live.current(), Part::default());
+    let (old, part) = (live.current(), WorkerPart::default());
     let mut held: Vec<_> = (0..3).map(|_| old.group.begin(0)).collect();
     for selection in &mut held {
         old.group.pick(&part, selection, &Affinity::default(), &mut |_| 0, 1000).unwrap();
@@ -340,7 +340,7 @@ fn a_reload_takes_over_the_addresses_of_the_same_names() {
 #[test]
 fn every_version_is_guarded_by_the_rules_of_health_checks() {
     let live = live_of(&["127.0.0.1:1"], &["a.test"]);
-    let rule = Rule { asks: "/".into(), fails: 1, passes: 1, mandatory: true, persistent: false };
+    let rule = CheckRule { asks: "/".into(), fails: 1, passes: 1, mandatory: true, persistent: false };
     live.guard(Arc::new([rule]));
     let states = |live: &Live<Plain>| -> Vec<State> {
         live.current().group.view(0).iter().filter_map(|view| view.health).map(|shown| shown.state).collect()

@@ -1,8 +1,8 @@
 //! An upstream group: its peers, its policy, and the state that workers have of it.
 //!
 //! Failures are shared. In a plain group each worker has its own turn of round robin and its own count of exchanges, in a
-//! [`Part`]; it takes no lock. A group that compares all workers' exchanges, or limits them, or has a `zone`, keeps both
-//! for all workers under a lock. This is nginx's rule, but nginx shares failures only with a `zone`.
+//! [`WorkerPart`]; it takes no lock. A group that compares all workers' exchanges, or limits them, or has a `zone`,
+//! keeps both for all workers under a lock. This is nginx's rule, but nginx shares failures only with a `zone`.
 //!
 //! It is neither a pool of connections nor a resolver. A group's peers never change; a new list is a new group that
 //! [`Group::adopt`]s the old one's state.
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::balance::{self, Affinity, Field, Policy, Ring, SHARES, Until};
-use crate::health::{Health, Rule, Shown, State};
+use crate::health::{CheckRule, Health, Shown, State};
 use crate::peer::{Peer, PeerState, Slot, Times};
 use crate::selection::{Held, Selection};
 
@@ -53,12 +53,12 @@ pub struct Group {
 ///
 /// Only its worker writes to it. A part of a shared group is empty.
 #[derive(Debug, Default)]
-pub struct Part {
+pub struct WorkerPart {
     turns: RefCell<Box<[PeerState]>>,
     conns: Arc<[AtomicU32]>,
 }
 
-impl Part {
+impl WorkerPart {
     /// Adds to the exchanges of a peer. No other thread writes to the count, so this needs no locked instruction.
     fn count(&self, peer: usize, change: impl Fn(u32) -> u32) {
         if let Some(count) = self.conns.get(peer) {
@@ -220,13 +220,14 @@ impl Group {
 
     /// A worker's part: one for each worker that picks.
     #[must_use]
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> WorkerPart {
         if self.is_shared {
-            return Part::default();
+            return WorkerPart::default();
         }
         // A group with one peer has no turns.
         let turns = if self.is_single() { Box::default() } else { self.slots.iter().map(PeerState::fresh).collect() };
-        let part = Part { turns: RefCell::new(turns), conns: self.slots.iter().map(|_| AtomicU32::new(0)).collect() };
+        let part =
+            WorkerPart { turns: RefCell::new(turns), conns: self.slots.iter().map(|_| AtomicU32::new(0)).collect() };
         let mut counts = lock(&self.counts);
         counts.retain(|count| count.strong_count() > 0);
         counts.push(Arc::downgrade(&part.conns));
@@ -289,7 +290,7 @@ impl Group {
     /// [`NoLivePeers`] if every peer was tried, is down, ejected or full.
     pub fn pick(
         &self,
-        part: &Part,
+        part: &WorkerPart,
         selection: &mut Selection,
         affinity: &Affinity<'_>,
         random: &mut dyn FnMut(u32) -> u32,
@@ -320,7 +321,7 @@ impl Group {
     /// server temporarily disabled`).
     ///
     /// `part` is the one that picked. Every outcome costs a try. Without a held peer nothing happens.
-    pub fn release(&self, part: &Part, selection: &mut Selection, outcome: Outcome, now_ms: u64) -> bool {
+    pub fn release(&self, part: &WorkerPart, selection: &mut Selection, outcome: Outcome, now_ms: u64) -> bool {
         let Some(held) = selection.held.take() else {
             return false;
         };
@@ -438,7 +439,7 @@ impl Group {
     }
 
     /// Sets the rules of health checks. Call this before the group is shared, and before it adopts.
-    pub fn guard(&mut self, rules: &Arc<[Rule]>) {
+    pub fn guard(&mut self, rules: &Arc<[CheckRule]>) {
         for slot in &mut self.slots {
             slot.health = Some(Arc::new(Health::new(rules)));
         }
@@ -572,7 +573,7 @@ impl Group {
 
     /// The effective weights, for tests.
     #[cfg(test)]
-    pub(crate) fn effective_weights(&self, part: &Part) -> Vec<i64> {
+    pub(crate) fn effective_weights(&self, part: &WorkerPart) -> Vec<i64> {
         let weights = |states: &[PeerState]| states.iter().map(PeerState::effective_weight).collect();
         if self.is_shared { weights(&self.lock()) } else { weights(&part.turns.borrow()) }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a check turns its results into a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct CheckRule {
     /// The request of the check: a check with the same text after a reload is the same check.
     pub asks: String,
     /// Failures in a row that make a peer unhealthy.
@@ -51,7 +51,7 @@ pub struct Shown {
 /// The results of one peer's checks.
 #[derive(Debug)]
 pub struct Health {
-    rules: Arc<[Rule]>,
+    rules: Arc<[CheckRule]>,
     /// The flag that selection reads, without a lock.
     is_up: AtomicBool,
     /// The millisecond when the peer last became healthy; 0 if it always was.
@@ -75,7 +75,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn note(&mut self, rule: &Rule, passed: bool) {
+    fn note(&mut self, rule: &CheckRule, passed: bool) {
         let (speaks_against, limit) = match self.state {
             State::Up => (!passed, rule.fails),
             State::Unhealthy => (passed, rule.passes),
@@ -89,7 +89,7 @@ impl Tally {
     }
 }
 
-impl Rule {
+impl CheckRule {
     fn first(&self) -> Tally {
         Tally { state: if self.mandatory { State::Checking } else { State::Up }, against: 0 }
     }
@@ -97,12 +97,12 @@ impl Rule {
 
 impl Health {
     /// The health of a peer that was never checked.
-    pub fn new(rules: &Arc<[Rule]>) -> Health {
-        let tallies = rules.iter().map(Rule::first).collect();
+    pub fn new(rules: &Arc<[CheckRule]>) -> Health {
+        let tallies = rules.iter().map(CheckRule::first).collect();
         Health::of(rules, Found { tallies, shown: Shown::default() })
     }
 
-    fn of(rules: &Arc<[Rule]>, mut found: Found) -> Health {
+    fn of(rules: &Arc<[CheckRule]>, mut found: Found) -> Health {
         found.shown.state = found.worst();
         let is_up = AtomicBool::new(found.shown.state == State::Up);
         Health { rules: rules.clone(), is_up, up_since_ms: AtomicU64::new(0), found: Mutex::new(found) }
@@ -124,9 +124,9 @@ impl Health {
         Arc::new(health)
     }
 
-    fn after(rules: &Arc<[Rule]>, old_rules: &[Rule], old: &Found) -> Health {
+    fn after(rules: &Arc<[CheckRule]>, old_rules: &[CheckRule], old: &Found) -> Health {
         let was_healthy = old.shown.state == State::Up;
-        let tally = |rule: &Rule| {
+        let tally = |rule: &CheckRule| {
             let before = old_rules.iter().position(|old| old.asks == rule.asks).and_then(|at| old.tallies.get(at));
             match before {
                 Some(before) if before.state == State::Unhealthy => *before,
@@ -189,11 +189,11 @@ impl Found {
 mod tests {
     use super::*;
 
-    fn rule(asks: &str, fails: u32, passes: u32) -> Rule {
-        Rule { asks: asks.to_owned(), fails, passes, mandatory: false, persistent: false }
+    fn rule(asks: &str, fails: u32, passes: u32) -> CheckRule {
+        CheckRule { asks: asks.to_owned(), fails, passes, mandatory: false, persistent: false }
     }
 
-    fn health(rules: &[Rule]) -> Arc<Health> {
+    fn health(rules: &[CheckRule]) -> Arc<Health> {
         Arc::new(Health::new(&rules.into()))
     }
 
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_mandatory_check_comes_first_and_its_first_result_decides() {
-        let mandatory = Rule { mandatory: true, ..rule("/", 3, 3) };
+        let mandatory = CheckRule { mandatory: true, ..rule("/", 3, 3) };
         for (passed, state) in [(true, State::Up), (false, State::Unhealthy)] {
             let health = health(std::slice::from_ref(&mandatory));
             assert_eq!((health.lets_serve(), health.shown().state), (false, State::Checking));
@@ -235,9 +235,9 @@ mod tests {
 
     #[test]
     fn a_reload_keeps_what_it_should() {
-        let mandatory = Rule { mandatory: true, ..rule("/", 1, 1) };
-        let persistent = Rule { persistent: true, ..mandatory.clone() };
-        let is_after = |old: &Rule, passed: bool, new: &Rule| {
+        let mandatory = CheckRule { mandatory: true, ..rule("/", 1, 1) };
+        let persistent = CheckRule { persistent: true, ..mandatory.clone() };
+        let is_after = |old: &CheckRule, passed: bool, new: &CheckRule| {
             let old = health(std::slice::from_ref(old));
             old.note(0, passed, 1);
             let new = Health::follow(&health(std::slice::from_ref(new)), Some(&old));
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(is_after(&rule("/", 1, 1), false, &rule("/", 2, 2)), State::Unhealthy);
         assert_eq!(is_after(&rule("/", 1, 1), false, &rule("/other", 1, 1)), State::Up);
         assert_eq!(
-            is_after(&mandatory, false, &Rule { asks: "/other".to_owned(), ..persistent.clone() }),
+            is_after(&mandatory, false, &CheckRule { asks: "/other".to_owned(), ..persistent.clone() }),
             State::Checking
         );
         let from_nothing = Health::follow(&health(&[persistent]), None);
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn within_one_configuration_it_stays_the_same() {
-        let rules: Arc<[Rule]> = [rule("/", 1, 1)].into();
+        let rules: Arc<[CheckRule]> = [rule("/", 1, 1)].into();
         let (old, new) = (Arc::new(Health::new(&rules)), Arc::new(Health::new(&rules)));
         assert!(Arc::ptr_eq(&Health::follow(&new, Some(&old)), &old));
     }

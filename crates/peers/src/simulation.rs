@@ -13,7 +13,7 @@ mod times;
 use std::net::IpAddr;
 
 use crate::balance::{Affinity, Better, Policy, Prng, Until};
-use crate::group::{Group, NoLivePeers, Outcome, Part, Picked};
+use crate::group::{Group, NoLivePeers, Outcome, Picked, WorkerPart};
 use crate::peer::Peer;
 use crate::selection::Selection;
 
@@ -23,7 +23,7 @@ const START_S: u64 = 1_000_000;
 /// A group as one worker sees it, its clock and its random source.
 struct World {
     group: Group,
-    part: Part,
+    part: WorkerPart,
     now_s: u64,
     /// Milliseconds of the current second.
     ms: u64,
