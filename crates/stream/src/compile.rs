@@ -11,7 +11,7 @@ use weir_http::read::listens::{self, Draft, Drafted, Grouped, ListenDraft, Objec
 use weir_http::text::refusal::Refusal;
 use weir_http::text::template::{Definition, Names};
 
-use crate::conf::{Content, Server, Sockets, Stream, Target};
+use crate::conf::{Content, ProxyTarget, Server, Sockets, Stream};
 use crate::family::server::{Own, Written};
 use crate::family::{health, upstream};
 use crate::part::{Enter, Part, Phase};
@@ -71,8 +71,8 @@ fn settled(b: &mut Build<'_>, content: Written) -> Result<Content, Refusal> {
         Written::Nothing => Content::Nothing,
         Written::Return(text) => Content::Return(text),
         Written::Pass(onward) => Content::Pass(onward),
-        Written::ProxyNamed(text) => Content::Proxy(Target::Named(text)),
-        Written::Proxy(text) => Content::Proxy(Target::Group(upstream::of_pass(b, &text)?)),
+        Written::ProxyNamed(text) => Content::Proxy(ProxyTarget::Named(text)),
+        Written::Proxy(text) => Content::Proxy(ProxyTarget::Group(upstream::of_pass(b, &text)?)),
     })
 }
 

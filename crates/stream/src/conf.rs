@@ -62,7 +62,7 @@ pub enum Content {
     #[default]
     Nothing,
     /// `proxy_pass`.
-    Proxy(Target),
+    Proxy(ProxyTarget),
     /// `return`.
     Return(Template),
     /// `pass`.
@@ -80,7 +80,7 @@ pub enum Onward {
 
 /// The target of `proxy_pass`.
 #[derive(Clone)]
-pub enum Target {
+pub enum ProxyTarget {
     /// The group of this number.
     Group(usize),
     /// A text with variables: the name of a group, an address, or a host and a port.

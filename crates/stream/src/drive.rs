@@ -34,7 +34,7 @@ use weir_net::{Address, SocketAddress, Stream, TlsStream, Transport};
 use self::connect::{Joined, Link};
 use self::pass::{Arrival, Elsewhere, Further, Goal};
 use self::status::INTERNAL;
-use crate::conf::{self, Content, Target};
+use crate::conf::{self, Content, ProxyTarget};
 use crate::part::Next;
 use crate::session::{Around, Known, Session};
 
@@ -121,7 +121,7 @@ async fn content(session: &mut Session<'_>) -> Result<Goal, u16> {
 }
 
 /// Relays the session to a peer.
-async fn proxy(session: &mut Session<'_>, target: &Target) -> u16 {
+async fn proxy(session: &mut Session<'_>, target: &ProxyTarget) -> u16 {
     let _writing = counters::raise(&session.worker.counters().writing);
     let mut relay = match Box::pin(connect::join(session, target)).await {
         Ok(Joined { hold, link: Link::Stream(link), place, header }) => {

@@ -9,7 +9,7 @@ use weir_http::hold::worker::{Generation, Worker};
 use weir_net::{SocketAddress, Stream, Transport};
 
 use crate::conf;
-use crate::family::upstream::{Local, Locals};
+use crate::family::upstream::{LocalGroup, LocalGroups};
 use crate::session::{Around, Session};
 
 /// A worker and its configuration.
@@ -49,10 +49,10 @@ impl Edge {
     }
 
     /// A group as this worker knows it.
-    pub fn group(&self, name: &str) -> Rc<Local> {
+    pub fn group(&self, name: &str) -> Rc<LocalGroup> {
         let declared = &crate::declared(&self.generation.conf).upstream;
         let number = declared.find(name).unwrap();
-        self.generation.own.of(Locals::default).get(&declared.groups, number).unwrap()
+        self.generation.own.of(LocalGroups::default).get(&declared.groups, number).unwrap()
     }
 }
 

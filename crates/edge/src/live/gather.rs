@@ -144,7 +144,7 @@ impl Gatherer {
             }
         }
         for upstream in
-            weir_stream::declared(&conf).upstream.groups.iter().map(weir_stream::family::upstream::Upstream::now)
+            weir_stream::declared(&conf).upstream.groups.iter().map(weir_stream::family::upstream::StreamUpstream::now)
         {
             for (peer, view) in upstream.group.peers().zip(upstream.group.view(now_ms)) {
                 second.outage(sessions::outage_name(&upstream.name, &peer.address), view.is_out());

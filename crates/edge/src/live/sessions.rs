@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir_http::exchange::conf::Conf;
 use weir_meter::live::{SessionPeer, SessionStatuses, SessionUpstream, SessionZone, StreamObjects, Timestamp};
 use weir_stream::counts::{PeerCounts, ZoneCounts};
-use weir_stream::family::upstream::Upstream;
+use weir_stream::family::upstream::StreamUpstream;
 
 use super::peers;
 use super::trends::Trends;
@@ -40,7 +40,7 @@ fn zone(counts: &ZoneCounts) -> SessionZone {
     }
 }
 
-fn group(declared: &Arc<Upstream>, trends: &Trends, now_ms: u64) -> SessionUpstream {
+fn group(declared: &Arc<StreamUpstream>, trends: &Trends, now_ms: u64) -> SessionUpstream {
     let zombies = declared.live.as_ref().map_or(0, |live| live.zombies() as u64);
     let upstream = &declared.now();
     let views = upstream.group.view(now_ms);

@@ -11,25 +11,25 @@ use weir_net::Address;
 use weir_net::log::Level;
 
 use super::status::INTERNAL;
-use crate::conf::Target;
-use crate::family::upstream::{Local, Locals, Upstream};
+use crate::conf::ProxyTarget;
+use crate::family::upstream::{LocalGroup, LocalGroups, StreamUpstream};
 use crate::session::Session;
 
 /// The group, or the status that ends the session.
-pub async fn group(session: &mut Session<'_>, target: &Target) -> Result<Rc<Local>, u16> {
+pub async fn group(session: &mut Session<'_>, target: &ProxyTarget) -> Result<Rc<LocalGroup>, u16> {
     match target {
-        Target::Group(number) => declared(session, *number).ok_or(INTERNAL),
-        Target::Named(text) => named(session, text).await,
+        ProxyTarget::Group(number) => declared(session, *number).ok_or(INTERNAL),
+        ProxyTarget::Named(text) => named(session, text).await,
     }
 }
 
 /// A group of the configuration, in its current version.
-fn declared(session: &Session<'_>, number: usize) -> Option<Rc<Local>> {
+fn declared(session: &Session<'_>, number: usize) -> Option<Rc<LocalGroup>> {
     let groups = &crate::declared(session.conf).upstream.groups;
-    session.generation.own.of(Locals::default).get(groups, number)
+    session.generation.own.of(LocalGroups::default).get(groups, number)
 }
 
-async fn named(session: &mut Session<'_>, text: &Template) -> Result<Rc<Local>, u16> {
+async fn named(session: &mut Session<'_>, text: &Template) -> Result<Rc<LocalGroup>, u16> {
     let text = String::from_utf8_lossy(&text.text(session)).into_owned();
     let number = crate::declared(session.conf).upstream.find(&text);
     if let Some(group) = number.and_then(|number| declared(session, number)) {
@@ -59,7 +59,7 @@ async fn named(session: &mut Session<'_>, text: &Template) -> Result<Rc<Local>, 
         Some(address) => vec![address],
         None => resolved(session, host, port.unwrap_or_default()).await?,
     };
-    Upstream::implicit(&text, &addresses).map(|upstream| Local::new(Arc::new(upstream))).map_err(|error| {
+    StreamUpstream::implicit(&text, &addresses).map(|upstream| LocalGroup::new(Arc::new(upstream))).map_err(|error| {
         session.log(Level::Error, format_args!("{error} \"{text}\""));
         INTERNAL
     })
@@ -133,10 +133,10 @@ mod tests {
         on_worker(async {
             let edge = Edge::new("upstream u { server 127.0.0.1:1; } server { listen 127.0.0.1:1; proxy_pass u; }");
             let mut session = edge.session();
-            let target = Target::Group(0);
+            let target = ProxyTarget::Group(0);
             let (first, second) = (group(&mut session, &target).await, group(&mut session, &target).await);
             assert!(Rc::ptr_eq(&first.unwrap(), &second.unwrap()));
-            assert_eq!(group(&mut session, &Target::Group(9)).await.err(), Some(INTERNAL));
+            assert_eq!(group(&mut session, &ProxyTarget::Group(9)).await.err(), Some(INTERNAL));
         });
     }
 }

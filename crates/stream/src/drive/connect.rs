@@ -19,9 +19,9 @@ use super::hold::Hold;
 use super::relay::Relay;
 use super::status::{BAD_GATEWAY, INTERNAL, OK};
 use crate::attempt::Try;
-use crate::conf::Target;
+use crate::conf::ProxyTarget;
 use crate::family::proxy::{Bind, Header, local};
-use crate::family::upstream::Upstream;
+use crate::family::upstream::StreamUpstream;
 use crate::part::Unreached as Trouble;
 use crate::session::Session;
 
@@ -46,7 +46,7 @@ pub struct Joined {
 }
 
 /// Finds a peer and connects to it.
-pub async fn join(session: &mut Session<'_>, target: &Target) -> Result<Joined, u16> {
+pub async fn join(session: &mut Session<'_>, target: &ProxyTarget) -> Result<Joined, u16> {
     let group = choose::group(session, target).await?;
     session.step = Some(Step::Connect);
     session.upstream = Some(group.name.as_str().into());
@@ -194,7 +194,7 @@ fn greet(session: &Session<'_>, stream: &Stream, header: &[u8]) -> Result<(), Tr
 }
 
 /// The name that a peer's certificate must have by default: the group's, or the host of `proxy_pass`.
-pub fn host_of(upstream: &Upstream) -> String {
+pub fn host_of(upstream: &StreamUpstream) -> String {
     if upstream.is_implicit { split_host_port(&upstream.name).0.to_owned() } else { upstream.name.clone() }
 }
 
@@ -365,12 +365,13 @@ mod tests {
 
     #[test]
     fn a_certificate_names_the_group_or_the_host_of_an_address() {
-        let implicit = |text: &str| Upstream::implicit(text, &[Address::Tcp("127.0.0.1:1".parse().unwrap())]).unwrap();
+        let implicit =
+            |text: &str| StreamUpstream::implicit(text, &[Address::Tcp("127.0.0.1:1".parse().unwrap())]).unwrap();
         for (text, expected) in [("a.test:443", "a.test"), ("127.0.0.1:443", "127.0.0.1"), ("[::1]:443", "[::1]")] {
             assert_eq!(host_of(&implicit(text)), expected);
         }
         let group = Group::nobody("a.test:443", Policy::RoundRobin);
-        assert_eq!(host_of(&Upstream { group, is_implicit: false, ..implicit("a.test:443") }), "a.test:443");
+        assert_eq!(host_of(&StreamUpstream { group, is_implicit: false, ..implicit("a.test:443") }), "a.test:443");
     }
 
     #[test]
@@ -379,7 +380,7 @@ mod tests {
             let edge =
                 Edge::new("upstream u { server 127.0.0.1:1 down; } server { listen 127.0.0.1:3; proxy_pass u; }");
             let mut session = edge.session();
-            let told = join(&mut session, &Target::Group(0)).await.err();
+            let told = join(&mut session, &ProxyTarget::Group(0)).await.err();
             assert_eq!(told, Some(BAD_GATEWAY));
             let tries: Vec<_> = session.tries.iter().map(|a| (&*a.peer, a.connect, a.session.is_some())).collect();
             assert_eq!(tries, [("u", None, true)]);
@@ -398,7 +399,7 @@ mod tests {
             on_worker(async move {
                 let edge = Edge::new(&format!("{peers} server {{ listen 127.0.0.1:3; proxy_pass u; {settings} }}"));
                 let (mut session, _client) = edge.connected();
-                assert_eq!(join(&mut session, &Target::Group(0)).await.err(), Some(BAD_GATEWAY));
+                assert_eq!(join(&mut session, &ProxyTarget::Group(0)).await.err(), Some(BAD_GATEWAY));
                 let found: Vec<&str> = session.tries.iter().map(|attempt| &*attempt.peer).collect();
                 assert_eq!(found.join(" "), tries, "{settings}");
                 assert!(session.tries.iter().all(|attempt| attempt.connect.is_none() && attempt.session.is_some()));

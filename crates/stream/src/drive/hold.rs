@@ -9,12 +9,12 @@ use weir_peers::group::{NoLivePeers, Outcome};
 use weir_peers::selection::Selection;
 
 use crate::attempt::Try;
-use crate::family::upstream::Local;
+use crate::family::upstream::LocalGroup;
 
 /// A session's way through a group.
 pub struct Hold {
     /// The group.
-    pub upstream: Rc<Local>,
+    pub upstream: Rc<LocalGroup>,
     selection: Selection,
     /// The peer that was chosen last.
     peer: usize,
@@ -22,7 +22,7 @@ pub struct Hold {
 
 impl Hold {
     /// A way that has not begun.
-    pub fn new(upstream: Rc<Local>, tries_max: u32) -> Hold {
+    pub fn new(upstream: Rc<LocalGroup>, tries_max: u32) -> Hold {
         let selection = upstream.group.begin(tries_max);
         Hold { upstream, selection, peer: 0 }
     }
@@ -99,7 +99,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     /// Sessions in progress, sessions begun, failures and ejections of the peers.
-    fn counts(upstream: &Local) -> Vec<(u32, u64, u64, u64)> {
+    fn counts(upstream: &LocalGroup) -> Vec<(u32, u64, u64, u64)> {
         let views = upstream.group.view(clock::unix_ms());
         let all = views.iter().zip(&upstream.own.counts).map(|(view, counts)| {
             let read = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);

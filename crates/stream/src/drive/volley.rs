@@ -23,7 +23,7 @@ use super::hold::Hold;
 use super::relay::Pace;
 use super::status::{BAD_GATEWAY, INTERNAL, OK};
 use super::talk::Client;
-use crate::conf::Target;
+use crate::conf::ProxyTarget;
 use crate::session::Session;
 
 /// Datagrams of one direction before other tasks have their turn.
@@ -61,7 +61,7 @@ enum End {
 }
 
 /// Passes the session to a peer.
-pub async fn proxy(session: &mut Session<'_>, target: &Target, client: &Client) -> u16 {
+pub async fn proxy(session: &mut Session<'_>, target: &ProxyTarget, client: &Client) -> u16 {
     let _writing = counters::raise(&session.worker.counters().writing);
     let (hold, link, place, mut first) = match Box::pin(connect::join(session, target)).await {
         Ok(Joined { hold, link: Link::Datagrams(link), place, header }) => (hold, link, place, header),

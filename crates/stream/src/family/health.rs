@@ -20,7 +20,7 @@ use weir_http::text::value;
 
 use super::checking::{Expect, Match, StreamCheck};
 use super::upstream::StreamParts;
-use crate::conf::{self, Content, Server, Target};
+use crate::conf::{self, Content, ProxyTarget, Server};
 use crate::drive::check;
 
 weir_http::settings! {
@@ -153,7 +153,7 @@ impl Asks for StreamCheck {
 pub fn settle(b: &mut Build<'_>, servers: &[Server]) {
     let places = servers.iter().map(|server| (&crate::values(&server.place).health.checks, server));
     checks::settle(b, places, |_: &StreamCheck, server| match &server.content {
-        Content::Proxy(Target::Group(group)) => Ok(Some((*group, server.id))),
+        Content::Proxy(ProxyTarget::Group(group)) => Ok(Some((*group, server.id))),
         _ => Err(Refusal::directive("needs a \"proxy_pass\" without variables in the same server")
             .todo("add to the server: proxy_pass GROUP; where GROUP is an upstream with a zone")
             .needs("proxy_pass", "")),

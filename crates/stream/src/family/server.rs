@@ -334,8 +334,8 @@ mod tests {
                 Content::Nothing => "nothing",
                 Content::Return(_) => "text",
                 Content::Pass(_) => "pass",
-                Content::Proxy(crate::conf::Target::Group(_)) => "group",
-                Content::Proxy(crate::conf::Target::Named(_)) => "named",
+                Content::Proxy(crate::conf::ProxyTarget::Group(_)) => "group",
+                Content::Proxy(crate::conf::ProxyTarget::Named(_)) => "named",
             };
             assert_eq!((found, crate::conf::of(&conf).passes), (expected, expected == "pass"), "{server}");
         }

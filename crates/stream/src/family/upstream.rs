@@ -36,13 +36,13 @@ pub static FAMILY: Family = Family::new("stream_upstream", &ALL)
     .watch(weir_groups::watch::<StreamParts>);
 
 /// A worker's record of a group.
-pub type Local = weir_groups::Local<StreamParts>;
+pub type LocalGroup = weir_groups::Local<StreamParts>;
 
 /// A worker's records of the groups of a configuration.
-pub type Locals = weir_groups::Locals<StreamParts>;
+pub type LocalGroups = weir_groups::Locals<StreamParts>;
 
 /// A group of peers.
-pub type Upstream = weir_groups::Upstream<StreamParts>;
+pub type StreamUpstream = weir_groups::Upstream<StreamParts>;
 
 /// All groups.
 pub type Declared = weir_groups::Declared<StreamParts>;
@@ -88,7 +88,7 @@ impl Parts for StreamParts {
     }
 
     /// Goes on with the counts of the peers that both groups have.
-    fn follow(&mut self, addresses: &[Address], before: Option<&Upstream>) {
+    fn follow(&mut self, addresses: &[Address], before: Option<&StreamUpstream>) {
         let known = |address: &Address| {
             let number = before?.addresses.iter().position(|known| known == address)?;
             before?.own.counts.get(number).cloned()
@@ -173,7 +173,7 @@ mod tests {
     fn a_reload_goes_on_with_the_counts_of_the_same_addresses() {
         let upstream = |addresses: &[&str]| {
             let addresses: Vec<Address> = addresses.iter().filter_map(|text| literal_address(text)).collect();
-            Upstream::implicit("u", &addresses).unwrap()
+            StreamUpstream::implicit("u", &addresses).unwrap()
         };
         let old = upstream(&["127.0.0.1:1", "127.0.0.1:2"]);
         old.own.counts[1].failed(true);
