@@ -19,7 +19,7 @@ use weir_words::{Language, Said, Text, left, say};
 
 use crate::edges::{self, Dashboard};
 use crate::texts;
-use choice::{Choice, Wish};
+use choice::{Choice, KeyEffect};
 use screen::Screen;
 
 const AFTER_HELP: &str = "\
@@ -158,13 +158,13 @@ fn watch(edges: &[Dashboard], language: Language) -> Result<(), Said> {
         for (pane, first) in choice.panes.iter_mut().zip(firsts) {
             pane.first = first;
         }
-        match wish(&mut choice, edges.len(), next) {
-            Ok(Some(Wish::Leave)) => break Ok(()),
-            Ok(Some(Wish::Turn)) => {
+        match key_effect(&mut choice, edges.len(), next) {
+            Ok(Some(KeyEffect::Leave)) => break Ok(()),
+            Ok(Some(KeyEffect::Turn)) => {
                 edge = edges.get(choice.edge).unwrap_or(edge);
                 before = None;
             }
-            Ok(Some(Wish::Draw | Wish::Nothing)) => continue,
+            Ok(Some(KeyEffect::Draw | KeyEffect::Nothing)) => continue,
             Ok(None) => next = clock::precise() + EVERY,
             Err(error) => break Err(failed(error)),
         }
@@ -183,20 +183,20 @@ fn watch(edges: &[Dashboard], language: Language) -> Result<(), Said> {
 }
 
 /// Waits until this time for a key that has a meaning; `None` when the time has come.
-fn wish(choice: &mut Choice, edges: usize, until: Instant) -> io::Result<Option<Wish>> {
+fn key_effect(choice: &mut Choice, edges: usize, until: Instant) -> io::Result<Option<KeyEffect>> {
     loop {
         let left = until.saturating_duration_since(clock::precise());
         if left.is_zero() || !event::poll(left)? {
             return Ok(None);
         }
-        let wish = match event::read()? {
+        let effect = match event::read()? {
             Event::Key(key) => choice.take(key, tables::COLUMNS.get(choice.pane).copied().unwrap_or_default(), edges),
             // The terminal has another size.
-            Event::Resize(..) => Wish::Draw,
-            _ => Wish::Nothing,
+            Event::Resize(..) => KeyEffect::Draw,
+            _ => KeyEffect::Nothing,
         };
-        if wish != Wish::Nothing {
-            return Ok(Some(wish));
+        if effect != KeyEffect::Nothing {
+            return Ok(Some(effect));
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct Choice {
 
 /// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum KeyEffect {
     /// End.
     Leave,
     /// Draw again with these choices.
@@ -47,12 +47,12 @@ const PAGE: usize = 10;
 
 impl Choice {
     /// Takes a key. `columns` is the number of columns of the chosen table, `edges` the number of edges.
-    pub fn take(&mut self, key: KeyEvent, columns: usize, edges: usize) -> Wish {
+    pub fn take(&mut self, key: KeyEvent, columns: usize, edges: usize) -> KeyEffect {
         let is_control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         if is_control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
-            return Wish::Leave;
+            return KeyEffect::Leave;
         }
-        let Some(pane) = self.panes.get_mut(self.pane) else { return Wish::Nothing };
+        let Some(pane) = self.panes.get_mut(self.pane) else { return KeyEffect::Nothing };
         match key.code {
             KeyCode::Tab => self.pane = (self.pane + 1) % PANES,
             KeyCode::BackTab => self.pane = (self.pane + PANES - 1) % PANES,
@@ -78,11 +78,11 @@ impl Choice {
             }
             KeyCode::Char('n') if edges > 1 => {
                 self.edge = (self.edge + 1) % edges;
-                return Wish::Turn;
+                return KeyEffect::Turn;
             }
-            _ => return Wish::Nothing,
+            _ => return KeyEffect::Nothing,
         }
-        Wish::Draw
+        KeyEffect::Draw
     }
 }
 
@@ -94,12 +94,12 @@ mod tests {
     fn keys_move_sort_and_leave() {
         let mut choice = Choice::default();
         let mut press = |code: KeyCode| choice.take(KeyEvent::new(code, KeyModifiers::NONE), 3, 2);
-        assert_eq!(press(KeyCode::Char('x')), Wish::Nothing);
+        assert_eq!(press(KeyCode::Char('x')), KeyEffect::Nothing);
         for code in [KeyCode::Tab, KeyCode::Down, KeyCode::Down, KeyCode::Up, KeyCode::Char('r')] {
-            assert_eq!(press(code), Wish::Draw);
+            assert_eq!(press(code), KeyEffect::Draw);
         }
-        assert_eq!(press(KeyCode::Char('n')), Wish::Turn);
-        assert_eq!(press(KeyCode::Esc), Wish::Leave);
+        assert_eq!(press(KeyCode::Char('n')), KeyEffect::Turn);
+        assert_eq!(press(KeyCode::Esc), KeyEffect::Leave);
         let pane = Pane { by: None, is_turned: true, first: 1 };
         assert_eq!(
             choice,
@@ -111,7 +111,7 @@ mod tests {
             orders.push(choice.panes[1].by);
         }
         assert_eq!(orders, [Some(0), Some(1), Some(2), None]);
-        assert_eq!(choice.take(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL), 3, 2), Wish::Leave);
-        assert_eq!(choice.take(KeyEvent::new(KeyCode::Char('n'), KeyModifiers::NONE), 3, 1), Wish::Nothing);
+        assert_eq!(choice.take(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL), 3, 2), KeyEffect::Leave);
+        assert_eq!(choice.take(KeyEvent::new(KeyCode::Char('n'), KeyModifiers::NONE), 3, 1), KeyEffect::Nothing);
     }
 }
