@@ -10,7 +10,7 @@ use weir_http::text::value;
 use weir_peers::group::MAX_PEERS;
 use weir_peers::peer::Peer;
 
-use crate::members::{Kind, Member, Members, ROUTE_BYTES_MAX, ignored, named};
+use crate::members::{Member, MemberKind, Members, ROUTE_BYTES_MAX, ignored, named};
 use crate::state::written_time;
 use crate::{Live, Parts, Upstream, assemble, lock, state};
 
@@ -109,7 +109,7 @@ impl Change {
     }
 
     /// The kind of a new server.
-    fn kind(&self, can_resolve: bool, port_default: Option<u16>) -> Result<Kind, Refused> {
+    fn kind(&self, can_resolve: bool, port_default: Option<u16>) -> Result<MemberKind, Refused> {
         let Some(written) = &self.server else { return Err(Refused::format("missing \"server\" argument")) };
         let bad = |text: String| Refused::new(400, "UpstreamBadAddress", text);
         let mut peer = Peer::new(written.clone());
@@ -117,13 +117,13 @@ impl Change {
         let found =
             named(written, &peer, true, self.service.clone(), port_default).map_err(|refusal| bad(refusal.what))?;
         match (found, literal_address(written)) {
-            (Some(named), _) if can_resolve => Ok(Kind::Named(named, Vec::new())),
+            (Some(named), _) if can_resolve => Ok(MemberKind::Named(named, Vec::new())),
             (Some(_), _) => Err(Refused::new(
                 400,
                 "UpstreamConfNoResolver",
                 format!("no resolver defined to resolve \"{written}\""),
             )),
-            (None, Some(address)) => Ok(Kind::Fixed(Peer { address: address.to_string(), ..peer })),
+            (None, Some(address)) => Ok(MemberKind::Fixed(Peer { address: address.to_string(), ..peer })),
             (None, None) => Err(bad(format!("invalid address \"{written}\""))),
         }
     }
@@ -173,7 +173,7 @@ fn shown(peer: &Peer, id: u32) -> Map<String, Value> {
 /// A server, and for a name also its current peers.
 fn entries(member: &Member) -> Vec<Value> {
     let mut own = shown(member.pattern(), member.id);
-    let Kind::Named(named, _) = &member.kind else { return vec![Value::Object(own)] };
+    let MemberKind::Named(named, _) = &member.kind else { return vec![Value::Object(own)] };
     own.extend(named.service.iter().map(|service| ("service".to_owned(), json!(service))));
     let mut all = vec![Value::Object(own)];
     for peer in member.peers() {
@@ -187,7 +187,10 @@ fn entries(member: &Member) -> Vec<Value> {
 }
 
 fn position(members: &Members, id: u32) -> Result<usize, Refused> {
-    let is_child = |member: &Member| matches!(&member.kind, Kind::Named(_, places) if places.iter().any(|(other, _)| *other == id));
+    let is_child = |member: &Member| match &member.kind {
+        MemberKind::Named(_, places) => places.iter().any(|(other, _)| *other == id),
+        MemberKind::Fixed(_) => false,
+    };
     match members.list.iter().position(|member| member.id == id) {
         Some(at) => Ok(at),
         None if members.list.iter().any(is_child) => Err(Refused::new(
@@ -243,10 +246,12 @@ impl<P: Parts> Live<P> {
             let at = position(members, id)?;
             let Some(member) = members.list.get_mut(at) else { return Err(Refused::unknown()) };
             if change.server.is_some() || change.service.is_some() {
-                let Kind::Fixed(peer) = &mut member.kind else {
+                let MemberKind::Fixed(peer) = &mut member.kind else {
                     return Err(Refused::new(400, "UpstreamServerImmutable", "server address is immutable"));
                 };
-                let Kind::Fixed(moved) = change.kind(false, P::PORT_DEFAULT)? else { return Err(invalid("server")) };
+                let MemberKind::Fixed(moved) = change.kind(false, P::PORT_DEFAULT)? else {
+                    return Err(invalid("server"));
+                };
                 (peer.server, peer.address) = (moved.server, moved.address);
             }
             change.apply(member.pattern_mut());

@@ -33,7 +33,7 @@ mod watch;
 
 pub use block::Written;
 pub use local::{KnownPeer, LastUsed, Local, Locals};
-pub use members::{Kind, Member, Members, Named};
+pub use members::{Member, MemberKind, Members, Named};
 pub use upstream::{Declared, Frame, Measure, Parts, Upstream, adopt, finish};
 pub use watch::watch;
 
@@ -130,7 +130,8 @@ impl<P: Parts> Live<P> {
         timeout: Option<Duration>,
         block: &str,
     ) -> Result<(), Refusal> {
-        let has_names = || lock(&self.known).members.list.iter().any(|member| matches!(member.kind, Kind::Named(..)));
+        let has_names =
+            || lock(&self.known).members.list.iter().any(|member| matches!(member.kind, MemberKind::Named(..)));
         match servers {
             _ if self.has_resolver() => Ok(()),
             Some(servers) => {

@@ -31,12 +31,12 @@ pub struct Member {
     /// Its number in the group.
     pub id: u32,
     /// The kind of server.
-    pub kind: Kind,
+    pub kind: MemberKind,
 }
 
 /// The kind of a server.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum MemberKind {
     /// An address.
     Fixed(Peer),
     /// A name, and its current addresses, each with a number of its own.
@@ -55,24 +55,24 @@ impl Member {
     /// The parameters of the server.
     pub fn pattern(&self) -> &Peer {
         match &self.kind {
-            Kind::Fixed(peer) => peer,
-            Kind::Named(named, _) => &named.pattern,
+            MemberKind::Fixed(peer) => peer,
+            MemberKind::Named(named, _) => &named.pattern,
         }
     }
 
     /// The same, mutable.
     pub fn pattern_mut(&mut self) -> &mut Peer {
         match &mut self.kind {
-            Kind::Fixed(peer) => peer,
-            Kind::Named(named, _) => &mut named.pattern,
+            MemberKind::Fixed(peer) => peer,
+            MemberKind::Named(named, _) => &mut named.pattern,
         }
     }
 
     /// The peers of the server.
     pub fn peers(&self) -> Vec<Peer> {
         match &self.kind {
-            Kind::Fixed(peer) => vec![Peer { id: self.id, ..peer.clone() }],
-            Kind::Named(named, places) => {
+            MemberKind::Fixed(peer) => vec![Peer { id: self.id, ..peer.clone() }],
+            MemberKind::Named(named, places) => {
                 let first = places.iter().map(|(_, place)| place.priority).min().unwrap_or(0);
                 places.iter().map(|(id, place)| named.peer(*id, place, first)).collect()
             }
@@ -103,16 +103,16 @@ impl Members {
     pub fn new(fixed: Vec<Peer>, named: Vec<Named>) -> Members {
         let mut members = Members::default();
         for peer in fixed {
-            members.add(Kind::Fixed(peer));
+            members.add(MemberKind::Fixed(peer));
         }
         for named in named {
-            members.add(Kind::Named(named, Vec::new()));
+            members.add(MemberKind::Named(named, Vec::new()));
         }
         members
     }
 
     /// Adds a server; returns its number.
-    pub fn add(&mut self, kind: Kind) -> u32 {
+    pub fn add(&mut self, kind: MemberKind) -> u32 {
         let id = self.number();
         self.list.push(Member { id, kind });
         id
@@ -127,7 +127,7 @@ impl Members {
     /// Sets the addresses of a name; `false` if they are the same as before.
     pub fn learn(&mut self, id: u32, places: Vec<ResolvedAddress>) -> bool {
         let mut next_id = self.next_id;
-        let Some(Kind::Named(_, known)) =
+        let Some(MemberKind::Named(_, known)) =
             self.list.iter_mut().find(|member| member.id == id).map(|member| &mut member.kind)
         else {
             return false;
@@ -167,18 +167,18 @@ impl Members {
     pub fn adopt(&mut self, old: &Members) {
         let known = |named: &Named| {
             old.list.iter().find_map(|member| match &member.kind {
-                Kind::Named(other, places) if other.host == named.host && other.service == named.service => {
+                MemberKind::Named(other, places) if other.host == named.host && other.service == named.service => {
                     Some(places.iter().map(|(_, place)| place.clone()).collect())
                 }
-                Kind::Named(..) | Kind::Fixed(_) => None,
+                MemberKind::Named(..) | MemberKind::Fixed(_) => None,
             })
         };
         let found: Vec<(u32, Vec<ResolvedAddress>)> = self
             .list
             .iter()
             .filter_map(|member| match &member.kind {
-                Kind::Named(named, _) => Some((member.id, known(named)?)),
-                Kind::Fixed(_) => None,
+                MemberKind::Named(named, _) => Some((member.id, known(named)?)),
+                MemberKind::Fixed(_) => None,
             })
             .collect();
         for (id, places) in found {
@@ -430,7 +430,7 @@ mod tests {
             "the order of an answer says nothing"
         );
         assert!(members.learn(1, vec![place("10.0.0.3:0"), place("10.0.0.2:0")]));
-        assert_eq!(members.add(Kind::Fixed(peer("127.0.0.1:2"))), 5);
+        assert_eq!(members.add(MemberKind::Fixed(peer("127.0.0.1:2"))), 5);
         let expected = [(0, "127.0.0.1:1"), (3, "10.0.0.2:80"), (4, "10.0.0.3:80"), (5, "127.0.0.1:2")];
         assert_eq!(ids(&members), expected.map(|(id, address)| (id, address.to_owned())));
     }

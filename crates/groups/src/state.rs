@@ -8,7 +8,7 @@ use weir_http::text::refusal::Refusal;
 use weir_net::log::Os;
 use weir_net::whole_file;
 
-use crate::members::{Kind, Member, Members};
+use crate::members::{Member, MemberKind, Members};
 
 /// The largest file that weir reads: the largest group takes half of it.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -66,7 +66,7 @@ fn line(member: &Member, text: &mut Vec<u8>) {
     }
     let flags = [(peer.backup, "backup"), (peer.down, "down"), (peer.drain, "drain")];
     words.extend(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_owned()));
-    if let Kind::Named(named, _) = &member.kind {
+    if let MemberKind::Named(named, _) = &member.kind {
         words.push("resolve".to_owned());
         words.extend(named.service.iter().map(|service| format!("service={service}")));
     }

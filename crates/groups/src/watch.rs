@@ -11,7 +11,7 @@ use weir_net::log::{self, Level};
 use weir_net::{Instant, clock, timer};
 use weir_wire::dns::Code;
 
-use crate::{Kind, Live, Named, Parts, lock};
+use crate::{Live, MemberKind, Named, Parts, lock};
 
 /// How long weir believes that a name does not exist, without `valid=` (nginx: 10 s).
 const GONE: Duration = Duration::from_secs(10);
@@ -43,15 +43,15 @@ impl<P: Parts> Live<P> {
     fn take_unwatched(&self) -> Vec<u32> {
         let mut known = lock(&self.known);
         let known = &mut *known;
-        let named = known.members.list.iter().filter(|member| matches!(member.kind, Kind::Named(..)));
+        let named = known.members.list.iter().filter(|member| matches!(member.kind, MemberKind::Named(..)));
         named.map(|member| member.id).filter(|id| known.watched.insert(*id)).collect()
     }
 
     fn named(&self, id: u32) -> Option<Named> {
         let known = lock(&self.known);
         known.members.list.iter().find(|member| member.id == id).and_then(|member| match &member.kind {
-            Kind::Named(named, _) => Some(named.clone()),
-            Kind::Fixed(_) => None,
+            MemberKind::Named(named, _) => Some(named.clone()),
+            MemberKind::Fixed(_) => None,
         })
     }
 }

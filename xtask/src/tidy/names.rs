@@ -16,7 +16,7 @@ const HOUSE_MAX: usize = 3;
 const IN_CRATES: usize = 0;
 
 /// The types of a name beyond the first [`HOUSE_MAX`] in the house. If you rename one, lower this number.
-const IN_HOUSE: usize = 1;
+const IN_HOUSE: usize = 0;
 
 /// Every family of directives has types of these names; the family is their prefix.
 const OF_FAMILIES: &[&str] = &["Settings", "Values", "Declared"];
