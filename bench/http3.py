@@ -99,7 +99,7 @@ def full_round(row, side, work, args):
             value, share = measured(row, side, running, args)
         if row.kind == "idle" or share >= args.full:
             return value, share
-        best = max(best, (share, value))
+        best = max(best, (share, value), key=lambda round: round[0])
     return best[1], best[0]
 
 
