@@ -24,6 +24,9 @@ from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StreamReset
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from ports import free_port
+
 FILE_BYTES = 2 << 20
 CLIENTS = 8
 RESET, NO_ERROR = "a stateless reset", "H3_NO_ERROR"
@@ -93,9 +96,7 @@ class Weir:
 
     def __init__(self, binary):
         self.place = Path(tempfile.mkdtemp(prefix="weir-lasting-"))
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         for part in ("logs", "html"):
             (self.place / part).mkdir()
         # The workers are another user's if root starts weir.
