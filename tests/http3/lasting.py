@@ -1,7 +1,7 @@
-"""Connections of HTTP/3 last: reloads, other numbers of workers, upgrades of the binary; and after a crash, each client
-learns of it at once.
+"""Connections of HTTP/3 last: 100 reloads, five other numbers of workers, five upgrades of the binary, while clients download, talk over WebSockets and
+move; and after a crash, each client learns of it at once.
 
-    python lasting.py BINARY [PART …]    the parts are "reloads", "workers", "upgrades", "back", "crash", "moves", "spoof"; without one, all
+    python lasting.py BINARY [PART …]    BINARY is weir, or an nginx of that name; the parts are "reloads", "workers", "upgrades", "back", "crash", "moves", "spoof"; without one, all
 
 It needs aioquic. It prints a line for each part, and exits with 1 if one has failed.
 """
@@ -25,10 +25,14 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StreamReset
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from origin import Origin, frame
 from ports import free_port
 
 FILE_BYTES = 2 << 20
 CLIENTS = 8
+MESSAGE = b"hello"
+# One client moves between addresses of loopback.
+HOSTS = ("127.0.0.2", "127.0.0.1", "127.0.0.3")
 RESET, NO_ERROR = "a stateless reset", "H3_NO_ERROR"
 # H3_REQUEST_REJECTED (RFC 9114, section 8.1).
 REJECTED = 0x10B
@@ -44,11 +48,12 @@ class Client(QuicConnectionProtocol):
     def __init__(self, *args, **more):
         super().__init__(*args, **more)
         self.http, self.waiting, self.ended = H3Connection(self._quic), {}, None
+        self.tunnel = None
 
     def has_ended(self, why):
         self.ended = self.ended or why
-        for future, answer in self.waiting.values():
-            if not future.done():
+        for stream, (future, answer) in self.waiting.items():
+            if not future.done() and stream != self.tunnel:
                 is_begun = answer["bytes"] or answer["headers"]
                 future.set_exception(Refused(why) if why == NO_ERROR and not is_begun else ConnectionError(why))
 
@@ -76,27 +81,58 @@ class Client(QuicConnectionProtocol):
                 if event.stream_ended and not future.done():
                     future.set_result(answer)
 
-    async def get(self, path, patience=20):
+    def begin(self, method, path, more=(), ends=True):
+        """Sends a request; its stream."""
         if self.ended:
             raise (Refused if self.ended == NO_ERROR else ConnectionError)(self.ended)
         stream = self._quic.get_next_available_stream_id()
-        future = asyncio.get_running_loop().create_future()
-        self.waiting[stream] = future, {"headers": {}, "bytes": 0, "body": b""}
-        fields = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"localhost"), (b":path", path.encode())]
-        self.http.send_headers(stream, fields, end_stream=True)
+        self.waiting[stream] = asyncio.get_running_loop().create_future(), {"headers": {}, "bytes": 0, "body": b""}
+        fields = [(b":method", method), (b":scheme", b"https"), (b":authority", b"localhost"), (b":path", path.encode()), *more]
+        self.http.send_headers(stream, fields, end_stream=ends)
         self.transmit()
+        return stream
+
+    async def get(self, path, patience=20):
+        stream = self.begin(b"GET", path)
         try:
-            return await asyncio.wait_for(future, patience)
+            return await asyncio.wait_for(self.waiting[stream][0], patience)
         finally:
             del self.waiting[stream]
 
+    async def echo(self, patience=20):
+        """Sends a message over the connection's WebSocket (RFC 9220), and waits until it is back."""
+        if self.tunnel is None:
+            more = [(b":protocol", b"websocket"), (b"sec-websocket-version", b"13")]
+            self.tunnel = self.begin(b"CONNECT", "/ws", more, ends=False)
+        future, answer = self.waiting[self.tunnel]
+        expected = answer["bytes"] + 2 + len(MESSAGE)
+        self.http.send_data(self.tunnel, frame(0x81, MESSAGE, b"mask"), False)
+        self.transmit()
+        end = time.monotonic() + patience
+        while answer["bytes"] < expected:
+            if self.ended or future.done() or time.monotonic() > end:
+                raise ConnectionError(f"no echo: {self.ended}")
+            await asyncio.sleep(0.01)
+
+    async def move(self, host):
+        """Goes on from another address."""
+        old = self._transport
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, local_addr=("::ffff:" + host, 0))
+        return old
+
+
+def is_nginx(binary):
+    """nginx beside weir: it has no WebSockets over HTTP/3."""
+    return Path(binary).name == "nginx"
+
 
 class Weir:
-    """A weir in the foreground, with its configuration."""
+    """A weir, or an nginx, in the foreground, with its configuration."""
 
-    def __init__(self, binary):
+    def __init__(self, binary, origin):
         self.place = Path(tempfile.mkdtemp(prefix="weir-lasting-"))
-        self.port = free_port()
+        self.port, self.origin = free_port(), origin
+        self.acts = [act for act in ACTS if act != talk or not is_nginx(binary)]
         for part in ("logs", "html"):
             (self.place / part).mkdir()
         # The workers are another user's if root starts weir.
@@ -106,7 +142,8 @@ class Weir:
         keys = ["-keyout", self.place / "key.pem", "-out", self.place / "cert.pem"]
         subprocess.run([*make.split(), *keys], check=True, stderr=subprocess.DEVNULL)
         self.write(1)
-        self.process = subprocess.Popen([binary, "edge", "-p", self.place, "-c", self.place / "nginx.conf"])
+        words = [] if is_nginx(binary) else ["edge"]
+        self.process = subprocess.Popen([binary, *words, "-p", self.place, "-c", self.place / "nginx.conf"])
         self.pids = {self.process.pid}
 
     def write(self, workers, mark=0):
@@ -125,6 +162,7 @@ class Weir:
                     ssl_certificate {self.place}/cert.pem;
                     ssl_certificate_key {self.place}/key.pem;
                     root {self.place}/html;
+                    location = /ws {{ proxy_pass http://127.0.0.1:{self.origin}; proxy_read_timeout 1h; }}
                     location = /who {{ return 200 "{mark} $remote_addr:$remote_port"; }}
                 }}
             }}
@@ -190,28 +228,49 @@ class Weir:
         self.process.wait(20)
 
 
-async def load(weir, stop, figures):
-    """A client that downloads on one connection until it is told to stop, or on another one if the server ends."""
+async def download(client, figures):
+    answer = await client.get("/file")
+    if answer["bytes"] != FILE_BYTES:
+        raise ConnectionError(f"{answer['bytes']} bytes")
+    figures["files"] += 1
+
+
+async def talk(client, figures):
+    await client.echo()
+    figures["messages"] += 1
+    await asyncio.sleep(0.02)
+
+
+async def roam(client, figures):
+    old = await client.move(HOSTS[figures["moves"] % len(HOSTS)])
+    await client.get("/who")
+    figures["moves"] += 1
+    await asyncio.sleep(0.1)
+    old.close()
+
+
+ACTS = [*[download] * CLIENTS, talk, talk, roam, roam]
+
+
+async def keep(act, weir, stop, figures):
+    """A client that acts on one connection until it is told to stop, or on another one if the server ends."""
     try:
         async with weir.client() as client:
             figures["connections"] += 1
             while not stop.is_set():
-                answer = await client.get("/file")
-                if answer["bytes"] != FILE_BYTES:
-                    raise ConnectionError(f"{answer['bytes']} bytes")
-                figures["files"] += 1
+                await act(client, figures)
     except Refused:
         figures["refused"] += 1
-        await load(weir, stop, figures)
+        await keep(act, weir, stop, figures)
     except (ConnectionError, TimeoutError, asyncio.TimeoutError) as error:
-        figures["lost"].append(repr(error))
+        figures["lost"].append(f"{act.__name__}: {error!r}")
 
 
 async def under_load(weir, events):
-    """Lets events happen while clients download. Clients come and go besides."""
-    stop, figures = asyncio.Event(), {"connections": 0, "files": 0, "refused": 0, "lost": []}
-    tasks = [asyncio.create_task(load(weir, stop, figures)) for _ in range(CLIENTS)]
-    await weir.until(lambda: figures["connections"] == CLIENTS)
+    """Lets events happen while clients download, talk and move. Clients come and go besides."""
+    stop, figures = asyncio.Event(), {"connections": 0, "files": 0, "messages": 0, "moves": 0, "refused": 0, "lost": []}
+    tasks = [asyncio.create_task(keep(act, weir, stop, figures)) for act in weir.acts]
+    await weir.until(lambda: figures["connections"] == len(weir.acts))
     try:
         await events()
         before = figures["files"]
@@ -224,7 +283,7 @@ async def under_load(weir, events):
 
 async def reloads(weir):
     async def events():
-        for number in range(20):
+        for number in range(100):
             await weir.reload(1, f"r{number}")
 
     return await under_load(weir, events)
@@ -232,7 +291,7 @@ async def reloads(weir):
 
 async def workers(weir):
     async def events():
-        for count in (1, 3, 2):
+        for count in (1, 3, 2, 4, 1):
             await weir.reload(count, f"w{count}")
 
     return await under_load(weir, events)
@@ -242,7 +301,7 @@ async def upgrades(weir):
     await weir.reload(2, "u")
 
     async def events():
-        for _ in range(2):
+        for _ in range(5):
             await weir.upgrade()
             await weir.until_says("u")
 
@@ -291,12 +350,11 @@ async def crash(weir):
 
 async def moves(weir):
     """A client that moves has its new address once it has proved it."""
-    lost, loop = [], asyncio.get_running_loop()
+    lost = []
     async with weir.client() as client:
         await client.get("/who")
-        for host in ("127.0.0.2", "127.0.0.1", "127.0.0.3"):
-            old = client._transport
-            await loop.create_datagram_endpoint(lambda: client, local_addr=("::ffff:" + host, 0))
+        for host in HOSTS:
+            old = await client.move(host)
             await client.get("/who")
             await asyncio.sleep(0.1)
             name = client._transport.get_extra_info("sockname")
@@ -345,9 +403,10 @@ PARTS = {"reloads": reloads, "workers": workers, "upgrades": upgrades, "back": b
 
 
 async def main(binary, names):
-    failed = False
+    failed, origin = False, Origin()
+    await origin.start()
     for name in names or PARTS:
-        weir = Weir(binary)
+        weir = Weir(binary, origin.port)
         began = time.monotonic()
         try:
             await weir.until(lambda: (weir.place / "pid").exists())
