@@ -9,7 +9,7 @@ use weir_conf::Statement;
 use weir_http::exchange::Exchange;
 use weir_http::exchange::file_path::{errno, path};
 use weir_http::exchange::phase::{Next, Phase};
-use weir_http::family::open_file_cache::{self, LinkFailed};
+use weir_http::family::open_file_cache::{self, OpenFailed};
 use weir_http::read::build::Build;
 use weir_http::read::directive::{Arity, Directive, HSL};
 use weir_http::read::families::Family;
@@ -91,7 +91,7 @@ fn missing(
     exchange: &mut Exchange<'_>,
     path: &[u8],
     directory: usize,
-    LinkFailed { call, error }: &LinkFailed,
+    OpenFailed { call, error }: &OpenFailed,
     directory_is_known: &mut bool,
 ) -> Option<Next> {
     let code = error.raw_os_error();
@@ -125,7 +125,7 @@ fn directory_fails(exchange: &mut Exchange<'_>, path: &[u8], directory: usize) -
             exchange.log(Level::Alert, format_args!("\"{shown}\" is not a directory"));
             Some(Next::Status(500))
         }
-        Err(LinkFailed { call, error }) => match error.raw_os_error() {
+        Err(OpenFailed { call, error }) => match error.raw_os_error() {
             Some(errno::ENOENT) => Some(refused(exchange, path, &error)),
             // A name in the directory was looked up, so weir may search the directory.
             Some(errno::EACCES) => None,

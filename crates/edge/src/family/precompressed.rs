@@ -10,7 +10,7 @@ use weir_conf::Statement;
 use weir_http::exchange::Exchange;
 use weir_http::exchange::file_path::{self, errno};
 use weir_http::exchange::phase::{Next, Phase};
-use weir_http::family::open_file_cache::{self, LinkFailed};
+use weir_http::family::open_file_cache::{self, OpenFailed};
 use weir_http::hold::open_files::OpenFile;
 use weir_http::read::directive::{Directive, HSL, ONE};
 use weir_http::read::families::Family;
@@ -173,7 +173,7 @@ fn send(exchange: &mut Exchange<'_>, coding: Coding, varies: bool, is_taken: boo
 }
 
 /// A missing file is the usual case; any other error is logged, and the plain file is sent.
-fn complain(exchange: &mut Exchange<'_>, path: &[u8], LinkFailed { call, error }: &LinkFailed) {
+fn complain(exchange: &mut Exchange<'_>, path: &[u8], OpenFailed { call, error }: &OpenFailed) {
     let level = match error.raw_os_error() {
         Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => return,
         Some(errno::EACCES | errno::EMLINK | errno::ELOOP) => Level::Error,

@@ -13,7 +13,7 @@ use weir_http::exchange::file_path::{errno, path};
 use weir_http::exchange::phase::{Next, Phase};
 use weir_http::exchange::response_body::{Body, Part, Whole};
 use weir_http::exchange::{content_type, special};
-use weir_http::family::open_file_cache::{self, LinkFailed};
+use weir_http::family::open_file_cache::{self, OpenFailed};
 use weir_http::family::variables::find_argument;
 use weir_http::hold::open_files::OpenFile;
 use weir_http::read::directive::{Arity, Directive, HSL};
@@ -101,7 +101,7 @@ pub fn argument(exchange: &Exchange<'_>, name: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Logs a file that cannot be opened; returns the status.
-fn failed(exchange: &mut Exchange<'_>, path: &str, LinkFailed { call, error }: &LinkFailed) -> Next {
+fn failed(exchange: &mut Exchange<'_>, path: &str, OpenFailed { call, error }: &OpenFailed) -> Next {
     let (level, status) = match error.raw_os_error() {
         Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => (Level::Error, 404),
         Some(errno::EACCES | errno::EMLINK | errno::ELOOP) => (Level::Error, 403),

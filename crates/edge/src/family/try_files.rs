@@ -9,7 +9,7 @@ use weir_http::exchange::conf::Location;
 use weir_http::exchange::file_path::{Alias, alias, errno, path};
 use weir_http::exchange::phase::{Next, Phase};
 use weir_http::exchange::special;
-use weir_http::family::open_file_cache::{self, LinkFailed};
+use weir_http::family::open_file_cache::{self, OpenFailed};
 use weir_http::read::build::{Build, Scope};
 use weir_http::read::directive::{Arity, Directive, LOCATION, SERVER};
 use weir_http::read::families::{Family, VariablesRead};
@@ -120,7 +120,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
                 return Next::Continue;
             }
             Ok(_) => {}
-            Err(LinkFailed { call, error }) => {
+            Err(OpenFailed { call, error }) => {
                 if !matches!(error.raw_os_error(), Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG)) {
                     let shown = String::from_utf8_lossy(&file);
                     exchange.log(Level::Crit, format_args!("{call} \"{shown}\" failed {}", Os(&error)));

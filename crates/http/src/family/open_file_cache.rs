@@ -48,7 +48,7 @@ pub struct FileCache {
 }
 
 /// A file that weir could not open or examine.
-pub struct LinkFailed {
+pub struct OpenFailed {
     /// The call, as nginx names it: `openat()`.
     pub call: &'static str,
     /// The error of the call.
@@ -98,7 +98,7 @@ fn open_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refus
 }
 
 /// Opens a file or a directory for reading, or takes it from the location's cache. A FIFO without a writer does not block.
-pub fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<OpenFile, LinkFailed> {
+pub fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<OpenFile, OpenFailed> {
     let guard = guard(exchange, path);
     match exchange.location.values.open_file_cache.cache {
         Some(cache) => cached(exchange, &cache, path, guard),
@@ -107,7 +107,7 @@ pub fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<OpenFile, LinkFa
 }
 
 /// The metadata of a file, from the location's cache if possible; follows links as far as allowed.
-pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, LinkFailed> {
+pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, OpenFailed> {
     let guard = guard(exchange, path);
     match exchange.location.values.open_file_cache.cache {
         Some(cache) => cached(exchange, &cache, path, guard).map(|open| open.facts),
@@ -116,22 +116,22 @@ pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, Li
 }
 
 /// The metadata of a file as the disk has it now; follows links as far as allowed.
-pub fn examine(path: &[u8], guard: Guard) -> Result<Metadata, LinkFailed> {
+pub fn examine(path: &[u8], guard: Guard) -> Result<Metadata, OpenFailed> {
     match guard {
         Some(_) => opened(path, guard).map(|open| open.facts),
-        None => std::fs::metadata(as_path(path)).map_err(LinkFailed::of("stat()")),
+        None => std::fs::metadata(as_path(path)).map_err(OpenFailed::of("stat()")),
     }
 }
 
-fn cached(exchange: &Exchange<'_>, cache: &FileCache, path: &[u8], guard: Guard) -> Result<OpenFile, LinkFailed> {
+fn cached(exchange: &Exchange<'_>, cache: &FileCache, path: &[u8], guard: Guard) -> Result<OpenFile, OpenFailed> {
     let values = &exchange.location.values.open_file_cache;
     let (min_uses, valid) = (values.min_uses, values.valid);
     let limits = Limits { max: cache.max, inactive: cache.inactive, min_uses, valid };
     let files = exchange.generation.own.of(FileCaches::default);
     let ask = || {
         files.get(cache.number, (path, guard), &limits, clock::now(), |held| match look(path, guard, held) {
-            Err(LinkFailed { call, error }) if values.errors && !is_out_of_files(&error) => {
-                error.raw_os_error().map(|number| OpenOutcome::Failed(call, number)).ok_or(LinkFailed { call, error })
+            Err(OpenFailed { call, error }) if values.errors && !is_out_of_files(&error) => {
+                error.raw_os_error().map(|number| OpenOutcome::Failed(call, number)).ok_or(OpenFailed { call, error })
             }
             looked => looked.map(OpenOutcome::Open),
         })
@@ -142,12 +142,12 @@ fn cached(exchange: &Exchange<'_>, cache: &FileCache, path: &[u8], guard: Guard)
     };
     match outcome {
         OpenOutcome::Open(opened) => Ok(opened),
-        OpenOutcome::Failed(call, number) => Err(LinkFailed { call, error: io::Error::from_raw_os_error(number) }),
+        OpenOutcome::Failed(call, number) => Err(OpenFailed { call, error: io::Error::from_raw_os_error(number) }),
     }
 }
 
 /// Opens the file, unless the name still belongs to the file that weir holds.
-fn look(path: &[u8], guard: Guard, held: Option<&OpenOutcome>) -> Result<OpenFile, LinkFailed> {
+fn look(path: &[u8], guard: Guard, held: Option<&OpenOutcome>) -> Result<OpenFile, OpenFailed> {
     if guard.is_none()
         && let Some(OpenOutcome::Open(held)) = held
         && let Ok(facts) = std::fs::metadata(as_path(path))
@@ -158,15 +158,15 @@ fn look(path: &[u8], guard: Guard, held: Option<&OpenOutcome>) -> Result<OpenFil
     opened(path, guard)
 }
 
-fn opened(path: &[u8], guard: Guard) -> Result<OpenFile, LinkFailed> {
+fn opened(path: &[u8], guard: Guard) -> Result<OpenFile, OpenFailed> {
     let call = if guard.is_some() { "openat()" } else { "open()" };
-    let file = opening::open(path, guard).map_err(LinkFailed::of(call))?;
-    let facts = file.metadata().map_err(LinkFailed::of("fstat()"))?;
+    let file = opening::open(path, guard).map_err(OpenFailed::of(call))?;
+    let facts = file.metadata().map_err(OpenFailed::of("fstat()"))?;
     Ok(OpenFile { file: Rc::new(file), facts })
 }
 
-impl LinkFailed {
-    fn of(call: &'static str) -> impl Fn(io::Error) -> LinkFailed {
-        move |error| LinkFailed { call, error }
+impl OpenFailed {
+    fn of(call: &'static str) -> impl Fn(io::Error) -> OpenFailed {
+        move |error| OpenFailed { call, error }
     }
 }

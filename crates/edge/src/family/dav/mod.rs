@@ -20,7 +20,7 @@ use weir_http::exchange::request_body::RequestBody;
 use weir_http::exchange::response_body::Body;
 use weir_http::exchange::special;
 use weir_http::family::disable_symlinks;
-use weir_http::family::open_file_cache::{self, LinkFailed};
+use weir_http::family::open_file_cache::{self, OpenFailed};
 use weir_http::hold::own::Owned;
 use weir_http::read::build::Build;
 use weir_http::read::directive::{Arity, Directive, HSL, ONE};
@@ -532,8 +532,8 @@ fn refused(exchange: &mut Exchange<'_>, path: &[u8]) -> Option<Next> {
         let guard = disable_symlinks::guard(exchange, &directory);
         match open_file_cache::examine(&directory, guard) {
             Ok(_) => return None,
-            Err(LinkFailed { error, .. }) if error.raw_os_error() == Some(errno::ENOENT) => {}
-            Err(LinkFailed { call, error }) => {
+            Err(OpenFailed { error, .. }) if error.raw_os_error() == Some(errno::ENOENT) => {}
+            Err(OpenFailed { call, error }) => {
                 let shown = String::from_utf8_lossy(&directory);
                 exchange.log(Level::Error, format_args!("{call} \"{shown}\" failed {}", Os(&error)));
                 return Some(Next::Status(403));

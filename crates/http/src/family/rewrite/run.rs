@@ -12,7 +12,7 @@ use crate::exchange::Exchange;
 use crate::exchange::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
 use crate::exchange::request_body::RequestBody;
 use crate::exchange::response_body::Body;
-use crate::family::open_file_cache::{self, LinkFailed};
+use crate::family::open_file_cache::{self, OpenFailed};
 use crate::receive::body;
 use crate::text::regex::Regex;
 use crate::text::template::{Template, any_set};
@@ -321,7 +321,7 @@ fn file_passes(exchange: &mut Exchange<'_>, test: FileTest, name: &[u8]) -> bool
             FileTest::Exists => found.is_file() || found.is_dir(),
             FileTest::Executable => found.mode() & 0o100 != 0,
         },
-        Err(LinkFailed { call, error }) => {
+        Err(OpenFailed { call, error }) => {
             let is_usual = matches!(
                 error.kind(),
                 io::ErrorKind::NotFound
