@@ -84,7 +84,7 @@ pub fn protocols(args: &AbArgs) -> Result<[LoadProtocol; 2], Said> {
     Ok([of(both[0]), of(both[1].or(both[0]))])
 }
 
-/// What the client's link does to packets. `None`: no flag says anything about it.
+/// The faults of the client's link. `None`: no flag asks for any.
 pub fn link(args: &LinkArgs) -> Option<BadLink> {
     let us = |time: Option<Duration>| u64::try_from(time.unwrap_or_default().as_micros()).unwrap_or(u64::MAX);
     let way = Direction {

@@ -94,7 +94,7 @@ pub enum LabCommand {
     /// Pass frames between this network namespace's two interfaces as a bad path does; a block starts it for a link
     #[command(hide = true)]
     Wan {
-        /// What the link does to packets, as JSON
+        /// The faults of the link, as JSON
         link: String,
     },
 }
@@ -228,7 +228,7 @@ pub struct AbArgs {
     pub stack: StackArgs,
 }
 
-/// What the client's link does to packets, in both directions.
+/// The faults of the client's link, in both directions.
 #[derive(Args, Clone, Default)]
 pub struct LinkArgs {
     /// The time that each packet between client and edge takes, as 20ms (needs root)

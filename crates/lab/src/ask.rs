@@ -177,7 +177,7 @@ pub struct Ask {
     pub quota: Option<f64>,
     /// Header fields of each request of a load on a path, as `Name: value`.
     pub headers: Vec<String>,
-    /// What the client's link does to packets. `None`: it passes them on.
+    /// The faults of the client's link. `None`: it passes all packets on.
     pub link: Option<BadLink>,
 }
 

@@ -73,7 +73,7 @@ impl Way {
     }
 }
 
-/// What happened to the frames of one direction.
+/// The counts of the frames of one direction.
 #[derive(Default)]
 struct Counts {
     packets: AtomicU64,
@@ -133,7 +133,7 @@ pub fn run(link: &str) -> String {
 fn tell(counts: &[Arc<Counts>; 2], ends: &[Arc<Frames>; 2]) {
     let mut said = JOINED.to_owned();
     loop {
-        // What the kernel could not keep until this process took it is dropped by the link, too.
+        // The kernel drops frames if this process takes them too late. They count as dropped by the link.
         for (counts, end) in counts.iter().zip(ends) {
             counts.full.fetch_add(end.dropped(), Ordering::Relaxed);
         }

@@ -132,7 +132,7 @@ pub struct Location {
     pub cell: u32,
 }
 
-/// What families do for each request in a location, besides the handlers of phases.
+/// The steps that families take for each request in a location, besides the handlers of phases.
 #[derive(Default)]
 pub struct Steps {
     /// Before the rules of a server, in the location of the server's level.

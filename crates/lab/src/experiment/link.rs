@@ -1,4 +1,4 @@
-//! Reads what a host's link does to packets: `delay`, `jitter`, `loss`, `reorder` and `seed`; and times.
+//! Reads the faults of a host's link: `delay`, `jitter`, `loss`, `reorder` and `seed`; and times.
 
 use std::time::Duration;
 

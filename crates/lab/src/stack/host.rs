@@ -24,7 +24,7 @@ pub struct Host {
     pub sysctls: Vec<(String, String)>,
     /// The rate of its link, kilobits a second in each direction. Not for the hub, which has a link to every host.
     pub rate_kbit: Option<u64>,
-    /// What its link does to packets. Not for the hub. `None`: it passes them on.
+    /// The faults of its link. The hub can have none. `None`: the link passes all packets on.
     pub link: Option<BadLink>,
     /// CPUs that its processes may use together; 0.5 is half a CPU.
     pub cpus: Option<f64>,

@@ -425,7 +425,7 @@ fn printed(spec: &Spec, name: &str) -> Option<Value> {
     serde_json::from_str(text.lines().last()?).ok()
 }
 
-/// What each bad link did to the packets of the whole block, by host.
+/// The counts of each bad link in the whole block, by host.
 fn links(spec: &Spec) -> Map<String, Value> {
     let bad = || spec.hosts.iter().filter(|host| spec.is_isolated && host.link.is_some());
     if bad().next().is_some() {

@@ -1,5 +1,5 @@
-//! What a link does to packets: it delays, loses or reorders them. A packet's number and a seed decide, nothing else:
-//! with the same seed, the same packets are lost, whatever they contain.
+//! The fate of each packet on a link: the link delays, loses or reorders it. The packet's number and a seed decide.
+//! With the same seed, the link loses the same packets. It does not look at their contents.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl BadLink {
         BadLink { to: path(to), from: path(from), seed: None }
     }
 
-    /// What it does, in the words of an experiment's file.
+    /// Its faults, in the words of an experiment's file.
     pub fn words(&self) -> String {
         let ms = |us: u64| format!("{}ms", us as f64 / 1000.0);
         let share = |share: u16| format!("{}%", f64::from(share) / 10.0);
@@ -72,7 +72,7 @@ impl BadLink {
     }
 }
 
-/// What happens to a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It never arrives.
