@@ -326,3 +326,24 @@ impl fmt::Debug for Listener {
         write!(f, "Listener({})", self.listening.address)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Without it, each client of such a socket would need a call of its own.
+    #[test]
+    fn clients_of_a_socket_that_another_process_made_have_nodelay() {
+        let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = theirs.local_addr().unwrap();
+        let has_nodelay = || {
+            let _client = std::net::TcpStream::connect(address).unwrap();
+            theirs.accept().unwrap().0.nodelay().unwrap()
+        };
+        assert!(!has_nodelay());
+        let ours = Listening::from_fd(theirs.try_clone().unwrap().into()).unwrap();
+        ours.reconfigure(&ListenOptions::default()).unwrap();
+        assert!(has_nodelay());
+    }
+}
