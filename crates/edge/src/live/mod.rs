@@ -23,14 +23,14 @@ pub mod metrics;
 pub mod observer;
 mod peers;
 mod protocols;
-mod question;
+pub(crate) mod question;
 mod scene;
 mod sessions;
 mod sums;
 pub(crate) mod ticket;
 mod trends;
 pub mod tunnels;
-mod writes;
+pub(crate) mod writes;
 
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock};

@@ -52,7 +52,8 @@ pub fn change(conf: Option<&Conf>, question: &Question, rest: &str) -> Option<Re
     })
 }
 
-fn body(question: &Question) -> Result<Value, Refused> {
+/// The body of a question, as JSON.
+pub fn body(question: &Question) -> Result<Value, Refused> {
     serde_json::from_slice(&question.body).map_err(|error| no(415, "JsonError", format!("json error: {error}")))
 }
 
@@ -86,7 +87,8 @@ fn change_servers(upstream: &Upstream, question: &Question, id: &str) -> Result<
     }
 }
 
-fn no(status: u16, code: &'static str, text: impl Into<String>) -> Refused {
+/// A refusal.
+pub fn no(status: u16, code: &'static str, text: impl Into<String>) -> Refused {
     Refused { status, code, text: text.into() }
 }
 
