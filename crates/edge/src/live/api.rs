@@ -200,7 +200,7 @@ fn decide(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &
     let (version, rest) = path.split_once('/').unwrap_or((path, ""));
     if version.is_empty() || version == "weir" {
         return match (reads, version, rest.trim_end_matches('/')) {
-            (true, "weir", "record") => Ok(Said::Shows(recorder::api::shown(snapshot))),
+            (true, "weir", "record") => Ok(Said::Shows(recorder::api::shown(&snapshot.weir.recordings))),
             (false, "weir", "record") => {
                 recorder::api::change(conf, question).map(|value| Said::Changed(200, value))
             }

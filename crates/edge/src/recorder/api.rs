@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_http::exchange::conf::Conf;
 use weir_http::hold::board::lock;
-use weir_meter::live::{Recording, RecordingLosses, RecordingTotals, Snapshot, Timestamp};
+use weir_meter::live::{Recording, RecordingLosses, RecordingTotals, Timestamp};
 use weir_net::clock;
 use weir_proxy::family::upstream::edit::Refused;
 
@@ -29,8 +29,8 @@ pub fn all(conf: &Conf) -> Vec<Recording> {
 }
 
 /// The answer to `GET /weir/record`.
-pub fn shown(snapshot: &Snapshot) -> Value {
-    json!({ "recordings": snapshot.weir.recordings })
+pub fn shown(all: &[Recording]) -> Value {
+    json!({ "recordings": all })
 }
 
 /// Switches a recorder on or off, or changes its share. The answer is its state.
