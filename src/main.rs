@@ -195,6 +195,7 @@ mod tests {
             "weir record status",
             "weir record start r --for 10m --share 1%",
             "weir record stop",
+            "weir record show r --json",
             "weir status",
             "weir top",
             "weir origin",

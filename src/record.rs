@@ -1,5 +1,7 @@
 //! `weir record`: the recordings of a running edge, switched on and off; and the content of a recording.
 
+mod show;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +21,7 @@ const AFTER_HELP: &str = "\
 An edge records what `record FILE;` in its configuration names. start and stop need a location with `api write=on`, or a
 dashboard with a token. A change of the share or of the time begins another part of the file.
 
-Exit codes: 0 done; 1 no answer, refused, or not the answer of an edge; 2 the command line is invalid.";
+Exit codes: 0 done; 1 no answer, refused, not the answer of an edge, or not a whole recording; 2 the command line is invalid.";
 
 /// `weir record`.
 #[derive(Args)]
@@ -54,6 +56,15 @@ enum What {
     Stop {
         #[command(flatten)]
         edge: EdgeArgs,
+    },
+    /// Print the parts of a recording, one a line
+    Show {
+        /// The recording
+        #[arg(value_name = "FILE")]
+        recording: PathBuf,
+        /// Print each part as JSON, with its fields and bodies
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -109,7 +120,9 @@ fn share(text: &str) -> Result<String, Said> {
 pub fn main(args: &RecordArgs, language: Language) -> ExitCode {
     match run(args, language) {
         Ok(text) => {
-            println!("{text}");
+            if !text.is_empty() {
+                println!("{text}");
+            }
             ExitCode::SUCCESS
         }
         Err(message) => {
@@ -141,6 +154,7 @@ fn run(args: &RecordArgs, language: Language) -> Result<String, Said> {
             share.iter().for_each(|share| drop(order.insert("share".to_owned(), json!(share))));
             told(edge, order, language)
         }
+        What::Show { recording, json } => show::parts(recording, *json, language).map(|()| String::new()),
         What::Stop { edge } => told(edge, Map::from_iter([("on".to_owned(), json!(false))]), language),
     }
 }

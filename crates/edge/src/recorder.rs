@@ -102,7 +102,7 @@ fn check(mut file: &File) -> Result<(), String> {
         }
     }
     let first = first.get(..count).unwrap_or_default();
-    if first.is_empty() || form::is_recording(first) {
+    if first.is_empty() || weir_recording::is_recording(first) {
         return Ok(());
     }
     Err("is not a recording: move it away, or name another file in \"record\"".to_owned())

@@ -1,44 +1,89 @@
-//! The form of the file.
+//! Composes the frames of a segment in memory, so that they go to the file as one.
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
+use std::rc::Rc;
 
 use weir_recording::model::{Beginning, RecordingPart};
+use weir_recording::read::whole_bytes;
+use weir_recording::write::Writer;
 
 use super::block::Block;
 
-/// Whether a file that begins with these bytes is a recording.
-pub fn is_recording(first: &[u8]) -> bool {
-    first.starts_with(b"Beginning")
+/// Where the last whole frame of a file ends.
+///
+/// # Errors
+/// The file is damaged before its end, in the words of the fault.
+pub fn whole_length(mut file: &File) -> Result<u64, String> {
+    let failed = |error: io::Error| error.to_string();
+    if file.metadata().map_err(failed)?.len() < HEAD_BYTES {
+        // Another process ended before it had written the head.
+        return Ok(0);
+    }
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    whole_bytes(BufReader::with_capacity(READ_BYTES, file)).map_err(|fault| fault.to_string())
 }
 
-/// Where the last whole part of a file ends.
-pub fn whole_length(file: &File) -> Result<u64, String> {
-    file.metadata().map(|facts| facts.len()).map_err(|error| error.to_string())
+/// Bytes of the head of a file.
+const HEAD_BYTES: u64 = weir_recording::frame::FILE_HEAD_BYTES as u64;
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 256 << 10;
+
+/// Frames that are composed.
+pub struct Frames {
+    writer: Writer<Composed>,
+    composed: Composed,
 }
 
-/// Writes parts.
-pub struct Writer<W>(W);
+/// Bytes for the file.
+#[derive(Clone, Default)]
+struct Composed(Rc<RefCell<Vec<u8>>>);
 
-impl<W: Write> Writer<W> {
-    /// A writer that has written the beginning.
-    pub fn new(mut out: W, beginning: &Beginning) -> io::Result<Writer<W>> {
-        writeln!(out, "{beginning:?}")?;
-        Ok(Writer(out))
+impl Write for Composed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
     }
 
-    /// Writes a part.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Frames {
+    /// Frames that begin a recorder.
+    ///
+    /// # Errors
+    /// The beginning cannot be composed.
+    pub fn new(beginning: &Beginning) -> io::Result<Frames> {
+        let composed = Composed::default();
+        Ok(Frames { writer: Writer::new(composed.clone(), beginning)?, composed })
+    }
+
+    /// Adds a part.
+    ///
+    /// # Errors
+    /// The part is larger than the format allows.
     pub fn put(&mut self, part: &RecordingPart) -> io::Result<()> {
-        writeln!(self.0, "{part:?}")
+        self.writer.put(part)
     }
 
-    /// Writes a block.
+    /// Adds a block.
+    ///
+    /// # Errors
+    /// The block is larger than the format allows.
     pub fn put_block(&mut self, block: &Block) -> io::Result<()> {
         block.parts.iter().try_for_each(|part| self.put(part))
     }
 
-    /// What it writes to.
-    pub fn get_mut(&mut self) -> &mut W {
-        &mut self.0
+    /// Takes what is composed.
+    ///
+    /// # Errors
+    /// A frame is larger than the format allows.
+    pub fn take(&mut self) -> io::Result<Vec<u8>> {
+        self.writer.flush()?;
+        Ok(self.composed.0.take())
     }
 }

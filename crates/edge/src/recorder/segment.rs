@@ -41,7 +41,7 @@ pub struct Segments<'r> {
 /// A segment that has begun.
 struct Segment {
     handle: Arc<File>,
-    writer: form::Writer<Vec<u8>>,
+    frames: form::Frames,
     /// Where the file ends, if nobody else writes to it.
     end: u64,
     /// The losses that the file has.
@@ -178,10 +178,10 @@ impl<'r> Segments<'r> {
                 format_args!("record \"{path}\": the last recorder did not end in order, {cut} bytes of a part are cut off"),
             );
         }
-        let writer = form::Writer::new(Vec::new(), &self.run.beginning()).map_err(Unwritten::Failed)?;
+        let frames = form::Frames::new(&self.run.beginning()).map_err(Unwritten::Failed)?;
         let mut segment = Segment {
             handle,
-            writer,
+            frames,
             end: whole,
             told: self.base.lost,
             generations: Vec::new(),
@@ -203,28 +203,35 @@ impl<'r> Segments<'r> {
         if open.end >= max {
             return Err(Unwritten::Full);
         }
-        for generation in block.generations() {
-            if !open.generations.contains(&generation) {
-                open.generations.push(generation);
-                if let Some(conf) = self.run.configuration(generation) {
-                    open.writer.put(&RecordingPart::Configuration((*conf).clone())).map_err(Unwritten::Failed)?;
-                }
-            }
+        let new = block.generations().filter(|generation| !open.generations.contains(generation));
+        let new: Vec<u64> = new.collect();
+        let composed = self.compose(open, block, &new);
+        if composed.is_err() {
+            // What is composed does not go to the file: all of the block counts as lost.
+            drop(open.frames.take());
         }
-        open.writer.put_block(block).map_err(Unwritten::Failed)?;
-        self.flush(open, max)
+        composed.map_err(Unwritten::Failed)?;
+        self.flush(open, max)?;
+        open.generations.extend(new);
+        Ok(())
+    }
+
+    fn compose(&self, open: &mut Segment, block: &Block, generations: &[u64]) -> io::Result<()> {
+        for conf in generations.iter().filter_map(|generation| self.run.configuration(*generation)) {
+            open.frames.put(&RecordingPart::Configuration((*conf).clone()))?;
+        }
+        open.frames.put_block(block)
     }
 
     /// Writes the composed bytes as one, or none of them.
     fn flush(&self, open: &mut Segment, max: u64) -> Result<(), Unwritten> {
-        let bytes = open.writer.get_mut();
+        let bytes = open.frames.take().map_err(Unwritten::Failed)?;
         let count = bytes.len() as u64;
         let written = if open.end + count > max {
             Err(Unwritten::Full)
         } else {
-            (&*open.handle).write_all(bytes).map_err(Unwritten::Failed)
+            (&*open.handle).write_all(&bytes).map_err(Unwritten::Failed)
         };
-        bytes.clear();
         match written {
             Ok(()) => {
                 open.end += count;
@@ -247,7 +254,7 @@ impl<'r> Segments<'r> {
         if lost != open.told {
             let part = RecordingPart::Lost(beyond(&lost, &open.told));
             told = open
-                .writer
+                .frames
                 .put(&part)
                 .map_err(Unwritten::Failed)
                 .and_then(|()| self.flush(&mut open, self.run.options.max_bytes.saturating_sub(ENDING_BYTES)));
@@ -262,7 +269,7 @@ impl<'r> Segments<'r> {
     fn end_segment(&mut self) {
         let Some(mut open) = self.open.take() else { return };
         let (counts, lost) = (&self.run.counts, self.run.losses());
-        let mut put = |part: RecordingPart| open.writer.put(&part);
+        let mut put = |part: RecordingPart| open.frames.put(&part);
         let mut composed = Ok(());
         if lost != open.told {
             composed = put(RecordingPart::Lost(beyond(&lost, &open.told)));
