@@ -21,7 +21,10 @@ pub struct Block {
 impl Block {
     /// Adds an exchange.
     pub fn put(&mut self, exchange: RecordedExchange) {
-        self.bytes += 256 + exchange.target.bytes.len();
+        let answer = exchange.answer.iter().flat_map(|answer| answer.fields.iter());
+        let fields = exchange.fields.iter().chain(answer);
+        let fields: usize = fields.map(|field| field.name.len() + field.value.bytes.len()).sum();
+        self.bytes += 256 + exchange.target.bytes.len() + fields;
         self.exchanges += 1;
         self.generations.insert(exchange.generation);
         self.parts.push(RecordingPart::Exchange(Box::new(exchange)));
