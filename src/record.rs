@@ -1,6 +1,7 @@
 //! `weir record`: the recordings of a running edge, switched on and off; and the content of a recording.
 
 mod show;
+mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use weir_load::once::{self, Once};
 use weir_meter::live::Recording;
 use weir_words::{Language, Said, said, say};
 
+use self::words::{grouped, reason_text, share_text};
 use crate::edges::{self, Dashboard};
 use crate::figures::{amount, time};
 use crate::lang::wrong::within;
@@ -100,9 +102,9 @@ fn lasts(text: &str) -> Result<Duration, Said> {
     };
     let seconds = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
     let seconds = seconds.filter(|seconds| (1..=FOR_S_MAX).contains(seconds));
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| said!("write a time up to 31d, such as 30s, 10m or 2h", "30s, 10m, 2h처럼 31d까지의 시간을 쓰세요"))
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        said!("write a time up to 31d, such as 30s, 10m or 2h", "30s, 10m, 2h처럼 31d까지의 시간을 쓰세요")
+    })
 }
 
 /// The longest time of a recording.
@@ -256,34 +258,6 @@ fn line(of: &Recording) -> Said {
     let bytes = |bytes: u64| amount(Some("bytes"), Some(bytes as f64));
     parts.push(say!(texts::RECORD_BYTES, bytes(of.bytes), bytes(of.max_bytes)));
     say!(texts::OF_FILE, &of.file, Said::list(&parts, "; "))
-}
-
-fn reason_text(reason: &str) -> Said {
-    match reason {
-        "queue" => say!(texts::LOST_QUEUE),
-        "size" => say!(texts::LOST_SIZE),
-        "writing" => say!(texts::LOST_WRITING),
-        _ => say!(texts::LOST_LARGE),
-    }
-}
-
-/// `0.1` as `10 %`.
-fn share_text(share: f64) -> String {
-    let text = format!("{:.4}", share * 100.0);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// `41200` as `41,200`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

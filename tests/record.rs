@@ -168,8 +168,21 @@ fn a_recording_has_what_the_generator_sent_and_got() {
         ("app", 11, vec![format!("{plain}/app"), "-n500".into(), "-c4".into()]),
         ("missing", 11, vec![format!("{plain}/missing"), "-n300".into(), "-c2".into()]),
         ("secure", 2, vec![format!("{secure}/s"), "-n1000".into(), "-c2".into(), "-m8".into(), "--http2".into()]),
-        ("grpc", 2, vec![format!("{plain}/grpc/S/M"), "-n400".into(), "-c2".into(), "-m4".into(), "--http2".into(),
-            "-XPOST".into(), "--body=x".into(), "-Hcontent-type: application/grpc".into(), "-Hte: trailers".into()]),
+        (
+            "grpc",
+            2,
+            vec![
+                format!("{plain}/grpc/S/M"),
+                "-n400".into(),
+                "-c2".into(),
+                "-m4".into(),
+                "--http2".into(),
+                "-XPOST".into(),
+                "--body=x".into(),
+                "-Hcontent-type: application/grpc".into(),
+                "-Hte: trailers".into(),
+            ],
+        ),
         ("quic", 3, vec![format!("{secure}/q"), "-n1000".into(), "-c2".into(), "-m8".into(), "--http3".into()]),
     ] {
         let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -235,9 +248,8 @@ fn what_finds_the_queue_full_is_counted_and_nobody_waits() {
     File::create(&file).unwrap();
     // Another process has the file, so the thread waits, and its queue fills.
     let holder = "import fcntl, sys, time\nf = open(sys.argv[1], 'r+')\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint(1, flush=True)\ntime.sleep(600)";
-    let mut holder = Running(
-        Command::new("python3").args(["-c", holder]).arg(&file).stdout(Stdio::piped()).spawn().unwrap(),
-    );
+    let mut holder =
+        Running(Command::new("python3").args(["-c", holder]).arg(&file).stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
     std::io::BufRead::read_line(&mut BufReader::new(holder.0.stdout.take().unwrap()), &mut line).unwrap();
     let port = support::free_port();

@@ -10,7 +10,7 @@ use weir_recording::read::Reader;
 use weir_recording::to_json;
 use weir_words::{Language, Said, say};
 
-use super::{grouped, reason_text, share_text};
+use super::words::{grouped, reason_text, share_text};
 use crate::figures::time;
 use crate::texts;
 

@@ -10,18 +10,25 @@
 //! block that finds the queue full is dropped, and its exchanges are counted as lost.
 //!
 //! - `options`, `key`: what `record` says; the key of the hashes
-//! - `worker`, `exchange`: a worker's blocks; an exchange as it is recorded
-//! - `run`, `segment`: a run and its thread; what it writes to one file
+//! - `worker`, `block`: the blocks that a worker fills and gives away
+//! - `place`, `noted`: a place with `record`; what is noted about an exchange before its end
+//! - `exchange`, `answer`, `messages`: an exchange as it is recorded; the body of its answer; the messages of a WebSocket
+//! - `run`, `thread`, `segment`, `form`: a run, its thread; what it writes to one file, composed in memory
 //! - `api`: the state for the API, and its orders
 
+pub mod answer;
 pub mod api;
 mod block;
 mod exchange;
 mod form;
 pub mod key;
+pub mod messages;
+mod noted;
 pub mod options;
+pub mod place;
 mod run;
 mod segment;
+mod thread;
 pub mod worker;
 
 use std::fs::File;
@@ -32,10 +39,10 @@ use std::time::Duration;
 use weir_conf::Tree;
 use weir_http::exchange::conf::{Conf, Location};
 use weir_http::hold::board::lock;
+use weir_meter::live::RecordingTotals;
 use weir_net::log::file::LogFile;
 use weir_net::log::{self, Level, Os};
 use weir_net::process::Identity;
-use weir_meter::live::RecordingTotals;
 use weir_net::{Instant, clock};
 use weir_recording::model::RecordedConfiguration;
 
@@ -119,8 +126,7 @@ impl Recorder {
             return known;
         }
         all.retain(|known| known.strong_count() > 0);
-        let recorder =
-            Arc::new(Recorder { file: file(path), number: AtomicU64::new(0), state: Mutex::default() });
+        let recorder = Arc::new(Recorder { file: file(path), number: AtomicU64::new(0), state: Mutex::default() });
         all.push(Arc::downgrade(&recorder));
         recorder
     }
@@ -177,11 +183,13 @@ impl Recorder {
         let share_ppm = state.share_ppm.unwrap_or(options.share_ppm);
         let number = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
         let known = state.configurations.clone();
-        let run = RecordRun::new(self, number, options, share_ppm, key, known, until);
-        let (ended, before) = std::mem::take(&mut state.ended).into_iter().partition(|run| run.has_ended());
-        let (ended, before): (Vec<_>, Vec<_>) = (ended, before);
-        ended.iter().for_each(|run| api::add(&mut state.totals, run));
-        match run.start(state.identity.clone(), before.clone()) {
+        let run = RecordRun::new(number, options, share_ppm, key, known, until);
+        let (ended, before): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.ended).into_iter().partition(|run| run.has_ended());
+        ended.iter().for_each(|run| run.add_to(&mut state.totals));
+        let own = Arc::downgrade(self);
+        let expire = move || own.upgrade().iter().for_each(|recorder| recorder.expire(number));
+        match thread::start(&run, self.file.clone(), before.clone(), state.identity.clone(), expire) {
             Ok(()) => {
                 state.ended = before;
                 state.run = Some(run);
@@ -222,9 +230,12 @@ fn tell(what: &String) {
 /// # Errors
 /// A file cannot be read, or has no key.
 pub fn read_keys(conf: &Conf) -> Result<(), String> {
-    crate::declared(conf).record.options.iter().filter_map(|options| options.key.file()).try_for_each(|path| {
-        key::read(path).map(drop)
-    })
+    crate::declared(conf)
+        .record
+        .options
+        .iter()
+        .filter_map(|options| options.key.file())
+        .try_for_each(|path| key::read(path).map(drop))
 }
 
 /// Makes the files of keys that are missing, and gives them to the user of the server.

@@ -95,9 +95,11 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
             api::change(exchange, conn, path).await
         }
         b"record" if is_get => Ok(recordings(exchange)),
-        b"record" if token.is_none() => {
-            Ok(refuse(exchange, 403, "switching a recording needs a dashboard_token, or a location with \"api write=on\"\n"))
-        }
+        b"record" if token.is_none() => Ok(refuse(
+            exchange,
+            403,
+            "switching a recording needs a dashboard_token, or a location with \"api write=on\"\n",
+        )),
         b"record" => {
             common(exchange);
             api::change(exchange, conn, "weir/record".to_owned()).await

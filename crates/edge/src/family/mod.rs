@@ -72,6 +72,7 @@ const FILTERS: &[&str] = &[
     "sub_filter",
     "charset",
     "ssi",
+    "record",
     "compression",
     "range",
 ];

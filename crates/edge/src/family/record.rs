@@ -15,6 +15,7 @@ use weir_http::text::template::Template;
 use weir_http::text::value;
 
 use crate::recorder::options::{FILE_BYTES_MIN, KeySource, MediaKind, PPM, RecordOptions};
+use crate::recorder::place::RecordPlace;
 use crate::recorder::{self, Recorder};
 
 weir_http::settings! {
@@ -22,16 +23,6 @@ weir_http::settings! {
     place: Option<Arc<RecordPlace>> = None,
     /// The place of the block in the file.
     at: Option<At> = None,
-}
-
-/// A place whose exchanges are recorded.
-pub struct RecordPlace {
-    /// The recorder of the file.
-    pub recorder: Arc<Recorder>,
-    /// `client=`: what tells clients apart; `None` for the address.
-    pub client: Option<Template>,
-    /// The options of the file.
-    pub options: Arc<RecordOptions>,
 }
 
 /// The recorders of a configuration, each file once.
@@ -51,11 +42,16 @@ pub static FAMILY: Family = Family::new(
         HSL,
         Arity::AtLeast(1),
         "weir's own: records requests and answers into a file, without the secrets of clients. max=SIZE share=PERCENT \
-         client=$VARIABLE bodies=on|off types=KINDS websocket=on|off answers=hash|length start=on|off key=FILE.",
+         client=$VARIABLE bodies=on|off types=KINDS hashes=on|off websocket=on|off start=on|off key=FILE.",
         record,
     )
     .default("off")],
 )
+.filter(sees_answers, |exchange| {
+    if let Some(place) = &crate::values(exchange.location).record.place {
+        recorder::answer::watch(exchange, place);
+    }
+})
 .log(|_, location| crate::values(location).record.place.is_some(), log)
 .finish(|_, scope| {
     let at = scope.at;
@@ -140,10 +136,7 @@ fn parameters(
             "bodies" => options.has_bodies = flag()?,
             "websocket" => options.has_messages = flag()?,
             "start" => options.starts_on = flag()?,
-            "answers" => {
-                let choices = [("length", false), ("hash", true)];
-                options.hashes_answers = value::choice_of(text, &choices).ok_or_else(invalid)?;
-            }
+            "hashes" => options.has_hashes = flag()?,
             "types" => options.kinds = MediaKind::list(text).ok_or_else(invalid)?,
             "key" if !text.is_empty() => options.key = KeySource::File(b.path(text)),
             _ => return Err(invalid()),
@@ -178,6 +171,12 @@ fn check(b: &mut Build<'_>, _: &Found<'_>) {
     }
 }
 
+/// Whether weir sees the bodies of answers here.
+fn sees_answers(location: &Location) -> bool {
+    let place = &crate::values(location).record.place;
+    place.as_ref().is_some_and(|place| place.options.has_bodies || place.options.has_hashes)
+}
+
 /// Records the exchange.
 fn log(exchange: &mut Exchange<'_>) {
     if let Some(place) = &crate::values(exchange.location).record.place {
@@ -200,7 +199,7 @@ mod tests {
         assert_eq!(
             said(
                 "record /r max=1m share=0.5% client=$cookie_a bodies=on types=json,form websocket=on start=off \
-                 answers=hash key=/k;"
+                 hashes=on key=/k;"
             ),
             ""
         );
@@ -234,9 +233,8 @@ mod tests {
         assert_eq!(said, [""; 0]);
         let conf = conf.unwrap();
         assert_eq!(crate::declared(&conf).record.recorders.len(), 2);
-        let path = |location: &Location| {
-            crate::values(location).record.place.as_ref().map(|place| place.options.path.clone())
-        };
+        let path =
+            |location: &Location| crate::values(location).record.place.as_ref().map(|place| place.options.path.clone());
         let paths: Vec<(String, Option<String>)> =
             conf.locations.iter().map(|location| (location.name.clone(), path(location))).collect();
         for (name, expected) in [("/b", Some("/b")), ("/off", None), ("/same", Some("/a")), ("/c", Some("/a"))] {

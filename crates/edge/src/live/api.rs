@@ -202,7 +202,7 @@ fn decide(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &
         return match (reads, version, rest.trim_end_matches('/')) {
             (true, "weir", "record") => Ok(Said::Shows(recorder::api::shown(&snapshot.weir.recordings))),
             (false, "weir", "record") => {
-                recorder::api::change(conf, question).map(|value| Said::Changed(200, value))
+                recorder::api::change(conf, &question.method, &question.body).map(|value| Said::Changed(200, value))
             }
             (false, ..) => Err(METHOD_DISABLED.into()),
             (true, "", _) => Ok(Said::Shows(VERSIONS.collect())),

@@ -23,14 +23,14 @@ pub mod metrics;
 pub mod observer;
 mod peers;
 mod protocols;
-pub(crate) mod question;
+mod question;
 mod scene;
 mod sessions;
 mod sums;
 pub(crate) mod ticket;
 mod trends;
 pub mod tunnels;
-pub(crate) mod writes;
+mod writes;
 
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock};

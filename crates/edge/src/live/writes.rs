@@ -52,8 +52,7 @@ pub fn change(conf: Option<&Conf>, question: &Question, rest: &str) -> Option<Re
     })
 }
 
-/// The body of a question, as JSON.
-pub fn body(question: &Question) -> Result<Value, Refused> {
+fn body(question: &Question) -> Result<Value, Refused> {
     serde_json::from_slice(&question.body).map_err(|error| no(415, "JsonError", format!("json error: {error}")))
 }
 
@@ -87,8 +86,7 @@ fn change_servers(upstream: &Upstream, question: &Question, id: &str) -> Result<
     }
 }
 
-/// A refusal.
-pub fn no(status: u16, code: &'static str, text: impl Into<String>) -> Refused {
+fn no(status: u16, code: &'static str, text: impl Into<String>) -> Refused {
     Refused { status, code, text: text.into() }
 }
 

@@ -9,15 +9,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_http::exchange::conf::Conf;
 use weir_http::hold::board::lock;
-use weir_meter::live::{Recording, RecordingLosses, RecordingTotals, Timestamp};
+use weir_meter::live::{Recording, Timestamp};
 use weir_net::clock;
 use weir_proxy::family::upstream::edit::Refused;
 
 use super::Recorder;
 use super::options::{PPM, RecordOptions, share_of};
-use super::run::RecordRun;
-use crate::live::question::Question;
-use crate::live::writes::{body, no};
 
 /// The longest time that an order may name.
 const FOR_S_MAX: u64 = 31 * 24 * 3600;
@@ -34,11 +31,12 @@ pub fn shown(all: &[Recording]) -> Value {
 }
 
 /// Switches a recorder on or off, or changes its share. The answer is its state.
-pub fn change(conf: Option<&Conf>, question: &Question) -> Result<Value, Refused> {
-    if !matches!(question.method.as_str(), "POST" | "PATCH") {
+pub fn change(conf: Option<&Conf>, method: &str, body: &[u8]) -> Result<Value, Refused> {
+    if !matches!(method, "POST" | "PATCH") {
         return Err(no(405, "MethodDisabled", "method disabled"));
     }
-    let order = RecordOrder::read(&body(question)?)?;
+    let body = serde_json::from_slice(body).map_err(|error| no(415, "JsonError", format!("json error: {error}")))?;
+    let order = RecordOrder::read(&body)?;
     let Some(declared) = conf.map(|conf| &crate::declared(conf).record) else {
         return Err(no(404, "RecordingNotFound", "no configuration is in force"));
     };
@@ -46,7 +44,13 @@ pub fn change(conf: Option<&Conf>, question: &Question) -> Result<Value, Refused
     let found = match &order.file {
         Some(file) => all.find(|(_, options)| options.path == *file),
         None if declared.recorders.len() == 1 => all.next(),
-        None => return Err(no(400, "RecordingNotNamed", "\"file\" is missing, and the configuration has not one recording")),
+        None => {
+            return Err(no(
+                400,
+                "RecordingNotNamed",
+                "\"file\" is missing, and the configuration has not one recording",
+            ));
+        }
     };
     let (recorder, options) =
         found.ok_or_else(|| no(404, "RecordingNotFound", "the configuration has no \"record\" with this file"))?;
@@ -149,10 +153,9 @@ fn state(recorder: &Recorder, options: &RecordOptions) -> Recording {
         ..Recording::default()
     };
     for run in state.ended.iter().chain(&state.run) {
-        add(&mut recording.totals, run);
+        run.add_to(&mut recording.totals);
     }
     let Some(run) = state.run.as_ref().or(state.last.as_ref()) else { return recording };
-    let lost = losses(run);
     let count = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
     recording.since = Some(Timestamp(run.unix_us / 1000));
     if state.run.is_some() {
@@ -162,23 +165,14 @@ fn state(recorder: &Recorder, options: &RecordOptions) -> Recording {
         });
     }
     recording.recorded = count(&run.counts.recorded);
-    recording.exchanges = count(&run.counts.received) + lost.queue + lost.large;
-    recording.lost = lost;
+    recording.exchanges = run.exchanges();
+    recording.lost = run.lost();
     recording.messages = count(&run.counts.messages);
     recording
 }
 
-fn losses(run: &RecordRun) -> RecordingLosses {
-    let lost = run.losses();
-    RecordingLosses { queue: lost.queue, size: lost.size, writing: lost.writing, large: lost.large }
-}
-
-/// Adds the counts of a run to those of all runs.
-pub(super) fn add(totals: &mut RecordingTotals, run: &RecordRun) {
-    let lost = losses(run);
-    totals.exchanges += run.counts.received.load(Ordering::Relaxed) + lost.queue + lost.large;
-    totals.recorded += run.counts.recorded.load(Ordering::Relaxed);
-    totals.lost.add(&lost);
+fn no(status: u16, code: &'static str, text: impl Into<String>) -> Refused {
+    Refused { status, code, text: text.into() }
 }
 
 #[cfg(test)]

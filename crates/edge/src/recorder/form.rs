@@ -9,7 +9,7 @@ use weir_recording::model::{Beginning, RecordingPart};
 use weir_recording::read::whole_bytes;
 use weir_recording::write::Writer;
 
-use super::block::Block;
+use super::block::RecordBlock;
 
 /// Where the last whole frame of a file ends.
 ///
@@ -31,8 +31,8 @@ const HEAD_BYTES: u64 = weir_recording::frame::FILE_HEAD_BYTES as u64;
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 << 10;
 
-/// Frames that are composed.
-pub struct Frames {
+/// SegmentFrames that are composed.
+pub struct SegmentFrames {
     writer: Writer<Composed>,
     composed: Composed,
 }
@@ -52,14 +52,14 @@ impl Write for Composed {
     }
 }
 
-impl Frames {
-    /// Frames that begin a recorder.
+impl SegmentFrames {
+    /// SegmentFrames that begin a recorder.
     ///
     /// # Errors
     /// The beginning cannot be composed.
-    pub fn new(beginning: &Beginning) -> io::Result<Frames> {
+    pub fn new(beginning: &Beginning) -> io::Result<SegmentFrames> {
         let composed = Composed::default();
-        Ok(Frames { writer: Writer::new(composed.clone(), beginning)?, composed })
+        Ok(SegmentFrames { writer: Writer::new(composed.clone(), beginning)?, composed })
     }
 
     /// Adds a part.
@@ -74,8 +74,12 @@ impl Frames {
     ///
     /// # Errors
     /// The block is larger than the format allows.
-    pub fn put_block(&mut self, block: &Block) -> io::Result<()> {
-        block.parts.iter().try_for_each(|part| self.put(part))
+    pub fn put_block(&mut self, block: &RecordBlock) -> io::Result<()> {
+        // What was put before comes before.
+        self.writer.flush()?;
+        let frame = weir_recording::seal(&block.bytes)?;
+        self.composed.0.borrow_mut().extend_from_slice(&frame);
+        Ok(())
     }
 
     /// Takes what is composed.

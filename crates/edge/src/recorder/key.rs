@@ -5,13 +5,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
 use weir_net::log::Os;
 use weir_net::process::Identity;
 use weir_net::{opening, path, random};
 
 /// Bytes of a key.
-pub const KEY_BYTES: usize = 32;
+pub const KEY_BYTES: usize = 16;
 
 /// The key. A file has it as hexadecimal digits in one line.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,7 +32,9 @@ pub fn read(name: &str) -> Result<RecordKey, String> {
     let text = opening::read(name.as_bytes(), FILE_BYTES_MAX)
         .map_err(|error| format!("open() \"{name}\" failed {}", Os(&error)))?;
     of_text(text.trim_ascii()).ok_or_else(|| {
-        format!("\"{name}\" has no key of 64 hexadecimal digits: make one with openssl rand -hex 32, or remove the file")
+        format!(
+            "\"{name}\" has no key of 32 hexadecimal digits: make one with openssl rand -hex 16, or remove the file"
+        )
     })
 }
 
@@ -72,21 +73,6 @@ fn of_text(text: &[u8]) -> Option<RecordKey> {
 }
 
 impl RecordKey {
-    /// A number that tells whether two keys are the same, and nothing else about them.
-    pub fn id(&self) -> u64 {
-        self.hash(b"id", b"")
-    }
-
-    /// A client, by its address or what else tells clients apart.
-    pub fn client(&self, text: &[u8]) -> u64 {
-        self.hash(b"client", text)
-    }
-
-    fn hash(&self, purpose: &[u8], text: &[u8]) -> u64 {
-        let digest = Sha256::new().chain_update(self.0).chain_update(purpose).chain_update(text).finalize();
-        digest.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
-    }
-
     fn to_text(&self) -> String {
         let mut text: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
         text.push('\n');
@@ -111,7 +97,7 @@ mod tests {
         prepare(name, None).unwrap();
         assert!(read(name).unwrap() == key && make().unwrap() != key);
         std::fs::write(&path, "short").unwrap();
-        assert!(read(name).err().unwrap().contains("has no key of 64 hexadecimal digits"));
+        assert!(read(name).err().unwrap().contains("has no key of 32 hexadecimal digits"));
         std::fs::remove_file(&path).unwrap();
         assert!(read(name).err().unwrap().contains("(2: No such file or directory)"));
     }

@@ -11,6 +11,9 @@ pub const FILE_BYTES_MIN: u64 = 256 << 10;
 /// `max=` without one.
 const FILE_BYTES: u64 = 256 << 20;
 
+/// The largest body that is kept.
+pub const BODY_BYTES_MAX: u64 = 64 << 10;
+
 /// The options of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordOptions {
@@ -28,8 +31,8 @@ pub struct RecordOptions {
     pub kinds: Vec<MediaKind>,
     /// `websocket=on`.
     pub has_messages: bool,
-    /// `answers=hash`: the bodies of answers are hashed, so weir must see their bytes.
-    pub hashes_answers: bool,
+    /// `hashes=on`: bodies are hashed, so weir must see the bytes of answers.
+    pub has_hashes: bool,
     /// Recording begins with the configuration, and not with an order.
     pub starts_on: bool,
     /// Where the key is from.
@@ -70,12 +73,8 @@ pub enum MediaKind {
 
 impl MediaKind {
     /// All of them, by the words of `types=`.
-    const ALL: [(&str, MediaKind); 4] = [
-        ("json", MediaKind::Json),
-        ("form", MediaKind::Form),
-        ("text", MediaKind::Text),
-        ("xml", MediaKind::Xml),
-    ];
+    const ALL: [(&str, MediaKind); 4] =
+        [("json", MediaKind::Json), ("form", MediaKind::Form), ("text", MediaKind::Text), ("xml", MediaKind::Xml)];
 
     /// The kinds of a list with commas; `None` for an unknown word.
     pub fn list(text: &str) -> Option<Vec<MediaKind>> {
@@ -85,7 +84,8 @@ impl MediaKind {
 
     /// The kind of a `Content-Type`; `None` for other types.
     pub fn of(content_type: &[u8]) -> Option<MediaKind> {
-        let media = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+        let media =
+            content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
         match media.as_slice() {
             b"application/json" => Some(MediaKind::Json),
             b"application/x-www-form-urlencoded" => Some(MediaKind::Form),
@@ -109,7 +109,7 @@ impl RecordOptions {
             has_bodies: false,
             kinds: MediaKind::ALL.iter().map(|(_, kind)| *kind).collect(),
             has_messages: false,
-            hashes_answers: false,
+            has_hashes: false,
             starts_on: true,
             key: KeySource::Memory,
         }
@@ -124,7 +124,7 @@ impl RecordOptions {
             ("bodies", self.has_bodies == other.has_bodies),
             ("types", self.kinds == other.kinds),
             ("websocket", self.has_messages == other.has_messages),
-            ("answers", self.hashes_answers == other.hashes_answers),
+            ("hashes", self.has_hashes == other.has_hashes),
             ("start", self.starts_on == other.starts_on),
             ("key", self.key == other.key),
         ];

@@ -12,7 +12,7 @@ use weir_net::log::{self, Level, Os};
 use weir_net::{Instant, clock};
 use weir_recording::model::{Ending, Losses, RecordingPart};
 
-use super::block::Block;
+use super::block::RecordBlock;
 use super::form;
 use super::run::RecordRun;
 
@@ -41,7 +41,7 @@ pub struct Segments<'r> {
 /// A segment that has begun.
 struct Segment {
     handle: Arc<File>,
-    frames: form::Frames,
+    frames: form::SegmentFrames,
     /// Where the file ends, if nobody else writes to it.
     end: u64,
     /// The losses that the file has.
@@ -53,7 +53,7 @@ struct Segment {
 /// The counts of the run that endings before have told.
 #[derive(Default)]
 struct Base {
-    received: u64,
+    exchanges: u64,
     recorded: u64,
     lost: Losses,
 }
@@ -84,15 +84,15 @@ impl<'r> Segments<'r> {
     }
 
     /// Writes a block, or counts what is lost.
-    pub fn put(&mut self, block: Block) {
+    pub fn put(&mut self, block: RecordBlock) {
         let counts = &self.run.counts;
         // A segment that begins here counts the block.
         let written = self.write(&block);
-        counts.received.fetch_add(block.exchanges(), Ordering::Relaxed);
+        counts.received.fetch_add(block.exchanges, Ordering::Relaxed);
         let lost = match written {
             Ok(()) => {
-                counts.recorded.fetch_add(block.exchanges(), Ordering::Relaxed);
-                counts.messages.fetch_add(block.messages(), Ordering::Relaxed);
+                counts.recorded.fetch_add(block.exchanges, Ordering::Relaxed);
+                counts.messages.fetch_add(block.messages, Ordering::Relaxed);
                 return;
             }
             Err(Unwritten::Full) => {
@@ -142,7 +142,7 @@ impl<'r> Segments<'r> {
             // tells what this one has not told.
             self.open = None;
             let recorded = self.run.counts.recorded.load(Ordering::Relaxed);
-            self.base.received += recorded - self.base.recorded;
+            self.base.exchanges += recorded - self.base.recorded;
             self.base.recorded = recorded;
         }
         if self.open.is_none() {
@@ -175,22 +175,18 @@ impl<'r> Segments<'r> {
             let cut = length - whole;
             log::global(
                 Level::Warn,
-                format_args!("record \"{path}\": the last recorder did not end in order, {cut} bytes of a part are cut off"),
+                format_args!(
+                    "record \"{path}\": the last recorder did not end in order, {cut} bytes of a part are cut off"
+                ),
             );
         }
-        let frames = form::Frames::new(&self.run.beginning()).map_err(Unwritten::Failed)?;
-        let mut segment = Segment {
-            handle,
-            frames,
-            end: whole,
-            told: self.base.lost,
-            generations: Vec::new(),
-        };
+        let frames = form::SegmentFrames::new(&self.run.beginning()).map_err(Unwritten::Failed)?;
+        let mut segment = Segment { handle, frames, end: whole, told: self.base.lost, generations: Vec::new() };
         self.flush(&mut segment, self.run.options.max_bytes.saturating_sub(ENDING_BYTES))?;
         Ok(segment)
     }
 
-    fn write(&mut self, block: &Block) -> Result<(), Unwritten> {
+    fn write(&mut self, block: &RecordBlock) -> Result<(), Unwritten> {
         self.opened()?;
         let Some(mut open) = self.open.take() else { return Err(Unwritten::Taken) };
         let written = self.write_to(&mut open, block);
@@ -198,12 +194,12 @@ impl<'r> Segments<'r> {
         written
     }
 
-    fn write_to(&self, open: &mut Segment, block: &Block) -> Result<(), Unwritten> {
+    fn write_to(&self, open: &mut Segment, block: &RecordBlock) -> Result<(), Unwritten> {
         let max = self.run.options.max_bytes.saturating_sub(ENDING_BYTES);
         if open.end >= max {
             return Err(Unwritten::Full);
         }
-        let new = block.generations().filter(|generation| !open.generations.contains(generation));
+        let new = block.generations.iter().copied().filter(|generation| !open.generations.contains(generation));
         let new: Vec<u64> = new.collect();
         let composed = self.compose(open, block, &new);
         if composed.is_err() {
@@ -216,7 +212,7 @@ impl<'r> Segments<'r> {
         Ok(())
     }
 
-    fn compose(&self, open: &mut Segment, block: &Block, generations: &[u64]) -> io::Result<()> {
+    fn compose(&self, open: &mut Segment, block: &RecordBlock, generations: &[u64]) -> io::Result<()> {
         for conf in generations.iter().filter_map(|generation| self.run.configuration(*generation)) {
             open.frames.put(&RecordingPart::Configuration((*conf).clone()))?;
         }
@@ -274,21 +270,18 @@ impl<'r> Segments<'r> {
         if lost != open.told {
             composed = put(RecordingPart::Lost(beyond(&lost, &open.told)));
         }
-        let now = Base {
-            received: counts.received.load(Ordering::Relaxed),
-            recorded: counts.recorded.load(Ordering::Relaxed),
-            lost,
-        };
+        let now = Base { exchanges: self.run.exchanges(), recorded: counts.recorded.load(Ordering::Relaxed), lost };
         let before = std::mem::replace(&mut self.base, now);
         let lost = beyond(&lost, &before.lost);
         let ending = Ending {
             at_us: clock::precise().us_since(self.run.begun),
-            exchanges: self.base.received - before.received + lost.queue + lost.large,
+            exchanges: self.base.exchanges - before.exchanges,
             recorded: self.base.recorded - before.recorded,
             lost,
         };
         let composed = composed.and_then(|()| put(RecordingPart::Ending(ending)));
-        let ended = composed.map_err(Unwritten::Failed).and_then(|()| self.flush(&mut open, self.run.options.max_bytes));
+        let ended =
+            composed.map_err(Unwritten::Failed).and_then(|()| self.flush(&mut open, self.run.options.max_bytes));
         if let Err(why) = ended {
             self.complain(&why);
         }
@@ -302,7 +295,9 @@ impl<'r> Segments<'r> {
         let (path, max) = (self.file.path(), self.run.options.max_bytes);
         log::global(
             Level::Notice,
-            format_args!("record \"{path}\": the file has {max} bytes (\"max\"), what follows is counted but not recorded"),
+            format_args!(
+                "record \"{path}\": the file has {max} bytes (\"max\"), what follows is counted but not recorded"
+            ),
         );
     }
 

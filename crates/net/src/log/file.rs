@@ -149,9 +149,7 @@ impl LogFile {
     fn opened(&self) -> Result<Arc<File>, String> {
         let opened = match self.check {
             None => append(&self.path),
-            Some(_) => {
-                OpenOptions::new().read(true).append(true).create(true).mode(RECORD_MODE).open(&self.path)
-            }
+            Some(_) => OpenOptions::new().read(true).append(true).create(true).mode(RECORD_MODE).open(&self.path),
         };
         let file = opened.map_err(|error| format!("open() \"{}\" failed {}", self.path, Os(&error)))?;
         if let Some(check) = self.check {
