@@ -1,7 +1,7 @@
 //! From access logs to an Artillery script with the same mix: `weir load from`.
 //!
 //! ```text
-//!   lines ─► read ─► Log ─► window ─► routes ─► sessions ─► fit ─► write ─► script, rows
+//!   lines ─► read ─► gather ─► window ─► routes ─► sessions ─► fit ─► write ─► script, rows
 //! ```
 //! Not here: files. The caller opens them, and writes the script.
 //!
@@ -9,6 +9,7 @@
 //! both the script and [`MadeScript::notes`] say so.
 
 mod fit;
+mod gather;
 mod phases;
 mod read;
 mod routes;
@@ -27,11 +28,11 @@ pub use wish::{MINUTES_MAX, MadeScript, SPEEDS, Wish};
 /// # Errors
 /// A sentence for the user: a log cannot be read, or it has nothing to make a script from.
 pub fn make(wish: &Wish, logs: Vec<(String, Box<dyn Read>)>) -> Result<MadeScript, String> {
-    let mut reader = read::AccessLogReader::new(wish);
+    let mut gatherer = gather::TrafficGatherer::new(wish);
     for (name, bytes) in logs {
-        reader.log(&name, bytes)?;
+        gatherer.log(&name, bytes)?;
     }
-    let log = reader.finish()?;
+    let log = gatherer.finish()?;
     let window = phases::window(&log, wish);
     let kept = log.within(window.from_ms, window.to_ms);
     let routes = routes::find(&log, &kept);

@@ -1,6 +1,6 @@
 //! The part of the log that the script replays, and its arrivals over time.
 
-use super::read::AccessLogs;
+use super::gather::AccessLogs;
 use super::wish::Wish;
 
 /// The longest part of a log that is replayed as it is.

@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::read::{AccessLogs, LoggedCall, LoggedRequest, is_asset};
+use super::gather::{AccessLogs, LoggedCall, LoggedRequest, is_asset};
 
 /// Most routes; all other targets of a method are one route, whose parameter is the whole target.
 pub(super) const ROUTES_MAX: usize = 200;

@@ -1,6 +1,6 @@
 //! The requests of a client, one after another, are a session.
 
-use super::read::LoggedRequest;
+use super::gather::LoggedRequest;
 use super::routes::Routes;
 
 /// A pause of this length ends a session, as in web analytics.

@@ -3,8 +3,8 @@
 use weir_words::Text;
 
 use super::fit::LogFlow;
+use super::gather::AccessLogs;
 use super::phases::{LogWindow, ScriptPhase};
-use super::read::AccessLogs;
 use super::routes::{RoutePiece, Routes};
 use super::said;
 use super::sessions::{LogSession, STEPS_MAX, SessionStep, Sessions};
@@ -284,7 +284,7 @@ impl ScriptParts<'_> {
         let say = |words: Text, values: &[&str]| said::fill(words, self.wish.language, values);
         let window = self.window;
         let length_s = (window.to_ms - window.from_ms) as f64 / 1000.0;
-        let ends = |request: Option<&super::read::LoggedRequest>| request.map_or(0, |request| request.at_ms);
+        let ends = |request: Option<&super::gather::LoggedRequest>| request.map_or(0, |request| request.at_ms);
         if window.is_part {
             let whole_ms = ends(self.log.requests.last()) - ends(self.log.requests.first());
             notes.push(say(
