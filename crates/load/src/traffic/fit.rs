@@ -2,17 +2,20 @@
 //!
 //! Sessions with the same routes in the same order are one scenario. A log has thousands of orders that occur once, so
 //! a script takes the frequent orders, and some sessions that stand for the others. Their weights are then raked: each
-//! is raised or lowered until every route has its share (iterative proportional fitting).
+//! is raised or lowered until every route has its share, and every length its number of sessions (iterative
+//! proportional fitting).
 
 use foldhash::HashMap;
 
 use super::routes::Routes;
-use super::sessions::{LogSession, Sessions};
+use super::sessions::{LogSession, STEPS_MAX, Sessions};
 
 /// Most scenarios with an order of their own.
 const COMMON_MAX: usize = 40;
 /// Most sessions that stand for all others.
-const SAMPLES_MAX: usize = 30;
+const SAMPLES_MAX: usize = 50;
+/// The lengths of sessions that count as one: each number is the last one of its class.
+const LENGTHS: [usize; 13] = [1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 23, 32, STEPS_MAX];
 /// Rounds of raking.
 const ROUNDS_MAX: usize = 2000;
 /// Error of a route's share with which the lengths of sessions are given up.
@@ -41,23 +44,22 @@ pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<LogF
         let order = sessions.steps(session).iter().map(|step| step.route).collect();
         orders.entry(order).or_default().push(session);
     }
-    let mut orders: Vec<(Vec<u16>, Vec<&LogSession>)> = orders.into_iter().collect();
+    let mut orders: Vec<Order<'_>> = orders.into_iter().collect();
     orders.sort_by(|a, b| (b.1.len(), &a.0).cmp(&(a.1.len(), &b.0)));
     let is_whole = orders.len() <= COMMON_MAX + SAMPLES_MAX;
     let rest = if is_whole { Vec::new() } else { orders.split_off(COMMON_MAX) };
     let common =
-        |(routes, sessions): (Vec<u16>, Vec<&'s LogSession>)| LogFlow { routes, weight: 0, sessions, is_sample: false };
+        |(routes, sessions): Order<'s>| LogFlow { routes, weight: 0, sessions, is_sample: false };
     let mut found: Vec<LogFlow<'s>> = orders.into_iter().map(common).collect();
     let mut weights: Vec<f64> = found.iter().map(|scenario| scenario.sessions.len() as f64).collect();
-    let left: usize = rest.iter().map(|(_, sessions)| sessions.len()).sum();
-    let step = rest.len().div_ceil(SAMPLES_MAX).max(1);
-    // The rest is sorted by count and then by route: every n-th covers all kinds.
-    let samples: Vec<_> = rest.into_iter().step_by(step).collect();
-    weights.extend(std::iter::repeat_n(left as f64 / samples.len().max(1) as f64, samples.len()));
-    found.extend(samples.into_iter().map(|order| LogFlow { is_sample: true, ..common(order) }));
+    for (samples, weight) in samples(rest) {
+        weights.extend(std::iter::repeat_n(weight, samples.len()));
+        found.extend(samples.into_iter().map(|order| LogFlow { is_sample: true, ..common(order) }));
+    }
     if !is_whole {
         alone(&mut found, &mut weights, routes);
-        let error = rake(&found, &mut weights, routes, Some(sessions.all.len() as f64));
+        let lengths = Lengths::of(sessions);
+        let error = rake(&found, &mut weights, routes, Some(&lengths));
         if error > UNFIT {
             // These flows cannot have both the shares and the lengths of the log. The shares matter more.
             rake(&found, &mut weights, routes, None);
@@ -69,6 +71,67 @@ pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<LogF
     }
     found.sort_by_key(|scenario| std::cmp::Reverse(scenario.weight));
     found
+}
+
+/// An order of routes, and the sessions that have it.
+type Order<'s> = (Vec<u16>, Vec<&'s LogSession>);
+
+/// Chooses orders that stand for all of these, for each class of lengths: its samples, and the first weight of each.
+fn samples(rest: Vec<Order<'_>>) -> Vec<(Vec<Order<'_>>, f64)> {
+    let all = rest.len().max(1);
+    let mut classes: Vec<Vec<Order<'_>>> = std::iter::repeat_with(Vec::new).take(LENGTHS.len()).collect();
+    for order in rest {
+        classes.get_mut(class(order.0.len())).into_iter().for_each(|class| class.push(order.clone()));
+    }
+    let classes = classes.into_iter().filter(|class| !class.is_empty());
+    let chosen = classes.map(|mut class| {
+        // Each class has two at least, so that its routes can differ. The others are shared by the numbers of orders.
+        let most = 2 + (SAMPLES_MAX - 2 * LENGTHS.len()) * class.len() / all;
+        let sessions: usize = class.iter().map(|(_, sessions)| sessions.len()).sum();
+        // Orders that begin alike are neighbours: every n-th covers all kinds.
+        class.sort_by(|a, b| a.0.cmp(&b.0));
+        let step = class.len().div_ceil(most).max(1);
+        let chosen: Vec<Order<'_>> = class.into_iter().step_by(step).collect();
+        let weight = sessions as f64 / chosen.len().max(1) as f64;
+        (chosen, weight)
+    });
+    chosen.collect()
+}
+
+/// The class of a length.
+fn class(length: usize) -> usize {
+    LENGTHS.partition_point(|last| *last < length).min(LENGTHS.len() - 1)
+}
+
+/// The number of sessions in each class of lengths.
+struct Lengths([f64; LENGTHS.len()]);
+
+impl Lengths {
+    fn of(sessions: &Sessions) -> Lengths {
+        let mut lengths = Lengths([0.0; LENGTHS.len()]);
+        sessions.all.iter().for_each(|session| lengths.add(sessions.steps(session).len(), 1.0));
+        lengths
+    }
+
+    fn add(&mut self, length: usize, weight: f64) {
+        self.0.get_mut(class(length)).into_iter().for_each(|sum| *sum += weight);
+    }
+
+    fn get(&self, length: usize) -> f64 {
+        self.0.get(class(length)).copied().unwrap_or(0.0)
+    }
+
+    /// Changes the weights so that each class has its number.
+    fn scale(&self, found: &[LogFlow<'_>], weights: &mut [f64]) {
+        let mut given = Lengths([0.0; LENGTHS.len()]);
+        found.iter().zip(weights.iter()).for_each(|(flow, weight)| given.add(flow.routes.len(), *weight));
+        for (flow, weight) in found.iter().zip(weights) {
+            let (given, wanted) = (given.get(flow.routes.len()), self.get(flow.routes.len()));
+            if given > 0.0 && wanted > 0.0 {
+                *weight *= wanted / given;
+            }
+        }
+    }
 }
 
 /// Adds a scenario of one request for each route, so that raking can give every route its share.
@@ -84,15 +147,15 @@ fn alone(found: &mut Vec<LogFlow<'_>>, weights: &mut Vec<f64>, routes: &Routes) 
     }
 }
 
-/// Changes the weights until each route has its number of requests, in this number of sessions. Returns the largest
+/// Changes the weights until each route has its number of requests, in sessions of these lengths. Returns the largest
 /// error of a route's share that is left.
-fn rake(found: &[LogFlow<'_>], weights: &mut [f64], routes: &Routes, sessions: Option<f64>) -> f64 {
+fn rake(found: &[LogFlow<'_>], weights: &mut [f64], routes: &Routes, lengths: Option<&Lengths>) -> f64 {
     let wanted: Vec<f64> = routes.shares.iter().map(|share| share.requests as f64).collect();
     let all: f64 = wanted.iter().sum();
     let mut error = 1.0;
     for _ in 0..ROUNDS_MAX {
         // Without this part the routes would have the right shares in too many or too few sessions.
-        let length = sessions.map_or(0.0, |sessions| (sessions / weights.iter().sum::<f64>()).ln());
+        lengths.into_iter().for_each(|lengths| lengths.scale(found, weights));
         let mut given = vec![0.0; wanted.len()];
         for (scenario, weight) in found.iter().zip(weights.iter()) {
             for route in &scenario.routes {
@@ -103,7 +166,7 @@ fn rake(found: &[LogFlow<'_>], weights: &mut [f64], routes: &Routes, sessions: O
         }
         let off = given.iter().zip(&wanted).map(|(given, wanted)| (given - wanted).abs());
         error = off.fold(0.0, f64::max) / all;
-        if error <= ERROR_MAX && length.abs() <= ERROR_MAX {
+        if error <= ERROR_MAX {
             break;
         }
         for (scenario, weight) in found.iter().zip(weights.iter_mut()) {
@@ -111,7 +174,7 @@ fn rake(found: &[LogFlow<'_>], weights: &mut [f64], routes: &Routes, sessions: O
                 let (given, wanted) = (given.get(usize::from(*route))?, wanted.get(usize::from(*route))?);
                 (*given > 0.0 && *wanted > 0.0).then(|| (wanted / given).ln())
             });
-            *weight *= ((logs.sum::<f64>() + length) / (scenario.routes.len() + 1) as f64).exp();
+            *weight *= (logs.sum::<f64>() / scenario.routes.len().max(1) as f64).exp();
         }
     }
     error
@@ -163,7 +226,11 @@ mod tests {
         let mut weights = vec![100.0, 100.0, 100.0];
         alone(&mut found, &mut weights, &routes);
         assert_eq!(found.len(), 7);
-        rake(&found, &mut weights, &routes, Some(600.0));
+        let mut lengths = Lengths([0.0; LENGTHS.len()]);
+        for (length, sessions) in [(1, 430.0), (2, 60.0), (3, 150.0)] {
+            lengths.add(length, sessions);
+        }
+        rake(&found, &mut weights, &routes, Some(&lengths));
         let given = |route: u16| -> f64 {
             let of = |(scenario, weight): (&LogFlow<'_>, &f64)| {
                 weight * scenario.routes.iter().filter(|own| **own == route).count() as f64
@@ -173,6 +240,10 @@ mod tests {
         for (route, wanted) in [(0, 700.0), (1, 200.0), (2, 90.0), (3, 10.0)] {
             assert!((given(route) - wanted).abs() < 1.0, "{route}: {}", given(route));
         }
-        assert!((weights.iter().sum::<f64>() - 600.0).abs() < 1.0);
+        for (length, wanted) in [(1, 430.0), (2, 60.0), (3, 150.0)] {
+            let of = |(flow, weight): (&LogFlow<'_>, &f64)| if flow.routes.len() == length { *weight } else { 0.0 };
+            let given: f64 = found.iter().zip(&weights).map(of).sum();
+            assert!((given - wanted).abs() < 1.0, "{length}: {given}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::gather::AccessLogs;
 use super::phases::{LogWindow, ScriptPhase};
 use super::routes::{RoutePiece, Routes};
 use super::said;
-use super::sessions::{LogSession, STEPS_MAX, SessionStep, Sessions};
+use super::sessions::{STEPS_MAX, SessionStep, Sessions};
 use super::wish::{MadeScript, Wish};
 use crate::csv;
 
@@ -15,6 +15,10 @@ use crate::csv;
 const ROWS_MAX: usize = 1_000;
 /// The same, if the rows are in the script itself.
 const ROWS_INSIDE_MAX: usize = 100;
+/// Most files of rows; the rows of further scenarios, which are the rare ones, are in the script itself.
+const FILES_MAX: usize = 90;
+/// Most rows of such a scenario.
+const ROWS_RARE_MAX: usize = 20;
 /// Pauses below this are no pauses.
 const THINK_MS_MIN: u64 = 20;
 /// Most statuses that are shown of a route.
@@ -76,7 +80,7 @@ impl ScriptParts<'_> {
             if columns.all.is_empty() {
                 continue;
             }
-            match &self.wish.stem {
+            match self.file_of(number) {
                 Some(stem) => {
                     let name = format!("{stem}.{number}.csv");
                     let fields: Vec<String> = columns.all.iter().map(|(name, _)| format!("s{number}_{name}")).collect();
@@ -112,9 +116,14 @@ impl ScriptParts<'_> {
 
     /// Writes a scenario; returns its columns.
     fn scenario(&self, number: usize, scenario: &LogFlow<'_>, pools: &Pools, out: &mut String) -> Columns {
-        let sessions = self.rows(scenario, pools);
+        let is_inside = self.file_of(number).is_none();
+        let most = match (is_inside, &self.wish.stem) {
+            (false, _) => ROWS_MAX,
+            (true, None) => ROWS_INSIDE_MAX,
+            (true, Some(_)) => ROWS_RARE_MAX,
+        };
+        let sessions = self.rows(scenario, pools, most);
         let mut columns = Columns { rows: sessions.len(), ..Columns::default() };
-        let is_inside = self.wish.stem.is_none();
         let template = |name: &str| format!("{{{{ s{number}{}{name} }}}}", if is_inside { '.' } else { '_' });
         let routes: Vec<_> =
             scenario.routes.iter().filter_map(|route| self.routes.all.get(usize::from(*route))).collect();
@@ -159,30 +168,39 @@ impl ScriptParts<'_> {
         columns
     }
 
+    /// The name for the file of a scenario's rows. `None`: the rows are in the script.
+    fn file_of(&self, number: usize) -> Option<&str> {
+        self.wish.stem.as_deref().filter(|_| number <= FILES_MAX)
+    }
+
     /// The sessions that give a scenario its values, at most so many.
-    fn rows(&self, scenario: &LogFlow<'_>, pools: &Pools) -> Vec<Vec<SessionStep>> {
-        let most = if self.wish.stem.is_some() { ROWS_MAX } else { ROWS_INSIDE_MAX };
+    fn rows(&self, scenario: &LogFlow<'_>, pools: &Pools, most: usize) -> Vec<Vec<SessionStep>> {
         if !scenario.is_sample {
-            let all = scenario.sessions.len();
-            let mut random = fastrand::Rng::with_seed(all as u64);
-            let chosen = (0..all.min(most))
-                .filter_map(|row| scenario.sessions.get(spread(row, all.min(most), all, &mut random)));
-            return chosen.map(|session: &&LogSession| self.sessions.steps(session).to_vec()).collect();
+            let mut random = fastrand::Rng::with_seed(scenario.sessions.len() as u64);
+            let mut sessions: Vec<&[SessionStep]> =
+                scenario.sessions.iter().map(|session| self.sessions.steps(session)).collect();
+            if sessions.len() > most {
+                // From each stretch of equally long sessions, so that the pauses have the mean of all.
+                sessions.sort_by_key(|steps| steps.iter().map(|step| step.think_ms).sum::<u64>());
+            }
+            let rows = sessions.len().min(most);
+            let chosen = (0..rows).filter_map(|row| sessions.get(spread(row, rows, sessions.len(), &mut random)));
+            return chosen.map(|steps| steps.to_vec()).collect();
         }
         let of = |route: &u16| pools.steps.get(usize::from(*route)).map_or(&[][..], Vec::as_slice);
         let thinks = |route: &u16| pools.thinks.get(usize::from(*route)).map_or(&[][..], Vec::as_slice);
         let rows = scenario.routes.iter().map(|route| of(route).len()).max().unwrap_or(0).min(most);
         let mut random = fastrand::Rng::with_seed(rows as u64);
-        let mut step = |row: usize, at: usize, route: &u16| {
-            // Each place of the flow begins elsewhere in the pool, so that its values do not depend on the others.
-            let row = (row + at * rows / scenario.routes.len()) % rows.max(1);
-            let step = of(route).get(spread(row, rows, of(route).len(), &mut random))?;
-            let all = thinks(route).len();
-            let think_ms = thinks(route).get(spread(row, rows, all, &mut random)).copied().unwrap_or(0);
-            Some(SessionStep { think_ms, ..*step })
-        };
-        let row = |row| scenario.routes.iter().enumerate().filter_map(|(at, route)| step(row, at, route)).collect();
-        (0..rows).map(row).collect()
+        let mut all = vec![Vec::new(); rows];
+        for route in &scenario.routes {
+            // In another order for each place of the flow, so that its values do not depend on the others.
+            let (steps, thinks) = (picked(of(route), rows, &mut random), picked(thinks(route), rows, &mut random));
+            let thinks = thinks.into_iter().map(Some).chain(std::iter::repeat(None));
+            for (row, (step, think_ms)) in all.iter_mut().zip(steps.into_iter().zip(thinks)) {
+                row.push(SessionStep { think_ms: think_ms.unwrap_or(0), ..step });
+            }
+        }
+        all
     }
 
     fn pools(&self) -> Pools {
@@ -195,6 +213,8 @@ impl ScriptParts<'_> {
                 pools.thinks.get_mut(route).into_iter().filter(|_| at > 0).for_each(|pool| pool.push(step.think_ms));
             }
         }
+        // So that a few of them have the mean of all.
+        pools.thinks.iter_mut().for_each(|pool| pool.sort_unstable());
         pools
     }
 
@@ -319,6 +339,14 @@ fn of_phase(number: usize, phase: &ScriptPhase) -> String {
 fn spread(row: usize, rows: usize, all: usize, random: &mut fastrand::Rng) -> usize {
     let (from, to) = (row * all / rows.max(1), (row + 1) * all / rows.max(1));
     if to > from { random.usize(from..to) } else { from.min(all.saturating_sub(1)) }
+}
+
+/// So many values, from all parts of a list, in an order of chance.
+fn picked<T: Copy>(all: &[T], rows: usize, random: &mut fastrand::Rng) -> Vec<T> {
+    let mut chosen: Vec<T> =
+        (0..rows).filter_map(|row| all.get(spread(row, rows, all.len(), random))).copied().collect();
+    random.shuffle(&mut chosen);
+    chosen
 }
 
 /// The rows as CSV.
