@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-host", &[]),
     ("weir-meter", &[]),
     ("weir-mutate", &[]),
-    ("weir-recording", &[]),
+    ("weir-recording", &["weir-words"]),
     ("weir-dash", &["weir-words", "weir-meter"]),
     ("weir-net", &["weir-wire"]),
     ("weir-peers", &[]),
@@ -90,6 +90,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "weir",
         &[
             "weir-adopt",
+            "weir-recording",
             "weir-words",
             "weir-conf",
             "weir-net",
