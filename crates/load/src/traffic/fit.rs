@@ -48,8 +48,7 @@ pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<LogF
     orders.sort_by(|a, b| (b.1.len(), &a.0).cmp(&(a.1.len(), &b.0)));
     let is_whole = orders.len() <= COMMON_MAX + SAMPLES_MAX;
     let rest = if is_whole { Vec::new() } else { orders.split_off(COMMON_MAX) };
-    let common =
-        |(routes, sessions): Order<'s>| LogFlow { routes, weight: 0, sessions, is_sample: false };
+    let common = |(routes, sessions): Order<'s>| LogFlow { routes, weight: 0, sessions, is_sample: false };
     let mut found: Vec<LogFlow<'s>> = orders.into_iter().map(common).collect();
     let mut weights: Vec<f64> = found.iter().map(|scenario| scenario.sessions.len() as f64).collect();
     for (samples, weight) in samples(rest) {
@@ -201,6 +200,7 @@ fn whole(weights: &[f64], sum: u64) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::detail::CallTraits;
     use super::super::routes::{Route, RouteShare};
     use super::*;
 
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn raking_gives_each_route_its_share() {
         let share = |requests| RouteShare { requests, ..RouteShare::default() };
-        let route = |_| Route { method: "GET".into(), pieces: Vec::new() };
+        let route = |_| Route { method: "GET".into(), pieces: Vec::new(), traits: CallTraits::default() };
         let routes = Routes {
             all: (0..4).map(route).collect(),
             shares: [700, 200, 90, 10].map(share).into(),

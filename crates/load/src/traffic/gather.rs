@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use foldhash::{HashMap, HashSet};
 use weir_conf::log_format::Entry;
 
+use super::account::RecordingSource;
+use super::detail::{CallTraits, CallVersion, Details, RecordedTunnel};
 use super::said;
 use super::wish::Wish;
 
@@ -36,6 +38,8 @@ pub(super) struct LoggedRequest {
     pub(super) client: u32,
     /// Its index in [`AccessLogs::calls`].
     pub(super) call: u32,
+    /// Its number in [`AccessLogs::details`].
+    pub(super) detail: u32,
     pub(super) status: u16,
 }
 
@@ -45,6 +49,17 @@ pub(super) struct LoggedCall {
     pub(super) method: Box<str>,
     pub(super) host: u16,
     pub(super) target: Box<str>,
+    pub(super) traits: CallTraits,
+}
+
+/// A request on its way into [`AccessLogs`].
+pub(super) struct SeenRequest<'e> {
+    /// When it began, in milliseconds since 1970.
+    pub(super) at_ms: u64,
+    pub(super) entry: &'e Entry,
+    pub(super) traits: CallTraits,
+    /// Its number in [`AccessLogs::details`].
+    pub(super) detail: u32,
 }
 
 /// Lines and requests that the script does not have, and why.
@@ -56,9 +71,19 @@ pub(super) struct Counts {
     pub(super) other_hosts: u64,
     pub(super) assets: u64,
     pub(super) beyond: u64,
+    /// Requests with hashes in the places of secrets.
+    pub(super) hashed: u64,
+    /// Requests whose body the recording does not have.
+    pub(super) bodies_missing: u64,
+    /// Requests whose body is no text.
+    pub(super) bodies_unfit: u64,
+    /// WebSockets whose messages the recording does not have.
+    pub(super) silent_websockets: u64,
+    /// Messages of clients that are no text, or that the recording has only in part.
+    pub(super) messages_unfit: u64,
 }
 
-/// All logs together.
+/// All logs and recordings together.
 #[derive(Debug, Default)]
 pub(super) struct AccessLogs {
     /// By their time.
@@ -75,9 +100,43 @@ pub(super) struct AccessLogs {
     pub(super) only_client: Option<String>,
     /// False if every time is a whole second.
     pub(super) has_fractions: bool,
+    /// What requests have beyond their lines.
+    pub(super) details: Details,
+    pub(super) tunnels: Vec<RecordedTunnel>,
+    pub(super) recordings: Vec<RecordingSource>,
+    /// Requests of recordings, by the version of HTTP: 1, 2 and 3.
+    pub(super) versions: [u64; 3],
 }
 
 impl AccessLogs {
+    /// False if everything comes from recordings.
+    pub(super) fn has_lines(&self) -> bool {
+        self.counts.lines > 0 || self.recordings.is_empty()
+    }
+
+    /// The version that most requests of a script use. `None`: HTTP/1.1, because no request has another one.
+    pub(super) fn protocol(&self) -> Option<CallVersion> {
+        let has = |version| self.calls.iter().any(|call| call.traits.version == Some(version));
+        match (has(CallVersion::Http3), has(CallVersion::Http2)) {
+            // A script with HTTP/3 cannot have WebSockets.
+            (true, _) if self.tunnels.is_empty() => Some(CallVersion::Http3),
+            (true, _) | (_, true) => Some(CallVersion::Http2),
+            _ => None,
+        }
+    }
+
+    /// How many clients there were for each recorded one.
+    pub(super) fn clients_each(&self) -> f64 {
+        let (mut recorded, mut all) = (0.0, 0.0);
+        for (share, requests) in self.recordings.iter().flat_map(|source| &source.shares) {
+            recorded += *requests as f64;
+            all += *requests as f64 / share.max(1e-6);
+        }
+        // Logs have all clients.
+        let lines = (self.requests.len() as f64 - recorded).max(0.0);
+        if recorded > 0.0 { (all + lines) / (recorded + lines) } else { 1.0 }
+    }
+
     /// The requests that began in this time.
     pub(super) fn within(&self, from_ms: u64, to_ms: u64) -> Vec<LoggedRequest> {
         let in_time = |request: &&LoggedRequest| (from_ms..to_ms).contains(&request.at_ms);
@@ -96,6 +155,8 @@ pub(super) struct TrafficGatherer<'w> {
     /// The address of the first request.
     first_client: Option<Vec<u8>>,
     has_other_client: bool,
+    /// Messages of WebSockets so far.
+    pub(super) messages: usize,
 }
 
 impl<'w> TrafficGatherer<'w> {
@@ -109,6 +170,7 @@ impl<'w> TrafficGatherer<'w> {
             methods: HashSet::default(),
             first_client: None,
             has_other_client: false,
+            messages: 0,
         }
     }
 
@@ -128,8 +190,9 @@ impl<'w> TrafficGatherer<'w> {
         })
     }
 
-    /// Takes the request of a line that was written at this time.
-    pub(super) fn entry(&mut self, at_ms: u64, entry: &Entry) {
+    /// Takes a request.
+    pub(super) fn request(&mut self, seen: &SeenRequest<'_>) {
+        let SeenRequest { at_ms, entry, traits, detail } = *seen;
         let Some(method) = self.method(&entry.method) else {
             self.log.counts.other_methods += 1;
             return;
@@ -143,7 +206,7 @@ impl<'w> TrafficGatherer<'w> {
             self.log.counts.other_hosts += 1;
             return;
         };
-        let call = LoggedCall { method, host, target: target.into() };
+        let call = LoggedCall { method, host, target: target.into(), traits };
         let next = self.log.calls.len();
         let call = match self.calls.get(&call) {
             Some(known) => Some(*known),
@@ -164,10 +227,11 @@ impl<'w> TrafficGatherer<'w> {
             (Some(call), Some(client)) if self.log.requests.len() < REQUESTS_MAX => {
                 self.log.has_fractions |= !at_ms.is_multiple_of(1000) || !took_ms.is_multiple_of(1000);
                 self.log.requests.push(LoggedRequest {
-                    at_ms: at_ms.saturating_sub(took_ms),
+                    at_ms,
                     took_ms: took_ms as u32,
                     client,
                     call,
+                    detail,
                     status: entry.status.unwrap_or(0),
                 });
             }

@@ -1,14 +1,19 @@
-//! Reads access logs, line by line, into requests.
+//! Reads files: access logs, line by line, into requests; a recording is for [`super::recorded`].
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 
 use weir_conf::log_format::{Format, Unfit};
+use weir_recording::Fault;
+use weir_recording::read::RecordingReader;
 
-use super::gather::TrafficGatherer;
+use super::detail::CallTraits;
+use super::gather::{SeenRequest, TrafficGatherer};
 use super::said;
 
 /// The longest line that is read, in bytes; the rest of a longer line is skipped, and the line counts as unread.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
+/// The bytes by which a file is known.
+const FIRST_BYTES: u64 = 16;
 /// Lines from which the format is found.
 const GUESS_LINES: usize = 200;
 /// Unread lines that are shown.
@@ -24,21 +29,31 @@ enum Why {
 }
 
 impl TrafficGatherer<'_> {
-    /// Reads a log, also one that gzip compressed.
-    pub(super) fn log(&mut self, name: &str, bytes: Box<dyn Read>) -> Result<(), String> {
+    /// Reads a log or a recording, also one that gzip compressed.
+    pub(super) fn file(&mut self, name: &str, bytes: Box<dyn Read>) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{name}: {error}");
-        let mut plain = BufReader::new(bytes);
-        let is_gzip = plain.fill_buf().map_err(failed)?.starts_with(b"\x1f\x8b");
-        let mut source: Box<dyn BufRead> = if is_gzip {
-            Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(plain)))
+        let (first, mut source) = begun(bytes).map_err(failed)?;
+        let (first, source) = if first.starts_with(b"\x1f\x8b") {
+            source = Box::new(flate2::read::MultiGzDecoder::new(source));
+            begun(source).map_err(failed)?
         } else {
-            Box::new(plain)
+            (first, source)
         };
+        if !weir_recording::is_recording(&first) {
+            return self.log(name, &mut BufReader::new(source));
+        }
+        let refused = |fault: Fault| format!("{name}: {}", fault.said().say(self.wish.language));
+        let parts = RecordingReader::new(BufReader::new(source)).map_err(refused)?;
+        self.recording(name, parts)
+    }
+
+    fn log(&mut self, name: &str, source: &mut dyn BufRead) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{name}: {error}");
         let mut first: Vec<Vec<u8>> = Vec::new();
         let mut format = self.wish.format.clone();
         let mut number = 0;
         let mut line = Vec::new();
-        while next_line(&mut source, &mut line).map_err(failed)? {
+        while next_line(source, &mut line).map_err(failed)? {
             if let Some(format) = &format {
                 number += 1;
                 self.line(format, name, number, &line);
@@ -85,7 +100,13 @@ impl TrafficGatherer<'_> {
         self.log.counts.lines += 1;
         let read = if line.len() < LINE_BYTES_MAX { format.fit(line).map_err(Why::Unfit) } else { Err(Why::Long) };
         match read.and_then(|entry| Ok((entry.at_ms.ok_or(Why::Time)?, entry))) {
-            Ok((at_ms, entry)) => self.entry(at_ms, &entry),
+            // nginx writes a line at the end of the request.
+            Ok((end_ms, entry)) => self.request(&SeenRequest {
+                at_ms: end_ms.saturating_sub(entry.took_ms.unwrap_or(0).min(u64::from(u32::MAX))),
+                entry: &entry,
+                traits: CallTraits::default(),
+                detail: 0,
+            }),
             Err(why) => {
                 self.log.counts.unread += 1;
                 if self.log.unread.len() < SHOWN_MAX {
@@ -116,6 +137,13 @@ impl TrafficGatherer<'_> {
             Why::Unfit(Unfit::Target(target)) => fill(said::LOAD_FROM_WHY_TARGET, target),
         }
     }
+}
+
+/// The first bytes, and all bytes with them.
+fn begun(mut bytes: Box<dyn Read>) -> std::io::Result<(Vec<u8>, Box<dyn Read>)> {
+    let mut first = Vec::new();
+    bytes.by_ref().take(FIRST_BYTES).read_to_end(&mut first)?;
+    Ok((first.clone(), Box::new(Cursor::new(first).chain(bytes))))
 }
 
 /// Reads a line without its end. False: there are no more. Of a longer line it keeps [`LINE_BYTES_MAX`] bytes.
