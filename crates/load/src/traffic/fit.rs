@@ -10,12 +10,16 @@ use foldhash::HashMap;
 use super::routes::Routes;
 use super::sessions::{LogSession, STEPS_MAX, Sessions};
 
-/// Most scenarios with an order of their own.
+/// Most scenarios, without those of a single request that raking adds.
+const FLOWS_MAX: usize = 90;
+/// Most scenarios with an order of their own, if there are more orders than [`FLOWS_MAX`].
 const COMMON_MAX: usize = 40;
-/// Most sessions that stand for all others.
-const SAMPLES_MAX: usize = 50;
+/// One of this many sessions has such an order, or more of them.
+const COMMON_ONE_OF: usize = 500;
 /// The lengths of sessions that count as one: each number is the last one of its class.
-const LENGTHS: [usize; 13] = [1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 23, 32, STEPS_MAX];
+const LENGTHS: [usize; 28] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 27, 31, 36, 42, 49, STEPS_MAX,
+];
 /// Rounds of raking.
 const ROUNDS_MAX: usize = 2000;
 /// Error of a route's share with which the lengths of sessions are given up.
@@ -46,14 +50,16 @@ pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<LogF
     }
     let mut orders: Vec<Order<'_>> = orders.into_iter().collect();
     orders.sort_by(|a, b| (b.1.len(), &a.0).cmp(&(a.1.len(), &b.0)));
-    let is_whole = orders.len() <= COMMON_MAX + SAMPLES_MAX;
-    let rest = if is_whole { Vec::new() } else { orders.split_off(COMMON_MAX) };
+    let is_whole = orders.len() <= FLOWS_MAX;
+    let is_common = |(_, own): &Order<'_>| own.len() * COMMON_ONE_OF >= sessions.all.len();
+    let commons = orders.iter().take(COMMON_MAX).take_while(|order| is_common(order)).count();
+    let rest = if is_whole { Vec::new() } else { orders.split_off(commons) };
     let common = |(routes, sessions): Order<'s>| LogFlow { routes, weight: 0, sessions, is_sample: false };
     let mut found: Vec<LogFlow<'s>> = orders.into_iter().map(common).collect();
     let mut weights: Vec<f64> = found.iter().map(|scenario| scenario.sessions.len() as f64).collect();
-    for (samples, weight) in samples(rest) {
-        weights.extend(std::iter::repeat_n(weight, samples.len()));
-        found.extend(samples.into_iter().map(|order| LogFlow { is_sample: true, ..common(order) }));
+    for (order, weight) in samples(rest, FLOWS_MAX - commons) {
+        weights.push(weight);
+        found.push(LogFlow { is_sample: true, ..common(order) });
     }
     if !is_whole {
         alone(&mut found, &mut weights, routes);
@@ -75,26 +81,89 @@ pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<LogF
 /// An order of routes, and the sessions that have it.
 type Order<'s> = (Vec<u16>, Vec<&'s LogSession>);
 
-/// Chooses orders that stand for all of these, for each class of lengths: its samples, and the first weight of each.
-fn samples(rest: Vec<Order<'_>>) -> Vec<(Vec<Order<'_>>, f64)> {
-    let all = rest.len().max(1);
-    let mut classes: Vec<Vec<Order<'_>>> = std::iter::repeat_with(Vec::new).take(LENGTHS.len()).collect();
+/// The orders of one class of lengths, and how many of them stand for all.
+struct OrderClass<'s> {
+    orders: Vec<Order<'s>>,
+    samples: usize,
+    /// The sessions for which each of them stands.
+    weight: f64,
+    /// The requests of each route in a session, on average.
+    mean: HashMap<u16, f64>,
+}
+
+/// Chooses orders that stand for all of these, with their first weights: the lengths of sessions are those of the log,
+/// and the routes together have nearly their shares.
+fn samples(rest: Vec<Order<'_>>, most: usize) -> Vec<(Order<'_>, f64)> {
+    let mut classes = classes(rest, most);
+    let mut wanted: HashMap<u16, f64> = HashMap::default();
+    for class in &classes {
+        for (route, mean) in &class.mean {
+            *wanted.entry(*route).or_default() += mean * class.weight * class.samples as f64;
+        }
+    }
+    let mut turns: Vec<usize> =
+        classes.iter().enumerate().flat_map(|(number, class)| std::iter::repeat_n(number, class.samples)).collect();
+    // The heavy ones first: the light ones can make up for them.
+    turns.sort_by(|a, b| {
+        let weight = |number: &usize| classes.get(*number).map_or(0.0, |class| class.weight);
+        weight(b).total_cmp(&weight(a))
+    });
+    // How much the chosen orders have of each route beyond what they should have.
+    let mut beyond: HashMap<u16, f64> = HashMap::default();
+    let mut chosen = Vec::new();
+    for number in turns {
+        let Some(class) = classes.get_mut(number) else { continue };
+        for (route, mean) in &class.mean {
+            *beyond.entry(*route).or_default() -= mean * class.weight;
+        }
+        let Some(order) = class.best(&beyond, &wanted) else { continue };
+        for route in &order.0 {
+            *beyond.entry(*route).or_default() += class.weight;
+        }
+        chosen.push((order, class.weight));
+    }
+    chosen
+}
+
+/// Divides orders by their lengths. Each class has one sample at least, the others are shared by the numbers of requests.
+fn classes<'s>(rest: Vec<Order<'s>>, most: usize) -> Vec<OrderClass<'s>> {
+    let requests = |(routes, sessions): &Order<'_>| routes.len() * sessions.len();
+    let all = rest.iter().map(requests).sum::<usize>().max(1);
+    let mut classes: Vec<Vec<Order<'s>>> = std::iter::repeat_with(Vec::new).take(LENGTHS.len()).collect();
     for order in rest {
         classes.get_mut(class(order.0.len())).into_iter().for_each(|class| class.push(order.clone()));
     }
-    let classes = classes.into_iter().filter(|class| !class.is_empty());
-    let chosen = classes.map(|mut class| {
-        // Each class has two at least, so that its routes can differ. The others are shared by the numbers of orders.
-        let most = 2 + (SAMPLES_MAX - 2 * LENGTHS.len()) * class.len() / all;
-        let sessions: usize = class.iter().map(|(_, sessions)| sessions.len()).sum();
-        // Orders that begin alike are neighbours: every n-th covers all kinds.
-        class.sort_by(|a, b| a.0.cmp(&b.0));
-        let step = class.len().div_ceil(most).max(1);
-        let chosen: Vec<Order<'_>> = class.into_iter().step_by(step).collect();
-        let weight = sessions as f64 / chosen.len().max(1) as f64;
-        (chosen, weight)
-    });
-    chosen.collect()
+    let of = |orders: Vec<Order<'s>>| {
+        let own = most.saturating_sub(LENGTHS.len()) * orders.iter().map(requests).sum::<usize>() / all;
+        let sessions: usize = orders.iter().map(|(_, sessions)| sessions.len()).sum();
+        let samples = (1 + own).min(orders.len());
+        let mut mean: HashMap<u16, f64> = HashMap::default();
+        for (routes, own) in &orders {
+            for route in routes {
+                *mean.entry(*route).or_default() += own.len() as f64 / sessions as f64;
+            }
+        }
+        OrderClass { orders, samples, weight: sessions as f64 / samples as f64, mean }
+    };
+    classes.into_iter().filter(|orders| !orders.is_empty()).map(of).collect()
+}
+
+impl<'s> OrderClass<'s> {
+    /// Takes the order that makes up best for those before it (herding).
+    fn best(&mut self, beyond: &HashMap<u16, f64>, wanted: &HashMap<u16, f64>) -> Option<Order<'s>> {
+        let cost = |(routes, _): &Order<'_>| {
+            let mut own: HashMap<u16, f64> = HashMap::default();
+            routes.iter().for_each(|route| *own.entry(*route).or_default() += self.weight);
+            // The change of the squared distance; a rare route counts as much as a frequent one.
+            own.iter().fold(0.0, |cost, (route, own)| {
+                let (beyond, wanted) = (beyond.get(route).unwrap_or(&0.0), wanted.get(route).unwrap_or(&1.0));
+                cost + own * (2.0 * beyond + own) / wanted
+            })
+        };
+        let costs = self.orders.iter().map(cost).enumerate();
+        let (best, _) = costs.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(self.orders.swap_remove(best))
+    }
 }
 
 /// The class of a length.
@@ -244,6 +313,36 @@ mod tests {
             let of = |(flow, weight): (&LogFlow<'_>, &f64)| if flow.routes.len() == length { *weight } else { 0.0 };
             let given: f64 = found.iter().zip(&weights).map(of).sum();
             assert!((given - wanted).abs() < 1.0, "{length}: {given}");
+        }
+    }
+    #[test]
+    fn a_thousand_orders_become_few_flows_with_the_same_shares_and_lengths() {
+        let mut random = fastrand::Rng::with_seed(5);
+        // Each session has an order of its own: of 12 routes, the first ones more often.
+        let length = |random: &mut fastrand::Rng| 1 + (random.f64().powi(3) * 30.0) as usize;
+        let mut route = || (random.f64() * random.f64() * 12.0) as u16;
+        let mut lengths = fastrand::Rng::with_seed(6);
+        let orders: Vec<Vec<u16>> = (0..2_000).map(|_| (0..length(&mut lengths)).map(|_| route()).collect()).collect();
+        let sessions = Sessions::of_orders(&orders);
+        let mut shares = vec![RouteShare::default(); 12];
+        orders.iter().flatten().for_each(|route| shares[usize::from(*route)].requests += 1);
+        let all: u64 = shares.iter().map(|share| share.requests).sum();
+        let route = |_| Route { method: "GET".into(), pieces: Vec::new(), traits: CallTraits::default() };
+        let routes = Routes { all: (0..12).map(route).collect(), shares, ..Routes::default() };
+        let flows = scenarios(&sessions, &routes);
+        assert!(flows.len() <= FLOWS_MAX + 12, "{}", flows.len());
+        assert_eq!(flows.iter().map(|flow| flow.weight).sum::<u64>(), WEIGHTS);
+        let requests = |flow: &LogFlow<'_>| flow.weight * flow.routes.len() as u64;
+        let given: u64 = flows.iter().map(requests).sum();
+        for (number, share) in (0..).zip(&routes.shares) {
+            let of = |flow: &LogFlow<'_>| flow.weight * flow.routes.iter().filter(|own| **own == number).count() as u64;
+            let own = flows.iter().map(of).sum::<u64>() as f64 / given as f64;
+            assert!((own - share.requests as f64 / all as f64).abs() < 0.003, "{number}: {own}");
+        }
+        for length in 1..=30 {
+            let wanted = orders.iter().filter(|order| order.len() <= length).count() as f64 / orders.len() as f64;
+            let below: u64 = flows.iter().filter(|flow| flow.routes.len() <= length).map(|flow| flow.weight).sum();
+            assert!((below as f64 / WEIGHTS as f64 - wanted).abs() < 0.015, "{length}: {below} {wanted}");
         }
     }
 }

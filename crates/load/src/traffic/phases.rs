@@ -7,10 +7,8 @@ use super::wish::Wish;
 const HOUR_MS: u64 = 3_600_000;
 /// Most phases of a script from logs.
 pub(super) const PHASES_MAX: u64 = 60;
-/// Phases of a script from recordings, if no arrivals come in bursts.
+/// Most phases of a script from recordings, if no arrivals come in bursts: one for each hundredth.
 const CALM_PHASES: u64 = 100;
-/// The shortest of them, in seconds.
-const CALM_S_MIN: u64 = 5;
 /// Most stretches of a script from recordings: no phase is shorter than a stretch.
 const STRETCHES_MAX: u64 = 1_000;
 /// Two stretches of the log are one phase if their arrivals differ by no more than chance explains: this many standard
@@ -97,7 +95,7 @@ pub(super) fn divide(starts: &[u64], window: &LogWindow) -> Vec<ScriptPhase> {
 /// changes. Returns the phases, and the number of phases with bursts.
 pub(super) fn divide_exactly(starts: &[u64], window: &LogWindow) -> (Vec<ScriptPhase>, u64) {
     let stretch_s = window.script_s.div_ceil(STRETCHES_MAX).max(1);
-    let calm_s = window.script_s.div_ceil(CALM_PHASES).max(CALM_S_MIN);
+    let calm_s = window.script_s.div_ceil(CALM_PHASES).max(stretch_s);
     let counts = counted(starts, window, stretch_s);
     let mut all: Vec<Stretches> = Vec::new();
     let mut bursts = 0;

@@ -88,8 +88,8 @@ weir_words::texts! {
         "All requests come from the address {0}, so requests with the same User-Agent are one client. If a proxy stands in front, log $http_x_forwarded_for.",
         "모든 요청이 주소 {0}에서 왔으므로 User-Agent가 같은 요청은 클라이언트 하나로 봅니다. 앞에 프록시가 있으면 $http_x_forwarded_for를 로그에 남기세요.";
     LOAD_FROM_ONE_RECORDED_CLIENT:
-        "All requests have the same client, so requests with the same User-Agent are one client. If a proxy stands in front, record with the address that the proxy passes on.",
-        "모든 요청의 클라이언트가 같으므로 User-Agent가 같은 요청은 클라이언트 하나로 봅니다. 앞에 프록시가 있으면 프록시가 넘겨준 주소로 기록하세요.";
+        "All requests have the same client, so requests with the same User-Agent are one client. If a proxy stands in front, record with the address that it passes on: `record FILE client=$http_x_forwarded_for`.",
+        "모든 요청의 클라이언트가 같으므로 User-Agent가 같은 요청은 클라이언트 하나로 봅니다. 앞에 프록시가 있으면 프록시가 넘겨준 주소로 기록하세요: `record FILE client=$http_x_forwarded_for`.";
     LOAD_FROM_NO_CLIENT:
         "The lines do not have the client's address, so requests with the same User-Agent are one client. Log $remote_addr, or name the format with --format.",
         "로그에 클라이언트 주소가 없으므로 User-Agent가 같은 요청은 클라이언트 하나로 봅니다. $remote_addr를 로그에 남기거나 --format으로 형식을 지정하세요.";

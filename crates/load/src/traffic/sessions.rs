@@ -63,6 +63,23 @@ impl Sessions {
     }
 }
 
+#[cfg(test)]
+impl Sessions {
+    /// Sessions with these routes.
+    pub(super) fn of_orders(orders: &[Vec<u16>]) -> Sessions {
+        let mut sessions = Sessions::default();
+        for order in orders {
+            let from = sessions.steps.len() as u32;
+            let step = |route: &u16| {
+                SessionStep { call: 0, route: *route, think_ms: 0, detail: 0, client: 0, cookies: 0 }
+            };
+            sessions.steps.extend(order.iter().map(step));
+            sessions.all.push(LogSession { at_ms: 0, from, to: sessions.steps.len() as u32 });
+        }
+        sessions
+    }
+}
+
 /// Finds the sessions of the requests, which are in the order of time.
 pub(super) fn find(requests: &[LoggedRequest], routes: &Routes, details: &Details) -> Sessions {
     let mut by_client: Vec<(&LoggedRequest, u16, bool)> = requests
