@@ -17,6 +17,7 @@ mod lab;
 mod lang;
 mod load;
 mod purge;
+mod record;
 mod status;
 mod stop;
 mod tables;
@@ -63,6 +64,8 @@ enum Verb {
     Adopt(Box<adopt::AdoptArgs>),
     /// Purge the caches of an edge, or of all edges that share a purge log
     Purge(purge::PurgeArgs),
+    /// Record requests and answers of a running edge: show the state, switch on and off, read a recording
+    Record(record::RecordArgs),
     /// Show the state of a running edge: limits beside their use, zones, upstreams, caches, errors
     Status(status::StatusArgs),
     /// Show an edge's dashboard on a terminal
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Some(Verb::Doctor(args)) => doctor::main(&args, language),
         Some(Verb::Adopt(args)) => adopt::main(&args, language),
         Some(Verb::Purge(args)) => purge::main(&args, language),
+        Some(Verb::Record(args)) => record::main(&args, language),
         Some(Verb::Status(args)) => status::main(&args, language),
         Some(Verb::Top(args)) => top::main(&args, language),
         Some(Verb::Origin(args)) => demo::origin(&args, language),
@@ -188,6 +192,10 @@ mod tests {
             "weir doctor",
             "weir adopt",
             "weir purge u --all",
+            "weir record status",
+            "weir record start r --for 10m --share 1%",
+            "weir record stop",
+            "weir record show r --json",
             "weir status",
             "weir top",
             "weir origin",

@@ -21,6 +21,10 @@ pub enum BlockRefusal {
 /// The place of a text in an exchange. Equal bytes in other places may have other secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PieceKind {
+    /// A field: a name in any case, and its value.
+    Field,
+    /// A target.
+    Target,
     /// Bytes that are written as they are, with their hidden places.
     Ready,
     /// A text in UTF-8, that is written as it is.
@@ -63,15 +67,43 @@ pub(crate) trait Pieces {
 
 /// A text that the block has.
 struct Known {
-    kind: PieceKind,
-    /// The name, the value and the hidden places: their lengths, one behind the other in `keys`.
+    id: PieceId,
+    /// The name, the value and the hidden places, one behind the other in `keys`.
     key: u32,
-    lengths: [u32; 3],
-    has_name: bool,
     /// Its form from the second time on, in `again`.
     again: Range<u32>,
     /// The memory that a reader needs.
     bytes: u32,
+}
+
+/// What two equal texts have in common, without their bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct PieceId {
+    kind: PieceKind,
+    has_name: bool,
+    name: u32,
+    value: u32,
+    hidden: u32,
+}
+
+impl PieceId {
+    #[inline]
+    fn of(piece: &Piece<'_>) -> PieceId {
+        PieceId {
+            kind: piece.kind,
+            has_name: piece.name.is_some(),
+            name: piece.name.map_or(0, <[u8]>::len) as u32,
+            value: piece.value.len() as u32,
+            hidden: piece.hidden.len() as u32,
+        }
+    }
+}
+
+/// A list of fields that is looked up: for each field the number of `known`, if there is one, and the hash.
+#[derive(Default)]
+pub(crate) struct Looked {
+    fields: Vec<(Option<u32>, u64)>,
+    is_known: bool,
 }
 
 /// A block that grows.
@@ -89,8 +121,6 @@ pub(crate) struct Encoder {
     lists: Vec<Range<u32>>,
     list_numbers: Numbers,
     ids: Vec<u32>,
-    /// The list at hand: numbers of `known` and hashes.
-    list: Vec<(Option<u32>, u64)>,
     lower: Vec<u8>,
     shared_bytes: usize,
 }
@@ -114,10 +144,14 @@ impl Encoder {
             lists: Vec::new(),
             list_numbers: Numbers::default(),
             ids: Vec::new(),
-            list: Vec::new(),
             lower: Vec::new(),
             shared_bytes: 0,
         }
+    }
+
+    /// Bytes of the block, also of an empty one.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -208,31 +242,38 @@ impl Encoder {
         }
     }
 
-    /// Writes a list of fields.
-    pub(crate) fn fields(&mut self, fields: &impl Pieces, hide: &mut impl Hide) {
-        let mut list = std::mem::take(&mut self.list);
-        list.clear();
-        let mut is_known = true;
+    /// Looks up a list of fields, before it is written. The bytes of the list, with those that each field needs.
+    #[inline]
+    pub(crate) fn look(&self, fields: &impl Pieces, looked: &mut Looked) -> usize {
+        looked.fields.clear();
+        looked.is_known = true;
+        let mut bytes = 0;
         fields.each(|piece| {
+            bytes += piece.name.map_or(0, <[u8]>::len) + piece.value.len() + FIELD_BYTES;
             let hash = self.hash_of(&piece);
             let number = self.find(hash, &piece);
-            is_known &= number.is_some();
-            list.push((number, hash));
+            looked.is_known &= number.is_some();
+            looked.fields.push((number, hash));
         });
-        if list.is_empty() {
+        bytes
+    }
+
+    /// Writes a list of fields that is looked up.
+    pub(crate) fn fields(&mut self, fields: &impl Pieces, looked: &mut Looked, hide: &mut impl Hide) {
+        if looked.fields.is_empty() {
             self.array(0);
-        } else if let Some(number) = self.known_list(&list, is_known) {
+        } else if let Some(number) = self.known_list(looked) {
             cbor::put(&mut self.out, cbor::TAG, cbor::TAG_SHARED_REF);
             self.number(u64::from(number));
         } else {
-            self.first_list(&mut list, fields, hide);
+            self.first_list(&mut looked.fields, fields, hide);
         }
-        self.list = list;
     }
 
     /// The number of a list that the block has.
-    fn known_list(&self, list: &[(Option<u32>, u64)], is_known: bool) -> Option<u32> {
-        let hash = if is_known { self.hash_of_list(list) } else { return None };
+    fn known_list(&self, looked: &Looked) -> Option<u32> {
+        let list = &looked.fields;
+        let hash = if looked.is_known { self.hash_of_list(list) } else { return None };
         self.list_numbers.find(hash, |number| {
             let range = self.lists.get(number as usize).cloned().unwrap_or_default();
             let ids = self.ids.get(range.start as usize..range.end as usize).unwrap_or_default();
@@ -246,7 +287,7 @@ impl Encoder {
         let mut entries = list.iter_mut();
         fields.each(|piece| {
             let Some((number, hash)) = entries.next() else { return };
-            // The list itself may have a new field twice.
+            // A field may be new to the block and twice in the exchange.
             match number.or_else(|| self.find(*hash, &piece)) {
                 Some(known) => {
                     self.repeat(known);
@@ -284,17 +325,19 @@ impl Encoder {
     /// The number of a piece that the block has.
     #[inline]
     fn find(&self, hash: u64, piece: &Piece<'_>) -> Option<u32> {
-        let name = piece.name.unwrap_or_default();
+        let id = PieceId::of(piece);
         self.known_numbers.find(hash, |number| {
             let Some(known) = self.known.get(number as usize) else { return false };
-            let [a, b, c] = known.lengths.map(|length| length as usize);
             let key = &self.keys[known.key as usize..];
-            known.kind == piece.kind
-                && known.has_name == piece.name.is_some()
-                && (a, b, c) == (name.len(), piece.value.len(), piece.hidden.len())
-                && key[..a] == *name
-                && key[a..a + b] == *piece.value
-                && (c == 0 || key[a + b..].chunks_exact(8).zip(piece.hidden).all(|(key, hidden)| *key == bytes(hidden)))
+            let (name, key) = key.split_at(id.name.min(key.len() as u32) as usize);
+            known.id == id
+                && piece.name.unwrap_or_default() == name
+                && key.starts_with(piece.value)
+                && (id.hidden == 0
+                    || key[piece.value.len()..]
+                        .chunks_exact(8)
+                        .zip(piece.hidden)
+                        .all(|(key, hidden)| *key == bytes(hidden)))
         })
     }
 
@@ -324,15 +367,8 @@ impl Encoder {
         let shown = hide.hide(piece);
         let bytes = name.len() + shown.0.len() + shown.1.len() * HIDDEN_BYTES;
         self.shown(if piece.kind == PieceKind::Text { cbor::TEXT } else { cbor::BYTES }, shown, &mut again);
-        let lengths = [name.len(), piece.value.len(), piece.hidden.len()].map(|length| length as u32);
-        self.known.push(Known {
-            kind: piece.kind,
-            key,
-            lengths,
-            has_name: piece.name.is_some(),
-            again: begin..again.len() as u32,
-            bytes: bytes as u32,
-        });
+        let again_at = begin..again.len() as u32;
+        self.known.push(Known { id: PieceId::of(piece), key, again: again_at, bytes: bytes as u32 });
         self.again = again;
         self.known_numbers.add(hash)
     }

@@ -1,6 +1,6 @@
 //! Parts whose secrets are replaced already.
 
-use crate::block::encode::{BlockRefusal, Encoder, Hidden, Piece, PieceKind, Pieces};
+use crate::block::encode::{BlockRefusal, Encoder, Hidden, Looked, Piece, PieceKind, Pieces};
 use crate::block::form::{FIELD_BYTES, HIDDEN_BYTES, PART_BYTES_MAX, count, kind};
 use crate::model::{
     Losses, RecordedAnswer, RecordedBody, RecordedExchange, RecordedField, RecordedText, RecordedTry, RecordedVersion,
@@ -64,14 +64,14 @@ fn put_exchange(encoder: &mut Encoder, x: &RecordedExchange) {
     encoder.number(u64::from(x.port));
     encoder.bytes(&x.method);
     encoder.piece(&ready(None, &x.target), &mut Hidden);
-    encoder.fields(&x.fields.as_ref(), &mut Hidden);
+    put_fields(encoder, &x.fields);
     put_body(encoder, &x.body);
     match &x.answer {
         None => encoder.null(),
         Some(RecordedAnswer { status, fields, body }) => {
             encoder.array(count::ANSWER);
             encoder.number(u64::from(*status));
-            encoder.fields(&fields.as_ref(), &mut Hidden);
+            put_fields(encoder, fields);
             put_body(encoder, body);
         }
     }
@@ -85,6 +85,12 @@ fn put_exchange(encoder: &mut Encoder, x: &RecordedExchange) {
         encoder.option(*took_us);
     }
     end(encoder, x.cache.as_deref(), x.generation, x.location, x.tunnel);
+}
+
+fn put_fields(encoder: &mut Encoder, fields: &[RecordedField]) {
+    let mut looked = Looked::default();
+    encoder.look(&fields, &mut looked);
+    encoder.fields(&fields, &mut looked, &mut Hidden);
 }
 
 impl Pieces for &[RecordedField] {
