@@ -43,8 +43,16 @@ http {{
     server {{
         listen 127.0.0.1:{port} backlog=4096; {record}
         location / {{ return 200 ok; }}
-        location = /login {{ add_header Set-Cookie "sid=of-the-target; Path=/"; return 303 /account; }}
-        location = /checkout {{ return 303 /orders/1; }}
+        # An edge reads, and records, only a body that it passes on.
+        location = /cart {{ proxy_pass http://127.0.0.1:{port}/kept; }}
+        location = /login {{ proxy_redirect off; proxy_pass http://127.0.0.1:{port}/kept/login; }}
+        location = /checkout {{ proxy_redirect off; proxy_pass http://127.0.0.1:{port}/kept/checkout; }}
+        location /kept {{
+            access_log off; record off;
+            location = /kept/login {{ add_header Set-Cookie "sid=of-the-target; Path=/"; return 303 /account; }}
+            location = /kept/checkout {{ return 303 /orders/1; }}
+            return 201;
+        }}
     }}
 }}
 """
@@ -111,7 +119,7 @@ def visit(at, client):
         elif place == "/order":
             one, then, weights = get(f"/orders/{random.randrange(10**6)}"), ["/item", ""], [1, 6]
         else:
-            one = Request(at, client, "GET", f"/api/stock/{random.randrange(9000)}", [*base, ("accept", "application/json")])
+            one = Request(at, client, "GET", f"/api/stock/{random.randrange(9000)}", [*fields, ("accept", "application/json")])
             then, weights = ["/api/stock", ""], [6, 1]
         requests.append(one)
         if one.method == "GET" and place in ("/", "/item"):
@@ -217,10 +225,11 @@ class Account:
         self.starts = sorted((session[0].at - begin) * speed for session in found)
         self.lengths = sorted(len(session) for session in found)
         self.pauses = pauses(found, speed)
-        has = lambda name: sum(any(own == name for own, _ in one.fields) for one in requests)
-        self.traits = {name: 100 * has(name) / len(requests) for name in ("cookie", "if-none-match")}
+        has = lambda name, text: sum(any(own == name and text in value for own, value in one.fields) for one in requests)
+        kinds = {"a cookie sid": ("cookie", "sid="), "a condition": ("if-none-match", "")}
+        self.traits = {name: 100 * has(*kind) / len(requests) for name, kind in kinds.items()}
         agents = collections.Counter(dict(one.fields).get("user-agent") for one in requests)
-        self.traits |= {f"User-Agent {agent}": 100 * agents[agent] / len(requests) for agent in AGENTS}
+        self.traits |= {agent: 100 * agents[agent] / len(requests) for agent in AGENTS}
         posts = [len(one.body) for one in requests if one.method == "POST"]
         self.body = sum(posts) / max(len(posts), 1)
 

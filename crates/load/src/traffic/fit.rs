@@ -17,9 +17,8 @@ const COMMON_MAX: usize = 40;
 /// One of this many sessions has such an order, or more of them.
 const COMMON_ONE_OF: usize = 500;
 /// The lengths of sessions that count as one: each number is the last one of its class.
-const LENGTHS: [usize; 28] = [
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 27, 31, 36, 42, 49, STEPS_MAX,
-];
+const LENGTHS: [usize; 28] =
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 27, 31, 36, 42, 49, STEPS_MAX];
 /// Rounds of raking.
 const ROUNDS_MAX: usize = 2000;
 /// Error of a route's share with which the lengths of sessions are given up.

@@ -54,9 +54,11 @@ pub(super) fn window(log: &AccessLogs, wish: &Wish) -> LogWindow {
         Some(minutes) => u64::from(minutes) * 60,
         None => (seconds / wish.speed).round().max(1.0) as u64,
     };
-    // With a length, the rates stay: fewer arrivals in less time. A speed makes every second shorter.
     let whole = if wish.all_clients { log.clients_each() } else { 1.0 };
-    let share = script_s as f64 * wish.speed / seconds * whole;
+    // With a length, the rates stay: fewer arrivals in less time. A speed makes every second shorter, and keeps all
+    // arrivals, although the script has whole seconds.
+    let part = if wish.minutes.is_some() { script_s as f64 * wish.speed / seconds } else { 1.0 };
+    let share = part * whole;
     LogWindow { from_ms, to_ms, script_s, share, is_part }
 }
 

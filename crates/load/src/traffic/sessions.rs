@@ -70,9 +70,8 @@ impl Sessions {
         let mut sessions = Sessions::default();
         for order in orders {
             let from = sessions.steps.len() as u32;
-            let step = |route: &u16| {
-                SessionStep { call: 0, route: *route, think_ms: 0, detail: 0, client: 0, cookies: 0 }
-            };
+            let step =
+                |route: &u16| SessionStep { call: 0, route: *route, think_ms: 0, detail: 0, client: 0, cookies: 0 };
             sessions.steps.extend(order.iter().map(step));
             sessions.all.push(LogSession { at_ms: 0, from, to: sessions.steps.len() as u32 });
         }

@@ -98,10 +98,8 @@ impl ScriptParts<'_> {
     pub(super) fn field(&self, step: &SessionStep, name: &str) -> Option<TextId> {
         let details = &self.log.details;
         let of = |number: u32| details.get(number)?.field(name);
-        match OF_CLIENT.contains(&name) {
-            true => of(step.client).or_else(|| of(step.detail)),
-            false => of(step.detail),
-        }
+        let own = of(step.detail)?;
+        Some(if OF_CLIENT.contains(&name) { of(step.client).unwrap_or(own) } else { own })
     }
 
     /// The cookies that a session brings with it. What the target sets is in the jar of the virtual user.

@@ -150,9 +150,10 @@ impl ScriptParts<'_> {
             let (steps, thinks) = (picked(of(route), rows, &mut random), picked(thinks(route), rows, &mut random));
             let thinks = thinks.into_iter().map(Some).chain(std::iter::repeat(None));
             for (row, (step, think_ms)) in all.iter_mut().zip(steps.into_iter().zip(thinks)) {
-                // The first request has the client of the session: its fields and cookies.
-                let first: SessionStep = row.first().copied().unwrap_or(step);
-                let (client, cookies) = (first.client, first.cookies);
+                // The first request has the client of the session, and the first with cookies has its cookies.
+                let client = row.first().map_or(step.client, |first| first.client);
+                let brought = row.iter().map(|earlier| earlier.cookies).find(|cookies| *cookies != 0);
+                let cookies = brought.filter(|_| step.cookies != 0).unwrap_or(step.cookies);
                 row.push(SessionStep { think_ms: think_ms.unwrap_or(0), client, cookies, ..step });
             }
         }
