@@ -196,6 +196,7 @@ mod tests {
             "weir record start r --for 10m --share 1%",
             "weir record stop",
             "weir record show r --json",
+            "weir record check r",
             "weir status",
             "weir top",
             "weir origin",

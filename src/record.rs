@@ -23,7 +23,7 @@ const AFTER_HELP: &str = "\
 An edge records what `record FILE;` in its configuration names. start and stop need a location with `api write=on`, or a
 dashboard with a token. A change of the share or of the time begins another part of the file.
 
-Exit codes: 0 done; 1 no answer, refused, not the answer of an edge, or not a whole recording; 2 the command line is invalid.";
+Exit codes: 0 done; 1 no answer, refused, not the answer of an edge, not a whole recording, or check has found secrets; 2 the command line is invalid.";
 
 /// `weir record`.
 #[derive(Args)]
@@ -67,6 +67,12 @@ enum What {
         /// Print each part as JSON, with its fields and bodies
         #[arg(long)]
         json: bool,
+    },
+    /// Look for secrets in a recording that weir has not replaced
+    Check {
+        /// The recording
+        #[arg(value_name = "FILE")]
+        recording: PathBuf,
     },
 }
 
@@ -120,6 +126,9 @@ fn share(text: &str) -> Result<String, Said> {
 
 /// Runs the verb.
 pub fn main(args: &RecordArgs, language: Language) -> ExitCode {
+    if let What::Check { recording } = &args.what {
+        return show::check(recording, language);
+    }
     match run(args, language) {
         Ok(text) => {
             if !text.is_empty() {
@@ -157,6 +166,8 @@ fn run(args: &RecordArgs, language: Language) -> Result<String, Said> {
             told(edge, order, language)
         }
         What::Show { recording, json } => show::parts(recording, *json, language).map(|()| String::new()),
+        // It has an exit code of its own.
+        What::Check { .. } => Ok(String::new()),
         What::Stop { edge } => told(edge, Map::from_iter([("on".to_owned(), json!(false))]), language),
     }
 }

@@ -1,8 +1,9 @@
-//! `weir record show`: the parts of a recording, one a line.
+//! `weir record show`: the parts of a recording, one a line. `weir record check`: secrets that are left in one.
 
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use std::process::ExitCode;
 
 use weir_net::clock;
 use weir_recording::model::{Losses, RecordedExchange, RecordedMessage, RecordedVersion, RecordingPart};
@@ -19,11 +20,8 @@ use crate::texts;
 /// # Errors
 /// The file cannot be opened, or is no whole recording.
 pub fn parts(path: &Path, is_json: bool, language: Language) -> Result<(), Said> {
-    let of_file = |what: Said| say!(texts::OF_FILE, path.display().to_string(), what);
-    let file = File::open(path).map_err(|error| of_file(error.to_string().into()))?;
-    let reader = Reader::new(BufReader::new(file)).map_err(|fault| of_file(fault.said()))?;
-    for part in reader {
-        let part = part.map_err(|fault| of_file(fault.said()))?;
+    for part in opened(path)? {
+        let part = part.map_err(|fault| of_file(path, fault.said()))?;
         if is_json {
             println!("{}", to_json(&part));
         } else {
@@ -31,6 +29,35 @@ pub fn parts(path: &Path, is_json: bool, language: Language) -> Result<(), Said>
         }
     }
     Ok(())
+}
+
+fn opened(path: &Path) -> Result<Reader<BufReader<File>>, Said> {
+    let file = File::open(path).map_err(|error| of_file(path, error.to_string().into()))?;
+    Reader::new(BufReader::new(file)).map_err(|fault| of_file(path, fault.said()))
+}
+
+fn of_file(path: &Path, what: Said) -> Said {
+    say!(texts::OF_FILE, path.display().to_string(), what)
+}
+
+/// Prints the places of secrets that are left, and never the secrets.
+pub fn check(path: &Path, language: Language) -> ExitCode {
+    let report = match opened(path) {
+        Ok(reader) => weir_recording::check::check(reader),
+        Err(message) => {
+            eprintln!("weir record: {}", message.say(language));
+            return ExitCode::from(1);
+        }
+    };
+    for finding in &report.findings {
+        println!("{}", finding.said().say(language));
+    }
+    report.unlisted_said().iter().for_each(|more| println!("{}", more.say(language)));
+    println!("{}", report.said().say(language));
+    if let Some(fault) = &report.fault {
+        eprintln!("weir record: {}", of_file(path, fault.said()).say(language));
+    }
+    if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 fn line(part: &RecordingPart) -> Said {

@@ -600,6 +600,7 @@ impl Parts {
         self.slots.clear();
         self.tries.clear();
         self.visit.clear();
+        self.head.clear();
     }
 }
 

@@ -24,13 +24,15 @@ pub fn with_live(
     noted: Option<&Noted>,
     take: impl FnOnce(&LiveExchange<'_>),
 ) {
-    let mut head = buffer::lease(0);
-    if exchange.bytes.sent > 0 {
-        head_out::again(exchange, &mut head);
+    let mut composed = Lease::none();
+    if exchange.bytes.sent > 0 && head_out::sent(exchange).is_none() {
+        composed = buffer::lease(0);
+        head_out::again(exchange, &mut composed);
     }
     let exchange = &*exchange;
+    let head = if composed.is_empty() { head_out::sent(exchange).unwrap_or_default() } else { composed.as_slice() };
     let (request, facts) = (&*exchange.request, &exchange.facts);
-    let fields = fields_of(&head, &exchange.response.trailers, request.version().is_framed());
+    let fields = fields_of(head, &exchange.response.trailers, request.version().is_framed());
     let answered = Listed(&fields);
     let seen = noted.and_then(|noted| noted.answer.as_ref()).map(|seen| seen.borrow());
     let mut kept = Lease::none();

@@ -85,6 +85,13 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// The head of an answer that was sent over HTTP/1.1, if it is still in the memory of the exchange.
+pub fn sent<'x>(exchange: &'x Exchange<'_>) -> Option<&'x [u8]> {
+    let head = exchange.head.get(..usize::try_from(exchange.bytes.head_sent).ok()?)?;
+    let is_head = head.starts_with(b"HTTP/1.1 ") && head.ends_with(b"\r\n\r\n");
+    (is_head && !exchange.request.version().is_framed()).then_some(head)
+}
+
 /// Composes the head of an answer that was sent once more, in the form of HTTP/1.1: for a recording.
 pub fn again(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
     let response = &exchange.response;
