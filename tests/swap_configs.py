@@ -131,7 +131,7 @@ class Run:
                 file.write(f"#!/bin/sh\nexec /usr/bin/python3 {__file__} suite --tests {self.options.folder} {' '.join(self.flags())} --inside '{name}|{pair}|{base}' -- \"$@\"\n")
             os.chmod(called, 0o755)
             environment = {"PATH": os.environ["PATH"], "TEST_NGINX_BINARY": called, "TMPDIR": base, "HOME": base, "LANG": "C", "TZ": "UTC"}
-            shell = f"ip link set lo up; cd {self.options.folder}; exec setpriv --reuid={USER} --regid={USER} --init-groups --inh-caps=-all perl -Ilib {name}"
+            shell = f"ip link set lo up; cd {self.options.folder}; setpriv --reuid={USER} --regid={USER} --init-groups --inh-caps=-all perl -Ilib {name}; exit $?"
             said = bounded(["unshare", "-n", "-p", "-f", "--mount-proc", "--kill-child", "sh", "-c", shell], environment)
             found = []
             for place in sorted(os.listdir(base)):
@@ -218,8 +218,12 @@ def as_nginx(options, name, pair, base):
             outcome["text"] = file.read()
         with open(f"{base}/outcome-{number:03}", "w", encoding="utf-8") as file:
             json.dump({"case": name, "number": number, **outcome}, file)
+        if outcome["outcome"] != "refused by nginx":
+            # The test has no more to give. Its end is that of its processes, too.
+            os.kill(parent, signal.SIGKILL)
     finally:
-        os.kill(parent, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(parent, signal.SIGCONT)
     return 1
 
 
