@@ -9,7 +9,8 @@ Node. Each is started once. A's file is in swap_apps/conf, each B differs from i
 access log of visitors with cookies, which this program makes through A. `run` asks of each report: the planted part is there, the planted
 line is named, and no other part is. `aa` compares A with itself: times, random ids, tokens, counters and the order of names are noise.
 
---sides is the program that serves A and B. --traffic combined leaves the fields of requests out of the log. Needs node, npm's Express in tests/apps,
+--sides is the program that serves A and B. --traffic combined leaves the fields of requests out of the log, and --traffic recording takes a
+recording that weir makes with A's file, instead of a log. Needs node, npm's Express in tests/apps,
 java, mvn, wordpress, wordpress-theme-twentytwentythree, mariadb-server, php-fpm, php-mysql, php-gd, nginx-common.
 """
 import argparse
@@ -39,7 +40,7 @@ def main():
     parser.add_argument("--weir", type=Path, required=True)
     parser.add_argument("--nginx", type=Path, default=Path("/usr/sbin/nginx"))
     parser.add_argument("--sides", choices=("nginx", "weir"), default="nginx")
-    parser.add_argument("--traffic", choices=("fields", "combined"), default="fields")
+    parser.add_argument("--traffic", choices=("fields", "combined", "recording"), default="fields")
     parser.add_argument("--only", default="")
     parser.add_argument("--count", type=int, default=100, help="runs of A against A over all applications")
     parser.add_argument("--keep", type=Path, help="a folder for the files and reports of each run")
@@ -77,15 +78,25 @@ class Stage:
         if not all(room.checks):
             raise SystemExit(f"{app.name}: not prepared")
         traffic = crawl.Traffic(port, app.host)
-        self.edge(port, lambda: app.visits(traffic))
-        is_long = options.traffic == "fields"
-        (room.dir / "traffic.log").write_text("\n".join(traffic.lines if is_long else traffic.combined) + "\n")
-        self.format = crawl.FORMAT if is_long else crawl.COMBINED
+        self.edge(port, lambda: app.visits(traffic), is_recorded=options.traffic == "recording")
+        self.traffic = self.written(traffic)
         print(f"{app.name}: {len(traffic.lines)} requests of {traffic.visitors} visitors, statuses {dict(sorted(traffic.statuses.items()))}", flush=True)
 
-    def edge(self, port, use):
+    def written(self, traffic):
+        """The flags that name the traffic."""
+        if self.options.traffic == "recording":
+            return ["--traffic", "traffic.rec"]
+        is_long = self.options.traffic == "fields"
+        (self.room.dir / "traffic.log").write_text("\n".join(traffic.lines if is_long else traffic.combined) + "\n")
+        return ["--traffic", "traffic.log", "--format", crawl.FORMAT if is_long else crawl.COMBINED]
+
+    def edge(self, port, use, is_recorded=False):
         """Runs A's file while `use` runs, and leaves no cache behind."""
-        called = [self.room.binary, "-p", self.room.dir, "-c", "A.conf", "-g", "daemon off;"]
+        flags = ["-p", self.room.dir, "-g", "daemon off;"]
+        called = [self.room.binary, *flags, "-c", "A.conf"]
+        if is_recorded:
+            (self.room.dir / "recorded.conf").write_text(self.text.replace("http {\n", f"http {{\n    record {self.room.dir}/traffic.rec;\n", 1))
+            called = [self.options.weir.resolve(), "edge", *flags, "-c", "recorded.conf"]
         process = self.room.start("edge", called, lambda: parts.accepts(port))
         try:
             use()
@@ -97,8 +108,7 @@ class Stage:
     def swap(self, b):
         """The report of A against a file, the seconds, and what swap said beside it."""
         binary = self.options.nginx if self.options.sides == "nginx" else self.options.weir
-        called = [self.options.weir.resolve(), "swap", "A.conf", b, "--binary-a", binary.resolve(), "--binary-b", binary.resolve(), "--traffic", "traffic.log",
-                  "--format", self.format, "--json", "report.json"]
+        called = [self.options.weir.resolve(), "swap", "A.conf", b, "--binary-a", binary.resolve(), "--binary-b", binary.resolve(), *self.traffic, "--json", "report.json"]
         started = time.monotonic()
         done = subprocess.run([str(word) for word in called], cwd=self.room.dir, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
         path = self.room.dir / "report.json"
@@ -147,7 +157,7 @@ class Stage:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False))
             (folder / "said").write_text(done.stdout + "\n--- stderr\n" + done.stderr)
-            for file in ("A.conf", "B.conf", "traffic.log"):
+            for file in ("A.conf", "B.conf", *self.room.dir.glob("traffic.*")):
                 shutil.copy(self.room.dir / file, folder)
 
 

@@ -22,8 +22,9 @@ class Traffic:
         self.port, self.host, self.lines, self.combined, self.statuses, self.visitors = port, host, [], [], {}, 0
 
     def visitor(self, **fields):
+        # A recording knows clients by the first three numbers of their addresses.
         self.visitors += 1
-        return Visitor(self, f"127.0.1.{self.visitors}", {"User-Agent": AGENTS[self.visitors % len(AGENTS)], "Accept-Encoding": "gzip, deflate, br", **fields})
+        return Visitor(self, f"127.0.{self.visitors}.1", {"User-Agent": AGENTS[self.visitors % len(AGENTS)], "Accept-Encoding": "gzip, deflate, br", **fields})
 
     def note(self, visitor, method, target, fields, status, size):
         now, local = time.time(), datetime.datetime.now(datetime.timezone.utc)
