@@ -130,7 +130,7 @@ class Run:
             with open(called, "w", encoding="utf-8") as file:
                 file.write(f"#!/bin/sh\nexec /usr/bin/python3 {__file__} suite --tests {self.options.folder} {' '.join(self.flags())} --inside '{name}|{pair}|{base}' -- \"$@\"\n")
             os.chmod(called, 0o755)
-            environment = {"PATH": os.environ["PATH"], "TEST_NGINX_BINARY": called, "TMPDIR": base, "HOME": base, "LANG": "C", "TZ": "UTC"}
+            environment = {"PATH": os.environ["PATH"], "TEST_NGINX_BINARY": called, "TMPDIR": base, "HOME": base, "LANG": "C", "TZ": "UTC", "TEST_NGINX_UNSAFE": "1"}
             shell = f"ip link set lo up; cd {self.options.folder}; setpriv --reuid={USER} --regid={USER} --init-groups --inh-caps=-all perl -Ilib {name}; exit $?"
             said = bounded(["unshare", "-n", "-p", "-f", "--mount-proc", "--kill-child", "sh", "-c", shell], environment)
             found = []
