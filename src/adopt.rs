@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use weir_adopt::{Asked, Wish, beside, elsewhere, page};
+use weir_adopt::{Asked, Wish, elsewhere, page};
+use weir_swap::side::beside;
 use weir_words::{Language, Said, say};
 
 use crate::files::Disk;

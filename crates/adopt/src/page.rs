@@ -8,10 +8,11 @@ use weir_conf::Level as Gravity;
 use weir_doctor::FindingLevel;
 use weir_words::{Language, Said, said};
 
-use crate::compare::{Difference, EXPLAINED, NONE};
 use crate::host::Instance;
 use crate::run::{Comparison, Done, NO_DEFAULT, Report};
 use crate::switch::Switch;
+use weir_swap::ask::RequestOutcome;
+use weir_swap::compare::{Difference, EXPLAINED, NONE};
 
 /// Most places of one kind of difference, and most findings, that the page shows; the JSON has all.
 const SHOWN_MAX: usize = 8;
@@ -418,7 +419,7 @@ fn grouped(done: &Done) -> Vec<(&str, Vec<Example<'_>>)> {
     groups
 }
 
-fn url(done: &Done, outcome: &crate::send::RequestOutcome) -> String {
+fn url(done: &Done, outcome: &RequestOutcome) -> String {
     let request = &outcome.request;
     let scheme = done.doors.get(request.door).map_or("http", |door| door.scheme());
     let target: String = request.target.chars().map(|c| if c.is_control() { '\u{b7}' } else { c }).collect();
@@ -510,7 +511,7 @@ fn comparison(comparison: &Comparison) -> Value {
         Comparison::Impossible(why) => return json!({"impossible": why.en(), "impossible_ko": why.ko()}),
         Comparison::Done(done) => done,
     };
-    let one = |outcome: &crate::send::RequestOutcome| {
+    let one = |outcome: &RequestOutcome| {
         let differences = &outcome.compared.differences;
         json!({
             "url": url(done, outcome),

@@ -13,15 +13,15 @@ use weir_edge::load::{self, ConfOrigin, Loaded};
 use weir_http::exchange::conf::Conf;
 use weir_words::{Said, said};
 
-use crate::beside::{self, Beside};
-use crate::doors::{self, Door};
 use crate::elsewhere;
 use crate::host::{self, Instance};
 use crate::nginx::{self, Test, Unit};
-use crate::plan::{Logged, Planner};
-use crate::send::{self, RequestOutcome};
 use crate::switch::{self, Switch};
-use crate::urls::{self, Log, LogUrls};
+use weir_swap::ask::{self, RequestOutcome};
+use weir_swap::doors::{self, Door};
+use weir_swap::side::beside::{self, Beside};
+use weir_swap::traffic::plan::{Logged, Planner};
+use weir_swap::traffic::urls::{self, Log, LogUrls};
 
 /// Usual places of an installed nginx.
 const USUAL: &[&str] =
@@ -480,7 +480,7 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
         Ok(running) => running,
         Err(why) => return Ok(Comparison::Impossible(why)),
     };
-    done.outcomes = send::all(requests, doors.clone(), wish.rate, asked.stop.clone())?;
+    done.outcomes = ask::all(requests, doors.clone(), wish.rate, asked.stop.clone())?;
     done.doors = doors.clone();
     drop(running);
     let differing = done.differing();
@@ -491,7 +491,7 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
         ));
         // If weir does not start again, the page keeps the differences.
         if let Ok(running) = Beside::start(asked.weir, &report.tree, &report.origin, &doors) {
-            done.outcomes = send::again(done.outcomes, doors, wish.rate, asked.stop.clone())?;
+            done.outcomes = ask::again(done.outcomes, doors, wish.rate, asked.stop.clone())?;
             drop(running);
         }
     }

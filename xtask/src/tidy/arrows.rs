@@ -72,24 +72,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-dash",
         ],
     ),
+    ("weir-swap", &["weir-edge", "weir-load", "weir-http", "weir-words", "weir-conf", "weir-net", "weir-wire"]),
     (
         "weir-adopt",
-        &[
-            "weir-edge",
-            "weir-doctor",
-            "weir-load",
-            "weir-http",
-            "weir-words",
-            "weir-conf",
-            "weir-net",
-            "weir-wire",
-            "weir-host",
-        ],
+        &["weir-swap", "weir-edge", "weir-doctor", "weir-http", "weir-words", "weir-conf", "weir-net", "weir-host"],
     ),
     (
         "weir",
         &[
             "weir-adopt",
+            "weir-swap",
             "weir-words",
             "weir-conf",
             "weir-net",

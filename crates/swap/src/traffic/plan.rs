@@ -12,25 +12,29 @@ use weir_wire::target;
 use crate::doors::{self, Door};
 
 /// A body of this length or more is not fetched: the request becomes HEAD.
-pub(crate) const BODY_BYTES_MAX: u64 = 8 << 20;
+pub const BODY_BYTES_MAX: u64 = 8 << 20;
 
 /// A request for both edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PlannedRequest {
+pub struct PlannedRequest {
     /// The index of its door.
-    pub(crate) door: usize,
-    pub(crate) method: &'static str,
+    pub door: usize,
+    /// GET or HEAD.
+    pub method: &'static str,
     /// The Host field, with the port that a client of nginx would send.
-    pub(crate) host: String,
-    pub(crate) target: String,
+    pub host: String,
+    /// Path and query.
+    pub target: String,
     /// The location that answers: `FILE:LINE location /x`.
-    pub(crate) place: String,
+    pub place: String,
 }
 
 /// A URL from a log, with the servers that write this log.
-pub(crate) struct Logged<'l> {
-    pub(crate) entry: &'l Entry,
-    pub(crate) servers: &'l [usize],
+pub struct Logged<'l> {
+    /// The line.
+    pub entry: &'l Entry,
+    /// The servers' numbers.
+    pub servers: &'l [usize],
 }
 
 /// A server at a door, with a host that leads to it.
@@ -41,7 +45,7 @@ struct Way<'c> {
 }
 
 /// Finds ways to the servers and requests for them.
-pub(crate) struct Planner<'c> {
+pub struct Planner<'c> {
     conf: &'c Conf,
     tree: &'c Tree,
     doors: &'c [Door],
@@ -49,7 +53,8 @@ pub(crate) struct Planner<'c> {
 }
 
 impl<'c> Planner<'c> {
-    pub(crate) fn new(conf: &'c Conf, tree: &'c Tree, doors: &'c [Door]) -> Planner<'c> {
+    /// Finds the ways to all servers of a configuration.
+    pub fn new(conf: &'c Conf, tree: &'c Tree, doors: &'c [Door]) -> Planner<'c> {
         let mut ways = Vec::new();
         for (door, one) in doors.iter().enumerate().filter(|(_, door)| door.nginx.is_some() && !door.proxy_protocol) {
             let Some(listen) = conf.listens.get(one.listen) else { continue };
@@ -66,14 +71,14 @@ impl<'c> Planner<'c> {
     }
 
     /// Servers that no request can reach: all their names are patterns, or their address takes no TCP.
-    pub(crate) fn unreached(&self) -> Vec<String> {
+    pub fn unreached(&self) -> Vec<String> {
         let is_reached = |server: &&Server| self.ways.iter().any(|way| way.server.id == server.id);
         let missed = self.conf.servers.iter().filter(|server| !is_reached(server));
         missed.map(|server| self.place(server, None)).collect()
     }
 
     /// Requests of a log, at most `most`, so that each location has its turn.
-    pub(crate) fn requests(&self, logged: &[Logged<'_>], most: usize) -> Vec<PlannedRequest> {
+    pub fn requests(&self, logged: &[Logged<'_>], most: usize) -> Vec<PlannedRequest> {
         let mut groups: Vec<Vec<PlannedRequest>> = Vec::new();
         let mut numbers: HashMap<(usize, u32, Option<u32>), usize> = HashMap::new();
         let mut known = HashSet::new();
@@ -98,7 +103,7 @@ impl<'c> Planner<'c> {
     }
 
     /// Without a log: the locations of the file that name a path.
-    pub(crate) fn of_file(&self, most: usize) -> Vec<PlannedRequest> {
+    pub fn of_file(&self, most: usize) -> Vec<PlannedRequest> {
         let mut entries = vec![Entry { method: b"GET".to_vec(), target: b"/".to_vec(), ..Entry::default() }];
         let named = self.conf.locations.iter().filter_map(|location| location.pattern.as_ref());
         let paths = named.map(weir_http::exchange::route::Pattern::text).filter(|path| path.starts_with('/'));

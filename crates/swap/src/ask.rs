@@ -15,28 +15,33 @@ use weir_net::{clock, timer, worker};
 
 use crate::compare::{self, Compared, ComparedAnswer, Port};
 use crate::doors::Door;
-use crate::plan::{BODY_BYTES_MAX, PlannedRequest};
-use crate::urls::AGENT;
+use crate::traffic::plan::{BODY_BYTES_MAX, PlannedRequest};
+use crate::traffic::urls::AGENT;
 
 /// The longest time of one exchange.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Most bytes of a body that are compared; of a longer one also the length.
-const KEPT_MAX: usize = BODY_BYTES_MAX as usize;
+pub const BODY_KEPT_MAX: usize = BODY_BYTES_MAX as usize;
 
 /// The result of one request.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestOutcome {
-    pub(crate) request: PlannedRequest,
-    pub(crate) compared: Compared,
+pub struct RequestOutcome {
+    /// The request.
+    pub request: PlannedRequest,
+    /// The differences.
+    pub compared: Compared,
     /// The status of nginx's answer; 0 without an answer.
-    pub(crate) status: u16,
+    pub status: u16,
     /// The answer of weir, if it differs.
     ours: Option<ComparedAnswer>,
 }
 
 /// Asks all. Ends early when `stop` becomes true.
-pub(crate) fn all(
+///
+/// # Errors
+/// The thread that asks cannot start.
+pub fn all(
     requests: Vec<PlannedRequest>,
     doors: Vec<Door>,
     rate: f64,
@@ -59,7 +64,10 @@ pub(crate) fn all(
 }
 
 /// Asks a weir with empty caches once more for the answers that differ, and sets the parts apart that changed.
-pub(crate) fn again(
+///
+/// # Errors
+/// The thread that asks cannot start.
+pub fn again(
     outcomes: Vec<RequestOutcome>,
     doors: Vec<Door>,
     rate: f64,
@@ -146,9 +154,9 @@ impl Sender {
             client::exchange(&mut kept, &call, &self.resolver).await.map_err(|error| error.name.into_owned())?;
         let coding = answer.field(b"content-encoding");
         let mut body = client::decode(answer.body(), coding).map_err(str::to_owned)?.into_owned();
-        if body.len() > KEPT_MAX {
+        if body.len() > BODY_KEPT_MAX {
             let length = body.len();
-            body.truncate(KEPT_MAX);
+            body.truncate(BODY_KEPT_MAX);
             body.extend_from_slice(format!("… {length} bytes").as_bytes());
         }
         let fields =

@@ -1,0 +1,5 @@
+//! The requests for A and B.
+
+pub mod plan;
+pub(crate) mod tail;
+pub mod urls;
