@@ -13,9 +13,11 @@
 //! - `side/`, `doors`: A or B: a server that swap starts, or an address; the addresses of a configuration
 //! - `traffic/`: the requests: the end of an access log (`tail`) as URLs (`urls`); each location first (`plan`)
 //! - `ask`, `compare`: A, B and A for each request; the differences that are no noise
+//! - `cause/`: the smallest request that shows a difference, and the lines of the file that make it
 #![forbid(unsafe_code)]
 
 pub mod ask;
+pub mod cause;
 pub mod compare;
 pub mod doors;
 pub mod request;
