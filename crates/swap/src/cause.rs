@@ -4,6 +4,7 @@ pub mod alike;
 pub mod bisect;
 pub mod edits;
 mod place;
+pub mod request;
 pub mod smallest;
 pub mod statements;
 
