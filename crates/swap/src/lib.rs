@@ -14,6 +14,7 @@
 //! - `traffic/`: the requests: the end of an access log (`tail`) as URLs (`urls`); each location first (`plan`)
 //! - `ask`, `compare`: A, B and A for each request; the differences that are no noise
 //! - `cause/`: the smallest request that shows a difference, and the lines of the file that make it
+//! - `taps/`: what origins see: the requests of the servers that swap has started
 #![forbid(unsafe_code)]
 
 pub mod ask;
@@ -22,4 +23,5 @@ pub mod compare;
 pub mod doors;
 pub mod request;
 pub mod side;
+pub mod taps;
 pub mod traffic;

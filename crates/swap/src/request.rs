@@ -62,6 +62,8 @@ pub struct Observed {
 /// A request that a side sent to an origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginRequest {
+    /// The origin, as the configuration says it: `app:3000`.
+    pub to: String,
     /// The request line without the version: method and target.
     pub line: Vec<u8>,
     /// The version of HTTP, as in the request line.

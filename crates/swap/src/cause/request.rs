@@ -9,7 +9,7 @@ use crate::request::SwapRequest;
 pub const BEFORE_MAX: usize = 64;
 
 /// Asks these requests of both sides, freshly started. The last request decides the outcome. `None`: the time is over.
-pub type Ask<'t> = &'t mut dyn FnMut(&[SwapRequest]) -> Option<Trial>;
+pub type AskBoth<'t> = &'t mut dyn FnMut(&[SwapRequest]) -> Option<Trial>;
 
 /// The smallest request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub fn earlier<'r>(all: &'r [SwapRequest], number: usize) -> Vec<&'r SwapRequest
 
 /// Leaves out whatever the difference does not need: earlier requests, parameters of the query, fields, and the pairs
 /// of the cookie. `Host` stays.
-pub fn smallest(before: &[SwapRequest], request: &SwapRequest, trials_max: usize, ask: Ask) -> SmallestRequest {
+pub fn smallest(before: &[SwapRequest], request: &SwapRequest, trials_max: usize, ask: AskBoth) -> SmallestRequest {
     let mut found =
         SmallestRequest { request: request.clone(), is_minimal: true, trials: 1, ..SmallestRequest::default() };
     match ask(std::slice::from_ref(request)) {
