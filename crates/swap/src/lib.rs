@@ -15,12 +15,14 @@
 //! - `ask`, `compare`: A, B and A for each request; the differences that are no noise
 //! - `cause/`: the smallest request that shows a difference, and the lines of the file that make it
 //! - `taps/`: what origins see: the requests of the servers that swap has started
+//! - `logs`: the lines of access logs, by the variables of their formats
 #![forbid(unsafe_code)]
 
 pub mod ask;
 pub mod cause;
 pub mod compare;
 pub mod doors;
+pub mod logs;
 pub mod request;
 pub mod side;
 pub mod taps;
