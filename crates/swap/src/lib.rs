@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   files of A and B ─► side ─► doors ───────────────┐
-//!   recording, access log, file of A ─► traffic ─► ask ─► compare ─► differences
+//!   recording, access log, file of A ─► traffic ─► judge: ask, compare, noise ─► verdict ─► report
+//!                                       taps, logs ──┘                └─► cause ─┘
 //! ```
 //!
 //! Invariants: requests go to A and B alone. Their number and their rate have bounds. Nothing of the user changes: the
@@ -11,19 +12,31 @@
 //!
 //! - `request`: a request, an answer, and all that an arm showed for one request
 //! - `side/`, `doors`: A or B: a server that swap starts, or an address; the addresses of a configuration
-//! - `traffic/`: the requests: the end of an access log (`tail`) as URLs (`urls`); each location first (`plan`)
-//! - `ask`, `compare`: A, B and A for each request; the differences that are no noise
+//! - `traffic/`: the requests: of access logs, or of A's file; the location and the route of each
+//! - `ask`, `values/`: the arms, one after another; the cookies and tokens that each arm has given
+//! - `compare/`, `difference`, `noise`: the parts of three answers; the words for their differences; the parts in which A
+//!   differs from itself, by route
+//! - `judge`, `exercised`, `verdict`: the differences that last; the statements that requests ran through; the bounds
 //! - `cause/`: the smallest request that shows a difference, and the lines of the file that make it
-//! - `taps/`: what origins see: the requests of the servers that swap has started
-//! - `logs`: the lines of access logs, by the variables of their formats
+//! - `taps/`, `logs`: what origins see of the servers that swap has started; the lines of their access logs
+//! - `run`, `state`, `report/`: the whole; the user's commands for the application's state; text, JSON and page
 #![forbid(unsafe_code)]
 
 pub mod ask;
 pub mod cause;
 pub mod compare;
+pub mod difference;
 pub mod doors;
+pub mod exercised;
+pub mod judge;
 pub mod logs;
+pub mod noise;
+pub mod report;
 pub mod request;
+pub mod run;
 pub mod side;
+pub mod state;
 pub mod taps;
 pub mod traffic;
+pub mod values;
+pub mod verdict;

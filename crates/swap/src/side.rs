@@ -1,46 +1,158 @@
-//! A or B: a server that swap starts on loopback ports of its own, or an address.
+//! A or B: a server that swap starts on loopback ports of its own, or one that runs already.
 
-pub mod beside;
+pub mod child;
+mod conf;
+mod edits;
+mod program;
+mod room;
+mod server;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 
-use weir_conf::Tree;
-use weir_conf::edit::Edit;
 use weir_net::Address;
+use weir_words::{Said, said};
 
-/// A or B, as the user names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SideWish {
-    /// A file, and the program that runs it. `None`: this weir.
-    Conf {
-        /// The main file.
-        file: PathBuf,
-        /// An nginx, or another weir.
-        binary: Option<PathBuf>,
-    },
+pub use conf::SideConf;
+pub use edits::obstacle;
+pub use program::{OtherProgram, SideProgram, ask, build};
+pub use room::{ServerChanges, ServerWish};
+pub use server::{CHILD_WORDS, StartedServer};
+
+use crate::doors::{self, Door};
+use crate::request::{ARMS, Arm};
+
+/// A or B.
+pub enum Side {
+    /// A configuration, which swap starts.
+    Conf(Box<SideConf>),
     /// A server that runs already.
-    Address {
-        /// Where it listens.
-        at: SocketAddr,
-        /// Its clients speak TLS.
-        tls: bool,
-    },
+    Running(Vec<RunningDoor>),
 }
 
-/// Further changes to a configuration before a server starts with it: edits of the tree's files. The path is that of the
-/// server's own directory, in which it may write.
-pub type Changes<'c> = &'c dyn Fn(&Tree, &Path) -> Vec<Edit>;
-
-/// An address of A, and the places where A and B answer for it.
+/// An address of a server that runs already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SwapDoor {
-    /// As A's file says it: `0.0.0.0:80`.
+pub struct RunningDoor {
+    /// As its configuration says it, if that is known: `0.0.0.0:80`.
     pub address: Address,
-    /// Where A answers. `None`: nobody reaches it over TCP.
-    pub a: Option<SocketAddr>,
-    /// Where B answers. `None`: B has no such address.
-    pub b: Option<SocketAddr>,
-    /// The clients speak TLS.
+    /// Where it is asked.
+    pub at: SocketAddr,
+    /// Its clients speak TLS.
     pub tls: bool,
+}
+
+impl Side {
+    /// Its configuration. `None`: it is an address.
+    pub fn conf(&self) -> Option<&SideConf> {
+        match self {
+            Side::Conf(conf) => Some(conf),
+            Side::Running(_) => None,
+        }
+    }
+
+    /// True if weir runs it; an address is not known.
+    pub fn is_weir(&self) -> bool {
+        self.conf().is_some_and(|conf| conf.program.is_weir())
+    }
+
+    fn doors(&self) -> Result<Vec<Door>, Said> {
+        match self {
+            Side::Conf(conf) => doors::of(&conf.tree),
+            Side::Running(running) => {
+                let door = |one: &RunningDoor| Door {
+                    address: one.address.clone(),
+                    tls: one.tls,
+                    proxy_protocol: false,
+                    at: [None; ARMS],
+                };
+                Ok(running.iter().map(door).collect())
+            }
+        }
+    }
+}
+
+/// A, A again and B, ready to be asked. The servers that swap has started end when this is dropped.
+pub struct Bench {
+    /// The doors of A, with the places where each arm answers.
+    pub doors: Vec<Door>,
+    servers: [Option<StartedServer>; ARMS],
+}
+
+impl Bench {
+    /// Starts the sides that are configurations: A twice, B once.
+    ///
+    /// # Errors
+    /// A sentence for the user: a server does not start, or no door of A has one of B.
+    pub fn start(a: &Side, b: &Side, wishes: [&ServerWish<'_>; ARMS]) -> Result<Bench, Said> {
+        let mut servers = [None, None, None];
+        for ((server, side), wish) in servers.iter_mut().zip([a, a, b]).zip(wishes) {
+            *server = side.conf().map(|conf| StartedServer::begin(conf, wish)).transpose()?;
+        }
+        for server in servers.iter_mut().flatten() {
+            server.wait()?;
+        }
+        let mut doors = a.doors()?;
+        let of_b = b.doors()?;
+        let place = |side: &Side, arm: Arm, index: usize| match side {
+            Side::Running(running) => running.get(index).map(|door| door.at),
+            Side::Conf(_) => servers.get(arm as usize)?.as_ref()?.ports().get(index).copied(),
+        };
+        for index in 0..doors.len() {
+            let Some(door) = doors.get(index) else { continue };
+            let other = partner(door, &of_b, matches!(a, Side::Running(_)) || matches!(b, Side::Running(_)));
+            let at = [
+                place(a, Arm::First, index),
+                place(a, Arm::Again, index),
+                other.and_then(|other| place(b, Arm::B, other)),
+            ];
+            if let Some(door) = doors.get_mut(index) {
+                door.proxy_protocol |= other.and_then(|other| of_b.get(other)).is_some_and(|b| b.proxy_protocol);
+                door.at = at;
+            }
+        }
+        if !doors.iter().any(Door::is_open) {
+            return Err(said!(
+                "A and B have no address in common that can be asked over TCP",
+                "A와 B에 TCP로 요청할 수 있는 공통 주소가 없습니다"
+            ));
+        }
+        Ok(Bench { doors, servers })
+    }
+
+    /// The server of an arm. `None`: it runs already.
+    pub fn server(&self, arm: Arm) -> Option<&StartedServer> {
+        self.servers.get(arm as usize)?.as_ref()
+    }
+}
+
+/// The door of B for a door of A: the same address. If a side is an address, that of the same port, and then the only one
+/// with the same scheme.
+fn partner(door: &Door, others: &[Door], is_loose: bool) -> Option<usize> {
+    let find = |is_it: &dyn Fn(&Door) -> bool| others.iter().position(is_it);
+    let same = find(&|other| other.address == door.address && other.tls == door.tls);
+    if same.is_some() || !is_loose {
+        return same;
+    }
+    let of_port = find(&|other| other.tls == door.tls && other.port() == door.port());
+    of_port.or_else(|| find(&|other| other.tls == door.tls))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn door(address: &str, tls: bool) -> Door {
+        Door { address: Address::Tcp(address.parse().unwrap()), tls, proxy_protocol: false, at: [None; ARMS] }
+    }
+
+    #[test]
+    fn doors_of_configurations_have_the_same_address() {
+        let others = [door("0.0.0.0:81", false), door("0.0.0.0:80", true), door("0.0.0.0:80", false)];
+        assert_eq!(partner(&door("0.0.0.0:80", false), &others, false), Some(2));
+        assert_eq!(partner(&door("127.0.0.1:80", false), &others, false), None);
+        assert_eq!(partner(&door("127.0.0.1:80", false), &others, true), Some(2));
+        assert_eq!(partner(&door("127.0.0.1:9", false), &others, true), Some(0));
+        assert_eq!(partner(&door("127.0.0.1:9", true), &others, true), Some(1));
+        assert_eq!(partner(&door("127.0.0.1:9", true), &others[..1], true), None);
+    }
 }

@@ -72,7 +72,21 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-dash",
         ],
     ),
-    ("weir-swap", &["weir-edge", "weir-load", "weir-http", "weir-words", "weir-conf", "weir-net", "weir-wire"]),
+    (
+        "weir-swap",
+        &[
+            "weir-lab",
+            "weir-edge",
+            "weir-doctor",
+            "weir-load",
+            "weir-http",
+            "weir-words",
+            "weir-conf",
+            "weir-net",
+            "weir-wire",
+            "weir-dash",
+        ],
+    ),
     (
         "weir-adopt",
         &["weir-swap", "weir-edge", "weir-doctor", "weir-http", "weir-words", "weir-conf", "weir-net", "weir-host"],

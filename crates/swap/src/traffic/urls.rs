@@ -17,8 +17,10 @@ const URLS_MAX: usize = 20_000;
 pub const LOGS_MAX: usize = 50;
 /// Most lines of a log that are looked at.
 const LINES_MAX: usize = 500_000;
-/// The name by which weir's own requests are known in a log.
-pub const AGENT: &str = concat!("weir-adopt/", env!("CARGO_PKG_VERSION"));
+/// The name by which the requests of `weir swap` are known in a log.
+pub const AGENT: &str = concat!("weir-swap/", env!("CARGO_PKG_VERSION"));
+/// The name by which those of `weir adopt` are known.
+pub const ADOPT_AGENT: &str = concat!("weir-adopt/", env!("CARGO_PKG_VERSION"));
 /// Words in a path that announce an action. Such a URL is asked only on demand: a GET should change nothing, but some
 /// applications do not keep to that.
 pub const ACTIONS: &[&str] = &[
@@ -164,7 +166,7 @@ pub fn read(log: &Log, wants_actions: bool, skip: &[String]) -> Result<LogUrls, 
         found.lines += 1;
         match format.entry(line) {
             None => found.unread += 1,
-            Some(entry) if entry.agent.starts_with(AGENT.as_bytes()) => {}
+            Some(entry) if is_own(&entry.agent) => {}
             Some(entry) if entry.method != b"GET" && entry.method != b"HEAD" => found.other_methods += 1,
             Some(entry) => {
                 if known.insert((entry.target.clone(), entry.host.clone())) && !is_skipped(&entry.target, skip) {
@@ -180,8 +182,13 @@ pub fn read(log: &Log, wants_actions: bool, skip: &[String]) -> Result<LogUrls, 
     Ok(found)
 }
 
+/// True for a request that weir has sent to compare answers.
+pub(crate) fn is_own(agent: &[u8]) -> bool {
+    [AGENT, ADOPT_AGENT].iter().any(|own| agent.starts_with(own.as_bytes()))
+}
+
 /// A word of the path or a name or value of the query announces an action.
-fn is_action(target: &[u8]) -> bool {
+pub(crate) fn is_action(target: &[u8]) -> bool {
     let target = String::from_utf8_lossy(target).to_ascii_lowercase();
     let mut words = target.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     words.any(|word| ACTIONS.contains(&word))
