@@ -32,6 +32,14 @@ pub const EXPLAINED: &[Explained] = &[
         is_it: |one, _| one.part == "field age" && one.a == NONE,
     },
     Explained {
+        name: "allow",
+        reason: words(
+            "weir names the allowed methods in a 405: Allow (RFC 9110 15.5.6)",
+            "weir는 405 응답에 허용하는 메서드를 Allow로 알립니다(RFC 9110 15.5.6)",
+        ),
+        is_it: |one, _| one.part == "field allow" && one.a == NONE,
+    },
+    Explained {
         name: "order of Vary",
         reason: words(
             "weir adds its own Vary after the origin's; the order has no meaning (RFC 9110 12.5.5)",
