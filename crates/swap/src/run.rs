@@ -24,6 +24,7 @@ use crate::side::{self, Bench, OtherProgram, RunningDoor, ServerWish, Side, Side
 use crate::state::ApplicationState;
 use crate::traffic::logs::{LogWish, TrafficLogs};
 use crate::traffic::plan::{PlacedRequest, Planner};
+use crate::traffic::recorded::{RecordedTraffic, RecordedWish};
 use crate::traffic::{NotReplayed, Traffic, generated, routes};
 
 /// Requests a second to servers that swap starts.
@@ -339,11 +340,20 @@ fn traffic(wish: &SwapWish, planner: Option<&Planner<'_>>, doors: &[Door]) -> Re
     });
     let host = host.unwrap_or_else(|| "localhost".to_owned());
     let mut logs = TrafficLogs::new(&wish.logs, planner, doors, &host);
+    let LogWish { wants_actions, wants_all_methods, .. } = wish.logs;
+    let mut recordings = RecordedTraffic::new(RecordedWish { wants_actions, wants_all_methods }, doors);
     for path in &wish.traffic {
         let (name, first, rest) = opened(path)?;
-        logs.log(&name, Box::new(Cursor::new(first).chain(rest)))?;
+        let is_recording = weir_recording::is_recording(&first);
+        let whole = Cursor::new(first).chain(rest);
+        match is_recording {
+            true => recordings.recording(&name, whole)?,
+            false => logs.log(&name, Box::new(whole))?,
+        }
     }
-    Ok(logs.finish())
+    let mut traffic = logs.finish();
+    traffic.add(recordings.finish());
+    Ok(traffic)
 }
 
 /// A file's name, its first bytes, and the rest.

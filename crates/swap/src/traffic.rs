@@ -4,6 +4,7 @@ mod example;
 pub mod generated;
 pub mod logs;
 pub mod plan;
+pub mod recorded;
 pub mod routes;
 pub(crate) mod tail;
 pub mod urls;
@@ -76,9 +77,20 @@ impl Traffic {
         *self.not_replayed.entry(why).or_default() += 1;
     }
 
-    /// Puts the requests in the order of their time, and keeps at most `most`: all requests of some clients, which the seed
+    /// Adds the requests of another source.
+    pub fn add(&mut self, other: Traffic) {
+        self.requests.extend(other.requests);
+        self.sources.extend(other.sources);
+        for (why, count) in other.not_replayed {
+            *self.not_replayed.entry(why).or_default() += count;
+        }
+    }
+
+    /// Puts the requests in the order of their time, from 0 on, and keeps at most `most`: all requests of some clients, which the seed
     /// chooses.
     pub fn order(&mut self, most: usize, seed: u64) {
+        let first = self.requests.iter().map(|request| request.at_us).min().unwrap_or(0);
+        self.requests.iter_mut().for_each(|request| request.at_us -= first);
         self.requests.sort_by_key(|request| request.at_us);
         let all = self.requests.len();
         if all <= most {

@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-host", &[]),
     ("weir-meter", &[]),
     ("weir-mutate", &[]),
-    ("weir-recording", &[]),
+    ("weir-recording", &["weir-words"]),
     ("weir-dash", &["weir-words", "weir-meter"]),
     ("weir-net", &["weir-wire"]),
     ("weir-peers", &[]),
@@ -75,6 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "weir-swap",
         &[
+            "weir-recording",
             "weir-lab",
             "weir-edge",
             "weir-doctor",
@@ -96,6 +97,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "weir-adopt",
             "weir-swap",
+            "weir-recording",
             "weir-words",
             "weir-conf",
             "weir-net",

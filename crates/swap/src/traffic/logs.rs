@@ -91,10 +91,7 @@ impl<'p> TrafficLogs<'p> {
 
     /// The requests of all logs.
     pub fn finish(self) -> Traffic {
-        let mut traffic = self.traffic;
-        let first = traffic.requests.iter().map(|request| request.at_us).min().unwrap_or(0);
-        traffic.requests.iter_mut().for_each(|request| request.at_us -= first);
-        traffic
+        self.traffic
     }
 
     fn lines(&mut self, format: Option<&Format>, lines: &mut Vec<Vec<u8>>) {
