@@ -15,6 +15,8 @@ use weir_net::{Address, worker};
 use weir_words::{Said, said};
 
 use crate::ask::Asker;
+use crate::cause;
+use crate::cause::find::SearchBounds;
 use crate::doors::Door;
 use crate::exercised;
 use crate::judge::{Judge, JudgeRules, Judgement, RoutedRequest};
@@ -237,7 +239,13 @@ pub fn run(wish: &SwapWish, asked: &SwapAsked<'_>) -> Result<SwapReport, Said> {
             judging.each(&running, judge, requests)?
         }
     };
-    Ok(report(wish, asked, &judge.finish(), &a, &places, traffic))
+    drop(running);
+    let mut report = report(wish, asked, &judge.finish(), &a, &places, traffic);
+    if wish.finds_causes && !report.differences.is_empty() {
+        (asked.tell)(said!("weir swap searches the lines that make the differences", "차이를 만드는 줄을 찾습니다"));
+        cause::find::find(&mut report.differences, [&a, &b], rules, SearchBounds::default(), asked.stop);
+    }
+    Ok(report)
 }
 
 fn report(
