@@ -17,6 +17,7 @@ use crate::doors::Door;
 use crate::request::{ARMS, Arm, Observed, SwapAnswer, SwapRequest, WholeAnswer};
 use crate::traffic::plan::BODY_BYTES_MAX;
 use crate::values::Values;
+use crate::watch::ServerWatch;
 
 /// The longest time of one exchange.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,6 +36,7 @@ pub struct Asker {
     pause: Duration,
     random: fastrand::Rng,
     values: Values,
+    watches: [Option<ServerWatch>; ARMS],
 }
 
 impl Asker {
@@ -49,7 +51,14 @@ impl Asker {
             pause: Duration::from_secs_f64(1.0 / rate),
             random: fastrand::Rng::with_seed(seed),
             values: Values::default(),
+            watches: [None, None, None],
         }
+    }
+
+    /// Also sees what the arms do beside answering. Nobody else may ask them.
+    #[must_use]
+    pub fn watching(self, watches: [Option<ServerWatch>; ARMS]) -> Asker {
+        Asker { watches, ..self }
     }
 
     /// Asks all arms: one A, then B, then the other A. `None`: an arm cannot be reached there.
@@ -75,11 +84,14 @@ impl Asker {
         let own = self.values.of_arm(request, arm);
         let answer = self.exchange(at, &own, arm).await;
         timer::sleep(self.pause.saturating_sub(clock::precise() - began)).await;
-        let answer = answer.map_or_else(SwapAnswer::Failed, SwapAnswer::Whole);
-        if let SwapAnswer::Whole(answer) = &answer {
+        let mut seen = Observed::of(answer.map_or_else(SwapAnswer::Failed, SwapAnswer::Whole));
+        if let Some(watch) = self.watches.get_mut(arm as usize).and_then(Option::as_mut) {
+            watch.complete(&mut seen).await;
+        }
+        if let SwapAnswer::Whole(answer) = &seen.answer {
             self.values.learn(request, arm, answer);
         }
-        Some(Observed::of(answer))
+        Some(seen)
     }
 
     /// Forgets all that the arms have given.

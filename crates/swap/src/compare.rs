@@ -12,7 +12,7 @@ pub use parts::{AnswerPart, Parts, mask_key, parts};
 
 use crate::difference::{Compared, DifferenceKind, NoiseKind, PartDifference, PartNoise, Port};
 use crate::noise::RouteMasks;
-use crate::request::{ARMS, Arm, Observed, SwapAnswer};
+use crate::request::{ARMS, Arm, Observed, SwapAnswer, SwapField};
 
 /// Most differences of one body that are told apart; of more, the whole body is one difference.
 const BODY_DIFFERENCES_MAX: usize = 8;
@@ -48,17 +48,28 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
         }
     }
     let is_other = !judge.compared.differences.is_empty();
+    judge.part(parts::ORIGIN_COUNT, [&first, &again, &b]);
+    let count = |parts: &Parts| parts.get(parts::ORIGIN_COUNT).cloned();
+    let has_same_count = count(&first) == count(&again) && count(&first) == count(&b);
     let places: BTreeSet<&String> = first.keys().chain(again.keys()).chain(b.keys()).collect();
     for place in places {
         // With another status, the fields and the body belong to another answer.
         let is_of_answer = place.starts_with("field ") || place == "no answer" || place == "status";
-        if !is_other || !is_of_answer {
+        // Of another number of requests to origins, none belongs to another.
+        let is_uncounted = place.starts_with("origin ") && (!has_same_count || place == parts::ORIGIN_COUNT);
+        if (!is_other || !is_of_answer) && !is_uncounted {
             judge.part(place, [&first, &again, &b]);
         }
     }
     if !is_other {
-        judge.order([&first, &again, &b], seen);
+        judge.order("order of fields", seen, &|one| match &one.answer {
+            SwapAnswer::Whole(answer) => Some(&answer.fields),
+            SwapAnswer::Failed(_) => None,
+        });
         judge.body(seen, rules);
+    }
+    for number in 0..seen.iter().map(|one| one.origin.len()).min().filter(|_| has_same_count).unwrap_or(0) {
+        judge.order(&parts::numbered("origin order", number), seen, &|one| Some(&one.origin.get(number)?.fields));
     }
     let mut compared = judge.compared;
     compared.differences.sort();
@@ -145,25 +156,24 @@ impl Judge<'_> {
         }
     }
 
-    /// Compares the order of the fields that both have.
-    fn order(&mut self, [first, again, b]: [&Parts; ARMS], seen: [&Observed; ARMS]) {
-        let place = "order of fields";
-        let names = |arm: Arm, others: [&Parts; 2]| {
-            let SwapAnswer::Whole(answer) = &seen[arm as usize].answer else { return None };
+    /// Compares the order of the fields that all have.
+    fn order(&mut self, place: &str, seen: [&Observed; ARMS], fields: &dyn Fn(&Observed) -> Option<&Vec<SwapField>>) {
+        let all = seen.map(|one| {
             let mut names: Vec<String> = Vec::new();
-            for (name, _) in &answer.fields {
+            for (name, _) in fields(one)? {
                 let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-                let part = parts::of_field(&name);
-                let has = |parts: &&Parts| parts.values().any(|other| other.name == part);
-                if others.iter().all(has) && !names.contains(&name) {
+                if !names.contains(&name) {
                     names.push(name);
                 }
             }
-            let pieces = vec![names.join(", ").into_bytes()];
-            Some(AnswerPart { name: place.to_owned(), pieces })
-        };
-        let (one, other, of_b) =
-            (names(Arm::First, [again, b]), names(Arm::Again, [first, b]), names(Arm::B, [first, again]));
+            Some(names)
+        });
+        let is_common = |name: &&String| all.iter().flatten().all(|names| names.contains(name));
+        let [one, other, of_b] = all.each_ref().map(|names| {
+            let common: Vec<&str> = names.as_ref()?.iter().filter(is_common).map(String::as_str).collect();
+            let name = place.split(" #").next().unwrap_or(place).to_owned();
+            Some(AnswerPart { name, pieces: vec![common.join(", ").into_bytes()] })
+        });
         self.values(place, [one.as_ref(), other.as_ref(), of_b.as_ref()]);
         if let Some(last) = self.compared.differences.last_mut().filter(|last| last.place == place) {
             last.kind = DifferenceKind::Order;

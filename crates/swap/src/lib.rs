@@ -18,7 +18,7 @@
 //!   differs from itself, by route
 //! - `judge`, `exercised`, `verdict`: the differences that last; the statements that requests ran through; the bounds
 //! - `cause/`: the smallest request that shows a difference, and the lines of the file that make it
-//! - `taps/`, `logs`: what origins see of the servers that swap has started; the lines of their access logs
+//! - `taps/`, `logs`, `watch`: what origins see of the servers that swap has started; the lines of their access logs
 //! - `run`, `state`, `report/`: the whole; the user's commands for the application's state; text, JSON and page
 #![forbid(unsafe_code)]
 
@@ -40,3 +40,4 @@ pub mod taps;
 pub mod traffic;
 pub mod values;
 pub mod verdict;
+pub mod watch;

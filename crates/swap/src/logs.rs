@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use weir_conf::log_format::COMBINED;
 use weir_conf::{Statement, Tree};
@@ -37,6 +38,12 @@ const UNCOMPARED: &[&str] = &[
     "upstream_session_time",
 ];
 
+/// Variables whose values are numbers.
+const NUMBERS: &[&str] =
+    &["body_bytes_sent", "bytes_sent", "connection", "msec", "request_length", "request_time", "server_port", "status"];
+/// Most attempts to read a line.
+const STEPS_MAX: usize = 10_000;
+
 /// A line of an access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedLine {
@@ -53,10 +60,23 @@ pub struct LogReader {
     logs: Vec<WatchedLog>,
 }
 
+/// An access log of a server.
+#[derive(Clone, Debug)]
+pub struct LogPlace {
+    file: PathBuf,
+    formats: Arc<[SplitFormat]>,
+}
+
+impl LogPlace {
+    /// The log of a configuration: its path as the configuration says it, and the file that has its lines.
+    pub fn of(tree: &Tree, named: &str, file: PathBuf) -> LogPlace {
+        LogPlace { file, formats: formats(tree, named).iter().map(|format| SplitFormat::of(format)).collect() }
+    }
+}
+
 #[derive(Debug)]
 struct WatchedLog {
-    file: PathBuf,
-    formats: Vec<SplitFormat>,
+    place: LogPlace,
     open: Option<File>,
     /// The first byte that is not read yet.
     from: u64,
@@ -65,13 +85,13 @@ struct WatchedLog {
 }
 
 impl LogReader {
-    /// The logs of a configuration: their paths as it says them, and the files that have their lines.
-    pub fn new(tree: &Tree, logs: Vec<(String, PathBuf)>) -> LogReader {
-        let log = |(named, file): (String, PathBuf)| {
-            let formats = formats(tree, &named).iter().map(|format| SplitFormat::of(format)).collect();
-            WatchedLog { file, formats, open: None, from: 0, begun: Vec::new() }
+    /// Reads these logs from their present ends on.
+    pub fn new(places: Vec<LogPlace>) -> LogReader {
+        let log = |place: LogPlace| {
+            let from = place.file.metadata().map_or(0, |file| file.len());
+            WatchedLog { place, open: None, from, begun: Vec::new() }
         };
-        LogReader { logs: logs.into_iter().map(log).collect() }
+        LogReader { logs: places.into_iter().map(log).collect() }
     }
 
     /// True if there is no log.
@@ -90,7 +110,7 @@ impl WatchedLog {
     fn take(&mut self) -> io::Result<Vec<LoggedLine>> {
         let file = match &self.open {
             Some(file) => file,
-            None => self.open.insert(File::open(&self.file)?),
+            None => self.open.insert(File::open(&self.place.file)?),
         };
         let mut bytes = vec![0; READ_MAX];
         let count = file.read_at(&mut bytes, self.from)?;
@@ -106,9 +126,9 @@ impl WatchedLog {
     fn line(&self, line: &[u8]) -> LoggedLine {
         let fits =
             |format: &SplitFormat| Some(LoggedLine { format: format.text.clone(), values: format.values(line)? });
-        let format = || self.formats.first().map(|format| format.text.clone()).unwrap_or_default();
+        let format = || self.place.formats.first().map(|format| format.text.clone()).unwrap_or_default();
         let unfit = || LoggedLine { format: format(), values: vec![(String::new(), line.to_vec())] };
-        self.formats.iter().find_map(fits).unwrap_or_else(unfit)
+        self.place.formats.iter().find_map(fits).unwrap_or_else(unfit)
     }
 }
 
@@ -193,26 +213,72 @@ impl SplitFormat {
     }
 
     /// The values of a line. `None`: the line has another form.
+    ///
+    /// A text between two variables may also be in a value: `$request $status`. So numbers and request lines have to
+    /// look like ones, if the line can be read in that way.
     fn values(&self, line: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
-        let mut values = Vec::new();
-        let mut rest = line;
-        for (number, piece) in self.pieces.iter().enumerate() {
-            match piece {
-                FormatPiece::Text(text) => rest = rest.strip_prefix(text.as_slice())?,
-                FormatPiece::Variables(names) => {
-                    let end = match self.pieces.get(number + 1) {
-                        Some(FormatPiece::Text(text)) => memchr::memmem::find(rest, text)?,
-                        _ => rest.len(),
-                    };
-                    let (value, after) = rest.split_at_checked(end)?;
-                    let is_compared = !names.iter().any(|name| UNCOMPARED.contains(&name.as_str()));
-                    let name: String = names.iter().map(|name| format!("${name}")).collect();
-                    values.push((name, if is_compared { value.to_vec() } else { Vec::new() }));
-                    rest = after;
-                }
-            }
+        let read = |is_strict: bool| {
+            let mut ends = Vec::new();
+            let mut steps = STEPS_MAX;
+            ends_of(&self.pieces, line, is_strict, &mut ends, &mut steps).then_some(ends)
+        };
+        let ends = read(true).or_else(|| read(false))?;
+        let names = self.pieces.iter().filter_map(|piece| match piece {
+            FormatPiece::Variables(names) => Some(names),
+            FormatPiece::Text(_) => None,
+        });
+        let value = |(names, value): (&Vec<String>, &[u8])| {
+            let is_compared = !names.iter().any(|name| UNCOMPARED.contains(&name.as_str()));
+            let name: String = names.iter().map(|name| format!("${name}")).collect();
+            (name, if is_compared { value.to_vec() } else { Vec::new() })
+        };
+        Some(names.zip(ends).map(value).collect())
+    }
+}
+
+/// Finds the values of a line, one for each piece with variables. False: there are none.
+fn ends_of<'l>(
+    pieces: &[FormatPiece],
+    line: &'l [u8],
+    is_strict: bool,
+    found: &mut Vec<&'l [u8]>,
+    steps: &mut usize,
+) -> bool {
+    let Some((piece, rest)) = pieces.split_first() else { return line.is_empty() };
+    let names = match piece {
+        FormatPiece::Text(text) => {
+            return line.strip_prefix(text.as_slice()).is_some_and(|line| ends_of(rest, line, is_strict, found, steps));
         }
-        rest.is_empty().then_some(values)
+        FormatPiece::Variables(names) => names,
+    };
+    let mut end = match rest.first() {
+        Some(FormatPiece::Text(text)) => memchr::memmem::find(line, text),
+        _ => Some(line.len()),
+    };
+    while let Some(at) = end.filter(|_| *steps > 0) {
+        *steps -= 1;
+        let (value, after) = line.split_at_checked(at).unwrap_or((line, &[]));
+        if !is_strict || looks_right(names, value) {
+            found.push(value);
+            if ends_of(rest, after, is_strict, found, steps) {
+                return true;
+            }
+            found.pop();
+        }
+        let Some(FormatPiece::Text(text)) = rest.first() else { return false };
+        let from = at + 1;
+        end = memchr::memmem::find(line.get(from..).unwrap_or_default(), text).map(|next| from + next);
+    }
+    false
+}
+
+/// True if this may be the value of a variable, or of several side by side.
+fn looks_right(names: &[String], value: &[u8]) -> bool {
+    let [name] = names else { return true };
+    match name.as_str() {
+        "request" => value.iter().filter(|byte| **byte == b' ').count() == 2 || !value.contains(&b' '),
+        name if NUMBERS.contains(&name) => value == b"-" || value.iter().all(|byte| b"0123456789.".contains(byte)),
+        _ => true,
     }
 }
 
@@ -238,6 +304,14 @@ mod tests {
         assert_eq!(values(COMBINED, line).as_deref(), Some(wanted));
         assert_eq!(values("${status}x$a$b!", "200xyz!").as_deref(), Some("$status=200 $a$b=yz"));
         assert_eq!(values("$a$msec", "17.5").as_deref(), Some("$a$msec="));
+        let wanted = "$request=GET /a b HTTP/1.1 $status=200 $bytes_sent=5";
+        assert_eq!(
+            values("$request $status $bytes_sent", "GET /a HTTP/1.1 200 5").as_deref(),
+            Some(&*wanted.replace(" b", ""))
+        );
+        // A request line that a client made up: read as far as it goes.
+        assert_eq!(values("$request $status", "a b c d 400").as_deref(), Some("$request=a $status=b c d 400"));
+        assert_eq!(values(&("$a ".repeat(90) + "x"), &"b ".repeat(9_000)), None);
         assert_eq!(values("plain", "plain").as_deref(), Some(""));
         assert_eq!(values("$a;", "x"), None);
         assert_eq!(values("$a;", "x; "), None);
@@ -253,7 +327,7 @@ mod tests {
         assert_eq!(formats(&tree, "/m"), [COMBINED]);
         assert_eq!(formats(&tree, ""), [COMBINED]);
         let place = std::env::temp_dir().join(format!("weir-swap-log-{}", std::process::id()));
-        let mut reader = LogReader::new(&tree, vec![("/l".to_owned(), place.clone())]);
+        let mut reader = LogReader::new(vec![LogPlace::of(&tree, "/l", place.clone())]);
         assert!(!reader.is_empty());
         assert_eq!(reader.take(), []);
         let mut file = File::create(&place).unwrap();

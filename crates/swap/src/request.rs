@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::logs::LoggedLine;
+
 /// The number of arms.
 pub const ARMS: usize = 3;
 
@@ -123,7 +125,7 @@ pub struct Observed {
     /// The answer that the client got.
     pub answer: SwapAnswer,
     /// The lines that the server wrote into its access logs for the request.
-    pub log: Vec<Vec<u8>>,
+    pub log: Vec<LoggedLine>,
     /// The requests that the server sent to origins for it, in their order.
     pub origin: Vec<OriginRequest>,
 }

@@ -15,6 +15,8 @@ use weir_net::{Address, worker};
 use weir_words::{Said, said};
 
 use crate::ask::Asker;
+use crate::cause;
+use crate::cause::find::SearchBounds;
 use crate::doors::Door;
 use crate::exercised;
 use crate::judge::{Judge, JudgeRules, Judgement, RoutedRequest};
@@ -118,7 +120,7 @@ pub struct Judging {
 
 impl Judging {
     fn asker(&self, bench: &Bench) -> Asker {
-        Asker::new(bench.doors.clone(), self.rate, self.seed)
+        Asker::new(bench.doors.clone(), self.rate, self.seed).watching(bench.watches())
     }
 
     /// A judge who asks at this bench.
@@ -203,7 +205,10 @@ fn asked<T: 'static>(asking: impl Future<Output = T> + 'static) -> Result<T, Str
 /// A sentence for the user: a side cannot be used, or the traffic cannot be read.
 pub fn run(wish: &SwapWish, asked: &SwapAsked<'_>) -> Result<SwapReport, Said> {
     let [a, b] = sides(wish, asked)?;
-    let bench = || Bench::start(&a, &b, [&ServerWish::default(); ARMS]);
+    // Between a server that is watched and one that is not, everything would be a difference.
+    let is_watched = a.conf().is_some() && b.conf().is_some();
+    let server = ServerWish { is_watched, ..ServerWish::default() };
+    let bench = || Bench::start(&a, &b, [&server; ARMS]);
     let mut running = bench()?;
     let doors = running.doors.clone();
     let planning = [&a, &b].into_iter().filter_map(Side::conf);
@@ -234,7 +239,13 @@ pub fn run(wish: &SwapWish, asked: &SwapAsked<'_>) -> Result<SwapReport, Said> {
             judging.each(&running, judge, requests)?
         }
     };
-    Ok(report(wish, asked, &judge.finish(), &a, &places, traffic))
+    drop(running);
+    let mut report = report(wish, asked, &judge.finish(), &a, &places, traffic);
+    if wish.finds_causes && !report.differences.is_empty() {
+        (asked.tell)(said!("weir swap searches the lines that make the differences", "차이를 만드는 줄을 찾습니다"));
+        cause::find::find(&mut report.differences, [&a, &b], rules, SearchBounds::default(), asked.stop);
+    }
+    Ok(report)
 }
 
 fn report(

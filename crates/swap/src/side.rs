@@ -20,6 +20,7 @@ pub use server::{CHILD_WORDS, StartedServer};
 
 use crate::doors::{self, Door};
 use crate::request::{ARMS, Arm};
+use crate::watch::ServerWatch;
 
 /// A or B.
 pub enum Side {
@@ -54,7 +55,8 @@ impl Side {
         self.conf().is_some_and(|conf| conf.program.is_weir())
     }
 
-    fn doors(&self) -> Result<Vec<Door>, Said> {
+    /// Its doors, at which no arm answers yet.
+    pub(crate) fn doors(&self) -> Result<Vec<Door>, Said> {
         match self {
             Side::Conf(conf) => doors::of(&conf.tree),
             Side::Running(running) => {
@@ -118,6 +120,11 @@ impl Bench {
         Ok(Bench { doors, servers })
     }
 
+    /// Shows what the arms do beside answering, from now on. An arm that runs already shows nothing.
+    pub fn watches(&self) -> [Option<ServerWatch>; ARMS] {
+        self.servers.each_ref().map(|server| server.as_ref().map(StartedServer::watch))
+    }
+
     /// The server of an arm. `None`: it runs already.
     pub fn server(&self, arm: Arm) -> Option<&StartedServer> {
         self.servers.get(arm as usize)?.as_ref()
@@ -126,7 +133,7 @@ impl Bench {
 
 /// The door of B for a door of A: the same address. If a side is an address, that of the same port, and then the only one
 /// with the same scheme.
-fn partner(door: &Door, others: &[Door], is_loose: bool) -> Option<usize> {
+pub(crate) fn partner(door: &Door, others: &[Door], is_loose: bool) -> Option<usize> {
     let find = |is_it: &dyn Fn(&Door) -> bool| others.iter().position(is_it);
     let same = find(&|other| other.address == door.address && other.tls == door.tls);
     if same.is_some() || !is_loose {

@@ -89,8 +89,8 @@ impl Taps {
                 *value = self.restored(value);
             }
         }
-        for line in &mut observed.log {
-            *line = self.restored(line);
+        for (_, value) in observed.log.iter_mut().flat_map(|line| &mut line.values) {
+            *value = self.restored(value);
         }
     }
 
@@ -157,6 +157,7 @@ mod tests {
 
     use super::*;
     use crate::cause::edits::tests::tree;
+    use crate::logs::LoggedLine;
     use crate::request::WholeAnswer;
 
     /// An origin that answers each connection once, and tells what it got. It ends with the test's process.
@@ -214,9 +215,10 @@ mod tests {
             ..WholeAnswer::default()
         };
         let mut observed = Observed::of(SwapAnswer::Whole(whole));
-        observed.log.push(format!("200 {tap} GET").into_bytes());
+        let value = ("$upstream_addr".to_owned(), tap.into_bytes());
+        observed.log.push(LoggedLine { format: String::new(), values: vec![value] });
         taps.restore(&mut observed);
-        assert_eq!(observed.log, [format!("200 {address} GET").into_bytes()]);
+        assert_eq!(observed.log[0].values[0].1, address.to_string().into_bytes());
         let SwapAnswer::Whole(whole) = observed.answer else { panic!() };
         assert_eq!(whole.fields[0].1, format!("http://{address}/l").into_bytes());
     }

@@ -44,9 +44,15 @@ pub fn earlier<'r>(all: &'r [SwapRequest], number: usize) -> Vec<&'r SwapRequest
 pub fn smallest(before: &[SwapRequest], request: &SwapRequest, trials_max: usize, ask: AskBoth) -> SmallestRequest {
     let mut found =
         SmallestRequest { request: request.clone(), is_minimal: true, trials: 1, ..SmallestRequest::default() };
-    match ask(std::slice::from_ref(request)) {
+    let mut alone = ask(std::slice::from_ref(request));
+    if alone == Some(Trial::Unresolved) && trials_max > 1 {
+        // Both sides have started before: something else was in the way.
+        found.trials += 1;
+        alone = ask(std::slice::from_ref(request));
+    }
+    match alone {
         Some(Trial::Shows) => found.is_repeated = true,
-        _ if before.is_empty() || trials_max < 2 => return found,
+        _ if before.is_empty() || found.trials >= trials_max => return found,
         _ => {
             found.before = before.to_vec();
             found.trials += 1;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use weir_wire::date::parse_http_date;
 
 use crate::difference::{DifferenceKind, NONE, NoiseKind, Port};
+use crate::logs::LoggedLine;
 use crate::request::{Observed, OriginRequest, SwapAnswer, WholeAnswer};
 
 /// Most characters of a value that a difference shows.
@@ -15,6 +16,8 @@ const MOMENT_S: i64 = 2;
 pub(super) const OWN_PAGE: &[u8] = b"<hr><center>";
 /// Most pieces of a value; a longer value is one piece.
 const PIECES_MAX: usize = 2000;
+/// The place of the number of requests to origins.
+pub(super) const ORIGIN_COUNT: &str = "origin requests";
 /// Fields with the moment of an answer.
 const MOMENTS: &[&str] = &["date"];
 /// Fields whose values are URLs.
@@ -138,10 +141,9 @@ pub fn parts(seen: &Observed, port: &Port, is_same_program: bool) -> Parts {
             fields(&mut parts, answer, port, is_same_program);
         }
     }
-    if !seen.log.is_empty() {
-        let lines = as_of(&seen.log.join(&b'\n'), port);
-        parts.insert("log".to_owned(), AnswerPart::of("log", &lines, b" []\"\n"));
-    }
+    of_log(&mut parts, &seen.log, port);
+    let count = AnswerPart::of("origin request", format!("{} requests", seen.origin.len()).as_bytes(), b"");
+    parts.insert(ORIGIN_COUNT.to_owned(), count);
     for (number, request) in seen.origin.iter().enumerate() {
         of_origin(&mut parts, request, number, port);
     }
@@ -228,26 +230,50 @@ fn plain_date(value: &[u8]) -> Vec<u8> {
     if parse_http_date(&text).is_some() { text } else { value.to_vec() }
 }
 
-fn of_origin(parts: &mut Parts, request: &OriginRequest, number: usize, port: &Port) {
-    let number = if number == 0 { String::new() } else { format!(" #{number}") };
-    let mut put = |place: String, name: String, value: &[u8]| {
-        let own = AnswerPart::of(&name, &as_of(value, port), b" ,;=&?\"/");
-        match parts.get_mut(&place) {
-            Some(known) => {
-                known.pieces.push(b"\n".to_vec());
-                known.pieces.extend(own.pieces);
-            }
-            None => drop(parts.insert(place, own)),
+/// The formats of the lines, and their values by variable.
+fn of_log(parts: &mut Parts, lines: &[LoggedLine], port: &Port) {
+    if lines.is_empty() {
+        return;
+    }
+    let formats: Vec<&str> = lines.iter().map(|line| line.format.as_str()).collect();
+    parts.insert("log".to_owned(), AnswerPart::of("log", formats.join("\n").as_bytes(), b""));
+    for (number, line) in lines.iter().enumerate() {
+        for (name, value) in &line.values {
+            let name = format!("log {name}").trim_end().to_owned();
+            add(parts, numbered(&format!("{name} value"), number), &name, &as_of(value, port), b" []\"");
         }
+    }
+}
+
+fn of_origin(parts: &mut Parts, request: &OriginRequest, number: usize, port: &Port) {
+    let mut put = |place: &str, name: &str, value: &[u8]| {
+        add(parts, numbered(place, number), name, &as_of(value, port), b" ,;=&?\"/");
     };
-    let line = [request.line.as_slice(), b" ", &request.version].concat();
-    put(format!("origin request{number}"), "origin request".to_owned(), &line);
+    let line = [request.line.as_slice(), &request.version, b"to", request.to.as_bytes()].join(&b' ');
+    put("origin request", "origin request", &line);
     for (name, value) in &request.fields {
         let name = format!("origin field {}", String::from_utf8_lossy(name).to_ascii_lowercase());
-        put(format!("{name}{number}"), name, value);
+        put(&name, &name, value);
     }
     if !request.body.is_empty() {
-        put(format!("origin request{number} body"), "origin request".to_owned(), &request.body);
+        put("origin body", "origin body", &request.body);
+    }
+}
+
+/// The place of a part of the first line or request, or of a later one.
+pub(super) fn numbered(place: &str, number: usize) -> String {
+    if number == 0 { place.to_owned() } else { format!("{place} #{number}") }
+}
+
+/// Adds a value to the part of a place.
+fn add(parts: &mut Parts, place: String, name: &str, value: &[u8], separators: &[u8]) {
+    let own = AnswerPart::of(name, value, separators);
+    match parts.get_mut(&place) {
+        Some(known) => {
+            known.pieces.push(b"\n".to_vec());
+            known.pieces.extend(own.pieces);
+        }
+        None => drop(parts.insert(place, own)),
     }
 }
 

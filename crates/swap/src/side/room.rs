@@ -34,10 +34,11 @@ pub type ServerChanges<'c> = &'c dyn Fn(&Tree, &Path) -> Vec<Edit>;
 /// The wishes for a server.
 #[derive(Clone, Copy, Default)]
 pub struct ServerWish<'c> {
-    /// ServerChanges. They take the place of swap's own changes to the same bytes.
+    /// Further changes. They take the place of swap's own changes to the same bytes.
     pub changes: Option<ServerChanges<'c>>,
-    /// The server writes its access logs, into its own directory. Otherwise it writes none.
-    pub has_logs: bool,
+    /// The server writes its access logs, into its own directory, and taps stand between it and its origins. Otherwise
+    /// it writes none, and there are no taps.
+    pub is_watched: bool,
 }
 
 /// A new directory; it is removed with everything in it when this is dropped.
@@ -84,7 +85,7 @@ impl Room {
     ) -> Result<Vec<AccessLogPlace>, String> {
         let (room, tree) = (self.0.as_path(), &conf.tree);
         let arguments = conf.program.other.as_ref().map(|other| other.build.arguments.as_slice());
-        let around = Surroundings { room, moved, has_logs: wish.has_logs, arguments };
+        let around = Surroundings { room, moved, has_logs: wish.is_watched, arguments };
         let (mut own, logs) = edits::edits(tree, &around);
         if arguments.is_some() {
             own.extend(tree.includes.iter().map(|include| included(include, room)));

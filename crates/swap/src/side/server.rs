@@ -1,12 +1,14 @@
 //! A server that runs a configuration on loopback ports of its own.
 
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use std::os::unix::process::CommandExt;
 
+use weir_conf::Tree;
 use weir_net::{clock, process};
 use weir_words::{Said, said};
 
@@ -14,6 +16,10 @@ use super::conf::SideConf;
 use super::edits::{AccessLogPlace, LOG, Moved};
 use super::room::{self, Room, STDERR, ServerWish};
 use crate::doors::{self, Door};
+use crate::logs::LogPlace;
+use crate::taps::Taps;
+use crate::taps::edits::UntappedOrigin;
+use crate::watch::ServerWatch;
 
 /// Longest wait until a server listens.
 const START_MAX: Duration = Duration::from_secs(15);
@@ -28,7 +34,8 @@ pub const CHILD_WORDS: [&str; 2] = ["swap", "--beside"];
 pub struct StartedServer {
     child: Child,
     room: Room,
-    logs: Vec<AccessLogPlace>,
+    logs: Vec<LogPlace>,
+    taps: Option<Arc<Taps>>,
     ports: Vec<SocketAddr>,
 }
 
@@ -53,9 +60,17 @@ impl StartedServer {
         let moved: Vec<Moved> =
             doors.iter().map(|door: &Door| door.address.clone()).zip(ports.iter().copied()).collect();
         let room = Room::new().map_err(Said::from)?;
-        let logs = room.furnish(conf, &moved, wish).map_err(Said::from)?;
+        let taps = wish.is_watched.then(Taps::start).transpose();
+        let taps = taps.map_err(|error| Said::from(format!("weir: {error}")))?.map(Arc::new);
+        let changes = |tree: &Tree, room: &Path| {
+            let tapped = taps.iter().flat_map(|taps| taps.edits(tree, room));
+            wish.changes.iter().flat_map(|changes| changes(tree, room)).chain(tapped).collect()
+        };
+        let logs = room.furnish(conf, &moved, &ServerWish { changes: Some(&changes), ..*wish }).map_err(Said::from)?;
+        let place = |log: &AccessLogPlace| LogPlace::of(&conf.tree, &log.named, room.path().join(&log.file));
+        let logs = logs.iter().map(place).collect();
         let child = spawn(conf, &room).map_err(Said::from)?;
-        Ok(StartedServer { child, room, logs, ports })
+        Ok(StartedServer { child, room, logs, taps, ports })
     }
 
     /// Waits until the server listens at all its ports.
@@ -90,9 +105,14 @@ impl StartedServer {
         self.room.path()
     }
 
-    /// Its access logs: the path as the configuration says it, and the file that has the lines.
-    pub fn access_logs(&self) -> Vec<(String, PathBuf)> {
-        self.logs.iter().map(|log| (log.named.clone(), self.room.path().join(&log.file))).collect()
+    /// Shows its log lines and its requests to origins from now on.
+    pub fn watch(&self) -> ServerWatch {
+        ServerWatch::new(self.logs.clone(), self.taps.clone())
+    }
+
+    /// The origins that are not seen, with the reason.
+    pub fn untapped(&self) -> Vec<UntappedOrigin> {
+        self.taps.as_ref().map(|taps| taps.untapped()).unwrap_or_default()
     }
 }
 
