@@ -19,6 +19,7 @@ mod load;
 mod purge;
 mod status;
 mod stop;
+mod swap;
 mod tables;
 mod texts;
 mod top;
@@ -61,6 +62,8 @@ enum Verb {
     Doctor(Box<doctor::DoctorArgs>),
     /// Look at the nginx that runs here: what differs under weir, do both give the same answers, how to switch and back
     Adopt(Box<adopt::AdoptArgs>),
+    /// Ask two servers for the same requests, and show each difference of their answers with the line that makes it
+    Swap(Box<swap::SwapArgs>),
     /// Purge the caches of an edge, or of all edges that share a purge log
     Purge(purge::PurgeArgs),
     /// Show the state of a running edge: limits beside their use, zones, upstreams, caches, errors
@@ -113,6 +116,7 @@ fn main() -> ExitCode {
         Some(Verb::Agent(args)) => load::agents::main(&args, language),
         Some(Verb::Doctor(args)) => doctor::main(&args, language),
         Some(Verb::Adopt(args)) => adopt::main(&args, language),
+        Some(Verb::Swap(args)) => swap::main(&args, language),
         Some(Verb::Purge(args)) => purge::main(&args, language),
         Some(Verb::Status(args)) => status::main(&args, language),
         Some(Verb::Top(args)) => top::main(&args, language),
@@ -187,6 +191,7 @@ mod tests {
             "weir agent nats://h",
             "weir doctor",
             "weir adopt",
+            "weir swap a b",
             "weir purge u --all",
             "weir status",
             "weir top",

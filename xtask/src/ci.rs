@@ -68,6 +68,7 @@ fn peers(root: &Path) -> Result<(), String> {
         "http3/python.txt",
         "lasting/python.txt",
         "compose/python.txt",
+        "recording_format.txt",
     ];
     let lists = lists.map(|list| root.join("tests").join(list));
     run(Command::new(python.join("bin/pip"))

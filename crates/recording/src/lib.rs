@@ -5,7 +5,30 @@
 //! Invariants: every list has a bound with a name. A value that is a secret is replaced before it is written, and the
 //! recording says which bytes are replaced.
 //!
-//! - `model`: a recording's parts
+//! - `model`: a recording's parts; `json`: the same as JSON
+//! - `read`, `write`: whole files (`docs/reference/recording.md`); `fault`: what is wrong with a file, and the remedy
+//! - `frame`: lengths, checksum and compression of a block
+//! - `block/`: the parts of a block: `encode`, `put` and `write` write them, `decode` reads them, `form` has kinds and limits, `table` finds what a block has; `cbor`
+//! - `secrets/`: finds and replaces secrets
 #![forbid(unsafe_code)]
 
+pub mod block;
+mod cbor;
+mod fault;
+pub mod frame;
+mod json;
 pub mod model;
+pub mod read;
+pub mod secrets;
+pub mod write;
+
+pub use block::{BlockRefusal, BlockWriter, LiveAnswer, LiveBody, LiveExchange, LiveFields, LiveMessage, LiveTry};
+pub use fault::{FaultKind, RecordingFault as Fault};
+pub use frame::seal;
+pub use json::to_json;
+pub use secrets::Secrets;
+
+/// Whether a file with these first bytes is a recording: eight bytes are enough.
+pub fn is_recording(first_bytes: &[u8]) -> bool {
+    first_bytes.starts_with(&frame::MAGIC)
+}

@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-host", &[]),
     ("weir-meter", &[]),
     ("weir-mutate", &[]),
-    ("weir-recording", &[]),
+    ("weir-recording", &["weir-words"]),
     ("weir-dash", &["weir-words", "weir-meter"]),
     ("weir-net", &["weir-wire"]),
     ("weir-peers", &[]),
@@ -73,8 +73,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "weir-adopt",
+        "weir-swap",
         &[
+            "weir-recording",
+            "weir-lab",
             "weir-edge",
             "weir-doctor",
             "weir-load",
@@ -83,13 +85,19 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-conf",
             "weir-net",
             "weir-wire",
-            "weir-host",
+            "weir-dash",
         ],
+    ),
+    (
+        "weir-adopt",
+        &["weir-swap", "weir-edge", "weir-doctor", "weir-http", "weir-words", "weir-conf", "weir-net", "weir-host"],
     ),
     (
         "weir",
         &[
             "weir-adopt",
+            "weir-swap",
+            "weir-recording",
             "weir-words",
             "weir-conf",
             "weir-net",

@@ -130,13 +130,7 @@ impl<'w> AccessLogReader<'w> {
     /// Reads a log, also one that gzip compressed.
     pub(super) fn log(&mut self, name: &str, bytes: Box<dyn Read>) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{name}: {error}");
-        let mut plain = BufReader::new(bytes);
-        let is_gzip = plain.fill_buf().map_err(failed)?.starts_with(b"\x1f\x8b");
-        let mut source: Box<dyn BufRead> = if is_gzip {
-            Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(plain)))
-        } else {
-            Box::new(plain)
-        };
+        let mut source = plain(bytes).map_err(failed)?;
         let mut first: Vec<Vec<u8>> = Vec::new();
         let mut format = self.wish.format.clone();
         let mut number = 0;
@@ -358,6 +352,27 @@ impl<'w> AccessLogReader<'w> {
             false => Ok(log),
         }
     }
+}
+
+/// The bytes of a log, without the compression of gzip.
+fn plain(bytes: Box<dyn Read>) -> std::io::Result<Box<dyn BufRead>> {
+    let mut plain = BufReader::new(bytes);
+    let is_gzip = plain.fill_buf()?.starts_with(b"\x1f\x8b");
+    Ok(match is_gzip {
+        true => Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(plain))),
+        false => Box::new(plain),
+    })
+}
+
+/// Calls `see` for each line of a log, also of one that gzip compressed, until `see` returns false. Of a longer line it
+/// sees [`LINE_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// The error of the reader.
+pub fn each_line(bytes: Box<dyn Read>, see: &mut dyn FnMut(&[u8]) -> bool) -> std::io::Result<()> {
+    let (mut source, mut line) = (plain(bytes)?, Vec::new());
+    while next_line(&mut source, &mut line)? && see(&line) {}
+    Ok(())
 }
 
 /// Reads a line without its end. False: there are no more. Of a longer line it keeps [`LINE_BYTES_MAX`] bytes.
