@@ -48,7 +48,7 @@ pub struct SwapRequest {
     pub client: u64,
     /// The moment of the request, in microseconds since the first one.
     pub at_us: u64,
-    /// The client's cookies are sent. A request of a recording has its own `Cookie` instead.
+    /// The client's cookies are sent. A request with a `Cookie` keeps it, with the values that the arm gave.
     pub takes_cookies: bool,
     /// The validators of the answer are asked for, in requests of their own.
     pub wants_conditions: bool,

@@ -44,9 +44,11 @@ impl Values {
         };
         let mut own = request.clone();
         if request.takes_cookies && !values.cookies.is_empty() {
-            let pairs: Vec<Vec<u8>> =
-                values.cookies.iter().map(|(name, value)| [name.as_slice(), b"=", value].concat()).collect();
-            own.set("Cookie", &pairs.join(b"; ".as_slice()));
+            let pair = |(name, value): &(Vec<u8>, Vec<u8>)| [name.as_slice(), b"=", value].concat();
+            let all: Vec<Vec<u8>> = values.cookies.iter().map(pair).collect();
+            let written = request.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(b"cookie"));
+            let cookie = written.map_or_else(|| all.join(b"; ".as_slice()), |(_, value)| values.cookie(value));
+            own.set("Cookie", &cookie);
         }
         let hidden = |text: HiddenText| -> Vec<(usize, usize)> {
             let all = request.recorded.iter().flat_map(|recorded| &recorded.hidden);

@@ -14,6 +14,19 @@ use crate::request::SwapRequest;
 
 /// Most requests that are kept of all logs.
 const REQUESTS_MAX: usize = 2_000_000;
+/// Fields that a format may have, and that a new request has of its own.
+const NOT_SENT: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
 /// Lines from which the format is found.
 const GUESS_LINES: usize = 200;
 
@@ -140,6 +153,13 @@ impl<'p> TrafficLogs<'p> {
         request.set("User-Agent", agent);
         request.set("Accept", b"*/*");
         request.set("Accept-Encoding", b"gzip");
+        let of_request = entry.fields.iter().filter(|(name, _)| !NOT_SENT.contains(&name.as_str()));
+        for (name, value) in of_request {
+            match value.is_empty() {
+                true => request.fields.retain(|(known, _)| !known.eq_ignore_ascii_case(name.as_bytes())),
+                false => request.set(name, value),
+            }
+        }
         let mut key = entry.client.clone();
         key.push(0);
         key.extend_from_slice(&entry.agent);
@@ -197,6 +217,19 @@ mod tests {
 10.0.0.1 - - [26/Nov/2026:04:00:03 +0000] "GET /logout HTTP/1.1" 200 5 "-" "curl"
 nonsense
 "#;
+
+    #[test]
+    fn a_field_of_the_format_is_a_field_of_the_request() {
+        let text = r#"$remote_addr [$time_iso8601] "$request" "$http_range" "$http_accept_encoding" "$http_cookie" "$http_connection""#;
+        let wish = LogWish { format: Format::read(&[text]), ..LogWish::default() };
+        let line = r#"10.0.0.1 [2026-11-26T04:00:02+00:00] "GET /b HTTP/1.1" "bytes=0-9" "-" "a=\x22b\x22" "close""#;
+        let traffic = read(&format!("{line}\n"), &wish).unwrap();
+        let field = |name: &str, value: &[u8]| (name.as_bytes().to_vec(), value.to_vec());
+        let expected =
+            [field("Accept", b"*/*"), field("range", b"bytes=0-9"), field("cookie", b"a=\"b\"")];
+        let own = traffic.requests[0].fields.iter().filter(|(name, _)| name != b"User-Agent");
+        assert_eq!(own.cloned().collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn lines_become_requests_and_the_others_are_counted() {
