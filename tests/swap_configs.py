@@ -36,11 +36,11 @@ from origins import Origins  # noqa: E402
 from real_answers import planned  # noqa: E402
 
 # Seconds for one swap, and for one test or case with all its swaps.
-SWAP_S, CASE_S = 120, 400
+SWAP_S, CASE_S = 60, 200
 # Seconds until the origins of a test listen.
-ORIGINS_S = 1.0
-# Most requests of one swap.
-REQUESTS = 300
+ORIGINS_S = 0.7
+# Most requests of one swap, and how many a second.
+REQUESTS, RATE = 120, 2000
 # The user of nginx's tests: as root, nginx's workers could not read the tests' folders.
 USER = "ngxtest"
 # Flags with which nginx does not serve.
@@ -242,7 +242,7 @@ def stand_in(path, pair):
 
 def swap(before, places, path, folder, seen_as, is_without_cause):
     """Asks swap about one file: its outcome. `before` are words before the command; `folder` is for the report, `seen_as` its name inside."""
-    words = [*before, places["weir"], "swap", path, path, "--binary-a", places["nginx"], "--binary-b", places["weir"], "--requests", REQUESTS,
+    words = [*before, places["weir"], "swap", path, path, "--binary-a", places["nginx"], "--binary-b", places["weir"], "--requests", REQUESTS, "--rate", RATE,
              "--json", f"{seen_as}/swap-report.json", *["--no-cause"] * is_without_cause]
     started = time.monotonic()
     try:
