@@ -7,7 +7,7 @@ mod parts;
 
 use std::collections::BTreeSet;
 
-pub use explained::{EXPLAINED, Explained, explain};
+pub use explained::{EXPLAINED, Explained, Explaining, explain};
 pub use parts::{AnswerPart, Parts, mask_key, parts};
 
 use crate::difference::{Compared, DifferenceKind, NoiseKind, PartDifference, PartNoise, Port};
@@ -34,6 +34,11 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
     let head = |arm: Arm| parts(seen[arm as usize], &rules.ports[arm as usize], rules.is_same_program);
     let [first, again, b] = Arm::ALL.map(head);
     let mut judge = Judge { masks, compared: Compared { is_comparable: true, ..Compared::default() } };
+    // A server that nobody reaches shows nothing.
+    let is_away = |one: &&Observed| one.answer == SwapAnswer::Failed("ECONNREFUSED".to_owned());
+    if seen.iter().all(is_away) {
+        return Compared::default();
+    }
     // Answers of other kinds have nothing to compare.
     for place in ["no answer", "status"] {
         judge.part(place, [&first, &again, &b]);
@@ -70,9 +75,18 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
     compared.differences.sort();
     compared.differences.dedup();
     match rules.is_nginx_and_weir {
-        true => explain(compared, rules.is_head),
+        true => explain(compared, Explaining { is_head: rules.is_head, is_aged: is_aged(seen) }),
         false => compared,
     }
+}
+
+/// True if only B tells the age of its answer: the answer comes from weir's cache.
+fn is_aged(seen: [&Observed; ARMS]) -> bool {
+    let [a, _, b] = seen.map(|one| match &one.answer {
+        SwapAnswer::Whole(answer) => answer.field("age").is_some(),
+        SwapAnswer::Failed(_) => false,
+    });
+    b && !a
 }
 
 /// Removes the differences that a second round of answers does not have: B differs from itself there, or has caught up
@@ -203,3 +217,6 @@ impl Judge<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,16 @@ pub struct Explained {
     pub name: &'static str,
     /// The reason, for the page.
     pub reason: Words,
-    is_it: fn(&PartDifference, is_head: bool) -> bool,
+    is_it: fn(&PartDifference, Explaining) -> bool,
+}
+
+/// What else is known of the answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Explaining {
+    /// The method is HEAD.
+    pub is_head: bool,
+    /// Only weir tells the age of its answer: it comes from weir's cache.
+    pub is_aged: bool,
 }
 
 /// The deliberate differences.
@@ -21,7 +30,11 @@ pub const EXPLAINED: &[Explained] = &[
             "where weir's cache asks for whole answers, weir answers ranges itself: Accept-Ranges",
             "캐시가 전체 응답을 받는 곳에서는 weir가 범위 요청에 직접 응답합니다: Accept-Ranges",
         ),
-        is_it: |one, _| one.part == "field accept-ranges" && one.a == NONE && one.b == "bytes",
+        is_it: |one, with| {
+            let is_told = one.part == "field accept-ranges" && one.a == NONE && one.b == "bytes";
+            is_told
+                || with.is_aged && one.part == "status" && one.a == "200" && ["206", "416"].contains(&one.b.as_str())
+        },
     },
     Explained {
         name: "age",
@@ -30,6 +43,16 @@ pub const EXPLAINED: &[Explained] = &[
             "weir는 캐시에서 꺼낸 응답의 나이를 알립니다(RFC 9111 5.1)",
         ),
         is_it: |one, _| one.part == "field age" && one.a == NONE,
+    },
+    Explained {
+        name: "place of Date",
+        reason: words(
+            "weir keeps the origin's Date of an answer from its cache, in its place (RFC 9111 4)",
+            "weir는 캐시에서 꺼낸 응답에 오리진의 Date를 그 자리에 그대로 둡니다(RFC 9111 4)",
+        ),
+        is_it: |one, with| {
+            with.is_aged && one.part == "order of fields" && without_date(&one.a) == without_date(&one.b)
+        },
     },
     Explained {
         name: "allow",
@@ -53,7 +76,7 @@ pub const EXPLAINED: &[Explained] = &[
             "HEAD tells the length of an error page, and the server's name is in the page",
             "HEAD는 오류 페이지의 길이를 알리는데, 페이지에 서버 이름이 있습니다",
         ),
-        is_it: |one, is_head| is_head && one.part == "field content-length" && differs_by_name(one),
+        is_it: |one, with| with.is_head && one.part == "field content-length" && differs_by_name(one),
     },
 ];
 
@@ -67,6 +90,10 @@ fn sorted(values: &str) -> Vec<&str> {
     all
 }
 
+fn without_date(order: &str) -> Vec<&str> {
+    order.split(", ").filter(|name| *name != "date").collect()
+}
+
 fn differs_by_name(one: &PartDifference) -> bool {
     match (one.a.parse::<u64>(), one.b.parse::<u64>()) {
         (Ok(theirs), Ok(ours)) => theirs.abs_diff(ours) <= NAME_MAX,
@@ -76,8 +103,8 @@ fn differs_by_name(one: &PartDifference) -> bool {
 
 /// Sets deliberate differences apart.
 #[must_use]
-pub fn explain(mut compared: Compared, is_head: bool) -> Compared {
-    let reason = |one: &PartDifference| EXPLAINED.iter().position(|explained| (explained.is_it)(one, is_head));
+pub fn explain(mut compared: Compared, with: Explaining) -> Compared {
+    let reason = |one: &PartDifference| EXPLAINED.iter().position(|explained| (explained.is_it)(one, with));
     compared.explained = compared.differences.iter().filter_map(reason).collect();
     compared.differences.retain(|one| reason(one).is_none());
     compared
