@@ -12,7 +12,7 @@ pub use parts::{AnswerPart, Parts, mask_key, parts};
 
 use crate::difference::{Compared, DifferenceKind, NoiseKind, PartDifference, PartNoise, Port};
 use crate::noise::RouteMasks;
-use crate::request::{ARMS, Arm, Observed, SwapAnswer, SwapField};
+use crate::request::{ARMS, Arm, Observed, SwapAnswer, SwapField, WholeAnswer};
 
 /// Most differences of one body that are told apart; of more, the whole body is one difference.
 const BODY_DIFFERENCES_MAX: usize = 8;
@@ -75,18 +75,29 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
     compared.differences.sort();
     compared.differences.dedup();
     match rules.is_nginx_and_weir {
-        true => explain(compared, Explaining { is_head: rules.is_head, is_aged: is_aged(seen) }),
+        true => explain(compared, explaining(seen, rules.is_head)),
         false => compared,
     }
 }
 
-/// True if only B tells the age of its answer: the answer comes from weir's cache.
-fn is_aged(seen: [&Observed; ARMS]) -> bool {
+/// What deliberate differences depend on.
+fn explaining(seen: [&Observed; ARMS], is_head: bool) -> Explaining {
     let [a, _, b] = seen.map(|one| match &one.answer {
-        SwapAnswer::Whole(answer) => answer.field("age").is_some(),
-        SwapAnswer::Failed(_) => false,
+        SwapAnswer::Whole(answer) => Some(answer),
+        SwapAnswer::Failed(_) => None,
     });
-    b && !a
+    let is_aged = |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.field("age").is_some());
+    let is_aged = is_aged(b) && !is_aged(a);
+    let status = |answer: Option<&WholeAnswer>| answer.map_or(0, |answer| answer.status);
+    let is_coded =
+        |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.field("content-encoding").is_some());
+    Explaining {
+        is_head,
+        is_aged,
+        is_range: is_aged && status(a) == 200 && matches!(status(b), 206 | 416),
+        is_page: a.is_some_and(|answer| parts::is_own_page(&answer.body)),
+        is_coded: is_coded(a) && is_coded(b),
+    }
 }
 
 /// Removes the differences that a second round of answers does not have: B differs from itself there, or has caught up

@@ -20,6 +20,12 @@ pub struct Explaining {
     pub is_head: bool,
     /// Only weir tells the age of its answer: it comes from weir's cache.
     pub is_aged: bool,
+    /// weir has answered a range of the client from its cache, and nginx has answered the whole.
+    pub is_range: bool,
+    /// Both bodies have a content coding.
+    pub is_coded: bool,
+    /// The body is a page of the server itself, with the server's name.
+    pub is_page: bool,
 }
 
 /// The deliberate differences.
@@ -32,8 +38,8 @@ pub const EXPLAINED: &[Explained] = &[
         ),
         is_it: |one, with| {
             let is_told = one.part == "field accept-ranges" && one.a == NONE && one.b == "bytes";
-            is_told
-                || with.is_aged && one.part == "status" && one.a == "200" && ["206", "416"].contains(&one.b.as_str())
+            let is_status = ["status", "log $status"].contains(&one.part.as_str());
+            is_told || (with.is_range && (is_status || counts_bytes(one)))
         },
     },
     Explained {
@@ -78,6 +84,36 @@ pub const EXPLAINED: &[Explained] = &[
         ),
         is_it: |one, with| with.is_head && one.part == "field content-length" && differs_by_name(one),
     },
+    Explained {
+        name: "bytes with the server's name",
+        reason: words(
+            "the log counts the bytes of the server's name, in the head and in error pages",
+            "로그의 바이트 수에는 헤더와 오류 페이지에 있는 서버 이름의 길이가 포함됩니다",
+        ),
+        is_it: |one, with| {
+            let is_of_page = with.is_page && one.part == "log $body_bytes_sent";
+            (is_of_page || one.part == "log $bytes_sent") && differs_by_name(one)
+        },
+    },
+    Explained {
+        name: "compressed bytes",
+        reason: words(
+            "the same body has another length under another compressor",
+            "같은 본문도 압축기가 다르면 길이가 다릅니다",
+        ),
+        is_it: |one, with| with.is_coded && (counts_bytes(one) || one.part == "log $gzip_ratio"),
+    },
+    Explained {
+        name: "HTTP/1.1 to origins",
+        reason: words(
+            "weir speaks HTTP/1.1 to origins and keeps connections, as nginx does from 1.29.7 on",
+            "weir는 오리진에 HTTP/1.1로 요청하고 연결을 유지합니다. nginx는 1.29.7부터 그렇습니다",
+        ),
+        is_it: |one, _| {
+            let is_closed = one.part == "origin field connection" && one.a == "close" && one.b == NONE;
+            is_closed || one.part == "origin request" && one.a.replace(" HTTP/1.0", " HTTP/1.1") == one.b
+        },
+    },
 ];
 
 /// The most letters that two names of servers differ by: `nginx/1.22.1 (Debian)` and `weir`.
@@ -88,6 +124,11 @@ fn sorted(values: &str) -> Vec<&str> {
     let mut all: Vec<&str> = values.split([',', '\u{b7}']).map(str::trim).collect();
     all.sort_unstable();
     all
+}
+
+/// A variable of the log with the length of the answer.
+fn counts_bytes(one: &PartDifference) -> bool {
+    ["log $body_bytes_sent", "log $bytes_sent"].contains(&one.part.as_str())
 }
 
 fn without_date(order: &str) -> Vec<&str> {

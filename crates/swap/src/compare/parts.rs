@@ -153,7 +153,7 @@ pub fn parts(seen: &Observed, port: &Port, is_same_program: bool) -> Parts {
 fn fields(parts: &mut Parts, answer: &WholeAnswer, port: &Port, is_same_program: bool) {
     let date = answer.field("date").and_then(parse_http_date);
     let is_coded = answer.field("content-encoding").is_some();
-    let is_page = !is_same_program && memchr::memmem::rfind(&answer.body, OWN_PAGE).is_some();
+    let is_page = !is_same_program && is_own_page(&answer.body);
     for (name, value) in &answer.fields {
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         let part = of_field(&name);
@@ -180,6 +180,11 @@ fn fields(parts: &mut Parts, answer: &WholeAnswer, port: &Port, is_same_program:
             None => drop(parts.insert(part, own)),
         }
     }
+}
+
+/// True for a page of the server itself, which has the server's name.
+pub(super) fn is_own_page(body: &[u8]) -> bool {
+    memchr::memmem::rfind(body, OWN_PAGE).is_some()
 }
 
 /// The length that the body would have with the port that clients know.
