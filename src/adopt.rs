@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use weir_adopt::{Asked, Wish, beside, elsewhere, page};
+use weir_adopt::{Asked, Wish, elsewhere, page};
 use weir_words::{Language, Said, say};
 
 use crate::files::Disk;
@@ -62,9 +62,6 @@ pub struct AdoptArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Serve the configuration in this directory until standard input closes
-    #[arg(long, value_name = "DIR", hide = true, exclusive = true)]
-    beside: Option<PathBuf>,
 }
 
 /// The words of the command line without the verb and the process.
@@ -84,10 +81,7 @@ fn own_words() -> Vec<OsString> {
 
 /// Runs the verb.
 pub fn main(args: &AdoptArgs, language: Language) -> ExitCode {
-    let result = match &args.beside {
-        Some(room) => beside::serve(room).map(|()| 0),
-        None => run(args, language),
-    };
+    let result = run(args, language);
     ExitCode::from(result.unwrap_or_else(|message| {
         eprintln!("weir adopt: {message}");
         2

@@ -5,7 +5,7 @@ mod brief;
 mod common;
 mod exit;
 pub mod flags;
-mod from;
+pub(crate) mod from;
 mod metrics;
 mod quick;
 mod ran;

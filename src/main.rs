@@ -20,6 +20,7 @@ mod purge;
 mod record;
 mod status;
 mod stop;
+mod swap;
 mod tables;
 mod texts;
 mod top;
@@ -62,6 +63,8 @@ enum Verb {
     Doctor(Box<doctor::DoctorArgs>),
     /// Look at the nginx that runs here: what differs under weir, do both give the same answers, how to switch and back
     Adopt(Box<adopt::AdoptArgs>),
+    /// Ask two servers for the same requests, and show each difference of their answers with the line that makes it
+    Swap(Box<swap::SwapArgs>),
     /// Purge the caches of an edge, or of all edges that share a purge log
     Purge(purge::PurgeArgs),
     /// Record requests and answers of a running edge: show the state, switch on and off, read a recording
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Some(Verb::Agent(args)) => load::agents::main(&args, language),
         Some(Verb::Doctor(args)) => doctor::main(&args, language),
         Some(Verb::Adopt(args)) => adopt::main(&args, language),
+        Some(Verb::Swap(args)) => swap::main(&args, language),
         Some(Verb::Purge(args)) => purge::main(&args, language),
         Some(Verb::Record(args)) => record::main(&args, language),
         Some(Verb::Status(args)) => status::main(&args, language),
@@ -191,6 +195,7 @@ mod tests {
             "weir agent nats://h",
             "weir doctor",
             "weir adopt",
+            "weir swap a b",
             "weir purge u --all",
             "weir record status",
             "weir record start r --for 10m --share 1%",

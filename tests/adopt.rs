@@ -433,14 +433,14 @@ fn a_run_that_is_ended_leaves_nothing() {
     let site = Site::new("ended", "    server { listen 127.0.0.1:8080; root html; }");
     let many: String = (0..500).map(|n| format!("1 - - [x] \"GET /?{n} HTTP/1.1\" 200 9 \"-\" \"-\"\n")).collect();
     site.file("many.log", &many);
-    let script = "$nginx; $weir --rate 5 --urls 500 --log many.log > page.txt & own=$!; until ls room | grep -q weir-adopt-; do sleep 0.05; done; ls room > during.txt; kill -TERM $own; wait $own; code=$?; ls room > after.txt; pgrep -f '[a]dopt --beside' > left.txt; exit $code";
+    let script = "$nginx; $weir --rate 5 --urls 500 --log many.log > page.txt & own=$!; until ls room | grep -q weir-swap-; do sleep 0.05; done; ls room > during.txt; kill -TERM $own; wait $own; code=$?; ls room > after.txt; pgrep -f '[s]wap --beside' > left.txt; exit $code";
     let ran = site.run(script);
     assert_eq!(ran.code, Some(130), "{}{}", ran.out, ran.err);
-    assert!(site.text("during.txt").starts_with("weir-adopt-"), "{}", site.text("during.txt"));
+    assert!(site.text("during.txt").starts_with("weir-swap-"), "{}", site.text("during.txt"));
     assert_eq!((site.text("after.txt").as_str(), site.text("left.txt").as_str()), ("", ""));
     assert!(site.text("page.txt").contains("Answers: 0 of"), "{}", site.text("page.txt"));
     // weir beside nginx ends also if weir adopt is killed.
-    let script = "$nginx; $weir --rate 5 --urls 500 --log many.log > /dev/null & own=$!; until pgrep -f '[a]dopt --beside' > /dev/null; do sleep 0.05; done; kill -KILL $own; tries=1200; while pgrep -f '[a]dopt --beside' > left.txt && [ $tries -gt 0 ]; do tries=$((tries - 1)); sleep 0.05; done; true";
+    let script = "$nginx; $weir --rate 5 --urls 500 --log many.log > /dev/null & own=$!; until pgrep -f '[s]wap --beside' > /dev/null; do sleep 0.05; done; kill -KILL $own; tries=1200; while pgrep -f '[s]wap --beside' > left.txt && [ $tries -gt 0 ]; do tries=$((tries - 1)); sleep 0.05; done; true";
     assert_eq!(site.run(script).code, Some(0));
     assert_eq!(site.text("left.txt"), "");
 }

@@ -60,7 +60,7 @@ fn open(path: &Path) -> Result<Source, Said> {
 }
 
 /// The format with this name, or the format that the text is.
-fn format(text: &str, conf: Option<&Path>) -> Result<Format, Said> {
+pub(crate) fn format(text: &str, conf: Option<&Path>) -> Result<Format, Said> {
     if text.contains('$') {
         let format = Format::read(&[text]).filter(Format::has_time);
         return format.ok_or_else(|| say!(texts::FORMAT_NEEDS));

@@ -3,8 +3,7 @@
 //! ```text
 //!   /proc, nginx -V, -T, systemctl ─► host ─┐
 //!   files ─► load::load ────────────────────┼─► page: refusals, differences, commands
-//!   access logs ─► urls ─► plan ─► send ────┘
-//!                    weir beside ─┘ └─► compare
+//!   access logs, weir beside nginx ─► swap ─┘
 //! ```
 //! For an nginx in a container, `elsewhere` starts all of this again inside of it.
 //!
@@ -14,24 +13,14 @@
 //! writes only below its own temporary directory. Requests are GET and HEAD; their number and their rate have bounds.
 //!
 //! - `host`, `nginx`: the master processes in `/proc`; their `-V` and `-T`, their systemd unit, their files
-//! - `doors`, `beside`: the addresses of a configuration; weir on other addresses
-//! - `tail`, `urls`, `plan`: the end of an access log; its lines as requests; each location first
-//! - `send`, `compare`: nginx, weir, and nginx again; the differences that are no noise
 //! - `run`, `page`, `switch`: the whole; its page and its JSON; the commands for the switch and for the way back
 #![forbid(unsafe_code)]
 
-pub mod beside;
-pub mod compare;
-pub mod doors;
 pub mod elsewhere;
 pub mod host;
 mod nginx;
 pub mod page;
-mod plan;
 mod run;
-mod send;
 mod switch;
-mod tail;
-mod urls;
 
 pub use run::{Asked, Wish, container, run};

@@ -2,53 +2,21 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::process::Command;
 
 use weir_doctor::Build;
 use weir_edge::load::{ConfOrigin, Dashboard};
 use weir_http::hold::paths::Paths;
-use weir_net::process::{self, Signal};
-use weir_net::worker;
+use weir_swap::side::{self, ask};
 
 use crate::host::Instance;
 
-/// Longest wait for a program that is asked.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Most lines that are kept of a program's messages.
 const LINES_MAX: usize = 40;
 
-/// Runs a program and waits, up to [`PATIENCE`].
-fn ask(mut command: Command) -> Result<Output, String> {
-    let shown = command.get_program().to_string_lossy().into_owned();
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().map_err(|error| format!("{shown}: {error}"))?;
-    let pid = child.id();
-    let (tell, told) = mpsc::channel();
-    let wait = move || {
-        // The asker may have given up.
-        let _ = tell.send(child.wait_with_output());
-    };
-    worker::block_aside("ask", wait).map_err(|error| format!("{shown}: {error}"))?;
-    match told.recv_timeout(PATIENCE) {
-        Ok(output) => output.map_err(|error| format!("{shown}: {error}")),
-        Err(_) => {
-            // It may just have ended.
-            let _ = process::send_signal(pid, Signal::Term);
-            Err(format!("{shown} did not answer within {} s", PATIENCE.as_secs()))
-        }
-    }
-}
-
 /// The output of `-V`.
 pub(crate) fn build(instance: &Instance) -> Result<Build, String> {
-    let mut command = Command::new(&instance.program);
-    // weir answers as nginx does if its `argv[0]` is `nginx`.
-    command.arg0("nginx").arg("-V");
-    let output = ask(command)?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    Build::read(&text).ok_or_else(|| format!("the output of {} -V is not nginx's", instance.shown))
+    side::build(&instance.program, &instance.shown)
 }
 
 /// The answer of `nginx -T`: whether nginx accepts its files, their number, and its messages.

@@ -6,9 +6,11 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use weir_conf::Level as Gravity;
 use weir_doctor::FindingLevel;
+use weir_swap::compare::EXPLAINED;
+use weir_swap::difference::{PartDifference, part_in_korean, value_said};
+use weir_swap::judge::JudgedRequest;
 use weir_words::{Language, Said, said};
 
-use crate::compare::{Difference, EXPLAINED, NONE};
 use crate::host::Instance;
 use crate::run::{Comparison, Done, NO_DEFAULT, Report};
 use crate::switch::Switch;
@@ -294,7 +296,7 @@ fn answers(page: &mut Page, comparison: &Comparison) {
         }
         Comparison::Done(done) => done,
     };
-    let (count, differing) = (done.outcomes.len(), done.differing());
+    let (count, differing) = (done.judged.requests.len(), done.differing());
     page.heading(match differing {
         0 => said!("Answers: {differing} of {count} differ", "응답: {count}건 모두 같습니다"),
         _ => said!("Answers: {differing} of {count} differ", "응답: {count}건 중 {differing}건이 다릅니다"),
@@ -308,8 +310,8 @@ fn answers(page: &mut Page, comparison: &Comparison) {
         page.line(said!("  {en} differs; URLs: {}", "  다른 부분: {ko}, URL {}개", places.len()));
         for (url, place, one) in places.iter().take(SHOWN_MAX) {
             page.plain(format!("    {url}  {place}"));
-            page.line(Said::from("      nginx: ".to_owned()) + value(part, &one.nginx));
-            page.line(Said::from("      weir:  ".to_owned()) + value(part, &one.weir));
+            page.line(Said::from("      nginx: ".to_owned()) + value_said(&one.a));
+            page.line(Said::from("      weir:  ".to_owned()) + value_said(&one.b));
         }
         let more = places.len().saturating_sub(SHOWN_MAX);
         if more > 0 {
@@ -318,39 +320,17 @@ fn answers(page: &mut Page, comparison: &Comparison) {
     }
 }
 
-/// A part of an answer: `status`, `body`, `field x-cache`.
-fn part_in_korean(part: &str) -> String {
-    match part {
-        "status" => "상태 코드".to_owned(),
-        "body" => "본문".to_owned(),
-        part => part.strip_prefix("field ").map_or_else(|| part.to_owned(), |name| format!("헤더 {name}")),
-    }
-}
-
-/// The value of a part, with its words in both languages.
-fn value(part: &str, value: &str) -> Said {
-    let body = || value.split_once(" bytes, at ")?.1.split_once(": ");
-    match (part, body()) {
-        (_, _) if value == NONE => said!("{NONE}", "없음"),
-        ("body", Some((at, rest))) => {
-            let count = value.split(' ').next().unwrap_or_default();
-            said!("{count} bytes, at {at}: {rest}", "{count}바이트, {at}바이트부터: {rest}")
-        }
-        _ => Said::from(value.to_owned()),
-    }
-}
-
 /// The requests by location and by status, and the noise.
 fn asked(page: &mut Page, done: &Done) {
     let (mut places, mut statuses, mut noise) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut changing = BTreeMap::new();
-    for outcome in &done.outcomes {
-        *places.entry(outcome.request.place.as_str()).or_insert(0_usize) += 1;
+    for outcome in &done.judged.requests {
+        *places.entry(place(done, outcome)).or_insert(0_usize) += 1;
         *statuses.entry(outcome.status).or_insert(0_usize) += 1;
-        for part in &outcome.compared.noise {
+        for part in &outcome.noise {
             *noise.entry(part.as_str()).or_insert(0_usize) += 1;
         }
-        for part in &outcome.compared.changing {
+        for part in &outcome.changing {
             *changing.entry(part.as_str()).or_insert(0_usize) += 1;
         }
     }
@@ -370,7 +350,7 @@ fn asked(page: &mut Page, done: &Done) {
         said!("locations: {count}; nginx answered {statuses}", "location {count}곳. nginx의 응답: {statuses}"),
     );
     for (index, one) in EXPLAINED.iter().enumerate() {
-        let count = done.outcomes.iter().filter(|outcome| outcome.compared.explained.contains(&index)).count();
+        let count = done.judged.explained.get(&index).copied().unwrap_or(0);
         if count > 0 {
             let (en, ko) = (one.reason.en, one.reason.ko);
             page.row(said!("explained", "설명된 차이"), said!("{count} \u{d7} {en}", "{count} \u{d7} {ko}"));
@@ -403,14 +383,14 @@ fn asked(page: &mut Page, done: &Done) {
 }
 
 /// A URL, its place and the difference.
-type Example<'d> = (String, &'d str, &'d Difference);
+type Example<'d> = (String, &'d str, &'d PartDifference);
 
 /// The differences by part, the most frequent first.
 fn grouped(done: &Done) -> Vec<(&str, Vec<Example<'_>>)> {
     let mut groups: BTreeMap<&str, Vec<Example<'_>>> = BTreeMap::new();
-    for outcome in &done.outcomes {
-        for one in &outcome.compared.differences {
-            groups.entry(&one.part).or_default().push((url(done, outcome), &outcome.request.place, one));
+    for outcome in &done.judged.requests {
+        for one in differences(done, outcome) {
+            groups.entry(&one.part).or_default().push((url(done, outcome), place(done, outcome), one));
         }
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
@@ -418,10 +398,22 @@ fn grouped(done: &Done) -> Vec<(&str, Vec<Example<'_>>)> {
     groups
 }
 
-fn url(done: &Done, outcome: &crate::send::RequestOutcome) -> String {
-    let request = &outcome.request;
+/// The differences of a request.
+fn differences<'d>(done: &'d Done, outcome: &'d JudgedRequest) -> impl Iterator<Item = &'d PartDifference> {
+    outcome.differences.iter().filter_map(|number| Some(&done.judged.found.get(*number)?.difference))
+}
+
+/// The location of a request.
+fn place<'d>(done: &'d Done, outcome: &JudgedRequest) -> &'d str {
+    let found = outcome.routed.place.and_then(|place| done.places.get(place));
+    found.map_or("", |place| place.shown.as_str())
+}
+
+fn url(done: &Done, outcome: &JudgedRequest) -> String {
+    let request = &outcome.routed.request;
     let scheme = done.doors.get(request.door).map_or("http", |door| door.scheme());
-    let target: String = request.target.chars().map(|c| if c.is_control() { '\u{b7}' } else { c }).collect();
+    let target = String::from_utf8_lossy(&request.target);
+    let target: String = target.chars().map(|c| if c.is_control() { '\u{b7}' } else { c }).collect();
     format!("{} {scheme}://{}{target}", request.method, request.host)
 }
 
@@ -510,24 +502,23 @@ fn comparison(comparison: &Comparison) -> Value {
         Comparison::Impossible(why) => return json!({"impossible": why.en(), "impossible_ko": why.ko()}),
         Comparison::Done(done) => done,
     };
-    let one = |outcome: &crate::send::RequestOutcome| {
-        let differences = &outcome.compared.differences;
+    let one = |outcome: &JudgedRequest| {
         json!({
             "url": url(done, outcome),
-            "place": outcome.request.place,
+            "place": place(done, outcome),
             "status": outcome.status,
-            "noise": outcome.compared.noise,
-            "changing": outcome.compared.changing,
-            "explained": outcome.compared.explained.iter().filter_map(|index| Some(EXPLAINED.get(*index)?.name)).collect::<Vec<_>>(),
-            "differences": differences.iter().map(|one| json!({"part": one.part, "nginx": one.nginx, "weir": one.weir})).collect::<Vec<_>>(),
+            "noise": outcome.noise,
+            "changing": outcome.changing,
+            "explained": outcome.explained.iter().filter_map(|index| Some(EXPLAINED.get(*index)?.name)).collect::<Vec<_>>(),
+            "differences": differences(done, outcome).map(|one| json!({"part": one.part, "nginx": one.a, "weir": one.b})).collect::<Vec<_>>(),
         })
     };
     json!({
-        "asked": done.outcomes.len(),
+        "asked": done.judged.requests.len(),
         "differ": done.differing(),
         "sources": done.sources.iter().map(Said::en).collect::<Vec<_>>(),
         "unreached": done.unreached,
-        "answers": done.outcomes.iter().map(one).collect::<Vec<_>>(),
+        "answers": done.judged.requests.iter().map(one).collect::<Vec<_>>(),
     })
 }
 

@@ -11,17 +11,20 @@ use weir_doctor::{Build, Facts, FindingLevel, Target, Version};
 use weir_edge::explain::{self, Differing};
 use weir_edge::load::{self, ConfOrigin, Loaded};
 use weir_http::exchange::conf::Conf;
+use weir_swap::doors::{self, Door};
+use weir_swap::judge::{JudgeRules, Judgement};
+use weir_swap::request::ARMS;
+use weir_swap::run::Judging;
+use weir_swap::side::{Bench, RunningDoor, ServerWish, Side, SideConf, SideProgram};
+use weir_swap::traffic::plan::{Logged, PlacedRequest, Planner};
+use weir_swap::traffic::routes;
+use weir_swap::traffic::urls::{self, ADOPT_AGENT, Log, LogUrls};
 use weir_words::{Said, said};
 
-use crate::beside::{self, Beside};
-use crate::doors::{self, Door};
 use crate::elsewhere;
 use crate::host::{self, Instance};
 use crate::nginx::{self, Test, Unit};
-use crate::plan::{Logged, Planner};
-use crate::send::{self, RequestOutcome};
 use crate::switch::{self, Switch};
-use crate::urls::{self, Log, LogUrls};
 
 /// Usual places of an installed nginx.
 const USUAL: &[&str] =
@@ -89,7 +92,9 @@ pub(crate) enum Comparison {
 /// The outcome of a comparison.
 #[derive(Default)]
 pub(crate) struct Done {
-    pub(crate) outcomes: Vec<RequestOutcome>,
+    pub(crate) judged: Judgement,
+    /// The locations of the requests.
+    pub(crate) places: Vec<PlacedRequest>,
     pub(crate) doors: Vec<Door>,
     /// Sentences about the source of the URLs.
     pub(crate) sources: Vec<Said>,
@@ -99,7 +104,7 @@ pub(crate) struct Done {
 
 impl Done {
     pub(crate) fn differing(&self) -> usize {
-        self.outcomes.iter().filter(|one| !one.compared.differences.is_empty()).count()
+        self.judged.requests.iter().filter(|one| !one.differences.is_empty()).count()
     }
 }
 
@@ -138,7 +143,7 @@ impl Report {
             Comparison::Unwanted => true,
             // A program that does not run cannot be asked.
             Comparison::Impossible(_) => self.instance.pid.is_none(),
-            Comparison::Done(done) => done.differing() == 0 && !done.outcomes.is_empty(),
+            Comparison::Done(done) => done.differing() == 0 && !done.judged.requests.is_empty(),
         };
         self.refusals().next().is_none() && agrees
     }
@@ -203,7 +208,7 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
                 "weir refuses the configuration, so it cannot answer",
                 "weir가 설정을 거부하므로 응답할 수 없습니다"
             )),
-            Some(conf) => compare(&report, &conf, wish, asked).map_err(weir_words::Said::from)?,
+            Some(_) => compare(&report, wish, asked).map_err(weir_words::Said::from)?,
         };
     }
     Ok(report)
@@ -436,26 +441,30 @@ fn findings(tree: &Tree) -> Vec<Noted> {
 }
 
 /// Starts weir beside nginx and asks both.
-fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Result<Comparison, String> {
+fn compare(report: &Report, wish: &Wish, asked: &Asked<'_>) -> Result<Comparison, String> {
     if report.instance.pid.is_none() {
         return Ok(Comparison::Impossible(said!(
             "nginx does not run, so nobody can ask it",
             "nginx가 실행 중이 아니므로 요청할 수 없습니다"
         )));
     }
-    if let Some(why) = beside::obstacle(&report.tree) {
-        let cannot = said!(
-            "weir cannot run beside nginx with this configuration: ",
-            "이 설정으로는 weir를 nginx 옆에서 실행할 수 없습니다: "
-        );
-        return Ok(Comparison::Impossible(cannot + why));
+    match swap(report, wish, asked) {
+        Ok(done) => Ok(Comparison::Done(Box::new(done?))),
+        Err(why) => Ok(Comparison::Impossible(why)),
     }
-    let doors = match doors::of(conf) {
-        Ok(doors) => doors,
-        Err(why) => return Ok(Comparison::Impossible(why)),
-    };
-    let planner = Planner::new(conf, &report.tree, &doors);
-    let mut done = Done { unreached: planner.unreached(), ..Done::default() };
+}
+
+/// The swap of this nginx for weir. The outer error says why it is impossible.
+fn swap(report: &Report, wish: &Wish, asked: &Asked<'_>) -> Result<Result<Done, String>, Said> {
+    let nginx = Side::Running(running(&doors::of(&report.tree)?));
+    let program = SideProgram { own: asked.weir.to_vec(), other: None };
+    let weir = Side::Conf(Box::new(SideConf::of(report.origin.clone(), program, asked.files)?));
+    let bench = || Bench::start(&nginx, &weir, [&ServerWish::default(); ARMS]);
+    let mut running = bench()?;
+    let doors = running.doors.clone();
+    let planner = weir.conf().and_then(|side| Some(Planner::new(side.conf.as_ref()?, &side.tree, &doors)));
+    let Some(planner) = planner else { return Ok(Ok(Done::default())) };
+    let mut done = Done { unreached: planner.unreached(), doors: doors.clone(), ..Done::default() };
     let found = read_logs(report, wish, &mut done);
     let logged: Vec<Logged<'_>> = found
         .iter()
@@ -469,33 +478,59 @@ fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Resu
             "로그에 요청할 URL이 없어 location의 경로를 요청합니다"
         ));
     }
+    for request in &mut requests {
+        request.set("User-Agent", ADOPT_AGENT.as_bytes());
+        request.set("Accept", b"*/*");
+        request.set("Accept-Encoding", b"gzip");
+    }
     let (count, rate) = (requests.len(), wish.rate);
     let seconds = (3.0 * count as f64 / rate).ceil();
     (asked.tell)(said!(
         "weir adopt asks nginx twice and weir once for {count} URLs, {rate} requests a second: about {seconds} s",
         "URL {count}개를 nginx에 두 번, weir에 한 번 요청합니다. 초당 {rate}건, 약 {seconds}초"
     ));
-    let running = Beside::start(asked.weir, &report.tree, &report.origin, &doors);
-    let running = match running {
-        Ok(running) => running,
-        Err(why) => return Ok(Comparison::Impossible(why)),
-    };
-    done.outcomes = send::all(requests, doors.clone(), wish.rate, asked.stop.clone())?;
-    done.doors = doors.clone();
+    let routed = routes::find(requests, Some(&planner));
+    done.places = routed.places;
+    let rules = JudgeRules { is_same_program: false, is_nginx_and_weir: true };
+    let judging = Judging { rules, rate: wish.rate, seed: 0, stop: asked.stop.clone() };
+    let judge = judging.each(&running, judging.judge(&running), routed.requests);
     drop(running);
-    let differing = done.differing();
-    if differing > 0 && CACHES.iter().any(|name| uses(&report.tree.root, name)) {
-        (asked.tell)(said!(
-            "weir adopt starts weir with empty caches, and asks it again for the {differing} URLs whose answers differ",
-            "weir adopt가 weir를 빈 캐시로 시작해 응답이 서로 다른 URL {differing}개를 다시 요청합니다"
-        ));
-        // If weir does not start again, the page keeps the differences.
-        if let Ok(running) = Beside::start(asked.weir, &report.tree, &report.origin, &doors) {
-            done.outcomes = send::again(done.outcomes, doors, wish.rate, asked.stop.clone())?;
-            drop(running);
-        }
+    let judge = match judge {
+        Ok(judge) => judge,
+        Err(why) => return Ok(Err(why)),
+    };
+    let differing = judge.differing();
+    let has_caches = CACHES.iter().any(|name| uses(&report.tree.root, name));
+    if differing == 0 || !has_caches {
+        done.judged = judge.finish();
+        return Ok(Ok(done));
     }
-    Ok(Comparison::Done(Box::new(done)))
+    (asked.tell)(said!(
+        "weir adopt starts weir with empty caches, and asks it again for the {differing} URLs whose answers differ",
+        "weir adopt가 weir를 빈 캐시로 시작해 응답이 서로 다른 URL {differing}개를 다시 요청합니다"
+    ));
+    // If weir does not start again, the page keeps the differences.
+    let judge = match bench() {
+        Ok(again) => {
+            running = again;
+            judging.unsteady(&running, judge)
+        }
+        Err(_) => Ok(judge),
+    };
+    Ok(judge.map(|judge| {
+        done.judged = judge.finish();
+        done
+    }))
+}
+
+/// The addresses at which this nginx can be asked.
+fn running(doors: &[Door]) -> Vec<RunningDoor> {
+    let can = doors.iter().filter(|door| !door.proxy_protocol);
+    let one = |door: &Door| {
+        let at = doors::reachable(door.address.tcp()?);
+        Some(RunningDoor { address: door.address.clone(), at, tls: door.tls })
+    };
+    can.filter_map(one).collect()
 }
 
 /// Reads the logs, and says what it found in each.

@@ -80,6 +80,8 @@ pub struct Entry {
     pub took_ms: Option<u64>,
     /// The status of the answer.
     pub status: Option<u16>,
+    /// Fields of the request, by their variables `$http_NAME`. Those that the client did not send are empty.
+    pub fields: Vec<(String, Vec<u8>)>,
 }
 
 impl Format {
@@ -238,6 +240,10 @@ impl Format {
             "body_bytes_sent" | "bytes_sent" => entry.body_bytes = text().and_then(|text| text.parse().ok()),
             "http_user_agent" => entry.agent = value.to_vec(),
             _ => {}
+        }
+        if let Some(field) = name.strip_prefix("http_").filter(|_| !self.parts.is_empty()) {
+            let value = if value == b"-" { Vec::new() } else { self.unescaped(value) };
+            entry.fields.push((field.replace('_', "-"), value));
         }
         Some(())
     }
@@ -471,6 +477,15 @@ mod tests {
             let line = format!("{{\"time\":{time},\"url\":\"/\"}}");
             assert_eq!(Format::json().entry(line.as_bytes()).unwrap().at_ms, Some(1_709_251_201_000), "{time}");
         }
+    }
+
+    #[test]
+    fn variables_of_fields_are_fields_of_the_request() {
+        let format = Format::read(&["\"$request\" $http_range \"$http_if_none_match\" $http_x_forwarded_for"]).unwrap();
+        let entry = format.entry(b"\"GET / HTTP/1.1\" bytes=0-9 \"\\x22a\\x22\" -").unwrap();
+        let field = |name: &str, value: &[u8]| (name.to_owned(), value.to_vec());
+        let expected = [field("range", b"bytes=0-9"), field("if-none-match", b"\"a\""), field("x-forwarded-for", b"")];
+        assert_eq!(entry.fields, expected);
     }
 
     mod mutate {

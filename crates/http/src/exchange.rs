@@ -168,20 +168,6 @@ impl Response {
         let tells = matches!(self.status.get(), 200 | 206 | 304) && !self.fields.has(Known::LastModified);
         self.last_modified.filter(|_| tells)
     }
-
-    /// Makes the entity tag weak: a changed body is at most equivalent to the original (RFC 9110 §8.8.1).
-    pub fn weaken_etag(&mut self) {
-        let weak = match self.fields.get(Known::Etag) {
-            None => return,
-            Some(etag) if etag.starts_with(b"W/") => return,
-            Some(etag) if etag.starts_with(b"\"") => Some([b"W/".as_slice(), etag].concat()),
-            Some(_) => None,
-        };
-        self.fields.remove(Known::Etag);
-        if let Some(weak) = weak {
-            self.fields.push_known(b"ETag", &weak, Some(Known::Etag));
-        }
-    }
 }
 
 /// The fields of weir's own that a response does not get.

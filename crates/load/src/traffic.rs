@@ -27,7 +27,8 @@ mod write;
 
 use std::io::Read;
 
-pub use read::LINE_BYTES_MAX;
+pub use read::{LINE_BYTES_MAX, each_line};
+pub use routes::routes_of;
 pub use wish::{MINUTES_MAX, MadeScript, SPEEDS, Wish};
 
 /// Makes a script from logs and recordings; each has its name for messages.

@@ -84,8 +84,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "weir-adopt",
+        "weir-swap",
         &[
+            "weir-recording",
+            "weir-lab",
             "weir-edge",
             "weir-doctor",
             "weir-load",
@@ -94,13 +96,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-conf",
             "weir-net",
             "weir-wire",
-            "weir-host",
+            "weir-dash",
         ],
+    ),
+    (
+        "weir-adopt",
+        &["weir-swap", "weir-edge", "weir-doctor", "weir-http", "weir-words", "weir-conf", "weir-net", "weir-host"],
     ),
     (
         "weir",
         &[
             "weir-adopt",
+            "weir-swap",
             "weir-recording",
             "weir-words",
             "weir-conf",

@@ -12,6 +12,7 @@ use weir_http::read::build::Build;
 use weir_http::read::directive::{Arity, Directive, HSL, ONE};
 use weir_http::read::families::Family;
 use weir_http::read::media_types;
+use weir_http::send::altered;
 use weir_http::text::refusal::Refusal;
 
 weir_http::settings! {
@@ -74,7 +75,7 @@ fn filter(exchange: &mut Exchange<'_>) {
         (composed.before, composed.after) = (path(&settings.before), path(&settings.after));
     });
     if is_composed {
-        exchange.response.weaken_etag();
+        altered::weaken_etag(exchange.response);
     }
 }
 

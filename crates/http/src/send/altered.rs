@@ -26,15 +26,15 @@ pub fn forget_validators(response: &mut Response) {
 /// The body is equivalent to the original, not the same (RFC 9110 §8.8.1). Removes an entity tag that has no quotes.
 pub fn weaken_etag(response: &mut Response) {
     let fields = &mut response.fields;
-    let weak = match fields.get(Known::Etag) {
-        None => return,
-        Some(etag) if etag.starts_with(b"W/") => return,
-        Some(etag) if etag.starts_with(b"\"") => Some([b"W/".as_slice(), etag].concat()),
-        Some(_) => None,
-    };
-    fields.remove(Known::Etag);
-    if let Some(weak) = weak {
-        fields.push_known(b"ETag", &weak, Some(Known::Etag));
+    let Some(place) = fields.first(Known::Etag) else { return };
+    match fields.get(Known::Etag) {
+        Some(etag) if etag.starts_with(b"\"") => {
+            // The field keeps its place, as in nginx.
+            let weak = [b"W/".as_slice(), etag].concat();
+            fields.set(place, &weak);
+        }
+        Some(etag) if !etag.starts_with(b"W/") => fields.remove(Known::Etag),
+        _ => {}
     }
 }
 

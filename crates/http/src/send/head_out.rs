@@ -65,22 +65,23 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         }
         _ => {}
     }
-    if framing == Framing::Chunked {
-        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
-    }
     if let Some(seconds) = response.told_last_modified() {
         encode::push_field(out, b"Last-Modified", &weir_wire::date::http_date(seconds));
     }
-    if response.own_location
-        && let Some(location) = response.fields.get(Known::Location)
-    {
+    // nginx: only a `Location` that it makes absolute stands here.
+    let location = response.fields.get(Known::Location).filter(|location| location.starts_with(b"/"));
+    let location = location.filter(|_| response.own_location && core.absolute_redirect);
+    if let Some(location) = location {
         out.extend_from_slice(b"Location: ");
         special::absolute(exchange, location, out);
         out.extend_from_slice(b"\r\n");
     }
+    if framing == Framing::Chunked {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    }
     connection_fields(exchange, out);
     let response = &exchange.response;
-    let left_out = if response.own_location { response.fields.first(Known::Location) } else { None };
+    let left_out = location.and_then(|_| response.fields.first(Known::Location));
     response.fields.write(left_out, out);
     out.extend_from_slice(b"\r\n");
 }

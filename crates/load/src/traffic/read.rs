@@ -32,13 +32,7 @@ impl TrafficGatherer<'_> {
     /// Reads a log or a recording, also one that gzip compressed.
     pub(super) fn file(&mut self, name: &str, bytes: Box<dyn Read>) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{name}: {error}");
-        let (first, mut source) = begun(bytes).map_err(failed)?;
-        let (first, source) = if first.starts_with(b"\x1f\x8b") {
-            source = Box::new(flate2::read::MultiGzDecoder::new(source));
-            begun(source).map_err(failed)?
-        } else {
-            (first, source)
-        };
+        let (first, source) = plain(bytes).map_err(failed)?;
         if !weir_recording::is_recording(&first) {
             return self.log(name, &mut BufReader::new(source));
         }
@@ -144,6 +138,27 @@ fn begun(mut bytes: Box<dyn Read>) -> std::io::Result<(Vec<u8>, Box<dyn Read>)> 
     let mut first = Vec::new();
     bytes.by_ref().take(FIRST_BYTES).read_to_end(&mut first)?;
     Ok((first.clone(), Box::new(Cursor::new(first).chain(bytes))))
+}
+
+/// The first bytes of a file, and all bytes with them, without the compression of gzip.
+fn plain(bytes: Box<dyn Read>) -> std::io::Result<(Vec<u8>, Box<dyn Read>)> {
+    let (first, source) = begun(bytes)?;
+    if first.starts_with(b"\x1f\x8b") {
+        begun(Box::new(flate2::read::MultiGzDecoder::new(source)))
+    } else {
+        Ok((first, source))
+    }
+}
+
+/// Calls `see` for each line of a log, also of one that gzip compressed, until `see` returns false. Of a longer line it
+/// sees [`LINE_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// The error of the reader.
+pub fn each_line(bytes: Box<dyn Read>, see: &mut dyn FnMut(&[u8]) -> bool) -> std::io::Result<()> {
+    let (mut source, mut line) = (BufReader::new(plain(bytes)?.1), Vec::new());
+    while next_line(&mut source, &mut line)? && see(&line) {}
+    Ok(())
 }
 
 /// Reads a line without its end. False: there are no more. Of a longer line it keeps [`LINE_BYTES_MAX`] bytes.

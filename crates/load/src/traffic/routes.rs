@@ -158,6 +158,24 @@ pub(super) fn find(log: &AccessLogs, requests: &[LoggedRequest]) -> Routes {
     routes
 }
 
+/// The routes of requests, in their order: each method with its target, in which ids, names and the values of the query
+/// are parameters: `GET /users/:id`.
+pub fn routes_of<'r>(requests: impl Iterator<Item = (&'r str, &'r str)>) -> Vec<String> {
+    let call = |(method, target): (&str, &str)| LoggedCall {
+        method: method.into(),
+        host: 0,
+        target: target.into(),
+        traits: CallTraits::default(),
+    };
+    let log = AccessLogs { calls: requests.map(call).collect(), ..AccessLogs::default() };
+    let numbers = 0..log.calls.len() as u32;
+    let one = |call| LoggedRequest { at_ms: 0, took_ms: 0, client: 0, call, detail: 0, status: 0 };
+    let requests: Vec<LoggedRequest> = numbers.clone().map(one).collect();
+    let routes = find(&log, &requests);
+    let shown = |call| routes.place(call).and_then(|place| routes.all.get(usize::from(place.route))).map(Route::shown);
+    numbers.map(|call| shown(call).unwrap_or_default()).collect()
+}
+
 impl Routes {
     /// The calls of a rare route become values of one route for all rare targets of the method.
     fn gather(&mut self, log: &AccessLogs, route: &Route, calls: &[Known]) {
@@ -380,6 +398,13 @@ mod tests {
         let mut shown: Vec<String> = find(&log, &requests).all.iter().map(Route::shown).collect();
         shown.sort();
         shown
+    }
+
+    #[test]
+    fn each_request_has_its_route() {
+        let targets = ["/a/1", "/b?x=1", "/a/2"];
+        let routes = routes_of(targets.iter().map(|target| ("HEAD", *target)));
+        assert_eq!(routes, ["HEAD /a/:id", "HEAD /b?x=:x", "HEAD /a/:id"]);
     }
 
     #[test]

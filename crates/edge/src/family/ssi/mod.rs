@@ -22,6 +22,7 @@ use weir_http::read::build::Build;
 use weir_http::read::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE};
 use weir_http::read::families::Family;
 use weir_http::read::media_types;
+use weir_http::send::altered;
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
 use weir_wire::Known;
@@ -128,7 +129,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     }
     let response = &mut exchange.response;
     if is_main && settings.last_modified {
-        response.weaken_etag();
+        altered::weaken_etag(response);
     } else if is_main {
         response.last_modified = None;
         response.fields.remove(Known::LastModified);

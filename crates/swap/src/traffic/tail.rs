@@ -7,15 +7,15 @@ use std::path::Path;
 use weir_words::{Said, said};
 
 /// Most bytes that are read, from the end of a log.
-pub(crate) const TAIL_BYTES_MAX: u64 = 16 << 20;
+pub const TAIL_BYTES_MAX: u64 = 16 << 20;
 /// The longest line that is read, in bytes; a longer line is left out.
-pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
+pub const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// Calls `see` for each of the last lines, the newest first, until `see` returns false.
 ///
 /// # Errors
 /// A sentence for the user: why the file cannot be read.
-pub(crate) fn lines(path: &Path, mut see: impl FnMut(&[u8]) -> bool) -> Result<(), Said> {
+pub fn lines(path: &Path, mut see: impl FnMut(&[u8]) -> bool) -> Result<(), Said> {
     let shown = path.display();
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::PermissionDenied => said!(

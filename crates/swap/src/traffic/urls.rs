@@ -9,19 +9,21 @@ use weir_conf::{Statement, Tree};
 use weir_words::{Said, said};
 
 use crate::doors;
-use crate::tail;
+use crate::traffic::tail;
 
 /// Most different URLs that are kept of one log.
 const URLS_MAX: usize = 20_000;
 /// Most logs that are read.
-pub(crate) const LOGS_MAX: usize = 50;
+pub const LOGS_MAX: usize = 50;
 /// Most lines of a log that are looked at.
 const LINES_MAX: usize = 500_000;
-/// The name by which weir's own requests are known in a log.
-pub(crate) const AGENT: &str = concat!("weir-adopt/", env!("CARGO_PKG_VERSION"));
+/// The name by which the requests of `weir swap` are known in a log.
+pub const AGENT: &str = concat!("weir-swap/", env!("CARGO_PKG_VERSION"));
+/// The name by which those of `weir adopt` are known.
+pub const ADOPT_AGENT: &str = concat!("weir-adopt/", env!("CARGO_PKG_VERSION"));
 /// Words in a path that announce an action. Such a URL is asked only on demand: a GET should change nothing, but some
 /// applications do not keep to that.
-pub(crate) const ACTIONS: &[&str] = &[
+pub const ACTIONS: &[&str] = &[
     "cancel",
     "checkout",
     "confirm",
@@ -42,34 +44,37 @@ pub(crate) const ACTIONS: &[&str] = &[
 
 /// A log of the configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct Log {
-    pub(crate) path: PathBuf,
+pub struct Log {
+    /// The file.
+    pub path: PathBuf,
     /// The format's name, for the page.
-    pub(crate) format: String,
+    pub format: String,
     /// `None`: its lines do not have the request.
-    pub(crate) reads: Option<Format>,
+    pub reads: Option<Format>,
     /// The servers that write it, by their numbers.
-    pub(crate) servers: Vec<usize>,
+    pub servers: Vec<usize>,
     /// When it was last rotated: the newest older file beside it.
-    pub(crate) rotated: Option<String>,
+    pub rotated: Option<String>,
 }
 
 /// The URLs of a log, the newest first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LogUrls {
-    pub(crate) entries: Vec<Entry>,
-    /// Lines that were looked at, and those that are no request of a kind that can be sent again.
-    pub(crate) lines: usize,
-    pub(crate) unread: usize,
+pub struct LogUrls {
+    /// The requests.
+    pub entries: Vec<Entry>,
+    /// Lines that were looked at.
+    pub lines: usize,
+    /// Lines that are no request of a kind that can be sent again.
+    pub unread: usize,
     /// Different URLs that were left out for a word in their path.
-    pub(crate) actions: usize,
+    pub actions: usize,
     /// Requests with another method than GET and HEAD.
-    pub(crate) other_methods: usize,
+    pub other_methods: usize,
 }
 
 /// The access logs of the servers of `http`. `default` is the log of a configuration without `access_log`; `prefix`
 /// is the directory of relative names.
-pub(crate) fn logs(tree: &Tree, prefix: &str, default: &str) -> Vec<Log> {
+pub fn logs(tree: &Tree, prefix: &str, default: &str) -> Vec<Log> {
     let mut logs: Vec<Log> = Vec::new();
     for http in tree.named("http") {
         let outer: Vec<&Statement> = http.named("access_log").collect();
@@ -146,7 +151,7 @@ fn rotated(path: &Path) -> Option<String> {
 ///
 /// # Errors
 /// A sentence for the user: why the log cannot be read.
-pub(crate) fn read(log: &Log, wants_actions: bool, skip: &[String]) -> Result<LogUrls, Said> {
+pub fn read(log: &Log, wants_actions: bool, skip: &[String]) -> Result<LogUrls, Said> {
     let shown = log.path.display();
     let Some(format) = &log.reads else {
         let name = &log.format;
@@ -161,7 +166,7 @@ pub(crate) fn read(log: &Log, wants_actions: bool, skip: &[String]) -> Result<Lo
         found.lines += 1;
         match format.entry(line) {
             None => found.unread += 1,
-            Some(entry) if entry.agent.starts_with(AGENT.as_bytes()) => {}
+            Some(entry) if is_own(&entry.agent) => {}
             Some(entry) if entry.method != b"GET" && entry.method != b"HEAD" => found.other_methods += 1,
             Some(entry) => {
                 if known.insert((entry.target.clone(), entry.host.clone())) && !is_skipped(&entry.target, skip) {
@@ -177,8 +182,13 @@ pub(crate) fn read(log: &Log, wants_actions: bool, skip: &[String]) -> Result<Lo
     Ok(found)
 }
 
+/// True for a request that weir has sent to compare answers.
+pub(crate) fn is_own(agent: &[u8]) -> bool {
+    [AGENT, ADOPT_AGENT].iter().any(|own| agent.starts_with(own.as_bytes()))
+}
+
 /// A word of the path or a name or value of the query announces an action.
-fn is_action(target: &[u8]) -> bool {
+pub(crate) fn is_action(target: &[u8]) -> bool {
     let target = String::from_utf8_lossy(target).to_ascii_lowercase();
     let mut words = target.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     words.any(|word| ACTIONS.contains(&word))

@@ -1,0 +1,233 @@
+//! Compares the answers of A, of A again and of B to one request. Whatever differs between the answers of A is noise.
+
+mod body;
+mod explained;
+mod html;
+mod parts;
+
+use std::collections::BTreeSet;
+
+pub use explained::{EXPLAINED, Explained, Explaining, explain};
+pub use parts::{AnswerPart, Parts, mask_key, parts};
+
+use crate::difference::{Compared, DifferenceKind, NoiseKind, PartDifference, PartNoise, Port};
+use crate::noise::RouteMasks;
+use crate::request::{ARMS, Arm, Observed, SwapAnswer, SwapField, WholeAnswer};
+
+/// Most differences of one body that are told apart; of more, the whole body is one difference.
+const BODY_DIFFERENCES_MAX: usize = 8;
+/// How answers are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// The ports of the arms.
+    pub ports: [Port; ARMS],
+    /// A and B are the same kind of program: the server's name and pages of its own count.
+    pub is_same_program: bool,
+    /// A is nginx and B is weir: weir's deliberate differences are set apart.
+    pub is_nginx_and_weir: bool,
+    /// The method is HEAD.
+    pub is_head: bool,
+}
+
+/// Compares what the three arms showed.
+pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Compared {
+    let head = |arm: Arm| parts(seen[arm as usize], &rules.ports[arm as usize], rules.is_same_program);
+    let [first, again, b] = Arm::ALL.map(head);
+    let mut judge = Judge { masks, compared: Compared { is_comparable: true, ..Compared::default() } };
+    // A server that nobody reaches shows nothing.
+    let is_away = |one: &&Observed| one.answer == SwapAnswer::Failed("ECONNREFUSED".to_owned());
+    if seen.iter().all(is_away) {
+        return Compared::default();
+    }
+    // Answers of other kinds have nothing to compare.
+    for place in ["no answer", "status"] {
+        judge.part(place, [&first, &again, &b]);
+        let noise = std::mem::take(&mut judge.compared.noise);
+        if !noise.is_empty() {
+            return Compared { noise, ..Compared::default() };
+        }
+    }
+    let is_other = !judge.compared.differences.is_empty();
+    judge.part(parts::ORIGIN_COUNT, [&first, &again, &b]);
+    let count = |parts: &Parts| parts.get(parts::ORIGIN_COUNT).cloned();
+    let has_same_count = count(&first) == count(&again) && count(&first) == count(&b);
+    let places: BTreeSet<&String> = first.keys().chain(again.keys()).chain(b.keys()).collect();
+    for place in places {
+        // With another status, the fields and the body belong to another answer.
+        let is_of_answer = place.starts_with("field ") || place == "no answer" || place == "status";
+        // Of another number of requests to origins, none belongs to another.
+        let is_uncounted = place.starts_with("origin ") && (!has_same_count || place == parts::ORIGIN_COUNT);
+        if (!is_other || !is_of_answer) && !is_uncounted {
+            judge.part(place, [&first, &again, &b]);
+        }
+    }
+    if !is_other {
+        judge.order("order of fields", seen, &|one| match &one.answer {
+            SwapAnswer::Whole(answer) => Some(&answer.fields),
+            SwapAnswer::Failed(_) => None,
+        });
+        judge.body(seen, rules);
+    }
+    for number in 0..seen.iter().map(|one| one.origin.len()).min().filter(|_| has_same_count).unwrap_or(0) {
+        judge.order(&parts::numbered("origin order", number), seen, &|one| Some(&one.origin.get(number)?.fields));
+    }
+    let mut compared = judge.compared;
+    compared.differences.sort();
+    compared.differences.dedup();
+    match rules.is_nginx_and_weir {
+        true => explain(compared, explaining(seen, rules.is_head)),
+        false => compared,
+    }
+}
+
+/// What deliberate differences depend on.
+fn explaining(seen: [&Observed; ARMS], is_head: bool) -> Explaining {
+    let [a, _, b] = seen.map(|one| match &one.answer {
+        SwapAnswer::Whole(answer) => Some(answer),
+        SwapAnswer::Failed(_) => None,
+    });
+    let is_aged = |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.field("age").is_some());
+    let is_aged = is_aged(b) && !is_aged(a);
+    let status = |answer: Option<&WholeAnswer>| answer.map_or(0, |answer| answer.status);
+    let is_coded =
+        |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.field("content-encoding").is_some());
+    Explaining {
+        is_head,
+        is_aged,
+        is_range: is_aged && status(a) == 200 && matches!(status(b), 206 | 416),
+        is_page: a.is_some_and(|answer| parts::is_own_page(&answer.body)),
+        is_coded: is_coded(a) && is_coded(b),
+    }
+}
+
+/// Removes the differences that a second round of answers does not have: B differs from itself there, or has caught up
+/// with a cache. Returns them.
+pub fn confirm(compared: &mut Compared, second: &Compared) -> Vec<PartDifference> {
+    let lasts = |one: &PartDifference| second.differences.iter().any(|other| other.place == one.place);
+    // A second round with noise in the status says nothing against the first one.
+    let all = std::mem::take(&mut compared.differences);
+    let (lasting, passing) = all.into_iter().partition(|one| !second.is_comparable || lasts(one));
+    compared.differences = lasting;
+    passing
+}
+
+/// Removes the differences in parts that two answers of B do not share: the application changes them with each fill of a
+/// cache, and the caches of A and B were filled at different times. An answer with another status shows nothing about the
+/// parts, so it removes none. Returns the parts.
+pub fn unsteady(compared: &mut Compared, ours: &Observed, fresh: &Observed, rules: &Rules) -> Vec<String> {
+    let same = [ours, fresh, ours];
+    let port = rules.ports[Arm::B as usize];
+    let rules = Rules { ports: [port; ARMS], is_same_program: true, is_nginx_and_weir: false, ..*rules };
+    let among = compare(same, &rules, &RouteMasks::default());
+    if !among.is_comparable {
+        return Vec::new();
+    }
+    let changes = |one: &PartDifference| among.noise.iter().any(|noise| noise.place == mask_key(&one.place));
+    let all = std::mem::take(&mut compared.differences);
+    let (passing, lasting): (Vec<_>, Vec<_>) = all.into_iter().partition(changes);
+    compared.differences = lasting;
+    passing.into_iter().map(|one| one.part).collect()
+}
+
+/// Collects differences and noise.
+struct Judge<'m> {
+    masks: &'m RouteMasks,
+    compared: Compared,
+}
+
+impl Judge<'_> {
+    fn part(&mut self, place: &str, [first, again, b]: [&Parts; ARMS]) {
+        self.values(place, [first.get(place), again.get(place), b.get(place)]);
+    }
+
+    /// Compares one part of the three answers.
+    fn values(&mut self, place: &str, [first, again, b]: [Option<&AnswerPart>; ARMS]) {
+        let key = mask_key(place);
+        let mut own: Vec<NoiseKind> = Vec::new();
+        match (first, again) {
+            (Some(first), Some(again)) => own.extend(first.noise(again)),
+            (None, None) => {}
+            _ => own.push(NoiseKind::Presence),
+        }
+        let is_noise = |kind: NoiseKind| own.contains(&kind) || self.masks.has(&key, kind);
+        let (kind, ways) = match (first, b) {
+            (Some(first), Some(b)) => (first.kind(b), first.differing(b)),
+            (None, None) => (DifferenceKind::Value, Vec::new()),
+            (Some(_), None) => (DifferenceKind::Absent, vec![NoiseKind::Presence]),
+            (None, Some(_)) => (DifferenceKind::Extra, vec![NoiseKind::Presence]),
+        };
+        let is_whole = is_noise(NoiseKind::Whole) && !ways.contains(&NoiseKind::Presence);
+        let is_explained = is_whole || ways.iter().all(|kind| is_noise(*kind));
+        let noise = own.into_iter().map(|kind| PartNoise { place: key.clone(), kind });
+        self.compared.noise.extend(noise);
+        if !is_explained {
+            let part = first.or(b).map(|part| part.name.clone()).unwrap_or_default();
+            let (a, b) = parts::shown(place, first, b);
+            self.compared.differences.push(PartDifference { part, place: place.to_owned(), kind, a, b, ways });
+        }
+    }
+
+    /// Compares the order of the fields that all have.
+    fn order(&mut self, place: &str, seen: [&Observed; ARMS], fields: &dyn Fn(&Observed) -> Option<&Vec<SwapField>>) {
+        let all = seen.map(|one| {
+            let mut names: Vec<String> = Vec::new();
+            for (name, _) in fields(one)? {
+                let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            Some(names)
+        });
+        let is_common = |name: &&String| all.iter().flatten().all(|names| names.contains(name));
+        let [one, other, of_b] = all.each_ref().map(|names| {
+            let common: Vec<&str> = names.as_ref()?.iter().filter(is_common).map(String::as_str).collect();
+            let name = place.split(" #").next().unwrap_or(place).to_owned();
+            Some(AnswerPart { name, pieces: vec![common.join(", ").into_bytes()] })
+        });
+        self.values(place, [one.as_ref(), other.as_ref(), of_b.as_ref()]);
+        if let Some(last) = self.compared.differences.last_mut().filter(|last| last.place == place) {
+            last.kind = DifferenceKind::Order;
+        }
+    }
+
+    /// Compares the bodies: as bytes, and if they differ, by their parts.
+    fn body(&mut self, seen: [&Observed; ARMS], rules: &Rules) {
+        let bodies = Arm::ALL.map(|arm| match &seen[arm as usize].answer {
+            SwapAnswer::Whole(answer) => {
+                let port = &rules.ports[arm as usize];
+                Some(body::normal(answer, port, rules.is_same_program))
+            }
+            SwapAnswer::Failed(_) => None,
+        });
+        let [Some(first), Some(again), Some(b)] = bodies else { return };
+        if first == again && first == b {
+            return;
+        }
+        let before = self.compared.differences.len();
+        let of = |arm: Arm, bytes: &[u8]| match &seen[arm as usize].answer {
+            SwapAnswer::Whole(answer) => body::parts(answer, bytes),
+            SwapAnswer::Failed(_) => None,
+        };
+        let trees = [of(Arm::First, &first), of(Arm::Again, &again), of(Arm::B, &b)];
+        let whole = [body::whole(&first), body::whole(&again), body::whole(&b)];
+        let [Some(of_first), Some(of_again), Some(of_b)] = &trees else {
+            return self.values("body", [Some(&whole[0]), Some(&whole[1]), Some(&whole[2])]);
+        };
+        let places: BTreeSet<&String> = of_first.keys().chain(of_again.keys()).chain(of_b.keys()).collect();
+        places.into_iter().for_each(|place| self.part(place, [of_first, of_again, of_b]));
+        if self.compared.differences.len() > before + BODY_DIFFERENCES_MAX {
+            self.compared.differences.truncate(before);
+            let (a, b) = parts::shown("body", Some(&whole[0]), Some(&whole[2]));
+            let (part, place) = ("body".to_owned(), "body".to_owned());
+            let (kind, ways) = (DifferenceKind::Value, vec![NoiseKind::Whole]);
+            self.compared.differences.push(PartDifference { part, place, kind, a, b, ways });
+        } else if of_first == of_b && of_first == of_again {
+            // Only the bytes between the parts differ.
+            self.values("body", [Some(&whole[0]), Some(&whole[1]), Some(&whole[2])]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Bodies: as bytes, as JSON by its pointers, as HTML by its texts and attributes.
+
+use serde_json::Value;
+
+use super::html;
+use super::parts::{AnswerPart, OWN_PAGE, Parts, as_of};
+use crate::difference::Port;
+use crate::request::WholeAnswer;
+
+/// Most values of a JSON body that are told apart.
+const VALUES_MAX: usize = 20_000;
+/// Deepest nesting of a JSON body that is looked into.
+const DEPTH_MAX: usize = 64;
+
+/// The body with the port that clients know, and without the name of a server of another kind.
+pub(super) fn normal(answer: &WholeAnswer, port: &Port, is_same_program: bool) -> Vec<u8> {
+    let body = as_of(&answer.body, port);
+    if is_same_program { body } else { without_name(body) }
+}
+
+/// A page of the server itself without the server's name and version.
+fn without_name(page: Vec<u8>) -> Vec<u8> {
+    let Some(at) = memchr::memmem::rfind(&page, OWN_PAGE) else { return page };
+    let from = at + OWN_PAGE.len();
+    let rest = page.get(from..).unwrap_or_default();
+    let end = rest.iter().position(|byte| *byte == b'<').unwrap_or(rest.len());
+    [page.get(..from).unwrap_or_default(), rest.get(end..).unwrap_or_default()].concat()
+}
+
+/// The body as one part.
+pub(super) fn whole(bytes: &[u8]) -> AnswerPart {
+    AnswerPart::of("body", bytes, b"\n")
+}
+
+/// The parts of a body. `None`: it has none that are told apart.
+pub(super) fn parts(answer: &WholeAnswer, body: &[u8]) -> Option<Parts> {
+    let kind = answer.field("content-type").unwrap_or_default().to_ascii_lowercase();
+    let is = |word: &[u8]| memchr::memmem::find(&kind, word).is_some();
+    if is(b"html") {
+        return html::parts(body);
+    }
+    if !is(b"json") && !body.trim_ascii_start().starts_with(b"{") {
+        return None;
+    }
+    let value: Value = serde_json::from_slice(body).ok()?;
+    let mut parts = Parts::new();
+    walk(&value, "body $", 0, &mut parts).then_some(parts)
+}
+
+/// Adds the values below a place. False: there are too many.
+fn walk(value: &Value, place: &str, depth: usize, parts: &mut Parts) -> bool {
+    if parts.len() >= VALUES_MAX || depth > DEPTH_MAX {
+        return false;
+    }
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            members.iter().all(|(name, value)| walk(value, &format!("{place}{}", step(name)), depth + 1, parts))
+        }
+        Value::Array(elements) if !elements.is_empty() => {
+            let mut numbered = elements.iter().enumerate();
+            numbered.all(|(number, value)| walk(value, &format!("{place}[{number}]"), depth + 1, parts))
+        }
+        leaf => {
+            let part = AnswerPart { name: place.to_owned(), pieces: vec![leaf.to_string().into_bytes()] };
+            parts.insert(place.to_owned(), part);
+            true
+        }
+    }
+}
+
+/// A step of a JSONPath to the member of that name.
+fn step(name: &str) -> String {
+    let is_plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_plain { format!(".{name}") } else { format!("[{}]", Value::from(name)) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn json_has_a_part_for_each_value() {
+        let answer = WholeAnswer {
+            fields: vec![(b"Content-Type".to_vec(), b"application/json".to_vec())],
+            ..WholeAnswer::default()
+        };
+        let found = parts(&answer, br#"{"a":{"b":[1,"x"]},"c d":{},"e":null}"#).unwrap();
+        let places: Vec<&str> = found.keys().map(String::as_str).collect();
+        assert_eq!(places, ["body $.a.b[0]", "body $.a.b[1]", "body $.e", "body $[\"c d\"]"]);
+        assert_eq!(parts(&answer, b"{"), None);
+        let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+        assert_eq!(parts(&answer, deep.as_bytes()), None);
+    }
+
+    #[test]
+    fn a_page_of_the_server_has_no_name() {
+        assert_eq!(without_name(b"x<hr><center>nginx/1.22.1</center>".to_vec()), b"x<hr><center></center>");
+    }
+}

@@ -1,0 +1,152 @@
+//! The differences between nginx and weir that are deliberate.
+
+use weir_words::{Words, words};
+
+use crate::difference::{Compared, NONE, PartDifference};
+
+/// A deliberate difference.
+pub struct Explained {
+    /// Its name, for JSON.
+    pub name: &'static str,
+    /// The reason, for the page.
+    pub reason: Words,
+    is_it: fn(&PartDifference, Explaining) -> bool,
+}
+
+/// What else is known of the answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Explaining {
+    /// The method is HEAD.
+    pub is_head: bool,
+    /// Only weir tells the age of its answer: it comes from weir's cache.
+    pub is_aged: bool,
+    /// weir has answered a range of the client from its cache, and nginx has answered the whole.
+    pub is_range: bool,
+    /// Both bodies have a content coding.
+    pub is_coded: bool,
+    /// The body is a page of the server itself, with the server's name.
+    pub is_page: bool,
+}
+
+/// The deliberate differences.
+pub const EXPLAINED: &[Explained] = &[
+    Explained {
+        name: "ranges of a cache",
+        reason: words(
+            "where weir's cache asks for whole answers, weir answers ranges itself: Accept-Ranges",
+            "캐시가 전체 응답을 받는 곳에서는 weir가 범위 요청에 직접 응답합니다: Accept-Ranges",
+        ),
+        is_it: |one, with| {
+            let is_told = one.part == "field accept-ranges" && one.a == NONE && one.b == "bytes";
+            let is_status = ["status", "log $status"].contains(&one.part.as_str());
+            is_told || (with.is_range && (is_status || counts_bytes(one)))
+        },
+    },
+    Explained {
+        name: "age",
+        reason: words(
+            "weir tells the age of an answer from its cache (RFC 9111 5.1)",
+            "weir는 캐시에서 꺼낸 응답의 나이를 알립니다(RFC 9111 5.1)",
+        ),
+        is_it: |one, _| one.part == "field age" && one.a == NONE,
+    },
+    Explained {
+        name: "place of Date",
+        reason: words(
+            "weir keeps the origin's Date of an answer from its cache, in its place (RFC 9111 4)",
+            "weir는 캐시에서 꺼낸 응답에 오리진의 Date를 그 자리에 그대로 둡니다(RFC 9111 4)",
+        ),
+        is_it: |one, with| {
+            with.is_aged && one.part == "order of fields" && without_date(&one.a) == without_date(&one.b)
+        },
+    },
+    Explained {
+        name: "allow",
+        reason: words(
+            "weir names the allowed methods in a 405: Allow (RFC 9110 15.5.6)",
+            "weir는 405 응답에 허용하는 메서드를 Allow로 알립니다(RFC 9110 15.5.6)",
+        ),
+        is_it: |one, _| one.part == "field allow" && one.a == NONE,
+    },
+    Explained {
+        name: "order of Vary",
+        reason: words(
+            "weir adds its own Vary after the origin's; the order has no meaning (RFC 9110 12.5.5)",
+            "weir는 자신의 Vary를 오리진의 것 뒤에 붙입니다. 순서에는 의미가 없습니다(RFC 9110 12.5.5)",
+        ),
+        is_it: |one, _| one.part == "field vary" && sorted(&one.a) == sorted(&one.b),
+    },
+    Explained {
+        name: "length of a page",
+        reason: words(
+            "HEAD tells the length of an error page, and the server's name is in the page",
+            "HEAD는 오류 페이지의 길이를 알리는데, 페이지에 서버 이름이 있습니다",
+        ),
+        is_it: |one, with| with.is_head && one.part == "field content-length" && differs_by_name(one),
+    },
+    Explained {
+        name: "bytes with the server's name",
+        reason: words(
+            "the log counts the bytes of the server's name, in the head and in error pages",
+            "로그의 바이트 수에는 헤더와 오류 페이지에 있는 서버 이름의 길이가 포함됩니다",
+        ),
+        is_it: |one, with| {
+            let is_of_page = with.is_page && one.part == "log $body_bytes_sent";
+            (is_of_page || one.part == "log $bytes_sent") && differs_by_name(one)
+        },
+    },
+    Explained {
+        name: "compressed bytes",
+        reason: words(
+            "the same body has another length under another compressor",
+            "같은 본문도 압축기가 다르면 길이가 다릅니다",
+        ),
+        is_it: |one, with| with.is_coded && (counts_bytes(one) || one.part == "log $gzip_ratio"),
+    },
+    Explained {
+        name: "HTTP/1.1 to origins",
+        reason: words(
+            "weir speaks HTTP/1.1 to origins and keeps connections, as nginx does from 1.29.7 on",
+            "weir는 오리진에 HTTP/1.1로 요청하고 연결을 유지합니다. nginx는 1.29.7부터 그렇습니다",
+        ),
+        is_it: |one, _| {
+            let is_closed = one.part == "origin field connection" && one.a == "close" && one.b == NONE;
+            is_closed || one.part == "origin request" && one.a.replace(" HTTP/1.0", " HTTP/1.1") == one.b
+        },
+    },
+];
+
+/// The most letters that two names of servers differ by: `nginx/1.22.1 (Debian)` and `weir`.
+const NAME_MAX: u64 = 40;
+
+fn sorted(values: &str) -> Vec<&str> {
+    // A control character is shown as a dot between the values of several fields.
+    let mut all: Vec<&str> = values.split([',', '\u{b7}']).map(str::trim).collect();
+    all.sort_unstable();
+    all
+}
+
+/// A variable of the log with the length of the answer.
+fn counts_bytes(one: &PartDifference) -> bool {
+    ["log $body_bytes_sent", "log $bytes_sent"].contains(&one.part.as_str())
+}
+
+fn without_date(order: &str) -> Vec<&str> {
+    order.split(", ").filter(|name| *name != "date").collect()
+}
+
+fn differs_by_name(one: &PartDifference) -> bool {
+    match (one.a.parse::<u64>(), one.b.parse::<u64>()) {
+        (Ok(theirs), Ok(ours)) => theirs.abs_diff(ours) <= NAME_MAX,
+        _ => false,
+    }
+}
+
+/// Sets deliberate differences apart.
+#[must_use]
+pub fn explain(mut compared: Compared, with: Explaining) -> Compared {
+    let reason = |one: &PartDifference| EXPLAINED.iter().position(|explained| (explained.is_it)(one, with));
+    compared.explained = compared.differences.iter().filter_map(reason).collect();
+    compared.differences.retain(|one| reason(one).is_none());
+    compared
+}

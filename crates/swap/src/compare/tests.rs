@@ -1,0 +1,201 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::request::WholeAnswer;
+
+fn answer(status: u16, fields: &[(&str, &str)], body: &str) -> Observed {
+    let fields = fields.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
+    let (body, body_bytes) = (body.as_bytes().to_vec(), body.len() as u64);
+    Observed::of(SwapAnswer::Whole(WholeAnswer { status, fields, body, body_bytes }))
+}
+
+fn failed(name: &str) -> Observed {
+    Observed::of(SwapAnswer::Failed(name.to_owned()))
+}
+
+const OF: u16 = 80;
+
+/// nginx at its own port, and weir at another one.
+fn rules() -> Rules {
+    let port = |own| Port { own, of: OF, is_default: true };
+    Rules { ports: [port(OF), port(OF), port(40001)], is_same_program: false, is_nginx_and_weir: false, is_head: false }
+}
+
+fn compared(first: &Observed, again: &Observed, b: &Observed) -> Compared {
+    compare([first, again, b], &rules(), &RouteMasks::default())
+}
+
+/// The places of differences, and those of noise.
+fn found(first: &Observed, again: &Observed, b: &Observed) -> (Vec<String>, Vec<String>) {
+    let Compared { differences, noise, .. } = compared(first, again, b);
+    let noise = noise.into_iter().map(|one| one.place).collect::<BTreeSet<_>>();
+    (differences.into_iter().map(|one| one.place).collect(), noise.into_iter().collect())
+}
+
+#[test]
+fn the_server_s_name_its_port_and_the_moment_do_not_count() {
+    let redirect = |date: &str, server: &str, location: &str, expires: &str, length: &str, body: &str| {
+        let fields = [
+            ("date", date),
+            ("server", server),
+            ("location", location),
+            ("expires", expires),
+            ("content-length", length),
+        ];
+        answer(301, &fields, body)
+    };
+    let (date, later) = ("Thu, 26 Nov 2026 04:00:00 GMT", "Thu, 26 Nov 2026 04:00:09 GMT");
+    let of_nginx = "x<hr><center>nginx/1.22.1</center>";
+    let one = redirect(date, "nginx/1.22.1", "http://h/a/", "Thu, 26 Nov 2026 05:00:00 GMT", "169", of_nginx);
+    let ours = "x<hr><center>nginx</center>";
+    let same = redirect(later, "nginx", "http://h:40001/a/", "Thu, 26 Nov 2026 05:00:09 GMT", "162", ours);
+    assert_eq!(found(&one, &one, &same), (vec![], vec![]));
+    let other = redirect(date, "nginx", "http://h:40001/a/", "Thu, 26 Nov 2026 06:00:00 GMT", "162", ours);
+    assert_eq!(found(&one, &one, &other).0, ["field expires"]);
+    let short = answer(200, &[("content-length", "4")], "p 80");
+    let long = answer(200, &[("content-length", "7")], "p 40001");
+    assert_eq!(found(&short, &short, &long).0, [""; 0]);
+}
+
+#[test]
+fn noise_is_no_difference_but_an_absent_field_is() {
+    let one = answer(200, &[("x-id", "1"), ("x-user", "a")], "token 1");
+    let two = answer(200, &[("x-id", "2"), ("x-user", "b")], "token 2");
+    let b = answer(200, &[("x-id", "3")], "token 3");
+    let (differences, noise) = found(&one, &two, &b);
+    assert_eq!(differences, ["field x-user"]);
+    assert_eq!(noise, ["body", "field x-id", "field x-user"]);
+}
+
+#[test]
+fn every_part_is_compared() {
+    let one = answer(200, &[("etag", "\"a\""), ("vary", "x"), ("vary", "y")], "same then a");
+    let body = answer(200, &[("etag", "\"b\""), ("vary", "x")], "same then b");
+    assert_eq!(found(&one, &one, &body).0, ["body", "field etag", "field vary"]);
+    // The status comes first, and hides the rest.
+    assert_eq!(found(&one, &one, &answer(404, &[], "")).0, ["status"]);
+    assert_eq!(found(&one, &one, &failed("ECONNRESET")).0, ["no answer", "status"]);
+    // An answer of another kind at the second time: a limit, for example.
+    let limited = compared(&one, &answer(503, &[], ""), &body);
+    assert!(!limited.is_comparable && limited.differences.is_empty() && limited.noise.len() == 1);
+    assert_eq!(found(&failed("ECONNRESET"), &failed("ECONNRESET"), &failed("ECONNRESET")).0, [""; 0]);
+    assert!(!compared(&failed("ECONNREFUSED"), &failed("ECONNREFUSED"), &failed("ECONNREFUSED")).is_comparable);
+    let shown = compared(&one, &one, &body).differences;
+    assert_eq!((shown[0].a.as_str(), shown[0].b.as_str()), ("11 bytes, at 10: a", "11 bytes, at 10: b"));
+}
+
+#[test]
+fn a_difference_has_a_kind() {
+    let one = answer(200, &[("a", "1"), ("b", "x, y"), ("c", "1")], "");
+    let other = answer(200, &[("c", "1"), ("b", "y, x"), ("d", "1")], "");
+    let kinds: Vec<(String, DifferenceKind)> =
+        compared(&one, &one, &other).differences.into_iter().map(|one| (one.part, one.kind)).collect();
+    let own = |part: &str, kind| (part.to_owned(), kind);
+    assert_eq!(
+        kinds,
+        [
+            own("field a", DifferenceKind::Absent),
+            own("field b", DifferenceKind::Order),
+            own("field d", DifferenceKind::Extra),
+            own("order of fields", DifferenceKind::Order),
+        ]
+    );
+}
+
+#[test]
+fn a_cookie_whose_value_is_noise_still_has_attributes() {
+    let cookie = |value: &str| answer(200, &[("set-cookie", value)], "");
+    let (one, two) = (cookie("sid=1; Path=/; HttpOnly"), cookie("sid=2; Path=/; HttpOnly"));
+    assert_eq!(found(&one, &two, &cookie("sid=3; Path=/; HttpOnly")).0, [""; 0]);
+    let lost = compared(&one, &two, &cookie("sid=3; Path=/x")).differences;
+    let places: Vec<&str> = lost.iter().map(|one| one.place.as_str()).collect();
+    assert_eq!(places, ["field set-cookie sid; httponly", "field set-cookie sid; path"]);
+    assert!(lost.iter().all(|one| one.part == "field set-cookie"));
+}
+
+#[test]
+fn only_the_noisy_part_of_a_body_is_noise() {
+    let json = |body: &str| answer(200, &[("content-type", "application/json")], body);
+    let (one, two) = (json(r#"{"at":1,"list":[{"n":"a"}]}"#), json(r#"{"at":2,"list":[{"n":"a"}]}"#));
+    assert_eq!(found(&one, &two, &json(r#"{"at":3,"list":[{"n":"b"}]}"#)).0, ["body $.list[0].n"]);
+    assert_eq!(found(&one, &two, &json(r#"{"at":3,"list":[{"n":"a"}]}"#)).0, [""; 0]);
+    // The same values in other bytes.
+    assert_eq!(found(&one, &one, &json(r#"{"at": 1,"list":[{"n":"a"}]}"#)).0, ["body"]);
+    let page = |token: &str, title: &str| {
+        let body = format!("<title>{title}</title><input name=csrf value={token}><p>text</p>");
+        answer(200, &[("content-type", "text/html")], &body)
+    };
+    assert_eq!(found(&page("1", "a"), &page("2", "a"), &page("3", "a")).0, [""; 0]);
+    assert_eq!(found(&page("1", "a"), &page("2", "a"), &page("3", "b")).0, ["body <title> text #0"]);
+    let many = |letter: &str| answer(200, &[("content-type", "text/html")], &format!("<p>{letter}</p>").repeat(30));
+    assert_eq!(found(&many("a"), &many("a"), &many("b")).0, ["body"]);
+}
+
+#[test]
+fn masks_of_the_route_count_too() {
+    let with = |id: &str| answer(200, &[("x-id", id)], "");
+    let mut noise = crate::noise::Noise::default();
+    for number in ["2", "3"] {
+        noise.learn("r", &compared(&with("1"), &with(number), &with("9")).noise);
+    }
+    let seen = [&with("7"), &with("7"), &with("8")];
+    assert_eq!(compare(seen, &rules(), &RouteMasks::default()).differences.len(), 1);
+    assert_eq!(compare(seen, &rules(), noise.route("r")).differences.len(), 0);
+    let gone = [&with("7"), &with("7"), &answer(200, &[], "")];
+    assert_eq!(compare(gone, &rules(), noise.route("r")).differences.len(), 1);
+}
+
+#[test]
+fn deliberate_differences_are_set_apart() {
+    let one = answer(404, &[("vary", "x"), ("vary", "y"), ("content-length", "153")], "");
+    let fields = [("vary", "y, x"), ("content-length", "145"), ("age", "1"), ("accept-ranges", "bytes")];
+    let other = answer(404, &fields, "");
+    let rules = Rules { is_nginx_and_weir: true, ..rules() };
+    let head = compare([&one, &one, &other], &Rules { is_head: true, ..rules }, &RouteMasks::default());
+    let names: BTreeSet<&str> = head.explained.iter().map(|index| EXPLAINED[*index].name).collect();
+    let all = BTreeSet::from(["ranges of a cache", "age", "length of a page", "order of Vary"]);
+    assert_eq!((names, head.differences), (all, vec![]));
+    // In a GET, the body shows the length.
+    assert_eq!(compare([&one, &one, &other], &rules, &RouteMasks::default()).differences.len(), 1);
+    let (whole, part) = (answer(200, &[], ""), answer(206, &[("age", "1")], ""));
+    assert_eq!(compare([&whole, &whole, &part], &rules, &RouteMasks::default()).differences, []);
+    let page = |name: &str, logged: &str| {
+        let mut page = answer(404, &[], &format!("<hr><center>{name}</center>"));
+        page.log = vec![crate::logs::LoggedLine {
+            format: "own".to_owned(),
+            values: vec![("$body_bytes_sent".to_owned(), logged.into())],
+        }];
+        page
+    };
+    let (theirs, ours) = (page("nginx/1.22.1", "153"), page("nginx", "145"));
+    assert_eq!(compare([&theirs, &theirs, &ours], &rules, &RouteMasks::default()).differences, []);
+    let unaged = answer(206, &[], "");
+    assert_eq!(compare([&whole, &whole, &unaged], &rules, &RouteMasks::default()).differences.len(), 1);
+}
+
+#[test]
+fn a_difference_has_to_last() {
+    let (miss, hit) = (answer(200, &[("x-cache", "MISS")], ""), answer(200, &[("x-cache", "HIT")], ""));
+    let first = compared(&hit, &hit, &miss);
+    let mut lasting = first.clone();
+    assert_eq!(confirm(&mut lasting, &compared(&hit, &hit, &hit)).len(), 1);
+    assert_eq!(lasting.differences, []);
+    let mut lasting = first.clone();
+    assert_eq!((confirm(&mut lasting, &first).len(), lasting.differences.len()), (0, 1));
+}
+
+#[test]
+fn a_part_that_changes_with_each_fill_is_not_compared() {
+    let (nginx, ours) = (answer(200, &[], "a"), answer(200, &[], "b"));
+    let first = compared(&nginx, &nginx, &ours);
+    let left = |fresh: &Observed| {
+        let mut compared = first.clone();
+        let changing = unsteady(&mut compared, &ours, fresh, &rules());
+        (compared.differences.len(), changing)
+    };
+    assert_eq!(left(&answer(200, &[], "b")), (1, vec![]));
+    assert_eq!(left(&answer(200, &[], "c")), (0, vec!["body".to_owned()]));
+    // A failure or another status shows nothing.
+    assert_eq!(left(&failed("ECONNREFUSED")), (1, vec![]));
+    assert_eq!(left(&answer(503, &[], "")), (1, vec![]));
+}

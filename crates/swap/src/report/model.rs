@@ -1,0 +1,159 @@
+//! The result of a swap.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_words::Said;
+
+use crate::cause::CausingLine;
+use crate::difference::DifferenceKind;
+use crate::exercised::ExercisedStatement;
+use crate::judge::{FoundDifference, Judgement};
+use crate::noise::NoisyPart;
+use crate::request::SwapRequest;
+use crate::traffic::NotReplayed;
+use crate::verdict::{self, Bound, RouteCount, SwapVerdict};
+
+/// Most different values of one part that are told apart; of more, the locations are.
+const VALUES_MAX: usize = 10;
+/// Most requests before a difference that the report keeps.
+const BEFORE_MAX: usize = 50;
+
+/// A difference, as it is reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportedDifference {
+    /// The part.
+    pub part: String,
+    /// The kind.
+    pub kind: DifferenceKind,
+    /// The value of A in `request`.
+    pub a: String,
+    /// The value of B.
+    pub b: String,
+    /// The requests that show it.
+    pub requests: u64,
+    /// Their routes.
+    pub routes: Vec<String>,
+    /// One of them; after [`crate::cause`] the smallest that shows it.
+    pub request: SwapRequest,
+    /// The requests of the same client that have to come before it.
+    pub before: Vec<SwapRequest>,
+    /// The lines that make it.
+    pub causes: Vec<CausingLine>,
+    /// Why there is no line, or what else is known.
+    pub cause_note: Option<Said>,
+}
+
+/// The result of a swap.
+pub struct SwapReport {
+    /// A and B, as the user named them.
+    pub names: [String; 2],
+    /// The verdict.
+    pub verdict: SwapVerdict,
+    /// The requests that were asked.
+    pub asked: u64,
+    /// Those that were left out.
+    pub not_replayed: BTreeMap<NotReplayed, u64>,
+    /// The bounds.
+    pub bound: Bound,
+    /// The differences, those of the most requests first.
+    pub differences: Vec<ReportedDifference>,
+    /// Deliberate differences of weir: the index in [`crate::compare::EXPLAINED`], and the requests.
+    pub explained: BTreeMap<usize, u64>,
+    /// Differences that a second round did not show.
+    pub passing: u64,
+    /// The noise.
+    pub noise: Vec<NoisyPart>,
+    /// The routes.
+    pub routes: Vec<RouteCount>,
+    /// The statements of A's file. Empty: A is an address, or weir does not understand the file.
+    pub exercised: Vec<ExercisedStatement>,
+    /// Sentences about the traffic.
+    pub sources: Vec<Said>,
+    /// The user ended the run.
+    pub is_stopped: bool,
+}
+
+/// A difference, with its index in [`Judgement::found`].
+type Numbered<'j> = (usize, &'j FoundDifference);
+
+/// Puts the differences together that one report line can say: the same part with the same values; of a part with many
+/// values, those of one route.
+pub fn gathered(judged: &Judgement) -> Vec<ReportedDifference> {
+    let mut values: BTreeMap<(&str, DifferenceKind), BTreeSet<(&str, &str)>> = BTreeMap::new();
+    for FoundDifference { difference: one, .. } in &judged.found {
+        values.entry((&one.part, one.kind)).or_default().insert((&one.a, &one.b));
+    }
+    let mut groups: BTreeMap<(String, DifferenceKind, String), Vec<Numbered<'_>>> = BTreeMap::new();
+    for (number, found) in judged.found.iter().enumerate() {
+        let one = &found.difference;
+        let has_many = values.get(&(one.part.as_str(), one.kind)).is_some_and(|all| all.len() > VALUES_MAX);
+        let which = match has_many {
+            true => found.routes.first().cloned().unwrap_or_default(),
+            false => format!("{}\0{}", one.a, one.b),
+        };
+        groups.entry((one.part.clone(), one.kind, which)).or_default().push((number, found));
+    }
+    let mut all: Vec<ReportedDifference> = groups.into_values().filter_map(|group| reported(judged, &group)).collect();
+    all.sort_by(|one, other| {
+        (one.part != "status", other.requests, &one.part).cmp(&(other.part != "status", one.requests, &other.part))
+    });
+    all
+}
+
+fn reported(judged: &Judgement, group: &[Numbered<'_>]) -> Option<ReportedDifference> {
+    let (_, first) = group.iter().min_by_key(|(_, found)| found.first)?;
+    let is_in = |number: &usize| group.iter().any(|(own, _)| own == number);
+    let shows = |request: &&crate::judge::JudgedRequest| request.differences.iter().any(is_in);
+    let mut routes: Vec<String> = judged.requests.iter().filter(shows).map(|request| request.route.clone()).collect();
+    let requests = routes.len() as u64;
+    routes.sort();
+    routes.dedup();
+    let request = judged.requests.get(first.first)?.routed.request.clone();
+    let earlier = judged.requests.get(..first.first).unwrap_or_default().iter();
+    let of_client = earlier.map(|one| &one.routed.request).filter(|one| one.client == request.client);
+    let mut before: Vec<SwapRequest> = of_client.rev().take(BEFORE_MAX).cloned().collect();
+    before.reverse();
+    let one = &first.difference;
+    Some(ReportedDifference {
+        part: one.part.clone(),
+        kind: one.kind,
+        a: one.a.clone(),
+        b: one.b.clone(),
+        requests,
+        routes,
+        request,
+        before,
+        causes: Vec::new(),
+        cause_note: None,
+    })
+}
+
+impl SwapReport {
+    /// The report of a judgement.
+    pub fn of(judged: &Judgement, names: [String; 2]) -> SwapReport {
+        SwapReport {
+            names,
+            verdict: verdict::verdict(judged),
+            asked: judged.requests.len() as u64,
+            not_replayed: BTreeMap::new(),
+            bound: verdict::bound(judged),
+            differences: gathered(judged),
+            explained: judged.explained.clone(),
+            passing: judged.passing,
+            noise: judged.noise.clone(),
+            routes: verdict::routes(judged),
+            exercised: Vec::new(),
+            sources: Vec::new(),
+            is_stopped: false,
+        }
+    }
+
+    /// The exit code: 0 the same, 1 differences, 3 undecided.
+    pub fn exit_code(&self) -> u8 {
+        match self.verdict {
+            SwapVerdict::Same => 0,
+            SwapVerdict::Differs => 1,
+            SwapVerdict::Undecided => 3,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What is kept of a request, and the bounds of it.
+
+/// Longest head that is read. The bytes of a longer one go on unread.
+pub(super) const HEAD_MAX: usize = 128 << 10;
+/// Most bytes of a request's body that are kept; of a longer one also the length and a hash.
+pub(super) const BODY_MAX: usize = 64 << 10;
+
+/// The first bytes of a body, and a hash of all of them.
+#[derive(Debug)]
+pub(super) struct KeptBody {
+    bytes: Vec<u8>,
+    length: u64,
+    hash: u64,
+}
+
+impl Default for KeptBody {
+    fn default() -> KeptBody {
+        // FNV-1a: the same in each process.
+        KeptBody { bytes: Vec::new(), length: 0, hash: 0xcbf2_9ce4_8422_2325 }
+    }
+}
+
+impl KeptBody {
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        let room = BODY_MAX.saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+        self.length += bytes.len() as u64;
+        for byte in bytes {
+            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    pub(super) fn whole(self) -> Vec<u8> {
+        let KeptBody { mut bytes, length, hash } = self;
+        if length > bytes.len() as u64 {
+            bytes.extend_from_slice(format!("… {length} bytes, {hash:016x}").as_bytes());
+        }
+        bytes
+    }
+}

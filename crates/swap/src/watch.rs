@@ -1,0 +1,48 @@
+//! What one server shows beside its answer: its log lines, and its requests to origins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_net::timer;
+
+use crate::logs::{LogPlace, LogReader};
+use crate::request::Observed;
+use crate::taps::Taps;
+
+/// Longest wait for the log lines of a request: a server writes them after the answer.
+const LINES_WAIT: Duration = Duration::from_millis(30);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Shows what one server does beside answering. It may have one request at a time.
+pub struct ServerWatch {
+    logs: LogReader,
+    taps: Option<Arc<Taps>>,
+}
+
+impl ServerWatch {
+    /// Sees what happens from now on.
+    pub fn new(logs: Vec<LogPlace>, taps: Option<Arc<Taps>>) -> ServerWatch {
+        if let Some(taps) = &taps {
+            taps.take();
+        }
+        ServerWatch { logs: LogReader::new(logs), taps }
+    }
+
+    /// Adds the log lines and the requests to origins that belong to the last answer.
+    pub async fn complete(&mut self, seen: &mut Observed) {
+        let mut waited = Duration::ZERO;
+        loop {
+            seen.log.extend(self.logs.take());
+            if !seen.log.is_empty() || self.logs.is_empty() || waited >= LINES_WAIT {
+                break;
+            }
+            timer::sleep(LOOK).await;
+            waited += LOOK;
+        }
+        if let Some(taps) = &self.taps {
+            seen.origin = taps.take();
+            taps.restore(seen);
+        }
+    }
+}
