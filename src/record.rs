@@ -178,9 +178,22 @@ fn told(edge: &EdgeArgs, mut order: Map<String, Value>, language: Language) -> R
         order.insert("file".to_owned(), json!(file));
     }
     let answer = edge.ask("PATCH", Some(Value::Object(order)))?;
-    let of = serde_json::from_value::<Recording>(answer).map_err(|_| say!(texts::HAS_API))?;
+    let mut of = serde_json::from_value::<Recording>(answer).map_err(|_| say!(texts::HAS_API))?;
+    // The last figures are those of the end: each worker gives its block within a second.
+    for _ in 0..ENDING_LOOKS {
+        if !of.is_ending {
+            break;
+        }
+        std::thread::sleep(ENDING_EVERY);
+        let all = recordings(&edge.ask("GET", None)?);
+        of = all.into_iter().find(|one| one.file == of.file).unwrap_or(of);
+    }
     Ok(line(&of).say(language).to_owned())
 }
+
+/// How often, and how many times, the end of a recording is looked for.
+const ENDING_EVERY: Duration = Duration::from_millis(100);
+const ENDING_LOOKS: u32 = 30;
 
 fn recordings(answer: &Value) -> Vec<Recording> {
     let all = answer.get("recordings").and_then(Value::as_array).into_iter().flatten();

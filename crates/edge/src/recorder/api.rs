@@ -146,6 +146,7 @@ fn state(recorder: &Recorder, options: &RecordOptions) -> Recording {
     let mut recording = Recording {
         file: options.path.clone(),
         is_on: state.run.is_some(),
+        is_ending: state.run.is_none() && state.ended.iter().any(|run| !run.has_ended()),
         share: f64::from(share_ppm) / f64::from(PPM),
         bytes: recorder.file.handle().and_then(|file| file.metadata().ok()).map_or(0, |facts| facts.len()),
         max_bytes: options.max_bytes,

@@ -275,6 +275,7 @@ fn weir(now: Timestamp) -> Weir {
         recordings: vec![Recording {
             file: "/var/log/weir/traffic.weir".to_owned(),
             is_on: true,
+            is_ending: false,
             share: 0.1,
             since: Some(Timestamp(1_795_362_600_250)),
             until: None,

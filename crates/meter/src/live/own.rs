@@ -67,6 +67,8 @@ pub struct Recording {
     pub file: String,
     /// Whether it records now.
     pub is_on: bool,
+    /// Whether its last run still writes what workers have.
+    pub is_ending: bool,
     /// The share of clients that are recorded, from 0 to 1.
     pub share: f64,
     /// When the run began; `None` before the first one.
