@@ -6,7 +6,7 @@
 The hour has a rate that rises and falls, bursts, clients of very different activity, pauses of seconds and minutes, ids, posted JSON,
 pictures asked for at the same time, redirects, conditions and cookies. Its account is kept here, and not read from the recording. The
 replay goes to an edge with an access log; the same account is made of that log. With --recorded the edge also records the replay, and
-that recording is replayed again. Ends with 1 if a figure differs by more than 2 %. Prints the tables of docs/guide/load-from-log.md.
+that recording is replayed again. Ends with 1 if a figure differs by more than 2 %. The table of docs/guide/load-from-recording.md is made of its figures.
 """
 
 import argparse
