@@ -20,8 +20,8 @@ const NGINX: &str = "/usr/sbin/nginx";
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [] => each_change_is_found_by_weir, an_address_has_no_file;
-        [Need::Root, Need::Program(NGINX)] => each_change_is_found_by_nginx, the_line_that_two_programs_read_differently;
+        [] => each_change_is_found_by_weir, origins_see_their_own_names_by_weir, an_address_has_no_file;
+        [Need::Root, Need::Program(NGINX)] => each_change_is_found_by_nginx, origins_see_their_own_names_by_nginx, the_line_that_two_programs_read_differently;
     ])
 }
 
@@ -184,16 +184,25 @@ fn origin() -> SocketAddr {
 
 fn answer(mut stream: TcpStream) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut line, mut cookie) = (String::new(), "");
+    let (mut line, mut cookie, mut host, mut is_redirect) = (String::new(), "", String::new(), false);
     while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
         if line.starts_with("GET /cookie") {
             cookie = "Set-Cookie: k=v; Path=/\r\n";
         }
+        is_redirect |= line.starts_with("GET") && line.contains("redirect");
+        if let Some(value) = line.strip_prefix("Host: ") {
+            host = value.trim().to_owned();
+        }
         line.clear();
+    }
+    if is_redirect {
+        let head = format!("HTTP/1.1 302 Found\r\nLocation: http://{host}/m/to\r\nConnection: close\r\n");
+        let _ = stream.write_all((head + "Content-Length: 0\r\n\r\n").as_bytes());
+        return;
     }
     let body = "the same body for all requests ".repeat(10);
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\n{cookie}Content-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\n{cookie}X-Host: {host}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     let _ = stream.write_all((head + &body).as_bytes());
@@ -251,6 +260,39 @@ fn each_change_is_found_by_weir() {
 
 fn each_change_is_found_by_nginx() {
     each_change_is_found("nginx", &["--binary-a", NGINX, "--binary-b", NGINX]);
+}
+
+/// The origins of A and B are at other addresses, and nothing else differs: the origins have to see their own names, and
+/// a redirect to that name has to be rewritten as without taps.
+fn origins_see_their_own_names(name: &str, binary: &[&str]) {
+    let [a, b] = [origin(), origin()];
+    let folder = Folder::new(name, a);
+    let conf = |origin: SocketAddr| {
+        format!(
+            "events {{}} http {{ server {{ listen 127.0.0.1:18080; location / {{ proxy_pass http://{origin}; }}\n\
+             location /n/ {{ proxy_pass http://{origin}/m/; }} }} }}"
+        )
+    };
+    for (side, origin) in [("a", a), ("b", b)] {
+        fs::write(folder.0.join(side).join("nginx.conf"), conf(origin)).unwrap();
+    }
+    folder.log(&["/", "/n/x", "/redirect", "/n/redirect"]);
+    let report = folder.swap("a/nginx.conf", "b/nginx.conf", binary);
+    let differences = report["differences"].as_array().unwrap();
+    let of = |part: &str| differences.iter().find(|one| one["part"] == part).unwrap_or_else(|| panic!("{report:#}"));
+    for part in ["field x-host", "origin field host"] {
+        assert_eq!((&of(part)["a"], &of(part)["b"]), (&a.to_string().into(), &b.to_string().into()), "{report:#}");
+    }
+    assert!(differences.iter().all(|one| one["part"] != "field location"), "{report:#}");
+    assert_eq!(report["noise"].as_array().map(Vec::len), Some(0), "{report:#}");
+}
+
+fn origins_see_their_own_names_by_weir() {
+    origins_see_their_own_names("names-weir", &[]);
+}
+
+fn origins_see_their_own_names_by_nginx() {
+    origins_see_their_own_names("names-nginx", &["--binary-a", NGINX, "--binary-b", NGINX]);
 }
 
 fn an_address_has_no_file() {

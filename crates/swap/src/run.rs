@@ -22,8 +22,9 @@ use crate::exercised;
 use crate::judge::{Judge, JudgeRules, Judgement, RoutedRequest};
 use crate::report::SwapReport;
 use crate::request::{ARMS, Arm};
-use crate::side::{self, Bench, OtherProgram, RunningDoor, ServerWish, Side, SideConf, SideProgram};
+use crate::side::{self, Bench, OtherProgram, RunningDoor, ServerWish, Side, SideConf, SideProgram, StartedServer};
 use crate::state::ApplicationState;
+use crate::taps::edits::UntappedOrigin;
 use crate::traffic::logs::{LogWish, TrafficLogs};
 use crate::traffic::plan::{PlacedRequest, Planner};
 use crate::traffic::recorded::{RecordedTraffic, RecordedWish};
@@ -210,6 +211,7 @@ pub fn run(wish: &SwapWish, asked: &SwapAsked<'_>) -> Result<SwapReport, Said> {
     let server = ServerWish { is_watched, ..ServerWish::default() };
     let bench = || Bench::start(&a, &b, [&server; ARMS]);
     let mut running = bench()?;
+    let untapped = running.server(Arm::First).map(StartedServer::untapped).unwrap_or_default();
     let doors = running.doors.clone();
     let planning = [&a, &b].into_iter().filter_map(Side::conf);
     let planner = planning.filter_map(|side| Some(Planner::new(side.conf.as_ref()?, &side.tree, &doors))).next();
@@ -240,6 +242,7 @@ pub fn run(wish: &SwapWish, asked: &SwapAsked<'_>) -> Result<SwapReport, Said> {
         }
     };
     drop(running);
+    traffic.sources.extend(untapped.iter().map(UntappedOrigin::said));
     let mut report = report(wish, asked, &judge.finish(), &a, &places, traffic);
     if wish.finds_causes && !report.differences.is_empty() {
         (asked.tell)(said!("weir swap searches the lines that make the differences", "차이를 만드는 줄을 찾습니다"));

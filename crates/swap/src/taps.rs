@@ -64,10 +64,12 @@ impl Taps {
     }
 
     /// Opens a tap for each origin of a configuration, and returns the edits that put the taps in their places. `room`
-    /// is a directory for sockets, which the server may enter.
-    pub fn edits(&self, tree: &Tree, room: &Path) -> Vec<Edit> {
+    /// is a directory for sockets, which the server may enter. `own` are the addresses of the server itself, with those
+    /// at which it listens instead: it may be its own origin.
+    pub fn edits(&self, tree: &Tree, room: &Path, own: &[(Address, SocketAddr)]) -> Vec<Edit> {
         let mut untapped = Vec::new();
-        let edits = edits::edits(tree, &mut |origin| self.open(origin, room).ok(), &mut untapped);
+        let mut open = |origin: &TappedOrigin| self.open(origin, room, own).ok();
+        let edits = edits::edits(tree, &mut open, &mut untapped);
         *lock(&self.untapped) = untapped;
         edits
     }
@@ -103,7 +105,7 @@ impl Taps {
         })
     }
 
-    fn open(&self, origin: &TappedOrigin, room: &Path) -> io::Result<Address> {
+    fn open(&self, origin: &TappedOrigin, room: &Path, own: &[(Address, SocketAddr)]) -> io::Result<Address> {
         let mut all = lock(&self.all);
         if let Some((tap, _)) = all.iter().find(|(_, known)| known == origin) {
             return Ok(tap.clone());
@@ -118,7 +120,12 @@ impl Taps {
         let socket = listener::bind(&wish, &ListenOptions::default())?;
         let tap = socket.local_addr().clone();
         all.push((tap.clone(), origin.clone()));
-        let (names, origin, seen) = (origin.names(&tap), origin.clone(), self.seen.clone());
+        let moved = |to: &Address| {
+            let found = own.iter().find(|(address, _)| is_at(address, to));
+            found.map_or_else(|| to.clone(), |(_, at)| Address::Tcp(*at))
+        };
+        let (names, seen) = (origin.names(&tap), self.seen.clone());
+        let origin = TappedOrigin { to: origin.to.iter().map(moved).collect(), ..origin.clone() };
         self.worker.run(move || worker::spawn(accept(socket, names, origin, seen)));
         Ok(tap)
     }
@@ -128,6 +135,17 @@ impl Drop for Taps {
     fn drop(&mut self) {
         self.worker.stop();
         self.worker.join();
+    }
+}
+
+/// True if a server that listens at `listens` gets the connections to `to`.
+fn is_at(listens: &Address, to: &Address) -> bool {
+    match (listens.tcp(), to.tcp()) {
+        (Some(listens), Some(to)) => {
+            let is_any = listens.ip().is_unspecified() && to.ip().is_loopback();
+            listens.port() == to.port() && (listens.ip() == to.ip() || is_any)
+        }
+        _ => listens == to,
     }
 }
 
@@ -188,7 +206,7 @@ mod tests {
 
     /// The address of the only tap of a configuration.
     fn tap(taps: &Taps, text: &str) -> String {
-        let edits = taps.edits(&tree(text), &std::env::temp_dir());
+        let edits = taps.edits(&tree(text), &std::env::temp_dir(), &[]);
         let with = String::from_utf8(edits.first().unwrap().with.clone()).unwrap();
         with.trim_start_matches("http://").trim_end_matches('/').to_owned()
     }
@@ -232,9 +250,27 @@ mod tests {
         assert!(exchange(&tap, b"GET / HTTP/1.0\r\n\r\n") == LARGE);
         assert_eq!(taps.take().len(), 1);
         let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let dead = taps.edits(&tree(&format!("http {{ upstream u {{ server {dead}; }} }}")), &std::env::temp_dir());
+        let dead =
+            taps.edits(&tree(&format!("http {{ upstream u {{ server {dead}; }} }}")), &std::env::temp_dir(), &[]);
         let mut stream = TcpStream::connect(std::str::from_utf8(&dead[0].with).unwrap()).unwrap();
         assert!(stream.read(&mut [0; 9]).is_err());
         assert_eq!(taps.untapped(), []);
+    }
+
+    #[test]
+    fn a_server_may_be_its_own_origin() {
+        let (address, told) = origin(b"HTTP/1.1 200 x\r\n\r\n");
+        let taps = Taps::start().unwrap();
+        let tree = tree("http { server { location / { proxy_pass http://127.0.0.1:81; } } }");
+        let own = [(Address::Tcp("0.0.0.0:81".parse().unwrap()), address)];
+        let edits = taps.edits(&tree, &std::env::temp_dir(), &own);
+        let with = String::from_utf8(edits[0].with.clone()).unwrap();
+        exchange(with.trim_start_matches("http://"), b"GET / HTTP/1.0\r\n\r\n");
+        assert_eq!(told.recv().unwrap(), b"GET / HTTP/1.0\r\n\r\n");
+        let is_own = |listens: &str| {
+            let address = |text: &str| Address::Tcp(text.parse().unwrap());
+            is_at(&address(listens), &address("127.0.0.1:81"))
+        };
+        assert!(is_own("127.0.0.1:81") && !is_own("10.0.0.1:81") && !is_own("0.0.0.0:80"));
     }
 }

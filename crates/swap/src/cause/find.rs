@@ -10,13 +10,16 @@ use super::bisect::{self, CausingLines};
 use super::edits::ConfChanges;
 use super::request::{SmallestRequest, smallest};
 use super::smallest::Trial;
-use super::stage::{SearchedDifference, Shown, Stage};
+use super::stage::{SearchedDifference, Shown, Stage, again};
 use super::statements::ConfStatements;
 use crate::judge::JudgeRules;
 use crate::report::ReportedDifference;
 use crate::request::SwapRequest;
 use crate::side::{Side, SideConf};
 
+/// The names of the servers with the configurations of A and B.
+const NAME_A: &str = "A";
+const NAME_B: &str = "B";
 /// Most trials for the smallest request of one difference.
 const REQUEST_TRIALS_MAX: usize = 80;
 /// Most trials for the lines of one difference.
@@ -25,15 +28,15 @@ const LINE_TRIALS_MAX: usize = 150;
 /// The bounds of all searches together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchBounds {
-    /// Trials: each starts one server to three servers.
-    pub trials: usize,
+    /// Servers that are started.
+    pub servers: usize,
     /// The time.
     pub longest: Duration,
 }
 
 impl Default for SearchBounds {
     fn default() -> SearchBounds {
-        SearchBounds { trials: 1000, longest: Duration::from_secs(120) }
+        SearchBounds { servers: 3000, longest: Duration::from_secs(120) }
     }
 }
 
@@ -49,7 +52,7 @@ pub fn find(
     stop: &AtomicBool,
 ) {
     let [a, b] = sides;
-    let Some(stage) = Stage::new(a, b, rules, stop, bounds.trials, bounds.longest) else { return };
+    let Some(stage) = Stage::new(a, b, rules, stop, bounds.servers, bounds.longest) else { return };
     let changes = match (a.conf(), b.conf()) {
         (Some(a), Some(b)) => Some(ConfChanges::between(&a.tree, &b.tree)),
         _ => None,
@@ -93,9 +96,8 @@ impl Finder<'_> {
         }
         let (a, b) = (self.stage.a, self.stage.b);
         let searched = SearchedDifference { part: difference.part.clone(), kind: difference.kind, b: None };
-        let trials_max = REQUEST_TRIALS_MAX.min(self.stage.left());
-        let found = smallest(&difference.before, &difference.request, trials_max, &mut |requests| {
-            self.stage.both(&searched, a, b, requests)
+        let found = smallest(&difference.before, &difference.request, REQUEST_TRIALS_MAX, &mut |requests| {
+            self.stage.both(&searched, [(NAME_A, a), (NAME_B, b)], requests)
         });
         if !found.is_repeated {
             difference.cause_note = Some(match self.stage.left() {
@@ -127,7 +129,7 @@ impl Finder<'_> {
         let Some(changes) = self.changes.take().filter(|changes| !changes.all.is_empty()) else {
             return self.programs(searched, requests, a, b);
         };
-        let trial = Candidates { stage: &self.stage, request, requests, of_a, of: b };
+        let trial = Candidates { stage: &self.stage, request, requests, of_a };
         let all: BTreeSet<usize> = (0..changes.all.len()).collect();
         let result = match trial.reference(searched, &changes.mixture(&all)) {
             // A mixture has no includes, but has to mean the same.
@@ -142,8 +144,7 @@ impl Finder<'_> {
             Some(searched) => {
                 let mut test = |text: &[u8]| trial.of(&searched, text);
                 let known = known(&self.known, &changes, &mut test);
-                let lines = known
-                    .unwrap_or_else(|| bisect::changes(&changes, LINE_TRIALS_MAX.min(self.stage.left()), &mut test));
+                let lines = known.unwrap_or_else(|| bisect::changes(&changes, LINE_TRIALS_MAX, &mut test));
                 (lines, None)
             }
         };
@@ -159,7 +160,8 @@ impl Finder<'_> {
 
     /// A's answer, and its answer from another fresh server.
     fn twice(&self, requests: &[SwapRequest]) -> Option<[Shown; 2]> {
-        Some([self.stage.side(self.stage.a, requests)?, self.stage.side(self.stage.a, requests)?])
+        let of_a = |name: &str| self.stage.side(name, self.stage.a, requests);
+        Some([of_a(NAME_A)?, of_a(&again(NAME_A))?])
     }
 
     /// The statements of A's file without which the two programs do not differ.
@@ -173,11 +175,13 @@ impl Finder<'_> {
         let mut test = |text: &[u8]| {
             let text = String::from_utf8_lossy(text);
             let sides = (a.with_text(&text), b.with_text(&text));
-            let (Ok(a), Ok(b)) = sides else { return self.stage.count().map(|()| Trial::Unresolved) };
-            self.stage.both(searched, &Side::Conf(Box::new(a)), &Side::Conf(Box::new(b)), requests)
+            let (Ok(a), Ok(b)) = sides else { return Some(Trial::Unresolved) };
+            let (a, b) = (Side::Conf(Box::new(a)), Side::Conf(Box::new(b)));
+            let names = [NAME_A, NAME_B].map(|name| format!("{name} {text}"));
+            self.stage.both(searched, [(&names[0], &a), (&names[1], &b)], requests)
         };
         let statements = ConfStatements::of(&a.tree);
-        let lines = bisect::statements(&statements, LINE_TRIALS_MAX.min(self.stage.left()), &mut test);
+        let lines = bisect::statements(&statements, LINE_TRIALS_MAX, &mut test);
         let note = match lines.causes.is_empty() {
             true => said!(
                 "the programs of A and B differ; no statement of the file is needed for it",
@@ -201,11 +205,11 @@ impl Finder<'_> {
     }
 
     fn not_searched(&self) -> Said {
-        let SearchBounds { trials, longest } = self.bounds;
+        let SearchBounds { servers, longest } = self.bounds;
         let seconds = longest.as_secs();
         said!(
-            "not searched: the search ends after {trials} trials or {seconds} s",
-            "찾지 않았습니다: 원인 찾기는 시도 {trials}번 또는 {seconds}초 뒤에 끝납니다"
+            "not searched: the search ends after {servers} started servers or {seconds} s",
+            "찾지 않았습니다: 원인 찾기는 서버를 {servers}번 시작했거나 {seconds}초가 지나면 끝납니다"
         )
     }
 }
@@ -243,32 +247,28 @@ struct Candidates<'s> {
     request: &'s SwapRequest,
     requests: &'s [SwapRequest],
     of_a: [Shown; 2],
-    /// The side that runs the mixtures.
-    of: &'s SideConf,
 }
 
 impl Candidates<'_> {
-    fn shown(&self, text: &[u8]) -> Option<Shown> {
-        self.stage.conf(&self.of.with_text(&String::from_utf8_lossy(text)).ok()?, self.requests)
-    }
-
     fn value(&self, searched: &SearchedDifference, shown: &Shown) -> Option<String> {
         let [first, again] = &self.of_a;
         self.stage.difference(searched, self.request, [first, again, shown])
     }
 
-    /// The difference that this text shows. If two servers with it show the same value, that value counts too.
+    /// The difference that this text shows. If it is B's own value, that value counts too.
     fn reference(&self, searched: &SearchedDifference, text: &[u8]) -> Option<SearchedDifference> {
-        self.stage.count()?;
-        let value = self.value(searched, &self.shown(text)?)?;
-        self.stage.count()?;
-        let again = self.value(searched, &self.shown(text)?)?;
-        Some(SearchedDifference { b: (value == again).then_some(value), ..searched.clone() })
+        let shown = self.stage.mixture(&String::from_utf8_lossy(text), self.requests)?;
+        let value = self.value(searched, &shown)?;
+        let of_b = self.value(searched, &self.stage.side(NAME_B, self.stage.b, self.requests)?)?;
+        Some(SearchedDifference { b: (value == of_b).then_some(value), ..searched.clone() })
     }
 
     fn of(&self, searched: &SearchedDifference, text: &[u8]) -> Option<Trial> {
-        self.stage.count()?;
-        let Some(shown) = self.shown(text) else { return Some(Trial::Unresolved) };
+        if self.stage.left() == 0 {
+            return None;
+        }
+        let shown = self.stage.mixture(&String::from_utf8_lossy(text), self.requests);
+        let Some(shown) = shown else { return Some(Trial::Unresolved) };
         Some(if self.value(searched, &shown).is_some() { Trial::Shows } else { Trial::Silent })
     }
 }

@@ -1,10 +1,10 @@
 //! Trials of configurations: starts a server for each, asks a request, and looks at all that the server shows.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use weir_net::{clock, worker};
+use weir_net::{Instant, clock, worker};
 use weir_words::Said;
 
 use super::smallest::Trial;
@@ -20,6 +20,8 @@ use crate::watch::ServerWatch;
 
 /// The words for an address that another program has.
 const IN_USE: &str = "in use";
+/// Most answers that are remembered.
+const KNOWN_MAX: usize = 64;
 /// Requests a second of one trial.
 const RATE: f64 = 1000.0;
 
@@ -46,49 +48,70 @@ pub struct Stage<'s> {
     doors: Vec<Door>,
     rules: JudgeRules,
     stop: &'s AtomicBool,
-    ends: weir_net::Instant,
+    ends: Instant,
+    /// Servers that may still be started.
     left: Cell<usize>,
+    /// What servers have shown: most differences have a request or a configuration in common.
+    known: RefCell<Vec<KnownAnswer>>,
 }
 
+/// The name of the asked server, the requests, and what it showed.
+type KnownAnswer = (String, Vec<SwapRequest>, Shown);
+
 impl<'s> Stage<'s> {
-    /// A stage on which trials end after so many, and after this time.
+    /// A stage on which trials end after so many servers, and after this time.
     pub fn new(
         a: &'s Side,
         b: &'s Side,
         rules: JudgeRules,
         stop: &'s AtomicBool,
-        trials_max: usize,
+        servers_max: usize,
         longest: Duration,
     ) -> Option<Stage<'s>> {
         let doors = a.doors().ok()?;
-        let (ends, left) = (clock::precise() + longest, Cell::new(trials_max));
-        Some(Stage { a, b, doors, rules, stop, ends, left })
+        let (ends, left) = (clock::precise() + longest, Cell::new(servers_max));
+        Some(Stage { a, b, doors, rules, stop, ends, left, known: RefCell::default() })
     }
 
-    /// The number of trials that are left; 0 after the time.
+    /// The number of servers that may still be started; 0 after the time.
     pub fn left(&self) -> usize {
         let is_over = clock::precise() >= self.ends || self.stop.load(Ordering::Relaxed);
         if is_over { 0 } else { self.left.get() }
     }
 
-    /// Counts a trial. `None`: there is none left.
-    pub fn count(&self) -> Option<()> {
-        let left = self.left();
-        (left > 0).then(|| self.left.set(left - 1))
-    }
-
-    /// Asks a side, freshly started if it is a configuration. `None`: it does not start, or has no such address.
-    pub fn side(&self, side: &Side, requests: &[SwapRequest]) -> Option<Shown> {
-        match side {
+    /// Asks a side, freshly started if it is a configuration. `None`: it does not start, or has no such address. What a
+    /// server of that name showed for the same requests is not asked again.
+    pub fn side(&self, name: &str, side: &Side, requests: &[SwapRequest]) -> Option<Shown> {
+        self.known(name, requests, || match side {
             Side::Conf(conf) => self.conf(conf, requests),
             Side::Running(running) => self.running(running, requests),
-        }
+        })
     }
 
-    /// Asks a server with this configuration.
-    pub fn conf(&self, conf: &SideConf, requests: &[SwapRequest]) -> Option<Shown> {
+    /// Asks B's program with another text, as [`Stage::side`] does.
+    pub fn mixture(&self, text: &str, requests: &[SwapRequest]) -> Option<Shown> {
+        self.known(text, requests, || self.conf(&self.b.conf()?.with_text(text).ok()?, requests))
+    }
+
+    fn known(&self, name: &str, requests: &[SwapRequest], ask: impl FnOnce() -> Option<Shown>) -> Option<Shown> {
+        let is_it = |(other, of, _): &&KnownAnswer| other == name && of == requests;
+        if let Some((_, _, shown)) = self.known.borrow().iter().find(is_it) {
+            return Some(shown.clone());
+        }
+        let shown = ask()?;
+        let mut known = self.known.borrow_mut();
+        if known.len() >= KNOWN_MAX {
+            known.remove(0);
+        }
+        known.push((name.to_owned(), requests.to_vec(), shown.clone()));
+        Some(shown)
+    }
+
+    /// Asks a new server with this configuration.
+    fn conf(&self, conf: &SideConf, requests: &[SwapRequest]) -> Option<Shown> {
         let door = self.doors.get(requests.last()?.door)?;
         let index = partner(door, &doors::of(&conf.tree).ok()?, self.has_running())?;
+        self.left.set(self.left().checked_sub(1)?);
         let wish = ServerWish { is_watched: !self.has_running(), ..ServerWish::default() };
         // Another program may have taken a port in the meantime.
         let is_taken = |why: &Said| why.en().contains(IN_USE);
@@ -137,22 +160,33 @@ impl<'s> Stage<'s> {
         Some(found.b)
     }
 
-    /// Asks A and B. If they differ in the searched part, A is asked again, because A may differ from itself there.
-    pub fn both(&self, searched: &SearchedDifference, a: &Side, b: &Side, requests: &[SwapRequest]) -> Option<Trial> {
-        self.count()?;
-        let Some(request) = requests.last() else { return Some(Trial::Unresolved) };
-        let (Some(first), Some(of_b)) = (self.side(a, requests), self.side(b, requests)) else {
+    /// Asks two sides. If they differ in the searched part, the first is asked again, because it may differ from itself
+    /// there. `None`: nothing may be asked any more.
+    pub fn both(
+        &self,
+        searched: &SearchedDifference,
+        [(name_a, a), (name_b, b)]: [(&str, &Side); 2],
+        requests: &[SwapRequest],
+    ) -> Option<Trial> {
+        let request = requests.last().filter(|_| self.left() > 0)?;
+        let (Some(first), Some(of_b)) = (self.side(name_a, a, requests), self.side(name_b, b, requests)) else {
             return Some(Trial::Unresolved);
         };
         if self.difference(searched, request, [&first, &first, &of_b]).is_none() {
             return Some(Trial::Silent);
         }
-        let Some(again) = self.side(a, requests) else { return Some(Trial::Unresolved) };
+        let again = self.side(&again(name_a), a, requests);
+        let Some(again) = again else { return Some(Trial::Unresolved) };
         Some(match self.difference(searched, request, [&first, &again, &of_b]) {
             Some(_) => Trial::Shows,
             None => Trial::Silent,
         })
     }
+}
+
+/// The name of a second server with the configuration of this one.
+pub fn again(name: &str) -> String {
+    format!("{name} again")
 }
 
 /// Asks the requests in their order, and keeps what the last one showed. `None`: the door cannot be asked.

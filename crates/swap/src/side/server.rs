@@ -63,7 +63,7 @@ impl StartedServer {
         let taps = wish.is_watched.then(Taps::start).transpose();
         let taps = taps.map_err(|error| Said::from(format!("weir: {error}")))?.map(Arc::new);
         let changes = |tree: &Tree, room: &Path| {
-            let tapped = taps.iter().flat_map(|taps| taps.edits(tree, room));
+            let tapped = taps.iter().flat_map(|taps| taps.edits(tree, room, &moved));
             wish.changes.iter().flat_map(|changes| changes(tree, room)).chain(tapped).collect()
         };
         let logs = room.furnish(conf, &moved, &ServerWish { changes: Some(&changes), ..*wish }).map_err(Said::from)?;

@@ -8,7 +8,7 @@ use std::net::ToSocketAddrs;
 use weir_conf::edit::Edit;
 use weir_conf::{Statement, Tree, Word};
 use weir_net::Address;
-use weir_words::{Words, words};
+use weir_words::{Said, Words, said, words};
 
 use super::read::TapNames;
 
@@ -46,6 +46,17 @@ pub struct UntappedOrigin {
     pub shown: String,
     /// The reason.
     pub why: Words,
+}
+
+impl UntappedOrigin {
+    /// A sentence for the report.
+    pub fn said(&self) -> Said {
+        let (shown, Words { en, ko }) = (&self.shown, self.why);
+        said!(
+            "the requests to this origin are not compared: {shown}: {en}",
+            "이 오리진이 받은 요청은 비교하지 않습니다: {shown}: {ko}"
+        )
+    }
 }
 
 /// The edits that put taps in the places of origins. `open` opens a tap and returns its address. The origins without a
