@@ -17,6 +17,7 @@ mod lab;
 mod lang;
 mod load;
 mod purge;
+mod record;
 mod status;
 mod stop;
 mod swap;
@@ -66,6 +67,8 @@ enum Verb {
     Swap(Box<swap::SwapArgs>),
     /// Purge the caches of an edge, or of all edges that share a purge log
     Purge(purge::PurgeArgs),
+    /// Record requests and answers of a running edge: show the state, switch on and off, read a recording
+    Record(record::RecordArgs),
     /// Show the state of a running edge: limits beside their use, zones, upstreams, caches, errors
     Status(status::StatusArgs),
     /// Show an edge's dashboard on a terminal
@@ -118,6 +121,7 @@ fn main() -> ExitCode {
         Some(Verb::Adopt(args)) => adopt::main(&args, language),
         Some(Verb::Swap(args)) => swap::main(&args, language),
         Some(Verb::Purge(args)) => purge::main(&args, language),
+        Some(Verb::Record(args)) => record::main(&args, language),
         Some(Verb::Status(args)) => status::main(&args, language),
         Some(Verb::Top(args)) => top::main(&args, language),
         Some(Verb::Origin(args)) => demo::origin(&args, language),
@@ -193,6 +197,11 @@ mod tests {
             "weir adopt",
             "weir swap a b",
             "weir purge u --all",
+            "weir record status",
+            "weir record start r --for 10m --share 1%",
+            "weir record stop",
+            "weir record show r --json",
+            "weir record check r",
             "weir status",
             "weir top",
             "weir origin",

@@ -87,6 +87,33 @@ weir_words::texts! {
     EDGE_CURRENT: "edge {0}: up to date, last message {1} ms ago", "엣지 {0}: 최신, 마지막 메시지 {1} ms 전";
     EDGE_BEHIND: "edge {0}: {1} ms behind, last message {2} ms ago", "엣지 {0}: {1} ms 뒤처짐, 마지막 메시지 {2} ms 전";
 
+    // weir record.
+    NO_RECORDING: "the configuration of the edge has no such recording: write \"record FILE;\" in it", "엣지의 설정에 그런 기록이 없습니다. 설정에 \"record FILE;\"을 쓰세요";
+    RECORD_ON: "on, {0} of clients", "켜짐, 클라이언트의 {0}";
+    RECORD_ON_FOR: "on, {0} of clients, for another {1}", "켜짐, 클라이언트의 {0}, 남은 시간 {1}";
+    RECORD_OFF: "off", "꺼짐";
+    RECORD_NEVER: "off, never begun", "꺼짐, 시작한 적 없음";
+    RECORDED_OF: "{0} of {1} recorded", "{1}건 중 {0}건 기록";
+    RECORD_LOST: "{0} dropped: {1}", "{0}건 버림: {1}";
+    RECORD_MESSAGES: "{0} messages of WebSockets", "WebSocket 메시지 {0}건";
+    RECORD_BYTES: "file {0} of {1}", "파일 {0} (최대 {1})";
+    LOST_QUEUE: "queue", "대기열";
+    LOST_SIZE: "size of the file", "파일 크기";
+    LOST_WRITING: "the file could not be written", "파일에 쓸 수 없음";
+    LOST_LARGE: "too large for a block", "블록보다 큼";
+
+    SHOW_BEGINNING: "beginning     {0} UTC, {1}, {2} of clients, key {3}", "시작          {0} UTC, {1}, 클라이언트의 {2}, 키 {3}";
+    SHOW_CONFIGURATION: "configuration {0}, {1}, {2} locations", "설정          {0}, {1}, location {2}개";
+    SHOW_EXCHANGE: "{0} {1}: {2}, {3} in {4}, client {5}", "{0} {1}: {2}, {3}, {4}, 클라이언트 {5}";
+    SHOW_NO_ANSWER: "no answer", "응답 없음";
+    SHOW_CUT: "{0}, cut off", "{0}, 중간에 끊김";
+    SHOW_MESSAGE: "{0} message {1} of {2}: {3}", "{0} 메시지 {1}, {2}: {3}";
+    SHOW_OF_CLIENT: "the client", "클라이언트";
+    SHOW_OF_ORIGIN: "the origin", "오리진";
+    SHOW_BYTES: "{0} bytes", "{0}바이트";
+    SHOW_LOST: "lost          {0}", "버림          {0}";
+    SHOW_ENDING: "ending        {0} of {1} recorded after {2}", "끝            {1}건 중 {0}건 기록, {2} 동안";
+
     // weir top.
     NO_DASHBOARD: "no dashboard answers on 127.0.0.1:{0}: is weir edge running? You can name another: weir top http://HOST:PORT/", "127.0.0.1:{0}에서 응답하는 대시보드가 없습니다. weir edge가 실행 중인지 확인하세요. 다른 주소도 지정할 수 있습니다: weir top http://HOST:PORT/";
     EDGE_WITHOUT: "an edge runs here without a dashboard (pid {0}: {1}): write \"dashboard on;\" at the top of its file and reload it", "대시보드가 없는 엣지가 실행 중입니다(pid {0}: {1}). 설정 파일 맨 위에 \"dashboard on;\"을 쓰고 다시 로드하세요";

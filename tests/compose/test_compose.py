@@ -210,6 +210,17 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.explained(sent, None, silent, silent), "bytes before silence")
         self.assertIsNone(self.explained(sent, None, silent))
 
+    def test_nginx_may_end_a_connection_of_http3_before_its_request(self):
+        stuck = Difference("status", "silence", "HTTP/3 200")
+        silent, answered = said(answer={"status": "silence"}), said(answer={"status": "HTTP/3 200"})
+        for ask, text, name in (
+            (Ask(way="h3"), "keepalive_timeout 0;", "no wait over QUIC"),
+            (Ask(way="h3"), "keepalive_timeout 5s;", None),
+            (Ask(way="h2"), "keepalive_timeout 0;", None),
+        ):
+            self.assertEqual(self.explained(stuck, ask, silent, answered, text=text), name)
+        self.assertIsNone(self.explained(stuck, Ask(way="h3"), silent, silent, text="keepalive_timeout 0;"))
+
     def test_nginx_counts_a_request_while_it_lingers(self):
         page, text = said(answer={"status": "HTTP/1.1 503 X"}), "limit_conn one 1;"
         for before, name in ((Ask(body=b"a"), "limit while lingering"), (Ask(), None)):

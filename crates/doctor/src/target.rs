@@ -112,7 +112,7 @@ impl Target {
 }
 
 /// Directives that exist only in weir. One of them is enough to recognise a file for weir.
-const WEIRS_OWN: [&str; 12] = [
+const WEIRS_OWN: [&str; 13] = [
     "cache_purge_api",
     "cache_purge_log",
     "dashboard",
@@ -124,6 +124,7 @@ const WEIRS_OWN: [&str; 12] = [
     "proxy_cache_honor",
     "proxy_cache_purge_tag",
     "proxy_cache_refresh_ahead",
+    "record",
     "worker_coalesce",
 ];
 

@@ -29,6 +29,7 @@ use crate::family::{acme, dashboard, purge};
 use crate::live::Live;
 use crate::load::{all_sockets, identity, worker_count};
 use crate::log_files;
+use crate::recorder;
 use crate::resources::{self, Resources};
 
 /// Workers and sockets of a running edge.
@@ -75,6 +76,7 @@ impl Running {
         let hired = crew.hire(&lane, None)?;
         put_in_force(&lane, None, &resources, identity.as_ref());
         dashboard::open_shelf(&lane, identity.as_ref())?;
+        recorder::put_in_force(&lane, tree, None, identity.as_ref());
         hand_over(&mut crew, &lane, hired, &resources, tree);
         crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
         log::global(
@@ -106,6 +108,7 @@ impl Running {
             // run.
             log::global(Level::Alert, format_args!("{message}"));
         }
+        recorder::put_in_force(&next, tree, Some(&self.lane), identity.as_ref());
         hand_over(&mut self.crew, &next, hired, &resources, tree);
         purge::close(&self.lane, Some(&next));
         self.lane = next;
@@ -127,6 +130,7 @@ impl Running {
     /// A new binary serves too, or has ended.
     pub fn succeed(&mut self, is_succeeded: bool) {
         self.is_succeeded = is_succeeded;
+        recorder::succeed(&self.lane, is_succeeded);
         quic::process::this().succeed(is_succeeded);
         self.crew.receive_again();
         if is_succeeded && let Some(bus) = crate::declared(&self.lane).purge.bus() {
@@ -145,6 +149,7 @@ impl Running {
     /// Ends every worker now.
     pub fn stop(mut self) {
         self.crew.stop_all();
+        recorder::close();
         acme::close(&self.lane);
         trace::close(&self.lane);
         // A successor uses the same name on the bus.

@@ -32,6 +32,7 @@
 //!   dashboard's own server
 //! - `purge/`: orders to purge: the API, and the log of several edges in a Redis stream (`bus/`; `keys` has its
 //!   commands)
+//! - `recorder/`: the blocks of workers with exchanges for a recording, and the thread that writes them
 //! - `acme/`: the thread that gets and renews certificates (`agent`, `outside`), its files (`state`), the certificates
 //!   in force (`cell`), the challenges that workers answer (`challenges`), the ways into DNS (`publish`, `responder`),
 //!   what several edges share over Redis (`share`, `together`)
@@ -56,6 +57,7 @@ pub mod modules;
 pub mod obey;
 pub mod proof;
 pub mod purge;
+pub mod recorder;
 pub mod resources;
 mod trust;
 

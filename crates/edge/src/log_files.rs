@@ -1,4 +1,4 @@
-//! The log files of a configuration: `error_log` and `access_log` open them.
+//! The log files of a configuration: `error_log`, `access_log` and `record` open them.
 
 use std::sync::Arc;
 
@@ -26,7 +26,11 @@ pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
         };
         let problem = Problem::nowhere(weir_conf::Level::Emerg, what).at(tree.first(&names_it).map(|found| found.at));
         let Some(directory) = file.missing_directory() else { return Some(problem) };
-        let otherwise = if directive == "access_log" { "access_log off;" } else { "error_log stderr;" };
+        let otherwise = match directive {
+            "error_log" => "error_log stderr;",
+            "access_log" => "access_log off;",
+            _ => "record off;",
+        };
         Some(problem.todo(&format!("create the directory with mkdir -p {directory}, or write: {otherwise}")))
     })
 }
@@ -38,7 +42,9 @@ pub fn of(conf: &Conf) -> impl Iterator<Item = &Arc<LogFile>> {
 
 fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)> {
     let errors = conf.declared.error_log.files.iter().map(|file| ("error_log", file));
-    errors.chain(crate::declared(conf).log.files.iter().map(|file| ("access_log", file)))
+    let declared = crate::declared(conf);
+    let recordings = declared.record.recorders.iter().map(|recorder| ("record", recorder.file()));
+    errors.chain(declared.log.files.iter().map(|file| ("access_log", file))).chain(recordings)
 }
 
 /// USR1: opens every log file again by its name. If a file cannot be opened, weir keeps the old one and logs the error.

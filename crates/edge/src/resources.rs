@@ -20,7 +20,7 @@ use weir_net::{Address, ListenOptions, Listening, listener, path};
 use crate::acme::responder;
 use crate::family::{acme, dashboard};
 use crate::load::{datagram_sockets, stream_sockets, worker_count};
-use crate::log_files;
+use crate::{log_files, recorder};
 
 /// The UDP sockets: one for each worker, so that the kernel gives all datagrams of a client to one worker.
 pub type Datagrams = HashMap<SocketAddr, Vec<Receiving>>;
@@ -54,6 +54,7 @@ impl Resources {
         make_directories(conf, identity)?;
         log_files::open_all(conf)?;
         dashboard::prepare(conf, identity)?;
+        recorder::prepare(conf, identity)?;
         let dns = acme::prepare(conf, known.dns.as_ref(), identity);
         Ok(Resources { sockets, datagrams, dns, logs: log_files::of(conf).cloned().collect() })
     }

@@ -586,6 +586,7 @@ impl Parts {
         self.slots.clear();
         self.tries.clear();
         self.visit.clear();
+        self.head.clear();
     }
 }
 

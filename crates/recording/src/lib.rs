@@ -10,19 +10,24 @@
 //! - `frame`: lengths, checksum and compression of a block
 //! - `block/`: the parts of a block: `encode`, `put` and `write` write them, `decode` reads them, `form` has kinds and limits, `table` finds what a block has; `cbor`
 //! - `secrets/`: finds and replaces secrets
+//! - `check`: looks for secrets that are left, `pointer` names their places; `texts`
 #![forbid(unsafe_code)]
 
 pub mod block;
 mod cbor;
+pub mod check;
 mod fault;
 pub mod frame;
 mod json;
 pub mod model;
+mod pointer;
 pub mod read;
 pub mod secrets;
+mod texts;
 pub mod write;
 
 pub use block::{BlockRefusal, BlockWriter, LiveAnswer, LiveBody, LiveExchange, LiveFields, LiveMessage, LiveTry};
+pub use check::check;
 pub use fault::{FaultKind, RecordingFault as Fault};
 pub use frame::seal;
 pub use json::to_json;

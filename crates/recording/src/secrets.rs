@@ -4,15 +4,18 @@
 //! a keyed hash of the decoded value alone, in the same shape (`shape`, `sip`): so equal secrets are equal in a cookie, in a
 //! form and in JSON, and nobody without the key can try guesses. All walks are linear in the length of a text.
 //!
-//! - `table`: the names and prefixes; `fields`, `query`, `json`, `multipart`, `text`: the forms of texts
+//! - `table`: the names and prefixes; `fields`, `body`, `query`, `json`, `multipart`, `text`: the forms of texts
 //! - `view`: decoded texts that know their places; `sheet`: the copy in which secrets are replaced
 //! - `address`: addresses of clients; `keys`: a key for each use
+//! - `leaks`: secrets that are not replaced
 
 mod address;
+mod body;
 mod content;
 mod fields;
 mod json;
 mod keys;
+mod leaks;
 mod multipart;
 mod noticed;
 mod numbers;
@@ -34,6 +37,7 @@ use sheet::{Findings, Sheet, Writing};
 use sip::Sip;
 use view::View;
 
+pub(crate) use leaks::{TextForm, leaks};
 pub use sheet::Redacted;
 pub use table::SecretKind;
 
@@ -140,7 +144,7 @@ impl Redactor {
 
     /// As [`Secrets::body`].
     pub fn body<'t>(&'t mut self, content_type: &[u8], body: &'t [u8]) -> Redacted<'t> {
-        self.redact(body, |view, findings| self::body(content_type, view, findings))
+        self.redact(body, |view, findings| body::body(content_type, view, findings))
     }
 
     fn redact<'t>(&'t mut self, original: &'t [u8], walk: impl Fn(View<'_>, &mut dyn Findings)) -> Redacted<'t> {
@@ -158,22 +162,4 @@ impl Redactor {
 
 fn owned((bytes, hidden): Redacted<'_>) -> RecordedText {
     RecordedText { bytes: bytes.to_vec(), hidden: hidden.to_vec() }
-}
-
-/// Gives the secrets of a body to `findings`.
-fn body(content_type: &[u8], body: View<'_>, findings: &mut dyn Findings) {
-    let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
-    if essence == b"application/x-www-form-urlencoded" {
-        return query::query(body, findings);
-    }
-    if essence.starts_with(b"multipart/")
-        && let Some(boundary) = multipart::boundary(content_type)
-    {
-        return multipart::multipart(body, boundary, findings);
-    }
-    let first = body.bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if essence.ends_with(b"json") || matches!(first, Some(b'{' | b'[')) {
-        return text::json_body(body, findings);
-    }
-    text::document(body, findings);
 }

@@ -137,3 +137,11 @@ def is_permission(request, difference, nginx, weir):
 def is_broken_stream(request, difference, _nginx, _weir):
     """An answer over HTTP/2 that curl drops (`client.BROKEN_STREAM`), from one of the edges alone."""
     return request.http2 and bool(request.body) and difference.where == "status" and "curl's error 92" in (difference.nginx, difference.weir)
+
+
+@because("no wait over QUIC", "with `keepalive_timeout 0`, nginx ends a connection of HTTP/3 as soon as its timer of 0 ms runs, which may be before the first request is answered")
+def is_ended_before_the_request(request, difference, nginx, weir):
+    """An answer over HTTP/3 that nginx does not give, because the connection has no time to wait for a request."""
+    is_unanswered = nginx["answer"]["status"] in ("silence", "closed") and weir["answer"]["status"].startswith("HTTP/3 ")
+    is_of_case = difference.where.startswith(("status", "log: ", "number of ", "origin: ", "files: cached", "reused", "end"))
+    return getattr(request, "is_http3", False) and is_unanswered and is_of_case and "keepalive_timeout 0;" in nginx.get("conf", "")

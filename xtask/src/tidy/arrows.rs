@@ -50,6 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-peers",
             "weir-redis",
             "weir-quic",
+            "weir-recording",
         ],
     ),
     ("weir-doctor", &["weir-words", "weir-conf", "weir-http", "weir-host", "weir-meter"]),

@@ -16,7 +16,7 @@ use weir_proxy::family::proxy;
 use crate::family::{ALL, dashboard};
 use crate::live::Live;
 use crate::load::worker_count;
-use crate::log_files;
+use crate::{log_files, recorder};
 
 /// Makes a lane of a configuration, which continues the parts of `before`. Clients do not get it yet.
 ///
@@ -33,6 +33,7 @@ pub fn open(
     }
     log_files::open_all(&conf)?;
     dashboard::read(&conf)?;
+    recorder::read_keys(&conf)?;
     weir_proxy::declared(&conf).cache.open(|number| cache_temporary(&conf, number), identity);
     trace::open(&conf, worker_count(&conf), identity);
     live.enlist(&mut conf);

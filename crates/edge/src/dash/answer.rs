@@ -33,7 +33,7 @@ use crate::dash::shelf::{Lines, Want, WantedLog};
 use crate::dash::token::{self, Token};
 use crate::guard::{self, Deed};
 use crate::live::api;
-use crate::purge;
+use crate::{purge, recorder};
 
 /// How long a wait lasts before weir checks whether the configuration and the worker are still in force.
 const TURN: Duration = Duration::from_secs(1);
@@ -75,6 +75,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
                 | b"processes.json"
                 | b"configuration.json"
                 | b"purge"
+                | b"record"
         )
     {
         return Ok(Outcome::Status(404));
@@ -92,6 +93,16 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
             let path = format!("9/http/{}", String::from_utf8_lossy(name));
             common(exchange);
             api::change(exchange, conn, path).await
+        }
+        b"record" if is_get => Ok(recordings(exchange)),
+        b"record" if token.is_none() => Ok(refuse(
+            exchange,
+            403,
+            "switching a recording needs a dashboard_token, or a location with \"api write=on\"\n",
+        )),
+        b"record" => {
+            common(exchange);
+            api::change(exchange, conn, "weir/record".to_owned()).await
         }
         b"purge" if token.is_none() => Ok(refuse(exchange, 403, "purging needs a dashboard_token\n")),
         b"purge" => {
@@ -113,6 +124,12 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
         b"day.json" => Ok(history(exchange)),
         _ => document(exchange, conn).await,
     }
+}
+
+/// The state of the recordings.
+fn recordings(exchange: &mut Exchange<'_>) -> Outcome {
+    let shown = recorder::api::shown(&recorder::api::all(exchange.conf));
+    json(exchange, &shown)
 }
 
 /// The history on disk.

@@ -75,7 +75,7 @@ pub fn first() -> SocketAddr {
 
 /// Puts a server with the dashboard into the tree.
 pub fn add(tree: &mut Tree, address: SocketAddr) {
-    let text = format!("server {{ listen {address}; access_log off; location / {{ dashboard; }} }}");
+    let text = format!("server {{ listen {address}; access_log off; record off; location / {{ dashboard; }} }}");
     let Ok(file) = u32::try_from(tree.files.len()) else { return };
     let servers = weir_conf::parse(text.as_bytes(), file, &|_| false).statements;
     tree.files.push(Source { name: "dashboard".to_owned(), bytes: text.into_bytes(), is_command_line: true });

@@ -30,6 +30,8 @@ use weir_proxy::family::upstream::answer::Upgraded;
 use weir_proxy::family::upstream::pool::Link;
 use weir_proxy::family::upstream::source::{Hold, Source};
 
+use crate::recorder::messages::MessageTap;
+
 use super::after::{After, parting};
 use super::aside::Aside;
 
@@ -62,6 +64,8 @@ pub struct Tunnel {
     up: Pump,
     down: Pump,
     frames: Option<Frames>,
+    /// Records the messages.
+    tap: Option<Box<MessageTap>>,
     exchange: Aside,
     writing: Writing,
 }
@@ -70,6 +74,7 @@ pub struct Tunnel {
 struct Watch<'t> {
     from: Sender,
     frames: &'t mut Option<Frames>,
+    tap: &'t mut Option<Box<MessageTap>>,
     cell: &'t TunnelCell,
 }
 
@@ -79,11 +84,20 @@ impl Terms for Watch<'_> {
     }
 
     fn unseen(&self) -> u64 {
+        if self.tap.is_some() {
+            return 0;
+        }
         self.frames.as_ref().map_or(u64::MAX, |frames| frames.unread(self.from))
     }
 
     #[inline]
     fn came(&mut self, count: usize, bytes: Option<&[u8]>) {
+        if let (Some(tap), Some(bytes)) = (self.tap.as_mut(), bytes) {
+            tap.came(self.from == Sender::Client, bytes);
+            if tap.is_over() {
+                *self.tap = None;
+            }
+        }
         match (self.frames.as_mut(), bytes) {
             (Some(frames), Some(bytes)) => frames.came(self.from, bytes, self.cell),
             (Some(frames), None) => frames.skip(self.from, count as u64),
@@ -132,8 +146,14 @@ impl Tunnel {
             frames.came(Sender::Upstream, early_down, cell);
         }
         let (up, down) = (Pump::after(early_up), Pump::after(early_down));
+        let mut tap = if frames.is_some() { MessageTap::of(exchange) } else { None };
+        if let Some(tap) = &mut tap {
+            tap.came(true, exchange.request.unread());
+            let origin = exchange.origin.as_ref();
+            tap.came(false, origin.and_then(|origin| origin.bytes.get(origin.head.len..)).unwrap_or_default());
+        }
         let exchange = Aside::put(exchange);
-        Box::new(Tunnel { link, hold, up, down, frames, exchange, writing })
+        Box::new(Tunnel { link, hold, up, down, frames, tap, exchange, writing })
     }
 
     /// Moves bytes until the end.
@@ -142,9 +162,9 @@ impl Tunnel {
             return Poll::Ready(End::Closed);
         }
         let (client, upstream) = (conn.stream(), &self.link.stream);
-        let (frames, cell) = (&mut self.frames, &self.writing.0.board.tunnels);
-        let up = self.up.turn(client, upstream, &mut Watch { from: Sender::Client, frames, cell });
-        let down = self.down.turn(upstream, client, &mut Watch { from: Sender::Upstream, frames, cell });
+        let (frames, tap, cell) = (&mut self.frames, &mut self.tap, &self.writing.0.board.tunnels);
+        let up = self.up.turn(client, upstream, &mut Watch { from: Sender::Client, frames, tap, cell });
+        let down = self.down.turn(upstream, client, &mut Watch { from: Sender::Upstream, frames, tap, cell });
         let turns = match (up, down) {
             (Ok(up), Ok(down)) => [up, down],
             (Err(PumpFault::Read(error) | PumpFault::Write(error)), _)
@@ -160,7 +180,7 @@ impl Tunnel {
 
     /// Ends the exchange and writes its log line; returns the next step of the client's connection.
     pub fn close(self: Box<Self>, end: End, conn: &Conn, worker: &Rc<Worker>) -> After {
-        let Tunnel { link, mut hold, up, down, frames, exchange, writing } = *self;
+        let Tunnel { link, mut hold, up, down, frames, tap: _, exchange, writing } = *self;
         drop((link, writing));
         exchange.end(worker, &conn.client, |exchange| {
             let cell = &exchange.worker.board.tunnels;

@@ -9,6 +9,7 @@ use weir_http::text::template::{Argument, Definition};
 
 // The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").
 weir_http::declare! {
+    record
     log
     headers_more
     set_misc
@@ -71,6 +72,7 @@ const FILTERS: &[&str] = &[
     "sub_filter",
     "charset",
     "ssi",
+    "record",
     "compression",
     "range",
 ];

@@ -74,6 +74,8 @@ pub enum Label {
     Older(u16),
     /// The log file of this path.
     Log(String),
+    /// The file of a recording of this path.
+    Recording(String),
 }
 
 /// A message of the server.

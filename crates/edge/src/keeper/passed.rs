@@ -7,11 +7,12 @@ use std::sync::Arc;
 use weir_net::Listening;
 use weir_net::datagrams::Receiving;
 use weir_net::forward::ForwardEnd;
-use weir_net::log::file::LogFile;
+use weir_net::log::file::{FileKind, LogFile};
 
 use crate::acme::responder;
 use crate::drive::quic::process::QuicWays;
 use crate::keeper::order::Label;
+use crate::recorder;
 use crate::resources::Resources;
 
 /// An open descriptor with its label.
@@ -48,7 +49,14 @@ impl Passed {
 
     /// Its log files.
     pub fn logs(resources: &Resources) -> Vec<Passed> {
-        let open = |log: &Arc<LogFile>| Some(Passed(Label::Log(log.path().to_owned()), Kept::Log(log.handle()?)));
+        let open = |log: &Arc<LogFile>| {
+            let path = log.path().to_owned();
+            let label = match log.kind() {
+                FileKind::Log => Label::Log(path),
+                FileKind::Record => Label::Recording(path),
+            };
+            Some(Passed(label, Kept::Log(log.handle()?)))
+        };
         resources.logs.iter().filter_map(open).collect()
     }
 
@@ -74,8 +82,9 @@ impl AsFd for Passed {
 pub struct Received {
     /// The resources of the configuration.
     pub resources: Resources,
-    /// The open log files by path. One belongs to the resources once the configuration that names it is read: [`give_logs`].
-    pub logs: Vec<(String, File)>,
+    /// The open log files and recordings by path. One belongs to the resources once the configuration that names it is read:
+    /// [`give_logs`].
+    pub logs: Vec<(FileKind, String, File)>,
     /// The ways of this process of QUIC.
     pub ways: QuicWays,
 }
@@ -105,16 +114,20 @@ pub fn received(labels: Vec<Label>, files: Vec<OwnedFd>) -> std::io::Result<Rece
             }
             Label::Inbox => ways.inbox = Some(ForwardEnd::from_fd(file)?),
             Label::Older(number) => ways.older.push((number, ForwardEnd::from_fd(file)?)),
-            Label::Log(path) => logs.push((path, File::from(file))),
+            Label::Log(path) => logs.push((FileKind::Log, path, File::from(file))),
+            Label::Recording(path) => logs.push((FileKind::Record, path, File::from(file))),
         }
     }
     Ok(received)
 }
 
 /// Makes the log files write to these descriptors; gives the files, which are open as long as somebody has them.
-pub fn give_logs(logs: Vec<(String, File)>) -> Vec<Arc<LogFile>> {
-    let give = |(path, file): (String, File)| {
-        let log = LogFile::shared(&path);
+pub fn give_logs(logs: Vec<(FileKind, String, File)>) -> Vec<Arc<LogFile>> {
+    let give = |(kind, path, file): (FileKind, String, File)| {
+        let log = match kind {
+            FileKind::Log => LogFile::shared(&path),
+            FileKind::Record => recorder::file(&path),
+        };
         log.give(file);
         log
     };

@@ -325,6 +325,14 @@ metrics! {
                 f.line(&[("upstream", name), ("outcome", &outcome)], count as f64);
             }
         };
+    "weir_record_exchanges" Counter "`file`" "Exchanges of recorded clients, also those that the recording lacks."
+        |f, s| for of in &s.weir.recordings { f.line(&[("file", &of.file)], of.totals.exchanges as f64); };
+    "weir_record_lost" Counter "`file`, `reason`" "Exchanges and messages that the recording lacks: queue (to the thread that writes, full), size (the file has its largest size), writing (failed), large (more than a block may hold)."
+        |f, s| for of in &s.weir.recordings {
+            for (reason, count) in of.totals.lost.by_reason() { f.line(&[("file", &of.file), ("reason", &reason)], count as f64); }
+        };
+    "weir_record_bytes" Gauge "`file`" "The size of the file of a recording."
+        |f, s| for of in &s.weir.recordings { f.line(&[("file", &of.file)], of.bytes as f64); };
     "weir_cache_requests" Counter "`cache`, `status`" "Requests by cache status; error counts requests that ended before they had a status. The sum is all requests."
         |f, s| for (name, cache) in &s.weir.caches {
             for (status, count) in [

@@ -88,6 +88,11 @@ impl Reader {
         Reader { left: Left::Nothing, taken }
     }
 
+    /// Bytes of the body that it has read.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// Whether the body was read to its end.
     pub fn is_done(&self) -> bool {
         matches!(self.left, Left::Nothing)

@@ -86,6 +86,32 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// The head of an answer that was sent over HTTP/1.1, if it is still in the memory of the exchange.
+pub fn sent<'x>(exchange: &'x Exchange<'_>) -> Option<&'x [u8]> {
+    let head = exchange.head.get(..usize::try_from(exchange.bytes.head_sent).ok()?)?;
+    let is_head = head.starts_with(b"HTTP/1.1 ") && head.ends_with(b"\r\n\r\n");
+    (is_head && !exchange.request.version().is_framed()).then_some(head)
+}
+
+/// Composes the head of an answer that was sent once more, in the form of HTTP/1.1: for a recording.
+pub fn again(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
+    let response = &exchange.response;
+    let is_bodiless =
+        response.header_only || exchange.request.is_head() || matches!(response.status.get(), 100..=199 | 204 | 304);
+    // Sending has set the length of a body whose end the client finds by it.
+    let framing = match response.content_length {
+        _ if is_bodiless => Framing::Bodiless,
+        Some(_) => Framing::Length,
+        None if exchange.request.version() == Version::Http11 && exchange.location.values.core.chunked => {
+            Framing::Chunked
+        }
+        None => Framing::Close,
+    };
+    let keeps_alive = exchange.flags.keeps_alive;
+    head(exchange, framing, out);
+    exchange.flags.keeps_alive = keeps_alive;
+}
+
 /// Appends weir's own `Server` and `Date`, those that are wanted.
 fn own_fields(product: &'static str, wants: (bool, bool), out: &mut Vec<u8>) {
     /// Both lines, with the second and the product that they are for: they are made once a second.

@@ -10,7 +10,7 @@ pub mod altered;
 mod composed;
 pub mod filtering;
 pub mod framed;
-mod head_out;
+pub mod head_out;
 pub mod kept;
 pub mod pace;
 pub mod respond;

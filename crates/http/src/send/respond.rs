@@ -63,8 +63,9 @@ pub async fn send<S: Source>(
     exchange.flags.keeps_alive = exchange.flags.keeps_alive && keepalive::may_go_on(exchange);
     let framing = framing(exchange, conn);
     let mut out = std::mem::take(exchange.head);
-    let mut result = send_with(exchange, conn, source, framing, &mut out).await;
     out.clear();
+    let mut result = send_with(exchange, conn, source, framing, &mut out).await;
+    // The log phase may read the head (`head_out::sent`).
     *exchange.head = out;
     if let (Ok(()), Some(stream)) = (&result, &conn.carried) {
         result = framed::finish(exchange, stream.as_ref(), framing);
@@ -89,6 +90,7 @@ fn refused<'c>(exchange: &mut Exchange<'c>, filters: &'c [fn(&mut Exchange<'_>)]
 async fn send_ready(exchange: &mut Exchange<'_>, conn: &mut Conn, ready: &Ready, age_s: u32) -> Result<(), Gone> {
     exchange.flags.keeps_alive = exchange.flags.keeps_alive && keepalive::may_go_on(exchange);
     let mut out = std::mem::take(exchange.head);
+    out.clear();
     ready.write(exchange.flags.keeps_alive, age_s, &clock::http_date(), &mut out);
     exchange.bytes.head_sent = out.len() as u64;
     exchange.facts.step = weir_meter::Step::SendResponse;
@@ -96,7 +98,6 @@ async fn send_ready(exchange: &mut Exchange<'_>, conn: &mut Conn, ready: &Ready,
         Body::Kept(kept) => kept::send(exchange, conn, Framing::Length, &mut out, kept).await,
         _ => Err(Gone::Cut),
     };
-    out.clear();
     *exchange.head = out;
     exchange.flags.complete = result.is_ok();
     exchange.flags.keeps_alive &= result.is_ok();

@@ -45,6 +45,8 @@ pub struct Weir {
     pub certificates: Vec<Certificate>,
     /// Spans for OpenTelemetry.
     pub traces: Traces,
+    /// Recorders of `record`, in the order of the file.
+    pub recordings: Vec<Recording>,
     /// Each limit beside its use.
     pub limits: Vec<Limit>,
     /// State of the machine.
@@ -55,6 +57,77 @@ pub struct Weir {
     pub errors: Vec<ErrorClass>,
     /// Number of names beyond the limit that were counted together as `other`.
     pub names_merged: u64,
+}
+
+/// The recorder of one file, with the counts of its run: of the present one, or else of the last one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recording {
+    /// The file, as the configuration names it.
+    pub file: String,
+    /// Whether it records now.
+    pub is_on: bool,
+    /// The share of clients that are recorded, from 0 to 1.
+    pub share: f64,
+    /// When the run began; `None` before the first one.
+    pub since: Option<Timestamp>,
+    /// When it ends by itself.
+    pub until: Option<Timestamp>,
+    /// Exchanges of recorded clients, also those that are lost.
+    pub exchanges: u64,
+    /// Exchanges in the file.
+    pub recorded: u64,
+    /// What is lost.
+    pub lost: RecordingLosses,
+    /// Messages of WebSockets in the file.
+    pub messages: u64,
+    /// The size of the file.
+    pub bytes: u64,
+    /// Its largest size.
+    pub max_bytes: u64,
+    /// The counts of all runs of the process.
+    pub totals: RecordingTotals,
+}
+
+/// Exchanges and messages that a recording lacks, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordingLosses {
+    /// The queue to the thread was full.
+    pub queue: u64,
+    /// The file had its largest size.
+    pub size: u64,
+    /// The file could not be written.
+    pub writing: u64,
+    /// They are larger than a block may be.
+    pub large: u64,
+}
+
+impl RecordingLosses {
+    /// The losses with the words for their reasons.
+    pub fn by_reason(&self) -> [(&'static str, u64); 4] {
+        [("queue", self.queue), ("size", self.size), ("writing", self.writing), ("large", self.large)]
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &RecordingLosses) {
+        self.queue += other.queue;
+        self.size += other.size;
+        self.writing += other.writing;
+        self.large += other.large;
+    }
+}
+
+/// The counts of all runs of a recorder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordingTotals {
+    /// Exchanges of recorded clients, also those that are lost.
+    pub exchanges: u64,
+    /// Exchanges that were written.
+    pub recorded: u64,
+    /// What is lost.
+    pub lost: RecordingLosses,
 }
 
 /// A certificate that servers show to clients.

@@ -1,4 +1,5 @@
-//! Log files: one open file per path in the whole process, for all its writers.
+//! Log files: one open file per path in the whole process, for all its writers. A file of another kind, whose owner alone
+//! may read it and whose beginning is checked, is opened, passed on and opened again as a log file is.
 //!
 //! Invariant: a line or batch is one `write(2)` to a file opened for appending, so lines never mix and writers need
 //! no lock.
@@ -9,14 +10,30 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use crate::clock;
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::io::Errno;
 
+use crate::clock;
 use crate::log::level::Level;
 use crate::log::os::Os;
+
+/// The kind of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// Lines, which everybody may read.
+    Log,
+    /// Records, which the owner alone may read.
+    Record,
+}
+
+/// Says why an open file may not be appended to; the text follows the name of the file.
+pub type FileCheck = fn(&File) -> Result<(), String>;
 
 /// A file that lines are appended to.
 pub struct LogFile {
     path: String,
+    /// For a [`FileKind::Record`]: the check of the file when it is opened.
+    check: Option<FileCheck>,
     open: RwLock<Option<Arc<File>>>,
     /// The Unix second in which the disk was full: nothing is written for the rest of this second.
     full_at: AtomicU64,
@@ -33,13 +50,24 @@ const COMPLAIN_EVERY: u64 = 60;
 impl LogFile {
     /// The file of that path. It is not opened here, so that reading a configuration changes no file.
     pub fn shared(path: &str) -> Arc<LogFile> {
+        LogFile::shared_of(path, None)
+    }
+
+    /// The same for a file of records: weir opens it for reading too, and refuses it if `check` does.
+    pub fn shared_record(path: &str, check: FileCheck) -> Arc<LogFile> {
+        LogFile::shared_of(path, Some(check))
+    }
+
+    fn shared_of(path: &str, check: Option<FileCheck>) -> Arc<LogFile> {
         let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = files.iter().filter_map(Weak::upgrade).find(|file| file.path == path) {
+        let is_same = |file: &Arc<LogFile>| file.path == path && file.check.is_some() == check.is_some();
+        if let Some(file) = files.iter().filter_map(Weak::upgrade).find(is_same) {
             return file;
         }
         files.retain(|file| file.strong_count() > 0);
         let file = Arc::new(LogFile {
             path: path.to_owned(),
+            check,
             open: RwLock::new(None),
             full_at: AtomicU64::new(0),
             complained_at: AtomicU64::new(0),
@@ -51,6 +79,11 @@ impl LogFile {
     /// The path.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> FileKind {
+        if self.check.is_some() { FileKind::Record } else { FileKind::Log }
     }
 
     /// The directory of the file, if that directory is missing.
@@ -114,7 +147,15 @@ impl LogFile {
     }
 
     fn opened(&self) -> Result<Arc<File>, String> {
-        append(&self.path).map(Arc::new).map_err(|error| format!("open() \"{}\" failed {}", self.path, Os(&error)))
+        let opened = match self.check {
+            None => append(&self.path),
+            Some(_) => OpenOptions::new().read(true).append(true).create(true).mode(RECORD_MODE).open(&self.path),
+        };
+        let file = opened.map_err(|error| format!("open() \"{}\" failed {}", self.path, Os(&error)))?;
+        if let Some(check) = self.check {
+            check(&file).map_err(|why| format!("\"{}\" {why}", self.path))?;
+        }
+        Ok(Arc::new(file))
     }
 
     /// Writes to this open file from now on: another process has opened the path.
@@ -130,6 +171,21 @@ impl LogFile {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
         Ok(())
     }
+}
+
+/// The mode of a new file of records.
+const RECORD_MODE: u32 = 0o600;
+
+/// Whether this process alone may write to the file from now on. The kernel ends the right when the process ends, or
+/// closes a descriptor of the file: ask before each write. It fails only for files that have no such rights.
+pub fn is_ours(file: &File) -> bool {
+    !matches!(fcntl_lock(file, FlockOperation::NonBlockingLockExclusive), Err(Errno::ACCESS | Errno::AGAIN))
+}
+
+/// Gives the right of [`is_ours`] back.
+pub fn give_back(file: &File) {
+    // A file without such rights has none to give back.
+    let _ = fcntl_lock(file, FlockOperation::Unlock);
 }
 
 /// Opens a file for appending, creating it readable for all.
@@ -171,6 +227,29 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"3\n");
         std::fs::remove_file(&path).unwrap();
         std::fs::remove_file(&rotated).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_records_is_its_owners_and_is_checked() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = scratch("record");
+        let check: FileCheck = |file| match file.metadata().map(|found| found.len()) {
+            Ok(0) => Ok(()),
+            _ => Err("has something".to_owned()),
+        };
+        let (record, log) = (LogFile::shared_record(&path, check), LogFile::shared(&path));
+        assert!(!Arc::ptr_eq(&record, &log));
+        assert_eq!((record.kind(), log.kind()), (FileKind::Record, FileKind::Log));
+        record.open().unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let handle = record.handle().unwrap();
+        assert!(is_ours(&handle) && is_ours(&handle));
+        give_back(&handle);
+        drop(record);
+        std::fs::write(&path, "x").unwrap();
+        let again = LogFile::shared_record(&path, check);
+        assert_eq!(again.open().unwrap_err(), format!("\"{path}\" has something"));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

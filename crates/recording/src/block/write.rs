@@ -12,7 +12,7 @@ pub trait LiveFields {
     fn each(&self, take: &mut dyn FnMut(&[u8], &[u8]));
 }
 
-impl LiveFields for [(&[u8], &[u8])] {
+impl LiveFields for &[(&[u8], &[u8])] {
     fn each(&self, take: &mut dyn FnMut(&[u8], &[u8])) {
         self.iter().for_each(|(name, value)| take(name, value));
     }
@@ -20,7 +20,7 @@ impl LiveFields for [(&[u8], &[u8])] {
 
 impl<const COUNT: usize> LiveFields for [(&[u8], &[u8]); COUNT] {
     fn each(&self, take: &mut dyn FnMut(&[u8], &[u8])) {
-        self.as_slice().each(take);
+        (&self[..]).each(take);
     }
 }
 

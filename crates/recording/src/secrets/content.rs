@@ -2,7 +2,7 @@
 
 use super::noticed::{Noticed, is_begin};
 use super::numbers;
-use super::sheet::{Findings, ValueForm};
+use super::sheet::{Findings, ValueForm, whole};
 use super::table::{SERVICE_KEYS, SecretKind};
 use super::view::View;
 
@@ -24,6 +24,8 @@ pub(super) fn content(view: View<'_>, findings: &mut dyn Findings) {
             continue;
         }
         let found = match byte {
+            // The password of a URL may end before an `@`.
+            b'@' if at > 0 && findings.is_found(view.place(at - 1)) => None,
             b'@' => email(bytes, at),
             b':' => user_info(view, at, findings),
             b'-' => private_key(bytes, at),
@@ -38,6 +40,13 @@ pub(super) fn content(view: View<'_>, findings: &mut dyn Findings) {
             Some(Noticed::Nothing(end)) => at = end.max(at + 1),
             None => at += 1,
         }
+    }
+}
+
+/// Gives user and password of each URL in `view` to `findings`.
+pub(super) fn users(view: View<'_>, findings: &mut dyn Findings) {
+    for at in memchr::memmem::find_iter(view.bytes, b"://") {
+        user_info(view, at, findings);
     }
 }
 
@@ -94,7 +103,7 @@ fn user_info(view: View<'_>, at: usize, findings: &mut dyn Findings) -> Option<N
     let both = view.part(begin..sign);
     let (user, password) = both.split_once(b':').unwrap_or((both, both.part(0..0)));
     for one in [user, password] {
-        findings.found(one, 0..one.bytes.len(), SecretKind::UserInfo, ValueForm::Plain);
+        whole(one, SecretKind::UserInfo, findings);
     }
     Some(Noticed::Nothing(sign + 1))
 }

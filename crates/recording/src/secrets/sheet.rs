@@ -30,6 +30,9 @@ pub(super) enum ValueForm {
 pub(super) trait Findings {
     /// A secret: a range of `view`. Ranges may overlap.
     fn found(&mut self, view: View<'_>, range: Range<usize>, kind: SecretKind, form: ValueForm);
+
+    /// Whether the byte at this place of the original text is a part of a secret that is known.
+    fn is_found(&self, place: usize) -> bool;
 }
 
 /// A value that is a secret: decoded, so that it has the same replacement in each form.
@@ -110,6 +113,10 @@ impl Findings for Writing<'_, '_> {
         }
         self.write(view.part(range), &new);
         self.sheet.new = new;
+    }
+
+    fn is_found(&self, place: usize) -> bool {
+        self.sheet.is_taken.get(place) == Some(&true)
     }
 }
 

@@ -32,6 +32,8 @@ pub enum SecretKind {
     Iban,
     /// The address of a client.
     Address,
+    /// A long random text, which may be a secret. Nothing is replaced for this reason.
+    Random,
 }
 
 /// How a field's value is read.
@@ -400,6 +402,61 @@ pub(super) const SERVICE_KEYS: &[(&str, KeyBytes, usize)] = &[
     ("hvs.", KeyBytes::Url, 20),
 ];
 
+/// Fields whose long random values are no secrets: numbers of requests, of contents, of nodes.
+pub(super) const RANDOM_FIELDS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "akamai-grn",
+    "alt-svc",
+    "cf-ray",
+    "content-digest",
+    "content-disposition",
+    "content-md5",
+    "content-security-policy",
+    "content-security-policy-report-only",
+    "content-type",
+    "digest",
+    "etag",
+    "host",
+    "if-match",
+    "if-none-match",
+    "if-range",
+    "nel",
+    "permissions-policy",
+    "priority",
+    "repr-digest",
+    "report-to",
+    "reporting-endpoints",
+    "request-id",
+    "sec-ch-ua",
+    "sec-websocket-accept",
+    "sec-websocket-key",
+    "server",
+    "server-timing",
+    "trace-id",
+    "traceparent",
+    "tracestate",
+    "user-agent",
+    "via",
+    "x-amz-cf-id",
+    "x-amz-cf-pop",
+    "x-amz-id-2",
+    "x-amz-request-id",
+    "x-amzn-requestid",
+    "x-amzn-trace-id",
+    "x-b3-parentspanid",
+    "x-b3-spanid",
+    "x-b3-traceid",
+    "x-cache-key",
+    "x-cloud-trace-context",
+    "x-correlation-id",
+    "x-request-id",
+    "x-served-by",
+    "x-trace-id",
+    "x-vercel-id",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -475,9 +532,12 @@ mod tests {
 
     #[test]
     fn lists_are_in_lower_case_and_have_a_name_once() {
-        let all = WORDS.iter().chain(PARTS).chain(HARMLESS).chain(FIELDS.iter().map(|(name, _)| name));
+        let all =
+            WORDS.iter().chain(PARTS).chain(HARMLESS).chain(RANDOM_FIELDS).chain(FIELDS.iter().map(|(name, _)| name));
         assert!(all.clone().all(|name| name.chars().all(|c| !c.is_ascii_uppercase())));
-        for list in [WORDS, PARTS, KOREAN, HARMLESS, &FIELDS.iter().map(|(name, _)| *name).collect::<Vec<_>>()] {
+        for list in
+            [WORDS, PARTS, KOREAN, HARMLESS, RANDOM_FIELDS, &FIELDS.iter().map(|(name, _)| *name).collect::<Vec<_>>()]
+        {
             for (number, name) in list.iter().enumerate() {
                 assert!(!list[..number].contains(name), "{name} twice");
             }

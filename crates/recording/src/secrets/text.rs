@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::content::content;
+use super::content::{content, users};
 use super::json::json;
 use super::sheet::{Findings, whole};
 use super::table::{SecretKind, is_secret_name};
@@ -19,6 +19,9 @@ const TAG_BYTES_MAX: usize = 4096;
 pub(super) fn nested(view: View<'_>, depth: u32, findings: &mut dyn Findings) {
     if depth < DEPTH_MAX {
         if let Some(decoded) = view.percent(false) {
+            // A value ends at a sign of this text, not at one of its own.
+            pairs(view, findings);
+            users(view, findings);
             return nested(decoded.view(), depth + 1, findings);
         }
         if let [b'{' | b'[', _, ..] = view.bytes {
