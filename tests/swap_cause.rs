@@ -9,6 +9,8 @@ mod needs;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -52,6 +54,7 @@ const PLANTED: &[Planted] = &[
     Planted("origin request", "/uri/x", "proxy_pass http://app/one/;", "proxy_pass http://app/two/;"),
     Planted("field x-included", "/included", "add_header X-Included 1;", "add_header X-Included 2;"),
     Planted("field x-new", "/new", "", "add_header X-New 1;"),
+    Planted("origin field q", "/cgi?a", "fastcgi_param Q 1;", "fastcgi_param Q 2;"),
 ];
 
 /// The main file. `@N` is the line of the planted change N.
@@ -103,6 +106,12 @@ http {
         location /uri/ {
             @10
         }
+        location /cgi {
+            @13
+            fastcgi_param REQUEST_METHOD $request_method;
+            fastcgi_param REQUEST_URI $request_uri;
+            fastcgi_pass unix:CGI;
+        }
         include other.conf;
         location /new {
             @12
@@ -129,9 +138,11 @@ impl Folder {
         for (side, is_b) in [("a", false), ("b", true)] {
             fs::create_dir_all(folder.0.join(side)).unwrap();
             for (file, text) in [("nginx.conf", MAIN), ("other.conf", OTHER)] {
-                fs::write(folder.0.join(side).join(file), planted(text, origin, is_b)).unwrap();
+                let text = text.replace("CGI", &folder.0.join("cgi.sock").display().to_string());
+                fs::write(folder.0.join(side).join(file), planted(&text, origin, is_b)).unwrap();
             }
         }
+        cgi(&folder.0.join("cgi.sock"));
         folder.log(&PLANTED.iter().map(|Planted(_, target, ..)| *target).collect::<Vec<_>>());
         folder
     }
@@ -180,6 +191,34 @@ fn origin() -> SocketAddr {
         }
     });
     address
+}
+
+/// A FastCGI application at a socket of the file system.
+fn cgi(place: &Path) {
+    let socket = UnixListener::bind(place).unwrap();
+    // nginx's workers have another user.
+    fs::set_permissions(place, fs::Permissions::from_mode(0o666)).unwrap();
+    std::thread::spawn(move || {
+        for stream in socket.incoming().flatten() {
+            std::thread::spawn(move || cgi_answer(stream));
+        }
+    });
+}
+
+/// Reads the records up to the empty one that ends the body, and answers.
+fn cgi_answer(mut stream: UnixStream) -> Option<()> {
+    let mut head = [0; 8];
+    while stream.read_exact(&mut head).is_ok() {
+        let content = usize::from(u16::from_be_bytes([head[4], head[5]]));
+        stream.read_exact(&mut vec![0; content + usize::from(head[6])]).ok()?;
+        if head[1] == 5 && content == 0 {
+            let text = b"Content-Type: text/x\r\n\r\ncgi\n";
+            let stdout = [&[1, 6, 0, 1, 0, u8::try_from(text.len()).ok()?, 0, 0], &text[..]].concat();
+            let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            return stream.write_all(&[&stdout[..], &end].concat()).ok();
+        }
+    }
+    None
 }
 
 fn answer(mut stream: TcpStream) {
@@ -237,7 +276,7 @@ fn each_change_is_found(name: &str, binary: &[&str]) {
         let Planted(part, target, _, text) = planted;
         let shows = |one: &&Value| {
             let is_part = one["part"].as_str().unwrap().starts_with(part);
-            is_part && (part.starts_with("log") || one["request"]["target"] == *target)
+            is_part && (part.starts_with("log") || one["request"]["target"] == target.trim_end_matches("?a"))
         };
         if !differences.iter().filter(shows).any(|one| is_cause(&folder, one, planted)) {
             missing.push(format!("{part} {text}"));

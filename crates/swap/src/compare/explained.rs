@@ -57,7 +57,7 @@ pub const EXPLAINED: &[Explained] = &[
             "weir는 캐시에서 꺼낸 응답에 오리진의 Date를 그 자리에 그대로 둡니다(RFC 9111 4)",
         ),
         is_it: |one, with| {
-            with.is_aged && one.part == "order of fields" && without_date(&one.a) == without_date(&one.b)
+            with.is_aged && one.part == "order of fields" && without("date", &one.a) == without("date", &one.b)
         },
     },
     Explained {
@@ -111,7 +111,9 @@ pub const EXPLAINED: &[Explained] = &[
         ),
         is_it: |one, _| {
             let is_closed = one.part == "origin field connection" && one.a == "close" && one.b == NONE;
-            is_closed || one.part == "origin request" && one.a.replace(" HTTP/1.0", " HTTP/1.1") == one.b
+            // nginx puts Host first in HTTP/1.1, and where the file has it in HTTP/1.0.
+            let is_moved = one.part == "origin order" && without("host", &one.a) == without("host", &one.b);
+            is_closed || is_moved || one.part == "origin request" && one.a.replace(" HTTP/1.0", " HTTP/1.1") == one.b
         },
     },
 ];
@@ -131,8 +133,9 @@ fn counts_bytes(one: &PartDifference) -> bool {
     ["log $body_bytes_sent", "log $bytes_sent"].contains(&one.part.as_str())
 }
 
-fn without_date(order: &str) -> Vec<&str> {
-    order.split(", ").filter(|name| *name != "date").collect()
+/// The order of the other fields.
+fn without<'o>(field: &str, order: &'o str) -> Vec<&'o str> {
+    order.split(", ").filter(|name| *name != field).collect()
 }
 
 fn differs_by_name(one: &PartDifference) -> bool {
