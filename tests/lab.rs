@@ -82,7 +82,7 @@ fn text(bytes: &[u8]) -> String {
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [] => two_configurations_of_weir_are_compared_kept_and_shown, whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict, a_lab_speaks_the_language_that_it_is_asked_in_and_keeps_none, a_language_that_is_none_is_named_and_so_is_a_flag, several_changes_are_told_apart_and_leave_no_draft, an_edge_that_is_kept_warm_keeps_what_it_holds, knobs_are_tried_one_at_a_time_and_leave_no_draft, what_was_found_to_help_is_written_and_taken_back_and_never_over_something_else, a_script_is_a_load, a_capacity_is_searched_until_there_is_none, runs_made_elsewhere_are_compared_when_there_are_enough, what_cannot_be_answered_is_refused_before_anything_runs, an_edge_that_does_not_start_is_said_in_its_own_words, load_goes_to_nobody_who_was_there_before, ctrl_c_ends_everything_and_keeps_what_there_is, a_killed_lab_takes_everything_with_it_and_its_directory_is_found;
+        [] => two_configurations_of_weir_are_compared_kept_and_shown, whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict, a_lab_speaks_the_language_that_it_is_asked_in_and_keeps_none, a_language_that_is_none_is_named_and_so_is_a_flag, several_changes_are_told_apart_and_leave_no_draft, an_edge_that_is_kept_warm_keeps_what_it_holds, knobs_are_tried_one_at_a_time_and_leave_no_draft, what_was_found_to_help_is_written_and_taken_back_and_never_over_something_else, a_script_is_a_load, a_capacity_is_searched_until_there_is_none, a_capacity_is_searched_with_a_script, runs_made_elsewhere_are_compared_when_there_are_enough, what_cannot_be_answered_is_refused_before_anything_runs, an_edge_that_does_not_start_is_said_in_its_own_words, load_goes_to_nobody_who_was_there_before, ctrl_c_ends_everything_and_keeps_what_there_is, a_killed_lab_takes_everything_with_it_and_its_directory_is_found;
         [Need::Program(NGINX)] => nginx_is_compared_with_itself_as_plain_processes;
         [Need::Namespaces] => two_at_once_are_compared_by_what_they_cost, two_protocols_are_compared_over_the_same_bad_path;
         [Need::Root] => notes_that_another_user_wrote_are_not_believed;
@@ -424,6 +424,32 @@ fn a_capacity_is_searched_until_there_is_none() {
     assert!(korean.contains(verdict) && korean.matches("  실패: ").count() == rates.len(), "{korean}");
     let refused = text(&bench.run(&["capacity", "on.conf", "--slo", "p98=1ms"]).stderr);
     assert!(refused.contains("p50, p95 or p99"), "{refused}");
+}
+
+fn a_capacity_is_searched_with_a_script() {
+    let bench = Bench::new();
+    let write = |phase: &str| {
+        let script = format!(
+            "config: {{ phases: [{phase}] }}\nscenarios: [{{ flow: [{{ get: {{ url: \"/1k?delay=5ms\" }} }}, {{ get: {{ url: \"/1k?delay=5ms\" }} }}] }}]\n"
+        );
+        fs::write(bench.dir.join("mix.yml"), script).unwrap();
+    };
+    // 20 requests in two seconds; no answer is fast enough at any rate.
+    write("{ duration: 1, arrivalCount: 7 }, { duration: 1, arrivalCount: 3 }");
+    let args = ["capacity", "on.conf", "--load", "mix.yml", "--from", "100", "--slo", "p50=1ms", "--noisy"];
+    let output = bench.run(&args);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("no verdict: 2 s of the script have too few answers for p50"),
+        "{said}{}",
+        text(&output.stderr)
+    );
+    let run = bench.stored();
+    // Ten times the script's rate: ten times its arrivals.
+    assert_eq!((&run["steps"][0]["rate"], &run["blocks"][0]["requests"]), (&100.0.into(), &200.into()));
+    write("{ duration: 1, arrivalRate: 7, mode: poisson }");
+    let refused = text(&bench.run(&args).stderr);
+    assert!(refused.contains("mix.yml: its plan does not show the number of its requests"), "{refused}");
 }
 
 /// Reports of `weir load` against the dummy origin, one in each file.

@@ -12,6 +12,7 @@ use weir_lab::said::Said;
 use weir_lab::schedule::Looks;
 use weir_lab::wan::{BadLink, Direction};
 use weir_lab::{stack, texts};
+use weir_load::plan::Phase;
 use weir_load::{processor, random, script};
 use weir_words::say;
 
@@ -105,8 +106,7 @@ pub fn together(args: &AbArgs) -> Together {
 /// The load, its duration and the duration of its warm-up.
 pub fn load(args: &SentArgs, (block, warm_up): (Duration, Duration), path: String) -> Result<Load, Said> {
     if let Some(file) = &args.script {
-        let (length, requests) = script_plan(file)?;
-        return Ok(Load::Script { file: absolute(file)?, length, requests });
+        return Ok(script_load(file)?.0);
     }
     let connections = args.connections.unwrap_or(CONNECTIONS);
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
@@ -125,9 +125,8 @@ fn absolute(file: &Path) -> Result<PathBuf, Said> {
     std::path::absolute(file).map_err(|error| say!(texts::ERR_FILE, file.display().to_string(), error.to_string()))
 }
 
-/// The total duration of a script's phases, and the number of its requests if its plan shows it. Reads the script as
-/// `weir load` does, with the same errors.
-fn script_plan(file: &Path) -> Result<(Duration, Option<f64>), Said> {
+/// The load of a script, and its phases. Reads the script as `weir load` does, with the same errors.
+pub fn script_load(file: &Path) -> Result<(Load, Vec<Phase>), Said> {
     let options = script::ScriptOptions {
         files: vec![file.to_owned()],
         // Nothing is sent to this address. The lab sets the real target, so the script may have none.
@@ -138,10 +137,10 @@ fn script_plan(file: &Path) -> Result<(Duration, Option<f64>), Said> {
     let plan = script::load(&options, &processor::load_script).map_err(|refusal| refusal.text.trimmed())?;
     let length = weir_load::arrive::length(&plan.phases);
     if length > BLOCK.1 {
-        Err(say!(texts::ERR_PHASES_LONG, file.display().to_string(), length.as_secs(), BLOCK.1.as_secs()))
-    } else {
-        Ok((length, weir_load::arrive::requests(&plan)))
+        return Err(say!(texts::ERR_PHASES_LONG, file.display().to_string(), length.as_secs(), BLOCK.1.as_secs()));
     }
+    let requests = weir_load::arrive::requests(&plan);
+    Ok((Load::Script { file: absolute(file)?, over: None, length, requests }, plan.phases.clone()))
 }
 
 /// The metric, the threshold, the number of pairs and the seed.
@@ -176,7 +175,10 @@ pub fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, Said> {
 /// The settings of the blocks of a comparison of these configurations.
 pub fn ask(stack_args: &StackArgs, args: &ComparisonLoadArgs, load: Load, sides: &[&Side]) -> Result<Ask, Said> {
     let warm_script = match &args.warmup_load {
-        Some(file) => Some((absolute(file)?, script_plan(file)?.0)),
+        Some(file) => match script_load(file)?.0 {
+            Load::Script { file, length, .. } => Some((file, length)),
+            Load::Path { .. } => None,
+        },
         None => None,
     };
     let headers = headers(&args.sent)?;
@@ -223,7 +225,7 @@ pub fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: Duration
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
     #[test]
@@ -232,7 +234,10 @@ mod tests {
         let of = |phase: &str, step: &str| {
             let text = format!("config: {{phases: [{phase}]}}\nscenarios: [{{flow: [{{get: {{url: /}}}}, {step}]}}]\n");
             std::fs::write(&file, text).unwrap();
-            script_plan(&file).unwrap()
+            match script_load(&file).unwrap().0 {
+                Load::Script { length, requests, .. } => (length, requests),
+                Load::Path { .. } => panic!("a script"),
+            }
         };
         let twenty = Duration::from_secs(20);
         let looped = "{loop: [{get: {url: /a}}, {think: 1}], count: 3}";

@@ -9,7 +9,7 @@ use weir_lab::texts;
 use weir_load::random;
 use weir_words::{Language, Said, say};
 
-use super::asked::{edge_of, side, stack_of};
+use super::asked::{edge_of, script_load, side, stack_of};
 use super::flags::CapacityArgs;
 use super::kept::experiment;
 
@@ -44,13 +44,25 @@ fn asked(args: &CapacityArgs) -> Result<Capacity, Said> {
     }
     let users = args.users.map(|(_, most)| Users { think: args.think, most: f64::from(most) });
     let from = args.users.map_or(args.from, |(from, _)| f64::from(from));
-    let load = Load::Path { path: args.path.clone(), connections: args.connections, rate: Some(from) };
+    let (load, phases) = match &args.load {
+        Some(file) => match script_load(file)? {
+            (Load::Script { requests: None, .. }, _) => {
+                return Err(say!(texts::ERR_CAPACITY_SCRIPT, file.display().to_string()));
+            }
+            script => script,
+        },
+        None => {
+            let load = Load::Path { path: args.path.clone(), connections: args.connections, rate: Some(from) };
+            (load, Vec::new())
+        }
+    };
     let (quantile, limit) = args.slo;
     Ok(Capacity {
         side: side(&args.conf, edge_of(&args.stack.edge)?)?,
         ask: stack_of(&args.stack, load, args.block, args.warmup)?,
         objective: Objective { quantile, limit_ms: limit.as_secs_f64() * 1000.0, errors: args.errors / 100.0 },
         users,
+        phases,
         from,
         seed: args.stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64),
     })

@@ -367,6 +367,9 @@ pub struct CapacityArgs {
     /// Per cent of requests that may fail
     #[arg(long, value_name = "PERCENT", default_value_t = 0.1)]
     pub errors: f64,
+    /// Search with an Artillery script instead of a path: at a rate, all its phases have as many times their arrivals
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["users", "connections"])]
+    pub load: Option<PathBuf>,
     /// The first rate
     #[arg(long, value_name = "N", default_value_t = 200.0)]
     pub from: f64,

@@ -15,7 +15,7 @@ Examples:
   weir load https://127.0.0.1:8443/ --http3 -c 32 -m 8 -k    the same over HTTP/3
   weir load http://127.0.0.1:8080/ -R 500         500 requests a second, independent of the answers (open model)
   weir load --agents nats://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent nats://10.0.0.1`
-  weir load from access.log -o mix.yml            a script with the mix of requests of an access log
+  weir load from access.log -o mix.yml            a script with the mix of requests of an access log or a recording
   weir load compare before.json after.json        compares two single runs
   weir load report run.json                       writes the page run.json.html
 
@@ -53,7 +53,7 @@ pub enum LoadCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
         rest: Vec<std::ffi::OsString>,
     },
-    /// Make an Artillery script from access logs, with the mix of requests that they have
+    /// Make an Artillery script from recordings or access logs, with the mix of requests that they have
     From(FromArgs),
     /// Make an HTML page from a JSON report
     Report {
@@ -91,8 +91,8 @@ pub struct QuickArgs {
 /// `weir load from`.
 #[derive(Args)]
 pub struct FromArgs {
-    /// Access logs of nginx or Apache, also compressed by gzip; - is standard input
-    #[arg(value_name = "LOG", required = true)]
+    /// Recordings of weir, or access logs of nginx or Apache, also compressed by gzip; - is standard input
+    #[arg(value_name = "FILE", required = true)]
     pub logs: Vec<PathBuf>,
     /// Write the script to this file, and the values of its parameters to files beside it [default: all to stdout]
     #[arg(short, long, value_name = "FILE")]
@@ -106,18 +106,21 @@ pub struct FromArgs {
     /// The nginx.conf that has the log_format
     #[arg(long, value_name = "FILE")]
     pub conf: Option<PathBuf>,
-    /// Only requests for this host, if the lines have hosts [default: the host with most requests]
+    /// Only requests for this host, if a log has hosts [default: the host with most requests]
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// Leave out style sheets, scripts, images and fonts
     #[arg(long)]
     pub without_assets: bool,
-    /// The whole log in this many minutes, at the rates of the log [default: the busiest hour as it is]
+    /// All of it in this many minutes, at its own rates [default: the busiest hour as it is]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(weir_load::traffic::MINUTES_MAX)))]
     pub minutes: Option<u32>,
-    /// So many times as fast as the log: more arrivals a second, shorter pauses
+    /// So many times as fast: more arrivals a second, shorter pauses
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
+    /// As many arrivals as all clients had, if a recording has a share of them [default: as many as are recorded]
+    #[arg(long)]
+    pub all_clients: bool,
 }
 
 fn speed(text: &str) -> Result<f64, Said> {

@@ -1,4 +1,4 @@
-//! `weir load from`: opens access logs, and writes the script that `weir_load::traffic` makes of them.
+//! `weir load from`: opens access logs and recordings, and writes the script that `weir_load::traffic` makes of them.
 
 use std::fs::File;
 use std::io::Read;
@@ -31,6 +31,7 @@ pub fn run(args: &FromArgs, language: Language) -> u8 {
         without_assets: args.without_assets,
         minutes: args.minutes,
         speed: args.speed,
+        all_clients: args.all_clients,
         target: args.target.clone(),
         stem,
         language,
@@ -46,7 +47,7 @@ pub fn run(args: &FromArgs, language: Language) -> u8 {
     }
 }
 
-/// A log with its name.
+/// A log or a recording, with its name.
 type Source = (String, Box<dyn Read>);
 
 fn open(path: &Path) -> Result<Source, Said> {

@@ -15,7 +15,7 @@ const LANES: usize = 3;
 
 /// Programs that run for more than ten seconds, the longest first: they begin first, so that nothing waits for them at
 /// the end. `keeper` is not among them: its servers have seconds to answer, and the longest programs need both CPUs.
-const LONG: [&str; 16] = [
+const LONG: [&str; 17] = [
     "vtc",
     "why",
     "inside",
@@ -23,6 +23,7 @@ const LONG: [&str; 16] = [
     "limits",
     "weir_load",
     "fromlog",
+    "fromrecording",
     "engines",
     "ledger",
     "prometheus",

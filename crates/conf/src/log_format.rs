@@ -268,6 +268,16 @@ impl Format {
 }
 
 impl Entry {
+    /// A request that was not read from a line.
+    ///
+    /// # Errors
+    /// A client cannot send the target again.
+    pub fn of_request(method: &[u8], target: &[u8]) -> Result<Entry, Unfit> {
+        let mut entry = Entry { method: method.to_vec(), ..Entry::default() };
+        entry.aim(target.to_vec());
+        sendable(entry)
+    }
+
     /// Takes a target. One in absolute form has the scheme and the host of the request (RFC 9112 §3.2.2).
     fn aim(&mut self, target: Vec<u8>) {
         let Some((is_tls, host, rest)) = absolute(&target) else {

@@ -66,6 +66,8 @@ pub enum Load {
     Script {
         /// The file of the script.
         file: PathBuf,
+        /// A file that is merged over its `config`.
+        over: Option<PathBuf>,
         /// The length of its phases.
         length: Duration,
         /// The number of requests in one run of it, if the script's plan shows it.
@@ -346,7 +348,7 @@ impl Ask {
         let out = dir.join("warm.json");
         let argv = match (&self.warm_script, &self.load) {
             (Some((file, length)), _) => {
-                let load = Load::Script { file: file.clone(), length: *length, requests: None };
+                let load = Load::Script { file: file.clone(), over: None, length: *length, requests: None };
                 self.client_argv(&load, *length, stack, &out, seed)
             }
             (None, Load::Path { path, connections, rate }) if !self.warm_up.is_zero() => {
@@ -380,8 +382,9 @@ impl Ask {
                 argv.extend(stack.protocol.flag().map(str::to_owned));
                 argv.extend(self.headers.iter().flat_map(|field| ["-H".to_owned(), field.clone()]));
             }
-            Load::Script { file, .. } => {
+            Load::Script { file, over, .. } => {
                 argv.extend([file.display().to_string(), "-t".to_owned(), stack.url()]);
+                argv.extend(over.iter().flat_map(|over| ["-c".to_owned(), over.display().to_string()]));
                 // Both arms of a pair get the same arrivals and the same data.
                 argv.extend(["--seed".to_owned(), (seed >> 1).to_string()]);
             }

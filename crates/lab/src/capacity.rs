@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use weir_load::plan::{Arrivals, Phase};
 use weir_net::clock;
 
 use crate::ab::{Tell, environment_of, side_json};
@@ -18,6 +19,7 @@ use crate::series;
 use crate::stack::{self, BlockFailure, LabDirectory};
 use crate::stats;
 use crate::store;
+use crate::texts;
 
 /// If fewer of the offered requests than this part are answered, the rate was not reached.
 const REACHED_MIN: f64 = 0.99;
@@ -72,12 +74,14 @@ impl Objective {
 pub struct Capacity {
     /// The configuration that is loaded.
     pub side: Side,
-    /// The settings that blocks share. The load is a path.
+    /// The settings that blocks share. The load is a path or a script.
     pub ask: Ask,
     /// The condition that has to hold.
     pub objective: Objective,
     /// Virtual users as the axis, instead of requests a second.
     pub users: Option<Users>,
+    /// The phases of the script, if the load is one: a rate gives all of them as many times the arrivals.
+    pub phases: Vec<Phase>,
     /// The rate, or the number of users, to start with.
     pub from: f64,
     /// The seed of the random numbers.
@@ -119,8 +123,28 @@ impl Users {
         std::fs::write(file, script.to_string())?;
         // The last user begins at the end of `begin`, and ends so much later than the first.
         let length = length + 2 * Duration::from_secs_f64(begin);
-        Ok(Load::Script { file: file.to_owned(), length, requests: Some(users * turns) })
+        Ok(Load::Script { file: file.to_owned(), over: None, length, requests: Some(users * turns) })
     }
+}
+
+/// Writes the `config` that gives each phase so many times its arrivals.
+fn paced(phases: &[Phase], times: f64, file: &Path) -> std::io::Result<()> {
+    let (mut sum, mut given) = (0.0, 0.0);
+    let phase = |phase: &Phase| match phase.arrivals {
+        Arrivals::Pause => json!({}),
+        Arrivals::Count(count) => {
+            // The remainders add up, so that no arrival is lost by rounding.
+            sum += count as f64 * times;
+            let own = f64::round(sum) - given;
+            given += own;
+            json!({"arrivalCount": own})
+        }
+        Arrivals::Rate(rate) | Arrivals::Poisson(rate) => json!({"arrivalRate": rate * times}),
+        Arrivals::Ramp(from, to) => json!({"arrivalRate": from * times, "rampTo": to * times}),
+    };
+    let phases: Vec<Value> = phases.iter().map(phase).collect();
+    // JSON is YAML too.
+    std::fs::write(file, json!({"config": {"phases": phases}}).to_string())
 }
 
 impl Capacity {
@@ -157,8 +181,9 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
             Err(Ended::Stopped) => break Err(say!(STOPPED)),
             Err(Ended::Spoiled(why)) => break Err(say!(AT_LEVEL, why, it.level(rate))),
         };
-        // Users never send more than is answered.
-        let offered = if it.users.is_some() { 0.0 } else { rate };
+        let has_path = matches!(it.ask.load, Load::Path { .. });
+        // Users never send more than is answered, and those of a script end some time after its last phase.
+        let offered = if it.users.is_some() || !has_path { 0.0 } else { rate };
         let judged = it.objective.judge(&block, offered);
         let passed = judged.is_ok();
         let line = match &judged {
@@ -226,9 +251,13 @@ fn step(
         *asked = Some(rate);
     }
     let needed = metric::of(it.objective.quantile).map_or(0, |metric| metric.requests_min) as f64 * 1.05 / rate;
-    if needed > (ask.block * LONGER_MAX).as_secs_f64() {
-        let longest = (ask.block * LONGER_MAX).as_secs_f64();
-        return Err(Ended::Spoiled(say!(LONGEST_TOO_FEW, format!("{longest:.0}"), it.objective.quantile)));
+    // A script is as long as it is.
+    let (longest, words) = match it.ask.load {
+        Load::Path { .. } => ((ask.block * LONGER_MAX).as_secs_f64(), texts::LONGEST_TOO_FEW),
+        Load::Script { length, .. } => (length.as_secs_f64(), texts::SCRIPT_TOO_FEW),
+    };
+    if needed > longest {
+        return Err(Ended::Spoiled(words.with(&[format!("{longest:.0}").into(), it.objective.quantile.into()])));
     }
     ask.block = ask.block.max(Duration::from_secs_f64(needed));
     if let (Some(users), Load::Path { path, .. }) = (it.users, &it.ask.load) {
@@ -236,6 +265,13 @@ fn step(
         let script = users.script(level, path, ask.block, &file);
         ask.load =
             script.map_err(|error| Ended::Broken(say!(ERR_FILE, file.display().to_string(), error.to_string())))?;
+    }
+    if let (None, Load::Script { over, length, requests: Some(requests), .. }) = (it.users, &mut ask.load) {
+        let file = place.path().join(format!("{number}.yml"));
+        let times = rate * length.as_secs_f64() / requests.max(1e-9);
+        paced(&it.phases, times, &file)
+            .map_err(|error| Ended::Broken(say!(ERR_FILE, file.display().to_string(), error.to_string())))?;
+        (*over, *requests) = (Some(file), *requests * times);
     }
     let stack = ask.stack(&it.side).map_err(Ended::Broken)?;
     let mut why = Said::default();
@@ -368,6 +404,25 @@ mod tests {
         assert_eq!(script["config"]["phases"][0]["arrivalCount"], 20.0);
         assert_eq!(script["scenarios"][0]["flow"][0]["count"], 22.0, "ten seconds after the last has begun");
         assert!((users.rate(20.0) - 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_rate_gives_all_phases_of_a_script_as_many_times_the_arrivals() {
+        let phase = |arrivals| Phase {
+            name: "p".into(),
+            shown: "1s".into(),
+            duration: Duration::from_secs(1),
+            arrivals,
+            vusers_max: None,
+        };
+        let counts =
+            [Arrivals::Count(3), Arrivals::Pause, Arrivals::Count(3), Arrivals::Ramp(1.0, 4.0), Arrivals::Rate(2.0)];
+        let file = std::env::temp_dir().join(format!("weir-lab-paced-{}.yml", std::process::id()));
+        let written = paced(&counts.map(phase), 1.5, &file).and_then(|()| std::fs::read_to_string(&file));
+        let _ = std::fs::remove_file(&file);
+        let script: Value = serde_json::from_str(&written.unwrap_or_default()).unwrap_or_default();
+        let wanted = json!([{"arrivalCount": 5.0}, {}, {"arrivalCount": 4.0}, {"arrivalRate": 1.5, "rampTo": 6.0}, {"arrivalRate": 3.0}]);
+        assert_eq!(script["config"]["phases"], wanted);
     }
 
     fn block(answered: f64, p95: f64, errors: f64) -> Block {

@@ -155,7 +155,12 @@ mod tests {
             "p95 needs 2000 requests in a block, and --rate 60 for 2 s gives 120: use --block 34s, --rate 1000, or another --metric\n  Next: weir lab ab a b --block 34s"
         );
         let script = Ask {
-            load: Load::Script { file: "l.yml".into(), length: Duration::from_secs(20), requests: Some(98.0) },
+            load: Load::Script {
+                file: "l.yml".into(),
+                over: None,
+                length: Duration::from_secs(20),
+                requests: Some(98.0),
+            },
             ..ask(None, 2)
         };
         let why = too_few(&script, metric::of("p95").unwrap_or(&metric::SMALL), &command).unwrap_or_default();

@@ -225,6 +225,7 @@ texts! {
     FAILS: "fails: {0}", "실패: {0}";
     AT_RATE: "{0} (at {1}/s)", "{0} (초당 {1}건에서)";
     LONGEST_TOO_FEW: "{0} s have too few answers for {1}: longer blocks (--block)", "{0}초 동안의 응답으로는 {1}에 부족합니다: 블록을 늘리세요 (--block)";
+    SCRIPT_TOO_FEW: "{0} s of the script have too few answers for {1}: a longer script", "스크립트의 {0}초 동안의 응답으로는 {1}에 부족합니다: 더 긴 스크립트를 쓰세요";
     HELD: "; {0}/s held", "; 초당 {0}건은 만족했습니다";
     NO_VERDICT_BUT: "no verdict: {0}{1}", "no verdict (판정 없음): {0}{1}";
     CAPACITY: "capacity {0}/s: the largest rate with {1}, in {2} of {3} confirmations{4}", "capacity (용량) 초당 {0}건: {1} 조건을 만족하는 최대 속도, 재확인 {3}회 중 {2}회 만족{4}";

@@ -6,12 +6,13 @@
 //!
 //! - `table`: the names and prefixes; `fields`, `body`, `query`, `json`, `multipart`, `text`: the forms of texts
 //! - `view`: decoded texts that know their places; `sheet`: the copy in which secrets are replaced
-//! - `address`: addresses of clients; `keys`: a key for each use
+//! - `address`: addresses of clients; `digest`: the hash of a body; `keys`: a key for each use
 //! - `leaks`: secrets that are not replaced
 
 mod address;
 mod body;
 mod content;
+mod digest;
 mod fields;
 mod json;
 mod keys;
@@ -32,11 +33,13 @@ mod view;
 use std::net::IpAddr;
 
 use crate::model::RecordedText;
+use fields::KnownForms;
 use keys::HashKeys;
 use sheet::{Findings, Sheet, Writing};
 use sip::Sip;
 use view::View;
 
+pub use digest::BodyHash;
 pub(crate) use leaks::{TextForm, leaks};
 pub use sheet::Redacted;
 pub use table::SecretKind;
@@ -95,7 +98,7 @@ impl Secrets {
 
     /// The hash of a body that comes in pieces: [`RecordedBody::hash`](crate::model::RecordedBody::hash).
     pub fn body_hash(&self) -> BodyHash {
-        BodyHash(Sip::new(self.keys.body))
+        BodyHash::new(self.keys.body.clone())
     }
 
     /// A seed for tables, which nobody outside knows.
@@ -104,37 +107,23 @@ impl Secrets {
     }
 }
 
-/// The keyed hash of a body.
-#[derive(Clone)]
-pub struct BodyHash(Sip);
-
-impl BodyHash {
-    /// Adds the next bytes.
-    pub fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The hash of all bytes.
-    pub fn finish(self) -> u64 {
-        self.0.finish() as u64
-    }
-}
-
 /// Replaces secrets in text after text, with the same memory.
 pub struct Redactor {
     secrets: Secrets,
     sheet: Sheet,
+    forms: KnownForms,
 }
 
 impl Redactor {
     /// Replaces with this key.
     pub fn new(secrets: Secrets) -> Redactor {
-        Redactor { secrets, sheet: Sheet::default() }
+        Redactor { secrets, sheet: Sheet::default(), forms: KnownForms::default() }
     }
 
     /// As [`Secrets::field`].
     pub fn field<'t>(&'t mut self, name: &[u8], value: &'t [u8]) -> Redacted<'t> {
-        self.redact(value, |view, findings| fields::field(name, view, findings))
+        let form = self.forms.form(name);
+        self.redact(value, |view, findings| fields::field(form, view, findings))
     }
 
     /// As [`Secrets::target`].

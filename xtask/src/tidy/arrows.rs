@@ -56,7 +56,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-doctor", &["weir-words", "weir-conf", "weir-http", "weir-host", "weir-meter"]),
     (
         "weir-load",
-        &["weir-quic", "weir-words", "weir-conf", "weir-wire", "weir-net", "weir-host", "weir-meter", "weir-dash"],
+        &[
+            "weir-recording",
+            "weir-quic",
+            "weir-words",
+            "weir-conf",
+            "weir-wire",
+            "weir-net",
+            "weir-host",
+            "weir-meter",
+            "weir-dash",
+        ],
     ),
     ("weir-origin", &["weir-wire", "weir-net"]),
     (

@@ -64,6 +64,7 @@ texts! {
     ERR_TWO_FACTORS_PROTOCOL:
         "two factors change, and one run cannot separate their effects: the protocol, and {0}\n  compare the protocols with one configuration and one edge",
         "요인 두 개가 바뀌어 한 번의 실행으로는 효과를 구분할 수 없습니다: 프로토콜, 그리고 {0}\n  같은 설정과 같은 엣지로 프로토콜을 비교하세요";
+    ERR_CAPACITY_SCRIPT: "{0}: its plan does not show the number of its requests: use arrivalCount or arrivalRate without mode: poisson, and loops with a count", "{0}: 요청 수를 미리 알 수 없습니다. mode: poisson이 없는 arrivalCount나 arrivalRate와 횟수가 정해진 loop를 쓰세요";
     ERR_PHASES_LONG: "{0}: its phases take {1} s; a block may take at most {2}", "{0}: 단계를 모두 합치면 {1}초입니다. 블록은 {2}초까지 쓸 수 있습니다";
     ERR_NO_RULE: "--only {0}: there is no such rule{1}", "--only {0}: 그런 규칙이 없습니다{1}";
     ERR_NEAR: "; did you mean {0}?", ". 비슷한 규칙: {0}";

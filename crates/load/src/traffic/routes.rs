@@ -2,7 +2,8 @@
 
 use foldhash::HashMap;
 
-use super::read::{AccessLogs, LoggedCall, LoggedRequest, is_asset};
+use super::detail::CallTraits;
+use super::gather::{AccessLogs, LoggedCall, LoggedRequest, is_asset};
 
 /// Most routes; all other targets of a method are one route, whose parameter is the whole target.
 pub(super) const ROUTES_MAX: usize = 200;
@@ -32,6 +33,7 @@ pub(super) enum RoutePiece {
 pub(super) struct Route {
     pub(super) method: Box<str>,
     pub(super) pieces: Vec<RoutePiece>,
+    pub(super) traits: CallTraits,
 }
 
 impl Route {
@@ -41,7 +43,7 @@ impl Route {
             RoutePiece::Text(text) => text.clone(),
             RoutePiece::Value(name) => format!(":{name}"),
         });
-        format!("{} {}", self.method, pieces.collect::<String>())
+        format!("{} {}{}", self.method, pieces.collect::<String>(), self.traits.shown())
     }
 
     pub(super) fn is_asset(&self) -> bool {
@@ -91,6 +93,7 @@ type Known = (u32, u64, Vec<Box<str>>);
 struct Path<'l> {
     call: u32,
     method: &'l str,
+    traits: CallTraits,
     segments: Vec<&'l str>,
     query: Option<&'l str>,
     requests: u64,
@@ -148,7 +151,7 @@ pub(super) fn find(log: &AccessLogs, requests: &[LoggedRequest]) -> Routes {
             }
             routes.all.push(route);
         } else {
-            routes.gather(log, &route.method, &calls);
+            routes.gather(log, &route, &calls);
         }
     }
     routes.count(requests);
@@ -158,10 +161,15 @@ pub(super) fn find(log: &AccessLogs, requests: &[LoggedRequest]) -> Routes {
 /// The routes of requests, in their order: each method with its target, in which ids, names and the values of the query
 /// are parameters: `GET /users/:id`.
 pub fn routes_of<'r>(requests: impl Iterator<Item = (&'r str, &'r str)>) -> Vec<String> {
-    let call = |(method, target): (&str, &str)| LoggedCall { method: method.into(), host: 0, target: target.into() };
+    let call = |(method, target): (&str, &str)| LoggedCall {
+        method: method.into(),
+        host: 0,
+        target: target.into(),
+        traits: CallTraits::default(),
+    };
     let log = AccessLogs { calls: requests.map(call).collect(), ..AccessLogs::default() };
     let numbers = 0..log.calls.len() as u32;
-    let one = |call| LoggedRequest { at_ms: 0, took_ms: 0, client: 0, call, status: 0 };
+    let one = |call| LoggedRequest { at_ms: 0, took_ms: 0, client: 0, call, detail: 0, status: 0 };
     let requests: Vec<LoggedRequest> = numbers.clone().map(one).collect();
     let routes = find(&log, &requests);
     let shown = |call| routes.place(call).and_then(|place| routes.all.get(usize::from(place.route))).map(Route::shown);
@@ -170,9 +178,10 @@ pub fn routes_of<'r>(requests: impl Iterator<Item = (&'r str, &'r str)>) -> Vec<
 
 impl Routes {
     /// The calls of a rare route become values of one route for all rare targets of the method.
-    fn gather(&mut self, log: &AccessLogs, method: &str, calls: &[Known]) {
+    fn gather(&mut self, log: &AccessLogs, route: &Route, calls: &[Known]) {
         let rest = Route {
-            method: method.into(),
+            method: route.method.clone(),
+            traits: route.traits,
             pieces: vec![RoutePiece::Text("/".to_owned()), RoutePiece::Value("path".to_owned())],
         };
         let number = self.all.iter().position(|route| *route == rest).unwrap_or_else(|| {
@@ -211,7 +220,7 @@ fn path(call: u32, one: &LoggedCall, requests: u64) -> Path<'_> {
         None => (&*one.target, None),
     };
     let segments = path.strip_prefix('/').unwrap_or(path).splitn(SEGMENTS_MAX, '/').collect();
-    Path { call, method: &one.method, segments, query, requests, shape: Vec::new() }
+    Path { call, method: &one.method, traits: one.traits, segments, query, requests, shape: Vec::new() }
 }
 
 /// Gives the segments at this depth their shapes, then the segments below, separately for each shape.
@@ -313,7 +322,7 @@ fn route(path: &Path<'_>) -> (Route, Vec<Box<str>>) {
         pieces.text("?");
         pieces.query(query);
     }
-    (Route { method: path.method.into(), pieces: pieces.pieces }, pieces.values)
+    (Route { method: path.method.into(), pieces: pieces.pieces, traits: path.traits }, pieces.values)
 }
 
 #[derive(Default)]
@@ -358,7 +367,7 @@ impl Pieces {
 }
 
 /// A name that a template can have.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let text: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(20).collect();
     match text.bytes().next() {
         Some(first) if first.is_ascii_alphabetic() => text,
@@ -375,11 +384,16 @@ mod tests {
         let mut different: Vec<&String> = targets.iter().collect();
         different.sort();
         different.dedup();
-        let calls =
-            different.iter().map(|target| LoggedCall { method: "GET".into(), host: 0, target: target.as_str().into() });
+        let calls = different.iter().map(|target| LoggedCall {
+            method: "GET".into(),
+            host: 0,
+            target: target.as_str().into(),
+            traits: CallTraits::default(),
+        });
         let log = AccessLogs { calls: calls.collect(), ..AccessLogs::default() };
         let call = |target: &String| different.binary_search(&target).map_or(0, |call| call as u32);
-        let request = |target| LoggedRequest { at_ms: 0, took_ms: 0, client: 0, call: call(target), status: 200 };
+        let request =
+            |target| LoggedRequest { at_ms: 0, took_ms: 0, client: 0, call: call(target), detail: 0, status: 200 };
         let requests: Vec<LoggedRequest> = targets.iter().map(request).collect();
         let mut shown: Vec<String> = find(&log, &requests).all.iter().map(Route::shown).collect();
         shown.sort();

@@ -6,6 +6,8 @@ use weir_words::Language;
 
 use super::*;
 
+mod recorded;
+
 fn wish() -> Wish {
     Wish {
         format: None,
@@ -13,6 +15,7 @@ fn wish() -> Wish {
         without_assets: false,
         minutes: None,
         speed: 1.0,
+        all_clients: false,
         target: "http://127.0.0.1:1".to_owned(),
         stem: Some("/x/mix".to_owned()),
         language: Language::English,
@@ -29,8 +32,12 @@ fn line(client: &str, second: u64, request: &str, status: u16) -> String {
 }
 
 fn from(wish: &Wish, text: &[u8]) -> Result<MadeScript, String> {
-    let bytes: Box<dyn Read> = Box::new(Cursor::new(text.to_vec()));
-    make(wish, vec![("a.log".to_owned(), bytes)])
+    from_file(wish, "a.log", text)
+}
+
+fn from_file(wish: &Wish, name: &str, bytes: &[u8]) -> Result<MadeScript, String> {
+    let source: Box<dyn Read> = Box::new(Cursor::new(bytes.to_vec()));
+    make(wish, vec![(name.to_owned(), source)])
 }
 
 /// Sessions of two requests with a pause of 3 s, one each 10 s.
@@ -130,7 +137,7 @@ fn a_day_gives_its_busiest_hour_and_a_host_can_be_chosen() {
     let text: String = quiet.chain(busy).chain(other).collect();
     let wish = Wish { format: Some(format), ..wish() };
     let made = from(&wish, text.as_bytes()).unwrap();
-    assert!(made.notes.iter().any(|note| note.starts_with("The log covers 19.0 hours")), "{:?}", made.notes);
+    assert!(made.notes.iter().any(|note| note.starts_with("The traffic covers 19.0 hours")), "{:?}", made.notes);
     assert!(made.notes.iter().any(|note| note.starts_with("10 requests for other hosts")), "{:?}", made.notes);
     assert!(made.script.contains("GET /a.test"), "{}", made.script);
     let made = from(&Wish { host: Some("b.test".to_owned()), ..wish.clone() }, text.as_bytes()).unwrap();

@@ -21,6 +21,8 @@ pub struct Wish {
     pub minutes: Option<u32>,
     /// How much faster than the log.
     pub speed: f64,
+    /// As many arrivals as all clients had, if a recording has a share of them.
+    pub all_clients: bool,
     /// `config.target`.
     pub target: String,
     /// The name of the script without its end, for the files of its rows; `None`: the rows are in the script.

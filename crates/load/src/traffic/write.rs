@@ -1,61 +1,31 @@
 //! Writes the script, its rows, and the sentences about both.
 
-use weir_words::Text;
-
+use super::detail::CallVersion;
 use super::fit::LogFlow;
-use super::phases::{LogWindow, ScriptPhase};
-use super::read::AccessLogs;
-use super::routes::{RoutePiece, Routes};
+use super::parts::{Columns, ScriptParts, quoted, spread, tenth};
+use super::phases::ScriptPhase;
 use super::said;
-use super::sessions::{LogSession, STEPS_MAX, SessionStep, Sessions};
-use super::wish::{MadeScript, Wish};
+use super::sessions::SessionStep;
+use super::step::StepPlace;
+use super::wish::MadeScript;
 use crate::csv;
 
 /// Most rows of a scenario: its sessions, evenly chosen if there are more.
 const ROWS_MAX: usize = 1_000;
 /// The same, if the rows are in the script itself.
 const ROWS_INSIDE_MAX: usize = 100;
-/// Pauses below this are no pauses.
-const THINK_MS_MIN: u64 = 20;
+/// Most files of rows; the rows of further scenarios, which are the rare ones, are in the script itself.
+const FILES_MAX: usize = 90;
+/// Most rows of such a scenario.
+const ROWS_RARE_MAX: usize = 20;
+/// Most bytes of bodies in the rows of a scenario; with longer bodies it has fewer rows.
+const BODIES_BYTES_MAX: usize = 8 << 20;
+/// The same, if the rows are in the script itself.
+const BODIES_INSIDE_BYTES_MAX: usize = 128 << 10;
 /// Most statuses that are shown of a route.
 const STATUSES_MAX: usize = 5;
 /// Most steps that a scenario's name has.
 const NAMED_MAX: usize = 4;
-
-/// Everything that the script is made from.
-pub(super) struct ScriptParts<'l> {
-    pub(super) wish: &'l Wish,
-    pub(super) log: &'l AccessLogs,
-    pub(super) window: &'l LogWindow,
-    pub(super) routes: &'l Routes,
-    pub(super) sessions: &'l Sessions,
-}
-
-/// The values of a scenario that differ from session to session.
-#[derive(Default)]
-struct Columns {
-    rows: usize,
-    all: Vec<(String, Vec<String>)>,
-}
-
-impl Columns {
-    /// The text of the value in the script: the value itself if all rows have the same, or its template.
-    fn place(&mut self, name: &str, values: Vec<String>, template: impl Fn(&str) -> String) -> String {
-        if values.iter().all(|value| Some(value) == values.first()) {
-            return values.into_iter().next().unwrap_or_default();
-        }
-        // A session that has the same id in each request has it in one column.
-        if let Some((known, _)) = self.all.iter().find(|(_, known)| *known == values) {
-            return template(known);
-        }
-        let is_taken = |name: &str| self.all.iter().any(|(known, _)| known == name);
-        let numbered = (2..).map(|number| format!("{name}{number}"));
-        let name = std::iter::once(name.to_owned()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default();
-        let shown = template(&name);
-        self.all.push((name, values));
-        shown
-    }
-}
 
 /// The steps of a route, in all sessions: for scenarios that stand for others.
 struct Pools {
@@ -76,7 +46,7 @@ impl ScriptParts<'_> {
             if columns.all.is_empty() {
                 continue;
             }
-            match &self.wish.stem {
+            match self.file_of(number) {
                 Some(stem) => {
                     let name = format!("{stem}.{number}.csv");
                     let fields: Vec<String> = columns.all.iter().map(|(name, _)| format!("s{number}_{name}")).collect();
@@ -95,7 +65,13 @@ impl ScriptParts<'_> {
             script.push_str(&format!("# {note}\n"));
         }
         script.push_str(&self.table_of_routes());
-        script.push_str(&format!("config:\n  target: {}\n  phases:\n", quoted(&self.wish.target)));
+        script.push_str(&format!("config:\n  target: {}\n", quoted(&self.wish.target)));
+        match self.log.protocol() {
+            Some(CallVersion::Http3) => script.push_str("  http: { http3: true }\n"),
+            Some(_) => script.push_str("  http: { http2: true }\n"),
+            None => {}
+        }
+        script.push_str("  phases:\n");
         for (number, phase) in (1..).zip(phases) {
             script.push_str(&of_phase(number, phase));
         }
@@ -112,77 +88,87 @@ impl ScriptParts<'_> {
 
     /// Writes a scenario; returns its columns.
     fn scenario(&self, number: usize, scenario: &LogFlow<'_>, pools: &Pools, out: &mut String) -> Columns {
-        let sessions = self.rows(scenario, pools);
+        let is_inside = self.file_of(number).is_none();
+        let most = match (is_inside, &self.wish.stem) {
+            (false, _) => ROWS_MAX,
+            (true, None) => ROWS_INSIDE_MAX,
+            (true, Some(_)) => ROWS_RARE_MAX,
+        };
+        let bytes_max = if is_inside { BODIES_INSIDE_BYTES_MAX } else { BODIES_BYTES_MAX };
+        let sessions = self.bounded(self.rows(scenario, pools, most), bytes_max);
         let mut columns = Columns { rows: sessions.len(), ..Columns::default() };
-        let is_inside = self.wish.stem.is_none();
         let template = |name: &str| format!("{{{{ s{number}{}{name} }}}}", if is_inside { '.' } else { '_' });
         let routes: Vec<_> =
             scenario.routes.iter().filter_map(|route| self.routes.all.get(usize::from(*route))).collect();
         let shown: Vec<String> = routes.iter().take(NAMED_MAX).map(|route| route.shown()).collect();
         let more =
             if routes.len() > NAMED_MAX { format!(", and {} more", routes.len() - NAMED_MAX) } else { String::new() };
-        out.push_str(&format!(
-            "  - name: {}\n    weight: {}\n",
-            quoted(&format!("{number}: {}{more}", shown.join(", "))),
-            scenario.weight
-        ));
-        out.push_str("    flow:\n");
+        let name = format!("{number}: {}{more}", shown.join(", "));
+        if let [route] = scenario.routes.as_slice()
+            && routes.iter().any(|route| route.traits.is_websocket)
+        {
+            let opened = pools.steps.get(usize::from(*route)).map_or(&[][..], Vec::as_slice);
+            self.websocket(&name, scenario.weight, opened, out);
+            return Columns::default();
+        }
+        out.push_str(&format!("  - name: {}\n    weight: {}\n    flow:\n", quoted(&name), scenario.weight));
         for (at, route) in routes.iter().enumerate() {
-            let steps = || sessions.iter().filter_map(move |steps| steps.get(at));
-            let thinks: Vec<u64> =
-                steps().map(|step| (step.think_ms as f64 / self.wish.speed).round() as u64).collect();
-            if at > 0 && thinks.iter().any(|think| *think >= THINK_MS_MIN) {
-                let texts = thinks.iter().map(|think| time(*think)).collect();
-                let text = columns.place("think", texts, template);
-                out.push_str(&format!("      - think: {}\n", quoted(&text)));
-            }
-            let mut url = String::new();
-            let mut value = 0;
-            for piece in &route.pieces {
-                match piece {
-                    RoutePiece::Text(text) => url.push_str(text),
-                    RoutePiece::Value(name) => {
-                        let of = |step: &SessionStep| {
-                            self.routes.place(step.call)?.values.get(value).map(|text| text.to_string())
-                        };
-                        let values = steps().map(|step| of(step).unwrap_or_default()).collect();
-                        url.push_str(&columns.place(name, values, template));
-                        value += 1;
-                    }
-                }
-            }
             let share = scenario.routes.get(at).and_then(|route| self.routes.shares.get(usize::from(*route)));
-            let stays = if share.is_some_and(|share| share.redirects) { ", followRedirect: false" } else { "" };
-            let method = route.method.to_ascii_lowercase();
-            out.push_str(&format!("      - {method}: {{ url: {}{stays} }}\n", quoted(&url)));
+            let has_redirects = share.is_some_and(|share| share.redirects);
+            let place = StepPlace { at, route, has_redirects, rows: &sessions, template: &template };
+            self.step(&place, &mut columns, out);
         }
         columns
     }
 
+    /// The name for the file of a scenario's rows. `None`: the rows are in the script.
+    fn file_of(&self, number: usize) -> Option<&str> {
+        self.wish.stem.as_deref().filter(|_| number <= FILES_MAX)
+    }
+
     /// The sessions that give a scenario its values, at most so many.
-    fn rows(&self, scenario: &LogFlow<'_>, pools: &Pools) -> Vec<Vec<SessionStep>> {
-        let most = if self.wish.stem.is_some() { ROWS_MAX } else { ROWS_INSIDE_MAX };
+    fn rows(&self, scenario: &LogFlow<'_>, pools: &Pools, most: usize) -> Vec<Vec<SessionStep>> {
         if !scenario.is_sample {
-            let all = scenario.sessions.len();
-            let mut random = fastrand::Rng::with_seed(all as u64);
-            let chosen = (0..all.min(most))
-                .filter_map(|row| scenario.sessions.get(spread(row, all.min(most), all, &mut random)));
-            return chosen.map(|session: &&LogSession| self.sessions.steps(session).to_vec()).collect();
+            let mut random = fastrand::Rng::with_seed(scenario.sessions.len() as u64);
+            let mut sessions: Vec<&[SessionStep]> =
+                scenario.sessions.iter().map(|session| self.sessions.steps(session)).collect();
+            if sessions.len() > most {
+                // From each stretch of equally long sessions, so that the pauses have the mean of all.
+                sessions.sort_by_key(|steps| steps.iter().map(|step| step.think_ms).sum::<u64>());
+            }
+            let rows = sessions.len().min(most);
+            let chosen = (0..rows).filter_map(|row| sessions.get(spread(row, rows, sessions.len(), &mut random)));
+            return chosen.map(|steps| steps.to_vec()).collect();
         }
         let of = |route: &u16| pools.steps.get(usize::from(*route)).map_or(&[][..], Vec::as_slice);
         let thinks = |route: &u16| pools.thinks.get(usize::from(*route)).map_or(&[][..], Vec::as_slice);
         let rows = scenario.routes.iter().map(|route| of(route).len()).max().unwrap_or(0).min(most);
         let mut random = fastrand::Rng::with_seed(rows as u64);
-        let mut step = |row: usize, at: usize, route: &u16| {
-            // Each place of the flow begins elsewhere in the pool, so that its values do not depend on the others.
-            let row = (row + at * rows / scenario.routes.len()) % rows.max(1);
-            let step = of(route).get(spread(row, rows, of(route).len(), &mut random))?;
-            let all = thinks(route).len();
-            let think_ms = thinks(route).get(spread(row, rows, all, &mut random)).copied().unwrap_or(0);
-            Some(SessionStep { think_ms, ..*step })
-        };
-        let row = |row| scenario.routes.iter().enumerate().filter_map(|(at, route)| step(row, at, route)).collect();
-        (0..rows).map(row).collect()
+        let mut all: Vec<Vec<SessionStep>> = vec![Vec::new(); rows];
+        for route in &scenario.routes {
+            // In another order for each place of the flow, so that its values do not depend on the others.
+            let (steps, thinks) = (picked(of(route), rows, &mut random), picked(thinks(route), rows, &mut random));
+            let thinks = thinks.into_iter().map(Some).chain(std::iter::repeat(None));
+            for (row, (step, think_ms)) in all.iter_mut().zip(steps.into_iter().zip(thinks)) {
+                // The first request has the client of the session, and the first with cookies has its cookies.
+                let client = row.first().map_or(step.client, |first| first.client);
+                let brought = row.iter().map(|earlier| earlier.cookies).find(|cookies| *cookies != 0);
+                let cookies = brought.filter(|_| step.cookies != 0).unwrap_or(step.cookies);
+                row.push(SessionStep { think_ms: think_ms.unwrap_or(0), client, cookies, ..step });
+            }
+        }
+        all
+    }
+
+    /// As many of the rows as these bytes of bodies allow; one at least.
+    fn bounded(&self, mut rows: Vec<Vec<SessionStep>>, bytes_max: usize) -> Vec<Vec<SessionStep>> {
+        let body = |step: &SessionStep| self.log.details.get(step.detail).and_then(|detail| detail.body);
+        let bytes: usize = rows.iter().flatten().map(|step| self.text(body(step)).len()).sum();
+        if bytes > bytes_max {
+            let most = (rows.len() as f64 * bytes_max as f64 / bytes as f64) as usize;
+            rows = picked(&rows, most.max(1), &mut fastrand::Rng::with_seed(bytes as u64));
+        }
+        rows
     }
 
     fn pools(&self) -> Pools {
@@ -195,6 +181,8 @@ impl ScriptParts<'_> {
                 pools.thinks.get_mut(route).into_iter().filter(|_| at > 0).for_each(|pool| pool.push(step.think_ms));
             }
         }
+        // So that a few of them have the mean of all.
+        pools.thinks.iter_mut().for_each(|pool| pool.sort_unstable());
         pools
     }
 
@@ -220,89 +208,6 @@ impl ScriptParts<'_> {
         };
         self.routes.all.iter().zip(&self.routes.shares).map(line).collect()
     }
-
-    fn notes(&self, scenarios: &[LogFlow<'_>]) -> Vec<String> {
-        let say = |words: Text, values: &[&str]| said::fill(words, self.wish.language, values);
-        let count = |notes: &mut Vec<String>, words: Text, count: u64| {
-            if count > 0 {
-                notes.push(say(words, &[&count.to_string()]));
-            }
-        };
-        let (window, counts) = (self.window, &self.log.counts);
-        let when = |ms: u64| format!("{}", weir_meter::live::Timestamp(ms));
-        let requests = self.sessions.requests();
-        let mut notes = vec![say(
-            said::LOAD_FROM_SOURCE,
-            &[
-                &requests.to_string(),
-                &self.sessions.all.len().to_string(),
-                &when(window.from_ms),
-                &when(window.to_ms),
-                &scenarios.len().to_string(),
-            ],
-        )];
-        self.log.formats.iter().for_each(|(name, format)| notes.push(say(said::LOAD_FROM_FORMAT, &[name, format])));
-        self.log.host.iter().for_each(|host| notes.push(say(said::LOAD_FROM_HOST, &[host])));
-        self.notes_of_time(&mut notes, requests);
-        if counts.unread > 0 {
-            let first = say(said::LOAD_FROM_UNREAD, &[&counts.unread.to_string(), &counts.lines.to_string()]);
-            notes.push(first);
-            notes.extend(self.log.unread.iter().map(|line| format!("  {line}")));
-        }
-        match self.log.only_client.as_deref().filter(|_| self.log.requests.len() > 1) {
-            Some("") => notes.push(say(said::LOAD_FROM_NO_CLIENT, &[])),
-            Some(client) => notes.push(say(said::LOAD_FROM_ONE_CLIENT, &[client])),
-            None => {}
-        }
-        count(&mut notes, said::LOAD_FROM_OTHER_HOSTS, counts.other_hosts);
-        count(&mut notes, said::LOAD_FROM_OTHER_METHODS, counts.other_methods);
-        count(&mut notes, said::LOAD_FROM_ASSETS, counts.assets);
-        count(&mut notes, said::LOAD_FROM_BEYOND, counts.beyond);
-        count(&mut notes, said::LOAD_FROM_GATHERED, self.routes.gathered);
-        if self.sessions.cut > 0 {
-            notes.push(say(said::LOAD_FROM_CUT, &[&self.sessions.cut.to_string(), &STEPS_MAX.to_string()]));
-        }
-        count(
-            &mut notes,
-            said::LOAD_FROM_SAMPLES,
-            scenarios.iter().filter(|scenario| scenario.is_sample).count() as u64,
-        );
-        notes.push(say(said::LOAD_FROM_NOT_IN_LOG, &[]));
-        let shares = || self.routes.all.iter().zip(&self.routes.shares);
-        let bodies = shares().filter(|(route, _)| matches!(&*route.method, "POST" | "PUT" | "PATCH"));
-        count(&mut notes, said::LOAD_FROM_BODIES, bodies.map(|(_, share)| share.requests).sum());
-        let same = shares().flat_map(|(_, share)| &share.statuses).filter(|(status, _)| *status == 304);
-        count(&mut notes, said::LOAD_FROM_NOT_MODIFIED, same.map(|(_, count)| count).sum());
-        if self.routes.shares.iter().any(|share| share.redirects) {
-            notes.push(say(said::LOAD_FROM_REDIRECTS, &[]));
-        }
-        notes.push(say(said::LOAD_FROM_TARGET, &[&self.wish.target]));
-        notes
-    }
-
-    fn notes_of_time(&self, notes: &mut Vec<String>, requests: usize) {
-        let say = |words: Text, values: &[&str]| said::fill(words, self.wish.language, values);
-        let window = self.window;
-        let length_s = (window.to_ms - window.from_ms) as f64 / 1000.0;
-        let ends = |request: Option<&super::read::LoggedRequest>| request.map_or(0, |request| request.at_ms);
-        if window.is_part {
-            let whole_ms = ends(self.log.requests.last()) - ends(self.log.requests.first());
-            notes.push(say(
-                said::LOAD_FROM_PART,
-                &[&tenth(whole_ms as f64 / 3_600_000.0), &tenth(requests as f64 / length_s)],
-            ));
-        }
-        if let Some(minutes) = self.wish.minutes {
-            let times = format!("{:.3}", window.share);
-            notes.push(say(said::LOAD_FROM_SHAPE, &[&tenth(length_s / 60.0), &minutes.to_string(), &times]));
-        }
-        if (self.wish.speed - 1.0).abs() > f64::EPSILON {
-            notes.push(say(said::LOAD_FROM_SPEED, &[&self.wish.speed.to_string()]));
-        }
-        if !self.log.has_fractions {
-            notes.push(say(said::LOAD_FROM_WHOLE_SECONDS, &[]));
-        }
-    }
 }
 
 fn of_phase(number: usize, phase: &ScriptPhase) -> String {
@@ -314,11 +219,12 @@ fn of_phase(number: usize, phase: &ScriptPhase) -> String {
     }
 }
 
-/// The index of a row when `rows` are taken from `all`: one at random from each stretch of equal length. Every n-th would
-/// follow a period of the log.
-fn spread(row: usize, rows: usize, all: usize, random: &mut fastrand::Rng) -> usize {
-    let (from, to) = (row * all / rows.max(1), (row + 1) * all / rows.max(1));
-    if to > from { random.usize(from..to) } else { from.min(all.saturating_sub(1)) }
+/// So many values, from all parts of a list, in an order of chance.
+fn picked<T: Clone>(all: &[T], rows: usize, random: &mut fastrand::Rng) -> Vec<T> {
+    let mut chosen: Vec<T> =
+        (0..rows).filter_map(|row| all.get(spread(row, rows, all.len(), random))).cloned().collect();
+    random.shuffle(&mut chosen);
+    chosen
 }
 
 /// The rows as CSV.
@@ -342,20 +248,6 @@ fn list(number: usize, columns: &Columns) -> String {
         text.push_str(&format!("      - {{ {} }}\n", values.collect::<Vec<_>>().join(", ")));
     }
     text
-}
-
-/// A pause as Artillery reads it: a fraction without a unit would be milliseconds.
-fn time(ms: u64) -> String {
-    if ms.is_multiple_of(1000) && ms > 0 { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
-}
-
-fn tenth(value: f64) -> String {
-    format!("{value:.1}")
-}
-
-/// A text in quotes; JSON's strings are YAML's.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 /// The file's name without its folder: payloads are relative to the script.

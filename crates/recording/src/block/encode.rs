@@ -6,7 +6,7 @@ use std::ops::Range;
 use foldhash::fast::FixedState;
 
 use crate::block::form::{BLOCK_BYTES, FIELD_BYTES, HIDDEN_BYTES, SHARED_BYTES_MAX};
-use crate::block::table::Numbers;
+use crate::block::table::{Numbers, is_same};
 use crate::cbor;
 
 /// Why a block does not take a part.
@@ -326,18 +326,16 @@ impl Encoder {
     #[inline]
     fn find(&self, hash: u64, piece: &Piece<'_>) -> Option<u32> {
         let id = PieceId::of(piece);
+        let name = piece.name.unwrap_or_default();
         self.known_numbers.find(hash, |number| {
-            let Some(known) = self.known.get(number as usize) else { return false };
-            let key = &self.keys[known.key as usize..];
-            let (name, key) = key.split_at(id.name.min(key.len() as u32) as usize);
-            known.id == id
-                && piece.name.unwrap_or_default() == name
-                && key.starts_with(piece.value)
-                && (id.hidden == 0
-                    || key[piece.value.len()..]
-                        .chunks_exact(8)
-                        .zip(piece.hidden)
-                        .all(|(key, hidden)| *key == bytes(hidden)))
+            let Some(known) = self.known.get(number as usize).filter(|known| known.id == id) else { return false };
+            let Some(key) = self.keys.get(known.key as usize..) else { return false };
+            let Some((key_name, key)) = key.split_at_checked(name.len()) else { return false };
+            let Some((value, hidden)) = key.split_at_checked(piece.value.len()) else { return false };
+            let is_hidden = |(key, hidden): (&[u8], &(u32, u32))| *key == bytes(hidden);
+            is_same(key_name, name)
+                && is_same(value, piece.value)
+                && (id.hidden == 0 || hidden.chunks_exact(8).zip(piece.hidden).all(is_hidden))
         })
     }
 

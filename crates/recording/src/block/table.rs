@@ -61,9 +61,46 @@ impl Numbers {
     }
 }
 
+/// Whether two texts of one length are equal. Most of them are short: a call of `memcmp` takes longer than this.
+#[inline]
+pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let length = one.len();
+    if length != other.len() {
+        return false;
+    }
+    if length >= 16 {
+        let whole = one.as_chunks::<16>().0.iter().zip(other.as_chunks::<16>().0);
+        return whole
+            .fold(0, |differs, (one, other)| differs | u128::from_ne_bytes(*one) ^ u128::from_ne_bytes(*other))
+            == 0
+            && one.last_chunk::<16>() == other.last_chunk::<16>();
+    }
+    if length >= 8 {
+        return one.first_chunk::<8>() == other.first_chunk::<8>() && one.last_chunk::<8>() == other.last_chunk::<8>();
+    }
+    if length >= 4 {
+        return one.first_chunk::<4>() == other.first_chunk::<4>() && one.last_chunk::<4>() == other.last_chunk::<4>();
+    }
+    one.iter().zip(other).all(|(one, other)| one == other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_differ_in_one_byte_differ() {
+        for length in 0..70 {
+            let one: Vec<u8> = (0..length).collect();
+            assert!(is_same(&one, &one.clone()));
+            for at in 0..usize::from(length) {
+                let mut other = one.clone();
+                other[at] ^= 1;
+                assert!(!is_same(&one, &other), "{at} of {length}");
+            }
+            assert!(!is_same(&one, &[&one[..], b"x"].concat()));
+        }
+    }
 
     #[test]
     fn things_with_one_hash_keep_their_numbers() {

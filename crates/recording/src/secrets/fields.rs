@@ -6,20 +6,45 @@ use super::table::{FieldForm, SecretKind, form_of_field};
 use super::text::nested;
 use super::view::View;
 
-/// Longest name of a field that has a form of its own.
+/// The forms of names that a worker has seen: it sees few.
+#[derive(Default)]
+pub(super) struct KnownForms {
+    /// Names in any case, at the places of their hashes.
+    slots: Vec<(Vec<u8>, Option<FieldForm>)>,
+}
+
+/// Names that are known at once.
+const SLOTS: usize = 256;
+/// Longest name that is kept.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Gives the secrets of a field to `findings`.
-pub(super) fn field(name: &[u8], value: View<'_>, findings: &mut dyn Findings) {
-    let mut lower = [0; NAME_BYTES_MAX];
-    let form = match lower.get_mut(..name.len()) {
-        Some(lower) => {
-            lower.copy_from_slice(name);
-            lower.make_ascii_lowercase();
-            form_of_field(lower)
+impl KnownForms {
+    /// The form of the field with this name.
+    pub(super) fn form(&mut self, name: &[u8]) -> FieldForm {
+        if name.len() > NAME_BYTES_MAX {
+            return form_of_field(&name.to_ascii_lowercase());
         }
-        None => form_of_field(name),
-    };
+        self.slots.resize_with(SLOTS, Default::default);
+        let hash = name.iter().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(*byte)));
+        let slot = &mut self.slots[hash as usize % SLOTS];
+        if let Some(form) = slot.1.filter(|_| slot.0 == name) {
+            return form;
+        }
+        let form = form_of_field(&name.to_ascii_lowercase());
+        slot.0.clear();
+        slot.0.extend_from_slice(name);
+        slot.1 = Some(form);
+        form
+    }
+}
+
+/// Gives the secrets of the field with this name to `findings`.
+pub(super) fn named(name: &[u8], value: View<'_>, findings: &mut dyn Findings) {
+    field(form_of_field(&name.to_ascii_lowercase()), value, findings);
+}
+
+/// Gives the secrets of a field of this form to `findings`.
+pub(super) fn field(form: FieldForm, value: View<'_>, findings: &mut dyn Findings) {
     match form {
         FieldForm::Cookies => value.split(|byte| byte == b';').for_each(|cookie| self::cookie(cookie, findings)),
         FieldForm::SetCookie => {

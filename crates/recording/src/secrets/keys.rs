@@ -1,5 +1,6 @@
 //! The keys.
 
+use super::digest::DigestKeys;
 use super::sip::{Sip, SipKey};
 
 /// A key for each use.
@@ -8,7 +9,7 @@ pub(super) struct HashKeys {
     pub(super) value: SipKey,
     pub(super) address: SipKey,
     pub(super) client: SipKey,
-    pub(super) body: SipKey,
+    pub(super) body: DigestKeys,
     pub(super) seed: u64,
 }
 
@@ -26,7 +27,12 @@ impl HashKeys {
             value: key("value"),
             address: key("address"),
             client: key("client"),
-            body: key("body"),
+            body: DigestKeys {
+                words: std::array::from_fn(|at| number(&format!("word {at}")) as u64),
+                // Below the prime: see `digest`.
+                points: std::array::from_fn(|at| (number(&format!("point {at}")) >> 68) as u64),
+                last: key("body"),
+            },
             seed: number("table") as u64,
         };
         (keys, number("id") as u64)

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::body::body;
-use super::fields::field;
+use super::fields::named;
 use super::query::url;
 use super::sheet::{Findings, ValueForm};
 use super::table::{RANDOM_FIELDS, SecretKind};
@@ -37,7 +37,7 @@ pub(crate) fn leaks(form: TextForm<'_>, text: &RecordedText) -> Vec<Leak> {
     let view = View::new(&text.bytes);
     match form {
         TextForm::Field(name) => {
-            field(name, view, &mut unhidden);
+            named(name, view, &mut unhidden);
             if !RANDOM_FIELDS.iter().any(|known| known.as_bytes() == name) {
                 unhidden.random(0..text.bytes.len());
             }

@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::content::content;
-use super::fields::field;
+use super::fields::named;
 use super::sheet::{Findings, ValueForm};
 use super::table::{SecretKind, is_secret_name};
 use super::text::{document, nested};
@@ -59,7 +59,7 @@ fn part(part: View<'_>, findings: &mut dyn Findings) {
                 is_file |= name.trim().bytes == b"filename";
             }
         }
-        field(name.trim().bytes, text, findings);
+        named(name.trim().bytes, text, findings);
     }
     match (is_secret, is_file) {
         (true, _) => findings.found(value, 0..value.bytes.len(), SecretKind::Named, ValueForm::Plain),

@@ -139,6 +139,15 @@ impl Writing<'_, '_> {
 
     /// Writes `new` in the places of `view`, which has as many bytes. A byte that is replaced already stays.
     fn write(&mut self, view: View<'_>, new: &[u8]) {
+        let all = view.place(0)..view.place(0) + new.len();
+        if view.is_plain()
+            && let Some(is_taken) = self.sheet.is_taken.get_mut(all.clone())
+            && let Some(space) = self.sheet.bytes.get_mut(all)
+            && !is_taken.contains(&true)
+        {
+            is_taken.fill(true);
+            return space.copy_from_slice(new);
+        }
         for (at, byte) in new.iter().enumerate() {
             let place = view.place(at)..view.place(at + 1);
             let Some(is_taken) = self.sheet.is_taken.get_mut(place.clone()) else { return };

@@ -120,6 +120,7 @@ fn bodies_have_their_secrets() {
         ),
         ("text/plain", "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", &["\nabc\n"]),
         ("text/plain", "pay DE89370400440532013000 now", &["DE89370400440532013000"]),
+        ("application/json", "\u{1}{\"a\":1}", &["\u{1}{\"a\":1}"]),
         ("text/plain", "the bearer of this basic message", &[]),
     ];
     for (content_type, body, expected) in rows {
@@ -128,6 +129,17 @@ fn bodies_have_their_secrets() {
         // Adjacent signs of a private key are of one place.
         assert_eq!(flat, *expected, "{content_type}: {body}");
     }
+}
+
+#[test]
+fn a_compressed_body_is_a_secret() {
+    let body = b"\x1f\x8b\x08\0abcdefgh\xff";
+    let text = secrets().body(b"", body);
+    assert_eq!(text.hidden, [(0, body.len() as u32)]);
+    assert!(!text.bytes.windows(4).any(|bytes| bytes == b"abcd"));
+    // A message of gRPC is no text, and has only secrets of known forms.
+    let text = secrets().body(b"application/grpc", b"\0\0\0\0\x14\x0a\x12a@shop.example.com\x01");
+    assert_eq!(text.hidden, [(7, 25)]);
 }
 
 #[test]

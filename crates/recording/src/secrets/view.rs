@@ -31,6 +31,11 @@ impl<'t> View<'t> {
         }
     }
 
+    /// The text is as it is in the original.
+    pub(super) fn is_plain(&self) -> bool {
+        self.places.is_none()
+    }
+
     /// A part of this one.
     pub(super) fn part(&self, range: Range<usize>) -> View<'t> {
         let bytes = self.bytes.get(range.clone()).unwrap_or_default();
