@@ -225,8 +225,7 @@ nonsense
         let line = r#"10.0.0.1 [2026-11-26T04:00:02+00:00] "GET /b HTTP/1.1" "bytes=0-9" "-" "a=\x22b\x22" "close""#;
         let traffic = read(&format!("{line}\n"), &wish).unwrap();
         let field = |name: &str, value: &[u8]| (name.as_bytes().to_vec(), value.to_vec());
-        let expected =
-            [field("Accept", b"*/*"), field("range", b"bytes=0-9"), field("cookie", b"a=\"b\"")];
+        let expected = [field("Accept", b"*/*"), field("range", b"bytes=0-9"), field("cookie", b"a=\"b\"")];
         let own = traffic.requests[0].fields.iter().filter(|(name, _)| name != b"User-Agent");
         assert_eq!(own.cloned().collect::<Vec<_>>(), expected);
     }
