@@ -324,7 +324,7 @@ impl Drive {
         }
         let age = clock::now().saturating_duration_since(conn.client.accepted);
         let core = &values.core;
-        if conn.served() >= core.keepalive_requests || age > core.keepalive_time || core.keepalive_timeout.0.is_zero() {
+        if conn.served() >= core.keepalive_requests || age > core.keepalive_time || core.keepalive_timeout.is_zero() {
             session.wire.borrow_mut().goaway();
         }
     }
@@ -430,7 +430,7 @@ impl Drive {
 
     fn set_deadline(&self, waits: Waits) {
         let core = default_core(&self.generation.conf, self.conn.client.listen.get());
-        let keepalive = core.keepalive_timeout.0.max(Duration::from_millis(1));
+        let keepalive = core.keepalive_timeout.max(Duration::from_millis(1));
         self.conn.deadline.set(match waits {
             Waits::Unset => return self.conn.deadline.clear(),
             Waits::Requests => keepalive / SIGNS,

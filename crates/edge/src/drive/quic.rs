@@ -265,7 +265,7 @@ fn port_settings(conf: &Conf, address: SocketAddr) -> Option<PortSettings> {
     let socket = conf.quic.iter().find(|socket| socket.address == Address::Tcp(address))?;
     let values = default_values(conf, socket.fallback);
     // Without keepalive, a client still has the time for its request.
-    let idle = values.core.keepalive_timeout.0.max(values.core.header_timeout);
+    let idle = values.core.keepalive_timeout.max(values.core.header_timeout);
     settings::port_settings(&settings::Wanted {
         host_key: values.http3.host_key.as_deref().unwrap_or(process::this().process.host_key.as_bytes()),
         idle,

@@ -38,7 +38,7 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, parts: &mut Parts) -> 
             Head::Complete => None,
             Head::Refused(refused) => Some(refused),
             Head::Nothing => {
-                let timeout = if conn.served() == 0 { core.header_timeout } else { core.keepalive_timeout.0 };
+                let timeout = if conn.served() == 0 { core.header_timeout } else { core.keepalive_timeout };
                 conn.await_request(timeout, core.send_timeout.first);
                 return After::Idle(timeout);
             }
@@ -171,7 +171,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
     if exchange.flags.keeps_alive {
         let rest = if body::is_consumed(exchange) { Ok(()) } else { body::discard(exchange, conn).await };
         match rest {
-            Ok(()) => return After::Idle(exchange.location.values.core.keepalive_timeout.0),
+            Ok(()) => return After::Idle(exchange.location.values.core.keepalive_timeout),
             // The client may still send, and a close at once could destroy its answer.
             Err(Gone::Cut) => {}
             Err(Gone::TimedOut | Gone::Closed(_)) => return After::Close,

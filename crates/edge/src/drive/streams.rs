@@ -283,7 +283,7 @@ impl Drive {
             Waits::Nothing => return self.conn.deadline.clear(),
             Waits::Frame => core.header_timeout,
             Waits::Idle if self.conn.served() == 0 => core.header_timeout,
-            Waits::Idle => core.keepalive_timeout.0.max(Duration::from_millis(1)),
+            Waits::Idle => core.keepalive_timeout.max(Duration::from_millis(1)),
             Waits::Notice => NOTICE_MAX,
             Waits::Socket => return self.conn.await_taking(core.send_timeout),
         };

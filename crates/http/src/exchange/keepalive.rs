@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 /// Whether the settings of the location that answers let the connection serve another request.
 pub fn may_go_on(exchange: &Exchange<'_>) -> bool {
     let core = &exchange.location.values.core;
-    !core.keepalive_timeout.0.is_zero()
+    !core.keepalive_timeout.is_zero()
         && exchange.facts.number_on_connection < core.keepalive_requests
         && clock::now().saturating_duration_since(exchange.client.accepted) < core.keepalive_time
         && !exchange.worker.is_draining()

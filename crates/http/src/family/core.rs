@@ -46,8 +46,10 @@ crate::settings! {
     body_in_file: BodyInFile = BodyInFile::Off,
     /// `send_timeout`.
     send_timeout: SendTimeout = SendTimeout::UNWRITTEN,
-    /// `keepalive_timeout`: the timeout, and the value of the Keep-Alive field.
-    keepalive_timeout: (Duration, Option<Duration>) = (Duration::from_secs(75), None),
+    /// `keepalive_timeout`.
+    keepalive_timeout: Duration = Duration::from_secs(75),
+    /// The value of the Keep-Alive field, zero for none. A `keepalive_timeout` without it inherits it.
+    keepalive_header: Duration = Duration::ZERO,
     /// `keepalive_requests`.
     keepalive_requests: u64 = 1000,
     /// `keepalive_time`.
@@ -344,12 +346,11 @@ fn aio(statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn keepalive_timeout(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let timeout = value::time(statement)?;
-    let header = match statement.args.get(1) {
-        None => None,
-        Some(word) => Some(value::whole_seconds_of(&word.text).ok_or_else(|| Refusal::directive("invalid value"))?),
-    };
-    b.settings().core.keepalive_timeout = Some((timeout, header));
+    b.settings().core.keepalive_timeout = Some(value::time(statement)?);
+    if let Some(word) = statement.args.get(1) {
+        let header = value::whole_seconds_of(&word.text).ok_or_else(|| Refusal::directive("invalid value"))?;
+        b.settings().core.keepalive_header = Some(header);
+    }
     Ok(())
 }
 

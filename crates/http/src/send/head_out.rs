@@ -150,7 +150,8 @@ fn connection_fields(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(b"Connection: upgrade\r\n");
     } else if exchange.flags.keeps_alive {
         out.extend_from_slice(b"Connection: keep-alive\r\n");
-        if let (_, Some(told)) = exchange.location.values.core.keepalive_timeout {
+        let told = exchange.location.values.core.keepalive_header;
+        if !told.is_zero() {
             out.extend_from_slice(b"Keep-Alive: timeout=");
             encode::push_decimal(out, told.as_secs());
             out.extend_from_slice(b"\r\n");

@@ -97,10 +97,8 @@ pub fn sent_connection(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<
 
 /// `$sent_http_keep_alive`.
 pub fn sent_keep_alive(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    match exchange.location.values.core.keepalive_timeout {
-        (_, Some(told)) if exchange.flags.keeps_alive => text(out, b"timeout=") && decimal(out, told.as_secs()),
-        _ => false,
-    }
+    let told = exchange.location.values.core.keepalive_header;
+    !told.is_zero() && exchange.flags.keeps_alive && text(out, b"timeout=") && decimal(out, told.as_secs())
 }
 
 /// `$sent_http_transfer_encoding`.
