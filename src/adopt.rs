@@ -44,6 +44,9 @@ pub struct AdoptArgs {
     /// An access log with URLs, instead of those of the configuration; may be repeated
     #[arg(long, value_name = "FILE")]
     log: Vec<PathBuf>,
+    /// A recording (weir record) whose requests are asked, instead of URLs of logs; may be repeated
+    #[arg(long, value_name = "FILE", conflicts_with = "log")]
+    traffic: Vec<PathBuf>,
     /// Most URLs to ask for; each goes to nginx twice and to weir once or twice
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = within(1..=REQUESTS_MAX))]
     urls: u64,
@@ -96,6 +99,7 @@ fn run(args: &AdoptArgs, language: Language) -> Result<u8, String> {
         nginx: args.nginx.as_ref().map(absolute).transpose()?,
         conf: args.conf.as_ref().map(absolute).transpose()?,
         logs: args.log.clone(),
+        recordings: args.traffic.clone(),
         requests: usize::try_from(args.urls).unwrap_or(usize::MAX),
         rate: args.rate as f64,
         skip: args.skip.clone(),

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
             a_cached_page_that_changes_with_each_fill_is_not_compared, rights_that_are_missing_are_named,
             a_file_that_changed_since_nginx_read_it_is_named,
             without_nginx_the_installed_one_is_read, several_nginx_have_to_be_told_apart,
-            an_nginx_in_a_container_is_looked_at_from_inside, logs_of_any_kind_do_no_harm, a_run_that_is_ended_leaves_nothing, wrong_words_are_refused;
+            an_nginx_in_a_container_is_looked_at_from_inside, logs_of_any_kind_do_no_harm, a_recording_takes_the_place_of_logs, a_run_that_is_ended_leaves_nothing, wrong_words_are_refused;
         [] => the_guide_s_example_is_still_true;
     ])
 }
@@ -427,6 +427,32 @@ fn logs_of_any_kind_do_no_harm() {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     let _ = fs::remove_file(site.0.join("sparse.log"));
+}
+
+fn a_recording_takes_the_place_of_logs() {
+    let server = "    server {
+        listen 127.0.0.1:8080;
+        root html;
+        location /language { return 200 \"$http_accept_language $cookie_who\"; }
+    }";
+    let site = Site::new("recorded", server);
+    site.file("record.conf", &conf(&format!("    record traffic.weir;\n{server}")));
+    let recorded = "edge_of_site & edge=$!; for i in $(seq 100); do $ask http://127.0.0.1:8080/ && break; sleep 0.05; done
+        $ask -A phone -H 'Accept-Language: ko' -b who=me http://127.0.0.1:8080/language; $ask -d a=1 http://127.0.0.1:8080/language
+        kill -QUIT $edge; wait $edge";
+    let edge = format!("edge_of_site() {{ exec {WEIR} edge -p . -c record.conf -g 'daemon off;'; }}");
+    let ran = site.run(&format!(
+        "{edge}; {recorded}; : > logs/access.log; $nginx && $weir --json --rate 200 --traffic traffic.weir"
+    ));
+    let run = ran.json();
+    let said = run["comparison"]["sources"].to_string();
+    assert_eq!((ran.code, &run["comparison"]["differ"]), (Some(0), &json!(0)), "{}{}", ran.out, ran.err);
+    assert!(said.contains("recording, 3 requests") && said.contains("not asked: 1: POST may change"), "{said}");
+    let log = site.text("logs/access.log");
+    assert_eq!((log.matches("\"GET /language").count(), log.matches("\"phone\"").count()), (2, 2), "{log}");
+    // A file of another kind is refused by name.
+    let other = site.run("$nginx && $weir --json --traffic nginx.conf").json();
+    assert!(other["comparison"].to_string().contains("nginx.conf: "), "{other:#}");
 }
 
 fn a_run_that_is_ended_leaves_nothing() {

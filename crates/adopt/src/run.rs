@@ -1,6 +1,8 @@
 //! The whole of `weir adopt`: finds, reads, compares.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,10 +15,11 @@ use weir_edge::load::{self, ConfOrigin, Loaded};
 use weir_http::exchange::conf::Conf;
 use weir_swap::doors::{self, Door};
 use weir_swap::judge::{JudgeRules, Judgement};
-use weir_swap::request::ARMS;
-use weir_swap::run::Judging;
+use weir_swap::request::{ARMS, SwapRequest};
+use weir_swap::run::{Judging, left_out};
 use weir_swap::side::{Bench, RunningDoor, ServerWish, Side, SideConf, SideProgram};
 use weir_swap::traffic::plan::{Logged, PlacedRequest, Planner};
+use weir_swap::traffic::recorded::{RecordedTraffic, RecordedWish};
 use weir_swap::traffic::routes;
 use weir_swap::traffic::urls::{self, ADOPT_AGENT, Log, LogUrls};
 use weir_words::{Said, said};
@@ -47,6 +50,8 @@ pub struct Wish {
     pub conf: Option<PathBuf>,
     /// Access logs with URLs, instead of those of the configuration.
     pub logs: Vec<PathBuf>,
+    /// Recordings whose requests are asked, instead of the URLs of logs.
+    pub recordings: Vec<PathBuf>,
     /// Most URLs that are asked.
     pub requests: usize,
     /// Requests a second.
@@ -465,24 +470,10 @@ fn swap(report: &Report, wish: &Wish, asked: &Asked<'_>) -> Result<Result<Done, 
     let planner = weir.conf().and_then(|side| Some(Planner::new(side.conf.as_ref()?, &side.tree, &doors)));
     let Some(planner) = planner else { return Ok(Ok(Done::default())) };
     let mut done = Done { unreached: planner.unreached(), doors: doors.clone(), ..Done::default() };
-    let found = read_logs(report, wish, &mut done);
-    let logged: Vec<Logged<'_>> = found
-        .iter()
-        .flat_map(|(log, found)| found.entries.iter().map(|entry| Logged { entry, servers: &log.servers }))
-        .collect();
-    let mut requests = planner.requests(&logged, wish.requests);
-    if requests.is_empty() {
-        requests = planner.of_file(wish.requests);
-        done.sources.push(said!(
-            "no log has a URL to ask: weir adopt asks the paths of the locations",
-            "로그에 요청할 URL이 없어 location의 경로를 요청합니다"
-        ));
-    }
-    for request in &mut requests {
-        request.set("User-Agent", ADOPT_AGENT.as_bytes());
-        request.set("Accept", b"*/*");
-        request.set("Accept-Encoding", b"gzip");
-    }
+    let requests = match wish.recordings.is_empty() {
+        true => logged(report, wish, &planner, &mut done),
+        false => recorded(wish, &doors, &mut done)?,
+    };
     let (count, rate) = (requests.len(), wish.rate);
     let seconds = (3.0 * count as f64 / rate).ceil();
     (asked.tell)(said!(
@@ -521,6 +512,49 @@ fn swap(report: &Report, wish: &Wish, asked: &Asked<'_>) -> Result<Result<Done, 
         done.judged = judge.finish();
         done
     }))
+}
+
+/// The requests of the logs; without any, those of the locations.
+fn logged(report: &Report, wish: &Wish, planner: &Planner<'_>, done: &mut Done) -> Vec<SwapRequest> {
+    let found = read_logs(report, wish, done);
+    let logged: Vec<Logged<'_>> = found
+        .iter()
+        .flat_map(|(log, found)| found.entries.iter().map(|entry| Logged { entry, servers: &log.servers }))
+        .collect();
+    let mut requests = planner.requests(&logged, wish.requests);
+    if requests.is_empty() {
+        requests = planner.of_file(wish.requests);
+        done.sources.push(said!(
+            "no log has a URL to ask: weir adopt asks the paths of the locations",
+            "로그에 요청할 URL이 없어 location의 경로를 요청합니다"
+        ));
+    }
+    for request in &mut requests {
+        request.set("User-Agent", ADOPT_AGENT.as_bytes());
+        request.set("Accept", b"*/*");
+        request.set("Accept-Encoding", b"gzip");
+    }
+    requests
+}
+
+/// The requests of the recordings, with their own fields.
+fn recorded(wish: &Wish, doors: &[Door], done: &mut Done) -> Result<Vec<SwapRequest>, Said> {
+    let wanted = RecordedWish { wants_actions: wish.wants_actions, wants_all_methods: false };
+    let mut all = RecordedTraffic::new(wanted, doors);
+    for path in &wish.recordings {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| Said::from(format!("{name}: {error}")))?;
+        all.recording(&name, BufReader::new(file))?;
+    }
+    let mut traffic = all.finish();
+    let is_skipped =
+        |request: &SwapRequest| wish.skip.iter().any(|prefix| request.target.starts_with(prefix.as_bytes()));
+    traffic.requests.retain(|request| !is_skipped(request));
+    traffic.order(wish.requests, 0);
+    done.sources.extend(traffic.sources);
+    let others = left_out(&traffic.not_replayed).into_iter();
+    done.sources.extend(others.map(|(why, count)| said!("not asked: {count}: ", "요청하지 않은 {count}건: ") + why));
+    Ok(traffic.requests)
 }
 
 /// The addresses at which this nginx can be asked.
