@@ -51,7 +51,9 @@ def refusal(verdict):
 class Pair:
     """Both sides. `with` ends them."""
 
-    def __init__(self, nginx, weir):
+    def __init__(self, nginx, weir, added=""):
+        # A statement of `http` for weir alone: it must change nothing that a client, an origin or a log sees.
+        self.added = added
         self.folder = tempfile.TemporaryDirectory(prefix="compose.")
         self.room = self.folder.name + "/room"
         os.mkdir(self.room)
@@ -82,13 +84,17 @@ class Pair:
 
     def start(self, text):
         """Starts both; what each says if it does not start."""
-        for side in self.sides:
-            side.tell("start", text)
+        for number, side in enumerate(self.sides):
+            side.tell("start", self.of(number, text))
         return [side.hear() for side in self.sides]
 
     def start_one(self, number, text):
-        self.sides[number].tell("start", text)
+        self.sides[number].tell("start", self.of(number, text))
         return self.sides[number].hear()
+
+    def of(self, number, text):
+        """The text for a side. The added statement takes no line, so that places in messages stay."""
+        return text.replace("http {\n", f"http {{ {self.added}\n", 1) if number and self.added else text
 
     def stop(self, verdicts):
         for side, verdict in zip(self.sides, verdicts):
