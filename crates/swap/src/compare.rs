@@ -62,14 +62,16 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
         }
     }
     if !is_other {
-        judge.order("order of fields", seen, &|one| match &one.answer {
+        // weir's own Vary has another place.
+        let left_out: &[&str] = if rules.is_nginx_and_weir { &["vary"] } else { &[] };
+        judge.order("order of fields", seen, left_out, &|one| match &one.answer {
             SwapAnswer::Whole(answer) => Some(&answer.fields),
             SwapAnswer::Failed(_) => None,
         });
         judge.body(seen, rules);
     }
     for number in 0..seen.iter().map(|one| one.origin.len()).min().filter(|_| has_same_count).unwrap_or(0) {
-        judge.order(&parts::numbered("origin order", number), seen, &|one| Some(&one.origin.get(number)?.fields));
+        judge.order(&parts::numbered("origin order", number), seen, &[], &move |one| Some(&one.origin.get(number)?.fields));
     }
     let mut compared = judge.compared;
     compared.differences.sort();
@@ -129,6 +131,9 @@ pub fn unsteady(compared: &mut Compared, ours: &Observed, fresh: &Observed, rule
     passing.into_iter().map(|one| one.part).collect()
 }
 
+/// The fields of an answer or of a request.
+type FieldsOf = dyn Fn(&Observed) -> Option<&Vec<SwapField>>;
+
 /// Collects differences and noise.
 struct Judge<'m> {
     masks: &'m RouteMasks,
@@ -167,21 +172,25 @@ impl Judge<'_> {
         }
     }
 
-    /// Compares the order of the fields that all have.
-    fn order(&mut self, place: &str, seen: [&Observed; ARMS], fields: &dyn Fn(&Observed) -> Option<&Vec<SwapField>>) {
+    /// Compares the order of the fields that stand equally often on all sides.
+    fn order(&mut self, place: &str, seen: [&Observed; ARMS], left_out: &[&str], fields: &FieldsOf) {
         let all = seen.map(|one| {
-            let mut names: Vec<String> = Vec::new();
-            for (name, _) in fields(one)? {
-                let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-                if !names.contains(&name) {
-                    names.push(name);
+            let name = |(name, _): &SwapField| String::from_utf8_lossy(name).to_ascii_lowercase();
+            Some(fields(one)?.iter().map(name).collect::<Vec<String>>())
+        });
+        let is_common = |name: &&str| {
+            let count = |names: &Vec<String>| names.iter().filter(|own| own == name).count();
+            let mut counts = all.iter().flatten().map(count);
+            let first = counts.next();
+            !left_out.contains(name) && counts.all(|count| Some(count) == first)
+        };
+        let [one, other, of_b] = all.each_ref().map(|names| {
+            let mut common: Vec<&str> = Vec::new();
+            for name in names.as_ref()?.iter().map(String::as_str).filter(is_common) {
+                if !common.contains(&name) {
+                    common.push(name);
                 }
             }
-            Some(names)
-        });
-        let is_common = |name: &&String| all.iter().flatten().all(|names| names.contains(name));
-        let [one, other, of_b] = all.each_ref().map(|names| {
-            let common: Vec<&str> = names.as_ref()?.iter().filter(is_common).map(String::as_str).collect();
             let name = place.split(" #").next().unwrap_or(place).to_owned();
             Some(AnswerPart { name, pieces: vec![common.join(", ").into_bytes()] })
         });

@@ -71,8 +71,8 @@ pub const EXPLAINED: &[Explained] = &[
     Explained {
         name: "order of Vary",
         reason: words(
-            "weir adds its own Vary after the origin's; the order has no meaning (RFC 9110 12.5.5)",
-            "weir는 자신의 Vary를 오리진의 것 뒤에 붙입니다. 순서에는 의미가 없습니다(RFC 9110 12.5.5)",
+            "weir adds its own Vary after the origin's, once; the order has no meaning (RFC 9110 12.5.5)",
+            "weir는 자신의 Vary를 오리진의 것 뒤에 한 번 붙입니다. 순서에는 의미가 없습니다(RFC 9110 12.5.5)",
         ),
         is_it: |one, _| one.part == "field vary" && sorted(&one.a) == sorted(&one.b),
     },
@@ -121,10 +121,12 @@ pub const EXPLAINED: &[Explained] = &[
 /// The most letters that two names of servers differ by: `nginx/1.22.1 (Debian)` and `weir`.
 const NAME_MAX: u64 = 40;
 
+/// The different values, in the order of the alphabet.
 fn sorted(values: &str) -> Vec<&str> {
     // A control character is shown as a dot between the values of several fields.
     let mut all: Vec<&str> = values.split([',', '\u{b7}']).map(str::trim).collect();
     all.sort_unstable();
+    all.dedup();
     all
 }
 

@@ -199,3 +199,28 @@ fn a_part_that_changes_with_each_fill_is_not_compared() {
     assert_eq!(left(&failed("ECONNREFUSED")), (1, vec![]));
     assert_eq!(left(&answer(503, &[], "")), (1, vec![]));
 }
+
+#[test]
+fn the_order_is_compared_of_fields_that_stand_equally_often() {
+    let twice = answer(200, &[("vary", "x"), ("a", "1"), ("b", "1"), ("vary", "y")], "");
+    let once = answer(200, &[("a", "1"), ("b", "1"), ("vary", "y")], "");
+    assert_eq!(found(&twice, &twice, &once).0, ["field vary"]);
+    let moved = answer(200, &[("vary", "x"), ("b", "1"), ("a", "1"), ("vary", "y")], "");
+    assert_eq!(found(&twice, &twice, &moved).0, ["order of fields"]);
+}
+
+#[test]
+fn the_place_of_weir_s_own_vary_does_not_count() {
+    let nginx = answer(200, &[("vary", "Accept-Encoding"), ("a", "1"), ("b", "1"), ("vary", "Accept-Encoding")], "");
+    let ours = |fields: &[(&str, &str)]| {
+        let rules = Rules { is_nginx_and_weir: true, ..rules() };
+        let compared = compare([&nginx, &nginx, &answer(200, fields, "")], &rules, &RouteMasks::default());
+        compared.differences.into_iter().map(|one| one.place).collect::<Vec<_>>()
+    };
+    assert_eq!(ours(&[("a", "1"), ("b", "1"), ("vary", "Accept-Encoding")]), [""; 0]);
+    assert_eq!(ours(&[("b", "1"), ("a", "1"), ("vary", "Accept-Encoding")]), ["order of fields"]);
+    assert_eq!(ours(&[("a", "1"), ("b", "1"), ("vary", "Cookie")]), ["field vary"]);
+    // Between two of the same kind, the place counts.
+    let moved = answer(200, &[("a", "1"), ("vary", "x")], "");
+    assert_eq!(found(&moved, &moved, &answer(200, &[("vary", "x"), ("a", "1")], "")).0, ["order of fields"]);
+}
