@@ -74,6 +74,9 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
         judge.order(&parts::numbered("origin order", number), seen, &[], &move |one| Some(&one.origin.get(number)?.fields));
     }
     let mut compared = judge.compared;
+    if masks.has_noisy_body() || compared.noise.iter().any(PartNoise::is_of_body) {
+        compared.differences.retain(|one| !one.is_length());
+    }
     compared.differences.sort();
     compared.differences.dedup();
     match rules.is_nginx_and_weir {

@@ -77,6 +77,24 @@ pub struct PartDifference {
     pub ways: Vec<NoiseKind>,
 }
 
+/// Parts with the length of the body.
+const LENGTHS: &[&str] = &[
+    "field content-length",
+    "log $body_bytes_sent",
+    "log $bytes_sent",
+    "log $gzip_ratio",
+    "log $sent_http_content_length",
+    "log $upstream_http_content_length",
+    "log $upstream_response_length",
+];
+
+impl PartDifference {
+    /// Both have a length of the body, and another one: with a noisy body, it tells nothing that the body does not.
+    pub fn is_length(&self) -> bool {
+        self.kind == DifferenceKind::Value && LENGTHS.contains(&self.part.as_str())
+    }
+}
+
 /// A part in which the two answers of A differ.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PartNoise {
@@ -84,6 +102,13 @@ pub struct PartNoise {
     pub place: String,
     /// The way in which it differs.
     pub kind: NoiseKind,
+}
+
+impl PartNoise {
+    /// It is in the body of the answer.
+    pub fn is_of_body(&self) -> bool {
+        self.place == "body" || self.place.starts_with("body ")
+    }
 }
 
 /// The way in which a part is noise.

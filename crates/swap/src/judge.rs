@@ -370,7 +370,10 @@ impl Judge {
         let is_noise = |found: &FoundDifference| {
             let one = &found.difference;
             let place = mask_key(&one.place);
-            let masks = |route: &String| one.ways.iter().all(|kind| self.noise.route(route).has(&place, *kind));
+            let masks = |route: &String| {
+                let own = self.noise.route(route);
+                one.ways.iter().all(|kind| own.has(&place, *kind)) || (one.is_length() && own.has_noisy_body())
+            };
             found.requests == 0 || (!one.ways.is_empty() && found.routes.iter().all(masks))
         };
         let gone: Vec<bool> = self.found.iter().map(is_noise).collect();

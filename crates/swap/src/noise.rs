@@ -21,6 +21,8 @@ pub struct RouteMasks {
     of: u64,
     /// By the place of the part.
     parts: BTreeMap<String, PartMask>,
+    /// A body of the route has differed.
+    has_noisy_body: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -34,6 +36,11 @@ impl RouteMasks {
     pub fn has(&self, place: &str, kind: NoiseKind) -> bool {
         let seen = self.parts.get(place).and_then(|mask| mask.kinds.get(&kind));
         seen.is_some_and(|seen| *seen >= SIGHTINGS_MIN)
+    }
+
+    /// True if a body of the route has differed: then its length differs by chance.
+    pub fn has_noisy_body(&self) -> bool {
+        self.has_noisy_body
     }
 
     fn learn(&mut self, noise: &[PartNoise]) {
@@ -88,9 +95,21 @@ impl Noise {
 
     /// Learns from one pair of A's answers.
     pub fn learn(&mut self, route: &str, noise: &[PartNoise]) {
-        if self.routes.len() < ROUTES_MAX || self.routes.contains_key(route) {
-            self.routes.entry(route.to_owned()).or_default().learn(noise);
+        let is_body_noisy = noise.iter().any(PartNoise::is_of_body);
+        if let Some(masks) = self.of(route) {
+            masks.learn(noise);
+            masks.has_noisy_body |= is_body_noisy;
         }
+        // HEAD tells the length of the body that GET gets.
+        let head = route.strip_prefix("GET ").filter(|_| is_body_noisy).map(|rest| format!("HEAD {rest}"));
+        if let Some(masks) = head.and_then(|head| self.of(&head)) {
+            masks.has_noisy_body = true;
+        }
+    }
+
+    fn of(&mut self, route: &str) -> Option<&mut RouteMasks> {
+        let has_room = self.routes.len() < ROUTES_MAX || self.routes.contains_key(route);
+        has_room.then(|| self.routes.entry(route.to_owned()).or_default())
     }
 
     /// All noisy parts: those with the most differences first.
@@ -132,6 +151,17 @@ mod tests {
         assert!(!all.route("GET /b").has("field etag", NoiseKind::Whole));
         let part = NoisyPart { route: "GET /".to_owned(), part: "field etag".to_owned(), differed: 2, of: 3 };
         assert_eq!(all.parts(), [part]);
+    }
+
+    #[test]
+    fn a_noisy_body_makes_the_length_noise_for_head_too() {
+        let mut all = Noise::default();
+        all.learn("GET / 200", &[noise("origin body", NoiseKind::Whole), noise("field x", NoiseKind::Whole)]);
+        assert!(!all.route("GET / 200").has_noisy_body());
+        all.learn("GET / 200", &[noise("body $.at", NoiseKind::Whole)]);
+        for (route, is_noisy) in [("GET / 200", true), ("HEAD / 200", true), ("POST / 200", false)] {
+            assert_eq!(all.route(route).has_noisy_body(), is_noisy, "{route}");
+        }
     }
 
     #[test]

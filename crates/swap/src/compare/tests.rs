@@ -224,3 +224,24 @@ fn the_place_of_weir_s_own_vary_does_not_count() {
     let moved = answer(200, &[("a", "1"), ("vary", "x")], "");
     assert_eq!(found(&moved, &moved, &answer(200, &[("vary", "x"), ("a", "1")], "")).0, ["order of fields"]);
 }
+
+#[test]
+fn the_length_of_a_noisy_body_is_noise() {
+    let page = |token: &str, length: &str| {
+        let fields = [("content-type", "application/json"), ("content-length", length)];
+        let mut page = answer(200, &fields, &format!("{{\"token\":{token}}}"));
+        let values = vec![("$body_bytes_sent".to_owned(), length.into()), ("$status".to_owned(), length.into())];
+        page.log = vec![crate::logs::LoggedLine { format: "own".to_owned(), values }];
+        page
+    };
+    let (one, two, longer) = (page("1", "11"), page("2", "11"), page("30", "12"));
+    assert_eq!(found(&one, &two, &longer).0, ["log $status value"]);
+    // The noise of an earlier request of the route counts too; without any, the length does.
+    let mut noise = crate::noise::Noise::default();
+    noise.learn("r", &compared(&one, &two, &one).noise);
+    let of = |masks: &RouteMasks| compare([&one, &one, &longer], &rules(), masks).differences.len();
+    assert_eq!((of(noise.route("r")), of(noise.route("other"))), (2, 4));
+    let without = answer(200, &[("content-type", "application/json")], "{\"token\":3}");
+    let kinds: Vec<_> = compared(&one, &two, &without).differences.into_iter().map(|one| one.part).collect();
+    assert!(kinds.contains(&"field content-length".to_owned()), "{kinds:?}");
+}
