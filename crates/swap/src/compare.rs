@@ -16,6 +16,9 @@ use crate::request::{ARMS, Arm, Observed, SwapAnswer, SwapField, WholeAnswer};
 
 /// Most differences of one body that are told apart; of more, the whole body is one difference.
 const BODY_DIFFERENCES_MAX: usize = 8;
+/// The place of the one difference that stands for many parts of a body. The bytes of the body have the place `body`, and
+/// noise in the bytes alone explains nothing of the parts.
+const MANY_PARTS: &str = "body parts";
 /// How answers are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
@@ -127,7 +130,11 @@ pub fn unsteady(compared: &mut Compared, ours: &Observed, fresh: &Observed, rule
     if !among.is_comparable {
         return Vec::new();
     }
-    let changes = |one: &PartDifference| among.noise.iter().any(|noise| noise.place == mask_key(&one.place));
+    let changes = |one: &PartDifference| {
+        let key = mask_key(&one.place);
+        let is_part = |noise: &PartNoise| noise.is_of_body() && noise.place != "body";
+        among.noise.iter().any(|noise| noise.place == key || (key == MANY_PARTS && is_part(noise)))
+    };
     let all = std::mem::take(&mut compared.differences);
     let (passing, lasting): (Vec<_>, Vec<_>) = all.into_iter().partition(changes);
     compared.differences = lasting;
@@ -228,10 +235,13 @@ impl Judge<'_> {
         };
         let places: BTreeSet<&String> = of_first.keys().chain(of_again.keys()).chain(of_b.keys()).collect();
         places.into_iter().for_each(|place| self.part(place, [of_first, of_again, of_b]));
-        if self.compared.differences.len() > before + BODY_DIFFERENCES_MAX {
+        let count = self.compared.differences.len() - before;
+        // Between a page and JSON, each part would be a difference.
+        let is_other_kind = body::is_page(of_first) != body::is_page(of_b) && count > 1;
+        if count > BODY_DIFFERENCES_MAX || is_other_kind {
             self.compared.differences.truncate(before);
             let (a, b) = parts::shown("body", Some(&whole[0]), Some(&whole[2]));
-            let (part, place) = ("body".to_owned(), "body".to_owned());
+            let (part, place) = ("body".to_owned(), MANY_PARTS.to_owned());
             let (kind, ways) = (DifferenceKind::Value, vec![NoiseKind::Whole]);
             self.compared.differences.push(PartDifference { part, place, kind, a, b, ways });
         } else if of_first == of_b && of_first == of_again {

@@ -47,6 +47,11 @@ pub(super) fn parts(answer: &WholeAnswer, body: &[u8]) -> Option<Parts> {
     walk(&value, "body $", 0, &mut parts).then_some(parts)
 }
 
+/// True for the parts of an HTML page.
+pub(super) fn is_page(parts: &Parts) -> bool {
+    parts.keys().any(|place| place.starts_with("body <"))
+}
+
 /// Adds the values below a place. False: there are too many.
 fn walk(value: &Value, place: &str, depth: usize, parts: &mut Parts) -> bool {
     if parts.len() >= VALUES_MAX || depth > DEPTH_MAX {

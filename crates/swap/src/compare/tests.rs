@@ -128,7 +128,7 @@ fn only_the_noisy_part_of_a_body_is_noise() {
     assert_eq!(found(&page("1", "a"), &page("2", "a"), &page("3", "a")).0, [""; 0]);
     assert_eq!(found(&page("1", "a"), &page("2", "a"), &page("3", "b")).0, ["body <title> text #0"]);
     let many = |letter: &str| answer(200, &[("content-type", "text/html")], &format!("<p>{letter}</p>").repeat(30));
-    assert_eq!(found(&many("a"), &many("a"), &many("b")).0, ["body"]);
+    assert_eq!(found(&many("a"), &many("a"), &many("b")).0, ["body parts"]);
 }
 
 #[test]
@@ -244,4 +244,44 @@ fn the_length_of_a_noisy_body_is_noise() {
     let without = answer(200, &[("content-type", "application/json")], "{\"token\":3}");
     let kinds: Vec<_> = compared(&one, &two, &without).differences.into_iter().map(|one| one.part).collect();
     assert!(kinds.contains(&"field content-length".to_owned()), "{kinds:?}");
+}
+
+fn json(body: &str) -> Observed {
+    answer(200, &[("content-type", "application/json")], body)
+}
+
+#[test]
+fn noise_in_the_order_of_names_hides_no_other_page() {
+    let page = |number: usize, is_turned: bool| {
+        let item = |at: usize| match is_turned {
+            true => format!("{{\"b\":{at},\"a\":{at}}}"),
+            false => format!("{{\"a\":{at},\"b\":{at}}}"),
+        };
+        let items: Vec<String> = (0..20).map(|at| item(number * 100 + at)).collect();
+        json(&format!("[{}]", items.join(",")))
+    };
+    let mut noise = crate::noise::Noise::default();
+    for _ in 0..2 {
+        noise.learn("r", &compared(&page(2, false), &page(2, true), &page(2, false)).noise);
+    }
+    let ours = page(1, true);
+    let seen = [&page(2, false), &page(2, true), &ours];
+    let mut wrong = compare(seen, &rules(), noise.route("r"));
+    assert_eq!(wrong.differences.iter().map(|one| one.part.as_str()).collect::<Vec<_>>(), ["body"]);
+    let difference = wrong.differences[0].clone();
+    assert!(!difference.ways.iter().all(|kind| noise.seen("r", &mask_key(&difference.place), *kind)));
+    // A fresh B with other bytes shows the same parts; one with other parts does not.
+    assert_eq!(unsteady(&mut wrong, &ours, &page(1, false), &rules()), [""; 0]);
+    assert_eq!(unsteady(&mut wrong, &ours, &page(3, false), &rules()), ["body"]);
+}
+
+#[test]
+fn a_body_of_another_kind_is_one_difference() {
+    let page = answer(200, &[("content-type", "text/html")], "<h1>Error</h1><p>Sorry</p>");
+    let wrong = compared(&page, &page, &json(r#"{"error":"x","at":1}"#)).differences;
+    let parts: Vec<_> = wrong.iter().map(|one| (one.part.as_str(), one.kind)).collect();
+    assert_eq!(parts, [("body", DifferenceKind::Value), ("field content-type", DifferenceKind::Value)]);
+    // A part that JSON alone has is a difference of its own.
+    let places = found(&json(r#"{"a":1}"#), &json(r#"{"a":1}"#), &json(r#"{"b":1}"#)).0;
+    assert_eq!(places, ["body $.a", "body $.b"]);
 }
