@@ -12,6 +12,8 @@ use crate::request::{Observed, OriginRequest, SwapAnswer, WholeAnswer};
 const SHOWN_MAX: usize = 120;
 /// Seconds by which two moments may differ that are relative to their answers.
 const MOMENT_S: i64 = 2;
+/// Seconds before its answer from which on a moment is a fixed one: `Expires: Thu, 01 Jan 1970 …`.
+const PAST_S: i64 = 86_400;
 /// nginx's own pages end in this.
 pub(super) const OWN_PAGE: &[u8] = b"<hr><center>";
 /// Most pieces of a value; a longer value is one piece.
@@ -196,10 +198,10 @@ fn length(answer: &WholeAnswer, value: &[u8], port: &Port) -> Vec<u8> {
     }
 }
 
-/// A moment, as seconds after that of the answer.
+/// A moment, as seconds after that of the answer. One that is long past stays as it is.
 fn relative(value: &[u8], date: Option<i64>) -> Vec<u8> {
     match (parse_http_date(value), date) {
-        (Some(moment), Some(date)) => format!("@{}", moment - date).into_bytes(),
+        (Some(moment), Some(date)) if moment >= date - PAST_S => format!("@{}", moment - date).into_bytes(),
         _ => value.to_vec(),
     }
 }
@@ -357,6 +359,15 @@ mod tests {
         assert_eq!(as_of(b"http://h:40001/ 140001 40001", &port), b"http://h:8080/ 140001 8080");
         let port = Port { of: 80, is_default: true, ..port };
         assert_eq!(as_of(b"http://h:40001/", &port), b"http://h/");
+    }
+
+    #[test]
+    fn a_moment_counts_from_its_answer_unless_it_is_long_past() {
+        let date = parse_http_date(b"Thu, 26 Nov 2026 04:00:00 GMT");
+        assert_eq!(relative(b"Thu, 26 Nov 2026 05:00:00 GMT", date), b"@3600");
+        assert_eq!(relative(b"Thu, 26 Nov 2026 03:59:59 GMT", date), b"@-1");
+        let past = b"Wed, 11 Jan 1984 05:00:00 GMT";
+        assert_eq!(relative(past, date), past);
     }
 
     #[test]
