@@ -15,6 +15,8 @@ use crate::verdict::{self, Bound, RouteCount, SwapVerdict};
 
 /// Most different values of one part that are told apart; of more, the locations are.
 const VALUES_MAX: usize = 10;
+/// Most different values of one part on one route that are told apart.
+const VALUES_OF_ROUTE_MAX: usize = 3;
 /// Most requests before a difference that the report keeps.
 const BEFORE_MAX: usize = 50;
 
@@ -73,20 +75,30 @@ pub struct SwapReport {
     pub is_stopped: bool,
 }
 
+/// Values of A and B.
+type Values<'j> = BTreeSet<(&'j str, &'j str)>;
+
 /// A difference, with its index in [`Judgement::found`].
 type Numbered<'j> = (usize, &'j FoundDifference);
 
 /// Puts the differences together that one report line can say: the same part with the same values; of a part with many
-/// values, those of one route.
+/// values, in all or on one route, those of one route.
 pub fn gathered(judged: &Judgement) -> Vec<ReportedDifference> {
-    let mut values: BTreeMap<(&str, DifferenceKind), BTreeSet<(&str, &str)>> = BTreeMap::new();
-    for FoundDifference { difference: one, .. } in &judged.found {
+    let mut values: BTreeMap<(&str, DifferenceKind), Values<'_>> = BTreeMap::new();
+    let mut values_of_route: BTreeMap<(&str, &str, DifferenceKind), Values<'_>> = BTreeMap::new();
+    for FoundDifference { difference: one, routes, .. } in &judged.found {
         values.entry((&one.part, one.kind)).or_default().insert((&one.a, &one.b));
+        for route in routes {
+            values_of_route.entry((route, &one.part, one.kind)).or_default().insert((&one.a, &one.b));
+        }
     }
     let mut groups: BTreeMap<(String, DifferenceKind, String), Vec<Numbered<'_>>> = BTreeMap::new();
     for (number, found) in judged.found.iter().enumerate() {
         let one = &found.difference;
-        let has_many = values.get(&(one.part.as_str(), one.kind)).is_some_and(|all| all.len() > VALUES_MAX);
+        let of_route =
+            found.routes.first().and_then(|route| values_of_route.get(&(route.as_str(), &one.part, one.kind)));
+        let has_many = values.get(&(one.part.as_str(), one.kind)).is_some_and(|all| all.len() > VALUES_MAX)
+            || of_route.is_some_and(|all| all.len() > VALUES_OF_ROUTE_MAX);
         let which = match has_many {
             true => found.routes.first().cloned().unwrap_or_default(),
             false => format!("{}\0{}", one.a, one.b),
@@ -155,5 +167,60 @@ impl SwapReport {
             SwapVerdict::Differs => 1,
             SwapVerdict::Undecided => 3,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::difference::PartDifference;
+    use crate::judge::{JudgedRequest, RoutedRequest};
+
+    /// Requests of two routes, each with one difference.
+    fn judged(differences: &[(&str, &str)]) -> Judgement {
+        let mut judged = Judgement::default();
+        for (number, (route, value)) in differences.iter().enumerate() {
+            judged.requests.push(JudgedRequest {
+                routed: RoutedRequest::default(),
+                route: (*route).to_owned(),
+                status: 302,
+                cache: None,
+                is_comparable: true,
+                differences: vec![number],
+                noise: BTreeSet::new(),
+                explained: BTreeSet::new(),
+                changing: Vec::new(),
+            });
+            let part = "field location".to_owned();
+            let difference = PartDifference {
+                place: part.clone(),
+                part,
+                kind: DifferenceKind::Value,
+                a: format!("/{value}"),
+                b: format!("http://a.test/{value}"),
+                ways: Vec::new(),
+            };
+            judged.found.push(FoundDifference {
+                difference,
+                requests: 1,
+                routes: vec![(*route).to_owned()],
+                first: number,
+            });
+        }
+        judged
+    }
+
+    fn counts(differences: &[(&str, &str)]) -> Vec<(u64, usize)> {
+        gathered(&judged(differences)).iter().map(|one| (one.requests, one.routes.len())).collect()
+    }
+
+    #[test]
+    fn many_values_of_one_route_are_one_difference() {
+        let orders: Vec<String> = (1..=6).map(|number| format!("orders/{number}")).collect();
+        let mut all: Vec<(&str, &str)> = orders.iter().map(|value| ("GET /orders/:id 302", value.as_str())).collect();
+        all.extend([("GET /login 302", "login"), ("HEAD /login 302", "login")]);
+        assert_eq!(counts(&all), [(6, 1), (2, 2)]);
+        // Few values stay apart.
+        assert_eq!(counts(all.get(..2).unwrap_or_default()), [(1, 1), (1, 1)]);
     }
 }
