@@ -12,7 +12,7 @@ pub use parts::{AnswerPart, Parts, mask_key, parts};
 
 use crate::difference::{Compared, DifferenceKind, NoiseKind, PartDifference, PartNoise, Port};
 use crate::noise::RouteMasks;
-use crate::request::{ARMS, Arm, Observed, SwapAnswer, SwapField, WholeAnswer};
+use crate::request::{self, ARMS, Arm, Observed, OriginRequest, SwapAnswer, SwapField, WholeAnswer};
 
 /// Most differences of one body that are told apart; of more, the whole body is one difference.
 const BODY_DIFFERENCES_MAX: usize = 8;
@@ -89,23 +89,50 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
 }
 
 /// What deliberate differences depend on.
-fn explaining(seen: [&Observed; ARMS], is_head: bool) -> Explaining {
-    let [a, _, b] = seen.map(|one| match &one.answer {
+fn explaining([seen_a, _, seen_b]: [&Observed; ARMS], is_head: bool) -> Explaining {
+    let [a, b] = [seen_a, seen_b].map(|one| match &one.answer {
         SwapAnswer::Whole(answer) => Some(answer),
         SwapAnswer::Failed(_) => None,
     });
-    let is_aged = |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.field("age").is_some());
-    let is_aged = is_aged(b) && !is_aged(a);
+    let has = |answer: Option<&WholeAnswer>, name: &str| answer.is_some_and(|answer| answer.field(name).is_some());
+    let is_aged = has(b, "age") && !has(a, "age");
     let status = |answer: Option<&WholeAnswer>| answer.map_or(0, |answer| answer.status);
-    let is_coded =
-        |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.field("content-encoding").is_some());
+    let is_part = a.zip(b).is_some_and(|(a, b)| is_part(b, a)) && asks_for_all(seen_b);
+    let is_empty = |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.body_bytes == 0);
     Explaining {
         is_head,
         is_aged,
-        is_range: is_aged && status(a) == 200 && matches!(status(b), 206 | 416),
-        is_page: a.is_some_and(|answer| parts::is_own_page(&answer.body)),
-        is_coded: is_coded(a) && is_coded(b),
+        is_range: is_part || (is_aged && status(a) == 200 && matches!(status(b), 206 | 416)),
+        is_page: a.is_some_and(|answer| parts::is_own_page(&answer.body)) || logs_an_error(seen_a),
+        is_coded: has(a, "content-encoding") && has(b, "content-encoding"),
+        is_chunked: has(a, "transfer-encoding"),
+        is_empty: !is_head && is_empty(a) && is_empty(b),
+        is_of_http2: seen_a.origin.is_empty() && seen_b.origin.is_empty(),
     }
+}
+
+/// The answer is the part of the other one that its `Content-Range` says.
+fn is_part(answer: &WholeAnswer, whole: &WholeAnswer) -> bool {
+    let range = || {
+        let value = std::str::from_utf8(answer.field("content-range")?).ok()?;
+        let (range, length) = value.strip_prefix("bytes ")?.split_once('/')?;
+        let (from, to) = range.split_once('-')?;
+        let is_of_whole = length.parse() == Ok(whole.body.len());
+        whole.body.get(from.parse::<usize>().ok()?..=to.parse().ok()?).filter(|_| is_of_whole)
+    };
+    (whole.status, answer.status) == (200, 206) && range() == Some(answer.body.as_slice())
+}
+
+/// An origin was asked, for the whole: that is the cache's way.
+fn asks_for_all(seen: &Observed) -> bool {
+    let has_range = |request: &OriginRequest| request::field(&request.fields, "range").is_some();
+    !seen.origin.is_empty() && !seen.origin.iter().any(has_range)
+}
+
+/// One of several log lines is that of an error: a server of the same file has answered another one with its page.
+fn logs_an_error(seen: &Observed) -> bool {
+    let is_error = |(name, value): &(String, Vec<u8>)| name == "$status" && value.first() >= Some(&b'3');
+    seen.log.len() > 1 && seen.log.iter().any(|line| line.values.iter().any(is_error))
 }
 
 /// Removes the differences that a second round of answers does not have: B differs from itself there, or has caught up

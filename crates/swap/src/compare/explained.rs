@@ -24,7 +24,13 @@ pub struct Explaining {
     pub is_range: bool,
     /// Both bodies have a content coding.
     pub is_coded: bool,
-    /// The body is a page of the server itself, with the server's name.
+    /// nginx's answer comes in chunks.
+    pub is_chunked: bool,
+    /// Neither answer has a byte of a body.
+    pub is_empty: bool,
+    /// The answer may come from an origin that speaks HTTP/2: no origin was asked in another protocol.
+    pub is_of_http2: bool,
+    /// The body, or that of an answer whose line is in nginx's log, is a page of the server itself, with the server's name.
     pub is_page: bool,
 }
 
@@ -39,7 +45,8 @@ pub const EXPLAINED: &[Explained] = &[
         is_it: |one, with| {
             let is_told = one.part == "field accept-ranges" && one.a == NONE && one.b == "bytes";
             let is_status = ["status", "log $status"].contains(&one.part.as_str());
-            is_told || (with.is_range && (is_status || counts_bytes(one)))
+            let is_field = one.part.starts_with("log $sent_http_");
+            is_told || (with.is_range && (is_status || is_field || counts_bytes(one)))
         },
     },
     Explained {
@@ -96,6 +103,30 @@ pub const EXPLAINED: &[Explained] = &[
         },
     },
     Explained {
+        name: "bytes of chunks",
+        reason: words(
+            "nginx's log also counts the bytes that frame the chunks of the body",
+            "nginx의 로그는 본문의 청크를 나누는 바이트도 셉니다",
+        ),
+        is_it: |one, with| with.is_chunked && counts_bytes(one),
+    },
+    Explained {
+        name: "length of a stored answer",
+        reason: words(
+            "weir knows the length of an answer that its cache has whole",
+            "weir는 캐시에 온전히 있는 응답의 길이를 압니다",
+        ),
+        is_it: |one, with| with.is_aged && has_length(one),
+    },
+    Explained {
+        name: "no body over HTTP/2",
+        reason: words(
+            "an origin that speaks HTTP/2 tells that there is no body: weir says length 0, nginx sends an empty list of chunks",
+            "HTTP/2 오리진은 본문이 없음을 알립니다. weir는 길이 0을 알리고 nginx는 빈 청크를 보냅니다",
+        ),
+        is_it: |one, with| with.is_empty && with.is_of_http2 && has_length(one),
+    },
+    Explained {
         name: "compressed bytes",
         reason: words(
             "the same body has another length under another compressor",
@@ -128,6 +159,11 @@ fn sorted(values: &str) -> Vec<&str> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// B tells the length, and A sends chunks.
+fn has_length(one: &PartDifference) -> bool {
+    (one.part == "field content-length" && one.a == NONE) || (one.part == "field transfer-encoding" && one.b == NONE)
 }
 
 /// A variable of the log with the length of the answer.

@@ -285,3 +285,70 @@ fn a_body_of_another_kind_is_one_difference() {
     let places = found(&json(r#"{"a":1}"#), &json(r#"{"a":1}"#), &json(r#"{"b":1}"#)).0;
     assert_eq!(places, ["body $.a", "body $.b"]);
 }
+
+fn with_line(mut seen: Observed, values: &[(&str, &str)]) -> Observed {
+    let values = values.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
+    seen.log.push(crate::logs::LoggedLine { format: "own".to_owned(), values });
+    seen
+}
+
+fn asking(mut seen: Observed, fields: &[(&str, &str)]) -> Observed {
+    let fields = fields.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
+    seen.origin.push(OriginRequest { fields, ..OriginRequest::default() });
+    seen
+}
+
+/// The deliberate differences from nginx to weir, and the other ones.
+fn explained(nginx: &Observed, weir: &Observed) -> (Vec<&'static str>, Vec<String>) {
+    let rules = Rules { is_nginx_and_weir: true, ..rules() };
+    let compared = compare([nginx, nginx, weir], &rules, &RouteMasks::default());
+    let names: BTreeSet<&str> = compared.explained.iter().map(|index| EXPLAINED[*index].name).collect();
+    (names.into_iter().collect(), compared.differences.into_iter().map(|one| one.part).collect())
+}
+
+#[test]
+fn the_bytes_of_chunks_and_the_length_of_a_stored_answer_are_deliberate() {
+    let bytes = |seen, count| with_line(seen, &[("$body_bytes_sent", count)]);
+    let chunked = || bytes(answer(200, &[("transfer-encoding", "chunked")], "abc"), "13");
+    let ours = |fields: &[(&str, &str)]| bytes(answer(200, fields, "abc"), "3");
+    assert_eq!(explained(&chunked(), &ours(&[("transfer-encoding", "chunked")])), (vec!["bytes of chunks"], vec![]));
+    let stored = ours(&[("content-length", "3"), ("age", "1")]);
+    assert_eq!(explained(&chunked(), &stored), (vec!["age", "bytes of chunks", "length of a stored answer"], vec![]));
+    // Without a cache, nothing explains the length.
+    let parts = ["field content-length", "field transfer-encoding"].map(str::to_owned).to_vec();
+    assert_eq!(explained(&chunked(), &ours(&[("content-length", "3")])), (vec!["bytes of chunks"], parts));
+    let whole = |count| bytes(answer(200, &[("content-length", "3")], "abc"), count);
+    assert_eq!(explained(&whole("13"), &whole("3")), (vec![], vec!["log $body_bytes_sent".to_owned()]));
+}
+
+#[test]
+fn an_empty_body_of_http2_has_a_length() {
+    let (chunked, empty) = (answer(200, &[("transfer-encoding", "chunked")], ""), answer(200, &[("content-length", "0")], ""));
+    assert_eq!(explained(&chunked, &empty), (vec!["no body over HTTP/2"], vec![]));
+    assert_eq!(explained(&asking(chunked.clone(), &[]), &asking(empty.clone(), &[])).1.len(), 2);
+    assert_eq!(explained(&answer(200, &[("transfer-encoding", "chunked")], "a"), &empty).1.len(), 3);
+}
+
+#[test]
+fn a_range_that_weir_s_cache_answers_is_deliberate() {
+    let nginx = with_line(asking(answer(200, &[], "abcdef"), &[]), &[("$status", "200"), ("$body_bytes_sent", "6")]);
+    let ours = |body: &str, fields: &[(&str, &str)]| {
+        let part = asking(answer(206, &[("content-range", "bytes 1-2/6")], body), fields);
+        explained(&nginx, &with_line(part, &[("$status", "206"), ("$body_bytes_sent", "2")]))
+    };
+    assert_eq!(ours("bc", &[]), (vec!["ranges of a cache"], vec![]));
+    // Bytes of another place, and a range that the origin was asked for.
+    assert!(ours("cd", &[]).1.contains(&"status".to_owned()));
+    assert!(ours("bc", &[("Range", "bytes=1-2")]).1.contains(&"status".to_owned()));
+}
+
+#[test]
+fn the_page_of_a_server_behind_the_server_has_its_name_too() {
+    let seen = |inner: &str, status: &str| {
+        let outer = with_line(answer(200, &[], ""), &[("$status", "200"), ("$body_bytes_sent", "0")]);
+        with_line(outer, &[("$status", status), ("$body_bytes_sent", inner)])
+    };
+    assert_eq!(explained(&seen("157", "502"), &seen("150", "502")), (vec!["bytes with the server's name"], vec![]));
+    assert_eq!(explained(&seen("157", "200"), &seen("150", "200")).1, ["log $body_bytes_sent"]);
+    assert_eq!(explained(&seen("157", "502"), &seen("50", "502")).1, ["log $body_bytes_sent"]);
+}
