@@ -121,7 +121,11 @@ pub fn obstacle(tree: &Tree) -> Option<Said> {
 }
 
 /// Calls `see` for each statement, with the names of the blocks around it.
-fn visit<'t>(statements: &'t [Statement], around: &mut Vec<&'t str>, see: &mut dyn FnMut(&'t Statement, &[&'t str])) {
+pub(super) fn visit<'t>(
+    statements: &'t [Statement],
+    around: &mut Vec<&'t str>,
+    see: &mut dyn FnMut(&'t Statement, &[&'t str]),
+) {
     for statement in statements {
         see(statement, around);
         around.push(&statement.name.text);

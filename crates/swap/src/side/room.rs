@@ -16,6 +16,19 @@ use super::edits::{self, AccessLogPlace, LOG, Moved, Surroundings};
 const ROOMS_MAX: usize = 100;
 /// Most entries of the directory of a configuration that another program finds beside its copy.
 const ENTRIES_MAX: usize = 10_000;
+/// The ends of the names of directives whose files nginx finds from the configuration's directory on.
+const BESIDE: &[&str] = &[
+    "auth_basic_user_file",
+    "ssl_certificate",
+    "ssl_certificate_key",
+    "ssl_client_certificate",
+    "ssl_crl",
+    "ssl_dhparam",
+    "ssl_password_file",
+    "ssl_session_ticket_key",
+    "ssl_stapling_file",
+    "ssl_trusted_certificate",
+];
 /// Most bytes of an error log that are shown.
 const SAID_MAX: usize = 2000;
 /// The list of files, in the directory.
@@ -88,7 +101,10 @@ impl Room {
         let around = Surroundings { room, moved, has_logs: wish.is_watched, arguments };
         let (mut own, logs) = edits::edits(tree, &around);
         if arguments.is_some() {
-            own.extend(tree.includes.iter().map(|include| included(include, room)));
+            let mut others = upward(tree, &conf.origin.paths.conf_prefix);
+            others.extend(tree.includes.iter().map(|include| included(include, room)));
+            // What is in a block that goes has no edit of its own.
+            own = edits::together(others, own);
         }
         let others = wish.changes.map(|changes| changes(tree, room)).unwrap_or_default();
         let mut all = edits::together(own, others);
@@ -159,6 +175,20 @@ impl Room {
         }
         Ok(place.join(name).display().to_string())
     }
+}
+
+/// Absolute names in the place of those that begin above the directory of the configuration: the copy has another one.
+fn upward(tree: &Tree, conf_prefix: &str) -> Vec<Edit> {
+    let mut all = Vec::new();
+    edits::visit(&tree.root, &mut Vec::new(), &mut |statement, _| {
+        let name = statement.name.text.as_str();
+        let word = statement.arg(0).filter(|word| word.text.starts_with("../"));
+        if let Some(word) = word.filter(|_| BESIDE.iter().any(|end| name.ends_with(end))) {
+            let with = weir_conf::quote(format!("{conf_prefix}{}", word.text).as_bytes());
+            all.push(Edit { file: word.at.file, span: word.at.span, with });
+        }
+    });
+    all
 }
 
 /// The statements in the place of an `include`.
@@ -232,6 +262,25 @@ mod tests {
         let files: Vec<_> =
             fs::read_dir(room.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap()).collect();
         assert!(files.len() == 3 && files.iter().all(|file| file.permissions().mode() & 0o777 == 0o600));
+    }
+
+    #[test]
+    fn names_that_begin_above_the_configuration_become_absolute() {
+        let text = "http { auth_basic_user_file ../users; server { proxy_ssl_certificate ../a/c.pem; root ../html; \
+                    ssl_certificate c.pem; } } stream { include more/*; ssl_crl ../r.pem; }";
+        let (tree, _) = weir_conf::load(&MemoryFiles::new().with("/e/f", text), "/e/f", "/e/", &|_| false);
+        let all = upward(&tree, "/e/");
+        let with: Vec<&str> = all.iter().map(|edit| std::str::from_utf8(&edit.with).unwrap()).collect();
+        assert_eq!(with, ["/e/../users", "/e/../a/c.pem", "/e/../r.pem"]);
+        // A block that goes takes the edits in it along.
+        let around = Surroundings { room: Path::new("/room"), moved: &[], has_logs: true, arguments: None };
+        let own = edits::edits(&tree, &around).0;
+        let others = all.into_iter().chain(tree.includes.iter().map(|one| included(one, Path::new("/room")))).collect();
+        let mut both = edits::together(others, own);
+        both.sort_by_key(|edit| (edit.span.start, edit.span.end));
+        let bytes = edit::apply(&tree.files[0].bytes, &both.iter().collect::<Vec<_>>()).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.contains("/e/../users") && !text.contains("r.pem"), "{text}");
     }
 
     #[test]
