@@ -8,7 +8,7 @@ mod parts;
 use std::collections::BTreeSet;
 
 pub use explained::{EXPLAINED, Explained, Explaining, explain};
-pub use parts::{AnswerPart, Parts, mask_key, parts};
+pub use parts::{AnswerPart, Parts, mask_key};
 
 use crate::difference::{Compared, DifferenceKind, NoiseKind, PartDifference, PartNoise, Port};
 use crate::noise::RouteMasks;
@@ -34,7 +34,11 @@ pub struct Rules {
 
 /// Compares what the three arms showed.
 pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Compared {
-    let head = |arm: Arm| parts(seen[arm as usize], &rules.ports[arm as usize], rules.is_same_program);
+    let head = |arm: Arm| {
+        let (own, port, first) = (seen[arm as usize], &rules.ports[arm as usize], Arm::First as usize);
+        let lines = parts::lines_as(&own.log, port, &seen[first].log, &rules.ports[first]);
+        parts::parts(own, &lines, port, rules.is_same_program)
+    };
     let [first, again, b] = Arm::ALL.map(head);
     let mut judge = Judge { masks, compared: Compared { is_comparable: true, ..Compared::default() } };
     // A server that nobody reaches shows nothing.
@@ -74,7 +78,9 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
         judge.body(seen, rules);
     }
     for number in 0..seen.iter().map(|one| one.origin.len()).min().filter(|_| has_same_count).unwrap_or(0) {
-        judge.order(&parts::numbered("origin order", number), seen, &[], &move |one| Some(&one.origin.get(number)?.fields));
+        judge.order(&parts::numbered("origin order", number), seen, &[], &move |one| {
+            Some(&one.origin.get(number)?.fields)
+        });
     }
     let mut compared = judge.compared;
     if masks.has_noisy_body() || compared.noise.iter().any(PartNoise::is_of_body) {

@@ -132,8 +132,35 @@ pub(super) fn of_field(name: &str) -> String {
     format!("field {name}")
 }
 
-/// The parts of all that an arm showed, but for the body of its answer.
-pub fn parts(seen: &Observed, port: &Port, is_same_program: bool) -> Parts {
+/// The log lines of an arm, those that another arm has too in the places that they have there: of two servers that write
+/// a line for the same request, now one is first and now the other.
+pub(super) fn lines_as<'l>(
+    lines: &'l [LoggedLine],
+    port: &Port,
+    others: &[LoggedLine],
+    of: &Port,
+) -> Vec<&'l LoggedLine> {
+    let mut left: Vec<&LoggedLine> = lines.iter().collect();
+    if lines.len() != others.len() {
+        return left;
+    }
+    let is_same = |line: &LoggedLine, other: &LoggedLine| {
+        let pairs = || line.values.iter().zip(&other.values);
+        line.format == other.format
+            && line.values.len() == other.values.len()
+            && pairs().all(|((_, value), (_, other))| as_of(value, port) == as_of(other, of))
+    };
+    let mut take = |other: &LoggedLine| {
+        let at = left.iter().position(|line| is_same(line, other));
+        at.map(|at| left.remove(at))
+    };
+    let taken: Vec<Option<&LoggedLine>> = others.iter().map(&mut take).collect();
+    let mut left = left.into_iter();
+    taken.into_iter().filter_map(|line| line.or_else(|| left.next())).collect()
+}
+
+/// The parts of all that an arm showed, with these lines of its log, but for the body of its answer.
+pub(super) fn parts(seen: &Observed, lines: &[&LoggedLine], port: &Port, is_same_program: bool) -> Parts {
     let mut parts = Parts::new();
     let mut put = |place: &str, part: AnswerPart| drop(parts.insert(place.to_owned(), part));
     match &seen.answer {
@@ -143,7 +170,7 @@ pub fn parts(seen: &Observed, port: &Port, is_same_program: bool) -> Parts {
             fields(&mut parts, answer, port, is_same_program);
         }
     }
-    of_log(&mut parts, &seen.log, port);
+    of_log(&mut parts, lines, port);
     let count = AnswerPart::of("origin request", format!("{} requests", seen.origin.len()).as_bytes(), b"");
     parts.insert(ORIGIN_COUNT.to_owned(), count);
     for (number, request) in seen.origin.iter().enumerate() {
@@ -238,7 +265,7 @@ fn plain_date(value: &[u8]) -> Vec<u8> {
 }
 
 /// The formats of the lines, and their values by variable.
-fn of_log(parts: &mut Parts, lines: &[LoggedLine], port: &Port) {
+fn of_log(parts: &mut Parts, lines: &[&LoggedLine], port: &Port) {
     if lines.is_empty() {
         return;
     }

@@ -323,7 +323,8 @@ fn the_bytes_of_chunks_and_the_length_of_a_stored_answer_are_deliberate() {
 
 #[test]
 fn an_empty_body_of_http2_has_a_length() {
-    let (chunked, empty) = (answer(200, &[("transfer-encoding", "chunked")], ""), answer(200, &[("content-length", "0")], ""));
+    let (chunked, empty) =
+        (answer(200, &[("transfer-encoding", "chunked")], ""), answer(200, &[("content-length", "0")], ""));
     assert_eq!(explained(&chunked, &empty), (vec!["no body over HTTP/2"], vec![]));
     assert_eq!(explained(&asking(chunked.clone(), &[]), &asking(empty.clone(), &[])).1.len(), 2);
     assert_eq!(explained(&answer(200, &[("transfer-encoding", "chunked")], "a"), &empty).1.len(), 3);
@@ -351,4 +352,18 @@ fn the_page_of_a_server_behind_the_server_has_its_name_too() {
     assert_eq!(explained(&seen("157", "502"), &seen("150", "502")), (vec!["bytes with the server's name"], vec![]));
     assert_eq!(explained(&seen("157", "200"), &seen("150", "200")).1, ["log $body_bytes_sent"]);
     assert_eq!(explained(&seen("157", "502"), &seen("50", "502")).1, ["log $body_bytes_sent"]);
+}
+
+#[test]
+fn the_log_lines_of_two_servers_have_no_order() {
+    let seen = |lines: [(&str, &str); 2]| {
+        let with = |seen, (host, port): (&str, &str)| with_line(seen, &[("$host", host), ("$server_port", port)]);
+        lines.into_iter().fold(answer(200, &[], ""), with)
+    };
+    let nginx = seen([("outer", "80"), ("inner", "81")]);
+    assert_eq!(found(&nginx, &nginx, &seen([("inner", "81"), ("outer", "40001")])).0, [""; 0]);
+    // The line that differs belongs to the one that is left.
+    let other = compared(&nginx, &nginx, &seen([("wrong", "81"), ("outer", "40001")])).differences;
+    let shown: Vec<_> = other.iter().map(|one| (one.part.as_str(), one.a.as_str(), one.b.as_str())).collect();
+    assert_eq!(shown, [("log $host", "inner", "wrong")]);
 }
