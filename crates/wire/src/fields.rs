@@ -175,6 +175,16 @@ impl Fields {
         self.push_known(name, value, Some(known));
     }
 
+    /// Gives the first field of that known name another value, at its place, and removes the others. Without one, the
+    /// field is appended.
+    pub fn set_known(&mut self, name: &[u8], value: &[u8], known: Known) {
+        let Some(place) = self.first(known) else { return self.push_known(name, value, Some(known)) };
+        self.set(place, value);
+        for item in self.items.iter_mut().skip(place + 1).filter(|item| item.known == Some(known)) {
+            item.live = false;
+        }
+    }
+
     /// How many places the list has: the next field gets the place of this number.
     pub fn places(&self) -> usize {
         self.items.len()
@@ -287,5 +297,17 @@ mod tests {
         fields.set(place + 2, b"nowhere");
         let values: Vec<_> = fields.iter().map(|field| field.value).collect();
         assert_eq!(values, [&b"a"[..], b"another"]);
+    }
+    #[test]
+    fn a_known_field_gets_one_value_at_its_first_place() {
+        let mut fields = Fields::default();
+        for (name, value) in [("CACHE-control", "a"), ("X-B", "b"), ("Cache-Control", "c")] {
+            fields.push(name.as_bytes(), value.as_bytes());
+        }
+        fields.set_known(b"Cache-Control", b"d", Known::CacheControl);
+        fields.set_known(b"Expires", b"e", Known::Expires);
+        let values: Vec<_> = fields.iter().map(|field| (field.name, field.value)).collect();
+        let expected = [(&b"CACHE-control"[..], &b"d"[..]), (b"X-B", b"b"), (b"Expires", b"e")];
+        assert_eq!(values, expected);
     }
 }

@@ -319,10 +319,11 @@ fn set_expires(exchange: &mut Exchange<'_>, expires: &Expires) {
     put(exchange, &date::http_date(time), &control);
 }
 
+/// nginx: the origin's fields keep their places and the spelling of their names.
 fn put(exchange: &mut Exchange<'_>, expires: &[u8], control: &[u8]) {
     let fields = &mut exchange.response.fields;
-    fields.replace(b"Expires", expires, Known::Expires);
-    fields.replace(b"Cache-Control", control, Known::CacheControl);
+    fields.set_known(b"Expires", expires, Known::Expires);
+    fields.set_known(b"Cache-Control", control, Known::CacheControl);
 }
 
 /// Evaluates `add_trailer` into the response's trailers; called once, when the body has ended.

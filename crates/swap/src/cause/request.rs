@@ -40,7 +40,8 @@ pub fn earlier<'r>(all: &'r [SwapRequest], number: usize) -> Vec<&'r SwapRequest
 }
 
 /// Leaves out whatever the difference does not need: earlier requests, parameters of the query, fields, and the pairs
-/// of the cookie. `Host` stays.
+/// of the cookie. `Host` stays. If the request alone does not show the difference, the same request is tried before it,
+/// and then the earlier requests.
 pub fn smallest(before: &[SwapRequest], request: &SwapRequest, trials_max: usize, ask: AskBoth) -> SmallestRequest {
     let mut found =
         SmallestRequest { request: request.clone(), is_minimal: true, trials: 1, ..SmallestRequest::default() };
@@ -50,27 +51,37 @@ pub fn smallest(before: &[SwapRequest], request: &SwapRequest, trials_max: usize
         found.trials += 1;
         alone = ask(std::slice::from_ref(request));
     }
-    match alone {
-        Some(Trial::Shows) => found.is_repeated = true,
-        _ if before.is_empty() || found.trials >= trials_max => return found,
-        _ => {
-            found.before = before.to_vec();
-            found.trials += 1;
-            found.is_repeated = ask(&with(before, request)) == Some(Trial::Shows);
-            if !found.is_repeated {
-                return found;
-            }
-            let items = before.to_vec();
-            let kept = found.search(items.len(), trials_max, &mut |kept| ask(&with(&chosen(&items, kept), request)));
-            found.before = chosen(&items, &kept);
-        }
+    let mut is_twice = false;
+    if alone == Some(Trial::Shows) {
+        found.is_repeated = true;
+    } else if alone.is_some() && found.trials < trials_max {
+        // A cache shows its difference with the second answer.
+        found.trials += 1;
+        is_twice = ask(&with(std::slice::from_ref(request), request)) == Some(Trial::Shows);
+        found.is_repeated = is_twice;
     }
-    let before = found.before.clone();
+    if !found.is_repeated {
+        if before.is_empty() || found.trials >= trials_max {
+            return found;
+        }
+        found.trials += 1;
+        found.is_repeated = ask(&with(before, request)) == Some(Trial::Shows);
+        if !found.is_repeated {
+            return found;
+        }
+        let kept = found.search(before.len(), trials_max, &mut |kept| ask(&with(&chosen(before, kept), request)));
+        found.before = chosen(before, &kept);
+    }
+    let earlier = found.before.clone();
+    // The same request has to stay the same.
+    let all = |part: &SwapRequest| if is_twice { vec![part.clone(); 2] } else { with(&earlier, part) };
     for part in [RequestPart::Query, RequestPart::Fields, RequestPart::Cookie] {
         let whole = found.request.clone();
-        let kept =
-            found.search(part.count(&whole), trials_max, &mut |kept| ask(&with(&before, &part.of(&whole, kept))));
+        let kept = found.search(part.count(&whole), trials_max, &mut |kept| ask(&all(&part.of(&whole, kept))));
         found.request = part.of(&whole, &kept);
+    }
+    if is_twice {
+        found.before.push(found.request.clone());
     }
     found
 }
@@ -209,10 +220,27 @@ mod tests {
     }
 
     #[test]
+    fn a_difference_of_the_second_answer_needs_the_request_twice() {
+        let whole = request("/p?a=1&b=2", &[("accept", "*"), ("range", "bytes=0-1")]);
+        let mut needed = needs(&["b=2", "range"], Some("b=2"));
+        let mut test = |all: &[SwapRequest]| match all {
+            // The cache's key is the whole target.
+            [first, last] if first.target != last.target => Some(Trial::Silent),
+            all => needed(all),
+        };
+        let small = request("/p?b=2", &[("range", "bytes=0-1")]);
+        for before in [vec![], vec![request("/p", &[])]] {
+            let found = smallest(&before, &whole, 100, &mut test);
+            assert_eq!((&found.before, &found.request), (&vec![small.clone()], &small));
+            assert!(found.is_repeated && found.is_minimal);
+        }
+    }
+
+    #[test]
     fn a_difference_that_does_not_repeat_is_said() {
         let whole = request("/p?a=1", &[("a", "b")]);
         let found = smallest(std::slice::from_ref(&whole), &whole, 100, &mut |_| Some(Trial::Silent));
-        assert_eq!((found.is_repeated, found.trials, &found.request), (false, 2, &whole));
+        assert_eq!((found.is_repeated, found.trials, &found.request), (false, 3, &whole));
         assert!(!smallest(&[], &whole, 100, &mut |_| None).is_repeated);
     }
 

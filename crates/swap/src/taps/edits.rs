@@ -133,11 +133,8 @@ impl Finder<'_> {
         let text = word.text.as_str();
         let head = text.get(..scheme.len()).unwrap_or_default();
         if !head.eq_ignore_ascii_case(scheme) {
-            let why = if text.contains('$') { VARIABLE } else { TLS };
-            return match self.is_group(text.split_once("://").map_or(text, |(_, rest)| rest)) {
-                true => {}
-                false => self.leave(statement, why),
-            };
+            // Requests by TLS pass the taps of a group unread.
+            return self.leave(statement, if text.contains('$') { VARIABLE } else { TLS });
         }
         let rest = text.get(scheme.len()..).unwrap_or_default();
         let (authority, uri) = split(rest, scheme.is_empty());
@@ -308,6 +305,7 @@ mod tests {
                 "grpc_pass 127.0.0.1:1 in /f:3: weir swap does not read this protocol",
                 "proxy_pass http://app$n in /f:3: the address has a variable",
                 "proxy_pass $y in /f:3: the address has a variable",
+                "proxy_pass https://a in /f:4: the requests are encrypted",
                 "fastcgi_pass $z in /f:4: the address has a variable",
             ]
         );

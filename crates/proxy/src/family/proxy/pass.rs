@@ -182,9 +182,7 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
             (host, _) => (host.to_owned(), usual.to_string()),
         }
     };
-    if authority.is_empty() {
-        return Err(Refusal::whole(format!("no host in upstream \"{rest}\"")));
-    }
+    check_host(authority, rest)?;
     Ok(Pass { host, port, uri, is_tls: secret.is_some(), ..Pass::at(authority, Scheme::Http) })
 }
 
@@ -192,6 +190,14 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
 pub fn strip<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
     let (head, rest) = url.split_at_checked(scheme.len())?;
     head.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
+/// Refuses `:PORT` and nothing: an empty variable in the place of the host. `rest` is the URL after its scheme.
+fn check_host(authority: &str, rest: &str) -> Result<(), Refusal> {
+    match split_host_port(authority).0.is_empty() {
+        true => Err(Refusal::whole(format!("no host in upstream \"{rest}\""))),
+        false => Ok(()),
+    }
 }
 
 /// Reads `HOST[:PORT]` or `unix:PATH`, with a prefix if the family has prefixes.
@@ -213,6 +219,7 @@ fn parse_address(url: &str, scheme: Scheme) -> Result<Pass, Refusal> {
             }
         });
     }
+    check_host(rest, rest)?;
     let host = if is_unix { "localhost" } else { rest };
     let port = if is_unix { "" } else { split_host_port(rest).1.unwrap_or_default() };
     Ok(Pass { host: host.to_owned(), port: port.to_owned(), is_tls: secret.is_some(), ..Pass::at(rest, scheme) })
@@ -233,6 +240,7 @@ mod tests {
             (Scheme::FastCgi, "fastcgi://a:1", None),
             (Scheme::FastCgi, "a:1/x", None),
             (Scheme::FastCgi, "", None),
+            (Scheme::FastCgi, ":9000", None),
             (Scheme::Uwsgi, "uwsgi://a:1", Some(("a:1", false, false))),
             (Scheme::Uwsgi, "suwsgi://a:1", Some(("a:1", true, false))),
             (Scheme::Uwsgi, "SUWSGI://unix:/s", Some(("unix:/s", true, false))),

@@ -138,6 +138,7 @@ mod tests {
             ("http://$arg_to", "127.0.0.1:7/x?y", "own 127.0.0.1:7 of 127.0.0.1:7, host 127.0.0.1:7, /x?y"),
             ("http://$arg_to", "name.test:7", "name name.test:7"),
             ("http://$arg_to", "", "500"),
+            ("http://$arg_to:80", "", "500"),
             ("$arg_to", "nothing", "500"),
             ("http://$arg_to", "127.0.0.1:x", "name 127.0.0.1:x"),
         ] {
