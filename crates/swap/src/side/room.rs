@@ -233,10 +233,12 @@ mod tests {
     use weir_edge::load::ConfOrigin;
     use weir_http::hold::paths::Paths;
 
+    const MAIN: &str = "events { } http { include b/*; include c; } stream { include c; }";
+
     fn side(directory: &Path, other: Option<OtherProgram>) -> SideConf {
         let conf_prefix = format!("{}/", directory.display());
         let files = MemoryFiles::new()
-            .with(&format!("{conf_prefix}f"), "events { } http { include b/*; include c; }")
+            .with(&format!("{conf_prefix}f"), MAIN)
             .with(&format!("{conf_prefix}c"), "server { listen 80; }");
         let paths =
             Paths { prefix: "/p/".to_owned(), conf_prefix: conf_prefix.clone(), access_log: None, temporary: None };
@@ -292,6 +294,8 @@ mod tests {
         let main = fs::read_to_string(room.path().join("conf/f")).unwrap();
         let shown = room.path().display();
         assert!(main.contains(&format!("include {shown}/none*; include {shown}/1;")), "{main}");
+        // The block `stream` is left out, with the `include` in it.
+        assert!(!main.contains("stream") && main.matches("include").count() == 2, "{main}");
         assert_eq!(fs::read_to_string(room.path().join("conf/cert.pem")).unwrap(), "secret");
         assert_eq!(fs::read_to_string(room.path().join("1")).unwrap(), "server { listen 127.0.0.1:4000; }");
         let orders: Value = serde_json::from_slice(&fs::read(room.path().join(ORDERS)).unwrap()).unwrap();
