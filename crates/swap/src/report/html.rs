@@ -169,11 +169,11 @@ impl PageParts<'_> {
         });
         let heads = [
             said!("place", "위치"),
-            said!("statement", "지시문"),
+            said!("statement", "지시어"),
             said!("requests", "요청 수"),
             said!("share", "비율"),
         ];
-        self.section(said!("Statements that the requests ran through", "요청이 거친 지시문"), &self.table(&heads, rows))
+        self.section(said!("Statements that the requests ran through", "요청이 거친 지시어"), &self.table(&heads, rows))
     }
 }
 

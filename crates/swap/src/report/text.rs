@@ -206,7 +206,7 @@ fn never(out: &mut Lines, report: &SwapReport) {
     if never.is_empty() {
         return;
     }
-    out.heading(said!("Statements of A that no request ran through:", "어떤 요청도 거치지 않은 A의 지시문:"));
+    out.heading(said!("Statements of A that no request ran through:", "어떤 요청도 거치지 않은 A의 지시어:"));
     for one in never.iter().take(SHOWN_MAX) {
         out.line(Said::from(format!("  {}:{} {}", one.file, one.line, one.text)));
     }
