@@ -102,16 +102,20 @@ pub fn implied() -> Address {
 
 /// Free loopback addresses, one for each door, of the door's version of IP.
 ///
+/// The IPv4 address is one of the server's own. On 127.0.0.1, other programs and the connections of clients take ports in the
+/// moment between this choice and the server's start, and then another program would answer.
+///
 /// # Errors
 /// No port is free.
 pub fn ports(doors: &[Door]) -> Result<Vec<SocketAddr>, Said> {
     // All are bound at the same time, so that each gets a port of its own.
     let mut held = Vec::new();
     let mut ports = Vec::new();
+    let own = Ipv4Addr::new(127, fastrand::u8(1..=254), fastrand::u8(..), fastrand::u8(1..=254));
     for door in doors {
         let loopback = match door.address.tcp() {
             Some(SocketAddr::V6(_)) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            Some(SocketAddr::V4(_)) | None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Some(SocketAddr::V4(_)) | None => IpAddr::V4(own),
         };
         let bound = TcpListener::bind((loopback, 0)).and_then(|socket| Ok((socket.local_addr()?, socket)));
         let (port, socket) = bound.map_err(|error| {
