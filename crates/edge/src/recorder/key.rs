@@ -38,10 +38,11 @@ pub fn read(name: &str) -> Result<RecordKey, String> {
     })
 }
 
-/// Makes the file with a new key unless it is there, and gives it to the user of the server.
+/// Makes the file with a new key unless it is there, and gives it to the user of the server. A file of another kind keeps its
+/// owner.
 ///
 /// # Errors
-/// The file cannot be made.
+/// The file cannot be made, or has no key.
 pub fn prepare(name: &str, identity: Option<&Identity>) -> Result<(), String> {
     let failed = |error: io::Error| format!("open() \"{name}\" failed {}", Os(&error));
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(name) {
@@ -49,7 +50,8 @@ pub fn prepare(name: &str, identity: Option<&Identity>) -> Result<(), String> {
             let text = make()?.to_text();
             file.write_all(text.as_bytes()).map_err(failed)?;
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        // A name that is wrong must not give somebody else's file away.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => drop(read(name)?),
         Err(error) => return Err(failed(error)),
     }
     match identity {
@@ -97,7 +99,9 @@ mod tests {
         prepare(name, None).unwrap();
         assert!(read(name).unwrap() == key && make().unwrap() != key);
         std::fs::write(&path, "short").unwrap();
-        assert!(read(name).err().unwrap().contains("has no key of 32 hexadecimal digits"));
+        for refused in [read(name).map(drop), prepare(name, None)] {
+            assert!(refused.err().unwrap().contains("has no key of 32 hexadecimal digits"));
+        }
         std::fs::remove_file(&path).unwrap();
         assert!(read(name).err().unwrap().contains("(2: No such file or directory)"));
     }
