@@ -1,5 +1,5 @@
-//! What a recording has, beside the own account of the load generator: over HTTP/1.1, HTTP/2 and HTTP/3, with FastCGI, gRPC and
-//! WebSocket behind the edge; and every loss counted, when the file is full and when it cannot be written.
+//! A recording beside the own account of the load generator: over HTTP/1.1, HTTP/2 and HTTP/3, with gRPC behind the edge. Each
+//! loss is counted, when the file is full and when the queue is.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
