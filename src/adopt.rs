@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use weir_adopt::{Asked, Wish, elsewhere, page};
+use weir_adopt::{Wish, elsewhere, page};
+use weir_swap::run::SwapAsked;
 use weir_words::{Language, Said, say};
 
 use crate::files::Disk;
@@ -112,7 +113,7 @@ fn run(args: &AdoptArgs, language: Language) -> Result<u8, String> {
     let weir = elsewhere::own_command().map_err(|error| told(say!(texts::OWN_PATH, error.to_string())))?;
     let stop = stop::on_signal().map_err(told)?;
     let tell = |said: Said| eprintln!("{}", said.say(language));
-    let asked = Asked { weir: &weir, files: &Disk, stop: &stop, tell: &tell };
+    let asked = SwapAsked { weir: &weir, files: &Disk, stop: &stop, tell: &tell };
     let report = weir_adopt::run(&wish, &asked).map_err(told)?;
     match args.json {
         true => println!("{:#}", page::json(&report)),

@@ -23,4 +23,4 @@ pub mod page;
 mod run;
 mod switch;
 
-pub use run::{Asked, Wish, container, run};
+pub use run::{Wish, container, run};

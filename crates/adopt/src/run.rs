@@ -1,14 +1,11 @@
 //! The whole of `weir adopt`: finds, reads, compares.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use weir_conf::log_format::Format;
-use weir_conf::{Files, Level as Gravity, Problem, Tree};
+use weir_conf::{Level as Gravity, Problem, Tree};
 use weir_doctor::{Build, Facts, FindingLevel, Target, Version};
 use weir_edge::explain::{self, Differing};
 use weir_edge::load::{self, ConfOrigin, Loaded};
@@ -16,7 +13,7 @@ use weir_http::exchange::conf::Conf;
 use weir_swap::doors::{self, Door};
 use weir_swap::judge::{JudgeRules, Judgement};
 use weir_swap::request::{ARMS, SwapRequest};
-use weir_swap::run::{Judging, left_out};
+use weir_swap::run::{Judging, SwapAsked, left_out};
 use weir_swap::side::{Bench, RunningDoor, ServerWish, Side, SideConf, SideProgram};
 use weir_swap::traffic::plan::{Logged, PlacedRequest, Planner};
 use weir_swap::traffic::recorded::{RecordedTraffic, RecordedWish};
@@ -62,18 +59,6 @@ pub struct Wish {
     pub wants_actions: bool,
     /// Asks nginx and weir, and compares.
     pub compares: bool,
-}
-
-/// The parts that the binary gives.
-pub struct Asked<'a> {
-    /// The command that starts this program.
-    pub weir: &'a [OsString],
-    /// The disk.
-    pub files: &'a dyn Files,
-    /// Becomes true when the user ends the run.
-    pub stop: &'a Arc<AtomicBool>,
-    /// Says what is being done, for a person who waits.
-    pub tell: &'a dyn Fn(Said),
 }
 
 /// A finding of the doctor.
@@ -158,7 +143,7 @@ impl Report {
 ///
 /// # Errors
 /// A sentence for the user: nothing can be said about any nginx.
-pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
+pub fn run(wish: &Wish, asked: &SwapAsked<'_>) -> Result<Report, Said> {
     let (instance, others) = choose(wish)?;
     let build = nginx::build(&instance).map_err(weir_words::Said::from)?;
     if build.is_weir {
@@ -446,7 +431,7 @@ fn findings(tree: &Tree) -> Vec<Noted> {
 }
 
 /// Starts weir beside nginx and asks both.
-fn compare(report: &Report, wish: &Wish, asked: &Asked<'_>) -> Result<Comparison, String> {
+fn compare(report: &Report, wish: &Wish, asked: &SwapAsked<'_>) -> Result<Comparison, String> {
     if report.instance.pid.is_none() {
         return Ok(Comparison::Impossible(said!(
             "nginx does not run, so nobody can ask it",
@@ -460,7 +445,7 @@ fn compare(report: &Report, wish: &Wish, asked: &Asked<'_>) -> Result<Comparison
 }
 
 /// The swap of this nginx for weir. The outer error says why it is impossible.
-fn swap(report: &Report, wish: &Wish, asked: &Asked<'_>) -> Result<Result<Done, String>, Said> {
+fn swap(report: &Report, wish: &Wish, asked: &SwapAsked<'_>) -> Result<Result<Done, String>, Said> {
     let nginx = Side::Running(running(&doors::of(&report.tree)?));
     let program = SideProgram { own: asked.weir.to_vec(), other: None };
     let weir = Side::Conf(Box::new(SideConf::of(report.origin.clone(), program, asked.files)?));

@@ -106,10 +106,10 @@ pub struct Judge {
     /// By route and difference.
     numbers: HashMap<(String, PartDifference), usize>,
     /// Differences that did not last: by route and place, with the requests that showed them.
-    passed: HashMap<(String, String), Vec<(usize, PartDifference)>>,
+    passed: BTreeMap<(String, String), Vec<(usize, PartDifference)>>,
     judged: Judgement,
-    /// B's answers with differences, by the index of the request.
-    answers: HashMap<usize, Observed>,
+    /// B's answers with differences, by the index of the request: a cache depends on the order of asking.
+    answers: BTreeMap<usize, Observed>,
 }
 
 impl Judge {
@@ -122,9 +122,9 @@ impl Judge {
             noise: Noise::default(),
             found: Vec::new(),
             numbers: HashMap::new(),
-            passed: HashMap::new(),
+            passed: BTreeMap::new(),
             judged: Judgement::default(),
-            answers: HashMap::new(),
+            answers: BTreeMap::new(),
         }
     }
 
@@ -196,7 +196,8 @@ impl Judge {
             for follower in conditions(&routed, &seen[Arm::First as usize]).into_iter().rev() {
                 waiting.push_front(follower);
             }
-            self.judge(routed, route, &seen[Arm::First as usize], compared, passing);
+            self.noise.learn(&route, &compared.noise);
+            self.note(routed, route, &seen[Arm::First as usize], compared, passing);
         }
     }
 
@@ -277,18 +278,6 @@ impl Judge {
         let route = format!("{} {}", routed.route, first.answer.status());
         let compared = compare::compare([first, again, b], &rules, self.noise.route(&route));
         Some((route, compared))
-    }
-
-    fn judge(
-        &mut self,
-        routed: RoutedRequest,
-        route: String,
-        first: &Observed,
-        compared: Compared,
-        passing: Vec<PartDifference>,
-    ) {
-        self.noise.learn(&route, &compared.noise);
-        self.note(routed, route, first, compared, passing);
     }
 
     fn note(

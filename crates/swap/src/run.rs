@@ -181,13 +181,15 @@ impl Judging {
         for arm in Arm::ALL {
             judge.asking(self.asker(bench));
             let own = requests.clone();
-            let (back, answers) = asked(async move {
+            let done = asked(async move {
                 let answers = judge.arm(&own, arm).await;
                 (judge, answers)
-            })?;
+            });
+            // Also after a failure, the application gets its state back.
+            state.restore()?;
+            let (back, answers) = done?;
             judge = back;
             seen.push(answers);
-            state.restore()?;
         }
         if let Ok(seen) = <[_; ARMS]>::try_from(seen) {
             judge.arms(requests, seen);

@@ -24,7 +24,7 @@ impl ApplicationState {
 }
 
 fn ran(command: &str) -> Result<(), Said> {
-    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output();
+    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).output();
     let failed = |why: &str| said!("the command failed: {command}: {why}", "명령이 실패했습니다: {command}: {why}");
     match output {
         Ok(output) if output.status.success() => Ok(()),
