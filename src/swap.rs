@@ -17,7 +17,7 @@ use crate::load::from;
 use crate::{stop, texts};
 
 const AFTER_HELP: &str = "\
-Each request is answered by A, by A again and by B. What differs between A and A is noise; the rest is a difference.
+Each request is answered by A, by A again and by B. A difference between A and A is noise. weir reports the other differences.
 A and B are files of nginx or weir, which weir swap starts on loopback ports of their own, or URLs of servers that run.
 It changes nothing: access logs, caches and temporary files of the servers that it starts are in a directory of their
 own, which goes with them. The origins get each request three times or more.

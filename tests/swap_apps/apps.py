@@ -29,7 +29,7 @@ class App:
         raise NotImplementedError
 
     def prepare(self, room, port):
-        """What a user did before: through A's edge, and not part of the traffic."""
+        """Requests before the traffic, through A's edge."""
 
     def visits(self, traffic):
         raise NotImplementedError

@@ -11,9 +11,9 @@
 //!
 //! - `options`, `key`: what `record` says; the key of the hashes
 //! - `worker`, `block`: the blocks that a worker fills and gives away
-//! - `place`, `noted`: a place with `record`; what is noted about an exchange before its end
+//! - `place`, `noted`: a place with `record`; the facts that weir notes about an exchange before its end
 //! - `exchange`, `answer`, `messages`: an exchange as it is recorded; the body of its answer; the messages of a WebSocket
-//! - `run`, `thread`, `segment`, `form`: a run, its thread; what it writes to one file, composed in memory
+//! - `run`, `thread`, `segment`, `form`: a run, its thread; its segments in a file, composed in memory
 //! - `api`: the state for the API, and its orders
 
 pub mod answer;

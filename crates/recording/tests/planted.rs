@@ -239,7 +239,7 @@ fn no_planted_secret_is_in_a_block() {
             {
                 assert!(!contains(&block, &form), "{form} in {}: {}", carrier.place, block.escape_ascii());
             }
-            // What the check finds is of no secret that is replaced.
+            // No finding of the check is a secret that is replaced.
             let mut file = Writer::new(Vec::new(), &beginning()).unwrap().finish().unwrap();
             file.extend(seal(&block).unwrap());
             let report = check(Reader::new(&file[..]).unwrap());

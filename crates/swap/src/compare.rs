@@ -1,4 +1,4 @@
-//! Compares the answers of A, of A again and of B to one request. Whatever differs between the answers of A is noise.
+//! Compares the answers of A, of A again and of B to one request. A part in which the answers of A differ is noise.
 
 mod body;
 mod explained;
@@ -94,7 +94,7 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
     }
 }
 
-/// What deliberate differences depend on.
+/// The facts on which deliberate differences depend.
 fn explaining([seen_a, _, seen_b]: [&Observed; ARMS], is_head: bool) -> Explaining {
     let [a, b] = [seen_a, seen_b].map(|one| match &one.answer {
         SwapAnswer::Whole(answer) => Some(answer),

@@ -1,4 +1,4 @@
-//! `swap`: answers each request by A, by A again and by B. What differs between A and A is noise; the rest is a difference.
+//! `swap`: answers each request by A, by A again and by B. A difference between A and A is noise. weir reports the other differences.
 //!
 //! ```text
 //!   files of A and B ─► side ─► doors ───────────────┐

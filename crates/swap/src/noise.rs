@@ -1,4 +1,4 @@
-//! What differs between two answers of A, by route: once a part has differed often enough, it counts for nothing.
+//! The parts in which two answers of A differ, by route: after enough differences, a part counts for nothing.
 
 use std::collections::BTreeMap;
 

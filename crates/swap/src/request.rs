@@ -52,11 +52,11 @@ pub struct SwapRequest {
     pub takes_cookies: bool,
     /// The validators of the answer are asked for, in requests of their own.
     pub wants_conditions: bool,
-    /// What a recording knows of the request.
+    /// The facts that a recording has about the request.
     pub recorded: Option<Arc<Recorded>>,
 }
 
-/// What a recording knows of a request.
+/// The facts that a recording has about a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// The fields of its answer.

@@ -1,4 +1,4 @@
-//! What the requests allow to say about all requests like them.
+//! The bound for all requests that are like the asked ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What one server shows beside its answer: its log lines, and its requests to origins.
+//! The traces of a request beside its answer: log lines, and requests to origins.
 
 use std::sync::Arc;
 use std::time::Duration;

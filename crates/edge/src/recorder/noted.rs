@@ -1,4 +1,4 @@
-//! What is noted about an exchange before its end.
+//! The facts that weir notes about an exchange before its end.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use weir_recording::secrets::BodyHash;
 
 use super::options::BODY_BYTES_MAX;
 
-/// What is known about an exchange before its end.
+/// The facts about an exchange that weir knows before its end.
 pub struct Noted {
     /// The number of the run that noted it.
     pub run: u64,
@@ -22,7 +22,7 @@ pub struct Noted {
 
 impl Owned for Noted {}
 
-/// What is seen of the body of an answer, before weir compresses it.
+/// The body of an answer, as far as weir has seen it, before weir compresses it.
 pub struct SeenBody {
     hash: BodyHash,
     /// The bytes so far; `None` if the body is not kept.

@@ -189,7 +189,7 @@ impl RecordRun {
         told.notify_all();
     }
 
-    /// What it lacks, as the API shows it.
+    /// Its losses, as the API shows them.
     pub fn lost(&self) -> RecordingLosses {
         let Losses { queue, size, writing, large } = self.losses();
         RecordingLosses { queue, size, writing, large }

@@ -1,4 +1,4 @@
-//! What a run writes to one file: from a beginning to an ending. If the file is opened again by its name, or another
+//! The segments of a run: each goes from a beginning to an ending in one file. If the file is opened again by its name, or another
 //! process wrote to it, the run goes on with another beginning.
 
 use std::fs::File;
@@ -110,7 +110,7 @@ impl<'r> Segments<'r> {
     /// Sees whether the file was opened again, and tells new losses.
     pub fn look(&mut self) {
         if self.opened().is_ok() {
-            // What cannot be written now, the ending tells.
+            // The ending tells the losses that cannot be written now.
             let _ = self.tell_losses();
         }
     }
@@ -203,7 +203,7 @@ impl<'r> Segments<'r> {
         let new: Vec<u64> = new.collect();
         let composed = self.compose(open, block, &new);
         if composed.is_err() {
-            // What is composed does not go to the file: all of the block counts as lost.
+            // The composed bytes do not go to the file: the whole block counts as lost.
             drop(open.frames.take());
         }
         composed.map_err(Unwritten::Failed)?;

@@ -46,7 +46,7 @@ const OF_CONDITION: [&str; 4] = ["if-match", "if-modified-since", "if-none-match
 /// The number of a text in [`TrafficTexts`].
 pub(super) type TextId = u32;
 
-/// What a request has beyond its line. Equal ones are one.
+/// The parts of a request beyond its line. Equal details are one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct RequestDetail {
     /// Numbers of [`FIELDS`], each with its value.
@@ -69,7 +69,7 @@ pub(super) struct RecordedTunnel {
     pub(super) rest_ms: u64,
 }
 
-/// What the body of a request became.
+/// Whether the script has the body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyFate {
     /// The script has it, or there was none.

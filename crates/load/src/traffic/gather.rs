@@ -100,7 +100,7 @@ pub(super) struct AccessLogs {
     pub(super) only_client: Option<String>,
     /// False if every time is a whole second.
     pub(super) has_fractions: bool,
-    /// What requests have beyond their lines.
+    /// The parts of requests beyond their lines.
     pub(super) details: Details,
     pub(super) tunnels: Vec<RecordedTunnel>,
     pub(super) recordings: Vec<RecordingSource>,

@@ -79,7 +79,7 @@ impl ScriptParts<'_> {
         notes
     }
 
-    /// What the recordings have, and what they lost.
+    /// The accounts of the recordings: their requests and their losses.
     fn notes_of_recordings(&self, notes: &mut Vec<String>) {
         let say = |words: Text, values: &[&str]| said::fill(words, self.wish.language, values);
         for source in &self.log.recordings {

@@ -1,4 +1,4 @@
-//! What a script is made from, and the forms of its values.
+//! The parts from which weir makes a script, and the forms of its values.
 
 use super::detail::TextId;
 use super::gather::AccessLogs;

@@ -24,7 +24,7 @@ struct WaitingMessages {
     messages: Vec<(u64, TextId)>,
 }
 
-/// What is known since the last beginning.
+/// The state since the last beginning.
 #[derive(Default)]
 struct OneRecorder {
     unix_us: u64,

@@ -102,7 +102,7 @@ impl ScriptParts<'_> {
         Some(if OF_CLIENT.contains(&name) { of(step.client).unwrap_or(own) } else { own })
     }
 
-    /// The cookies that a session brings with it. What the target sets is in the jar of the virtual user.
+    /// The cookies that a session brings with it. The jar of the virtual user has those that the target sets.
     fn cookie(&self, place: &StepPlace<'_>, columns: &mut Columns) -> Vec<String> {
         let mut counts: HashMap<TextId, usize> = HashMap::default();
         let steps = || place.rows.iter().filter_map(|steps| steps.get(place.at));

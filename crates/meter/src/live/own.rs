@@ -79,7 +79,7 @@ pub struct Recording {
     pub exchanges: u64,
     /// Exchanges in the file.
     pub recorded: u64,
-    /// What is lost.
+    /// The losses.
     pub lost: RecordingLosses,
     /// Messages of WebSockets in the file.
     pub messages: u64,
@@ -128,7 +128,7 @@ pub struct RecordingTotals {
     pub exchanges: u64,
     /// Exchanges that were written.
     pub recorded: u64,
-    /// What is lost.
+    /// The losses.
     pub lost: RecordingLosses,
 }
 

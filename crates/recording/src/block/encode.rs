@@ -76,7 +76,7 @@ struct Known {
     bytes: u32,
 }
 
-/// What two equal texts have in common, without their bytes.
+/// The key of a text in the table: equal texts have equal keys. It lacks the bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct PieceId {
     kind: PieceKind,

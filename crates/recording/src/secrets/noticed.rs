@@ -1,10 +1,10 @@
-//! What is noticed at one place of a text.
+//! The result of a look at one place of a text.
 
 use std::ops::Range;
 
 use super::table::SecretKind;
 
-/// What a look at one place found.
+/// The result of a look at one place.
 pub(super) enum Noticed {
     /// A secret.
     Secret(Range<usize>, SecretKind),

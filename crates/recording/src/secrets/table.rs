@@ -1,9 +1,9 @@
-//! What is a secret: by the name of a field, of a parameter or of a member, and by the first letters of a key.
+//! The lists that make a value a secret: by the name of a field, of a parameter or of a member, and by the first letters of a key.
 //!
 //! A secret too many costs little: its replacement has the same shape, and equal values stay equal. A secret too few is on a
 //! disk. So the lists are generous, and `harmless` lists the exceptions that traffic needs.
 
-/// What a value is, for the one who reads a finding.
+/// The kind of a secret, for a person who reads a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SecretKind {
     /// The value of a cookie.

@@ -60,7 +60,7 @@ pub fn has_same_words(one: &Statement, other: &Statement) -> bool {
     one.words().map(|word| word.bytes()).eq(other.words().map(|word| word.bytes()))
 }
 
-/// What a statement is compared by.
+/// The hashes by which two statements are compared.
 struct StatementPrint<'a> {
     statement: &'a Statement,
     /// A hash of the words.

@@ -51,7 +51,7 @@ pub struct Stage<'s> {
     ends: Instant,
     /// Servers that may still be started.
     left: Cell<usize>,
-    /// What servers have shown: most differences have a request or a configuration in common.
+    /// The answers of servers until now: most differences have a request or a configuration in common.
     known: RefCell<Vec<KnownAnswer>>,
 }
 
@@ -79,8 +79,8 @@ impl<'s> Stage<'s> {
         if is_over { 0 } else { self.left.get() }
     }
 
-    /// Asks a side, freshly started if it is a configuration. `None`: it does not start, or has no such address. What a
-    /// server of that name showed for the same requests is not asked again.
+    /// Asks a side, freshly started if it is a configuration. `None`: it does not start, or has no such address. A
+    /// server of that name is not asked again for the same requests.
     pub fn side(&self, name: &str, side: &Side, requests: &[SwapRequest]) -> Option<Shown> {
         self.known(name, requests, || match side {
             Side::Conf(conf) => self.conf(conf, requests),

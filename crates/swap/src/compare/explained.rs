@@ -13,7 +13,7 @@ pub struct Explained {
     is_it: fn(&PartDifference, Explaining) -> bool,
 }
 
-/// What else is known of the answers.
+/// The other facts about the answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Explaining {
     /// The method is HEAD.

@@ -22,9 +22,9 @@ pub struct SideConf {
     pub origin: ConfOrigin,
     /// The files as they were read.
     pub tree: Tree,
-    /// What weir understands. `None`: weir refuses the configuration.
+    /// The configuration as weir compiled it. `None`: weir refuses it.
     pub conf: Option<Conf>,
-    /// What weir says of it.
+    /// The problems that weir found in it.
     pub problems: Vec<Problem>,
     /// The program.
     pub program: SideProgram,

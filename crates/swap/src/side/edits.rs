@@ -80,7 +80,7 @@ const KEPT: &[&str] = &["default", "default_server", "http2", "proxy_protocol", 
 /// An address of the file, and the one in its place.
 pub(super) type Moved = (Address, SocketAddr);
 
-/// What a server has around it.
+/// The surroundings of a server.
 pub(super) struct Surroundings<'s> {
     /// Its own directory.
     pub(super) room: &'s Path,

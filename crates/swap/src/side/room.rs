@@ -103,7 +103,7 @@ impl Room {
         if arguments.is_some() {
             let mut others = upward(tree, &conf.origin.paths.conf_prefix);
             others.extend(tree.includes.iter().map(|include| included(include, room)));
-            // What is in a block that goes has no edit of its own.
+            // A statement in a block that goes has no edit of its own.
             own = edits::together(others, own);
         }
         let others = wish.changes.map(|changes| changes(tree, room)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is kept of a request, and the bounds of it.
+//! The parts of a request that a tap keeps, and their bounds.
 
 /// Longest head that is read. The bytes of a longer one go on unread.
 pub(super) const HEAD_MAX: usize = 128 << 10;

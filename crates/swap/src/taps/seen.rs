@@ -1,4 +1,4 @@
-//! What the connections of taps share with the asker.
+//! The memory that the connections of taps share with the asker.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use crate::request::OriginRequest;
 /// Most requests to origins that are kept until [`super::Taps::take`].
 const REQUESTS_MAX: usize = 1000;
 
-/// What the connections share with the asker.
+/// The memory that the connections share with the asker.
 #[derive(Default)]
 pub(super) struct SeenRequests {
     pub(super) requests: Mutex<Vec<OriginRequest>>,

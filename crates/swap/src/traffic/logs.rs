@@ -30,7 +30,7 @@ const NOT_SENT: &[&str] = &[
 /// Lines from which the format is found.
 const GUESS_LINES: usize = 200;
 
-/// What becomes a request.
+/// The lines that become requests.
 #[derive(Clone, Debug, Default)]
 pub struct LogWish {
     /// The format of the lines. `None`: it is found.

@@ -35,7 +35,7 @@ const LEFT_OUT: &[&str] = &[
     "upgrade",
 ];
 
-/// What becomes a request.
+/// The exchanges that become requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecordedWish {
     /// Requests are sent that announce an action.

@@ -234,7 +234,7 @@ fn a_bad_recording_is_refused_by_name() {
     let newer = whole.iter().enumerate().map(|(at, byte)| if at == 8 { 99 } else { *byte });
     let newer = refused(&newer.collect::<Vec<u8>>());
     assert!(newer.contains("has version"), "{newer}");
-    // What a client cannot send again, and what is for another host.
+    // Requests that a client cannot send again, and one for another host.
     let odd = recording(
         1_000_000,
         [part(exchange(0, 1, "get:x /a 200", &[], "")), part(exchange(0, 1, "GET * 200", &[], ""))],
