@@ -1,6 +1,6 @@
 //! The keys.
 
-use super::digest::DigestKeys;
+use super::digest::DigestKey;
 use super::sip::{Sip, SipKey};
 
 /// A key for each use.
@@ -9,7 +9,7 @@ pub(super) struct HashKeys {
     pub(super) value: SipKey,
     pub(super) address: SipKey,
     pub(super) client: SipKey,
-    pub(super) body: DigestKeys,
+    pub(super) body: DigestKey,
     pub(super) seed: u64,
 }
 
@@ -27,12 +27,7 @@ impl HashKeys {
             value: key("value"),
             address: key("address"),
             client: key("client"),
-            body: DigestKeys {
-                words: std::array::from_fn(|at| number(&format!("word {at}")) as u64),
-                // Below the prime: see `digest`.
-                points: std::array::from_fn(|at| (number(&format!("point {at}")) >> 68) as u64),
-                last: key("body"),
-            },
+            body: std::array::from_fn(|at| number(&format!("body {at}")) as u64),
             seed: number("table") as u64,
         };
         (keys, number("id") as u64)

@@ -1,5 +1,8 @@
 //! The parts of a request that a tap keeps, and their bounds.
 
+use weir_recording::Secrets;
+use weir_recording::secrets::BodyHash;
+
 /// Longest head that is read. The bytes of a longer one go on unread.
 pub(super) const HEAD_MAX: usize = 128 << 10;
 /// Most bytes of a request's body that are kept; of a longer one also the length and a hash.
@@ -10,13 +13,13 @@ pub(super) const BODY_MAX: usize = 64 << 10;
 pub(super) struct KeptBody {
     bytes: Vec<u8>,
     length: u64,
-    hash: u64,
+    hash: BodyHash,
 }
 
 impl Default for KeptBody {
     fn default() -> KeptBody {
-        // FNV-1a: the same in each process.
-        KeptBody { bytes: Vec::new(), length: 0, hash: 0xcbf2_9ce4_8422_2325 }
+        // The hash is compared, and hides nothing.
+        KeptBody { bytes: Vec::new(), length: 0, hash: Secrets::new([0; 16]).body_hash() }
     }
 }
 
@@ -25,15 +28,13 @@ impl KeptBody {
         let room = BODY_MAX.saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
         self.length += bytes.len() as u64;
-        for byte in bytes {
-            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        self.hash.update(bytes);
     }
 
     pub(super) fn whole(self) -> Vec<u8> {
         let KeptBody { mut bytes, length, hash } = self;
         if length > bytes.len() as u64 {
-            bytes.extend_from_slice(format!("… {length} bytes, {hash:016x}").as_bytes());
+            bytes.extend_from_slice(format!("… {length} bytes, {:016x}", hash.finish()).as_bytes());
         }
         bytes
     }
