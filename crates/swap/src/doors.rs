@@ -1,5 +1,6 @@
 //! The addresses of a configuration, and for each the places where the arms answer.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
 use weir_conf::{Statement, Tree};
@@ -102,8 +103,9 @@ pub fn implied() -> Address {
 
 /// Free loopback addresses, one for each door, of the door's version of IP.
 ///
-/// The IPv4 address is one of the server's own. On 127.0.0.1, other programs and the connections of clients take ports in the
-/// moment between this choice and the server's start, and then another program would answer.
+/// Between this choice and the start of the server, other programs and the connections of clients take ports of 127.0.0.1 and
+/// ::1, and another program would answer. So a server has an IPv4 address of its own, and ports of ::1 that the kernel gives to
+/// nobody by itself.
 ///
 /// # Errors
 /// No port is free.
@@ -113,18 +115,31 @@ pub fn ports(doors: &[Door]) -> Result<Vec<SocketAddr>, Said> {
     let mut ports = Vec::new();
     let own = Ipv4Addr::new(127, fastrand::u8(1..=254), fastrand::u8(..), fastrand::u8(1..=254));
     for door in doors {
-        let loopback = match door.address.tcp() {
-            Some(SocketAddr::V6(_)) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            Some(SocketAddr::V4(_)) | None => IpAddr::V4(own),
+        let bound = match door.address.tcp() {
+            Some(SocketAddr::V6(_)) => bind_ungiven(Ipv6Addr::LOCALHOST.into()),
+            Some(SocketAddr::V4(_)) | None => bind((own, 0).into()),
         };
-        let bound = TcpListener::bind((loopback, 0)).and_then(|socket| Ok((socket.local_addr()?, socket)));
-        let (port, socket) = bound.map_err(|error| {
-            said!("no port of {loopback} is free: {error}", "{loopback}에 빈 포트가 없습니다: {error}")
-        })?;
+        let (port, socket) = bound
+            .map_err(|error| said!("no loopback port is free: {error}", "루프백에 빈 포트가 없습니다: {error}"))?;
         held.push(socket);
         ports.push(port);
     }
     Ok(ports)
+}
+
+/// Ports below those that the kernel gives to connections by itself (`ip_local_port_range`).
+const UNGIVEN_PORTS: std::ops::Range<u16> = 10_000..32_768;
+/// Ports that are tried, at most.
+const PORT_DRAWS: usize = 100;
+
+fn bind_ungiven(ip: IpAddr) -> io::Result<(SocketAddr, TcpListener)> {
+    let mut draws = (0..PORT_DRAWS).map(|_| bind((ip, fastrand::u16(UNGIVEN_PORTS)).into()));
+    draws.find_map(Result::ok).map_or_else(|| bind((ip, 0).into()), Ok)
+}
+
+fn bind(address: SocketAddr) -> io::Result<(SocketAddr, TcpListener)> {
+    let socket = TcpListener::bind(address)?;
+    Ok((socket.local_addr()?, socket))
 }
 
 /// A wildcard address is asked on loopback.

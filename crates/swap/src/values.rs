@@ -82,7 +82,7 @@ impl Values {
         let theirs = given(&recorded.fields, &recorded.body);
         for (place, value) in own {
             if let Some(old) = theirs.get(&place).filter(|old| **old != value)
-                && values.known.len() < VALUES_MAX
+                && (values.known.len() < VALUES_MAX || values.known.contains_key(old))
             {
                 values.known.insert(old.clone(), value.clone());
             }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use weir_net::{Instant, clock, worker};
-use weir_words::Said;
 
 use super::smallest::Trial;
 use crate::ask::Asker;
@@ -18,8 +17,6 @@ use crate::request::{ARMS, Arm, Observed, SwapRequest};
 use crate::side::{RunningDoor, ServerWish, Side, SideConf, StartedServer, partner};
 use crate::watch::ServerWatch;
 
-/// The words for an address that another program has.
-const IN_USE: &str = "in use";
 /// Most answers that are remembered.
 const KNOWN_MAX: usize = 64;
 /// Requests a second of one trial.
@@ -113,13 +110,7 @@ impl<'s> Stage<'s> {
         let index = partner(door, &doors::of(&conf.tree).ok()?, self.has_running())?;
         self.left.set(self.left().checked_sub(1)?);
         let wish = ServerWish { is_watched: !self.has_running(), ..ServerWish::default() };
-        // Another program may have taken a port in the meantime.
-        let is_taken = |why: &Said| why.en().contains(IN_USE);
-        let server = match StartedServer::start(conf, &wish) {
-            Err(why) if is_taken(&why) => StartedServer::start(conf, &wish),
-            started => started,
-        };
-        let server = server.ok()?;
+        let server = StartedServer::start(conf, &wish).ok()?;
         let at = *server.ports().get(index)?;
         let seen = ask(Door { at: [Some(at); ARMS], ..door.clone() }, requests, Some(server.watch()))?;
         Some((seen, Port { own: at.port(), of: door.port(), is_default: door.is_default() }))
