@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
+use weir_edge::recorder::api::FOR_S_MAX;
+use weir_http::text::value;
 use weir_load::once::{self, Once};
 use weir_meter::live::Recording;
 use weir_words::{Language, Said, said, say};
@@ -20,7 +22,7 @@ use crate::lang::wrong::within;
 use crate::texts;
 
 const AFTER_HELP: &str = "\
-An edge records what `record FILE;` in its configuration names. start and stop need a location with `api write=on`, or a
+An edge records the places of its configuration that have `record FILE;`. start and stop need a location with `api write=on`, or a
 dashboard with a token. A change of the share or of the time begins another part of the file.
 
 Exit codes: 0 done; 1 no answer, refused, not the answer of an edge, not a whole recording, or check has found secrets; 2 the command line is invalid.";
@@ -96,25 +98,13 @@ struct EdgeArgs {
     insecure: bool,
 }
 
-/// `30s`, `10m`, `2h`, `1d`; seconds without a unit.
+/// A time as nginx writes it: `30s`, `10m`, `1h30m`; seconds without a unit.
 fn lasts(text: &str) -> Result<Duration, Said> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match text.get(digits.len()..) {
-        Some("" | "s") => 1,
-        Some("m") => 60,
-        Some("h") => 3600,
-        Some("d") => 24 * 3600,
-        _ => 0,
-    };
-    let seconds = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
-    let seconds = seconds.filter(|seconds| (1..=FOR_S_MAX).contains(seconds));
-    seconds.map(Duration::from_secs).ok_or_else(|| {
+    let time = value::whole_seconds_of(text).filter(|time| !time.is_zero() && time.as_secs() <= FOR_S_MAX);
+    time.ok_or_else(|| {
         said!("write a time up to 31d, such as 30s, 10m or 2h", "30s, 10m, 2h처럼 31d까지의 시간을 쓰세요")
     })
 }
-
-/// The longest time of a recording.
-const FOR_S_MAX: u64 = 31 * 24 * 3600;
 
 /// A percentage, as the directive takes it.
 fn share(text: &str) -> Result<String, Said> {

@@ -16,8 +16,8 @@ use weir_proxy::family::upstream::edit::Refused;
 use super::Recorder;
 use super::options::{PPM, RecordOptions, share_of};
 
-/// The longest time that an order may name.
-const FOR_S_MAX: u64 = 31 * 24 * 3600;
+/// The longest time that an order may name, in seconds.
+pub const FOR_S_MAX: u64 = 31 * 24 * 3600;
 
 /// The state of each recorder of a configuration.
 pub fn all(conf: &Conf) -> Vec<Recording> {
