@@ -98,7 +98,7 @@ impl Secrets {
 
     /// The hash of a body that comes in pieces: [`RecordedBody::hash`](crate::model::RecordedBody::hash).
     pub fn body_hash(&self) -> BodyHash {
-        BodyHash::new(self.keys.body.clone())
+        BodyHash::new(self.keys.body)
     }
 
     /// A seed for tables, which nobody outside knows.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use weir_http::exchange::Exchange;
-use weir_http::exchange::response_body::BodyFilter;
+use weir_http::exchange::response_body::{Body, BodyFilter};
 use weir_wire::Known;
 
 use super::noted::{Noted, SeenBody};
@@ -39,7 +39,12 @@ pub fn watch(exchange: &mut Exchange<'_>, place: &RecordPlace) {
         let is_listed = MediaKind::of(&response.content_type).is_some_and(|kind| place.options.kinds.contains(&kind));
         let is_kept = place.options.has_bodies && is_listed && !response.fields.has(Known::ContentEncoding);
         let seen = Rc::new(RefCell::new(SeenBody::new(run.secrets.body_hash(), is_kept)));
-        response.body_filters.push(Box::new(Watching(seen.clone())));
+        if matches!(response.body, Body::Empty) {
+            // A filter would make a body of nothing, and another end of the answer.
+            seen.borrow_mut().see(b"", true);
+        } else {
+            response.body_filters.push(Box::new(Watching(seen.clone())));
+        }
         seen
     });
     exchange.own.set(Noted { run: run.number, client, answer, tunnel: 0 });

@@ -51,7 +51,9 @@ pub fn prepare(name: &str, identity: Option<&Identity>) -> Result<(), String> {
             file.write_all(text.as_bytes()).map_err(failed)?;
         }
         // A name that is wrong must not give somebody else's file away.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => drop(read(name)?),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            read(name)?;
+        }
         Err(error) => return Err(failed(error)),
     }
     match identity {
