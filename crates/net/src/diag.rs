@@ -218,12 +218,19 @@ fn read(mut piece: &[u8], rest_ms: u32, count: &mut u64) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    /// A listener at a loopback address that no other program uses. At 127.0.0.1 a connection of another program may
+    /// still rest that had the listener's port as its other end.
+    fn listener() -> TcpListener {
+        let [.., high, low] = std::process::id().to_be_bytes();
+        TcpListener::bind((Ipv4Addr::new(127, 77, high, low), 0)).unwrap()
+    }
 
     #[test]
     fn connections_to_a_peer_are_counted_and_no_others() {
-        let here = TcpListener::bind("127.0.0.1:0").unwrap();
-        let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+        let here = listener();
+        let elsewhere = listener();
         let address = here.local_addr().unwrap();
         let before = connections_to(address, TIME_WAIT_MS).expect("the kernel has sock_diag(7)");
         let _other = TcpStream::connect(elsewhere.local_addr().unwrap()).unwrap();
@@ -237,7 +244,7 @@ mod tests {
     /// The side that closes first holds its port in TIME_WAIT.
     #[test]
     fn a_resting_port_counts_as_long_as_it_rests() {
-        let here = TcpListener::bind("127.0.0.1:0").unwrap();
+        let here = listener();
         let address = here.local_addr().unwrap();
         for _ in 0..3 {
             let client = TcpStream::connect(address).unwrap();
