@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
+use weir_swap::ask;
 use weir_swap::report::{self, SwapReport};
 use weir_swap::run::{SideWish, SwapAsked, SwapWish};
 use weir_swap::side::child;
@@ -67,6 +69,9 @@ pub struct SwapArgs {
     /// Requests a second, to A and B together [default: 200, or 20 if one of them is a URL]
     #[arg(long, value_name = "R", value_parser = within(1..=RATE_MAX))]
     rate: Option<u64>,
+    /// Wait so long for an answer; after two without an end, the others of their route are left out
+    #[arg(long, value_name = "S", default_value_t = ask::TIMEOUT.as_secs() as u16, value_parser = within::<u16>(1..=600))]
+    timeout: u16,
     /// Ask also for URLs with a word that announces an action, such as logout or delete
     #[arg(long)]
     ask_all: bool,
@@ -138,6 +143,7 @@ fn wish(args: &SwapArgs) -> Result<SwapWish, Said> {
         logs: LogWish { format, wants_actions: args.ask_all, wants_all_methods: args.all_methods },
         requests: usize::try_from(args.requests).unwrap_or(usize::MAX),
         rate: args.rate.map(|rate| rate as f64),
+        timeout: Duration::from_secs(u64::from(args.timeout)),
         state: state.map(|(snapshot, restore)| ApplicationState { snapshot, restore }),
         is_remote_allowed: args.remote,
         finds_causes: !args.no_cause,

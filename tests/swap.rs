@@ -20,7 +20,7 @@ const NGINX: &str = "/usr/sbin/nginx";
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [] => the_requests_of_a_log_keep_their_clients, wrong_words_are_refused, a_url_without_a_server_is_undecided;
+        [] => the_requests_of_a_log_keep_their_clients, a_route_without_answers_is_left_out, wrong_words_are_refused, a_url_without_a_server_is_undecided;
         [Need::Program("python3")] => methods_that_change_something_start_from_the_same_state;
         [Need::Root, Need::Program(NGINX)] => nginx_and_weir_with_one_file_are_the_same, a_run_that_is_killed_leaves_no_server;
     ])
@@ -192,6 +192,27 @@ fn the_requests_of_a_log_keep_their_clients() {
     // A word that nothing is planted in is the same.
     let (code, report) = site.swap(&["a.conf", "a.conf", "--traffic", "access.log", "--lang", "ko"]);
     assert_eq!(code, Some(0), "{report:#}");
+}
+
+fn a_route_without_answers_is_left_out() {
+    let mut site = Site::new("late");
+    let port = site.origin();
+    let lines: String = ["/", "/poll"].iter().flat_map(|path| (1..6).map(move |number| (path, number))).fold(
+        String::new(),
+        |lines, (path, number)| {
+            lines
+                + &format!(
+                    "192.0.2.{number} - - [01/Jan/2026:10:00:0{number} +0000] \"GET {path} HTTP/1.1\" 200 2 \"-\" \"-\"\n"
+                )
+        },
+    );
+    site.file("access.log", &lines);
+    site.conf("a.conf", &format!("location /poll {{ proxy_pass http://127.0.0.1:{port}/?fail=stall; }}"));
+    let (code, report) = site.swap(&["a.conf", "a.conf", "--traffic", "access.log", "--timeout", "1"]);
+    assert_eq!((code, &report["requests"]["asked"]), (Some(0), &json!(7)), "{report:#}");
+    let left = &report["requests"]["not_replayed"];
+    assert_eq!((left.as_array().map(Vec::len), &left[0]["count"]), (Some(1), &json!(3)), "{left}");
+    assert!(left[0]["why"].as_str().unwrap().contains("--timeout"), "{left}");
 }
 
 /// An application with a number: POST adds one, GET shows it.

@@ -39,8 +39,8 @@ from real_answers import planned  # noqa: E402
 SWAP_S, CASE_S = 60, 200
 # Seconds until the origins of a test listen.
 ORIGINS_S = 0.7
-# Most requests of one swap, and how many a second.
-REQUESTS, RATE = 120, 2000
+# Most requests of one swap, how many a second, and seconds for one: some tests have origins that never answer.
+REQUESTS, RATE, TIMEOUT_S = 120, 2000, 1
 # The user of nginx's tests: as root, nginx's workers could not read the tests' folders.
 USER = "ngxtest"
 # Flags with which nginx does not serve.
@@ -242,7 +242,7 @@ def stand_in(path, pair):
 
 def swap(before, places, path, folder, seen_as, is_without_cause):
     """Asks swap about one file: its outcome. `before` are words before the command; `folder` is for the report, `seen_as` its name inside."""
-    words = [*before, places["weir"], "swap", path, path, "--binary-a", places["nginx"], "--binary-b", places["weir"], "--requests", REQUESTS, "--rate", RATE,
+    words = [*before, places["weir"], "swap", path, path, "--binary-a", places["nginx"], "--binary-b", places["weir"], "--requests", REQUESTS, "--rate", RATE, "--timeout", TIMEOUT_S,
              "--json", f"{seen_as}/swap-report.json", *["--no-cause"] * is_without_cause]
     started = time.monotonic()
     try:

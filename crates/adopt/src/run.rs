@@ -10,6 +10,7 @@ use weir_doctor::{Build, Facts, FindingLevel, Target, Version};
 use weir_edge::explain::{self, Differing};
 use weir_edge::load::{self, ConfOrigin, Loaded};
 use weir_http::exchange::conf::Conf;
+use weir_swap::ask;
 use weir_swap::doors::{self, Door};
 use weir_swap::judge::{JudgeRules, Judgement};
 use weir_swap::request::{ARMS, SwapRequest};
@@ -17,8 +18,8 @@ use weir_swap::run::{Judging, SwapAsked, left_out};
 use weir_swap::side::{Bench, RunningDoor, ServerWish, Side, SideConf, SideProgram};
 use weir_swap::traffic::plan::{Logged, PlacedRequest, Planner};
 use weir_swap::traffic::recorded::{RecordedTraffic, RecordedWish};
-use weir_swap::traffic::routes;
 use weir_swap::traffic::urls::{self, ADOPT_AGENT, Log, LogUrls};
+use weir_swap::traffic::{NotReplayed, routes};
 use weir_words::{Said, said};
 
 use crate::elsewhere;
@@ -95,6 +96,13 @@ pub(crate) struct Done {
 impl Done {
     pub(crate) fn differing(&self) -> usize {
         self.judged.requests.iter().filter(|one| !one.differences.is_empty()).count()
+    }
+
+    fn with(mut self, judged: Judgement) -> Done {
+        if judged.late > 0 {
+            self.sources.push(not_asked(NotReplayed::Late.said(), judged.late));
+        }
+        Done { judged, ..self }
     }
 }
 
@@ -468,7 +476,7 @@ fn swap(report: &Report, wish: &Wish, asked: &SwapAsked<'_>) -> Result<Result<Do
     let routed = routes::find(requests, Some(&planner));
     done.places = routed.places;
     let rules = JudgeRules { is_same_program: false, is_nginx_and_weir: true };
-    let judging = Judging { rules, rate: wish.rate, seed: 0, stop: asked.stop.clone() };
+    let judging = Judging { rules, rate: wish.rate, timeout: ask::TIMEOUT, seed: 0, stop: asked.stop.clone() };
     let judge = judging.each(&running, judging.judge(&running), routed.requests);
     drop(running);
     let judge = match judge {
@@ -478,8 +486,7 @@ fn swap(report: &Report, wish: &Wish, asked: &SwapAsked<'_>) -> Result<Result<Do
     let differing = judge.differing();
     let has_caches = CACHES.iter().any(|name| uses(&report.tree.root, name));
     if differing == 0 || !has_caches {
-        done.judged = judge.finish();
-        return Ok(Ok(done));
+        return Ok(Ok(done.with(judge.finish())));
     }
     (asked.tell)(said!(
         "weir adopt starts weir with empty caches, and asks it again for the {differing} URLs whose answers differ",
@@ -493,10 +500,7 @@ fn swap(report: &Report, wish: &Wish, asked: &SwapAsked<'_>) -> Result<Result<Do
         }
         Err(_) => Ok(judge),
     };
-    Ok(judge.map(|judge| {
-        done.judged = judge.finish();
-        done
-    }))
+    Ok(judge.map(|judge| done.with(judge.finish())))
 }
 
 /// The requests of the logs; without any, those of the locations.
@@ -537,9 +541,12 @@ fn recorded(wish: &Wish, doors: &[Door], done: &mut Done) -> Result<Vec<SwapRequ
     traffic.requests.retain(|request| !is_skipped(request));
     traffic.order(wish.requests, 0);
     done.sources.extend(traffic.sources);
-    let others = left_out(&traffic.not_replayed).into_iter();
-    done.sources.extend(others.map(|(why, count)| said!("not asked: {count}: ", "요청하지 않은 {count}건: ") + why));
+    done.sources.extend(left_out(&traffic.not_replayed).into_iter().map(|(why, count)| not_asked(why, count)));
     Ok(traffic.requests)
+}
+
+fn not_asked(why: Said, count: u64) -> Said {
+    said!("not asked: {count}: ", "요청하지 않은 {count}건: ") + why
 }
 
 /// The addresses at which this nginx can be asked.

@@ -19,8 +19,8 @@ use crate::traffic::plan::BODY_BYTES_MAX;
 use crate::values::Values;
 use crate::watch::ServerWatch;
 
-/// The longest time of one exchange.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest time of one exchange, unless the user names another one.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 /// Most bytes of a body that are compared; of a longer one also the length.
 pub const BODY_KEPT_MAX: usize = BODY_BYTES_MAX as usize;
 /// Most origins that are remembered; more are made again each time.
@@ -34,6 +34,8 @@ pub struct Asker {
     origins: HashMap<(usize, Arm, String), Rc<Origin>>,
     /// Between two requests.
     pause: Duration,
+    /// The longest time of one exchange.
+    timeout: Duration,
     random: fastrand::Rng,
     values: Values,
     watches: [Option<ServerWatch>; ARMS],
@@ -49,10 +51,17 @@ impl Asker {
             resolver: Resolver::default(),
             origins: HashMap::new(),
             pause: Duration::from_secs_f64(1.0 / rate),
+            timeout: TIMEOUT,
             random: fastrand::Rng::with_seed(seed),
             values: Values::default(),
             watches: [None, None, None],
         }
+    }
+
+    /// Waits so long for an answer.
+    #[must_use]
+    pub fn waiting(self, timeout: Duration) -> Asker {
+        Asker { timeout, ..self }
     }
 
     /// Also sees what the arms do beside answering. Nobody else may ask them.
@@ -126,7 +135,7 @@ impl Asker {
     async fn exchange(&mut self, at: SocketAddr, request: &SwapRequest, arm: Arm) -> Result<WholeAnswer, String> {
         let origin = self.origin(at, request, arm)?;
         let head = head(request);
-        let call = ReadyRequest::alone(&origin, &request.method, &head, &request.body, TIMEOUT);
+        let call = ReadyRequest::alone(&origin, &request.method, &head, &request.body, self.timeout);
         let mut kept: Option<KeptConnection> = None;
         let answer =
             client::exchange(&mut kept, &call, &self.resolver).await.map_err(|error| error.name.into_owned())?;

@@ -16,6 +16,8 @@ use crate::request::{self, ARMS, Arm, Observed, OriginRequest, SwapAnswer, SwapF
 
 /// Most differences of one body that are told apart; of more, the whole body is one difference.
 const BODY_DIFFERENCES_MAX: usize = 8;
+/// More requests to origins than these, for one request of a client, are a loop.
+const LOOP_MIN: usize = 100;
 /// The place of the one difference that stands for many parts of a body. The bytes of the body have the place `body`, and
 /// noise in the bytes alone explains nothing of the parts.
 const MANY_PARTS: &str = "body parts";
@@ -41,9 +43,11 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
     };
     let [first, again, b] = Arm::ALL.map(head);
     let mut judge = Judge { masks, compared: Compared { is_comparable: true, ..Compared::default() } };
-    // A server that nobody reaches shows nothing.
+    // A server that nobody reaches shows nothing. Neither does a request that comes back to the server again and again: how
+    // often depends on the connections that the server has.
     let is_away = |one: &&Observed| one.answer == SwapAnswer::Failed("ECONNREFUSED".to_owned());
-    if seen.iter().all(is_away) {
+    let is_loop = |one: &&Observed| one.origin.len() > LOOP_MIN;
+    if seen.iter().all(is_away) || seen.iter().all(is_loop) {
         return Compared::default();
     }
     // Answers of other kinds have nothing to compare.
@@ -112,6 +116,7 @@ fn explaining([seen_a, _, seen_b]: [&Observed; ARMS], is_head: bool) -> Explaini
         is_page: a.is_some_and(|answer| parts::is_own_page(&answer.body)) || logs_an_error(seen_a),
         is_coded: has(a, "content-encoding") && has(b, "content-encoding"),
         is_chunked: has(a, "transfer-encoding"),
+        is_broken: a.is_none() && b.is_none(),
         is_empty: !is_head && is_empty(a) && is_empty(b),
         is_of_http2: seen_a.origin.is_empty() && seen_b.origin.is_empty(),
     }

@@ -20,6 +20,8 @@ const APART: Duration = Duration::from_millis(1100);
 /// So many requests of a route must show a difference that did not last, before it counts: a cache shows some differences
 /// only once for each answer.
 const PASSING_MIN: u64 = 3;
+/// After so many requests of a route that no arm answers in time, the others of the route are left out.
+const LATE_MAX: u64 = 2;
 /// Most answers of B that are kept for [`Judge::unsteady`].
 const ANSWERS_MAX: usize = 1_000;
 /// Most different differences that are kept.
@@ -94,6 +96,8 @@ pub struct Judgement {
     pub noise: Vec<NoisyPart>,
     /// Differences that a second round did not show.
     pub passing: u64,
+    /// Requests that were left out: no arm answered earlier ones of their route in time.
+    pub late: u64,
 }
 
 /// Asks and judges.
@@ -110,6 +114,7 @@ pub struct Judge {
     judged: Judgement,
     /// B's answers with differences, by the index of the request: a cache depends on the order of asking.
     answers: BTreeMap<usize, Observed>,
+    late: LateRoutes,
 }
 
 impl Judge {
@@ -125,6 +130,7 @@ impl Judge {
             passed: BTreeMap::new(),
             judged: Judgement::default(),
             answers: BTreeMap::new(),
+            late: LateRoutes::default(),
         }
     }
 
@@ -146,20 +152,17 @@ impl Judge {
     /// the requests too, so that its caches are like those of A.
     pub async fn first_pass(&mut self, requests: &[RoutedRequest]) {
         let sample = sample(requests);
-        let mut firsts = Vec::new();
-        for routed in &sample {
-            if self.is_stopped() {
-                return;
-            }
-            firsts.push(self.asker.one(&routed.request, Arm::First).await);
-        }
+        let firsts = self.arm(&sample, Arm::First).await;
+        let on_time = |first: Option<Observed>| first.filter(|first| !first.answer.is_late());
+        let pairs = sample.iter().zip(firsts).filter_map(|(routed, first)| Some((routed, on_time(first)?)));
+        let pairs: Vec<(&RoutedRequest, Observed)> = pairs.collect();
         timer::sleep(APART).await;
-        for routed in &sample {
+        for (routed, _) in &pairs {
             self.asker.one(&routed.request, Arm::B).await;
         }
-        for (routed, first) in sample.iter().zip(firsts) {
+        for (routed, first) in pairs {
             let again = self.asker.one(&routed.request, Arm::Again).await;
-            if let (Some(first), Some(again), false) = (first, again, self.is_stopped()) {
+            if let (Some(again), false) = (again, self.is_stopped()) {
                 let seen = [first.clone(), again, first];
                 if let Some((route, compared)) = self.compared(routed, &seen) {
                     self.noise.learn(&route, &compared.noise);
@@ -176,7 +179,14 @@ impl Judge {
             if self.is_stopped() {
                 return;
             }
+            if self.late.has(&routed) {
+                self.judged.late += 1;
+                continue;
+            }
             let Some(seen) = self.asker.round(&routed.request).await else { continue };
+            if seen.iter().all(|one| one.answer.is_late()) {
+                self.late.add(&routed);
+            }
             let Some((route, mut compared)) = self.compared(&routed, &seen) else { continue };
             let mut passing = Vec::new();
             if !compared.differences.is_empty()
@@ -230,14 +240,22 @@ impl Judge {
         }
     }
 
-    /// Asks one arm for all requests, in their order. The answers are kept.
+    /// Asks one arm for all requests, in their order. The answers are kept; `None`: the arm did not answer earlier requests
+    /// of the route in time.
     pub async fn arm(&mut self, requests: &[RoutedRequest], arm: Arm) -> Vec<Option<Observed>> {
-        let mut all = Vec::new();
+        let (mut all, mut late) = (Vec::new(), LateRoutes::default());
         for routed in requests {
             if self.is_stopped() {
                 break;
             }
-            all.push(self.asker.one(&routed.request, arm).await);
+            let seen = match late.has(routed) {
+                true => None,
+                false => self.asker.one(&routed.request, arm).await,
+            };
+            if seen.as_ref().is_some_and(|seen| seen.answer.is_late()) {
+                late.add(routed);
+            }
+            all.push(seen);
         }
         all
     }
@@ -255,9 +273,11 @@ impl Judge {
             }
         }
         for (routed, seen) in requests.into_iter().zip(triples) {
-            if let Some(seen) = seen
-                && let Some((route, compared)) = self.compared(&routed, &seen)
-            {
+            let Some(seen) = seen else {
+                self.judged.late += 1;
+                continue;
+            };
+            if let Some((route, compared)) = self.compared(&routed, &seen) {
                 self.note(routed, route, &seen[Arm::First as usize], compared, Vec::new());
             }
         }
@@ -379,6 +399,20 @@ impl Judge {
         }
         judged.noise = self.noise.parts();
         judged
+    }
+}
+
+/// Routes whose requests are not answered in time: streams without an end, and polls that wait for news.
+#[derive(Default)]
+struct LateRoutes(HashMap<String, u64>);
+
+impl LateRoutes {
+    fn add(&mut self, routed: &RoutedRequest) {
+        *self.0.entry(routed.route.clone()).or_default() += 1;
+    }
+
+    fn has(&self, routed: &RoutedRequest) -> bool {
+        self.0.get(&routed.route).is_some_and(|count| *count >= LATE_MAX)
     }
 }
 

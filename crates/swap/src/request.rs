@@ -104,6 +104,11 @@ impl SwapAnswer {
             SwapAnswer::Failed(_) => 0,
         }
     }
+
+    /// It did not end within the time of an exchange.
+    pub fn is_late(&self) -> bool {
+        matches!(self, SwapAnswer::Failed(name) if name == "ETIMEDOUT")
+    }
 }
 
 /// A complete answer.

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use weir_conf::Files;
 use weir_load::url::{Scheme, Url};
@@ -84,6 +85,8 @@ pub struct SwapWish {
     pub requests: usize,
     /// Requests a second, to all arms together. `None`: a default for the kind of the sides.
     pub rate: Option<f64>,
+    /// The longest time of one exchange.
+    pub timeout: Duration,
     /// The commands that keep and bring back the state of the application.
     pub state: Option<ApplicationState>,
     /// Requests go to addresses that are not loopback.
@@ -113,6 +116,8 @@ pub struct Judging {
     pub rules: JudgeRules,
     /// Requests a second, to all arms together.
     pub rate: f64,
+    /// The longest time of one exchange.
+    pub timeout: Duration,
     /// Chooses which A is asked first.
     pub seed: u64,
     /// Becomes true when the user ends the run.
@@ -121,7 +126,8 @@ pub struct Judging {
 
 impl Judging {
     fn asker(&self, bench: &Bench) -> Asker {
-        Asker::new(bench.doors.clone(), self.rate, self.seed).watching(bench.watches())
+        let asker = Asker::new(bench.doors.clone(), self.rate, self.seed);
+        asker.waiting(self.timeout).watching(bench.watches())
     }
 
     /// A judge who asks at this bench.
@@ -229,7 +235,7 @@ pub fn run(wish: &SwapWish, asked: &SwapAsked<'_>) -> Result<SwapReport, Said> {
         "요청 {count}건을 A, 다시 A, B에 보냅니다. 초당 {rate}건, 약 {seconds}초"
     ));
     let rules = JudgeRules { is_same_program: is_same(&a, &b), is_nginx_and_weir: is_nginx(&a) && b.is_weir() };
-    let judging = Judging { rules, rate, seed: wish.seed, stop: asked.stop.clone() };
+    let judging = Judging { rules, rate, timeout: wish.timeout, seed: wish.seed, stop: asked.stop.clone() };
     let mut judge = judging.judge(&running);
     let judge = match &wish.state {
         Some(state) => judging.arms(&running, judge, requests, state)?,
@@ -266,6 +272,9 @@ fn report(
         report.exercised = exercised::statements(&side.tree, places, &judged.requests);
     }
     report.not_replayed = traffic.not_replayed;
+    if judged.late > 0 {
+        report.not_replayed.insert(NotReplayed::Late, judged.late);
+    }
     report.sources = traffic.sources;
     report.is_stopped = asked.stop.load(Ordering::Relaxed);
     report

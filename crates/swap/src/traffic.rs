@@ -35,6 +35,8 @@ pub enum NotReplayed {
     Tunnel,
     /// The recording does not have its body.
     NoBody,
+    /// No arm answered earlier requests of its route in time.
+    Late,
 }
 
 impl NotReplayed {
@@ -56,6 +58,10 @@ impl NotReplayed {
             NotReplayed::Beyond => said!("beyond --requests", "--requests를 넘었습니다"),
             NotReplayed::Tunnel => said!("it opens a tunnel", "터널을 여는 요청입니다"),
             NotReplayed::NoBody => said!("its body is not there", "본문이 없습니다"),
+            NotReplayed::Late => said!(
+                "answers to earlier requests of its route did not end in time (--timeout)",
+                "같은 경로의 앞선 요청에 대한 응답이 제한 시간 안에 끝나지 않았습니다(--timeout)"
+            ),
         }
     }
 }

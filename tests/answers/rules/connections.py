@@ -145,3 +145,12 @@ def is_ended_before_the_request(request, difference, nginx, weir):
     is_unanswered = nginx["answer"]["status"] in ("silence", "closed") and weir["answer"]["status"].startswith("HTTP/3 ")
     is_of_case = difference.where.startswith(("status", "log: ", "number of ", "origin: ", "files: cached", "reused", "end"))
     return getattr(request, "is_http3", False) and is_unanswered and is_of_case and "keepalive_timeout 0;" in nginx.get("conf", "")
+
+
+@because("rest of a body over QUIC", "without buffering, nginx does not read the rest of a body over HTTP/3 after an error page of `error_page`: it sends nothing until its time ends")
+def is_rest_of_body_unread(request, difference, nginx, weir):
+    """A request over HTTP/3 with a body whose error page nginx asks an origin for, and never gets."""
+    is_timed_out = "504" in nginx["answer"]["status"] and "504" not in weir["answer"]["status"] and len(nginx["seen"]) < len(weir["seen"])
+    conf = nginx.get("conf", "")
+    is_of_case = getattr(request, "is_http3", False) and bool(getattr(request, "body", None)) and "_request_buffering off" in conf and "error_page " in conf
+    return is_timed_out and is_of_case and difference.where.startswith(("status", "log: ", "number of ", "field ", "body"))

@@ -26,6 +26,8 @@ pub struct Explaining {
     pub is_coded: bool,
     /// nginx's answer comes in chunks.
     pub is_chunked: bool,
+    /// Both answers broke off.
+    pub is_broken: bool,
     /// Neither answer has a byte of a body.
     pub is_empty: bool,
     /// The answer may come from an origin that speaks HTTP/2: no origin was asked in another protocol.
@@ -109,6 +111,14 @@ pub const EXPLAINED: &[Explained] = &[
             "nginx의 로그는 본문의 청크를 나누는 바이트도 셉니다",
         ),
         is_it: |one, with| with.is_chunked && counts_bytes(one),
+    },
+    Explained {
+        name: "bytes of a broken answer",
+        reason: words(
+            "the connection ended before the answer did: its bytes in the log depend on packets",
+            "응답이 끝나기 전에 연결이 끊겼습니다. 로그의 바이트 수는 패킷에 따라 달라집니다",
+        ),
+        is_it: |one, with| with.is_broken && counts_bytes(one),
     },
     Explained {
         name: "length of a stored answer",

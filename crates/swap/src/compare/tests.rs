@@ -367,3 +367,17 @@ fn the_log_lines_of_two_servers_have_no_order() {
     let shown: Vec<_> = other.iter().map(|one| (one.part.as_str(), one.a.as_str(), one.b.as_str())).collect();
     assert_eq!(shown, [("log $host", "inner", "wrong")]);
 }
+
+#[test]
+fn the_bytes_of_an_answer_that_breaks_and_the_rounds_of_a_loop_show_nothing() {
+    let broken = |count| with_line(failed("ECONNRESET"), &[("$body_bytes_sent", count)]);
+    assert_eq!(explained(&broken("0"), &broken("9")), (vec!["bytes of a broken answer"], vec![]));
+    let looping = |status, rounds| {
+        let origin = vec![OriginRequest::default(); rounds];
+        Observed { origin, ..answer(status, &[], "") }
+    };
+    let (theirs, ours) = (looping(500, LOOP_MIN + 1), looping(502, LOOP_MIN + 9));
+    assert_eq!(compared(&theirs, &theirs, &ours), Compared::default());
+    // If B alone asks again and again, this is a difference.
+    assert!(compared(&looping(200, 1), &looping(200, 1), &ours).is_comparable);
+}
