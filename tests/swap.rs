@@ -20,10 +20,11 @@ const NGINX: &str = "/usr/sbin/nginx";
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [] => the_requests_of_a_log_keep_their_clients, a_route_without_answers_is_left_out, wrong_words_are_refused, a_url_without_a_server_is_undecided;
-        [Need::Program("python3")] => methods_that_change_something_start_from_the_same_state;
-        [Need::Root, Need::Program(NGINX)] => nginx_and_weir_with_one_file_are_the_same, a_run_that_is_killed_leaves_no_server;
-    ])
+           [] => the_requests_of_a_log_keep_their_clients, a_route_without_answers_is_left_out, a_server_behind_a_balancer_gets_its_header,
+    wrong_words_are_refused, a_url_without_a_server_is_undecided;
+           [Need::Program("python3")] => methods_that_change_something_start_from_the_same_state;
+           [Need::Root, Need::Program(NGINX)] => nginx_and_weir_with_one_file_are_the_same, a_run_that_is_killed_leaves_no_server;
+       ])
 }
 
 /// A folder with a site; it goes with the test, and so do the programs that the test started.
@@ -192,6 +193,24 @@ fn the_requests_of_a_log_keep_their_clients() {
     // A word that nothing is planted in is the same.
     let (code, report) = site.swap(&["a.conf", "a.conf", "--traffic", "access.log", "--lang", "ko"]);
     assert_eq!(code, Some(0), "{report:#}");
+}
+
+/// A load balancer in front of both sends the header, also to a B that does not expect it.
+fn a_server_behind_a_balancer_gets_its_header() {
+    let site = Site::new("balancer");
+    let conf = |name: &str, flags: &str| {
+        let server = format!("listen 8080{flags}; return 200 $proxy_protocol_addr;");
+        site.file(name, &format!("events {{ }}\nhttp {{\nserver {{\n{server}\n}}\n}}\n"));
+    };
+    conf("a.conf", " proxy_protocol");
+    conf("b.conf", "");
+    let (code, report) = site.swap(&["a.conf", "a.conf"]);
+    assert_eq!((code, &report["verdict"]), (Some(0), &json!("same")), "{report:#}");
+    let (code, report) = site.swap(&["a.conf", "b.conf"]);
+    assert_eq!(code, Some(1), "{report:#}");
+    assert!(parts(&report).contains(&"status"), "{report:#}");
+    let status = report["differences"].as_array().unwrap().iter().find(|one| one["part"] == "status").unwrap();
+    assert_eq!((&status["a"], &status["b"]), (&json!("200"), &json!("400")), "{status}");
 }
 
 fn a_route_without_answers_is_left_out() {

@@ -551,12 +551,11 @@ fn not_asked(why: Said, count: u64) -> Said {
 
 /// The addresses at which this nginx can be asked.
 fn running(doors: &[Door]) -> Vec<RunningDoor> {
-    let can = doors.iter().filter(|door| !door.proxy_protocol);
     let one = |door: &Door| {
         let at = doors::reachable(door.address.tcp()?);
-        Some(RunningDoor { address: door.address.clone(), at, tls: door.tls })
+        Some(RunningDoor { address: door.address.clone(), at, tls: door.tls, proxy_protocol: door.proxy_protocol })
     };
-    can.filter_map(one).collect()
+    doors.iter().filter_map(one).collect()
 }
 
 /// Reads the logs, and says what it found in each.

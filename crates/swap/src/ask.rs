@@ -125,7 +125,9 @@ impl Asker {
         // A host that is no name of a URL: only the field has it.
         let url = Url::parse(&format!("{scheme}://{}/", request.host));
         let url = url.or_else(|_| Url::parse(&format!("{scheme}://{at}/"))).map_err(|why| why.en().to_owned())?;
-        let origin = Rc::new(Origin::at(&url, &self.tls, at));
+        let balanced = self.doors.get(request.door).filter(|door| door.proxy_protocol);
+        let preface = balanced.map_or_else(Vec::new, |door| proxy_header(door.port()));
+        let origin = Rc::new(Origin::at(&url, &self.tls, at).beginning_with(preface));
         if self.origins.len() < ORIGINS_MAX {
             self.origins.insert(key, origin.clone());
         }
@@ -154,6 +156,11 @@ impl Asker {
         let fields = answer.fields().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
         Ok(WholeAnswer { status: answer.status(), fields, body, body_bytes })
     }
+}
+
+/// The header of a load balancer in front, in version 1 of the PROXY protocol. All clients have one address of RFC 5737.
+fn proxy_header(port: u16) -> Vec<u8> {
+    format!("PROXY TCP4 192.0.2.1 192.0.2.2 40000 {port}\r\n").into_bytes()
 }
 
 /// The bytes of a request's head.

@@ -19,7 +19,7 @@ pub struct Door {
     pub address: Address,
     /// The clients speak TLS.
     pub tls: bool,
-    /// Connections begin with a PROXY protocol header, which this crate does not send.
+    /// Connections begin with a header of the PROXY protocol: there is a load balancer in front, also in front of B.
     pub proxy_protocol: bool,
     /// Where each arm answers. `None`: it cannot be asked over TCP.
     pub at: [Option<SocketAddr>; ARMS],
@@ -48,7 +48,7 @@ impl Door {
 
     /// True if each arm can be asked.
     pub fn is_open(&self) -> bool {
-        !self.proxy_protocol && self.at.iter().all(Option::is_some)
+        self.at.iter().all(Option::is_some)
     }
 }
 

@@ -332,7 +332,7 @@ fn at_url(text: &str, is_remote_allowed: bool) -> Result<RunningDoor, Said> {
             "{text}은(는) 이 머신의 주소가 아닙니다. --remote를 지정해야 요청을 보냅니다"
         ));
     }
-    Ok(RunningDoor { address: Address::Tcp(at), at, tls: url.scheme == Scheme::Https })
+    Ok(RunningDoor { address: Address::Tcp(at), at, tls: url.scheme == Scheme::Https, proxy_protocol: false })
 }
 
 /// Both are weir, or both are nginx of the same version.

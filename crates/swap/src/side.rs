@@ -39,6 +39,8 @@ pub struct RunningDoor {
     pub at: SocketAddr,
     /// Its clients speak TLS.
     pub tls: bool,
+    /// Its connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
 }
 
 impl Side {
@@ -63,7 +65,7 @@ impl Side {
                 let door = |one: &RunningDoor| Door {
                     address: one.address.clone(),
                     tls: one.tls,
-                    proxy_protocol: false,
+                    proxy_protocol: one.proxy_protocol,
                     at: [None; ARMS],
                 };
                 Ok(running.iter().map(door).collect())
@@ -107,7 +109,6 @@ impl Bench {
                 other.and_then(|other| place(b, Arm::B, other)),
             ];
             if let Some(door) = doors.get_mut(index) {
-                door.proxy_protocol |= other.and_then(|other| of_b.get(other)).is_some_and(|b| b.proxy_protocol);
                 door.at = at;
             }
         }

@@ -46,6 +46,10 @@ pub(super) async fn open(
         Some(proxy) => tunnel(stream, proxy, origin, deadline).await?,
         None => stream,
     };
+    let stream = match origin.preface.is_empty() {
+        true => stream,
+        false => begun(stream, &origin.preface, deadline).await?,
+    };
     let connected = clock::precise();
     if origin.scheme != Scheme::Https {
         return Ok(Opened { link: stream.into(), resolved, connected, secured: None });
@@ -105,6 +109,17 @@ async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline)
             return Err(Error { name, ..Error::named(Step::Connect, "") });
         }
     }
+    plain(link)
+}
+
+/// Sends the first bytes of a connection.
+async fn begun(stream: Stream, preface: &[u8], deadline: &Deadline) -> Result<Stream, Error> {
+    let link = Transport::from(stream);
+    link.write_all(preface, deadline).await.map_err(|error| Error::io(Step::Connect, &error))?;
+    plain(link)
+}
+
+fn plain(link: Transport) -> Result<Stream, Error> {
     match link {
         Transport::Plain(stream) => Ok(stream),
         Transport::Tls(_) | Transport::Carried(_) => Err(Error::named(Step::Connect, "EPROTO")),

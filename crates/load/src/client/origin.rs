@@ -28,6 +28,8 @@ pub struct Origin {
     pub tail: Vec<u8>,
     /// The Host field's value.
     pub authority: String,
+    /// The bytes with which each connection begins, before TLS: a header of the PROXY protocol.
+    pub(super) preface: Vec<u8>,
     /// The proxy in between, if there is one.
     pub(super) proxy: Option<Rc<Proxy>>,
     /// The TLS settings for this origin.
@@ -51,6 +53,7 @@ impl Origin {
             port: url.port,
             tail: format!("Host: {}\r\nConnection: keep-alive\r\n\r\n", url.authority).into_bytes(),
             authority: url.authority.clone(),
+            preface: Vec::new(),
             proxy: None,
             tls: tls.clone(),
             lacks_http2: Cell::new(false),
@@ -62,6 +65,12 @@ impl Origin {
     /// The origin of a URL, reached at this address instead of those of its name.
     pub fn at(url: &Url, tls: &Rc<Tls>, address: SocketAddr) -> Origin {
         Origin { addresses: RefCell::new(Rc::from([address])), ..Origin::of(url, tls) }
+    }
+
+    /// Begins each connection with these bytes, before TLS: a header of the PROXY protocol.
+    #[must_use]
+    pub fn beginning_with(self, preface: Vec<u8>) -> Origin {
+        Origin { preface, ..self }
     }
 
     /// The URL of a target of this origin.
