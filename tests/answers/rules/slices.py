@@ -26,7 +26,7 @@ def is_range_of_method(request, difference, nginx, weir):
     return difference.where == "field accept-ranges" and difference.weir == "[]" or is_ranged and difference.where in ("status", "log: status") and re.search("206|416", difference.nginx) is not None
 
 
-@because("slice without ranges", "an answer that takes no range (`max_ranges 0`, a filter that changes lengths) is whole; nginx sends the slices of the client's range as if they were all of it")
+@because("slice without ranges", "an answer that takes no range (`max_ranges 0`, a filter that changes lengths) is whole; nginx sends the slices of the client's range as if they were all of it", leaves="cache")
 def is_slice_without_ranges(request, difference, nginx, weir):
     """A range of an answer in parts, where the answer has no ranges."""
     is_ranged = any(name == "Range" for name, _ in request.headers)
