@@ -22,7 +22,7 @@ use crate::taps::edits::UntappedOrigin;
 use crate::watch::ServerWatch;
 
 /// Longest wait until a server listens.
-const START_MAX: Duration = Duration::from_secs(15);
+const START_MAX: Duration = Duration::from_secs(60);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 /// Longest time in which a server ends by itself.
@@ -81,9 +81,17 @@ impl StartedServer {
         let began = clock::precise();
         while self.ports.iter().any(|port| TcpStream::connect(port).is_err()) {
             let ended = self.child.try_wait().map_err(|error| Said::from(format!("weir: {error}")))?;
-            if ended.is_some() || clock::precise() - began > START_MAX {
-                let log = self.room.tail(STDERR) + &self.log();
-                return Err(said!("the server did not start: {}", "서버가 시작하지 않았습니다: {}", log.trim()));
+            let log = || self.room.tail(STDERR) + &self.log();
+            if ended.is_some() {
+                return Err(said!("the server did not start: {}", "서버가 시작하지 않았습니다: {}", log().trim()));
+            }
+            if clock::precise() - began > START_MAX {
+                let (seconds, log) = (START_MAX.as_secs(), log());
+                return Err(said!(
+                    "the server does not listen after {seconds} s: {}",
+                    "서버가 {seconds}초가 지나도 리슨하지 않습니다: {}",
+                    log.trim()
+                ));
             }
             std::thread::sleep(LOOK);
         }
