@@ -31,7 +31,10 @@ impl ScriptParts<'_> {
             ],
         )];
         self.log.formats.iter().for_each(|(name, format)| notes.push(say(said::LOAD_FROM_FORMAT, &[name, format])));
-        self.log.host.iter().for_each(|host| notes.push(say(said::LOAD_FROM_HOST, &[host])));
+        if let Some(host) = &self.log.host {
+            let sent = self.host().map(|_| format!(" {}", say(said::LOAD_FROM_HOST_SENT, &[])));
+            notes.push(say(said::LOAD_FROM_HOST, &[host]) + &sent.unwrap_or_default());
+        }
         self.notes_of_recordings(&mut notes);
         self.notes_of_time(&mut notes, requests);
         if counts.unread > 0 {
