@@ -350,7 +350,10 @@ http {{
     // On a busy machine the generator may be its own limit; then the lab says nothing else.
     let is_busy = run["verdict"]["name"] == "no verdict" && answers.is_null();
     let statuses = &answers["statuses"];
-    assert!(is_busy || (statuses == &json!({ "200": answers["sent"] }) && is_near(statuses["200"].as_u64().unwrap())), "{run:#}");
+    assert!(
+        is_busy || (statuses == &json!({ "200": answers["sent"] }) && is_near(statuses["200"].as_u64().unwrap())),
+        "{run:#}"
+    );
     std::fs::remove_dir_all(room).unwrap();
 }
 

@@ -213,7 +213,9 @@ proxy_cache_key {key};
     conf("b.conf", "$uri");
     let line = |client: u32, page: u32| {
         let second = 10 * page + client;
-        format!("10.0.0.{client} - - [26/Nov/2026:04:00:{second} +0000] \"GET /echo?page={page} HTTP/1.1\" 200 5 \"-\" \"-\"\n")
+        format!(
+            "10.0.0.{client} - - [26/Nov/2026:04:00:{second} +0000] \"GET /echo?page={page} HTTP/1.1\" 200 5 \"-\" \"-\"\n"
+        )
     };
     // Each client asks for one page.
     site.file("access.log", &[line(1, 1), line(2, 2), line(3, 2)].concat());

@@ -236,7 +236,9 @@ nonsense
 
     #[test]
     fn a_client_without_a_program_has_none_here_either() {
-        for (logged, sent) in [(r#" "-" "-""#, None), (r#" "-" "a \x22b\x22""#, Some("a \"b\"")), ("", Some(urls::AGENT))] {
+        for (logged, sent) in
+            [(r#" "-" "-""#, None), (r#" "-" "a \x22b\x22""#, Some("a \"b\"")), ("", Some(urls::AGENT))]
+        {
             let line = format!("10.0.0.1 - - [26/Nov/2026:04:00:02 +0000] \"GET /b HTTP/1.1\" 200 5{logged}\n");
             let traffic = read(&line, &LogWish::default()).unwrap();
             assert_eq!(traffic.requests[0].field("user-agent"), sent.map(str::as_bytes), "{line}");

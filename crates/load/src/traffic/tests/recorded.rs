@@ -174,7 +174,12 @@ fn requests_use_the_versions_of_the_clients() {
     assert!(!plain.script.contains("http2"), "{}", plain.script);
     assert!(plain.notes.iter().any(|note| note.starts_with("33.3 % of the requests came over HTTP/2")));
     let made = from(&Wish { target: "https://127.0.0.1:1".to_owned(), ..wish() }, &bytes).unwrap();
-    for text in ["  http: { http3: true, defaults: { headers: { host: \"shop.test\" } } }\n", "GET /a (HTTP/2)", "http2: true }", "http2: false }"] {
+    for text in [
+        "  http: { http3: true, defaults: { headers: { host: \"shop.test\" } } }\n",
+        "GET /a (HTTP/2)",
+        "http2: true }",
+        "http2: false }",
+    ] {
         assert!(made.script.contains(text), "{text}\n{}", made.script);
     }
     assert_eq!(made.script.matches("  - get:").count(), 3, "{}", made.script);
