@@ -12,6 +12,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use serde_json::{Value, json};
 use weir_recording::model::{
     Beginning, Ending, Losses, RecordedAnswer, RecordedBody, RecordedExchange, RecordedField, RecordedText,
     RecordedVersion, RecordingPart,
@@ -209,13 +210,13 @@ fn exchange(at_us: u64, client: u64, method: &str, target: &str, body: &str) -> 
     }
 }
 
-/// Writes a recording of all sessions; returns its exchanges.
-fn record(path: &Path) -> Vec<RecordedExchange> {
+/// Writes a recording of these sessions; returns its exchanges.
+fn record(path: &Path, sessions: impl Iterator<Item = u64>) -> Vec<RecordedExchange> {
     let program = "weir/0.1.0".to_owned();
     let beginning =
         Beginning { unix_us: 1_795_629_600_000_000, program, share_ppm: 500_000, key_id: 1, has_bodies: true };
     let mut writer = Writer::new(File::create(path).unwrap(), &beginning).unwrap();
-    let mut all: Vec<RecordedExchange> = (0..SESSIONS).flat_map(session).collect();
+    let mut all: Vec<RecordedExchange> = sessions.flat_map(session).collect();
     all.sort_by_key(|exchange| exchange.at_us);
     all.iter().for_each(|exchange| writer.put(&RecordingPart::Exchange(Box::new(exchange.clone()))).unwrap());
     let lost = Losses { queue: 3, ..Losses::default() };
@@ -229,7 +230,7 @@ fn record(path: &Path) -> Vec<RecordedExchange> {
 fn a_recording_becomes_a_script_whose_replay_has_the_same_mix() {
     let room = support::scratch("fromrecording");
     let recording = room.join("hour.rec");
-    let recorded = record(&recording);
+    let recorded = record(&recording, 0..SESSIONS);
     let edge = Edge::start(&room, "replay", "");
     let (script, notes) = edge.replay(&recording, &["--speed", "10"]);
     for note in [
@@ -301,11 +302,66 @@ fn what_an_edge_records_can_be_replayed() {
     std::fs::remove_dir_all(room).unwrap();
 }
 
+/// The run that a lab kept.
+fn lab(room: &Path, words: &[&str]) -> Value {
+    let store = room.join(words[0]);
+    let output = Command::new(WEIR)
+        .arg("lab")
+        .args(words)
+        .args(["--load", "mix.yml", "--plain", "--noisy", "--warmup", "0", "--store"])
+        .arg(&store)
+        .current_dir(room)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let files = std::fs::read_dir(&store).into_iter().flatten().flatten().map(|file| file.path());
+    let kept = files.filter(|path| path.extension().is_some_and(|kind| kind == "json")).max();
+    let kept = kept.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap()
+}
+
+#[test]
+fn the_script_of_a_recording_is_a_load_of_the_lab() {
+    let room = support::scratch("fromrecording-lab");
+    let recorded = record(&room.join("shop.rec"), (0..SESSIONS).step_by(40)).len() as u64;
+    let (recording, script) = (room.join("shop.rec"), room.join("mix.yml"));
+    load(&["from", recording.to_str().unwrap(), "--speed", "30", "-o", script.to_str().unwrap()]);
+    // Only the server of the recorded host answers.
+    let port = support::free_port();
+    let conf = format!(
+        "events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    server {{ listen 127.0.0.1:{port} default_server; return 503; }}
+    server {{ listen 127.0.0.1:{port}; server_name shop.test; location / {{ return 200 ok; }} }}
+}}"
+    );
+    std::fs::write(room.join("nginx.conf"), conf).unwrap();
+    // Which scenarios are drawn is random: a block has about as many requests as the recording.
+    let is_near = |requests: u64| requests * 2 > recorded && requests < recorded * 2;
+    let run = lab(&room, &["ab", "--aa", "nginx.conf", "--pairs", "1", "--metric", "p50"]);
+    let blocks = run["blocks"].as_array().unwrap();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        assert!(is_near(block["requests"].as_u64().unwrap()) && block["errors"] == json!({}), "{recorded}: {block}");
+    }
+    let run = lab(&room, &["why", "nginx.conf", "--try-budget", "0"]);
+    let answers = &run["signals"]["load"];
+    // On a busy machine the generator may be its own limit; then the lab says nothing else.
+    let is_busy = run["verdict"]["name"] == "no verdict" && answers.is_null();
+    let statuses = &answers["statuses"];
+    assert!(
+        is_busy || (statuses == &json!({ "200": answers["sent"] }) && is_near(statuses["200"].as_u64().unwrap())),
+        "{run:#}"
+    );
+    std::fs::remove_dir_all(room).unwrap();
+}
+
 #[test]
 fn bad_recordings_are_refused_with_their_places() {
     let room = support::scratch("fromrecording-bad");
     let file = room.join("a.rec");
-    record(&file);
+    record(&file, 0..SESSIONS);
     let whole = std::fs::read(&file).unwrap();
     let changed = |at: usize, byte: u8| {
         let mut bytes = whole.clone();

@@ -20,11 +20,12 @@ const NGINX: &str = "/usr/sbin/nginx";
 
 fn main() -> ExitCode {
     needs::run(cases![
-           [] => the_requests_of_a_log_keep_their_clients, a_route_without_answers_is_left_out, a_server_behind_a_balancer_gets_its_header,
-    wrong_words_are_refused, a_url_without_a_server_is_undecided;
-           [Need::Program("python3")] => methods_that_change_something_start_from_the_same_state;
-           [Need::Root, Need::Program(NGINX)] => nginx_and_weir_with_one_file_are_the_same, a_run_that_is_killed_leaves_no_server;
-       ])
+        [] => the_requests_of_a_log_keep_their_clients, a_difference_may_need_another_client_s_request,
+            a_route_without_answers_is_left_out, a_server_behind_a_balancer_gets_its_header, wrong_words_are_refused,
+            a_url_without_a_server_is_undecided;
+        [Need::Program("python3")] => methods_that_change_something_start_from_the_same_state;
+        [Need::Root, Need::Program(NGINX)] => nginx_and_weir_with_one_file_are_the_same, a_run_that_is_killed_leaves_no_server;
+    ])
 }
 
 /// A folder with a site; it goes with the test, and so do the programs that the test started.
@@ -216,15 +217,12 @@ fn a_server_behind_a_balancer_gets_its_header() {
 fn a_route_without_answers_is_left_out() {
     let mut site = Site::new("late");
     let port = site.origin();
-    let lines: String = ["/", "/poll"].iter().flat_map(|path| (1..6).map(move |number| (path, number))).fold(
-        String::new(),
-        |lines, (path, number)| {
-            lines
-                + &format!(
-                    "192.0.2.{number} - - [01/Jan/2026:10:00:0{number} +0000] \"GET {path} HTTP/1.1\" 200 2 \"-\" \"-\"\n"
-                )
-        },
-    );
+    let line = |path: &str, number: u32| {
+        let moment = format!("26/Nov/2026:04:00:0{number} +0000");
+        format!("192.0.2.{number} - - [{moment}] \"GET {path} HTTP/1.1\" 200 2 \"-\" \"-\"\n")
+    };
+    let of = |path: &'static str| (1..6).map(move |number| line(path, number));
+    let lines: String = of("/").chain(of("/poll")).collect();
     site.file("access.log", &lines);
     site.conf("a.conf", &format!("location /poll {{ proxy_pass http://127.0.0.1:{port}/?fail=stall; }}"));
     let (code, report) = site.swap(&["a.conf", "a.conf", "--traffic", "access.log", "--timeout", "1"]);
@@ -232,6 +230,40 @@ fn a_route_without_answers_is_left_out() {
     let left = &report["requests"]["not_replayed"];
     assert_eq!((left.as_array().map(Vec::len), &left[0]["count"]), (Some(1), &json!(3)), "{left}");
     assert!(left[0]["why"].as_str().unwrap().contains("--timeout"), "{left}");
+}
+
+fn a_difference_may_need_another_client_s_request() {
+    let mut site = Site::new("others");
+    let port = site.origin();
+    let conf = |name: &str, key: &str| {
+        let text = format!(
+            "events {{ }}
+http {{
+proxy_cache_path room/cache keys_zone=z:1m;
+server {{ listen 8080; location / {{
+proxy_pass http://127.0.0.1:{port}; proxy_set_header Host $host; proxy_cache z; proxy_cache_valid 200 1h;
+proxy_cache_key {key};
+}} }} }}\n"
+        );
+        site.file(name, &text);
+    };
+    conf("a.conf", "$uri$is_args$args");
+    conf("b.conf", "$uri");
+    let line = |client: u32, page: u32| {
+        let second = 10 * page + client;
+        format!(
+            "10.0.0.{client} - - [26/Nov/2026:04:00:{second} +0000] \"GET /echo?page={page} HTTP/1.1\" 200 5 \"-\" \"-\"\n"
+        )
+    };
+    // Each client asks for one page.
+    site.file("access.log", &[line(1, 1), line(2, 2), line(3, 2)].concat());
+    let (code, report) = site.swap(&["a.conf", "b.conf", "--traffic", "access.log"]);
+    assert_eq!(code, Some(1), "{report:#}");
+    let differences = report["differences"].as_array().unwrap();
+    let body = differences.iter().find(|one| one["part"] == "body").unwrap_or_else(|| panic!("{report:#}"));
+    assert_eq!((&body["request"]["target"], &body["causes"][0]["line"]), (&json!("/echo"), &json!(6)), "{body:#}");
+    let before = body["request"]["before"].as_array().unwrap();
+    assert_eq!((before.len(), &before[0]["target"]), (1, &json!("/echo?page=1")), "{body:#}");
 }
 
 /// An application with a number: POST adds one, GET shows it.

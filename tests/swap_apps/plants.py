@@ -83,8 +83,8 @@ PLANTS = [
     Plant("spring", "log line", "off", *added("            proxy_buffering off;", "access_log off;"), "log.*"),
     Plant("spring", "origin", "address", "X-Real-IP $remote_addr;", "X-Real-IP $http_x_real_ip;", "origin field x-real-ip"),
 
-    Plant("wordpress", "caching", "valid", "fastcgi_cache_valid 200 301 5m;", "fastcgi_cache_valid 301 5m;", "field x-cache", f"origin .*|{LENGTH}"),
-    Plant("wordpress", "caching", "bypass", "            fastcgi_cache_bypass $personal;\n", "", "field x-cache", f"origin .*|{LENGTH}"),
+    Plant("wordpress", "caching", "valid", "fastcgi_cache_valid 200 301 5m;", "fastcgi_cache_valid 301 5m;", "field x-cache", f"origin .*|field age|{LENGTH}"),
+    Plant("wordpress", "caching", "bypass", "            fastcgi_cache_bypass $personal;\n", "", "field x-cache", f"origin .*|field age|{LENGTH}"),
     Plant("wordpress", "status", "hidden", "location = /wp-config.php { deny all; }", "location = /wp-config.php { return 404; }", "status", f"body.*|{LENGTH}"),
     Plant("wordpress", "redirects", "folders", "try_files $uri $uri/ /index.php?$args;", "try_files $uri /index.php?$args;", "status|field location", "body.*|field .*|order of fields|origin .*|log.*"),
     Plant("wordpress", "compression", "off", "gzip on;", "gzip off;", "field content-encoding", LENGTH),

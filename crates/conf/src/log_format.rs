@@ -70,7 +70,7 @@ pub struct Entry {
     pub is_absolute: bool,
     /// Bytes of the answer.
     pub body_bytes: Option<u64>,
-    /// The client's `User-Agent`.
+    /// The client's `User-Agent`; `-` if it sent none.
     pub agent: Vec<u8>,
     /// The address of the client; before a proxy, the first address of `X-Forwarded-For`.
     pub client: Vec<u8>,
@@ -238,7 +238,7 @@ impl Format {
             "request_time" => entry.took_ms = moment::seconds(value),
             "status" => entry.status = text().and_then(|text| text.parse().ok()),
             "body_bytes_sent" | "bytes_sent" => entry.body_bytes = text().and_then(|text| text.parse().ok()),
-            "http_user_agent" => entry.agent = value.to_vec(),
+            "http_user_agent" => entry.agent = self.unescaped(value),
             _ => {}
         }
         if let Some(field) = name.strip_prefix("http_").filter(|_| !self.parts.is_empty()) {
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(guess("x"), None);
         let entry = Format::read(&[COMBINED]).unwrap().entry(combined.as_bytes()).unwrap();
         assert_eq!((entry.client.as_slice(), entry.status), (&b"10.0.0.1"[..], Some(200)));
-        assert_eq!((entry.agent.as_slice(), entry.at_ms), (&br#"a \"b\" c"#[..], Some(1_795_629_600_000)));
+        assert_eq!((entry.agent.as_slice(), entry.at_ms), (&br#"a "b" c"#[..], Some(1_795_629_600_000)));
         let entry = Format::json().entry(json.as_bytes()).unwrap();
         assert_eq!((entry.method.as_slice(), entry.target.as_slice()), (&b"PUT"[..], &b"/a?b=1"[..]));
         assert_eq!((entry.at_ms, entry.took_ms, entry.status), (Some(1_795_629_600_250), Some(250), Some(201)));

@@ -97,8 +97,11 @@ fn cause(run: &Value) -> Option<Said> {
     Some(match run["verdict"]["name"].as_str()? {
         "no verdict" => again(run, |command| say!(NEXT_WHEN_QUIET, command.to_string())),
         "NOT SATURATED" => {
-            let path = run["asked"]["load"]["path"].as_str().unwrap_or("/");
-            say!(NEXT_CAPACITY, on_this_stack(run, &["capacity", file, path]))
+            let command = match run["asked"]["load"]["script"].as_str() {
+                Some(script) => on_this_stack(run, &["capacity", file, "--load", script]),
+                None => on_this_stack(run, &["capacity", file, run["asked"]["load"]["path"].as_str().unwrap_or("/")]),
+            };
+            say!(NEXT_CAPACITY, command)
         }
         "UNATTRIBUTED" if run["signals"]["inside"].is_null() => {
             again(run, |command| say!(NEXT_INSIDE, command.and("--inside").to_string()))
@@ -121,6 +124,10 @@ fn on_this_stack(run: &Value, words: &[&str]) -> String {
 }
 
 fn capacity(run: &Value) -> Option<Said> {
+    if run["asked"]["load"]["script"].is_string() {
+        // `why` has no rate for a script, and a block is as long as the script.
+        return Some(page(run));
+    }
     let (file, path) = (run["before"]["file"].as_str()?, run["asked"]["load"]["path"].as_str().unwrap_or("/"));
     let why = |rate: f64| {
         say!(NEXT_WHY, on_this_stack(run, &["why", file, path, "--rate", &(rate * ABOVE).ceil().to_string()]))
@@ -208,6 +215,14 @@ mod tests {
             assert!(said(&of("why", word)).contains("weir lab "), "{word}");
         }
         assert!(said(&of("why", "NOT SATURATED")).starts_with("Next: weir lab capacity n.conf /x   ("));
+        let mut of_script = of("why", "NOT SATURATED");
+        of_script["asked"]["load"] = json!({"script": "my mix.yml"});
+        assert!(said(&of_script).starts_with("Next: weir lab capacity n.conf --load 'my mix.yml'   ("));
+        for verdict in ["capacity", "everything", "nothing", "no verdict"] {
+            let mut of_script = of("capacity", verdict);
+            of_script["asked"]["load"] = json!({"script": "mix.yml"});
+            assert!(said(&of_script).contains("weir lab report 7"), "{verdict}");
+        }
         assert!(said(&of("why", "SUSPECTED")).starts_with("Next: weir lab why n.conf --prove   ("));
         let mut found = of("why", "PROVED");
         found["verify"] = json!("weir lab ab n.conf after.conf -c 8 /x");

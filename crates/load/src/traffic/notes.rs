@@ -31,7 +31,7 @@ impl ScriptParts<'_> {
             ],
         )];
         self.log.formats.iter().for_each(|(name, format)| notes.push(say(said::LOAD_FROM_FORMAT, &[name, format])));
-        self.log.host.iter().for_each(|host| notes.push(say(said::LOAD_FROM_HOST, &[host])));
+        notes.extend(self.note_of_host());
         self.notes_of_recordings(&mut notes);
         self.notes_of_time(&mut notes, requests);
         if counts.unread > 0 {
@@ -77,6 +77,16 @@ impl ScriptParts<'_> {
         }
         notes.push(say(said::LOAD_FROM_TARGET, &[&self.wish.target]));
         notes
+    }
+
+    /// The host of the requests, and whether the script sends its name.
+    fn note_of_host(&self) -> Option<String> {
+        let say = |words: Text, values: &[&str]| said::fill(words, self.wish.language, values);
+        let host = say(said::LOAD_FROM_HOST, &[self.log.host.as_ref()?]);
+        Some(match self.host() {
+            Some(_) => host + " " + &say(said::LOAD_FROM_HOST_SENT, &[]),
+            None => host,
+        })
     }
 
     /// The accounts of the recordings: their requests and their losses.

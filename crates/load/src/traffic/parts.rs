@@ -1,11 +1,14 @@
 //! The parts from which weir makes a script, and the forms of its values.
 
+use std::net::IpAddr;
+
 use super::detail::TextId;
 use super::gather::AccessLogs;
 use super::phases::LogWindow;
 use super::routes::Routes;
 use super::sessions::Sessions;
 use super::wish::Wish;
+use crate::url::Url;
 
 /// Everything that the script is made from.
 pub(super) struct ScriptParts<'l> {
@@ -50,10 +53,24 @@ impl ScriptParts<'_> {
         (ms as f64 / self.wish.speed).round() as u64
     }
 
+    /// The value of `Host`. A target that is an address would lead to the default server of the edge, and the lab's target
+    /// always is one. `None`: the traffic has no name, or the target has another one.
+    pub(super) fn host(&self) -> Option<&str> {
+        let host = self.log.host.as_deref().filter(|host| is_name(host))?;
+        let own = Url::parse(&self.wish.target).ok()?.host;
+        (!is_name(&own) || own == host).then_some(host)
+    }
+
     /// A text, or nothing.
     pub(super) fn text(&self, text: Option<TextId>) -> &str {
         text.map_or("", |text| self.log.details.texts.get(text))
     }
+}
+
+/// True for a name of a server, not an address. A log has it from the client: it may be anything.
+fn is_name(host: &str) -> bool {
+    let is_plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    is_plain && !host.is_empty() && host != "localhost" && host.parse::<IpAddr>().is_err()
 }
 
 /// The index of a row when `rows` are taken from `all`: one at random from each stretch of equal length. Every n-th would

@@ -60,6 +60,9 @@ weir_words::texts! {
     LOAD_FROM_HOST:
         "These are the requests for the host {0}.",
         "호스트 {0}의 요청입니다.";
+    LOAD_FROM_HOST_SENT:
+        "The script sends this name as Host.",
+        "스크립트는 이 이름을 Host로 보냅니다.";
     LOAD_FROM_UNREAD:
         "{0} of {1} lines are no request that can be sent again, and are left out. The first, with the reason:",
         "{0}줄(전체 {1}줄)은 다시 보낼 수 있는 요청이 아니어서 뺐습니다. 처음 줄과 이유:";

@@ -4,6 +4,8 @@ use std::io::{Cursor, Read};
 use weir_conf::log_format::Format;
 use weir_words::Language;
 
+use crate::script::ScriptDocument;
+
 use super::*;
 
 mod recorded;
@@ -143,6 +145,33 @@ fn a_day_gives_its_busiest_hour_and_a_host_can_be_chosen() {
     let made = from(&Wish { host: Some("b.test".to_owned()), ..wish.clone() }, text.as_bytes()).unwrap();
     assert!(made.script.contains("url: \"/b.test:80\"") && !made.script.contains("/a.test"));
     assert!(from(&Wish { host: Some("c".to_owned()), ..wish }, text.as_bytes()).is_err());
+}
+
+#[test]
+fn an_address_gets_the_name_of_the_host() {
+    let format = Format::read(&["$remote_addr $host [$time_iso8601] \"$request\" $status"]).unwrap();
+    let made = |host: &str, target: &str| {
+        let line = format!("1.1.1.1 {host} [2026-11-26T00:00:00+00:00] \"GET /a HTTP/1.1\" 200\n");
+        let wish = Wish { format: Some(format.clone()), target: target.to_owned(), ..wish() };
+        from(&wish, line.as_bytes()).unwrap()
+    };
+    for (host, target, is_sent) in [
+        ("shop.test", "http://127.0.0.1:8080", true),
+        ("shop.test", "https://[::1]:8080", true),
+        ("shop.test", "http://localhost", true),
+        ("shop.test", "https://shop.test", true),
+        // A copy of the shop has a name of its own.
+        ("shop.test", "https://copy.test", false),
+        ("10.0.0.9", "http://127.0.0.1", false),
+        ("localhost", "http://127.0.0.1", false),
+        ("a{{b}}", "http://127.0.0.1", false),
+    ] {
+        let made = made(host, target);
+        let sent = format!("  http: {{ defaults: {{ headers: {{ host: \"{host}\" }} }} }}\n");
+        assert_eq!(made.script.contains(&sent), is_sent, "{host} {target}: {}", made.script);
+        assert_eq!(made.notes.iter().any(|note| note.contains("as Host")), is_sent, "{:?}", made.notes);
+        ScriptDocument::read("mix.yml", &made.script).unwrap();
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ impl ScriptParts<'_> {
             .into_iter()
             .filter_map(|name| Some(format!("{name}: {}", quoted(self.text(Some(self.field(step, name)?))))))
             .collect();
+        headers.extend(self.host().map(|host| format!("host: {}", quoted(host))));
         let cookies: Vec<String> = self
             .sessions
             .cookies(step)

@@ -66,10 +66,14 @@ impl ScriptParts<'_> {
         }
         script.push_str(&self.table_of_routes());
         script.push_str(&format!("config:\n  target: {}\n", quoted(&self.wish.target)));
-        match self.log.protocol() {
-            Some(CallVersion::Http3) => script.push_str("  http: { http3: true }\n"),
-            Some(_) => script.push_str("  http: { http2: true }\n"),
-            None => {}
+        let protocol = self.log.protocol().map(|version| match version {
+            CallVersion::Http3 => "http3: true".to_owned(),
+            _ => "http2: true".to_owned(),
+        });
+        let host = self.host().map(|host| format!("defaults: {{ headers: {{ host: {} }} }}", quoted(host)));
+        let http: Vec<String> = protocol.into_iter().chain(host).collect();
+        if !http.is_empty() {
+            script.push_str(&format!("  http: {{ {} }}\n", http.join(", ")));
         }
         script.push_str("  phases:\n");
         for (number, phase) in (1..).zip(phases) {

@@ -5,8 +5,10 @@
 use super::smallest::{DeltaSearch, Trial};
 use crate::request::SwapRequest;
 
-/// Most earlier requests that are tried.
-pub const BEFORE_MAX: usize = 64;
+/// Most earlier requests of the client that are tried.
+const OF_CLIENT_MAX: usize = 32;
+/// Most earlier requests of other clients that are tried: half of them the first, half of them the last.
+const OF_OTHERS_MAX: usize = 32;
 
 /// Asks these requests of both sides, freshly started. The last request decides the outcome. `None`: the time is over.
 pub type AskBoth<'t> = &'t mut dyn FnMut(&[SwapRequest]) -> Option<Trial>;
@@ -26,17 +28,25 @@ pub struct SmallestRequest {
     pub is_minimal: bool,
 }
 
-/// The earlier requests that may matter: those of the same client, because of cookies, and those of the same host and
-/// path, because of caches. The last [`BEFORE_MAX`] of them.
-pub fn earlier<'r>(all: &'r [SwapRequest], number: usize) -> Vec<&'r SwapRequest> {
-    let Some(request) = all.get(number) else { return Vec::new() };
-    let path = |one: &'r SwapRequest| one.target.split(|byte| *byte == b'?').next();
-    let matters =
-        |one: &&'r SwapRequest| one.client == request.client || one.host == request.host && path(one) == path(request);
-    let earlier = all.get(..number).unwrap_or_default();
-    let mut found: Vec<&SwapRequest> = earlier.iter().rev().filter(matters).take(BEFORE_MAX).collect();
-    found.reverse();
-    found
+/// The earlier requests that may matter, in their order: the last of the same client, because of cookies, and those of other
+/// clients with the same host and path, because of caches. The first of these have filled a cache, the last have renewed it.
+pub fn earlier(all: &[&SwapRequest], request: &SwapRequest) -> Vec<SwapRequest> {
+    let path = |one: &SwapRequest| one.target.split(|byte| *byte == b'?').next().unwrap_or_default().to_vec();
+    let own_path = path(request);
+    let (mut of_client, mut of_others) = (Vec::new(), Vec::new());
+    for (number, one) in all.iter().enumerate() {
+        if one.client == request.client {
+            of_client.push(number);
+        } else if one.host == request.host && path(one) == own_path {
+            of_others.push(number);
+        }
+    }
+    of_client.drain(..of_client.len().saturating_sub(OF_CLIENT_MAX));
+    let (first, last) = (OF_OTHERS_MAX / 2, of_others.len().saturating_sub(OF_OTHERS_MAX / 2));
+    of_others.drain(first.min(last)..last);
+    let mut numbers = [of_client, of_others].concat();
+    numbers.sort_unstable();
+    numbers.into_iter().filter_map(|number| all.get(number).map(|one| (*one).clone())).collect()
 }
 
 /// Leaves out whatever the difference does not need: earlier requests, parameters of the query, fields, and the pairs
@@ -246,13 +256,19 @@ mod tests {
 
     #[test]
     fn earlier_requests_are_the_client_s_and_those_of_the_path() {
-        let of = |client, target| SwapRequest { client, ..request(target, &[]) };
-        let all = [of(1, "/a"), of(2, "/b?x"), of(2, "/c"), of(1, "/b?y")];
-        let found: Vec<&[u8]> = earlier(&all, 3).iter().map(|one| one.target.as_slice()).collect();
-        assert_eq!(found, [b"/a".as_slice(), b"/b?x"]);
-        let many: Vec<SwapRequest> = (0..100).map(|_| of(1, "/a")).collect();
-        assert_eq!(earlier(&many, 99).len(), BEFORE_MAX);
-        assert!(earlier(&many, 100).is_empty());
+        let of = |client, target: &str| SwapRequest { client, ..request(target, &[]) };
+        let targets = |all: &[SwapRequest], last: &SwapRequest| -> Vec<String> {
+            let found = earlier(&all.iter().collect::<Vec<_>>(), last);
+            found.into_iter().map(|one| String::from_utf8(one.target).unwrap()).collect()
+        };
+        let all = [of(1, "/a"), of(2, "/b?x"), of(2, "/c")];
+        assert_eq!(targets(&all, &of(1, "/b?y")), ["/a", "/b?x"]);
+        assert!(targets(&[], &of(1, "/b?y")).is_empty());
+        // The last of the client, the first and the last of the others.
+        let many: Vec<SwapRequest> = (0..200).map(|number| of(number % 2, &format!("/a?{number}"))).collect();
+        let found = targets(&many, &of(1, "/a"));
+        assert_eq!(found.len(), OF_CLIENT_MAX + OF_OTHERS_MAX);
+        assert_eq!((found[0].as_str(), found[15].as_str(), found[16].as_str()), ("/a?0", "/a?30", "/a?137"));
     }
 
     proptest! {

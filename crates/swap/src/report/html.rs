@@ -97,10 +97,15 @@ impl PageParts<'_> {
             )
         });
         let causes: String = causes.collect();
+        let before = one.before.iter().filter(|_| !one.causes.is_empty()).take(ROWS_MAX).map(|earlier| {
+            let (after, line) = (self.say(said!("after", "먼저 보낼 요청")), escape(&line_of(earlier)));
+            format!("<tr><th class=\"text\">{after}</th><td class=\"text\"><code>{line}</code></td></tr>\n")
+        });
+        let before: String = before.collect();
         let note = one.cause_note.iter().map(|note| format!("<p class=\"hint\">{}</p>", self.say(note.clone())));
         let routes: Vec<String> = one.routes.iter().take(ROWS_MAX).map(|route| escape(route)).collect();
         format!(
-            "<section class=\"card\"><h3>{} <span class=\"hint\">{count}</span></h3>\n<table><tr><th class=\"text\">A</th><td class=\"text\"><code>{}</code></td></tr>\n<tr><th class=\"text\">B</th><td class=\"text\"><code>{}</code></td></tr>\n<tr><th class=\"text\">{}</th><td class=\"text\"><code>{}</code></td></tr>\n{causes}</table>\n{}<details><summary>{}</summary><p>{}</p></details></section>\n",
+            "<section class=\"card\"><h3>{} <span class=\"hint\">{count}</span></h3>\n<table><tr><th class=\"text\">A</th><td class=\"text\"><code>{}</code></td></tr>\n<tr><th class=\"text\">B</th><td class=\"text\"><code>{}</code></td></tr>\n<tr><th class=\"text\">{}</th><td class=\"text\"><code>{}</code></td></tr>\n{before}{causes}</table>\n{}<details><summary>{}</summary><p>{}</p></details></section>\n",
             self.part(&one.part),
             value(&one.a),
             value(&one.b),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_words::Said;
 
 use crate::cause::CausingLine;
+use crate::cause::request::earlier;
 use crate::difference::DifferenceKind;
 use crate::exercised::ExercisedStatement;
 use crate::judge::{FoundDifference, Judgement};
@@ -17,8 +18,6 @@ use crate::verdict::{self, Bound, RouteCount, SwapVerdict};
 const VALUES_MAX: usize = 10;
 /// Most different values of one part on one route that are told apart.
 const VALUES_OF_ROUTE_MAX: usize = 3;
-/// Most requests before a difference that the report keeps.
-const BEFORE_MAX: usize = 50;
 
 /// A difference, as it is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub struct ReportedDifference {
     pub routes: Vec<String>,
     /// One of them; after [`crate::cause`] the smallest that shows it.
     pub request: SwapRequest,
-    /// The requests of the same client that have to come before it.
+    /// The earlier requests that may have to come before it; after [`crate::cause`] those that have to.
     pub before: Vec<SwapRequest>,
     /// The lines that make it.
     pub causes: Vec<CausingLine>,
@@ -121,10 +120,8 @@ fn reported(judged: &Judgement, group: &[Numbered<'_>]) -> Option<ReportedDiffer
     routes.sort();
     routes.dedup();
     let request = judged.requests.get(first.first)?.routed.request.clone();
-    let earlier = judged.requests.get(..first.first).unwrap_or_default().iter();
-    let of_client = earlier.map(|one| &one.routed.request).filter(|one| one.client == request.client);
-    let mut before: Vec<SwapRequest> = of_client.rev().take(BEFORE_MAX).cloned().collect();
-    before.reverse();
+    let all = judged.requests.get(..first.first).unwrap_or_default().iter().map(|one| &one.routed.request);
+    let before = earlier(&all.collect::<Vec<_>>(), &request);
     let one = &first.difference;
     Some(ReportedDifference {
         part: one.part.clone(),

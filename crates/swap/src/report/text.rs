@@ -13,6 +13,8 @@ use crate::verdict::{ROUTE_MIN, SwapVerdict};
 const SHOWN_MAX: usize = 12;
 /// Most routes of one difference.
 const ROUTES_MAX: usize = 3;
+/// Most earlier requests of one difference.
+const BEFORE_MAX: usize = 5;
 /// Most characters of a target.
 const TARGET_MAX: usize = 100;
 
@@ -111,17 +113,19 @@ pub(super) fn percent(share: f64) -> String {
 
 /// The request on one line: `GET http host /path`.
 pub(super) fn line_of(request: &SwapRequest) -> String {
-    let target: String = String::from_utf8_lossy(&request.target).chars().take(TARGET_MAX).collect();
-    let target: String = target.chars().map(|c| if c.is_control() { '\u{b7}' } else { c }).collect();
+    // A recording may come from anyone: a control character would be a command to the terminal.
+    let text = |bytes: &[u8]| -> String {
+        String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { '\u{b7}' } else { c }).collect()
+    };
+    let target: String = text(&request.target).chars().take(TARGET_MAX).collect();
     let version = if request.is_http10 { " HTTP/1.0" } else { "" };
     let fields = request
         .fields
         .iter()
         .filter(|(name, _)| !["user-agent", "accept"].iter().any(|usual| name.eq_ignore_ascii_case(usual.as_bytes())));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let fields: String =
         fields.map(|(name, value)| format!("  {}: {}", text(name), text(value))).take(ROUTES_MAX).collect();
-    format!("{} {}{target}{version}{fields}", request.method, request.host)
+    format!("{} {}{target}{version}{fields}", text(request.method.as_bytes()), text(request.host.as_bytes()))
 }
 
 fn difference(out: &mut Lines, number: usize, one: &ReportedDifference) {
@@ -131,12 +135,14 @@ fn difference(out: &mut Lines, number: usize, one: &ReportedDifference) {
     out.line(Said::from("   A: ".to_owned()) + value_said(&one.a));
     out.line(Said::from("   B: ".to_owned()) + value_said(&one.b));
     out.line(said!("   request: {}", "   요청: {}", line_of(&one.request)));
-    let before = one.before.len();
-    if before > 0 && !one.causes.is_empty() {
-        out.line(said!(
-            "   after {before} other requests of the client",
-            "   같은 클라이언트의 다른 요청 {before}건 뒤에"
-        ));
+    if !one.causes.is_empty() {
+        for earlier in one.before.iter().take(BEFORE_MAX) {
+            out.line(said!("   after: {}", "   먼저 보낼 요청: {}", line_of(earlier)));
+        }
+        let more = one.before.len().saturating_sub(BEFORE_MAX);
+        if more > 0 {
+            out.line(said!("   and after {more} more", "   외 {more}건"));
+        }
     }
     let routes: Vec<&str> = one.routes.iter().take(ROUTES_MAX).map(String::as_str).collect();
     let (shown, more) = (routes.join(", "), one.routes.len().saturating_sub(ROUTES_MAX));

@@ -149,8 +149,12 @@ impl<'p> TrafficLogs<'p> {
             None => self.bare(entry, method),
         }
         .ok_or(NotReplayed::NoDoor)?;
-        let agent = if entry.agent.is_empty() { urls::AGENT.as_bytes() } else { &entry.agent };
-        request.set("User-Agent", agent);
+        match entry.agent.as_slice() {
+            // The client sent none: a configuration may refuse such requests.
+            b"-" => {}
+            b"" => request.set("User-Agent", urls::AGENT.as_bytes()),
+            agent => request.set("User-Agent", agent),
+        }
         request.set("Accept", b"*/*");
         request.set("Accept-Encoding", b"gzip");
         let of_request = entry.fields.iter().filter(|(name, _)| !NOT_SENT.contains(&name.as_str()));
@@ -228,6 +232,17 @@ nonsense
         let expected = [field("Accept", b"*/*"), field("range", b"bytes=0-9"), field("cookie", b"a=\"b\"")];
         let own = traffic.requests[0].fields.iter().filter(|(name, _)| name != b"User-Agent");
         assert_eq!(own.cloned().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_client_without_a_program_has_none_here_either() {
+        for (logged, sent) in
+            [(r#" "-" "-""#, None), (r#" "-" "a \x22b\x22""#, Some("a \"b\"")), ("", Some(urls::AGENT))]
+        {
+            let line = format!("10.0.0.1 - - [26/Nov/2026:04:00:02 +0000] \"GET /b HTTP/1.1\" 200 5{logged}\n");
+            let traffic = read(&line, &LogWish::default()).unwrap();
+            assert_eq!(traffic.requests[0].field("user-agent"), sent.map(str::as_bytes), "{line}");
+        }
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn a_session_has_its_fields_its_cookies_and_its_bodies() {
     for note in [
         "80 requests in 40 sessions, from 2026-11-25T18:00:00",
         "a.rec is a recording with 80 of 83 requests. Lost: 2 because the queue was full, 1 because the file had its largest size, 0 ",
-        "These are the requests for the host shop.test.",
+        "These are the requests for the host shop.test. The script sends this name as Host.",
         "40 requests have hashes in the places of secrets",
     ] {
         assert!(made.notes.iter().any(|own| own.starts_with(note)), "{note}: {:#?}", made.notes);
@@ -174,7 +174,12 @@ fn requests_use_the_versions_of_the_clients() {
     assert!(!plain.script.contains("http2"), "{}", plain.script);
     assert!(plain.notes.iter().any(|note| note.starts_with("33.3 % of the requests came over HTTP/2")));
     let made = from(&Wish { target: "https://127.0.0.1:1".to_owned(), ..wish() }, &bytes).unwrap();
-    for text in ["  http: { http3: true }\n", "GET /a (HTTP/2)", "http2: true }", "http2: false }"] {
+    for text in [
+        "  http: { http3: true, defaults: { headers: { host: \"shop.test\" } } }\n",
+        "GET /a (HTTP/2)",
+        "http2: true }",
+        "http2: false }",
+    ] {
         assert!(made.script.contains(text), "{text}\n{}", made.script);
     }
     assert_eq!(made.script.matches("  - get:").count(), 3, "{}", made.script);
@@ -201,7 +206,7 @@ fn a_websocket_is_a_scenario_with_its_messages() {
     parts.push(part(exchange(600, 2, "GET /ws?room=2 101", &[], "")));
     let made = from(&wish(), &recording(1_000_000, parts)).unwrap();
     let flow = "    engine: ws\n    weight: 5000\n    flow:\n      \
-        - connect: { target: \"{{ target }}/ws?room=1\", headers: { user-agent: \"browser 1\", cookie: \"sid=h\" }, subprotocols: [\"v1\", \"v2\"] }\n      \
+        - connect: { target: \"{{ target }}/ws?room=1\", headers: { user-agent: \"browser 1\", host: \"shop.test\", cookie: \"sid=h\" }, subprotocols: [\"v1\", \"v2\"] }\n      \
         - think: \"1s\"\n      - send: \"hello\"\n      - think: \"2s\"\n      - send: \"bye\"\n      - think: \"1s\"\n";
     assert!(made.script.contains(flow), "{flow}\n{}", made.script);
     for note in ["1 WebSockets are arrivals and scenarios of their own", "1 WebSockets are left out"] {
