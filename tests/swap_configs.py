@@ -36,7 +36,7 @@ from origins import Origins  # noqa: E402
 from real_answers import planned  # noqa: E402
 
 # Seconds for one swap, and for one test or case with all its swaps.
-SWAP_S, CASE_S = 60, 200
+SWAP_S, CASE_S = 180, 240
 # Seconds until the origins of a test listen.
 ORIGINS_S = 0.7
 # Most requests of one swap, how many a second, and seconds for one: some tests have origins that never answer.

@@ -59,7 +59,7 @@ async fn run(
     head: &mut Vec<u8>,
 ) -> Result<(), Gone> {
     let timeout = exchange.location.values.core.send_timeout;
-    let pace = Pace::of(exchange);
+    let pace = Pace::of(exchange, head.len());
     let read_pace = crate::values(exchange.location).proxy.limit_rate.as_ref().and_then(|template| {
         let text = template.text(exchange);
         Pace::new(std::str::from_utf8(&text).ok().and_then(weir_http::text::value::size_of).unwrap_or(0))

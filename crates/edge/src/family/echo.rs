@@ -270,7 +270,7 @@ async fn run(
     out: &mut Vec<u8>,
     commands: &[Arc<EchoCommand>],
 ) -> Result<(), Gone> {
-    let (mut text, mut pace) = (Vec::new(), Pace::of(exchange));
+    let (mut text, mut pace) = (Vec::new(), Pace::of(exchange, out.len()));
     for command in commands {
         match &**command {
             EchoCommand::Flush => {

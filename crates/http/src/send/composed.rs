@@ -63,7 +63,7 @@ pub async fn send<S: Source>(
         written: 0,
         has_ended: false,
         is_blocked: false,
-        pace: Pace::of(exchange),
+        pace: Pace::of(exchange, 0),
         timeout: exchange.location.values.core.send_timeout,
     };
     let mut result = match before {

@@ -34,10 +34,10 @@ pub async fn send(
     kept: Kept,
 ) -> Result<(), Gone> {
     let is_plain = framing == Framing::Length && exchange.response.body_filters.is_empty();
-    if is_plain && Pace::of(exchange).is_none() {
+    if is_plain && Pace::of(exchange, head.len()).is_none() {
         return send_plain(exchange, conn, head, kept).await;
     }
-    let mut pace = Pace::of(exchange);
+    let mut pace = Pace::of(exchange, head.len());
     send_in_pieces(exchange, conn, framing, head, kept, WHOLE, &mut pace).await
 }
 
@@ -52,7 +52,7 @@ pub async fn send_parts(
     parts: &[Part],
     end: &[u8],
 ) -> Result<(), Gone> {
-    let mut pace = Pace::of(exchange);
+    let mut pace = Pace::of(exchange, head.len());
     for part in parts {
         filtering::send(exchange, conn, framing, head, &part.head, INSIDE, &mut pace).await?;
         let kept = Kept { object: object.clone(), offset: part.offset, length: Some(part.length) };

@@ -17,8 +17,9 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The limit in force; `None` if there is no limit: this usual case costs two comparisons.
-    pub fn of(exchange: &mut Exchange<'_>) -> Option<Pace> {
+    /// The limit in force; `None` if there is no limit: this usual case costs two comparisons. The time runs since the
+    /// request, and the bytes of the head count (`ngx_http_write_filter`).
+    pub fn of(exchange: &mut Exchange<'_>, head_bytes: usize) -> Option<Pace> {
         let location = exchange.location;
         let core = &location.values.core;
         let rate = match (exchange.facts.limit_rate, &core.limit_rate) {
@@ -30,7 +31,7 @@ impl Pace {
             return None;
         }
         let after = core.limit_rate_after.as_ref().map_or(0, |template| number(&template.text(exchange)));
-        Some(Pace { rate, after, sent: 0, started: clock::now() })
+        Some(Pace { rate, after, sent: head_bytes as u64, started: exchange.facts.started })
     }
 
     /// A pace of `rate` bytes per second that starts at this moment; `None` for 0.
@@ -97,8 +98,10 @@ mod tests {
                 let (site, _conn, _client) = Site::open(&http);
                 let mut exchange = site.exchange(&whole("GET /?r=2k&a=5"));
                 finish(&mut exchange);
-                let found = Pace::of(&mut exchange).map(|pace| (pace.rate, pace.after));
+                let pace = Pace::of(&mut exchange, 150);
+                let found = pace.as_ref().map(|pace| (pace.rate, pace.after));
                 assert_eq!(found, expected, "{settings}");
+                assert!(pace.is_none_or(|pace| pace.sent == 150 && pace.started == exchange.facts.started));
             });
         }
     }

@@ -233,8 +233,8 @@ async fn send_bytes(
     out: &mut Vec<u8>,
     bytes: Vec<u8>,
 ) -> Result<(), Gone> {
-    let mut pace = Pace::of(exchange);
-    if !exchange.response.body_filters.is_empty() {
+    let mut pace = Pace::of(exchange, out.len());
+    if !exchange.response.body_filters.is_empty() || (pace.is_some() && framing == Framing::Chunked) {
         return filtering::send(exchange, conn, framing, out, &bytes, WHOLE, &mut pace).await;
     }
     exchange.bytes.body_sent = bytes.len() as u64;
@@ -270,7 +270,7 @@ async fn send_file(
     length: u64,
 ) -> Result<(), Gone> {
     let plain = exchange.response.body_filters.is_empty() && framing == Framing::Length;
-    if plain && length <= READ_FILE_MAX && Pace::of(exchange).is_none() {
+    if plain && length <= READ_FILE_MAX && Pace::of(exchange, out.len()).is_none() {
         let mut buffer = weir_net::buffer::lease(length as usize);
         read(exchange, file, (offset, length as usize), &mut buffer)?;
         exchange.bytes.body_sent = length;
@@ -298,7 +298,7 @@ async fn send_file_by_kernel(
     length: u64,
 ) -> Result<(), Gone> {
     let nopush = exchange.location.values.core.nopush;
-    let mut pace = Pace::of(exchange);
+    let mut pace = Pace::of(exchange, out.len());
     if nopush {
         let _ = conn.stream().bare().map(|socket| socket.set_nopush(true));
     }
@@ -323,12 +323,12 @@ async fn send_parts(
 ) -> Result<(), Gone> {
     let is_plain = exchange.response.body_filters.is_empty() && framing == Framing::Length;
     let by_kernel = is_plain && exchange.location.values.core.sendfile && conn.stream().bare().is_some();
-    let mut pace = Pace::of(exchange);
+    let mut pace = Pace::of(exchange, out.len());
     for part in parts {
         if by_kernel && part.length > READ_FILE_MAX {
             out.extend_from_slice(&part.head);
             exchange.bytes.body_sent += part.head.len() as u64;
-            writing::paced(exchange, conn, out, &mut pace).await?;
+            writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
             writing::file(exchange, conn, (file, "file"), (part.offset, part.length), &mut pace).await?;
             out.clear();
         } else {
@@ -348,7 +348,7 @@ async fn send_file_in_pieces(
     offset: u64,
     length: u64,
 ) -> Result<(), Gone> {
-    let mut pace = Pace::of(exchange);
+    let mut pace = Pace::of(exchange, out.len());
     send_file_range(exchange, conn, framing, out, file, (offset, length), &mut pace, WHOLE).await
 }
 

@@ -282,7 +282,7 @@ async fn send(
     out: &mut Vec<u8>,
     mut sliced: Sliced,
 ) -> Result<(), Gone> {
-    let mut pace = Pace::of(exchange);
+    let mut pace = Pace::of(exchange, out.len());
     let mut bytes = Vec::new();
     loop {
         let is_last = next(exchange, conn, &mut sliced, &mut bytes).await?;
