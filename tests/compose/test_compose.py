@@ -296,6 +296,8 @@ class Rules(unittest.TestCase):
     def test_a_rule_compares_the_bodies(self):
         slices = {"headers": [("Range", "bytes=0-9")]}
         for where, values, text, nginx, weir, name in (
+            ("log: status", ("200", "206"), "error_page 404 =200 /a;", {"status": "HTTP/1.1 206 X"}, {"status": "HTTP/1.1 206 X"}, "status in the log"),
+            ("log: status", ("200", "206"), "error_page 404 =200 /a;", {"status": "HTTP/1.1 200 X"}, {"status": "HTTP/1.1 206 X"}, None),
             ("body", ("\xd4 foo", "? foo"), "source_charset koi8-r; charset_map koi8-r utf-8 {", {"body": b"\xd4 foo"}, {"body": b"? foo"}, "unmapped characters"),
             ("body", ("\xd4 foo", "? bar"), "source_charset koi8-r; charset_map koi8-r utf-8 {", {"body": b"\xd4 foo"}, {"body": b"? bar"}, None),
             ("end", ("kept", "cut short"), "fastcgi_keep_conn on;", {}, {"end": "cut short"}, None),

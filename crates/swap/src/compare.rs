@@ -36,13 +36,6 @@ pub struct Rules {
 
 /// Compares what the three arms showed.
 pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Compared {
-    let head = |arm: Arm| {
-        let (own, port, first) = (seen[arm as usize], &rules.ports[arm as usize], Arm::First as usize);
-        let lines = parts::lines_as(&own.log, port, &seen[first].log, &rules.ports[first]);
-        parts::parts(own, &lines, port, rules.is_same_program)
-    };
-    let [first, again, b] = Arm::ALL.map(head);
-    let mut judge = Judge { masks, compared: Compared { is_comparable: true, ..Compared::default() } };
     // A server that nobody reaches shows nothing. Neither does a request that comes back to the server again and again: how
     // often depends on the connections that the server has.
     let is_away = |one: &&Observed| one.answer == SwapAnswer::Failed("ECONNREFUSED".to_owned());
@@ -50,6 +43,13 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
     if seen.iter().all(is_away) || seen.iter().all(is_loop) {
         return Compared::default();
     }
+    let head = |arm: Arm| {
+        let (own, port, first) = (seen[arm as usize], &rules.ports[arm as usize], Arm::First as usize);
+        let lines = parts::lines_as(&own.log, port, &seen[first].log, &rules.ports[first]);
+        parts::parts(own, &lines, port, rules.is_same_program)
+    };
+    let [first, again, b] = Arm::ALL.map(head);
+    let mut judge = Judge { masks, compared: Compared { is_comparable: true, ..Compared::default() } };
     // Answers of other kinds have nothing to compare.
     for place in ["no answer", "status"] {
         judge.part(place, [&first, &again, &b]);
@@ -116,6 +116,7 @@ fn explaining([seen_a, _, seen_b]: [&Observed; ARMS], is_head: bool) -> Explaini
         is_page: a.is_some_and(|answer| parts::is_own_page(&answer.body)) || logs_an_error(seen_a),
         is_coded: has(a, "content-encoding") && has(b, "content-encoding"),
         is_chunked: has(a, "transfer-encoding"),
+        status: if status(a) == status(b) { status(a) } else { 0 },
         is_broken: a.is_none() && b.is_none(),
         is_empty: !is_head && is_empty(a) && is_empty(b),
         is_of_http2: seen_a.origin.is_empty() && seen_b.origin.is_empty(),

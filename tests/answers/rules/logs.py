@@ -88,6 +88,13 @@ def is_end_of_slow(_request, difference, nginx, weir):
     return difference.where == "log: request_completion" and (difference.nginx.strip("-"), difference.weir) == ("", "OK") and is_slow and nginx["answer"]["end"] == weir["answer"]["end"] and nginx["answer"]["end"] in ("kept", "closed", "ended")
 
 
+@because("status in the log", "`$status` is the status that the client gets; nginx has that of error_page, also if a range or a condition makes it 206 or 304 (docs/guide/nginx-files.md)")
+def is_status_in_log(_request, difference, nginx, weir):
+    """The status in the log of a page of error_page that a range or a condition changes."""
+    is_sent = all(record["answer"]["status"].split(" ")[1:2] == [difference.weir] for record in (nginx, weir))
+    return difference.where == "log: status" and difference.weir in ("206", "304") and is_sent and "error_page " in nginx.get("conf", "")
+
+
 @because("sent field", "`$sent_http_NAME` is the field as it was sent; nginx has it before its last changes")
 def is_sent_field(_request, difference, nginx, weir):
     """`$sent_http_NAME`, which is the field that was sent, as the client sees it."""

@@ -18,13 +18,19 @@ pub(super) fn normal(answer: &WholeAnswer, port: &Port, is_same_program: bool) -
     if is_same_program { body } else { without_name(body) }
 }
 
-/// A page of the server itself without the server's name and version.
+/// A page of the server itself without the server's name and version. SSI may put several such pages into one.
 fn without_name(page: Vec<u8>) -> Vec<u8> {
-    let Some(at) = memchr::memmem::rfind(&page, OWN_PAGE) else { return page };
-    let from = at + OWN_PAGE.len();
-    let rest = page.get(from..).unwrap_or_default();
-    let end = rest.iter().position(|byte| *byte == b'<').unwrap_or(rest.len());
-    [page.get(..from).unwrap_or_default(), rest.get(end..).unwrap_or_default()].concat()
+    let mut out = Vec::with_capacity(page.len());
+    let mut rest = page.as_slice();
+    while let Some((before, after)) =
+        memchr::memmem::find(rest, OWN_PAGE).and_then(|at| rest.split_at_checked(at + OWN_PAGE.len()))
+    {
+        out.extend_from_slice(before);
+        let end = after.iter().position(|byte| *byte == b'<').unwrap_or(after.len());
+        rest = after.get(end..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+    out
 }
 
 /// The body as one part.
@@ -101,5 +107,10 @@ mod tests {
     #[test]
     fn a_page_of_the_server_has_no_name() {
         assert_eq!(without_name(b"x<hr><center>nginx/1.22.1</center>".to_vec()), b"x<hr><center></center>");
+        assert_eq!(
+            without_name(b"<hr><center>a</center>b<hr><center>c".to_vec()),
+            b"<hr><center></center>b<hr><center>"
+        );
+        assert_eq!(without_name(b"<center>a".to_vec()), b"<center>a");
     }
 }

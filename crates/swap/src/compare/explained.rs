@@ -26,6 +26,8 @@ pub struct Explaining {
     pub is_coded: bool,
     /// nginx's answer comes in chunks.
     pub is_chunked: bool,
+    /// The status of both answers; 0 if they have none in common.
+    pub status: u16,
     /// Both answers broke off.
     pub is_broken: bool,
     /// Neither answer has a byte of a body.
@@ -111,6 +113,16 @@ pub const EXPLAINED: &[Explained] = &[
             "nginx의 로그는 본문의 청크를 나누는 바이트도 셉니다",
         ),
         is_it: |one, with| with.is_chunked && counts_bytes(one),
+    },
+    Explained {
+        name: "status in the log",
+        reason: words(
+            "weir logs the status that the client gets; nginx logs that of error_page, also if a range or a condition makes it 206 or 304",
+            "weir는 클라이언트가 받는 상태 코드를 기록합니다. nginx는 범위나 조건 때문에 206이나 304가 되어도 error_page의 코드를 기록합니다",
+        ),
+        is_it: |one, with| {
+            one.part == "log $status" && matches!(with.status, 206 | 304) && one.b == with.status.to_string()
+        },
     },
     Explained {
         name: "bytes of a broken answer",

@@ -132,8 +132,8 @@ pub(super) fn of_field(name: &str) -> String {
     format!("field {name}")
 }
 
-/// The log lines of an arm, those that another arm has too in the places that they have there: of two servers that write
-/// a line for the same request, now one is first and now the other.
+/// The log lines of an arm, each in the place of the line of another arm that it is most like: of two servers that write a
+/// line for the same request, now one is first and now the other.
 pub(super) fn lines_as<'l>(
     lines: &'l [LoggedLine],
     port: &Port,
@@ -144,17 +144,21 @@ pub(super) fn lines_as<'l>(
     if lines.len() != others.len() {
         return left;
     }
-    let is_same = |line: &LoggedLine, other: &LoggedLine| {
-        let pairs = || line.values.iter().zip(&other.values);
-        line.format == other.format
-            && line.values.len() == other.values.len()
-            && pairs().all(|((_, value), (_, other))| as_of(value, port) == as_of(other, of))
+    // The number of values that differ; `None` for lines of two formats.
+    let differing = |line: &LoggedLine, other: &LoggedLine| {
+        let mut pairs = line.values.iter().zip(&other.values);
+        let is_of_format = line.format == other.format && line.values.len() == other.values.len();
+        is_of_format.then(|| pairs.by_ref().filter(|((_, one), (_, two))| as_of(one, port) != as_of(two, of)).count())
     };
-    let mut take = |other: &LoggedLine| {
-        let at = left.iter().position(|line| is_same(line, other));
-        at.map(|at| left.remove(at))
-    };
-    let taken: Vec<Option<&LoggedLine>> = others.iter().map(&mut take).collect();
+    let mut taken: Vec<Option<&LoggedLine>> = vec![None; others.len()];
+    // Lines that are the same first, so that a line that is only alike does not take the place of one of them.
+    for is_alike in [false, true] {
+        for (place, other) in taken.iter_mut().zip(others).filter(|(place, _)| place.is_none()) {
+            let found = left.iter().enumerate().filter_map(|(at, line)| Some((differing(line, other)?, at)));
+            let nearest = found.min().filter(|(count, _)| is_alike || *count == 0);
+            *place = nearest.map(|(_, at)| left.remove(at));
+        }
+    }
     let mut left = left.into_iter();
     taken.into_iter().filter_map(|line| line.or_else(|| left.next())).collect()
 }

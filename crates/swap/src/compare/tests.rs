@@ -369,6 +369,28 @@ fn the_log_lines_of_two_servers_have_no_order() {
 }
 
 #[test]
+fn the_log_has_the_status_that_the_client_gets() {
+    let logged = |status, logged| with_line(answer(status, &[], ""), &[("$status", logged)]);
+    assert_eq!(explained(&logged(206, "200"), &logged(206, "206")), (vec!["status in the log"], vec![]));
+    assert_eq!(explained(&logged(206, "206"), &logged(206, "200")).1, ["log $status"]);
+    assert_eq!(explained(&logged(404, "200"), &logged(404, "404")).1, ["log $status"]);
+}
+
+#[test]
+fn a_line_of_the_log_belongs_to_the_one_that_it_is_most_like() {
+    let line =
+        |request: &str, bytes: &str| with_line(answer(200, &[], ""), &[("$request", request), ("$bytes", bytes)]);
+    let lines = |all: [(&str, &str); 2]| {
+        let mut seen = answer(200, &[], "");
+        seen.log = all.into_iter().flat_map(|(request, bytes)| line(request, bytes).log).collect();
+        seen
+    };
+    let theirs = lines([("GET /outer", "157"), ("GET /inner", "20")]);
+    let ours = lines([("GET /inner", "20"), ("GET /outer", "150")]);
+    assert_eq!(found(&theirs, &theirs, &ours).0, ["log $bytes value"]);
+}
+
+#[test]
 fn the_bytes_of_an_answer_that_breaks_and_the_rounds_of_a_loop_show_nothing() {
     let broken = |count| with_line(failed("ECONNRESET"), &[("$body_bytes_sent", count)]);
     assert_eq!(explained(&broken("0"), &broken("9")), (vec!["bytes of a broken answer"], vec![]));
