@@ -241,7 +241,7 @@ fn origins_are_asked_within_bounds_and_mirrors_are_not() {
     assert!(answers.iter().all(|one| !one["url"].as_str().unwrap().contains("posted")), "{}", ran.out);
     let kept = answers.iter().find(|one| one["url"].as_str().unwrap().contains("/kept/")).unwrap();
     assert_eq!((&kept["status"], &kept["differences"]), (&json!(200), &json!([])), "weir's cache fills first: {kept}");
-    assert_eq!(kept["explained"], json!(["ranges of a cache"]), "{kept}");
+    assert_eq!(kept["explained"], json!(["ranges and conditions of a cache"]), "{kept}");
     assert!(run["comparison"]["sources"].to_string().contains("neither GET nor HEAD: 1"), "{}", ran.out);
 }
 

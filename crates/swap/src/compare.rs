@@ -73,8 +73,8 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
         }
     }
     if !is_other {
-        // weir's own Vary has another place.
-        let left_out: &[&str] = if rules.is_nginx_and_weir { &["vary"] } else { &[] };
+        // weir's own Vary and Accept-Ranges have other places.
+        let left_out: &[&str] = if rules.is_nginx_and_weir { &["vary", "accept-ranges"] } else { &[] };
         judge.order("order of fields", seen, left_out, &|one| match &one.answer {
             SwapAnswer::Whole(answer) => Some(&answer.fields),
             SwapAnswer::Failed(_) => None,
@@ -107,12 +107,12 @@ fn explaining([seen_a, _, seen_b]: [&Observed; ARMS], is_head: bool) -> Explaini
     let has = |answer: Option<&WholeAnswer>, name: &str| answer.is_some_and(|answer| answer.field(name).is_some());
     let is_aged = has(b, "age") && !has(a, "age");
     let status = |answer: Option<&WholeAnswer>| answer.map_or(0, |answer| answer.status);
-    let is_part = a.zip(b).is_some_and(|(a, b)| is_part(b, a)) && asks_for_all(seen_b);
+    let is_for_cache = a.zip(b).is_some_and(|(a, b)| is_part(b, a) || is_unchanged(b, a)) && asks_for_all(seen_b);
     let is_empty = |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.body_bytes == 0);
     Explaining {
         is_head,
         is_aged,
-        is_range: is_part || (is_aged && status(a) == 200 && matches!(status(b), 206 | 416)),
+        is_of_cache: is_for_cache || (is_aged && status(a) == 200 && matches!(status(b), 206 | 416)),
         is_page: a.is_some_and(|answer| parts::is_own_page(&answer.body)) || logs_an_error(seen_a),
         is_coded: has(a, "content-encoding") && has(b, "content-encoding"),
         is_chunked: has(a, "transfer-encoding"),
@@ -137,8 +137,18 @@ fn is_part(answer: &WholeAnswer, whole: &WholeAnswer) -> bool {
 
 /// An origin was asked, for the whole: that is the cache's way.
 fn asks_for_all(seen: &Observed) -> bool {
-    let has_range = |request: &OriginRequest| request::field(&request.fields, "range").is_some();
-    !seen.origin.is_empty() && !seen.origin.iter().any(has_range)
+    let is_asked = |request: &OriginRequest| {
+        ["range", "if-none-match", "if-modified-since"]
+            .iter()
+            .any(|name| request::field(&request.fields, name).is_some())
+    };
+    !seen.origin.is_empty() && !seen.origin.iter().any(is_asked)
+}
+
+/// The answer says that the client has the whole one already.
+fn is_unchanged(answer: &WholeAnswer, whole: &WholeAnswer) -> bool {
+    let is_same = |name: &str| answer.field(name).is_some() && answer.field(name) == whole.field(name);
+    (whole.status, answer.status) == (200, 304) && (is_same("etag") || is_same("last-modified"))
 }
 
 /// One of several log lines is that of an error: a server of the same file has answered another one with its page.

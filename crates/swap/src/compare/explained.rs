@@ -20,8 +20,8 @@ pub struct Explaining {
     pub is_head: bool,
     /// Only weir tells the age of its answer: it comes from weir's cache.
     pub is_aged: bool,
-    /// weir has answered a range of the client from its cache, and nginx has answered the whole.
-    pub is_range: bool,
+    /// weir has answered a range or a condition of the client for its cache, and nginx has answered the whole.
+    pub is_of_cache: bool,
     /// Both bodies have a content coding.
     pub is_coded: bool,
     /// nginx's answer comes in chunks.
@@ -41,16 +41,16 @@ pub struct Explaining {
 /// The deliberate differences.
 pub const EXPLAINED: &[Explained] = &[
     Explained {
-        name: "ranges of a cache",
+        name: "ranges and conditions of a cache",
         reason: words(
-            "where weir's cache asks for whole answers, weir answers ranges itself: Accept-Ranges",
-            "캐시가 전체 응답을 받는 곳에서는 weir가 범위 요청에 직접 응답합니다: Accept-Ranges",
+            "where weir's cache asks for whole answers, weir answers ranges and conditions itself: Accept-Ranges",
+            "캐시가 전체 응답을 받는 곳에서는 weir가 범위와 조건부 요청에 직접 응답합니다: Accept-Ranges",
         ),
         is_it: |one, with| {
             let is_told = one.part == "field accept-ranges" && one.a == NONE && one.b == "bytes";
             let is_status = ["status", "log $status"].contains(&one.part.as_str());
             let is_field = one.part.starts_with("log $sent_http_");
-            is_told || (with.is_range && (is_status || is_field || counts_bytes(one)))
+            is_told || (with.is_of_cache && (is_status || is_field || counts_bytes(one)))
         },
     },
     Explained {
@@ -113,6 +113,18 @@ pub const EXPLAINED: &[Explained] = &[
             "nginx의 로그는 본문의 청크를 나누는 바이트도 셉니다",
         ),
         is_it: |one, with| with.is_chunked && counts_bytes(one),
+    },
+    Explained {
+        name: "cookie of a server that gave no answer",
+        reason: words(
+            "weir sets the cookie of sticky with an answer of the server; nginx also sets it with its own 502 and 504",
+            "weir는 서버가 응답할 때만 sticky 쿠키를 설정합니다. nginx는 자체 502와 504 응답에도 설정합니다",
+        ),
+        is_it: |one, with| {
+            let is_md5 = |value: &str| value.len() == 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let is_cookie = one.part == "field set-cookie" && one.a.strip_prefix('=').is_some_and(is_md5);
+            is_cookie && one.b == NONE && matches!(with.status, 502 | 504)
+        },
     },
     Explained {
         name: "status in the log",

@@ -153,7 +153,7 @@ fn deliberate_differences_are_set_apart() {
     let rules = Rules { is_nginx_and_weir: true, ..rules() };
     let head = compare([&one, &one, &other], &Rules { is_head: true, ..rules }, &RouteMasks::default());
     let names: BTreeSet<&str> = head.explained.iter().map(|index| EXPLAINED[*index].name).collect();
-    let all = BTreeSet::from(["ranges of a cache", "age", "length of a page", "order of Vary"]);
+    let all = BTreeSet::from(["ranges and conditions of a cache", "age", "length of a page", "order of Vary"]);
     assert_eq!((names, head.differences), (all, vec![]));
     // In a GET, the body shows the length.
     assert_eq!(compare([&one, &one, &other], &rules, &RouteMasks::default()).differences.len(), 1);
@@ -337,7 +337,13 @@ fn a_range_that_weir_s_cache_answers_is_deliberate() {
         let part = asking(answer(206, &[("content-range", "bytes 1-2/6")], body), fields);
         explained(&nginx, &with_line(part, &[("$status", "206"), ("$body_bytes_sent", "2")]))
     };
-    assert_eq!(ours("bc", &[]), (vec!["ranges of a cache"], vec![]));
+    assert_eq!(ours("bc", &[]), (vec!["ranges and conditions of a cache"], vec![]));
+    let whole = asking(answer(200, &[("etag", "\"a\"")], "abcdef"), &[]);
+    let unchanged =
+        |tag: &str, fields: &[(&str, &str)]| explained(&whole, &asking(answer(304, &[("etag", tag)], ""), fields));
+    assert_eq!(unchanged("\"a\"", &[]), (vec!["ranges and conditions of a cache"], vec![]));
+    assert_eq!(unchanged("\"b\"", &[]).1, ["status"]);
+    assert!(unchanged("\"a\"", &[("If-None-Match", "\"a\"")]).1.contains(&"status".to_owned()));
     // Bytes of another place, and a range that the origin was asked for.
     assert!(ours("cd", &[]).1.contains(&"status".to_owned()));
     assert!(ours("bc", &[("Range", "bytes=1-2")]).1.contains(&"status".to_owned()));
@@ -366,6 +372,16 @@ fn the_log_lines_of_two_servers_have_no_order() {
     let other = compared(&nginx, &nginx, &seen([("wrong", "81"), ("outer", "40001")])).differences;
     let shown: Vec<_> = other.iter().map(|one| (one.part.as_str(), one.a.as_str(), one.b.as_str())).collect();
     assert_eq!(shown, [("log $host", "inner", "wrong")]);
+}
+
+#[test]
+fn a_server_without_an_answer_sets_no_cookie_of_sticky() {
+    let with = |status, cookie: &[(&str, &str)]| answer(status, cookie, "");
+    let sticky = [("set-cookie", "peer=6a93711a8c3f9c2641dfc71c359a1abe")];
+    let (name, part) = ("cookie of a server that gave no answer", "field set-cookie".to_owned());
+    assert_eq!(explained(&with(502, &sticky), &with(502, &[])), (vec![name], vec![]));
+    assert_eq!(explained(&with(200, &sticky), &with(200, &[])).1, [part.clone()]);
+    assert_eq!(explained(&with(502, &[("set-cookie", "peer=1")]), &with(502, &[])).1, [part]);
 }
 
 #[test]
