@@ -13,7 +13,7 @@ except ImportError:
 PASSES = {"proxy_pass": "http", "grpc_pass": "grpc", "fastcgi_pass": "fastcgi", "uwsgi_pass": "uwsgi", "scgi_pass": "scgi",
           "memcached_pass": "memcached"}
 PORTS = {"http": 80, "https": 443, "memcached": 11211}
-TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<mark>[;{}])|"(?P<double>(?:\\.|[^"\\])*)"|'(?P<single>(?:\\.|[^'\\])*)'|(?P<plain>(?:\\.|\$\{|[^\s;{}\\])+)""",
+TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<mark>[;{}])|"(?P<double>(?:\\.|[^"\\])*)"|'(?P<single>(?:\\.|[^'\\])*)'|(?P<plain>(?:\\.|\$\{|[^\s;{}\\])(?:\\.|\$\{|[^\s;{\\])*)""",
                    re.X | re.S)
 
 
