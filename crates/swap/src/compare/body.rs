@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::html;
-use super::parts::{AnswerPart, OWN_PAGE, Parts, as_of};
+use super::parts::{AnswerPart, OWN_PAGE, PADDING, Parts, as_of};
 use crate::difference::Port;
 use crate::request::WholeAnswer;
 
@@ -18,11 +18,14 @@ pub(super) fn normal(answer: &WholeAnswer, port: &Port, is_same_program: bool) -
     if is_same_program { body } else { without_name(body) }
 }
 
-/// A page of the server itself without the server's name and version.
+/// A page of the server itself without the server's name and version, and without nginx's comments for Chrome.
 fn without_name(page: Vec<u8>) -> Vec<u8> {
     let Some(at) = memchr::memmem::rfind(&page, OWN_PAGE) else { return page };
     let from = at + OWN_PAGE.len();
-    let rest = page.get(from..).unwrap_or_default();
+    let mut rest = page.get(from..).unwrap_or_default();
+    while let Some(before) = rest.strip_suffix(PADDING) {
+        rest = before;
+    }
     let end = rest.iter().position(|byte| *byte == b'<').unwrap_or(rest.len());
     [page.get(..from).unwrap_or_default(), rest.get(end..).unwrap_or_default()].concat()
 }
@@ -100,6 +103,8 @@ mod tests {
 
     #[test]
     fn a_page_of_the_server_has_no_name() {
-        assert_eq!(without_name(b"x<hr><center>nginx/1.22.1</center>".to_vec()), b"x<hr><center></center>");
+        let page = |end: &[u8]| without_name([b"x<hr><center>nginx/1.22.1</center>", end].concat());
+        assert_eq!(page(b""), b"x<hr><center></center>");
+        assert_eq!(page(&PADDING.repeat(6)), b"x<hr><center></center>");
     }
 }
