@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """`weir swap` on five real applications: forty planted differences, and runs without any.
 
-    tests/swap_apps.py run --weir BIN [--nginx BIN] [--sides nginx|weir] [--only APP[/KIND[/NAME]]]
-    tests/swap_apps.py aa --weir BIN [--nginx BIN] [--count 100]
+    tests/swap_apps.py run --weir BIN [--nginx BIN] [--sides nginx|weir|switch] [--only APP[/KIND[/NAME]]]
+    tests/swap_apps.py aa --weir BIN [--nginx BIN] [--sides nginx|weir|switch] [--count 100]
 
 The applications are Express, Spring Boot from Maven, WordPress of Debian with PHP-FPM and MariaDB, Django on gunicorn, and a JSON API of
 Node. Each is started once. A's file is in swap_apps/conf, each B differs from it by a row of swap_apps/plants.py. The traffic is an
 access log of visitors with cookies, which this program makes through A. `run` asks of each report: the planted part is there, the planted
 line is named, and no other part is. `aa` compares A with itself: times, random ids, tokens, counters and the order of names are noise.
 
---sides is the program that serves A and B. --traffic combined leaves the fields of requests out of the log, and --traffic recording takes a
+--sides is the program that serves A and B; with switch, nginx serves A and weir serves B. --traffic combined leaves the fields of requests out of the log, and --traffic recording takes a
 recording that weir makes with A's file, instead of a log. Needs node, npm's Express in tests/apps,
 java, mvn, wordpress, wordpress-theme-twentytwentythree, mariadb-server, php-fpm, php-mysql, php-gd, nginx-common.
 """
@@ -39,7 +39,7 @@ def main():
     parser.add_argument("verb", choices=("run", "aa"))
     parser.add_argument("--weir", type=Path, required=True)
     parser.add_argument("--nginx", type=Path, default=Path("/usr/sbin/nginx"))
-    parser.add_argument("--sides", choices=("nginx", "weir"), default="nginx")
+    parser.add_argument("--sides", choices=("nginx", "weir", "switch"), default="nginx")
     parser.add_argument("--traffic", choices=("fields", "combined", "recording"), default="fields")
     parser.add_argument("--only", default="")
     parser.add_argument("--count", type=int, default=100, help="runs of A against A over all applications")
@@ -107,8 +107,9 @@ class Stage:
 
     def swap(self, b):
         """The report of A against a file, the seconds, and what swap said beside it."""
-        binary = self.options.nginx if self.options.sides == "nginx" else self.options.weir
-        called = [self.options.weir.resolve(), "swap", "A.conf", b, "--binary-a", binary.resolve(), "--binary-b", binary.resolve(), *self.traffic, "--json", "report.json"]
+        nginx, weir = self.options.nginx.resolve(), self.options.weir.resolve()
+        by_a, by_b = {"nginx": (nginx, nginx), "weir": (weir, weir), "switch": (nginx, weir)}[self.options.sides]
+        called = [weir, "swap", "A.conf", b, "--binary-a", by_a, "--binary-b", by_b, *self.traffic, "--json", "report.json"]
         started = time.monotonic()
         done = subprocess.run([str(word) for word in called], cwd=self.room.dir, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
         path = self.room.dir / "report.json"

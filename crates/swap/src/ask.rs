@@ -94,6 +94,7 @@ impl Asker {
         let answer = self.exchange(at, &own, arm).await;
         timer::sleep(self.pause.saturating_sub(clock::precise() - began)).await;
         let mut seen = Observed::of(answer.map_or_else(SwapAnswer::Failed, SwapAnswer::Whole));
+        seen.is_personal = own.is_personal();
         if let Some(watch) = self.watches.get_mut(arm as usize).and_then(Option::as_mut) {
             watch.complete(&mut seen).await;
         }

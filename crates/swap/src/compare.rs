@@ -7,7 +7,7 @@ mod parts;
 
 use std::collections::BTreeSet;
 
-pub use explained::{EXPLAINED, Explained, Explaining, explain};
+pub use explained::{EXPLAINED, Explained, Explaining, explain, is_guarded};
 pub use parts::{AnswerPart, Parts, mask_key};
 
 use crate::difference::{Compared, DifferenceKind, NoiseKind, PartDifference, PartNoise, Port};
@@ -32,6 +32,8 @@ pub struct Rules {
     pub is_nginx_and_weir: bool,
     /// The method is HEAD.
     pub is_head: bool,
+    /// weir's cache has not kept this answer for a request before: that one was of a client with a session.
+    pub was_guarded: bool,
 }
 
 /// Compares what the three arms showed.
@@ -93,13 +95,15 @@ pub fn compare(seen: [&Observed; ARMS], rules: &Rules, masks: &RouteMasks) -> Co
     compared.differences.sort();
     compared.differences.dedup();
     match rules.is_nginx_and_weir {
-        true => explain(compared, explaining(seen, rules.is_head)),
+        true => explain(compared, explaining(seen, rules)),
         false => compared,
     }
 }
 
 /// The facts on which deliberate differences depend.
-fn explaining([seen_a, _, seen_b]: [&Observed; ARMS], is_head: bool) -> Explaining {
+fn explaining([seen_a, _, seen_b]: [&Observed; ARMS], rules: &Rules) -> Explaining {
+    let is_head = rules.is_head;
+    let is_guarded = seen_b.is_personal || rules.was_guarded;
     let [a, b] = [seen_a, seen_b].map(|one| match &one.answer {
         SwapAnswer::Whole(answer) => Some(answer),
         SwapAnswer::Failed(_) => None,
@@ -109,8 +113,12 @@ fn explaining([seen_a, _, seen_b]: [&Observed; ARMS], is_head: bool) -> Explaini
     let status = |answer: Option<&WholeAnswer>| answer.map_or(0, |answer| answer.status);
     let is_for_cache = a.zip(b).is_some_and(|(a, b)| is_part(b, a) || is_unchanged(b, a)) && asks_for_all(seen_b);
     let is_empty = |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.body_bytes == 0);
+    let is_padded = |answer: &WholeAnswer| parts::is_own_page(&answer.body) && answer.body.ends_with(parts::PADDING);
     Explaining {
         is_head,
+        is_guarded: is_guarded && seen_a.origin.is_empty() && !seen_b.origin.is_empty(),
+        is_padded: a.is_some_and(is_padded),
+        is_not_modified: (status(a), status(b)) == (304, 304),
         is_aged,
         is_of_cache: is_for_cache || (is_aged && status(a) == 200 && matches!(status(b), 206 | 416)),
         is_page: a.is_some_and(|answer| parts::is_own_page(&answer.body)) || logs_an_error(seen_a),

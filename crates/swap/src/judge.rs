@@ -1,6 +1,6 @@
 //! Asks all requests, learns the noise of A, and keeps the differences that last.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,6 +24,8 @@ const PASSING_MIN: u64 = 3;
 const LATE_MAX: u64 = 2;
 /// Most answers of B that are kept for [`Judge::unsteady`].
 const ANSWERS_MAX: usize = 1_000;
+/// Most answers that are known to be guarded.
+const GUARDED_MAX: usize = 100_000;
 /// Most different differences that are kept.
 const FOUND_MAX: usize = 5_000;
 
@@ -115,6 +117,8 @@ pub struct Judge {
     /// B's answers with differences, by the index of the request: a cache depends on the order of asking.
     answers: BTreeMap<usize, Observed>,
     late: LateRoutes,
+    /// Hosts and targets whose answers A's cache has and B's guard has not kept: the next client without a session fills B's cache.
+    guarded: HashSet<(String, Vec<u8>)>,
 }
 
 impl Judge {
@@ -131,6 +135,7 @@ impl Judge {
             judged: Judgement::default(),
             answers: BTreeMap::new(),
             late: LateRoutes::default(),
+            guarded: HashSet::new(),
         }
     }
 
@@ -289,6 +294,7 @@ impl Judge {
             is_same_program: self.rules.is_same_program,
             is_nginx_and_weir: self.rules.is_nginx_and_weir,
             is_head: request.method == "HEAD",
+            was_guarded: self.guarded.contains(&(request.host.clone(), request.target.clone())),
         })
     }
 
@@ -309,6 +315,9 @@ impl Judge {
         passing: Vec<PartDifference>,
     ) {
         let index = self.judged.requests.len();
+        if compare::is_guarded(&compared) && self.guarded.len() < GUARDED_MAX {
+            self.guarded.insert((routed.request.host.clone(), routed.request.target.clone()));
+        }
         let explained: BTreeSet<usize> = compared.explained.iter().copied().collect();
         for number in &explained {
             *self.judged.explained.entry(*number).or_default() += 1;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weir_cache::personal;
+
 use crate::logs::LoggedLine;
 
 /// The number of arms.
@@ -133,6 +135,8 @@ pub struct Observed {
     pub log: Vec<LoggedLine>,
     /// The requests that the server sent to origins for it, in their order.
     pub origin: Vec<OriginRequest>,
+    /// The request had credentials or the cookie of a session: weir's caches share nothing with it.
+    pub is_personal: bool,
 }
 
 /// A request that a side sent to an origin.
@@ -156,6 +160,11 @@ impl SwapRequest {
         field(&self.fields, name)
     }
 
+    /// The request has credentials or the cookie of a session.
+    pub fn is_personal(&self) -> bool {
+        self.field("authorization").is_some() || self.field("cookie").is_some_and(personal::has_session)
+    }
+
     /// Sets a field, or adds it.
     pub fn set(&mut self, name: &str, value: &[u8]) {
         let known = self.fields.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()));
@@ -169,7 +178,7 @@ impl SwapRequest {
 impl Observed {
     /// An answer without anything beside it.
     pub fn of(answer: SwapAnswer) -> Observed {
-        Observed { answer, log: Vec::new(), origin: Vec::new() }
+        Observed { answer, log: Vec::new(), origin: Vec::new(), is_personal: false }
     }
 }
 

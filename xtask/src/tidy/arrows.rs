@@ -97,6 +97,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-net",
             "weir-wire",
             "weir-dash",
+            "weir-cache",
         ],
     ),
     (

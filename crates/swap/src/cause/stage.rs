@@ -141,6 +141,7 @@ impl<'s> Stage<'s> {
             is_same_program: self.rules.is_same_program,
             is_nginx_and_weir: self.rules.is_nginx_and_weir,
             is_head: request.method == "HEAD",
+            was_guarded: false,
         };
         let compared = compare::compare([&first.0, &again.0, &b.0], &rules, &RouteMasks::default());
         let is_it = |value: &str| searched.b.as_ref().is_none_or(|searched| searched == value);

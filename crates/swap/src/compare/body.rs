@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::html;
-use super::parts::{AnswerPart, OWN_PAGE, Parts, as_of};
+use super::parts::{AnswerPart, OWN_PAGE, PADDING, Parts, as_of};
 use crate::difference::Port;
 use crate::request::WholeAnswer;
 
@@ -18,7 +18,8 @@ pub(super) fn normal(answer: &WholeAnswer, port: &Port, is_same_program: bool) -
     if is_same_program { body } else { without_name(body) }
 }
 
-/// A page of the server itself without the server's name and version. SSI may put several such pages into one.
+/// A page of the server itself without the server's name and version, and without nginx's comments for Chrome. SSI may put
+/// several such pages into one.
 fn without_name(page: Vec<u8>) -> Vec<u8> {
     let mut out = Vec::with_capacity(page.len());
     let mut rest = page.as_slice();
@@ -29,7 +30,11 @@ fn without_name(page: Vec<u8>) -> Vec<u8> {
         let end = after.iter().position(|byte| *byte == b'<').unwrap_or(after.len());
         rest = after.get(end..).unwrap_or_default();
     }
+    let is_own = !out.is_empty();
     out.extend_from_slice(rest);
+    while is_own && out.ends_with(PADDING) {
+        out.truncate(out.len() - PADDING.len());
+    }
     out
 }
 
@@ -106,11 +111,12 @@ mod tests {
 
     #[test]
     fn a_page_of_the_server_has_no_name() {
-        assert_eq!(without_name(b"x<hr><center>nginx/1.22.1</center>".to_vec()), b"x<hr><center></center>");
-        assert_eq!(
-            without_name(b"<hr><center>a</center>b<hr><center>c".to_vec()),
-            b"<hr><center></center>b<hr><center>"
-        );
-        assert_eq!(without_name(b"<center>a".to_vec()), b"<center>a");
+        let page = |end: &[u8]| without_name([b"x<hr><center>nginx/1.22.1</center>", end].concat());
+        assert_eq!(page(b""), b"x<hr><center></center>");
+        assert_eq!(page(&PADDING.repeat(6)), b"x<hr><center></center>");
+        assert_eq!(page(b"b<hr><center>weir"), b"x<hr><center></center>b<hr><center>");
+        for other in [b"<center>a".to_vec(), PADDING.to_vec()] {
+            assert_eq!(without_name(other.clone()), other);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use weir_words::{Words, words};
 
+use super::parts::PADDING;
 use crate::difference::{Compared, NONE, PartDifference};
 
 /// A deliberate difference.
@@ -18,6 +19,12 @@ pub struct Explained {
 pub struct Explaining {
     /// The method is HEAD.
     pub is_head: bool,
+    /// nginx has answered from its cache, and weir has asked the origin, because this client or one before has a session.
+    pub is_guarded: bool,
+    /// nginx's page has comments for Chrome at its end.
+    pub is_padded: bool,
+    /// Both have answered 304.
+    pub is_not_modified: bool,
     /// Only weir tells the age of its answer: it comes from weir's cache.
     pub is_aged: bool,
     /// weir has answered a range or a condition of the client for its cache, and nginx has answered the whole.
@@ -38,6 +45,9 @@ pub struct Explaining {
     pub is_page: bool,
 }
 
+/// The name of the difference that weir's guard makes.
+const GUARD: &str = "guard of a cache";
+
 /// The deliberate differences.
 pub const EXPLAINED: &[Explained] = &[
     Explained {
@@ -51,6 +61,18 @@ pub const EXPLAINED: &[Explained] = &[
             let is_status = ["status", "log $status"].contains(&one.part.as_str());
             let is_field = one.part.starts_with("log $sent_http_");
             is_told || (with.is_of_cache && (is_status || is_field || counts_bytes(one)))
+        },
+    },
+    Explained {
+        name: GUARD,
+        reason: words(
+            "weir's cache shares no answer with a request that has credentials or the cookie of a session, unless the answer says public or s-maxage",
+            "weir의 캐시는 인증 정보나 세션 쿠키가 있는 요청에는, 응답에 public이나 s-maxage가 없는 한 저장한 응답을 주지 않습니다",
+        ),
+        is_it: |one, with| {
+            let is_of_origin = one.part == "origin request" || one.part.starts_with("log $upstream_");
+            let is_told = [&one.a, &one.b].iter().all(|value| CACHE_WORDS.contains(&value.as_str()));
+            with.is_guarded && (is_of_origin || is_told)
         },
     },
     Explained {
@@ -94,6 +116,25 @@ pub const EXPLAINED: &[Explained] = &[
             "HEAD는 오류 페이지의 길이를 알리는데, 페이지에 서버 이름이 있습니다",
         ),
         is_it: |one, with| with.is_head && one.part == "field content-length" && differs_by_name(one),
+    },
+    Explained {
+        name: "comments for Chrome",
+        reason: words(
+            "nginx adds comments to its error pages for Chrome (msie_padding), so that they are longer and may be compressed; weir does not",
+            "nginx는 Chrome에 보내는 오류 페이지에 주석을 덧붙여(msie_padding) 페이지가 길어지고 압축되기도 합니다. weir는 붙이지 않습니다",
+        ),
+        is_it: |one, with| with.is_padded && (is_of_coding(one) || has_length(one) || counts_bytes(one)),
+    },
+    Explained {
+        name: "length of 304",
+        reason: words(
+            "a 304 of weir has no Content-Length; nginx passes that of the origin on",
+            "weir의 304 응답에는 Content-Length가 없습니다. nginx는 오리진의 것을 그대로 전합니다",
+        ),
+        is_it: |one, with| {
+            let parts = ["field content-length", "log $sent_http_content_length"];
+            with.is_not_modified && parts.contains(&one.part.as_str()) && [NONE, "-", ""].contains(&one.b.as_str())
+        },
     },
     Explained {
         name: "bytes with the server's name",
@@ -183,6 +224,10 @@ pub const EXPLAINED: &[Explained] = &[
     },
 ];
 
+/// The values of `$upstream_cache_status`.
+const CACHE_WORDS: &[&str] = &["MISS", "BYPASS", "EXPIRED", "STALE", "UPDATING", "REVALIDATED", "HIT"];
+/// The bytes that nginx adds to an error page for Chrome.
+const PADDING_BYTES: u64 = 6 * PADDING.len() as u64;
 /// The most letters that two names of servers differ by: `nginx/1.22.1 (Debian)` and `weir`.
 const NAME_MAX: u64 = 40;
 
@@ -200,6 +245,14 @@ fn has_length(one: &PartDifference) -> bool {
     (one.part == "field content-length" && one.a == NONE) || (one.part == "field transfer-encoding" && one.b == NONE)
 }
 
+/// Only A's answer is compressed.
+fn is_of_coding(one: &PartDifference) -> bool {
+    let names = ["content-encoding", "content_encoding", "vary"];
+    let name = one.part.strip_prefix("field ").or_else(|| one.part.strip_prefix("log $sent_http_"));
+    one.part == "log $gzip_ratio"
+        || (name.is_some_and(|name| names.contains(&name)) && [NONE, "-", ""].contains(&one.b.as_str()))
+}
+
 /// A variable of the log with the length of the answer.
 fn counts_bytes(one: &PartDifference) -> bool {
     ["log $body_bytes_sent", "log $bytes_sent"].contains(&one.part.as_str())
@@ -212,7 +265,10 @@ fn without<'o>(field: &str, order: &'o str) -> Vec<&'o str> {
 
 fn differs_by_name(one: &PartDifference) -> bool {
     match (one.a.parse::<u64>(), one.b.parse::<u64>()) {
-        (Ok(theirs), Ok(ours)) => theirs.abs_diff(ours) <= NAME_MAX,
+        // The page for Chrome: an answer to HEAD does not show whether it is one.
+        (Ok(theirs), Ok(ours)) => {
+            theirs.abs_diff(ours) <= NAME_MAX || theirs.saturating_sub(PADDING_BYTES).abs_diff(ours) <= NAME_MAX
+        }
         _ => false,
     }
 }
@@ -224,4 +280,9 @@ pub fn explain(mut compared: Compared, with: Explaining) -> Compared {
     compared.explained = compared.differences.iter().filter_map(reason).collect();
     compared.differences.retain(|one| reason(one).is_none());
     compared
+}
+
+/// True if weir's guard of the cache explains a difference.
+pub fn is_guarded(compared: &Compared) -> bool {
+    compared.explained.iter().any(|index| EXPLAINED.get(*index).is_some_and(|explained| explained.name == GUARD))
 }

@@ -16,6 +16,8 @@ const MOMENT_S: i64 = 2;
 const PAST_S: i64 = 86_400;
 /// nginx's own pages end in this.
 pub(super) const OWN_PAGE: &[u8] = b"<hr><center>";
+/// nginx's own pages have this six times at their end, if the client is Chrome.
+pub(super) const PADDING: &[u8] = b"<!-- a padding to disable MSIE and Chrome friendly error page -->\r\n";
 /// Most pieces of a value; a longer value is one piece.
 const PIECES_MAX: usize = 2000;
 /// The place of the number of requests to origins.

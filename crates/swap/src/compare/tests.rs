@@ -18,7 +18,13 @@ const OF: u16 = 80;
 /// nginx at its own port, and weir at another one.
 fn rules() -> Rules {
     let port = |own| Port { own, of: OF, is_default: true };
-    Rules { ports: [port(OF), port(OF), port(40001)], is_same_program: false, is_nginx_and_weir: false, is_head: false }
+    Rules {
+        ports: [port(OF), port(OF), port(40001)],
+        is_same_program: false,
+        is_nginx_and_weir: false,
+        is_head: false,
+        was_guarded: false,
+    }
 }
 
 fn compared(first: &Observed, again: &Observed, b: &Observed) -> Compared {
@@ -347,6 +353,54 @@ fn a_range_that_weir_s_cache_answers_is_deliberate() {
     // Bytes of another place, and a range that the origin was asked for.
     assert!(ours("cd", &[]).1.contains(&"status".to_owned()));
     assert!(ours("bc", &[("Range", "bytes=1-2")]).1.contains(&"status".to_owned()));
+}
+
+#[test]
+fn an_answer_that_weir_s_guard_fetches_is_deliberate() {
+    let seen = |is_personal: bool, word: &str, body: &str| {
+        let answer = with_line(answer(200, &[("x-cache", word)], body), &[("$upstream_cache_status", word)]);
+        Observed { is_personal, ..answer }
+    };
+    let nginx = seen(true, "HIT", "a");
+    let ours = |is_personal, body| asking(seen(is_personal, "MISS", body), &[("cookie", "sid=1")]);
+    assert_eq!(explained(&nginx, &ours(true, "a")), (vec!["guard of a cache"], vec![]));
+    // What the client gets is compared.
+    assert_eq!(explained(&nginx, &ours(true, "b")).1, ["body"]);
+    assert_eq!(
+        explained(&nginx, &ours(false, "a")).1,
+        ["field x-cache", "log $upstream_cache_status", "origin request"]
+    );
+    assert_eq!(explained(&ours(true, "a"), &nginx).1.len(), 3);
+    // The guard has kept the answer of a client before out of the cache.
+    let rules = Rules { is_nginx_and_weir: true, was_guarded: true, ..rules() };
+    let compared = compare([&nginx, &nginx, &ours(false, "a")], &rules, &RouteMasks::default());
+    assert!(is_guarded(&compared) && compared.differences.is_empty(), "{compared:?}");
+}
+
+#[test]
+fn the_comments_for_chrome_are_deliberate() {
+    let page = |name: &str, more: &str| format!("<html><hr><center>{name}</center></html>\r\n{more}");
+    let padded = page("nginx", &String::from_utf8(parts::PADDING.repeat(6)).unwrap());
+    let fields = [("content-encoding", "gzip"), ("transfer-encoding", "chunked"), ("vary", "Accept-Encoding")];
+    let bytes = |seen, count| with_line(seen, &[("$body_bytes_sent", count)]);
+    let nginx = bytes(answer(404, &fields, &padded), "180");
+    let ours = |status: &str, text: &str| {
+        bytes(answer(404, &[("content-length", "40"), ("x-status", status)], &page("weir", text)), "40")
+    };
+    let (names, differences) = explained(&nginx, &ours("a", ""));
+    assert_eq!((names, differences), (vec!["comments for Chrome"], vec!["field x-status".to_owned()]));
+    assert!(explained(&nginx, &ours("a", "more")).1.contains(&"body".to_owned()));
+    // A page of the application is no page of the server.
+    let nginx = answer(404, &fields, "own page");
+    assert_eq!(explained(&nginx, &answer(404, &[("content-length", "8")], "own page")).1.len(), 4);
+}
+
+#[test]
+fn a_304_has_no_length() {
+    let nginx = |status| answer(status, &[("content-length", "0")], "");
+    assert_eq!(explained(&nginx(304), &answer(304, &[], "")), (vec!["length of 304"], vec![]));
+    assert_eq!(explained(&nginx(200), &answer(200, &[], "")).1, ["field content-length"]);
+    assert_eq!(explained(&nginx(304), &answer(304, &[("content-length", "1")], "")).1, ["field content-length"]);
 }
 
 #[test]
