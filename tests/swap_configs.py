@@ -40,7 +40,7 @@ SWAP_S, CASE_S = 180, 240
 # Seconds until the origins of a test listen.
 ORIGINS_S = 0.7
 # Most requests of one swap, how many a second, and seconds for one: some tests have origins that never answer.
-REQUESTS, RATE, TIMEOUT_S = 120, 2000, 3
+REQUESTS, RATE, TIMEOUT_S = 120, 500, 3
 # The user of nginx's tests: as root, nginx's workers could not read the tests' folders.
 USER = "ngxtest"
 # Flags with which nginx does not serve.

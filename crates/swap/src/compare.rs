@@ -13,11 +13,10 @@ pub use parts::{AnswerPart, Parts, mask_key};
 use crate::difference::{Compared, DifferenceKind, NoiseKind, PartDifference, PartNoise, Port};
 use crate::noise::RouteMasks;
 use crate::request::{self, ARMS, Arm, Observed, OriginRequest, SwapAnswer, SwapField, WholeAnswer};
+use crate::watch::LOOP_MIN;
 
 /// Most differences of one body that are told apart; of more, the whole body is one difference.
 const BODY_DIFFERENCES_MAX: usize = 8;
-/// More requests to origins than these, for one request of a client, are a loop.
-const LOOP_MIN: usize = 100;
 /// The place of the one difference that stands for many parts of a body. The bytes of the body have the place `body`, and
 /// noise in the bytes alone explains nothing of the parts.
 const MANY_PARTS: &str = "body parts";

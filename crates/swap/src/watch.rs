@@ -11,6 +11,11 @@ use crate::taps::Taps;
 
 /// Longest wait for the log lines of a request: a server writes them after the answer.
 const LINES_WAIT: Duration = Duration::from_millis(30);
+/// More requests to origins than these, for one request of a client, are a loop: the request comes back to the server.
+pub(crate) const LOOP_MIN: usize = 100;
+/// The rounds of a loop end after the answer. They have ended if no line comes for the first time, or after the second.
+const ROUNDS_QUIET: Duration = Duration::from_millis(200);
+const ROUNDS_WAIT: Duration = Duration::from_secs(5);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -43,6 +48,20 @@ impl ServerWatch {
         if let Some(taps) = &self.taps {
             seen.origin = taps.take();
             taps.restore(seen);
+        }
+        if seen.origin.len() > LOOP_MIN {
+            self.let_rounds_end().await;
+        }
+    }
+
+    /// Waits for the end of a loop, and forgets what it shows: the next request would have it.
+    async fn let_rounds_end(&mut self) {
+        let (mut waited, mut quiet) = (Duration::ZERO, Duration::ZERO);
+        while waited < ROUNDS_WAIT && quiet < ROUNDS_QUIET {
+            timer::sleep(LINES_WAIT).await;
+            waited += LINES_WAIT;
+            let requests = self.taps.as_ref().map_or(0, |taps| taps.take().len());
+            quiet = if self.logs.take().is_empty() && requests == 0 { quiet + LINES_WAIT } else { Duration::ZERO };
         }
     }
 }
