@@ -112,7 +112,9 @@ fn explaining([seen_a, _, seen_b]: [&Observed; ARMS], rules: &Rules) -> Explaini
     let status = |answer: Option<&WholeAnswer>| answer.map_or(0, |answer| answer.status);
     let is_for_cache = a.zip(b).is_some_and(|(a, b)| is_part(b, a) || is_unchanged(b, a)) && asks_for_all(seen_b);
     let is_empty = |answer: Option<&WholeAnswer>| answer.is_some_and(|answer| answer.body_bytes == 0);
-    let is_padded = |answer: &WholeAnswer| parts::is_own_page(&answer.body) && answer.body.ends_with(parts::PADDING);
+    let is_padded = |answer: &WholeAnswer| {
+        parts::is_own_page(&answer.body) && memchr::memmem::find(&answer.body, parts::PADDING).is_some()
+    };
     Explaining {
         is_head,
         is_guarded: is_guarded && seen_a.origin.is_empty() && !seen_b.origin.is_empty(),
