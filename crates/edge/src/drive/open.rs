@@ -89,6 +89,11 @@ fn stand_in(exchange: &mut Exchange<'_>, violation: Violation) {
     if is_unread {
         request.head.version = Version::Http10;
     }
+    // The client reads no body after a HEAD (RFC 9110 §9.3.2), also if weir has refused the rest of its line.
+    let line = if request.line().is_empty() { request.bytes.trim_ascii_start() } else { request.line() };
+    if request.method().is_empty() && line.starts_with(b"HEAD ") {
+        request.method_override = Some(b"HEAD");
+    }
     let asked = || Some(exchange.client.facts()?.server_name.as_ref()?.trim_end_matches('.').to_ascii_lowercase());
     let name = name.or_else(|| asked().map(String::into_bytes));
     if is_of_line || name.is_some() {
