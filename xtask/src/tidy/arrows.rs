@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-host", &[]),
     ("weir-meter", &[]),
     ("weir-mutate", &[]),
+    ("weir-judge", &[]),
     ("weir-recording", &["weir-words"]),
     ("weir-dash", &["weir-words", "weir-meter"]),
     ("weir-net", &["weir-wire"]),

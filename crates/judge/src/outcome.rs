@@ -1,0 +1,60 @@
+//! What one client met.
+
+/// The quantiles of latency that are watched.
+pub const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
+
+/// Whether a client met something, or how much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Aspect {
+    /// At least one request failed.
+    Errors,
+    /// At least one connection or stream was reset.
+    Resets,
+    /// The share of requests that were slower than the [`QUANTILES`] entry with this index, measured in the old
+    /// configuration before the client came.
+    Slow(usize),
+}
+
+impl Aspect {
+    /// All of them.
+    pub const ALL: [Aspect; 5] = [Aspect::Errors, Aspect::Slow(1), Aspect::Slow(0), Aspect::Slow(2), Aspect::Resets];
+}
+
+/// The outcome of one client, when its window has closed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClientOutcome {
+    /// The coin gave the client the new configuration.
+    pub is_new: bool,
+    /// The probability with which the coin gives the new one: more than 0 and less than 1.
+    pub share: f64,
+    /// Requests of the client in its window.
+    pub requests: u32,
+    /// Those that failed by a fault of weir or of the origin.
+    pub failed: u32,
+    /// Connections and streams that were reset, but not by the client.
+    pub resets: u32,
+    /// Requests that took longer than each of [`QUANTILES`].
+    pub slow: [u32; 3],
+}
+
+impl ClientOutcome {
+    /// A number between 0 and 1: more is worse.
+    pub fn harm(&self, aspect: Aspect) -> f64 {
+        match aspect {
+            Aspect::Errors => f64::from(u8::from(self.failed > 0)),
+            Aspect::Resets => f64::from(u8::from(self.resets > 0)),
+            Aspect::Slow(quantile) => {
+                let slow = self.slow.get(quantile).copied().unwrap_or_default();
+                f64::from(slow.min(self.requests)) / f64::from(self.requests.max(1))
+            }
+        }
+    }
+
+    /// The probability of the coin, within bounds that keep all numbers finite.
+    pub(crate) fn coin(&self) -> f64 {
+        if self.share.is_nan() { 0.5 } else { self.share.clamp(SHARE_MIN, 1.0 - SHARE_MIN) }
+    }
+}
+
+/// The smallest share that a coin may have.
+pub const SHARE_MIN: f64 = 0.001;
