@@ -2,7 +2,7 @@
 
 use crate::bet::{Larger, MoreOften};
 use crate::interval::Difference;
-use crate::outcome::{Aspect, ClientOutcome};
+use crate::outcome::{ASPECTS, Aspect, ClientOutcome};
 
 /// Clients of each configuration before an interval is believed: it is a limit theorem.
 pub const CLIENTS_MIN: u64 = 100;
@@ -10,8 +10,8 @@ pub const CLIENTS_MIN: u64 = 100;
 pub const GROSS: f64 = 1_000.0;
 
 /// The weight of each aspect in the evidence of harm, in the order of [`Aspect::ALL`]. They sum to 1: a weighted mean of
-/// fair bets is a fair bet, so nothing is corrected for looking at five of them.
-const WEIGHTS: [f64; 5] = [0.4, 0.2, 0.15, 0.15, 0.1];
+/// fair bets is a fair bet, so nothing is corrected for looking at six of them.
+const WEIGHTS: [f64; ASPECTS] = [0.4, 0.25, 0.05, 0.1, 0.1, 0.1];
 
 /// The question.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,14 +21,14 @@ pub struct Question {
     /// The probability of calling harm beyond a margin harmless.
     pub beta: f64,
     /// The margin of each aspect, in the order of [`Aspect::ALL`]: clients that met it, or slow requests, of all.
-    pub margins: [f64; 5],
+    pub margins: [f64; ASPECTS],
     /// The number of clients for which the intervals are tightest.
     pub planned: u64,
 }
 
 impl Default for Question {
     fn default() -> Question {
-        Question { alpha: 0.025, beta: 0.05, margins: [0.005, 0.025, 0.05, 0.01, 0.005], planned: 4_000 }
+        Question { alpha: 0.025, beta: 0.05, margins: [0.005, 0.03, 0.05, 0.025, 0.01, 0.005], planned: 4_000 }
     }
 }
 
@@ -62,7 +62,7 @@ pub struct Tally {
     /// Their requests.
     pub requests: u64,
     /// Sums over clients, in the order of [`Aspect::ALL`]; divided by `clients`, the mean.
-    pub harm: [f64; 5],
+    pub harm: [f64; ASPECTS],
 }
 
 /// The judge of one canary.
@@ -71,8 +71,9 @@ pub struct Judge {
     question: Question,
     errors: MoreOften,
     resets: MoreOften,
+    slower: Larger,
     slow: [Larger; 3],
-    differences: [Difference; 5],
+    differences: [Difference; ASPECTS],
     /// Of the old configuration and of the new one.
     tallies: [Tally; 2],
     /// Wealth that was once reached stays reached.
@@ -87,6 +88,7 @@ impl Judge {
             question,
             errors: MoreOften::new(),
             resets: MoreOften::new(),
+            slower: Larger::new(),
             slow: std::array::from_fn(|_| Larger::new()),
             differences: std::array::from_fn(|_| difference.clone()),
             tallies: [Tally::default(); 2],
@@ -103,6 +105,7 @@ impl Judge {
         if outcome.resets > 0 {
             self.resets.take(is_new, share);
         }
+        self.slower.take(outcome.harm(Aspect::Slower), is_new, share);
         for (quantile, bet) in self.slow.iter_mut().enumerate() {
             bet.take(outcome.harm(Aspect::Slow(quantile)), is_new, share);
         }
@@ -138,6 +141,7 @@ impl Judge {
         match aspect {
             Aspect::Errors => self.errors.wealth(),
             Aspect::Resets => self.resets.wealth(),
+            Aspect::Slower => self.slower.wealth(),
             Aspect::Slow(quantile) => self.slow.get(quantile).map_or(1.0, Larger::wealth),
         }
     }
@@ -197,7 +201,7 @@ mod tests {
     use super::*;
 
     fn outcome(is_new: bool, failed: u32) -> ClientOutcome {
-        ClientOutcome { is_new, share: 0.1, requests: 10, failed, resets: 0, slow: [5, 0, 0] }
+        ClientOutcome { is_new, share: 0.1, requests: 10, failed, resets: 0, ranks: 5.0, slow: [5, 0, 0] }
     }
 
     #[test]
@@ -227,7 +231,7 @@ mod tests {
 
     #[test]
     fn few_clients_prove_nothing() {
-        let mut judge = Judge::new(Question { margins: [1.0; 5], ..Question::default() });
+        let mut judge = Judge::new(Question { margins: [1.0; ASPECTS], ..Question::default() });
         (0..99).for_each(|_| judge.take(&outcome(true, 0)));
         (0..5000).for_each(|_| judge.take(&outcome(false, 0)));
         assert_eq!(judge.judgement(), Judgement::Undecided);

@@ -3,6 +3,9 @@
 /// The quantiles of latency that are watched.
 pub const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 
+/// The number of aspects.
+pub const ASPECTS: usize = 6;
+
 /// Whether a client met something, or how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Aspect {
@@ -10,6 +13,9 @@ pub enum Aspect {
     Errors,
     /// At least one connection or stream was reset.
     Resets,
+    /// The mean rank of the requests among those of the old configuration before the client came: 0 is faster than all of
+    /// them, 1 slower than all of them.
+    Slower,
     /// The share of requests that were slower than the [`QUANTILES`] entry with this index, measured in the old
     /// configuration before the client came.
     Slow(usize),
@@ -17,7 +23,8 @@ pub enum Aspect {
 
 impl Aspect {
     /// All of them.
-    pub const ALL: [Aspect; 5] = [Aspect::Errors, Aspect::Slow(1), Aspect::Slow(0), Aspect::Slow(2), Aspect::Resets];
+    pub const ALL: [Aspect; ASPECTS] =
+        [Aspect::Errors, Aspect::Slower, Aspect::Slow(0), Aspect::Slow(1), Aspect::Slow(2), Aspect::Resets];
 }
 
 /// The outcome of one client, when its window has closed.
@@ -33,6 +40,8 @@ pub struct ClientOutcome {
     pub failed: u32,
     /// Connections and streams that were reset, but not by the client.
     pub resets: u32,
+    /// The sum of the ranks of its requests.
+    pub ranks: f64,
     /// Requests that took longer than each of [`QUANTILES`].
     pub slow: [u32; 3],
 }
@@ -43,6 +52,8 @@ impl ClientOutcome {
         match aspect {
             Aspect::Errors => f64::from(u8::from(self.failed > 0)),
             Aspect::Resets => f64::from(u8::from(self.resets > 0)),
+            Aspect::Slower if self.requests == 0 || self.ranks.is_nan() => 0.5,
+            Aspect::Slower => (self.ranks / f64::from(self.requests)).clamp(0.0, 1.0),
             Aspect::Slow(quantile) => {
                 let slow = self.slow.get(quantile).copied().unwrap_or_default();
                 f64::from(slow.min(self.requests)) / f64::from(self.requests.max(1))

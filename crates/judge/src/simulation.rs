@@ -40,6 +40,14 @@ impl Old {
         }
     }
 
+    /// The part of the requests that were faster; half of those in the same place.
+    fn rank(&self, latency: f64) -> f64 {
+        let place = Old::place(latency);
+        let below: u64 = self.counts.iter().take(place).sum();
+        let same = self.counts.get(place).copied().unwrap_or_default();
+        if self.all == 0 { 0.5 } else { (below as f64 + same as f64 / 2.0) / self.all as f64 }
+    }
+
     fn quantile(&self, part: f64) -> usize {
         let mut sum = 0;
         for (place, count) in self.counts.iter().enumerate() {
@@ -65,20 +73,23 @@ fn canary(seed: u64, share: f64, planted: Planted, most: u64) -> (Judgement, u64
         let own = drift + 0.57 * normal(&mut rng);
         let requests = ((1.0 - rng.f64()).powf(-0.8).min(60.0)) as u32;
         let limits = QUANTILES.map(|part| old.quantile(part));
-        let mut slow = [0; 3];
+        let (mut slow, mut ranks) = ([0; 3], 0.0);
+        let mut own_latencies = Vec::new();
         for _ in 0..requests {
             let latency = (own + 0.81 * normal(&mut rng)).exp() * if is_new { planted.slower } else { 1.0 };
+            ranks += old.rank(latency);
             for (limit, count) in limits.iter().zip(&mut slow) {
                 *count += u32::from(Old::place(latency) > *limit);
             }
-            if !is_new {
-                old.take(latency);
-            }
+            own_latencies.push(latency);
+        }
+        if !is_new {
+            own_latencies.iter().for_each(|latency| old.take(*latency));
         }
         let failing = FAILING * if is_new { planted.failing } else { 1.0 };
         let failed = u32::from(rng.f64() < failing);
         harmed += u64::from(is_new && failed > 0);
-        judge.take(&ClientOutcome { is_new, share, requests, failed, resets: 0, slow });
+        judge.take(&ClientOutcome { is_new, share, requests, failed, resets: 0, ranks, slow });
         match judge.judgement() {
             Judgement::Undecided => {}
             judgement => return (judgement, client + 1, harmed),
