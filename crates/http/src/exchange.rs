@@ -8,6 +8,7 @@
 //! - `subrequest`, `background`, `composing/`, `pipe`: requests to other URIs of this server; a body that will contain their
 //!   answers; the bounded way of such an answer into the body
 //! - `special`, `keepalive`, `content_type`, `file_path`: error pages and redirects; whether the connection stays open
+//! - `lane`: which of two configurations a request gets
 //! - `line`, `counting`, `trace/`: lines of the error log about an exchange; its counts; W3C trace context, whose spans go into
 //!   one bounded queue, and a thread sends them to a collector (`family/otel` has the directives)
 //! - `subject`: an exchange or a session, for families whose directives are the same in `http` and in `stream`
@@ -20,6 +21,7 @@ pub mod content_type;
 pub mod counting;
 pub mod file_path;
 pub mod keepalive;
+pub mod lane;
 pub mod line;
 pub mod message;
 pub mod phase;

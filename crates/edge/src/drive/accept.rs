@@ -107,7 +107,7 @@ fn accept_rest(worker: &Rc<Worker>, listener: &Listener, socket: &Rc<Address>) {
 fn accepted(worker: &Rc<Worker>, stream: Stream, remote: Address, socket: &Rc<Address>) {
     counters::add(&worker.counters().accepted, 1);
     let Some(place) = worker.take_place_of_client() else { return };
-    let generation = worker.lane();
+    let generation = worker.lane(|| remote.tcp().map(|address| address.ip()));
     let Some(listen) = generation.listen_of(socket, Some(&stream)) else {
         return weir_stream::drive::accepted(worker, stream, remote, socket, place, generation, serve::passed);
     };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use weir_http::exchange::Parts;
 use weir_http::exchange::conf::Conf;
-use weir_http::exchange::line;
+use weir_http::exchange::{lane, line};
 use weir_http::hold::bounds::{MEMORY, STREAMS, Share};
 use weir_http::hold::conn::Conn;
 use weir_http::hold::frames::Frames;
@@ -28,8 +28,10 @@ pub struct CarriedRequest {
     version: Version,
     /// It counts the stream until both end.
     share: Share,
-    /// The configuration that the connection has for it.
+    /// Its configuration.
     generation: Rc<Generation>,
+    /// The number of its listen there, if it is not the connection's configuration.
+    listen: Option<usize>,
 }
 
 /// Makes a request of a section, which is in `block`. `ends` if no body follows; `length` is how the length of the body
@@ -52,24 +54,35 @@ pub fn read(
     if !has_memory {
         MEMORY.refuse();
     }
-    (has_memory && share.grow(1)).then_some(CarriedRequest {
-        begun,
-        malformed: fields.or(length),
-        version,
-        share,
-        generation: generation.clone(),
-    })
+    let own = lane::of_request(worker, &conn.client, begun.parts.request(), generation);
+    let (generation, listen) = own
+        .and_then(|own| listen_in(conn, &own, version).map(|listen| (own, Some(listen))))
+        .unwrap_or_else(|| (generation.clone(), None));
+    let malformed = fields.or(length);
+    (has_memory && share.grow(1)).then_some(CarriedRequest { begun, malformed, version, share, generation, listen })
+}
+
+/// The number of the connection's listen in a configuration.
+fn listen_in(conn: &Conn, generation: &Generation, version: Version) -> Option<usize> {
+    if version != Version::Http3 {
+        return generation.listen_of(&conn.socket, conn.stream().socket());
+    }
+    generation.listen_of_quic(conn.socket.tcp()?, conn.client.local().tcp().map(|local| local.ip()))
 }
 
 /// Starts a task for a request.
 pub fn serve(conn: &mut Conn, worker: &Rc<Worker>, stream: Rc<dyn Frames>, request: CarriedRequest) {
-    let CarriedRequest { mut begun, malformed, version, share, generation } = request;
+    let CarriedRequest { mut begun, malformed, version, share, generation, listen } = request;
     if let Some(malformed) = malformed {
         note(conn, &generation.conf, version, malformed);
         begun.refusal.get_or_insert(Violation::MalformedRequest);
         stream.blame();
     }
     let own = Box::new(conn.of_stream(stream.clone()));
+    if let Some(listen) = listen {
+        own.client.listen.set(listen);
+        own.shared.generation.set(generation.conf.generation);
+    }
     weir_net::worker::spawn(live(Served(stream, share), own, worker.clone(), Box::new((begun, generation))));
 }
 

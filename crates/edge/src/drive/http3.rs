@@ -333,7 +333,7 @@ impl Drive {
     /// connection of HTTP/1.1 do, unless it says other things about this address.
     fn go_if_told(&mut self) {
         let Drive { conn, entry, generation, session, streams, notice_until, .. } = self;
-        let (worker, lane) = (&entry.worker, entry.worker.lane());
+        let (worker, lane) = (&entry.worker, entry.worker.lane(|| conn.client.ip()));
         let is_other = conn.shared.generation.get() != lane.conf.generation;
         if !is_other && !worker.is_draining() || session.wire.borrow().is_going() && notice_until.is_none() {
             return;

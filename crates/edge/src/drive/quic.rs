@@ -329,7 +329,7 @@ impl Here {
 impl PortHost for Here {
     fn admit(&self, asks: Asks) -> Admission {
         let worker = &self.worker;
-        let generation = worker.lane();
+        let generation = worker.lane(|| Some(asks.from.ip()));
         let Some(listen) = generation.listen_of_quic(self.address, asks.to) else { return Admission::Refuse };
         if default_values(&generation.conf, listen).http3.retry && asks.may_retry && !asks.is_validated {
             return Admission::Retry;

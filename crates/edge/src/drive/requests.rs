@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use weir_http::exchange::conf::Conf;
-use weir_http::exchange::counting;
 use weir_http::exchange::route::ServerId;
 use weir_http::exchange::{Exchange, Parts};
+use weir_http::exchange::{counting, lane};
 use weir_http::hold::conn::{Conn, Gone};
 use weir_http::hold::counters;
 use weir_http::hold::worker::{Generation, Worker};
@@ -50,7 +50,9 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, parts: &mut Parts) -> 
         };
         counters::add(&worker.counters().of(Version::Http11).requests, 1);
         let writing = counters::raise(&worker.counters().writing);
-        let after = one(conn, worker, &generation, parts, refusal).await;
+        let own = lane::of_request(worker, &conn.client, parts.request(), &generation);
+        let own = own.and_then(|own| moved(conn, own));
+        let after = one(conn, worker, own.as_ref().unwrap_or(&generation), parts, refusal).await;
         drop(writing);
         parts.next_request();
         match after {
@@ -82,7 +84,11 @@ pub async fn on_stream(
 /// The configuration for the next request of a connection, in which its servers are found again if it is another one;
 /// `None` when that configuration does not listen there any more.
 pub fn next(conn: &Conn, worker: &Worker) -> Option<Rc<Generation>> {
-    let generation = worker.lane();
+    moved(conn, worker.lane(|| conn.client.ip()))
+}
+
+/// The connection in this configuration; `None` if that does not listen there.
+fn moved(conn: &Conn, generation: Rc<Generation>) -> Option<Rc<Generation>> {
     if conn.shared.generation.get() != generation.conf.generation {
         conn.client.listen.set(generation.listen_of(&conn.socket, conn.stream().socket())?);
         conn.shared.generation.set(generation.conf.generation);

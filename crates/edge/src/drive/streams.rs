@@ -168,7 +168,7 @@ impl Drive {
     /// and a PING whose answer shows that nothing is on its way any more (RFC 9113 §6.8).
     fn go_if_told(&mut self) {
         let Drive { conn, entry, generation, session, notice_until, .. } = self;
-        let (worker, lane) = (&entry.worker, entry.worker.lane());
+        let (worker, lane) = (&entry.worker, entry.worker.lane(|| conn.client.ip()));
         let is_other = conn.shared.generation.get() != lane.conf.generation;
         if !is_other && !worker.is_draining() || session.wire.borrow().is_going() {
             return;

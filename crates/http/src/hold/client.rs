@@ -1,7 +1,7 @@
 //! The client of a connection: its addresses, its TLS, and the PROXY protocol header before it.
 
 use std::cell::{Cell, OnceCell};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use weir_net::tls::{ClientHello, Complaint, Context, Noted};
@@ -41,6 +41,13 @@ impl Client {
     pub fn local(&self) -> &SocketAddress {
         let read = || self.shared.stream.socket().and_then(|socket| socket.local_addr().ok());
         self.local.get_or_init(|| read().unwrap_or_else(|| self.remote.clone()))
+    }
+
+    /// The address by which it gets its configuration: that of a PROXY protocol header, else that of the peer. `None` for a
+    /// UNIX socket.
+    pub fn ip(&self) -> Option<IpAddr> {
+        let proxied = self.proxied.get().map(|proxied| proxied.source);
+        proxied.or_else(|| self.remote.tcp()).map(|address| address.ip())
     }
 
     /// The same client, over another transport.

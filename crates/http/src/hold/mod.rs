@@ -4,6 +4,7 @@
 //!   configuration or an exchange, one of each type; how a worker reaches the others
 //! - `conn/`, `client`, `patience`, `frames`: a connection's socket and waits; the facts about its client; how long weir
 //!   waits; the stream that carries an exchange
+//! - `split`: which clients get the configuration beside the one in force
 //! - `above`, `settings`: typed places in which the crates above keep settings and declarations
 //! - `zone`, `zone_names`, `host_table`, `table_place`, `bounds`: tables in which all workers count; the bounds for all
 //!   clients together
@@ -29,6 +30,7 @@ pub mod paths;
 pub mod patience;
 pub mod reach;
 pub mod settings;
+pub mod split;
 pub mod table_place;
 pub mod worker;
 pub mod zone;

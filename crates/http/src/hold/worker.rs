@@ -1,5 +1,7 @@
 //! The data of one worker thread: no other thread shares it, so it needs no locks.
 
+mod lanes;
+
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
@@ -21,6 +23,7 @@ use crate::hold::conn::shared::{Rest, Shared};
 use crate::hold::counters::{self, AllCounters, Counters};
 use crate::hold::extensions::Extensions;
 use crate::hold::open_files::FileCaches;
+use crate::hold::split::Coin;
 use crate::hold::table_place::TablePlace;
 
 /// A configuration, and the values that one worker keeps as long as it.
@@ -109,6 +112,12 @@ enum Draining {
     Last,
 }
 
+/// A configuration beside the one in force.
+struct Beside {
+    generation: Rc<Generation>,
+    coin: Arc<Coin>,
+}
+
 /// The data of a worker.
 pub struct Worker {
     /// Its place among the counters of all workers: it writes only these.
@@ -123,6 +132,10 @@ pub struct Worker {
     pub board: Arc<Board>,
     /// The configuration in force.
     main: RefCell<Rc<Generation>>,
+    /// The configuration beside it, which a share of the clients gets.
+    beside: RefCell<Option<Beside>>,
+    /// The largest number of a configuration that it had.
+    newest: Cell<u32>,
     draining: Cell<Draining>,
     connections: RefCell<Slots<Rc<Shared>>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
@@ -197,6 +210,7 @@ impl Worker {
         let board = boards.of_seat(seat);
         board.thread.set(weir_host::own_thread().unwrap_or(0).into());
         weir_net::worker::coalesce(conf.main.process.coalesce);
+        let newest = conf.generation;
         let generation = Generation::new(conf, seat, all_counters.clone());
         let worker = Rc::new(Worker {
             seat,
@@ -205,6 +219,8 @@ impl Worker {
             boards,
             board,
             main: RefCell::new(Rc::new(generation)),
+            beside: RefCell::default(),
+            newest: Cell::new(newest),
             draining: Cell::new(Draining::No),
             connections: RefCell::new(Slots::new()),
             spare_out: RefCell::new(Vec::new()),
@@ -228,30 +244,6 @@ impl Worker {
         })
     }
 
-    /// A client's lane: the configuration for its next request or its next session. Nothing else chooses one: a
-    /// connection, a session and an exchange keep it until they end or ask again.
-    #[inline]
-    pub fn lane(&self) -> Rc<Generation> {
-        self.main()
-    }
-
-    /// The configuration whose settings hold for the whole process: places in the table, the ports of QUIC, the time
-    /// for a shutdown. A client's configuration is [`Worker::lane`].
-    #[inline]
-    pub fn main(&self) -> Rc<Generation> {
-        self.main.borrow().clone()
-    }
-
-    /// All configurations in force.
-    pub fn in_force(&self) -> impl Iterator<Item = Rc<Generation>> {
-        std::iter::once(self.main())
-    }
-
-    /// Whether work that belongs to a configuration goes on: the configuration is in force, and the worker serves.
-    pub fn goes_on(&self, generation: &Rc<Generation>) -> bool {
-        !self.is_draining() && self.in_force().any(|own| Rc::ptr_eq(&own, generation))
-    }
-
     /// This worker's counters.
     pub fn counters(&self) -> &Counters {
         self.all_counters.seat(self.seat)
@@ -265,29 +257,28 @@ impl Worker {
         (kept > 0).then_some(seat)
     }
 
-    /// Puts another configuration in force, and returns it. Exchanges under way end with their own.
+    /// Puts another configuration in force for all clients, and returns it. Exchanges under way end with their own.
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) -> Rc<Generation> {
         weir_net::worker::coalesce(conf.main.process.coalesce);
-        let generation = Rc::new(Generation::new(conf, self.seat, self.all_counters.clone()));
-        let old = self.main.replace(generation.clone());
-        for shared in self.connections.borrow().iter() {
-            shared.tell();
-        }
-        self.end_in_time(old.conf.generation);
+        let generation = self.hold(conf);
+        self.main.replace(generation.clone());
+        self.beside.take();
+        self.changed();
         generation
     }
 
-    /// Ends every connection whose exchange began with this generation or an earlier one, after
-    /// `worker_shutdown_timeout`.
-    fn end_in_time(self: &Rc<Self>, number: u32) {
-        let Some(timeout) = self.main().conf.main.process.shutdown_timeout else { return };
-        let worker = self.clone();
-        weir_net::worker::spawn(async move {
-            timer::sleep(timeout).await;
-            for shared in worker.connections.borrow().iter().filter(|shared| shared.generation.get() <= number) {
-                shared.end();
-            }
-        });
+    /// Gives clients a second configuration beside the main one, as the coin decides, and returns it. It ends a split before
+    /// it.
+    pub fn split(self: &Rc<Self>, conf: Arc<Conf>, coin: Arc<Coin>) -> Rc<Generation> {
+        let generation = self.hold(conf);
+        self.beside.replace(Some(Beside { generation: generation.clone(), coin }));
+        self.changed();
+        generation
+    }
+
+    fn hold(&self, conf: Arc<Conf>) -> Rc<Generation> {
+        self.newest.set(self.newest.get().max(conf.generation));
+        Rc::new(Generation::new(conf, self.seat, self.all_counters.clone()))
     }
 
     /// Whether the worker is finishing its work.
@@ -321,7 +312,7 @@ impl Worker {
                 Rest::New | Rest::Idle | Rest::Ended => shared.end(),
             }
         }
-        self.end_in_time(u32::MAX);
+        self.end_in_time(&[]);
     }
 
     /// Connections in the list now: those of clients, and those of exchanges that have no client.

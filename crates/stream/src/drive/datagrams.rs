@@ -95,7 +95,7 @@ fn take(worker: &Rc<Worker>, receiver: &Rc<Receiver>, table: &Rc<Table>, arrived
     if table.is_full() {
         return worker.board.places_refused.one();
     }
-    let generation = worker.lane();
+    let generation = worker.lane(|| Some(arrived.from.ip()));
     let bound = Address::Tcp(receiver.local_addr());
     let to = SocketAddr::new(arrived.to.unwrap_or(receiver.local_addr().ip()), receiver.local_addr().port());
     let Some(listen) = listen_of(conf::of(&generation.conf), &bound, &to) else { return };

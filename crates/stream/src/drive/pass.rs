@@ -84,7 +84,11 @@ pub fn find(session: &mut Session<'_>, onward: &Onward) -> Result<Goal, u16> {
     if session.passes > PASSES_MAX {
         return Err(refuse(session, format_args!("stream pass cycle")));
     }
-    let Some(goal) = goal(session.worker.lane(), &local) else {
+    let client = || {
+        let proxied = session.proxied.as_ref().map(|proxied| proxied.source);
+        proxied.or_else(|| session.remote().tcp()).map(|address| address.ip())
+    };
+    let Some(goal) = goal(session.worker.lane(client), &local) else {
         refuse(session, format_args!("port not found for \"{local}\""));
         return Err(OK);
     };
