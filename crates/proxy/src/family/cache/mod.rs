@@ -121,6 +121,13 @@ impl Declared {
         });
     }
 
+    /// Gives the open caches the times and sizes of this configuration again, after another one that shares them was opened.
+    pub fn retune(&self) {
+        for (path, opened) in self.paths.iter().zip(self.zones.get().into_iter().flatten()) {
+            opened.zone.retune(path.tuning());
+        }
+    }
+
     /// Takes over the caches that the older configuration declares the same way. Fails if a cache of the same name has
     /// another directory or other levels there.
     fn adopt(&mut self, old: &Declared) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_http::hold::worker::Generation;
+use weir_http::hold::worker::{Generation, Worker};
 
 use super::pool::{Pool, Shelf};
 use super::{LastUsed, Local, Upstream};
@@ -12,8 +12,8 @@ use super::{LastUsed, Local, Upstream};
 pub struct Home {
     /// The number of the group.
     pub number: usize,
-    /// The idle connections to its peers.
-    pub pool: Pool,
+    /// The idle connections to its peers; two configurations in force share those of an equal group.
+    pub pool: Rc<Pool>,
     declared: Arc<Upstream>,
     used: LastUsed,
 }
@@ -37,20 +37,43 @@ pub struct Groups(Box<[Rc<Home>]>);
 /// The groups of a configuration on this worker.
 #[inline]
 pub fn groups(generation: &Generation) -> &Groups {
-    generation.own.of(|| Groups::of(generation))
+    generation.own.of(|| Groups::of(generation, &[]))
+}
+
+/// Lets the configuration beside the main one use the main one's connections, where both mean the same peers: a configuration
+/// with few clients would find fewer open connections, and look slower.
+pub fn share(worker: &Rc<Worker>, generation: &Rc<Generation>) {
+    if worker.is_beside(generation) {
+        let main = worker.main();
+        generation.own.of(|| Groups::of(generation, groups(&main).all()));
+    }
+}
+
+/// Whether the groups have the same peers by the same numbers. The peers of a group that changes at run time are its own.
+fn is_same(one: &Upstream, other: &Upstream) -> bool {
+    (&one.name, one.is_implicit) == (&other.name, other.is_implicit)
+        && one.live.is_none()
+        && other.live.is_none()
+        && one.addresses == other.addresses
 }
 
 impl Groups {
     #[cold]
-    fn of(generation: &Generation) -> Groups {
+    fn of(generation: &Generation, others: &[Rc<Home>]) -> Groups {
         let declared = &crate::declared(&generation.conf).upstream.groups;
         let home = |(number, declared): (usize, &Arc<Upstream>)| {
-            let pool = Pool::new(Shelf {
-                counters: generation.all_counters.clone(),
-                seat: generation.seat,
-                generation: generation.conf.generation,
-                group: number,
-            });
+            let same = others.iter().find(|other| is_same(&other.declared, declared));
+            let pool = same.map_or_else(
+                || {
+                    Rc::new(Pool::new(Shelf {
+                        counters: generation.all_counters.clone(),
+                        seat: generation.seat,
+                        generation: generation.conf.generation,
+                        group: number,
+                    }))
+                },
+                |same| same.pool.clone(),
+            );
             Rc::new(Home { number, pool, declared: declared.clone(), used: LastUsed::default() })
         };
         Groups(declared.iter().enumerate().map(home).collect())

@@ -37,7 +37,10 @@ pub(super) fn ask(
     terms: Terms<'_>,
     kind: Kind,
 ) -> Option<AskedWorker> {
-    let number = generation.conf.generation;
+    let (number, group) = match kind {
+        Kind::Link => groups(generation).home(group)?.pool.place(),
+        Kind::Line => (generation.conf.generation, group),
+    };
     let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
     let (promise, reply) = reply::promise();
     let is_sent = worker.on_colleague(lender, move |worker| {

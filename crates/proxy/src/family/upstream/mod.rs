@@ -234,7 +234,7 @@ pub static FAMILY: Family = Family::new("upstream", &ALL)
     .adopt(weir_groups::adopt::<HttpParts>)
     .finish(weir_groups::finish::<HttpParts>)
     .start(sweep::start)
-    .watch(weir_groups::watch::<HttpParts>);
+    .watch(sweep::watch);
 
 fn keepalive(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     value::has_word(statement, 1, "local")?;

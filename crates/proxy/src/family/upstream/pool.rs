@@ -213,6 +213,11 @@ impl Pool {
         Pool { shelf, idle: RefCell::default(), waiting: RefCell::default() }
     }
 
+    /// The configuration and the number of the group by which other workers find it.
+    pub fn place(&self) -> (u32, usize) {
+        (self.shelf.generation, self.shelf.group)
+    }
+
     /// Takes the most recently used live connection to a peer with these terms.
     pub fn take(&self, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
         let idle = &mut *self.idle.borrow_mut();

@@ -7,7 +7,7 @@ use weir_http::hold::worker::{Generation, Worker};
 use weir_net::timer;
 
 use super::HttpParts;
-use super::groups::groups;
+use super::groups::{groups, share};
 use super::line::lines;
 
 /// How often weir checks idle upstream connections.
@@ -18,6 +18,12 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 pub fn start(worker: &Rc<Worker>) {
     worker.on_full(|generation| groups(generation).close_oldest() || lines(generation).close_oldest());
     weir_net::worker::spawn(sweep(worker.clone()));
+}
+
+/// Begins with a configuration that a worker has just put in force.
+pub fn watch(worker: &Rc<Worker>, generation: &Rc<Generation>) {
+    share(worker, generation);
+    weir_groups::watch::<HttpParts>(worker, generation);
 }
 
 async fn sweep(worker: Rc<Worker>) {
