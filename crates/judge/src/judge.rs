@@ -10,12 +10,12 @@ pub const CLIENTS_MIN: u64 = 100;
 pub const GROSS: f64 = 1_000.0;
 
 /// The weight of each aspect in the evidence of harm, in the order of [`Aspect::ALL`]. They sum to 1: a weighted mean of
-/// fair bets is a fair bet, so nothing is corrected for looking at six of them.
-const WEIGHTS: [f64; ASPECTS] = [0.4, 0.25, 0.05, 0.1, 0.1, 0.1];
+/// fair bets is a fair bet, so nothing is corrected for looking at seven of them.
+const WEIGHTS: [f64; ASPECTS] = [0.4, 0.1, 0.2, 0.05, 0.05, 0.1, 0.1];
 
 /// The question.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Question {
+pub struct CanaryQuestion {
     /// The probability of calling harmless harmful, over all moments together.
     pub alpha: f64,
     /// The probability of calling harm beyond a margin harmless.
@@ -26,9 +26,14 @@ pub struct Question {
     pub planned: u64,
 }
 
-impl Default for Question {
-    fn default() -> Question {
-        Question { alpha: 0.025, beta: 0.05, margins: [0.005, 0.03, 0.05, 0.025, 0.01, 0.005], planned: 4_000 }
+impl Default for CanaryQuestion {
+    fn default() -> CanaryQuestion {
+        CanaryQuestion {
+            alpha: 0.025,
+            beta: 0.05,
+            margins: [0.005, 0.03, 0.03, 0.05, 0.025, 0.01, 0.005],
+            planned: 4_000,
+        }
     }
 }
 
@@ -67,10 +72,11 @@ pub struct Tally {
 
 /// The judge of one canary.
 #[derive(Clone, Debug)]
-pub struct Judge {
-    question: Question,
+pub struct CanaryJudge {
+    question: CanaryQuestion,
     errors: MoreOften,
     resets: MoreOften,
+    refused: Larger,
     slower: Larger,
     slow: [Larger; 3],
     differences: [Difference; ASPECTS],
@@ -80,14 +86,15 @@ pub struct Judge {
     shown: Option<Harm>,
 }
 
-impl Judge {
+impl CanaryJudge {
     /// A judge that has seen nobody.
-    pub fn new(question: Question) -> Judge {
+    pub fn new(question: CanaryQuestion) -> CanaryJudge {
         let difference = Difference::new(question.planned, question.beta);
-        Judge {
+        CanaryJudge {
             question,
             errors: MoreOften::new(),
             resets: MoreOften::new(),
+            refused: Larger::new(),
             slower: Larger::new(),
             slow: std::array::from_fn(|_| Larger::new()),
             differences: std::array::from_fn(|_| difference.clone()),
@@ -105,6 +112,7 @@ impl Judge {
         if outcome.resets > 0 {
             self.resets.take(is_new, share);
         }
+        self.refused.take(outcome.harm(Aspect::Refused), is_new, share);
         self.slower.take(outcome.harm(Aspect::Slower), is_new, share);
         for (quantile, bet) in self.slow.iter_mut().enumerate() {
             bet.take(outcome.harm(Aspect::Slow(quantile)), is_new, share);
@@ -141,6 +149,7 @@ impl Judge {
         match aspect {
             Aspect::Errors => self.errors.wealth(),
             Aspect::Resets => self.resets.wealth(),
+            Aspect::Refused => self.refused.wealth(),
             Aspect::Slower => self.slower.wealth(),
             Aspect::Slow(quantile) => self.slow.get(quantile).map_or(1.0, Larger::wealth),
         }
@@ -201,13 +210,13 @@ mod tests {
     use super::*;
 
     fn outcome(is_new: bool, failed: u32) -> ClientOutcome {
-        ClientOutcome { is_new, share: 0.1, requests: 10, failed, resets: 0, ranks: 5.0, slow: [5, 0, 0] }
+        ClientOutcome { is_new, share: 0.1, requests: 10, failed, refused: 0, resets: 0, ranks: 5.0, slow: [5, 0, 0] }
     }
 
     #[test]
     fn gross_harm_needs_ten_harmed_clients_at_most() {
         for share in [0.01, 0.1, 0.5] {
-            let mut judge = Judge::new(Question::default());
+            let mut judge = CanaryJudge::new(CanaryQuestion::default());
             let mut harmed = 0;
             while judge.judgement() == Judgement::Undecided {
                 judge.take(&ClientOutcome { share, ..outcome(true, 3) });
@@ -220,8 +229,23 @@ mod tests {
     }
 
     #[test]
+    fn refused_requests_are_harm() {
+        let mut judge = CanaryJudge::new(CanaryQuestion::default());
+        let mut clients = 0;
+        while judge.judgement() == Judgement::Undecided {
+            clients += 1;
+            let is_new = clients % 5 == 0;
+            let refused = if is_new { 10 } else { clients % 2 };
+            judge.take(&ClientOutcome { share: 0.2, refused, ..outcome(is_new, 0) });
+        }
+        let Judgement::Harm(harm) = judge.judgement() else { panic!("{:?}", judge.judgement()) };
+        assert_eq!(harm.aspect, Aspect::Refused);
+        assert!(clients < 250, "{clients}");
+    }
+
+    #[test]
     fn harm_stays_shown() {
-        let mut judge = Judge::new(Question::default());
+        let mut judge = CanaryJudge::new(CanaryQuestion::default());
         (0..6).for_each(|_| judge.take(&outcome(true, 1)));
         assert!(matches!(judge.judgement(), Judgement::Harm(_)));
         (0..1000).for_each(|_| judge.take(&outcome(false, 1)));
@@ -231,7 +255,7 @@ mod tests {
 
     #[test]
     fn few_clients_prove_nothing() {
-        let mut judge = Judge::new(Question { margins: [1.0; ASPECTS], ..Question::default() });
+        let mut judge = CanaryJudge::new(CanaryQuestion { margins: [1.0; ASPECTS], ..CanaryQuestion::default() });
         (0..99).for_each(|_| judge.take(&outcome(true, 0)));
         (0..5000).for_each(|_| judge.take(&outcome(false, 0)));
         assert_eq!(judge.judgement(), Judgement::Undecided);

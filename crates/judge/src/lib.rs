@@ -1,7 +1,7 @@
 //! Decides whether a new configuration harms clients, while clients are given to it by a coin.
 //!
 //! ```text
-//!   a client's window closes ─► ClientOutcome ─► Judge ─┬─► bets: evidence of harm ──────► Judgement
+//!   a client's window closes ─► ClientOutcome ─► CanaryJudge ─┬─► bets: evidence of harm ──────► Judgement
 //!                                                      └─► intervals: how large harm may be ─┘
 //! ```
 //! The unit is the client, never the request. Under "the new configuration harms nobody", the outcome of each client is

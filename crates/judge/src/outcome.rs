@@ -4,7 +4,7 @@
 pub const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 
 /// The number of aspects.
-pub const ASPECTS: usize = 6;
+pub const ASPECTS: usize = 7;
 
 /// Whether a client met something, or how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,6 +13,8 @@ pub enum Aspect {
     Errors,
     /// At least one connection or stream was reset.
     Resets,
+    /// The share of requests that were refused.
+    Refused,
     /// The mean rank of the requests among those of the old configuration before the client came: 0 is faster than all of
     /// them, 1 slower than all of them.
     Slower,
@@ -23,8 +25,15 @@ pub enum Aspect {
 
 impl Aspect {
     /// All of them.
-    pub const ALL: [Aspect; ASPECTS] =
-        [Aspect::Errors, Aspect::Slower, Aspect::Slow(0), Aspect::Slow(1), Aspect::Slow(2), Aspect::Resets];
+    pub const ALL: [Aspect; ASPECTS] = [
+        Aspect::Errors,
+        Aspect::Refused,
+        Aspect::Slower,
+        Aspect::Slow(0),
+        Aspect::Slow(1),
+        Aspect::Slow(2),
+        Aspect::Resets,
+    ];
 }
 
 /// The outcome of one client, when its window has closed.
@@ -38,6 +47,8 @@ pub struct ClientOutcome {
     pub requests: u32,
     /// Those that failed by a fault of weir or of the origin.
     pub failed: u32,
+    /// Those that were refused: the answer says that the client is at fault.
+    pub refused: u32,
     /// Connections and streams that were reset, but not by the client.
     pub resets: u32,
     /// The sum of the ranks of its requests.
@@ -52,6 +63,7 @@ impl ClientOutcome {
         match aspect {
             Aspect::Errors => f64::from(u8::from(self.failed > 0)),
             Aspect::Resets => f64::from(u8::from(self.resets > 0)),
+            Aspect::Refused => f64::from(self.refused.min(self.requests)) / f64::from(self.requests.max(1)),
             Aspect::Slower if self.requests == 0 || self.ranks.is_nan() => 0.5,
             Aspect::Slower => (self.ranks / f64::from(self.requests)).clamp(0.0, 1.0),
             Aspect::Slow(quantile) => {

@@ -1,6 +1,6 @@
 //! Canaries of nothing and of harm, with clients that differ more from each other than their requests do.
 
-use crate::judge::{Judge, Judgement, Question};
+use crate::judge::{CanaryJudge, CanaryQuestion, Judgement};
 use crate::outcome::{ClientOutcome, QUANTILES};
 
 /// A normal number (Box and Muller).
@@ -11,14 +11,14 @@ pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
 
 /// The harm that the new configuration does.
 #[derive(Clone, Copy)]
-struct Planted {
+pub(crate) struct Planted {
     /// Latencies are this many times as long.
-    slower: f64,
+    pub(crate) slower: f64,
     /// Clients fail this many times as often.
-    failing: f64,
+    pub(crate) failing: f64,
 }
 
-const NOTHING: Planted = Planted { slower: 1.0, failing: 1.0 };
+pub(crate) const NOTHING: Planted = Planted { slower: 1.0, failing: 1.0 };
 /// A client fails with this probability.
 const FAILING: f64 = 0.004;
 
@@ -61,9 +61,9 @@ impl Old {
 }
 
 /// The judgement after at most `most` clients, with the number of clients and of harmed clients.
-fn canary(seed: u64, share: f64, planted: Planted, most: u64) -> (Judgement, u64, u64) {
+pub(crate) fn canary(seed: u64, share: f64, planted: Planted, most: u64) -> (Judgement, u64, u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut judge = Judge::new(Question::default());
+    let mut judge = CanaryJudge::new(CanaryQuestion::default());
     let mut old = Old { counts: [0; 400], all: 0 };
     let mut harmed = 0;
     for client in 0..most {
@@ -89,7 +89,7 @@ fn canary(seed: u64, share: f64, planted: Planted, most: u64) -> (Judgement, u64
         let failing = FAILING * if is_new { planted.failing } else { 1.0 };
         let failed = u32::from(rng.f64() < failing);
         harmed += u64::from(is_new && failed > 0);
-        judge.take(&ClientOutcome { is_new, share, requests, failed, resets: 0, ranks, slow });
+        judge.take(&ClientOutcome { is_new, share, requests, failed, refused: 0, resets: 0, ranks, slow });
         match judge.judgement() {
             Judgement::Undecided => {}
             judgement => return (judgement, client + 1, harmed),
@@ -98,7 +98,8 @@ fn canary(seed: u64, share: f64, planted: Planted, most: u64) -> (Judgement, u64
     (Judgement::Undecided, most, harmed)
 }
 
-fn rolled_back(seeds: std::ops::Range<u64>, share: f64, planted: Planted, most: u64) -> Vec<(u64, u64)> {
+/// The canaries that were rolled back: after how many clients, and of those that got the new configuration, how many failed.
+pub(crate) fn rolled_back(seeds: std::ops::Range<u64>, share: f64, planted: Planted, most: u64) -> Vec<(u64, u64)> {
     let runs = seeds.map(|seed| canary(seed, share, planted, most));
     runs.filter(|(judgement, ..)| matches!(judgement, Judgement::Harm(_)))
         .map(|(_, after, harmed)| (after, harmed))
@@ -135,32 +136,4 @@ fn a_canary_of_nothing_is_promoted() {
     let runs = (0..20).map(|seed| canary(seed, 0.5, NOTHING, 12_000));
     let promoted = runs.filter(|(judgement, ..)| *judgement == Judgement::NoHarm).count();
     assert!(promoted >= 16, "{promoted} of 20");
-}
-
-/// The whole table of `docs/why/015-judge.md`: minutes in a release build.
-#[test]
-#[ignore = "minutes: cargo test --release -p weir-judge -- --ignored --nocapture"]
-fn table() {
-    for share in [0.1, 0.5] {
-        let alarms = rolled_back(0..1_000, share, NOTHING, 6_000).len();
-        println!("share {share}: {alarms} of 1000 canaries of nothing are rolled back");
-        for (name, planted) in [
-            ("10 % slower", Planted { slower: 1.1, ..NOTHING }),
-            ("30 % slower", Planted { slower: 1.3, ..NOTHING }),
-            ("10 times the failures", Planted { failing: 10.0, ..NOTHING }),
-        ] {
-            let mut found = rolled_back(0..200, share, planted, 6_000);
-            found.sort_unstable();
-            let (after, harmed) = found.get(found.len() / 2).copied().unwrap_or_default();
-            println!("  {name}: {} of 200, median after {after} clients, {harmed} failed", found.len());
-        }
-        let runs = (0..200).map(|seed| canary(seed, share, NOTHING, 20_000));
-        let mut promoted: Vec<u64> =
-            runs.filter(|(judgement, ..)| *judgement == Judgement::NoHarm).map(|(_, after, _)| after).collect();
-        promoted.sort_unstable();
-        println!("  nothing: {} of 200 promoted, median after {:?}", promoted.len(), promoted.get(promoted.len() / 2));
-        let harmful = Planted { slower: 1.5, ..NOTHING };
-        let wrong = (0..200).filter(|seed| canary(*seed, share, harmful, 20_000).0 == Judgement::NoHarm).count();
-        println!("  50 % slower: {wrong} of 200 promoted");
-    }
 }
