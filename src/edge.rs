@@ -1,7 +1,7 @@
 //! `weir edge`, or weir called as `nginx`: turns the flags into one of nginx's actions.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use weir_conf::{Level, Problem, Tree};
@@ -104,7 +104,7 @@ fn print_version(flags: &Flags) {
 
 /// Resolves `-p`, `-c`, `-e` as nginx does: with a prefix, relative names and nginx's own layout are under the
 /// prefix.
-fn origin(flags: &Flags) -> ConfOrigin {
+pub fn origin(flags: &Flags) -> ConfOrigin {
     let current = std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default();
     let absolute = |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("{current}/{path}") };
     let (prefix, file, error_log, pid) = match &flags.prefix {
@@ -192,25 +192,31 @@ fn dump(loaded: &Loaded) {
     }
 }
 
-/// `-s`.
-fn signal(origin: &ConfOrigin, order: SignalOrder) -> Result<(), String> {
+/// The pid file of the edge that runs this configuration, and the process that it names.
+pub fn running(origin: &ConfOrigin) -> Result<(PathBuf, u32), String> {
     let loaded = load::load(origin, &Disk, 1);
     let Some(conf) = &loaded.conf else {
         print_problems(&loaded);
         return Err("the configuration names no pid file to signal".to_owned());
     };
     let path = load::pid_file(origin, conf);
+    let shown = path.display();
+    let pid = process::read_pid_file(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => format!("invalid PID number \"\" in \"{shown}\""),
+        _ => format!("open() \"{shown}\" failed {}", log::Os(&error)),
+    })?;
+    Ok((path, pid))
+}
+
+/// `-s`.
+fn signal(origin: &ConfOrigin, order: SignalOrder) -> Result<(), String> {
+    let (_, pid) = running(origin)?;
     let signal = match order {
         SignalOrder::Stop => Signal::Term,
         SignalOrder::Quit => Signal::Quit,
         SignalOrder::Reopen => Signal::Usr1,
         SignalOrder::Reload => Signal::Hup,
     };
-    let shown = path.display();
-    let pid = process::read_pid_file(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidData => format!("invalid PID number \"\" in \"{shown}\""),
-        _ => format!("open() \"{shown}\" failed {}", log::Os(&error)),
-    })?;
     process::send_signal(pid, signal)
         .map_err(|error| format!("kill({pid}, {}) failed {}", signal.number(), log::Os(&error)))
 }

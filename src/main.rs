@@ -6,6 +6,7 @@
 mod say;
 
 mod adopt;
+mod canary;
 mod demo;
 mod doctor;
 mod edge;
@@ -69,6 +70,8 @@ enum Verb {
     Purge(purge::PurgeArgs),
     /// Record requests and answers of a running edge: show the state, switch on and off, read a recording
     Record(record::RecordArgs),
+    /// Give a share of the clients of a running edge a new configuration, until statistics decide about it
+    Canary(Box<canary::CanaryArgs>),
     /// Show the state of a running edge: limits beside their use, zones, upstreams, caches, errors
     Status(status::StatusArgs),
     /// Show an edge's dashboard on a terminal
@@ -122,6 +125,7 @@ fn main() -> ExitCode {
         Some(Verb::Swap(args)) => swap::main(&args, language),
         Some(Verb::Purge(args)) => purge::main(&args, language),
         Some(Verb::Record(args)) => record::main(&args, language),
+        Some(Verb::Canary(args)) => canary::main(*args, language),
         Some(Verb::Status(args)) => status::main(&args, language),
         Some(Verb::Top(args)) => top::main(&args, language),
         Some(Verb::Origin(args)) => demo::origin(&args, language),
@@ -202,6 +206,8 @@ mod tests {
             "weir record stop",
             "weir record show r --json",
             "weir record check r",
+            "weir canary new.conf --share 1%,10% --key cookie:sid --wait",
+            "weir canary share 25% -c e.conf",
             "weir status",
             "weir top",
             "weir origin",

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use weir_dash::words;
+use weir_edge::canary::say as canary_says;
 use weir_load::once::{self, Once};
 use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot, Times};
 use weir_words::{Language, Said, Text, left, right, say};
@@ -168,6 +169,10 @@ impl Page {
         writeln!(self.out, "{}", head.say(self.language))?;
         for (name, line) in rows {
             writeln!(self.out, "{}  {}", left(self.say(name), 11), line.say(self.language))?;
+        }
+        if let Some(canary) = snapshot.weir.canary.as_ref().filter(|canary| canary.phase.is_on()) {
+            let (name, line) = (self.say(texts::CANARY), canary_says::sentence(canary));
+            writeln!(self.out, "{}  {}", left(name, 11), line.say(self.language))?;
         }
         Ok(())
     }
@@ -338,10 +343,11 @@ mod tests {
         let page = page(&Snapshot::example(), Language::English);
         let limits: Vec<&str> = page.lines().skip_while(|line| !line.starts_with("limits")).skip(1).collect();
         assert!(limits[0].starts_with("  worker_cpu worker 0             93 %"), "{page}");
+        assert!(page.contains("\ncanary       /etc/nginx/new.conf has 10.0 % of the clients; 402 clients"), "{page}");
         assert!(page.contains("18032 requests = 17400 hit + 20 stale + 510 updating + 3 revalidated + 60 miss"));
         assert!(page.contains("shop.example  GET /api/cart → 10.0.0.12:3000\n"), "{page}");
         assert!(page.contains("app 10.0.0.12:3000") && page.contains("unavail") && page.contains("  502 "));
-        assert!(page.lines().all(|line| line.starts_with("\ncache") || line.chars().count() <= 180), "{page}");
+        assert!(page.lines().all(|line| line.starts_with("canary") || line.chars().count() <= 180), "{page}");
     }
 
     #[test]

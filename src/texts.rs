@@ -114,6 +114,18 @@ weir_words::texts! {
     SHOW_LOST: "lost          {0}", "버림          {0}";
     SHOW_ENDING: "ending        {0} of {1} recorded after {2}", "끝            {1}건 중 {0}건 기록, {2} 동안";
 
+    // weir canary.
+    CANARY: "canary", "카나리";
+    CANARY_NO_FILE: "name the file of the new configuration", "새 설정 파일을 지정하세요";
+    CANARY_NO_EDGE: "the edge has ended", "엣지가 끝났습니다";
+    CANARY_NO_ANSWER: "the edge has not answered: is it weir, and of this version?", "엣지가 응답하지 않습니다. 이 버전의 weir인지 확인하세요";
+    CANARY_NONE: "this edge has had no canary", "이 엣지에는 카나리가 없었습니다";
+    CANARY_MOVE: "{0} still has the old configuration, which the next reload reads: mv {1} {0}", "{0}에는 아직 옛 설정이 있고 다음 reload가 그것을 읽습니다: mv {1} {0}";
+    CANARY_LARGE: "one client sends {0} of the requests: choose another key if it stands for many users", "한 클라이언트가 요청의 {0}를 보냅니다. 여러 사용자를 대신한다면 다른 키를 쓰세요";
+    CANARY_FEW: "only {0} clients in {1} min: this traffic answers no question soon", "{1}분 동안 클라이언트가 {0}개뿐입니다. 이 트래픽으로는 곧 결정할 수 없습니다";
+    CANARY_KEYLESS: "{0} requests have no {1}: they get the old configuration and count for nothing", "요청 {0}건에 {1}가 없습니다. 옛 설정을 받고 세지 않습니다";
+    CANARY_LOST: "{0} requests were not counted: the judge was behind", "요청 {0}건을 세지 못했습니다. 판정이 밀렸습니다";
+
     // weir top.
     NO_DASHBOARD: "no dashboard answers on 127.0.0.1:{0}: is weir edge running? You can name another: weir top http://HOST:PORT/", "127.0.0.1:{0}에서 응답하는 대시보드가 없습니다. weir edge가 실행 중인지 확인하세요. 다른 주소도 지정할 수 있습니다: weir top http://HOST:PORT/";
     EDGE_WITHOUT: "an edge runs here without a dashboard (pid {0}: {1}): write \"dashboard on;\" at the top of its file and reload it", "대시보드가 없는 엣지가 실행 중입니다(pid {0}: {1}). 설정 파일 맨 위에 \"dashboard on;\"을 쓰고 다시 로드하세요";

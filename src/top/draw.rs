@@ -7,6 +7,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget, Wrap};
 use serde_json::Value;
+use weir_edge::canary::say::sentence;
+use weir_meter::live::Canary;
 use weir_words::{Language, say};
 
 use super::choice::{Choice, PANES, Pane};
@@ -100,6 +102,10 @@ impl Screen<'_> {
         let verdict = self.verdict();
         let height = 1 + u16::from(verdict.width() > usize::from(area.width));
         Paragraph::new(verdict).wrap(Wrap { trim: true }).render(row(height), buffer);
+        if let Some(canary) = self.canary() {
+            let height = 1 + u16::from(canary.width() > usize::from(area.width));
+            Paragraph::new(canary).wrap(Wrap { trim: true }).render(row(height), buffer);
+        }
         Paragraph::new(self.trails(area.width)).render(row(2), buffer);
         let waterlines = self.waterlines();
         if !waterlines.is_empty() {
@@ -161,6 +167,13 @@ impl Screen<'_> {
         let widths =
             std::iter::once(Constraint::Fill(1)).chain(std::iter::repeat_n(Constraint::Length(COLUMN - 1), shown - 1));
         Widget::render(Table::new(lines, widths).header(head), area, buffer);
+    }
+
+    /// The sentence of a canary that runs.
+    fn canary(&self) -> Option<Line<'static>> {
+        let canary: Canary = serde_json::from_value(self.doc.pointer("/snapshot/weir/canary")?.clone()).ok()?;
+        let said = || format!("{}: {}", self.say(texts::CANARY), self.told(&sentence(&canary)));
+        canary.phase.is_on().then(|| Line::from(said()))
     }
 
     /// Three lines over the last minute or two: requests, failures, the slowest requests.

@@ -316,6 +316,16 @@ test("a limit has the tone of its level, and tells a time only if the edge does"
   assert.ok(facts(line({ trend: "flat" })).includes("not rising"));
 });
 
+test("a canary shows its clients, and the evidence of each kind of harm", () => {
+  const doc = document(60, 1, Date.UTC(2026, 10, 26, 8), "calm");
+  const aspects = [{ name: "errors", old: 0.002, new: 0.83, evidence: 52.4 }, { name: "slower", old: 0.5, new: 0.51, evidence: 0.9 }];
+  const canary = { phase: "rolled_back", file: "/new.conf", share: 0.1, old: { clients: 540 }, new: { clients: 60 }, evidence: 40.2, evidence_limit: 40, aspects };
+  const card = (weir) => overview({ doc: { ...doc, snapshot: { ...doc.snapshot, weir } }, before: null, docs: [doc], past: [], t: translator("en"), ui: { history: "minutes", zoom: null } })[2];
+  assert.equal(card(doc.snapshot.weir), null, "there was none");
+  const said = plain(text(card({ ...doc.snapshot.weir, canary })));
+  for (const part of ["Canary: /new.conf", "rolled back", "Judged: 60 clients of the new and 540 of the old", "Clients with errors", "52.4", "new 83 %, old 0.2 %", "Rank of the latency"]) assert.ok(said.includes(part), `${part}: ${said}`);
+});
+
 test("the tiles are of the seconds of the verdict, and say so", () => {
   const doc = document(600, 1, 0, "failing");
   doc.recent = { ...doc.recent, rps: 100, failed: 2, seconds: 10 };

@@ -17,11 +17,16 @@ use weir_conf::Tree;
 use weir_http::exchange::conf::Conf;
 use weir_http::exchange::trace;
 use weir_http::hold::counters::AllCounters;
+use weir_http::hold::split::SplitKey;
+use weir_meter::live::{CanaryPhase, CanaryReason};
 use weir_net::log::{self, Level};
 use weir_net::process::Identity;
 use weir_net::worker::Remote;
 use weir_net::{Listening, process, tls};
 
+use crate::canary::run::{CanaryRun, Hands, Tell};
+use crate::canary::terms::{CanaryOrder, Terms};
+use crate::canary::{self, beside};
 use crate::control::crew::{Crew, Hired, Left};
 use crate::drive::quic;
 use crate::family::log::buffer;
@@ -90,14 +95,21 @@ impl Running {
         Ok(Running { lane, resources, crew, is_succeeded: false })
     }
 
-    /// Puts a configuration in force in place of the present one. After an error nothing has changed.
+    /// Puts a configuration in force in place of the present one, and of the one beside it. `promotes` if it is the same as the
+    /// one beside. After an error nothing has changed.
     ///
     /// # Errors
     /// The configuration does not fit to the present one, or its workers cannot be started.
-    pub fn replace(&mut self, conf: Conf, tree: &Tree, resources: Resources) -> Result<(), String> {
+    pub fn replace(&mut self, conf: Conf, tree: &Tree, resources: Resources, promotes: bool) -> Result<(), String> {
         let (count, identity) = (worker_count(&conf), identity(&conf)?);
         let next = prepare(conf, Some(&self.lane), self.crew.live(), identity.as_ref())?;
         let hired = self.crew.hire(&next, Some(&self.lane))?;
+        if let Some(run) = canary::run::present() {
+            match promotes {
+                true => run.end(CanaryPhase::Promoted, CanaryReason::Asked),
+                false => run.end(CanaryPhase::RolledBack, CanaryReason::Reload),
+            }
+        }
         log::install(next.main.error_log.main.clone());
         put_in_force(&next, Some(&self.lane), &resources, identity.as_ref());
         if !hired.is_empty() || count != self.crew.len() {
@@ -116,6 +128,43 @@ impl Running {
         Ok(())
     }
 
+    /// Puts a configuration beside the present one, for a share of the clients. After an error nothing has changed.
+    ///
+    /// # Errors
+    /// The configuration does not fit to the present one, or another canary runs.
+    pub fn split(&mut self, conf: Conf, terms: Terms, tell: Tell) -> Result<(), String> {
+        beside::check(&conf, &self.lane, &SplitKey::read(&terms.key)?)?;
+        let identity = identity(&conf)?;
+        let (run, waiting) = CanaryRun::new(terms, conf.generation)?;
+        let next = lane::open(conf, Some(&self.lane), self.crew.live(), identity.as_ref())?;
+        // Caches that both have keep the times and sizes of the one in force.
+        weir_proxy::declared(&self.lane).cache.retune();
+        let split = {
+            let (colleagues, run) = (self.crew.colleagues(), run.clone());
+            move || crew::split(&colleagues, &next, &run)
+        };
+        let colleagues = self.crew.colleagues();
+        let leave = Box::new(move |number| crew::leave(&colleagues, number));
+        if run.is_rehearsal() {
+            crew::rehearse(&self.crew.colleagues(), &run)
+        } else {
+            split()
+        }
+        let begun = run.begin(waiting, Hands { split: Box::new(split), leave, tell });
+        begun.map_err(|error| {
+            crew::leave(&self.crew.colleagues(), run.generation);
+            format!("thread could not be started {}", log::Os(&error))
+        })
+    }
+
+    /// Carries an order about the canary out.
+    pub fn steer(&self, order: CanaryOrder) {
+        let run = canary::run::present().ok_or_else(|| "no canary runs".to_owned());
+        if let Err(why) = run.and_then(|run| run.obey(order)) {
+            log::global(Level::Warn, format_args!("canary: {why}"));
+        }
+    }
+
     /// Shows that a reload was refused.
     pub fn refuse(&self, why: Vec<String>) {
         self.crew.live().refuse();
@@ -130,6 +179,9 @@ impl Running {
     /// A new binary serves too, or has ended.
     pub fn succeed(&mut self, is_succeeded: bool) {
         self.is_succeeded = is_succeeded;
+        if is_succeeded && canary::run::present().is_some_and(|run| run.is_on()) {
+            self.steer(CanaryOrder::MakeRoom);
+        }
         recorder::succeed(&self.lane, is_succeeded);
         quic::process::this().succeed(is_succeeded);
         self.crew.receive_again();
@@ -140,6 +192,7 @@ impl Running {
 
     /// Lets every worker finish its exchanges and end. The result waits until they have.
     pub fn quit(&mut self) -> Arc<Left> {
+        canary::run::present().iter().for_each(|run| run.end(CanaryPhase::RolledBack, CanaryReason::Died));
         self.resources.close(true);
         acme::close(&self.lane);
         self.crew.dismiss_all(self.is_succeeded);

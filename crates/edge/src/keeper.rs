@@ -5,12 +5,14 @@
 
 pub mod apart;
 pub mod beacon;
+pub mod canary;
 pub mod desk;
 pub mod here;
 pub mod opener;
 pub mod order;
 pub mod passed;
 pub mod processes;
+mod trial;
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -21,6 +23,7 @@ use std::time::Duration;
 
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
 use weir_http::exchange::conf::Conf;
+use weir_meter::live::{Canary, CanaryPhase, CanaryReason};
 use weir_net::answers::{self, Answers};
 use weir_net::forward::ForwardEnd;
 use weir_net::log::{self, Level};
@@ -28,7 +31,9 @@ use weir_net::process::{self, Identity, Manager, Signal, Signals};
 use weir_net::{Address, ListenOptions, Listening, listener, worker};
 
 use beacon::Beacon;
+use canary::KeptCanary;
 
+use crate::canary::terms::{CanaryOrder, CanaryServe};
 use crate::dash::place::{self, Wanted};
 use crate::load::{
     ConfOrigin, Dashboard, Loaded, identity, is_grave, is_public, level_of, load, pid_file, worker_count,
@@ -66,6 +71,19 @@ pub struct Load {
     pub identity: Option<Identity>,
     /// How often the server says whether its workers answer.
     pub ask_every: Duration,
+    /// The configuration is that of a canary: it is put beside the one in force, or in its place.
+    pub canary: Option<CanaryServe>,
+}
+
+/// The news of a canary.
+#[derive(Debug)]
+pub enum CanaryNews {
+    /// None.
+    None,
+    /// Its state.
+    State(Box<Canary>),
+    /// The server that had it has ended.
+    Died,
 }
 
 /// The news of a server.
@@ -98,6 +116,12 @@ pub trait KeptServer {
 
     /// A new binary serves too, or has ended.
     fn succeed(&mut self, is_succeeded: bool);
+
+    /// Gives an order about the canary that runs.
+    fn steer(&mut self, order: CanaryOrder);
+
+    /// The news of the canary since the last call.
+    fn canary(&mut self) -> CanaryNews;
 
     /// Lets every exchange end. [`News::Ended`] follows.
     fn quit(&mut self);
@@ -149,6 +173,9 @@ pub struct Keeper<S> {
     successor: Option<Child>,
     /// systemd, if it waits for messages.
     manager: Option<Manager>,
+    /// The number of the newest configuration that was read.
+    newest: u32,
+    canary: KeptCanary,
 }
 
 /// Reads a configuration, and records the answers of the machine for the server.
@@ -242,9 +269,11 @@ impl<S: KeptServer> Keeper<S> {
         let bell = Bell(send);
         let mut server = server(bell.clone(), manager);
         let ask_every = ask_every(manager);
-        server.serve(Load { conf, tree, answers, resources, identity, ask_every })?;
+        server.serve(Load { conf, tree, answers, resources, identity, ask_every, canary: None })?;
         let beacon = Beacon::default();
-        let mut keeper = Keeper { origin, in_force, server, events, bell, beacon, successor: None, manager };
+        let (newest, canary) = (in_force.generation, KeptCanary::default());
+        let mut keeper =
+            Keeper { origin, in_force, server, events, bell, beacon, successor: None, manager, newest, canary };
         keeper.show();
         keeper.store_sockets(passed.iter().map(Listening::local_addr));
         Ok(keeper)
@@ -265,6 +294,7 @@ impl<S: KeptServer> Keeper<S> {
     /// In nginx's words.
     pub fn write_pid(&self) -> Result<(), String> {
         let path = &self.in_force.pid;
+        self.canary.remove(path);
         process::write_pid_file(path)
             .map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
     }
@@ -292,7 +322,7 @@ impl<S: KeptServer> Keeper<S> {
         while !closed.is_closed() {
             match self.next() {
                 Some(Event::Signal(signal)) => match signal {
-                    Signal::Hup if !is_quitting => self.reload(files),
+                    Signal::Hup if !is_quitting => self.hang_up(files),
                     Signal::Usr1 => self.server.reopen(),
                     Signal::Quit | Signal::Winch if !is_quitting => {
                         is_quitting = true;
@@ -316,6 +346,7 @@ impl<S: KeptServer> Keeper<S> {
                 News::Alive => self.manager.iter().for_each(|manager| manager.alive()),
                 News::Ended => break,
             }
+            self.hear_canary(files);
         }
         self.end();
     }
@@ -332,6 +363,9 @@ impl<S: KeptServer> Keeper<S> {
         self.server.stop();
         log::global(Level::Notice, format_args!("exit"));
         let (pid, old) = (&self.in_force.pid, with_suffix(&self.in_force.pid));
+        if self.successor.is_none() {
+            self.canary.remove(pid);
+        }
         let _ = process::remove_pid_file(if self.successor.is_some() { &old } else { pid });
         self.in_force.resources.close(self.successor.is_some());
     }
@@ -354,8 +388,8 @@ impl<S: KeptServer> Keeper<S> {
     fn try_reload(&mut self, files: &dyn Files) -> Result<(), Vec<String>> {
         let bound = &self.in_force.resources.sockets;
         let is_bound = |address| bound.contains_key(&Address::Tcp(address));
-        let (loaded, answers, claimed) =
-            load_with_dashboard(&mut self.origin, files, self.in_force.generation + 1, &is_bound);
+        let (loaded, answers, claimed) = load_with_dashboard(&mut self.origin, files, self.newest + 1, &is_bound);
+        self.newest += 1;
         let mut why = Vec::new();
         for problem in &loaded.problems {
             let sentence = problem.sentence(&loaded.tree);
@@ -365,7 +399,7 @@ impl<S: KeptServer> Keeper<S> {
             }
         }
         let Some(conf) = loaded.conf else { return Err(why) };
-        self.replace(conf, loaded.tree, answers, claimed).map_err(|message| {
+        self.replace((conf, loaded.tree, answers), claimed, None).map_err(|message| {
             log::global(Level::Emerg, format_args!("{message}"));
             vec![message]
         })
@@ -373,11 +407,11 @@ impl<S: KeptServer> Keeper<S> {
 
     fn replace(
         &mut self,
-        conf: Conf,
-        tree: Tree,
-        mut answers: Answers,
+        (conf, tree, mut answers): (Conf, Tree, Answers),
         claimed: Option<Listening>,
+        canary: Option<CanaryServe>,
     ) -> Result<(), String> {
+        let promotes = canary.is_some();
         let identity = identity(&conf)?;
         let mut known = self.in_force.resources.clone();
         known.add(claimed);
@@ -387,7 +421,11 @@ impl<S: KeptServer> Keeper<S> {
         }
         let (errors, in_force) = (conf.main.error_log.main.clone(), InForce::of(&self.origin, &conf, &resources));
         let ask_every = ask_every(self.manager);
-        self.server.serve(Load { conf, tree, answers, resources, identity, ask_every })?;
+        self.server.serve(Load { conf, tree, answers, resources, identity, ask_every, canary })?;
+        match promotes {
+            true => self.canary.end(CanaryPhase::Promoted, CanaryReason::Asked, &self.in_force.pid),
+            false => self.canary.end(CanaryPhase::RolledBack, CanaryReason::Reload, &self.in_force.pid),
+        }
         log::install(errors);
         let before = std::mem::replace(&mut self.in_force, in_force);
         if before.dashboard != self.in_force.dashboard {

@@ -20,7 +20,7 @@
 //! - `keeper/`, `load`, `resources`: the process that starts as root: reads configurations (`load`), opens what only
 //!   root may open (`resources`), answers signals, and keeps a server running: `apart` (another process), `here` (this
 //!   one). `order` and `passed` are its messages to a server, `desk` does a server's errands, `opener` opens files for
-//!   it, `beacon` shows the edge to `weir top`
+//!   it, `beacon` shows the edge to `weir top`; `canary` and `trial` are its part of a canary
 //! - `obey`, `errands`: the server's side: puts the keeper's orders into practice; lets the keeper do what a server
 //!   cannot
 //! - `control/`: the control thread of the server: puts configurations in force; what belongs to one of them (`lane`); which
@@ -33,6 +33,7 @@
 //! - `purge/`: orders to purge: the API, and the log of several edges in a Redis stream (`bus/`; `keys` has its
 //!   commands)
 //! - `recorder/`: the blocks of workers with exchanges for a recording, and the thread that writes them
+//! - `canary/`: a second configuration for a share of the clients, its judge, and what the keeper and the server tell each other
 //! - `acme/`: the thread that gets and renews certificates (`agent`, `outside`), its files (`state`), the certificates
 //!   in force (`cell`), the challenges that workers answer (`challenges`), the ways into DNS (`publish`, `responder`),
 //!   what several edges share over Redis (`share`, `together`)
@@ -42,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acme;
+pub mod canary;
 pub mod control;
 pub mod dash;
 pub mod drive;

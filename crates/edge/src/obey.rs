@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use weir_conf::Files;
 use weir_http::hold::reach::Reach;
+use weir_meter::live::Canary;
 use weir_net::answers::{self, Answers};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Channel, Identity};
 use weir_net::worker;
 
+use crate::canary::terms::CanaryServe;
 use crate::control::Running;
 use crate::drive::quic;
 use crate::errands;
@@ -37,7 +39,7 @@ pub fn obey(mut origin: ConfOrigin, channel: Channel, files: &dyn Files) -> Resu
                 let answered = Answers::from_bytes(more).ok_or("the keeper's answers cannot be read")?;
                 drop(bytes);
                 origin.dashboard = Dashboard::Decided(serve.dashboard);
-                let report = match put_in_force(running, &origin, files, serve, passed, answered, &channel) {
+                let report = match put_in_force(running, &origin, files, *serve, passed, answered, &channel) {
                     Ok(()) => Report::Serves,
                     Err(message) => Report::Refuses(message),
                 };
@@ -53,6 +55,7 @@ pub fn obey(mut origin: ConfOrigin, channel: Channel, files: &dyn Files) -> Resu
                 drop(give_logs(received(labels, passed).map_err(failed)?.logs));
             }
             (Order::Succeed(is_succeeded), Some(running)) => running.succeed(is_succeeded),
+            (Order::Canary(order), Some(running)) => running.steer(order),
             (Order::Quit, Some(running)) => {
                 is_told = true;
                 finish(running, &channel)?;
@@ -101,15 +104,24 @@ fn put_in_force(
     if let Some(process) = serve.quic {
         quic::process::join(process, ways);
     }
+    let canary = serve.canary;
+    let of_canary = canary.as_ref().map(|canary| ConfOrigin { file: canary.file().to_owned(), ..origin.clone() });
     answers::replayed(answered, || {
-        let loaded = load(origin, files, serve.generation);
+        let loaded = load(of_canary.as_ref().unwrap_or(origin), files, serve.generation);
         let Some(conf) = loaded.conf else {
             let all: Vec<String> = loaded.problems.iter().map(|problem| problem.sentence(&loaded.tree)).collect();
             return Err(format!("the server reads the configuration otherwise than its keeper: {}", all.join("; ")));
         };
         let _open = give_logs(logs);
         if let Some(running) = running {
-            return running.replace(conf, &loaded.tree, resources);
+            let Some(CanaryServe::Beside(terms)) = canary else {
+                return running.replace(conf, &loaded.tree, resources, canary.is_some());
+            };
+            let channel = channel.clone();
+            // The main thread sees that the keeper has ended.
+            let tell =
+                move |state: &Canary| drop(channel.send(&Report::Canary(Box::new(state.clone())).to_bytes(), &[]));
+            return running.split(conf, terms, Box::new(tell));
         }
         restrict_files(&conf.reach);
         let begun = Running::start(conf, &loaded.tree, resources)?;

@@ -52,6 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-redis",
             "weir-quic",
             "weir-recording",
+            "weir-judge",
         ],
     ),
     ("weir-doctor", &["weir-words", "weir-conf", "weir-http", "weir-host", "weir-meter"]),

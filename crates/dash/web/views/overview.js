@@ -12,8 +12,31 @@ export function overview({ doc, docs, past, t, ui }) {
   return [
     figures(doc, past, t),
     h("div", { class: "grid two even" }, water(doc, t), h("div", { class: "column" }, path(doc, t), busiest(doc, docs, t))),
+    canary(doc, t),
     history(doc, past, t, ui),
   ];
+}
+
+/** The canary of this process, or the last one: the clients of both configurations, and how far the evidence of each kind of harm is. */
+function canary(doc, t) {
+  const of = doc.snapshot.weir.canary;
+  if (!of) return null;
+  const far = (evidence) => Math.min(1, Math.max(0, Math.log(evidence) / Math.log(of.evidence_limit)));
+  const row = (key, title, evidence, sub) =>
+    h("li", { key, class: evidence >= of.evidence_limit ? "failing" : undefined },
+      title,
+      h("span", { class: "rank", "aria-hidden": "true" }, h("i", { css: { width: `${far(evidence) * 100}%` } })),
+      h("b", null, evidence.toFixed(1)),
+      h("span", { class: "sub" }, sub));
+  const shares = (aspect) => t("canary.shares", units.percent(aspect.new), units.percent(aspect.old));
+  return card(
+    t("canary.title", of.file),
+    t(`canary.${of.phase}`),
+    h("p", { class: "hint" }, t("canary.clients", units.percent(of.share), units.count(of.new.clients), units.count(of.old.clients))),
+    h("ul", { class: "ranked" },
+      row("all", t("canary.evidence"), of.evidence, t("canary.limit", units.count(of.evidence_limit))),
+      of.aspects.map((aspect) => row(aspect.name, t(`canary.of.${aspect.name}`), aspect.evidence, shares(aspect)))),
+  );
 }
 
 /** Locations that are listed on the first look. */

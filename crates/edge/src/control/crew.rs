@@ -25,6 +25,8 @@ use weir_net::worker::Remote;
 use weir_net::{Address, Listening};
 use weir_stream::drive::datagrams;
 
+use crate::canary;
+use crate::canary::run::CanaryRun;
 use crate::drive;
 use crate::drive::accept::{Stop, accept};
 use crate::drive::quic::{self, PortSockets};
@@ -231,6 +233,29 @@ impl Crew {
     }
 }
 
+/// Gives a share of the clients a configuration beside the one in force.
+pub fn split(colleagues: &Colleagues, conf: &Arc<Conf>, run: &Arc<CanaryRun>) {
+    for seat in colleagues.seats() {
+        let (conf, run) = (conf.clone(), run.clone());
+        colleagues.run(seat, move || with_here(|here| here.split(conf, run)));
+    }
+}
+
+/// Throws the coin of a canary's rehearsal.
+pub fn rehearse(colleagues: &Colleagues, run: &Arc<CanaryRun>) {
+    for seat in colleagues.seats() {
+        let run = run.clone();
+        colleagues.run(seat, move || with_here(|here| here.rehearse(run)));
+    }
+}
+
+/// Takes the configuration of this number, which is beside the one in force, from all clients.
+pub fn leave(colleagues: &Colleagues, number: u32) {
+    for seat in colleagues.seats() {
+        colleagues.run(seat, move || with_here(|here| here.join(number)));
+    }
+}
+
 /// Whether an address is one of QUIC.
 fn is_quic(conf: &Conf, address: SocketAddr) -> bool {
     conf.quic.iter().any(|socket| socket.address == Address::Tcp(address))
@@ -369,6 +394,29 @@ impl Here {
     fn adopt(&self, conf: Arc<Conf>) {
         let generation = self.worker.adopt(conf);
         ALL.watch(&self.worker, &generation);
+    }
+
+    /// Gives a share of the clients a configuration beside the one in force.
+    fn split(&self, conf: Arc<Conf>, run: Arc<CanaryRun>) {
+        // A reload may have come between the end of the rehearsal and this.
+        if !run.is_on() || self.worker.main().conf.generation > conf.generation {
+            return;
+        }
+        let generation = self.worker.split(conf, run.coin.clone());
+        ALL.watch(&self.worker, &generation);
+        canary::worker::begin(&self.worker, run);
+    }
+
+    /// Throws the coin for clients, and gives all of them the configuration in force.
+    fn rehearse(&self, run: Arc<CanaryRun>) {
+        self.worker.rehearse(run.rehearsal.clone());
+        canary::worker::begin(&self.worker, run);
+    }
+
+    /// Gives all clients the configuration in force.
+    fn join(&self, number: u32) {
+        self.worker.join(number);
+        canary::worker::end(&self.worker, number);
     }
 
     /// Accepts from these sockets and from no others.

@@ -33,7 +33,7 @@ use crate::dash::shelf::{Lines, Want, WantedLog};
 use crate::dash::token::{self, Token};
 use crate::guard::{self, Deed};
 use crate::live::api;
-use crate::{purge, recorder};
+use crate::{canary, purge, recorder};
 
 /// How long a wait lasts before weir checks whether the configuration and the worker are still in force.
 const TURN: Duration = Duration::from_secs(1);
@@ -76,6 +76,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
                 | b"configuration.json"
                 | b"purge"
                 | b"record"
+                | b"canary"
         )
     {
         return Ok(Outcome::Status(404));
@@ -103,6 +104,16 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
         b"record" => {
             common(exchange);
             api::change(exchange, conn, "weir/record".to_owned()).await
+        }
+        b"canary" if is_get => Ok(json(exchange, &canary::api::shown(canary::api::state().as_ref()))),
+        b"canary" if token.is_none() => Ok(refuse(
+            exchange,
+            403,
+            "changing a canary needs a dashboard_token, or a location with \"api write=on\"\n",
+        )),
+        b"canary" => {
+            common(exchange);
+            api::change(exchange, conn, "weir/canary".to_owned()).await
         }
         b"purge" if token.is_none() => Ok(refuse(exchange, 403, "purging needs a dashboard_token\n")),
         b"purge" => {

@@ -23,6 +23,7 @@ use weir_meter::live::{ErrorKind, ErrorSample, Timestamp};
 use weir_net::worker::{self, Coalesce};
 use weir_net::{Instant, clock};
 
+use crate::canary;
 use crate::guard::{self, Deed};
 use weir_http::family::variables::push_request_id;
 
@@ -118,8 +119,10 @@ fn ended(exchange: &mut Exchange<'_>) {
         count_visit(exchange, number);
     }
     // Tunnels and the event streams of dashboard viewers last long, and say nothing about the speed of requests.
+    let mut speed = None;
     if exchange.facts.step != Step::Tunnel && !crate::values(exchange.location).dashboard.is_on {
         let took = clock::now().us_since(exchange.facts.started);
+        speed = Some(took);
         cell.times.put(spot.or(took));
         if exchange.conf.main.process.coalesce == Coalesce::Auto {
             worker::took(took);
@@ -127,7 +130,11 @@ fn ended(exchange: &mut Exchange<'_>) {
         let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.facts.started));
         board.took(Leg::Write, took.saturating_sub(of_source.unwrap_or(0)));
     }
-    match mishap(exchange, was_answered) {
+    let mishap = mishap(exchange, was_answered);
+    if exchange.worker.is_split() {
+        canary::worker::note(exchange, speed, matches!(mishap, Some(Mishap::Cut)));
+    }
+    match mishap {
         Some(mishap) => {
             match mishap.kind() {
                 ErrorKind::Failed => cell.failed.one(),

@@ -11,18 +11,20 @@ use std::time::Duration;
 
 use weir_host as host;
 use weir_http::hold::reach::Reach;
+use weir_meter::live::Canary;
 use weir_net::clock::{self, Instant};
 use weir_net::forward::ForwardEnd;
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Channel, Identity, Life};
 use weir_net::worker;
 
+use crate::canary::terms::{CanaryOrder, CanaryServe};
 use crate::drive::quic::process::{QuicProcess, QuicWays};
 use crate::keeper::desk::{Allowed, Clerk, Desk};
 use crate::keeper::order::{Order, Report, Serve, User};
 use crate::keeper::passed::Passed;
 use crate::keeper::processes::Processes;
-use crate::keeper::{Bell, KeptServer, Load, News};
+use crate::keeper::{Bell, CanaryNews, KeptServer, Load, News};
 use crate::log_files;
 use crate::resources::Resources;
 
@@ -58,6 +60,8 @@ struct Process {
     answered: Instant,
     /// When it is killed, if it has not ended by then.
     until: Option<Instant>,
+    /// The newest state of its canary.
+    canary: Option<Box<Canary>>,
 }
 
 /// The last configuration that came into force, for a server that takes the place of one that died.
@@ -86,6 +90,8 @@ pub struct Apart {
     rested: Instant,
     /// When the next server is started.
     again: Option<Instant>,
+    /// The server with the canary has ended.
+    has_died: bool,
 }
 
 impl Apart {
@@ -103,6 +109,7 @@ impl Apart {
             is_quitting: false,
             rested: clock::precise(),
             again: None,
+            has_died: false,
         }
     }
 
@@ -163,6 +170,7 @@ impl Apart {
     /// The serving process has ended.
     fn ended(&mut self, mut process: Process) {
         process.log_end();
+        self.has_died = true;
         if !self.is_quitting {
             self.start_again();
         }
@@ -172,6 +180,7 @@ impl Apart {
     fn replace_hanging(&mut self) {
         let Some(mut process) = self.serving.take() else { return };
         process.log_hang();
+        self.has_died = true;
         process.tell(&Order::Succeed(true), &[]);
         process.finish(Some(FINISH_PATIENCE));
         self.finishing.push(process);
@@ -187,6 +196,7 @@ impl KeptServer for Apart {
             user: load.identity.as_ref().map(User::from),
             ask_every_ms: u64::try_from(load.ask_every.as_millis()).unwrap_or(u64::MAX),
             quic: None,
+            canary: load.canary,
             labels: Vec::new(),
         };
         let (answers, reach) = (load.answers.to_bytes(), load.conf.reach.clone());
@@ -194,6 +204,15 @@ impl KeptServer for Apart {
         self.desk.allow_next(Allowed::of(&load.conf, load.identity.as_ref()));
         // The server has a parsed configuration of its own.
         drop((load.conf, load.tree, load.answers));
+        if let Some(CanaryServe::Beside(_)) = next.serve.canary {
+            // Its errands are allowed beside the others, until another configuration comes into force.
+            let here = self.serving.as_mut().ok_or_else(|| "the server is not there".to_owned());
+            let served = here.and_then(|process| match process.obstacle(&next) {
+                Some(what) => Err(format!("a canary runs in the same server, which {what}: change it with a reload")),
+                None => process.serve(&next, None),
+            });
+            return served.inspect_err(|_| self.desk.settle(false));
+        }
         let served = self.serve_next(&next);
         self.desk.settle(served.is_ok());
         served?;
@@ -228,6 +247,18 @@ impl KeptServer for Apart {
         }
         self.is_succeeded = is_succeeded;
         self.serving.iter().for_each(|process| process.tell(&Order::Succeed(is_succeeded), &[]));
+    }
+
+    fn steer(&mut self, order: CanaryOrder) {
+        self.serving.iter().for_each(|process| process.tell(&Order::Canary(order), &[]));
+    }
+
+    fn canary(&mut self) -> CanaryNews {
+        if std::mem::take(&mut self.has_died) {
+            return CanaryNews::Died;
+        }
+        let state = self.serving.as_mut().and_then(|process| process.canary.take());
+        state.map_or(CanaryNews::None, CanaryNews::State)
     }
 
     fn quit(&mut self) {
@@ -336,21 +367,27 @@ impl Process {
         .map_err(failed)?;
         let now = clock::precise();
         let (reach, nofile) = (last.reach.clone(), process::nofile());
-        Ok(Process { child, channel, reports, user, reach, nofile, answered: now, until: None })
+        Ok(Process { child, channel, reports, user, reach, nofile, answered: now, until: None, canary: None })
     }
 
-    /// Whether this process can serve the configuration. It cannot become another user, and it cannot write where its first
-    /// configuration did not.
+    /// Whether this process can serve the configuration.
     fn can_serve(&self, next: &Last) -> bool {
-        let place = next.reach.new_write(&self.reach);
-        if let Some(place) = place {
-            let (pid, place) = (self.child.id(), place.display());
-            log::global(
-                Level::Notice,
-                format_args!("worker process {pid} may not write to \"{place}\": another one takes its place"),
-            );
+        let obstacle = self.obstacle(next);
+        if let Some(what) = &obstacle {
+            let pid = self.child.id();
+            log::global(Level::Notice, format_args!("worker process {pid} {what}: another one takes its place"));
         }
-        place.is_none() && self.user == next.serve.user
+        obstacle.is_none()
+    }
+
+    /// Why this process cannot serve the configuration: it cannot become another user, and it cannot write where its first
+    /// configuration did not.
+    fn obstacle(&self, next: &Last) -> Option<String> {
+        if self.user != next.serve.user {
+            return Some("has another user".to_owned());
+        }
+        let place = next.reach.new_write(&self.reach)?;
+        Some(format!("may not write to \"{}\"", place.display()))
     }
 
     /// Sends a configuration, and waits until it is in force. A process that takes too long is killed: nobody knows which
@@ -361,7 +398,7 @@ impl Process {
             all.extend(Passed::ways(ways));
             process
         });
-        let order = Order::Serve(Serve { labels: Passed::labels(&all), quic, ..last.serve.clone() });
+        let order = Order::Serve(Box::new(Serve { labels: Passed::labels(&all), quic, ..last.serve.clone() }));
         let files: Vec<BorrowedFd<'_>> = all.iter().map(AsFd::as_fd).collect();
         let nofile = process::nofile();
         if self.nofile != nofile {
@@ -382,6 +419,7 @@ impl Process {
                     return Ok(());
                 }
                 Ok(Report::Refuses(message)) => return Err(message),
+                Ok(Report::Canary(state)) => self.canary = Some(state),
                 Ok(Report::Silent(_) | Report::Errand(_)) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err("the server ended before it served".to_owned()),
                 Err(RecvTimeoutError::Timeout) => {
@@ -417,6 +455,7 @@ impl Process {
                         log::global(Level::Alert, format_args!("worker {seat} has not answered for {silent} s"));
                     }
                 }
+                Ok(Report::Canary(state)) => self.canary = Some(state),
                 Ok(Report::Serves | Report::Refuses(_) | Report::Errand(_)) => {}
                 Err(TryRecvError::Empty) => return heard,
                 Err(TryRecvError::Disconnected) => return Heard::Ended,

@@ -4,15 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use weir_http::hold::board::lock;
+use weir_meter::live::Canary;
 use weir_net::forward::ForwardEnd;
 use weir_net::log::{self, Level};
 use weir_net::process::Manager;
 use weir_net::worker;
 
+use crate::canary::terms::{CanaryOrder, CanaryServe};
 use crate::control::Running;
 use crate::drive::quic;
+use crate::keeper::canary::{Word, newest};
 use crate::keeper::processes::Processes;
-use crate::keeper::{Bell, KeptServer, Load, News};
+use crate::keeper::{Bell, CanaryNews, KeptServer, Load, News};
 use crate::log_files;
 
 /// The server.
@@ -22,19 +26,36 @@ pub struct Here {
     bell: Bell,
     manager: Option<Manager>,
     processes: Processes,
+    /// The newest state of the canary.
+    canary: Word,
 }
 
 impl Here {
     /// A server without a configuration yet.
     pub fn new(bell: Bell, manager: Option<Manager>) -> Here {
-        Here { running: None, has_ended: Arc::default(), bell, manager, processes: Processes::new() }
+        Here {
+            running: None,
+            has_ended: Arc::default(),
+            bell,
+            manager,
+            processes: Processes::new(),
+            canary: Word::default(),
+        }
     }
 }
 
 impl KeptServer for Here {
     fn serve(&mut self, load: Load) -> Result<(), String> {
         if let Some(running) = &mut self.running {
-            return running.replace(load.conf, &load.tree, load.resources);
+            let Some(CanaryServe::Beside(terms)) = load.canary else {
+                return running.replace(load.conf, &load.tree, load.resources, load.canary.is_some());
+            };
+            let (word, bell) = (self.canary.clone(), self.bell.clone());
+            let tell = move |state: &Canary| {
+                *lock(&word) = Some(state.clone());
+                bell.ring();
+            };
+            return running.split(load.conf, terms, Box::new(tell));
         }
         let (process, ways) =
             self.processes.begin().map_err(|error| format!("socketpair() failed {}", log::Os(&error)))?;
@@ -75,6 +96,14 @@ impl KeptServer for Here {
 
     fn succeed(&mut self, is_succeeded: bool) {
         self.running.iter_mut().for_each(|running| running.succeed(is_succeeded));
+    }
+
+    fn steer(&mut self, order: CanaryOrder) {
+        self.running.iter().for_each(|running| running.steer(order));
+    }
+
+    fn canary(&mut self) -> CanaryNews {
+        newest(&self.canary).map_or(CanaryNews::None, |state| CanaryNews::State(Box::new(state)))
     }
 
     fn quit(&mut self) {

@@ -7,24 +7,28 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_dash::logs::Tail;
+use weir_meter::live::Canary;
 use weir_net::opening::Guard;
 use weir_net::path::Links;
 use weir_net::process::Identity;
 use weir_words::Said;
 
+use crate::canary::terms::{CanaryOrder, CanaryServe};
 use crate::drive::quic::process::QuicProcess;
 
 /// An order of the keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Order {
     /// Read the configuration with the answers that follow, and put it in force.
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Show that a reload was refused.
     Refuse(Vec<String>),
     /// Write to these log files from now on.
     Reopen(Vec<Label>),
     /// Another process serves too, and takes new connections when this one is told to quit; or it has ended.
     Succeed(bool),
+    /// Something about the canary that runs.
+    Canary(CanaryOrder),
     /// Let every exchange end, then end.
     Quit,
     /// End at once.
@@ -44,6 +48,8 @@ pub struct Serve {
     pub ask_every_ms: u64,
     /// The process, as QUIC knows it; only the first configuration decides.
     pub quic: Option<QuicProcess>,
+    /// The configuration is that of a canary: it is put beside the one in force, or in its place.
+    pub canary: Option<CanaryServe>,
     /// The labels of the message's descriptors, in their order.
     pub labels: Vec<Label>,
 }
@@ -87,6 +93,8 @@ pub enum Report {
     Refuses(String),
     /// The seats of the workers that have not answered.
     Silent(Vec<usize>),
+    /// The state of the canary.
+    Canary(Box<Canary>),
     /// Something that the keeper is to do; the answer goes through the descriptor of the message.
     Errand(Errand),
 }
@@ -228,14 +236,15 @@ mod tests {
         let user = User { uid: 33, gid: 33, groups: vec![33, 4], keeps_raw: true };
         assert_eq!(User::from(&Identity::from(&user)), user);
         let labels = vec![Label::Listening, Label::Log("/var/log/a\"b".to_owned())];
-        let order = Order::Serve(Serve {
+        let order = Order::Serve(Box::new(Serve {
             generation: 3,
             dashboard: None,
             user: Some(user),
             ask_every_ms: 5000,
             quic: None,
+            canary: Some(CanaryServe::Instead("/new.conf".to_owned())),
             labels,
-        });
+        }));
         let bytes = order.to_bytes(b"answers");
         let (read, more) = Order::from_bytes(&bytes).unwrap();
         assert_eq!((format!("{read:?}"), more), (format!("{order:?}"), &b"answers"[..]));
@@ -254,9 +263,17 @@ mod tests {
         fn messages() {
             let labels =
                 vec![Label::Listening, Label::DnsDatagrams(([127, 0, 0, 1], 53).into()), Label::Log("/l".to_owned())];
-            let serve = Serve { generation: 3, dashboard: None, user: None, ask_every_ms: 5000, quic: None, labels };
+            let serve = Serve {
+                generation: 3,
+                dashboard: None,
+                user: None,
+                ask_every_ms: 5000,
+                quic: None,
+                canary: None,
+                labels,
+            };
             let seeds = [
-                Order::Serve(serve).to_bytes(b"more"),
+                Order::Serve(Box::new(serve)).to_bytes(b"more"),
                 Order::Refuse(vec!["a".to_owned()]).to_bytes(b""),
                 Order::Stop.to_bytes(b""),
                 Report::Silent(vec![0, 3]).to_bytes(),

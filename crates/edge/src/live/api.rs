@@ -19,7 +19,7 @@ use weir_wire::Known;
 use super::gather::Reset;
 use super::question::{QUESTIONS_MAX, Question, Reply};
 use super::writes;
-use crate::recorder;
+use crate::{canary, recorder};
 use weir_http::family::variables::push_request_id;
 
 /// Versions of the API.
@@ -201,9 +201,8 @@ fn decide(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &
     if version.is_empty() || version == "weir" {
         return match (reads, version, rest.trim_end_matches('/')) {
             (true, "weir", "record") => Ok(Said::Shows(recorder::api::shown(&snapshot.weir.recordings))),
-            (false, "weir", "record") => {
-                recorder::api::change(conf, &question.method, &question.body).map(|value| Said::Changed(200, value))
-            }
+            (true, "weir", "canary") => Ok(Said::Shows(canary::api::shown(snapshot.weir.canary.as_ref()))),
+            (false, "weir", name) => writes::change_own(conf, question, name).map(|value| Said::Changed(200, value)),
             (false, ..) => Err(METHOD_DISABLED.into()),
             (true, "", _) => Ok(Said::Shows(VERSIONS.collect())),
             (true, _, "") => Ok(Said::Shows(value_of(snapshot))),

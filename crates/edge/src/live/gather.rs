@@ -27,7 +27,7 @@ use super::sums::{Flow, Sums, flow_of_all, groups, last_error, limit_sums, peer_
 use super::trends::Trends;
 use super::tunnels::websockets;
 use super::{Live, Scene};
-use crate::recorder;
+use crate::{canary, recorder};
 
 /// The data that the observer keeps from second to second.
 pub struct Gatherer {
@@ -201,6 +201,7 @@ impl Gatherer {
         snapshot.weir.certificates = certificates::all(&conf);
         snapshot.weir.traces = traces(&conf);
         snapshot.weir.recordings = recorder::api::all(&conf);
+        snapshot.weir.canary = canary::api::state();
         snapshot.weir.host = self.machine.host.clone();
         snapshot.weir.errors = self.errors(live, now_ms, &snapshot);
         snapshot.weir.limits = ceilings::limits(live, &scene, &self.machine, &snapshot);

@@ -333,6 +333,18 @@ metrics! {
         };
     "weir_record_bytes" Gauge "`file`" "The size of the file of a recording."
         |f, s| for of in &s.weir.recordings { f.line(&[("file", &of.file)], of.bytes as f64); };
+    "weir_canary_running" Gauge "" "1 while a share of the clients has a second configuration, else 0. There is none of these before the first canary of the process."
+        |f, s| if let Some(of) = &s.weir.canary {
+            f.line(&[], f64::from(u8::from(of.phase.is_on())));
+        };
+    "weir_canary_share" Gauge "" "The share of the clients that have the second configuration, from 0 to 1."
+        |f, s| if let Some(of) = &s.weir.canary { f.line(&[], of.share); };
+    "weir_canary_clients" Gauge "`lane`" "Clients that were judged: old, new."
+        |f, s| if let Some(of) = &s.weir.canary {
+            for (lane, own) in [("old", of.old), ("new", of.new)] { f.line(&[("lane", &lane)], own.clients as f64); }
+        };
+    "weir_canary_evidence" Gauge "" "The evidence that the second configuration harms clients: 1 is none; at 40 the canary is rolled back."
+        |f, s| if let Some(of) = &s.weir.canary { f.line(&[], of.evidence); };
     "weir_cache_requests" Counter "`cache`, `status`" "Requests by cache status; error counts requests that ended before they had a status. The sum is all requests."
         |f, s| for (name, cache) in &s.weir.caches {
             for (status, count) in [

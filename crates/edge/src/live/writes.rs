@@ -11,6 +11,7 @@ use weir_proxy::family::upstream::edit::Refused;
 use super::api::No;
 use super::question::Question;
 use crate::guard::{self, Deed};
+use crate::{canary, recorder};
 
 /// Bytes of a request's body, at most: a server takes a few hundred.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
@@ -50,6 +51,15 @@ pub fn change(conf: Option<&Conf>, question: &Question, rest: &str) -> Option<Re
         Some(upstream) => change_servers(upstream, question, id.trim_matches('/')),
         None => Err(no(404, "UpstreamNotFound", "upstream not found")),
     })
+}
+
+/// Changes an object that only weir has: a recorder, the canary. Returns its state.
+pub fn change_own(conf: Option<&Conf>, question: &Question, name: &str) -> Result<Value, Refused> {
+    match name {
+        "record" => recorder::api::change(conf, &question.method, &question.body),
+        "canary" => canary::api::change(&question.method, &question.body),
+        _ => Err(no(405, "MethodDisabled", "method disabled")),
+    }
 }
 
 fn body(question: &Question) -> Result<Value, Refused> {

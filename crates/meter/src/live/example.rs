@@ -228,6 +228,35 @@ fn upstream(now: Timestamp) -> Upstream {
     Upstream { peers: vec![good, bad], keepalive: 24, zombies: 0, zone: "app".to_owned(), queue }
 }
 
+fn canary() -> Canary {
+    let aspect = |name: &str, old, new, margin| CanaryAspect {
+        name: name.to_owned(),
+        old,
+        new,
+        upper: Some(new - old + 0.02),
+        margin,
+        evidence: 1.1,
+    };
+    Canary {
+        sentence: "/etc/nginx/new.conf has 10.0 % of the clients".to_owned(),
+        file: "/etc/nginx/new.conf".to_owned(),
+        generation: 4,
+        key: "address".to_owned(),
+        share: 0.1,
+        next_shares: vec![0.5],
+        since: Timestamp(1_795_362_600_250),
+        seconds: 740,
+        old: CanaryLane { clients: 3_610, requests: 41_200 },
+        new: CanaryLane { clients: 402, requests: 4_630 },
+        evidence: 0.8,
+        evidence_limit: 40.0,
+        aspects: vec![aspect("errors", 0.003, 0.004, 0.005), aspect("slower", 0.5, 0.51, 0.03)],
+        clients_needed: Some(13_100),
+        largest_client: 0.01,
+        ..Canary::default()
+    }
+}
+
 fn weir(now: Timestamp) -> Weir {
     let step = |step: &str, p50_us: u64, p99_us: u64| StepTimes {
         step: step.to_owned(),
@@ -291,6 +320,7 @@ fn weir(now: Timestamp) -> Weir {
                 lost: RecordingLosses { queue: 3, ..RecordingLosses::default() },
             },
         }],
+        canary: Some(canary()),
         traces: Traces { endpoint: Some("http://127.0.0.1:4317".to_owned()), exported: 1_204, dropped: 0, failed: 0 },
         limits: limits(),
         host: host(),

@@ -6,6 +6,7 @@
 //!
 //! Totals count from the start of the process or the last reset; data about the present names the time it covers.
 
+mod canary;
 pub mod cells;
 mod example;
 pub mod histogram;
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use canary::*;
 pub use own::*;
 pub use plus::*;
 pub use protocols::*;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Timestamp;
+use super::canary::Canary;
 use super::protocols::{ProtocolAccount, Quic};
 
 /// Data that NGINX Plus does not have.
@@ -47,6 +48,8 @@ pub struct Weir {
     pub traces: Traces,
     /// Recorders of `record`, in the order of the file.
     pub recordings: Vec<Recording>,
+    /// The canary, or the last one of this process.
+    pub canary: Option<Canary>,
     /// Each limit beside its use.
     pub limits: Vec<Limit>,
     /// State of the machine.

@@ -1,0 +1,26 @@
+//! A canary: a second configuration beside the one in force, for a share of the clients, until its judge has decided.
+//!
+//! ```text
+//!  worker ─► note ─► queue ─► thread "canary": windows of clients ─► judge ─┬─► harm: the share is 0 at once
+//!                                                                          └─► proof: the keeper promotes
+//! ```
+//!
+//! The process has one canary at a time. `control` puts the second configuration beside the first, `Worker::split` gives it to
+//! clients. Invariant: a worker never waits for the judge. A block of notes that finds the queue full is dropped and counted.
+//!
+//! - `terms`: what the keeper and the server tell each other
+//! - `beside`: whether a configuration may be beside another one
+//! - `worker`: the notes of a worker
+//! - `latencies`, `clients`: the windows of clients, which become outcomes
+//! - `run`: the thread with the judge, and the state
+//! - `say`: the state as a sentence
+//! - `api`: the state for the API, and its orders
+
+pub mod api;
+pub mod beside;
+mod clients;
+mod latencies;
+pub mod run;
+pub mod say;
+pub mod terms;
+pub mod worker;

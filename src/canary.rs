@@ -1,0 +1,359 @@
+//! `weir canary`: a second configuration beside that of a running edge, for a share of its clients.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use weir_edge::canary::say;
+use weir_edge::canary::terms::{CanaryOrder, TIME_MAX, Terms, check_share};
+use weir_edge::keeper::canary::{self, CanaryAsk, CanaryAsked, CanaryShown};
+use weir_http::hold::split::SplitKey;
+use weir_http::text::value;
+use weir_load::once::{self, Once};
+use weir_meter::live::{Canary, CanaryPhase};
+use weir_net::process::{self, Signal};
+use weir_net::{Instant, clock};
+use weir_words::{Language, Said, said, say};
+
+use crate::{edge, flags, texts};
+
+const AFTER_HELP: &str = "\
+The edge reads FILE as the file that it runs: relative names mean the same. A client belongs to one configuration by a keyed hash
+of its key. The judge looks after every client: harm rolls back at once, and a proof that harm is below the margins promotes. A promotion
+is a reload with FILE; the next reload reads the edge's own file, so move FILE there: weir canary FILE --wait && mv FILE nginx.conf.
+
+A reload, an upgrade of the binary and the end of the server end a canary: all clients get the old configuration.
+
+  weir canary new.conf --share 10% --wait            until a decision
+  weir canary new.conf --share 1%,10%,50% --pause 10m --for 6h --wait
+  weir canary status; weir canary share 25%; weir canary promote; weir canary rollback
+
+Exit codes: 0 promoted, with --wait, else done; 1 rolled back, or refused; 2 undecided, or the command line is invalid.";
+
+/// `weir canary`.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub struct CanaryArgs {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    begin: Begin,
+}
+
+/// The beginning of a canary.
+#[derive(Args)]
+struct Begin {
+    /// The new configuration
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The share of the clients that get it; with commas, one after another
+    #[arg(long, value_name = "PERCENT%", default_value = "10%", value_delimiter = ',', value_parser = share)]
+    share: Vec<f64>,
+    /// The time of each share but the last one: 30s, 10m, 2h
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
+    pause: Duration,
+    /// The key of a client: address, cookie:NAME, $http_NAME or $arg_NAME
+    #[arg(long, value_name = "KEY", default_value = "address", value_parser = key)]
+    key: String,
+    /// First judge the old configuration as if a share of the clients had another one: harm that is found there is none
+    #[arg(long = "aa", value_name = "TIME", value_parser = time)]
+    rehearsal: Option<Duration>,
+    /// Roll back after this time if there is no decision
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    lasts: Option<Duration>,
+    /// Do not promote when harm is excluded
+    #[arg(long)]
+    no_promote: bool,
+    /// Wait for the decision
+    #[arg(long)]
+    wait: bool,
+    /// With --wait: send the decision as JSON to this URL, by one POST
+    #[arg(long, value_name = "URL", requires = "wait")]
+    notify: Option<String>,
+    #[command(flatten)]
+    edge: EdgePlace,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Show the canary, or the last one
+    Status {
+        #[command(flatten)]
+        edge: EdgePlace,
+    },
+    /// Change the share
+    Share {
+        /// The share of the clients that get the new configuration
+        #[arg(value_name = "PERCENT%", value_parser = share)]
+        share: f64,
+        #[command(flatten)]
+        edge: EdgePlace,
+    },
+    /// Give all clients the new configuration
+    Promote {
+        #[command(flatten)]
+        edge: EdgePlace,
+    },
+    /// Give all clients the old configuration
+    Rollback {
+        #[command(flatten)]
+        edge: EdgePlace,
+    },
+}
+
+/// The edge, as nginx's flags name it.
+#[derive(Args)]
+struct EdgePlace {
+    /// The file that the edge runs [default: /etc/nginx/nginx.conf]
+    #[arg(short, value_name = "FILE")]
+    conf: Option<OsString>,
+    /// The prefix of the edge
+    #[arg(short, value_name = "PATH")]
+    prefix: Option<OsString>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A percentage as a part of 1.
+fn share(text: &str) -> Result<f64, Said> {
+    let part = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok()).map(|percent| percent / 100.0);
+    part.filter(|part| check_share(*part).is_ok())
+        .ok_or_else(|| said!("write a percentage from 0.1% to 99%", "0.1%부터 99%까지의 비율을 쓰세요"))
+}
+
+fn time(text: &str) -> Result<Duration, Said> {
+    let time = value::whole_seconds_of(text).filter(|time| !time.is_zero() && *time <= TIME_MAX);
+    time.ok_or_else(|| {
+        said!("write a time up to 31d, such as 30s, 10m or 2h", "30s, 10m, 2h처럼 31d까지의 시간을 쓰세요")
+    })
+}
+
+fn key(text: &str) -> Result<String, Said> {
+    SplitKey::read(text).map(|key| key.text()).map_err(|_| {
+        said!(
+            "write address, cookie:NAME, $http_NAME or $arg_NAME",
+            "address, cookie:NAME, $http_NAME, $arg_NAME 중 하나를 쓰세요"
+        )
+    })
+}
+
+/// How often the state is looked at, and how long the keeper may take for an order.
+const LOOK: Duration = Duration::from_millis(100);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(70);
+/// How long the receiver of a decision may take.
+const NOTIFY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Rolled back, or refused.
+const ROLLED_BACK: u8 = 1;
+/// Undecided.
+const UNDECIDED: u8 = 2;
+
+/// Runs the verb.
+pub fn main(args: CanaryArgs, language: Language) -> ExitCode {
+    match run(args, language) {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            eprintln!("weir canary: {}", message.say(language));
+            ExitCode::from(ROLLED_BACK)
+        }
+    }
+}
+
+fn run(args: CanaryArgs, language: Language) -> Result<u8, Said> {
+    let order = |edge: EdgePlace, order| {
+        let place = edge.find()?;
+        place.give(CanaryAsk::Order(order))?;
+        // The server tells its state a moment later.
+        std::thread::sleep(LOOK * 5);
+        place.print(language)
+    };
+    match args.what {
+        Some(What::Status { edge }) => edge.find()?.print(language),
+        Some(What::Share { share, edge }) => order(edge, CanaryOrder::Share(share)),
+        Some(What::Promote { edge }) => order(edge, CanaryOrder::Promote),
+        Some(What::Rollback { edge }) => order(edge, CanaryOrder::RollBack),
+        None => begin(args.begin, language),
+    }
+}
+
+fn begin(begin: Begin, language: Language) -> Result<u8, Said> {
+    let Some(file) = begin.file else { return Err(say!(texts::CANARY_NO_FILE)) };
+    let of_file = |error: std::io::Error| say!(texts::OF_FILE, file.display().to_string(), error.to_string());
+    // The keeper reads it: another working directory must not change which file that is.
+    let file = std::fs::canonicalize(&file).map_err(of_file)?;
+    let terms = Terms {
+        file: file.to_string_lossy().into_owned(),
+        key: begin.key,
+        shares: begin.share,
+        pause: begin.pause,
+        rehearsal: begin.rehearsal,
+        lasts: begin.lasts,
+        promotes: !begin.no_promote,
+    };
+    terms.check().map_err(Said::from)?;
+    let place = begin.edge.find()?;
+    place.give(CanaryAsk::Start(terms))?;
+    if !begin.wait {
+        std::thread::sleep(LOOK * 5);
+        return place.print(language).map(|_| 0);
+    }
+    loop {
+        match canary::read(&place.pid_file).and_then(|shown| shown.canary) {
+            Some(canary) if canary.phase.is_on() => {}
+            Some(canary) => {
+                begin.notify.iter().for_each(|url| notify(url, &canary, language));
+                return place.print(language);
+            }
+            None if !Path::new(&format!("/proc/{}", place.pid)).exists() => return Err(say!(texts::CANARY_NO_EDGE)),
+            None => {}
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Sends the decision. A receiver that fails changes nothing.
+fn notify(url: &str, of: &Canary, language: Language) {
+    let sent = once::ask(&Once {
+        url: url.to_owned(),
+        method: "POST",
+        json: serde_json::to_vec(of).unwrap_or_default(),
+        timeout: NOTIFY_PATIENCE,
+        insecure: false,
+        bearer: None,
+    });
+    let failed = match sent {
+        Ok((200..=299, _)) => return,
+        Ok((status, body)) => {
+            say!(texts::ANSWERS_AS, url, u32::from(status), String::from_utf8_lossy(&body).trim())
+        }
+        Err(why) => why,
+    };
+    eprintln!("weir canary: {}", failed.say(language));
+}
+
+/// A running edge.
+struct Place {
+    pid_file: PathBuf,
+    pid: u32,
+    /// The file that it runs.
+    file: String,
+    json: bool,
+}
+
+impl EdgePlace {
+    /// The edge with this pid file.
+    fn find(&self) -> Result<Place, Said> {
+        let named = [("-c", &self.conf), ("-p", &self.prefix)].into_iter();
+        let words: Vec<OsString> =
+            named.filter_map(|(flag, value)| Some([flag.into(), value.clone()?])).flatten().collect();
+        let origin = edge::origin(&flags::parse(&words).map_err(Said::from)?);
+        let (pid_file, pid) = edge::running(&origin).map_err(Said::from)?;
+        Ok(Place { pid_file, pid, file: origin.file, json: self.json })
+    }
+}
+
+impl Place {
+    /// Gives the keeper an order, and waits for its answer.
+    fn give(&self, what: CanaryAsk) -> Result<(), Said> {
+        let number = clock::unix_ms().wrapping_mul(1 << 16) ^ u64::from(std::process::id());
+        let asked = CanaryAsked { number, at_ms: clock::unix_ms(), what };
+        let shown = self.pid_file.display().to_string();
+        canary::give(&self.pid_file, &asked).map_err(|error| say!(texts::OF_FILE, &shown, error.to_string()))?;
+        process::send_signal(self.pid, Signal::Hup).map_err(|error| say!(texts::OF_FILE, &shown, error.to_string()))?;
+        let until = clock::precise() + ANSWER_PATIENCE;
+        loop {
+            match canary::read(&self.pid_file) {
+                Some(CanaryShown { answered: Some(answered), refused, .. }) if answered == number => {
+                    return refused.map_or(Ok(()), |why| Err(Said::from(why)));
+                }
+                _ if is_late(until) => return Err(say!(texts::CANARY_NO_ANSWER)),
+                _ => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    /// Prints the state; the result is its exit code.
+    fn print(&self, language: Language) -> Result<u8, Said> {
+        let shown = canary::read(&self.pid_file).unwrap_or_default();
+        let Some(state) = shown.canary else { return Err(say!(texts::CANARY_NONE)) };
+        if self.json {
+            println!("{}", serde_json::to_string(&state).unwrap_or_default());
+        } else {
+            println!("{}", say::sentence(&state).say(language));
+            for warning in warnings(&state) {
+                println!("{}", warning.say(language));
+            }
+        }
+        Ok(match state.phase {
+            CanaryPhase::Promoted => {
+                if Path::new(&state.file) != Path::new(&self.file) && !self.json {
+                    println!("{}", say!(texts::CANARY_MOVE, &self.file, &state.file).say(language));
+                }
+                0
+            }
+            CanaryPhase::Running | CanaryPhase::Rehearsing | CanaryPhase::Promoting => 0,
+            CanaryPhase::RolledBack => ROLLED_BACK,
+            CanaryPhase::Undecided => UNDECIDED,
+        })
+    }
+}
+
+fn is_late(until: Instant) -> bool {
+    clock::precise() >= until
+}
+
+/// A client with more requests than this part of all is no client among others.
+const LARGE: f64 = 0.05;
+/// After this time, and with fewer clients than this, the traffic answers no question.
+const FEW_SECONDS: u64 = 300;
+const FEW_CLIENTS: u64 = 200;
+
+/// What makes the judgement weak.
+fn warnings(of: &Canary) -> Vec<Said> {
+    let (mut all, clients) = (Vec::new(), of.old.clients + of.new.clients);
+    if of.largest_client > LARGE && clients > 0 {
+        all.push(say!(texts::CANARY_LARGE, format!("{:.0} %", of.largest_client * 100.0)));
+    }
+    if of.seconds >= FEW_SECONDS && clients < FEW_CLIENTS {
+        all.push(say!(texts::CANARY_FEW, clients, of.seconds / 60));
+    }
+    if of.requests_without_key > 0 {
+        all.push(say!(texts::CANARY_KEYLESS, of.requests_without_key, &of.key));
+    }
+    if of.requests_lost > 0 {
+        all.push(say!(texts::CANARY_LOST, of.requests_lost));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_keys_are_read_or_refused() {
+        assert_eq!((share("10%").ok(), share("0.5%").ok()), (Some(0.1), Some(0.005)));
+        for text in ["", "10", "0%", "100%", "x%", "-1%", "NaN%"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+        assert_eq!(key("$cookie_sid").ok().as_deref(), Some("cookie:sid"));
+        assert!(key("$status").is_err());
+    }
+
+    #[test]
+    fn weak_judgements_are_named() {
+        let of = Canary {
+            largest_client: 0.2,
+            seconds: 600,
+            requests_without_key: 3,
+            requests_lost: 4,
+            old: weir_meter::live::CanaryLane { clients: 7, requests: 9 },
+            ..Canary::default()
+        };
+        assert_eq!(warnings(&of).len(), 4);
+        assert!(warnings(&Canary::default()).is_empty());
+    }
+}
