@@ -173,7 +173,7 @@ pub struct Keeper<S> {
     successor: Option<Child>,
     /// systemd, if it waits for messages.
     manager: Option<Manager>,
-    /// The number of the newest configuration that was read.
+    /// The number of the newest configuration that the server got. A refused one has taken none.
     newest: u32,
     canary: KeptCanary,
 }
@@ -389,7 +389,6 @@ impl<S: KeptServer> Keeper<S> {
         let bound = &self.in_force.resources.sockets;
         let is_bound = |address| bound.contains_key(&Address::Tcp(address));
         let (loaded, answers, claimed) = load_with_dashboard(&mut self.origin, files, self.newest + 1, &is_bound);
-        self.newest += 1;
         let mut why = Vec::new();
         for problem in &loaded.problems {
             let sentence = problem.sentence(&loaded.tree);
@@ -427,6 +426,7 @@ impl<S: KeptServer> Keeper<S> {
             false => self.canary.end(CanaryPhase::RolledBack, CanaryReason::Reload, &self.in_force.pid),
         }
         log::install(errors);
+        self.newest = in_force.generation;
         let before = std::mem::replace(&mut self.in_force, in_force);
         if before.dashboard != self.in_force.dashboard {
             self.show();

@@ -41,7 +41,6 @@ impl<S: KeptServer> Keeper<S> {
         let dashboard = Dashboard::Decided(self.in_force.dashboard);
         let origin = ConfOrigin { file: terms.file.clone(), dashboard, ..self.origin.clone() };
         let (loaded, mut answers) = load_recorded(&origin, files, self.newest + 1);
-        self.newest += 1;
         let sentences: Vec<String> =
             loaded.problems.iter().filter(|problem| is_grave(problem)).map(|one| one.sentence(&loaded.tree)).collect();
         let Some(conf) = loaded.conf else { return Err(sentences.join("; ")) };
@@ -58,6 +57,7 @@ impl<S: KeptServer> Keeper<S> {
         let state = terms.state(conf.generation);
         let canary = Some(CanaryServe::Beside(terms));
         self.server.serve(Load { conf, tree: loaded.tree, answers, resources, identity, ask_every, canary })?;
+        self.newest = state.generation;
         self.canary.begin(read, state);
         Ok(())
     }
@@ -77,7 +77,6 @@ impl<S: KeptServer> Keeper<S> {
         }
         let Some((origin, answers)) = self.canary.read.take() else { return };
         let loaded = answers::replayed(answers.clone(), || load(&origin, files, self.newest + 1));
-        self.newest += 1;
         let serve = CanaryServe::Instead(origin.file);
         let promoted = match loaded.conf {
             Some(conf) => self.replace((conf, loaded.tree, answers), None, Some(serve)),
