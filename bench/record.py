@@ -162,7 +162,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weir", required=True)
     parser.add_argument("--only", type=lambda text: text.split(","), help="rows: " + ", ".join(row.name for row in ROWS))
-    parser.add_argument("--sides", type=lambda text: text.split(","), help="sides: " + ", ".join(SIDES))
+    parser.add_argument("--sides", type=lambda text: text.split(","), help="sides: " + ", ".join(SIDES).replace("%", "%%"))
     parser.add_argument("--rate", type=int, default=20_000, help="0: without a rate, as fast as the connections go")
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=9)
