@@ -48,6 +48,8 @@ pub struct Geo {
     source: Option<VariableId>,
     table: Table,
     values: Vec<Box<[u8]>>,
+    /// The numbers of the values while the block is read: a base of a country has 100,000 of them.
+    numbers: HashMap<Box<[u8]>, u32>,
     proxies: Vec<Cidr>,
     recursive: bool,
     volatile: bool,
@@ -94,6 +96,7 @@ fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
     }
     b.stand(statement.at);
+    geo.numbers = HashMap::new();
     if let Table::Networks(networks) = &mut geo.table {
         networks.sort();
     }
@@ -127,11 +130,13 @@ impl Geo {
     }
 
     fn value(&mut self, bytes: &[u8]) -> u32 {
-        let known = self.values.iter().rposition(|value| **value == *bytes);
-        known.unwrap_or_else(|| {
-            self.values.push(bytes.into());
-            self.values.len() - 1
-        }) as u32
+        if let Some(number) = self.numbers.get(bytes) {
+            return *number;
+        }
+        let number = self.values.len() as u32;
+        self.values.push(bytes.into());
+        self.numbers.insert(bytes.into(), number);
+        number
     }
 
     fn shown(&self, value: u32) -> String {
@@ -308,6 +313,14 @@ mod tests {
             assert_eq!(networks.find4(address), Some(value), "{address:x}");
         }
         assert_eq!(networks.find6(1), None);
+    }
+
+    #[test]
+    fn each_value_is_there_once() {
+        let mut geo = Geo::default();
+        let numbers = [b"kr".as_slice(), b"", b"kr", b"us", b""].map(|value| geo.value(value));
+        assert_eq!((numbers, geo.values.len()), ([0, 1, 0, 2, 1], 3));
+        assert_eq!(geo.shown(2), "us");
     }
 
     #[test]
