@@ -311,7 +311,7 @@ const LARGE: f64 = 0.05;
 const FEW_SECONDS: u64 = 300;
 const FEW_CLIENTS: u64 = 200;
 
-/// What makes the judgement weak.
+/// The reasons why the judgement is weak.
 fn warnings(of: &Canary) -> Vec<Said> {
     let (mut all, clients) = (Vec::new(), of.old.clients + of.new.clients);
     if of.largest_client > LARGE && clients > 0 {

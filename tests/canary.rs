@@ -76,6 +76,7 @@ impl Edge {
     fn begin(&self, file: &Path, more: &[&str]) {
         let file = file.to_str().unwrap();
         self.does(&[&[file], more].concat(), "of the clients");
+        within("both workers have it", || self.state()["workers"] == 2);
     }
 
     fn state(&self) -> Value {

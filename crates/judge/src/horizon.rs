@@ -33,7 +33,7 @@ pub fn bounds(looks: usize, alpha: f64) -> Vec<f64> {
         let bound = tail_bound(&density, due, step);
         spent += due;
         bounds.push(at(bound) / part.sqrt());
-        // Who crosses the bound does not go on.
+        // A path that crosses the bound ends there.
         density.iter_mut().skip(bound).for_each(|one| *one = 0.0);
     }
     bounds

@@ -1,4 +1,4 @@
-//! What one client met.
+//! The outcome of one client: the failures and the times of its requests.
 
 /// The quantiles of latency that are watched.
 pub const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];

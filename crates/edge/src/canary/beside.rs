@@ -76,7 +76,7 @@ pub fn check(new: &Conf, old: &Conf, key: &SplitKey) -> Result<(), String> {
     Ok(())
 }
 
-/// What a socket speaks, by its address.
+/// The parameters of each `listen` that the clients of its socket notice, by its address.
 fn parameters(conf: &Conf) -> BTreeMap<String, (bool, bool, bool)> {
     let http = conf.listens.iter().map(|listen| {
         let kind = if listen.quic { " quic" } else { "" };

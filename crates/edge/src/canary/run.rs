@@ -47,6 +47,8 @@ pub struct CanaryRun {
     send: SyncSender<Vec<Note>>,
     lost: AtomicU64,
     without_key: AtomicU64,
+    /// Workers that have its coin.
+    workers: AtomicU64,
     begun: Instant,
     /// When the share changed last, in microseconds since `begun`.
     changed_us: AtomicU64,
@@ -54,7 +56,7 @@ pub struct CanaryRun {
     is_led: AtomicBool,
 }
 
-/// What the thread of a canary can do to the workers.
+/// The calls by which the thread of a canary reaches the workers and the keeper.
 pub struct Hands {
     /// Gives a share of the clients the new configuration, after the rehearsal.
     pub split: Box<dyn Fn() + Send>,
@@ -105,6 +107,7 @@ impl CanaryRun {
             send,
             lost: AtomicU64::new(0),
             without_key: AtomicU64::new(0),
+            workers: AtomicU64::new(0),
             begun: clock::precise(),
             changed_us: AtomicU64::new(0),
             is_led: AtomicBool::new(false),
@@ -182,6 +185,11 @@ impl CanaryRun {
     /// Requests that have begun until now count for nothing.
     fn forget_early(&self) {
         self.changed_us.store(clock::precise().us_since(self.begun), Ordering::Relaxed);
+    }
+
+    /// A worker has its coin from now on.
+    pub fn join(&self) {
+        self.workers.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a request without the key.
@@ -339,6 +347,8 @@ impl Mind {
         lock(&self.run.state).phase = CanaryPhase::Running;
         self.run.is_rehearsal.store(false, Ordering::Relaxed);
         self.run.forget_early();
+        // They get another coin.
+        self.run.workers.store(0, Ordering::Relaxed);
         (hands.split)();
         self.run.log_share();
     }
@@ -381,6 +391,7 @@ impl Mind {
         state.largest_client = clients.largest();
         state.clients_skipped = clients.skipped;
         state.requests_lost = run.lost.load(Ordering::Relaxed);
+        state.workers = run.workers.load(Ordering::Relaxed);
         state.requests_without_key = run.without_key.load(Ordering::Relaxed);
         state.sentence = say::sentence(&state).en().to_owned();
     }

@@ -30,6 +30,7 @@ struct Notes {
 pub fn begin(worker: &Worker, run: Arc<CanaryRun>) {
     let notes = worker.own.of(Notes::default);
     notes.block.take();
+    run.join();
     notes.run.replace(Some(run));
     notes.since.set(Some(clock::now()));
 }

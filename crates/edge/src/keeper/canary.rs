@@ -4,8 +4,10 @@
 //! user or of root that nobody else may write, and only if it is young: an order that nobody took must not turn a later reload
 //! into a canary.
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,7 @@ use weir_http::hold::board::lock;
 use weir_meter::live::{Canary, CanaryPhase, CanaryReason};
 use weir_net::answers::Answers;
 use weir_net::log::{self, Level};
+use weir_net::path::{self, Links};
 use weir_net::{clock, process};
 
 use crate::canary::say;
@@ -83,7 +86,10 @@ pub fn give(pid: &Path, asked: &CanaryAsked) -> io::Result<()> {
 /// Takes the order, if there is one that the keeper obeys. The file is gone then.
 pub fn take(pid: &Path) -> Option<CanaryAsked> {
     let path = order_path(pid);
-    let file = fs::File::open(&path).ok()?;
+    // Where others may write, the name may lead elsewhere, or to a pipe on which the keeper would wait.
+    let bytes = path.as_os_str().as_bytes();
+    let directory = (bytes.len() - path.file_name().map_or(0, OsStr::len)).saturating_sub(1);
+    let file = path::open(bytes, directory, Links::Refused).ok()?;
     let facts = file.metadata().ok()?;
     let _ = fs::remove_file(&path);
     let is_ours = facts.uid() == 0 || facts.uid() == process::effective_user();
@@ -207,6 +213,11 @@ mod tests {
         give(&pid, &asked).unwrap();
         fs::set_permissions(order_path(&pid), fs::Permissions::from_mode(0o666)).unwrap();
         assert_eq!(take(&pid), None, "anybody may write it");
+        give(&pid, &asked).unwrap();
+        fs::rename(order_path(&pid), directory.join("order")).unwrap();
+        std::os::unix::fs::symlink(directory.join("order"), order_path(&pid)).unwrap();
+        assert_eq!(take(&pid), None, "the name leads elsewhere");
+        fs::remove_file(order_path(&pid)).unwrap();
         let mut kept = KeptCanary::default();
         kept.answer(7, Err("no".to_owned()), &pid);
         assert_eq!(read(&pid).map(|shown| (shown.answered, shown.refused)), Some((Some(7), Some("no".to_owned()))));

@@ -130,6 +130,8 @@ pub struct Canary {
     pub clients_skipped: u64,
     /// Requests that were not counted, because the judge was behind.
     pub requests_lost: u64,
+    /// Workers that throw its coin: the others give all clients the old configuration.
+    pub workers: u64,
     /// Requests without the key: they get the old configuration.
     pub requests_without_key: u64,
 }

@@ -364,7 +364,7 @@ fn an_answer_that_weir_s_guard_fetches_is_deliberate() {
     let nginx = seen(true, "HIT", "a");
     let ours = |is_personal, body| asking(seen(is_personal, "MISS", body), &[("cookie", "sid=1")]);
     assert_eq!(explained(&nginx, &ours(true, "a")), (vec!["guard of a cache"], vec![]));
-    // What the client gets is compared.
+    // The answer is compared as the client gets it.
     assert_eq!(explained(&nginx, &ours(true, "b")).1, ["body"]);
     assert_eq!(
         explained(&nginx, &ours(false, "a")).1,
